@@ -12,7 +12,7 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ClientHandler, ErrorData, RoleClient};
 
-use crate::fault::one_line;
+use crate::speaker::Speaker;
 
 /// How we call ourselves.
 const NAME: &str = "wattle";
@@ -34,18 +34,21 @@ impl Changes {
 /// Our side of a session. Every request of the server is refused.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
-    server: Arc<str>,
+    speaker: Speaker,
     changes: Changes,
 }
 
 impl Client {
-    pub(crate) fn new(server: &str, changes: Changes) -> Self {
-        Self { server: server.into(), changes }
+    pub(crate) fn new(speaker: Speaker, changes: Changes) -> Self {
+        Self { speaker, changes }
     }
 
     /// What this host does not offer. An answer made up here would pass for a person's.
     fn refuse(&self, what: &str) -> ErrorData {
-        tracing::warn!(server = %self.server, "an MCP server asks for {what}, which this host does not offer");
+        tracing::warn!(
+            server = self.speaker.name(),
+            "an MCP server asks for {what}, which this host does not offer"
+        );
         let message = format!("this client does not offer {what}");
         ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
     }
@@ -78,14 +81,14 @@ impl ClientHandler for Client {
         _: NotificationContext<RoleClient>,
     ) {
         let text = match &said.data {
-            serde_json::Value::String(text) => one_line(text),
-            other => one_line(&other.to_string()),
+            serde_json::Value::String(text) => self.speaker.quote(text),
+            other => self.speaker.quote(&other.to_string()),
         };
-        let server = &self.server;
+        let server = self.speaker.name();
         match said.level {
-            LoggingLevel::Debug => tracing::debug!(%server, "{text}"),
-            LoggingLevel::Info | LoggingLevel::Notice => tracing::info!(%server, "{text}"),
-            _ => tracing::warn!(%server, "{text}"),
+            LoggingLevel::Debug => tracing::debug!(server, "{text}"),
+            LoggingLevel::Info | LoggingLevel::Notice => tracing::info!(server, "{text}"),
+            _ => tracing::warn!(server, "{text}"),
         }
     }
 

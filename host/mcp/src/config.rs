@@ -39,6 +39,8 @@ pub struct ServerConfig {
     /// Largest result of a call; [`DEFAULT_OUTPUT_BYTES`] by default, [`MAX_OUTPUT_BYTES`] at
     /// most.
     pub output_bytes: usize,
+    /// Secrets that it gets, in headers or in its environment: nothing that it says shows them.
+    pub secrets: Vec<SecretString>,
 }
 
 /// How a server is reached.
@@ -79,6 +81,11 @@ pub struct CommandConfig {
 impl ServerConfig {
     /// A server with the default bounds.
     pub fn new(reach: Reach) -> Self {
-        Self { reach, timeout: DEFAULT_TIMEOUT, output_bytes: DEFAULT_OUTPUT_BYTES }
+        Self {
+            reach,
+            timeout: DEFAULT_TIMEOUT,
+            output_bytes: DEFAULT_OUTPUT_BYTES,
+            secrets: Vec::new(),
+        }
     }
 }

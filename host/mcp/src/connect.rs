@@ -18,6 +18,7 @@ use crate::config::{CommandConfig, Reach, Reachable, ServerConfig};
 use crate::error::ConfigError;
 use crate::fault;
 use crate::mend::Mender;
+use crate::speaker::Speaker;
 
 pub(crate) use guard::Refused;
 pub(crate) use http::HttpReach;
@@ -61,10 +62,14 @@ impl Connector {
         };
         Ok(Self {
             reach,
-            mender: Mender::new(server),
+            mender: Mender::new(Speaker::new(server, config)),
             probe: PROBE.min(config.timeout / 3),
             wants_handshake: AtomicBool::new(false),
         })
+    }
+
+    pub(crate) fn speaker(&self) -> &Speaker {
+        self.mender.speaker()
     }
 
     /// What was made good or left out of what the server sent.
@@ -86,7 +91,7 @@ impl Connector {
                 return Err(Failure::new(code::UNAVAILABLE, message));
             }
         };
-        session.map_err(|error| fault::of_connecting(server, &error))
+        session.map_err(|error| fault::of_connecting(self.speaker(), &error))
     }
 
     /// Starts a program. One that ends or says nothing at the first question is started again, and greeted with a
@@ -103,7 +108,7 @@ impl Connector {
             match timeout(self.probe, probed).await {
                 Ok(Ok(session)) => return Ok(session),
                 Ok(Err(error)) => {
-                    let failure = fault::of_connecting(server, &error);
+                    let failure = fault::of_connecting(self.speaker(), &error);
                     tracing::debug!(server, %failure, "an MCP server is started again for a handshake");
                 }
                 Err(_) => {
@@ -113,7 +118,7 @@ impl Connector {
         }
         let program = child::start(server, command, self.mender.clone())?;
         let session = client.serve_with_lifecycle(program, ClientLifecycleMode::Initialize).await;
-        let session = session.map_err(|error| fault::of_connecting(server, &error))?;
+        let session = session.map_err(|error| fault::of_connecting(self.speaker(), &error))?;
         self.wants_handshake.store(true, Ordering::Relaxed);
         Ok(session)
     }

@@ -9,62 +9,51 @@ use rmcp::transport::streamable_http_client::{
     AuthRequiredError, HttpStatusError, StreamableHttpError,
 };
 use wattle_graph::failure::{Failure, code};
+use wattle_run::credentials::without_cut_words;
 use wattle_run::limit::JSON_DEPTH;
 
 use crate::connect::Refused;
-
-/// Longest text of a server that becomes part of a message.
-const TEXT_CHARS: usize = 300;
+use crate::speaker::Speaker;
 
 /// HTTP's word for `slow down`.
 const TOO_MANY_REQUESTS: u16 = 429;
 
-/// Text of somebody else as part of a message: one line, no control characters, not too long.
-pub(crate) fn one_line(text: &str) -> String {
-    let cleaned: String =
-        text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect();
-    let cleaned = cleaned.trim();
-    match cleaned.char_indices().nth(TEXT_CHARS) {
-        Some((end, _)) => format!("{}...", &cleaned[..end]),
-        None => cleaned.to_owned(),
-    }
-}
-
 /// A session could not be opened.
-pub(crate) fn of_connecting(server: &str, error: &ClientInitializeError) -> Failure {
+pub(crate) fn of_connecting(speaker: &Speaker, error: &ClientInitializeError) -> Failure {
     match error {
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => {
-            of_connecting(server, fallback)
+            of_connecting(speaker, fallback)
         }
         ClientInitializeError::TransportError { error, .. } => {
-            of_transport(server, error.error.as_ref())
+            of_transport(speaker, error.error.as_ref())
         }
         ClientInitializeError::JsonRpcError(data) => {
-            away(server, &format!("it refuses a session: {}", one_line(&data.message)))
+            away(speaker, &format!("it refuses a session: {}", speaker.quote(&data.message)))
         }
         ClientInitializeError::NoCompatibleProtocolVersion { .. } => {
             let message = format!(
-                "the MCP server `{server}` speaks no version of the protocol that this host knows"
+                "the MCP server `{}` speaks no version of the protocol that this host knows",
+                speaker.name()
             );
             Failure::new(code::UNAVAILABLE, message)
         }
         ClientInitializeError::ConnectionClosed(_) => {
-            away(server, "the connection ended before a session was open")
+            away(speaker, "the connection ended before a session was open")
         }
-        other => away(server, &one_line(&root(other).to_string())),
+        other => away(speaker, &speaker.quote(&root(other).to_string())),
     }
 }
 
 /// A request in a session failed. `subject` is what was asked, such as ``tool `add` ``.
-pub(crate) fn of_request(server: &str, subject: &str, error: &ServiceError) -> Failure {
+pub(crate) fn of_request(speaker: &Speaker, subject: &str, error: &ServiceError) -> Failure {
     match error {
-        ServiceError::McpError(data) => of_refusal(server, subject, data),
-        ServiceError::TransportSend(error) => of_transport(server, error.error.as_ref()),
-        ServiceError::TransportClosed => away(server, "the connection ended before the answer"),
+        ServiceError::McpError(data) => of_refusal(speaker, subject, data),
+        ServiceError::TransportSend(error) => of_transport(speaker, error.error.as_ref()),
+        ServiceError::TransportClosed => away(speaker, "the connection ended before the answer"),
         ServiceError::UnexpectedResponse => {
-            away(server, &format!("its answer to {subject} is none that the protocol knows"))
+            away(speaker, &format!("its answer to {subject} is none that the protocol knows"))
         }
-        other => away(server, &one_line(&other.to_string())),
+        other => away(speaker, &speaker.quote(&other.to_string())),
     }
 }
 
@@ -74,7 +63,7 @@ pub(crate) fn ends_session(error: &ServiceError) -> bool {
 }
 
 /// The server understood and refused.
-fn of_refusal(server: &str, subject: &str, data: &ErrorData) -> Failure {
+fn of_refusal(speaker: &Speaker, subject: &str, data: &ErrorData) -> Failure {
     let kind = match data.code {
         ErrorCode::INVALID_PARAMS | ErrorCode::INVALID_REQUEST | ErrorCode::PARSE_ERROR => {
             code::INVALID
@@ -84,41 +73,48 @@ fn of_refusal(server: &str, subject: &str, data: &ErrorData) -> Failure {
     };
     let failure = Failure::new(
         kind,
-        format!("the MCP server `{server}` refuses {subject}: {}", one_line(&data.message)),
+        format!(
+            "the MCP server `{}` refuses {subject}: {}",
+            speaker.name(),
+            speaker.quote(&data.message)
+        ),
     );
     if kind == code::UNAVAILABLE { failure.retryable() } else { failure }
 }
 
 /// The request or its answer did not get through.
-fn of_transport(server: &str, error: &(dyn Error + 'static)) -> Failure {
+fn of_transport(speaker: &Speaker, error: &(dyn Error + 'static)) -> Failure {
     if let Some(refused) = find::<Refused>(error) {
-        let message = format!("the MCP server `{server}` may not be reached: {refused}");
+        let message = format!("the MCP server `{}` may not be reached: {refused}", speaker.name());
         return Failure::new(code::DENIED, message);
     }
+    let server = speaker.name();
     if let Some(refused) = find::<AuthRequiredError>(error) {
-        return no_entry(server, &refused.www_authenticate_header);
+        return no_entry(speaker, &refused.www_authenticate_header);
     }
     if let Some(status) = find::<HttpStatusError>(error) {
-        let failure = away(server, &format!("it answers with status {}", status.status));
+        let failure = away(speaker, &format!("it answers with status {}", status.status));
         let slow_down = status.status == TOO_MANY_REQUESTS;
         let code = if slow_down { code::RATE_LIMITED } else { code::UNAVAILABLE };
         return Failure { code: code.to_owned(), ..failure };
     }
     match find::<StreamableHttpError<reqwest::Error>>(error) {
         Some(StreamableHttpError::ResponseBodyTooLarge { max_size }) => {
-            too_large(server, *max_size)
+            too_large(speaker.name(), *max_size)
         }
-        Some(StreamableHttpError::UnexpectedServerResponse(text)) => away(server, &one_line(text)),
+        Some(StreamableHttpError::UnexpectedServerResponse(text)) => {
+            away(speaker, &speaker.quote(text))
+        }
         Some(StreamableHttpError::Client(error)) if error.is_connect() => {
-            let reason = one_line(&root(error).to_string());
+            let reason = speaker.quote(&root(error).to_string());
             // What a server says that does not speak TLS, as the library for TLS reads it.
             let hint = if reason.contains("InvalidContentType") { " (no TLS)" } else { "" };
             away(
-                server,
+                speaker,
                 &format!("no connection: {reason}{hint}; check `url` under `[mcp.{server}]`"),
             )
         }
-        _ => away(server, &one_line(&root(error).to_string())),
+        _ => away(speaker, &speaker.quote(&root(error).to_string())),
     }
 }
 
@@ -142,7 +138,9 @@ pub(crate) fn too_deep(server: &str) -> Failure {
     Failure::new(code::INVALID, message)
 }
 
-fn no_entry(server: &str, words: &str) -> Failure {
+/// Words about refused credentials like to repeat pieces of them.
+fn no_entry(speaker: &Speaker, words: &str) -> Failure {
+    let (server, words) = (speaker.name(), without_cut_words(&speaker.quote(words)));
     let colon = if words.is_empty() { "" } else { ": " };
     Failure::new(
         code::UNAVAILABLE,
@@ -153,8 +151,8 @@ fn no_entry(server: &str, words: &str) -> Failure {
     )
 }
 
-fn away(server: &str, reason: &str) -> Failure {
-    let message = format!("the MCP server `{server}` is not available: {reason}");
+fn away(speaker: &Speaker, reason: &str) -> Failure {
+    let message = format!("the MCP server `{}` is not available: {reason}", speaker.name());
     Failure::new(code::UNAVAILABLE, message).retryable()
 }
 
@@ -185,12 +183,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn foreign_text_becomes_one_short_line() {
-        assert_eq!(one_line(" a\n\u{1b}[31mb\0 "), "a  [31mb");
-        assert_eq!(one_line(&"x".repeat(400)).len(), TEXT_CHARS + 3);
-    }
-
-    #[test]
     fn refusals_have_codes() {
         let cases = [
             (ErrorCode::INVALID_PARAMS, code::INVALID, false),
@@ -199,7 +191,7 @@ mod tests {
         ];
         for (error, expected, retryable) in cases {
             let data = ErrorData::new(error, "no", None);
-            let failure = of_request("graph", "tool `a`", &ServiceError::McpError(data));
+            let failure = of_request(&"graph".into(), "tool `a`", &ServiceError::McpError(data));
             assert_eq!((failure.code.as_str(), failure.retryable), (expected, retryable));
             assert_eq!(failure.message, "the MCP server `graph` refuses tool `a`: no");
         }

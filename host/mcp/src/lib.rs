@@ -12,7 +12,7 @@
 //! * `listing`: a server's tools in our words; `outcome`: a tool's result likewise.
 //! * [`check`]: what a server says when it is looked at.
 //! * [`answer`]: answers of servers without a server, for checks.
-//! * `fault`: what went wrong, in our words.
+//! * `fault`: what went wrong, in our words; `speaker`: the words of a server in them.
 //!
 //! The protocol is that of crate `rmcp`, in both eras: a server is asked for the stateless
 //! protocol of 2026-07-28 first, and addressed with a handshake and a session if it does not know
@@ -34,6 +34,7 @@ mod mend;
 mod outcome;
 mod server;
 pub mod servers;
+mod speaker;
 
 pub use config::{CommandConfig, HttpConfig, McpConfig, Reach, ServerConfig};
 pub use error::ConfigError;

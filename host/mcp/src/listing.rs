@@ -9,8 +9,8 @@ use serde_json::Value;
 use tokio::time::Instant;
 use wattle_run::ports::sandbox::{ToolHints, ToolInfo};
 
-use crate::fault::one_line;
 use crate::mend::Mender;
+use crate::speaker::one_line;
 
 /// Longest name of a tool; the longest that the protocol recommends.
 const NAME_BYTES: usize = 128;

@@ -10,7 +10,7 @@ use rmcp::model::{ContentBlock, Tool, ToolAnnotations};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use crate::fault::one_line;
+use crate::speaker::{Speaker, one_line};
 
 /// Notes about one server that are remembered. Later ones are not written at all: a server that makes up a
 /// new oddity each time must not fill the log.
@@ -22,23 +22,44 @@ const ANY_TYPE: &str = "application/octet-stream";
 /// What was made good or left out of the messages of one server; clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Mender {
-    server: Arc<str>,
+    speaker: Speaker,
     noted: Arc<Mutex<Vec<String>>>,
 }
 
 impl Mender {
-    pub(crate) fn new(server: &str) -> Self {
-        Self { server: server.into(), noted: Arc::default() }
+    pub(crate) fn new(speaker: impl Into<Speaker>) -> Self {
+        Self { speaker: speaker.into(), noted: Arc::default() }
     }
 
-    /// Brings a message into the form of the protocol, as far as that is possible.
+    pub(crate) fn speaker(&self) -> &Speaker {
+        &self.speaker
+    }
+
+    /// Brings a message into the form of the protocol, as far as that is possible. It shows no secret of the server.
     pub(crate) fn mend(&self, message: &mut Value) {
+        self.erase(message);
         let Some(message) = message.as_object_mut() else { return };
+        if ["method", "result", "error"].iter().any(|field| message.contains_key(*field)) {
+            message.insert("jsonrpc".into(), "2.0".into());
+        }
         if let Some(Value::Object(result)) = message.get_mut("result") {
             self.result(result);
         }
         if let Some(error) = message.get_mut("error").filter(|error| !error.is_null()) {
             failed(error);
+        }
+    }
+
+    fn erase(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                if let Some(erased) = self.speaker.erase(text) {
+                    *text = erased;
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.erase(item)),
+            Value::Object(fields) => fields.values_mut().for_each(|field| self.erase(field)),
+            _ => {}
         }
     }
 
@@ -162,10 +183,11 @@ impl Mender {
 
     /// Notes something that is not as it should be, once.
     pub(crate) fn note(&self, what: &str) {
+        let what = self.speaker.hide(what);
         let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
-        if noted.len() < MAX_NOTES && !noted.iter().any(|known| known == what) {
-            tracing::warn!(server = %self.server, "{what}");
-            noted.push(what.to_owned());
+        if noted.len() < MAX_NOTES && !noted.contains(&what) {
+            tracing::warn!(server = self.speaker.name(), "{what}");
+            noted.push(what);
         }
     }
 
@@ -353,7 +375,7 @@ mod tests {
         for error in
             [json!("no"), json!({ "message": "no" }), json!({ "code": "-32603", "message": "no" })]
         {
-            let message = mended(json!({ "jsonrpc": "2.0", "id": 1, "error": error }));
+            let message = mended(json!({ "id": 1, "error": error }));
             assert_eq!(message["error"], json!({ "code": -32603, "message": "no" }));
             serde_json::from_value::<ServerJsonRpcMessage>(message).unwrap();
         }

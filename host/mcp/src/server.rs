@@ -19,7 +19,6 @@ use crate::client::{Changes, Client};
 use crate::config::{Reachable, ServerConfig};
 use crate::connect::{Connector, Session};
 use crate::error::ConfigError;
-use crate::fault::one_line;
 use crate::listing::Listing;
 use crate::{fault, listing, outcome};
 
@@ -148,8 +147,9 @@ impl Server {
                 let info = session.peer().peer_info();
                 check.protocol = info.as_ref().map(|info| info.protocol_version.to_string());
                 let software = info.as_ref().and_then(|info| info.server_info.as_ref());
-                check.software =
-                    software.map(|it| one_line(&format!("{} {}", it.name, it.version)));
+                check.software = software.map(|it| {
+                    self.connector.speaker().quote(&format!("{} {}", it.name, it.version))
+                });
                 let begun = Instant::now();
                 let listing = self.within(self.limit, self.ask_for_tools()).await;
                 check.tools_ms = Some(millis(begun.elapsed()));
@@ -216,7 +216,7 @@ impl Server {
         if let Some(session) = open.as_ref().filter(|session| !session.is_transport_closed()) {
             return Ok(session.clone());
         }
-        let client = Client::new(&self.name, self.changes.clone());
+        let client = Client::new(self.connector.speaker().clone(), self.changes.clone());
         let session = self.connector.connect(&self.name, client).await?;
         // The list is kept here, for all sessions.
         session.set_response_cache_config(ClientCacheConfig::disabled()).await;
@@ -241,7 +241,7 @@ impl Server {
                 *open = None;
             }
         }
-        Err(fault::of_request(&self.name, subject, &error))
+        Err(fault::of_request(self.connector.speaker(), subject, &error))
     }
 
     async fn within<T>(

@@ -27,6 +27,7 @@ use reqwest::{RequestBuilder, Url};
 use tokio::sync::Semaphore;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::llm::{CompletionRequest, ResponseSchema};
+use wattle_run::credentials::{self, Credentials};
 
 use crate::chat::Chat;
 use crate::config::{ProviderConfig, ProviderKind, RouteConfig, Structured};
@@ -47,9 +48,6 @@ const CONCURRENCY: usize = 32;
 /// Longest wait for a connection: a provider that does not even answer is down.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Bytes that a key or a header has at least to be kept out of messages.
-const SECRET_BYTES: usize = 4;
-
 /// The name under which requests are made.
 const USER_AGENT: &str = concat!("wattle/", env!("CARGO_PKG_VERSION"));
 
@@ -63,6 +61,8 @@ pub(crate) struct Provider {
     base_url: String,
     key: Key,
     headers: HeaderMap,
+    /// What no message shows.
+    credentials: Credentials,
     /// Why its headers cannot be sent.
     unready: Option<String>,
     http: reqwest::Client,
@@ -114,7 +114,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) extra: &'a Extra,
 }
 
-/// What a provider is told about the form of its answer.
+/// The form of the answer that a provider is asked for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Format<'a> {
     /// Nothing.
@@ -153,6 +153,7 @@ impl Provider {
         if let Some(reason) = extra::problem(config.kind, &config.extra) {
             return Err(ConfigError::ProviderExtra { provider: name.to_owned(), reason });
         }
+        let credentials = Credentials::new(key.expose());
         Ok(Self {
             name: name.to_owned(),
             kind: config.kind,
@@ -162,6 +163,7 @@ impl Provider {
             base_url: base_url(name, config.base_url.as_deref().unwrap_or(default))?,
             key,
             headers: HeaderMap::new(),
+            credentials,
             unready: None,
             http,
             permits: Semaphore::new(CONCURRENCY),
@@ -172,7 +174,13 @@ impl Provider {
     /// The same with headers for all requests, or why it cannot be used without them.
     pub(crate) fn with_headers(mut self, headers: Result<HeaderMap, String>) -> Self {
         match headers {
-            Ok(headers) => self.headers = headers,
+            Ok(headers) => {
+                let values = headers.values().filter_map(|value| value.to_str().ok());
+                let secrets = values.flat_map(credentials::of_header);
+                self.credentials =
+                    Credentials::new(self.key().map(str::to_owned).into_iter().chain(secrets));
+                self.headers = headers;
+            }
             Err(reason) => self.unready = Some(reason),
         }
         self
@@ -316,13 +324,9 @@ impl Provider {
         self.key.expose()
     }
 
-    /// A text without the key, should a provider or a library repeat it.
-    fn scrub(&self, text: &str) -> String {
-        let headers = self.headers.values().filter_map(|value| value.to_str().ok());
-        let secrets = self.key().into_iter().chain(headers);
-        // A value such as `1` is no secret, and is part of other words.
-        let secrets = secrets.filter(|secret| secret.len() >= SECRET_BYTES);
-        secrets.fold(text.to_owned(), |text, secret| text.replace(secret, "***"))
+    /// A text without keys and headers, should a provider or a library repeat them.
+    fn hide(&self, text: &str) -> String {
+        self.credentials.hide(text)
     }
 }
 

@@ -9,6 +9,7 @@
 //! * [`grant`]: what the operator allows a plugin; [`limit`]: every limit, in one place.
 //! * [`caps`]: what a thread, an app and a tenant may take of the store.
 //! * [`app`] and [`catalog`]: loaded apps with their graphs and plugins.
+//! * [`credentials`]: secrets, kept out of what a service says.
 //! * [`engine`]: the handle that starts, resumes, cancels and reads runs.
 //! * [`export`]: one thread as one file.
 //! * [`facts`]: how large the facts may be that clients give.
@@ -27,6 +28,7 @@ pub mod bulk;
 pub mod cancel;
 pub mod caps;
 pub mod catalog;
+pub mod credentials;
 mod driver;
 pub mod engine;
 pub mod export;

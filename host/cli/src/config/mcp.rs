@@ -1,5 +1,6 @@
 //! `[mcp.<name>]`: servers that offer tools.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -83,20 +84,33 @@ impl McpTable {
 
     /// The server, with its secrets. A server that misses one is known and never called.
     pub fn server(&self, surroundings: &Surroundings<'_>) -> ServerConfig {
-        let reach = self.reach(surroundings).unwrap_or_else(Reach::Unready);
+        let mut secrets = Vec::new();
+        let reach = self.reach(surroundings, &mut secrets).unwrap_or_else(Reach::Unready);
         ServerConfig {
             reach,
             timeout: self.timeout.map_or(DEFAULT_TIMEOUT, |it| Duration::from_millis(it.as_ms())),
             output_bytes: self
                 .output
                 .map_or(DEFAULT_OUTPUT_BYTES, |size| usize::try_from(size.0).unwrap_or(usize::MAX)),
+            secrets,
         }
     }
 
-    fn reach(&self, surroundings: &Surroundings<'_>) -> Result<Reach, String> {
+    /// How it is reached. Secrets that it gets are added.
+    fn reach(
+        &self,
+        surroundings: &Surroundings<'_>,
+        secrets: &mut Vec<SecretString>,
+    ) -> Result<Reach, String> {
+        let secrets = RefCell::new(secrets);
+        let secret = |name: &str| {
+            let value = (surroundings.secret)(name)?;
+            secrets.borrow_mut().push(value.clone().into());
+            Ok(value)
+        };
         let filled = |texts: &BTreeMap<String, String>| {
             let fill = |(name, text): (&String, &String)| {
-                let value = filled(text, surroundings.secret)?;
+                let value = filled(text, &secret)?;
                 Ok::<_, String>((name.clone(), SecretString::from(value)))
             };
             texts.iter().map(fill).collect::<Result<BTreeMap<_, _>, _>>()
@@ -129,6 +143,8 @@ fn placed(program: &str, base: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
+    use secrecy::ExposeSecret as _;
+
     use super::*;
 
     fn secret(name: &str) -> Result<String, String> {
@@ -169,6 +185,8 @@ mod tests {
         let http = server("url = 'https://a.example/mcp'\nheaders = { A = '{{secret:X}}' }");
         assert_eq!(http.timeout, DEFAULT_TIMEOUT);
         assert!(matches!(http.reach, Reach::Http(it) if it.headers.len() == 1 && !it.private));
+        let secrets: Vec<&str> = http.secrets.iter().map(SecretString::expose_secret).collect();
+        assert_eq!(secrets, ["x-1"]);
         let child = server("command = './bin/serve'\ntimeout = '2s'\noutput = '4KiB'");
         let Reach::Command(command) = child.reach else { panic!("no program") };
         assert_eq!(command.program, "/base/./bin/serve");

@@ -22,8 +22,8 @@ use wattle_graph::failure::{Failure, code};
 use wattle_run::json::lenient;
 
 use crate::config::CommandConfig;
-use crate::fault::one_line;
 use crate::mend::Mender;
+use crate::speaker::Speaker;
 
 /// Longest line of a program's complaints that is logged as one.
 const LINE_BYTES: u64 = 4096;
@@ -76,9 +76,9 @@ pub(super) fn start(
     let (Some(input), Some(output), Some(complaints)) = pipes else {
         return Err(unable(&"it has no standard streams"));
     };
-    tokio::spawn(log(server.to_owned(), complaints));
+    tokio::spawn(log(mender.speaker().clone(), complaints));
     let (read, write) = duplex(PIPE_BYTES);
-    tokio::spawn(pass_on(server.to_owned(), output, write, mender));
+    tokio::spawn(pass_on(output, write, mender));
     Ok(Program { transport: AsyncRwTransport::new(read, input), group: Some(group) })
 }
 
@@ -131,7 +131,9 @@ impl Drop for Program {
 
 /// Passes messages on in the form of the protocol. Lines that are no messages are left out: many programs print to the
 /// stream of their messages.
-async fn pass_on(server: String, output: ChildStdout, mut to: DuplexStream, mender: Mender) {
+async fn pass_on(output: ChildStdout, mut to: DuplexStream, mender: Mender) {
+    let speaker = mender.speaker();
+    let server = speaker.name();
     let mut output = BufReader::new(output);
     loop {
         let mut line = Vec::new();
@@ -141,15 +143,19 @@ async fn pass_on(server: String, output: ChildStdout, mut to: DuplexStream, mend
             _ => return,
         }
         if line.last() != Some(&b'\n') && line.len() as u64 == MESSAGE_BYTES {
-            tracing::warn!(%server, limit = MESSAGE_BYTES, "a message of an MCP server is too large");
+            tracing::warn!(
+                server,
+                limit = MESSAGE_BYTES,
+                "a message of an MCP server is too large"
+            );
             return;
         }
         let Some(mut message) =
             lenient::read_bytes(&line).ok().filter(serde_json::Value::is_object)
         else {
-            let text = one_line(&String::from_utf8_lossy(&line));
+            let text = speaker.quote(&String::from_utf8_lossy(&line));
             if !text.is_empty() {
-                tracing::info!(%server, "{text}");
+                tracing::info!(server, "{text}");
             }
             continue;
         };
@@ -164,14 +170,14 @@ async fn pass_on(server: String, output: ChildStdout, mut to: DuplexStream, mend
 }
 
 /// Passes on what a program says to its operator, until it ends.
-async fn log(server: String, complaints: ChildStderr) {
+async fn log(speaker: Speaker, complaints: ChildStderr) {
     let mut complaints = BufReader::new(complaints);
     loop {
         let mut line = Vec::new();
         match (&mut complaints).take(LINE_BYTES).read_until(b'\n', &mut line).await {
             Ok(read) if read > 0 => {
-                let text = one_line(&String::from_utf8_lossy(&line));
-                tracing::info!(%server, "{text}");
+                let text = speaker.quote(&String::from_utf8_lossy(&line));
+                tracing::info!(server = speaker.name(), "{text}");
             }
             _ => return,
         }

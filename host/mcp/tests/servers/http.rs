@@ -163,6 +163,59 @@ async fn trouble_has_names() {
 }
 
 #[tokio::test]
+async fn no_message_shows_the_credentials() {
+    const TOKEN: &str = "tok-0123456789-very-secret";
+    let standin = standin().await;
+    let mut config = over_http(&format!("{}/mcp", standin.base_url));
+    let Reach::Http(http) = &mut config.reach else { unreachable!("it is one over HTTP") };
+    http.headers.insert("x-key".into(), format!("Token {TOKEN}").into());
+    http.headers.insert("x-short".into(), "abc12".into());
+    let servers = servers(config);
+    names(&servers).await;
+    let words = [
+        (format!("bad key Token {TOKEN}!"), "bad key Token ***"),
+        (format!("bad key {}", &TOKEN[4..20]), "bad key ***"),
+        ("bad key abc12".to_owned(), "bad key ***"),
+    ];
+    for status in [200, 400, 401, 403, 404, 405, 409, 413, 422] {
+        for (words, shown) in &words {
+            let refusal = json!({ "code": -32_000, "message": words });
+            for body in [
+                json!({ "jsonrpc": "2.0", "id": 1, "error": refusal }),
+                json!({ "error": words }),
+                json!({ "detail": words }),
+            ] {
+                let body = Some(body);
+                let trouble = Fault::Status { status, retry_after: None, body: body.clone() };
+                standin.fault(fault("tools/call", trouble));
+                let failed = call(&servers, "echo", json!({ "text": "a" })).await;
+                let message = failed.unwrap_err().message;
+                let is_unread = status == 200 && body.is_some_and(|it| it.get("detail").is_some());
+                assert!(is_unread || message.contains(shown), "{status}: {message}");
+                assert!(!message.contains("0123456789") && !message.contains("abc12"), "{message}");
+            }
+        }
+    }
+    for status in [401, 403] {
+        let body = Some(json!({ "error": "bad key tok-***cret" }));
+        standin.fault(fault("tools/call", Fault::Status { status, retry_after: None, body }));
+        let failure = call(&servers, "echo", json!({ "text": "a" })).await.unwrap_err();
+        assert!(failure.message.contains("bad key ***"), "{failure}");
+    }
+}
+
+#[tokio::test]
+async fn no_result_shows_a_secret() {
+    let standin = standin().await;
+    let mut config = over_http(&format!("{}/mcp", standin.base_url));
+    config.secrets = vec!["very-secret-1".into()];
+    let said = call(&servers(config), "echo", json!({ "text": "it is very-secret-1" })).await;
+    let said = said.unwrap();
+    assert_eq!(said.structured, Some(json!({ "text": "it is ***" })));
+    assert_eq!(text(&said), r#"{"text":"it is ***"}"#);
+}
+
+#[tokio::test]
 async fn a_call_that_nobody_waits_for_is_called_off() {
     for manner in ["", "?era=legacy"] {
         let standin = standin().await;

@@ -1,5 +1,7 @@
 //! Headers that an operator adds to the requests of a provider.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
 use wattle_model::{ModelConfig, Routes};
 use wiremock::ResponseTemplate;
@@ -35,6 +37,37 @@ async fn they_go_with_every_request_and_into_no_message() {
         let sent = server.received_requests().await.unwrap().remove(0).headers;
         assert_eq!(sent["x-portkey-api-key"], "x-secret-1", "{kind}");
         assert_eq!(sent["authorization"], "Bearer x-secret-1", "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn no_message_shows_them() {
+    let secret = "x-0123456789-very-secret";
+    let basic = BASE64.encode(format!("me:{secret}"));
+    let headers = json!({
+        "authorization": format!("Basic {basic}"), "x-key": format!("Token {secret}"), "x-short": "abc12",
+    });
+    let words = [
+        format!("bad key Token {secret}!"),
+        format!("bad key {}", &secret[2..16]),
+        format!("bad key {basic}"),
+        format!("bad key me:{secret}"),
+        "bad key abc12".to_owned(),
+    ];
+    for status in [200, 307, 400, 401, 403, 404, 413, 429, 500] {
+        for words in &words {
+            for body in
+                [json!({ "error": { "message": words } }), json!({ "error": words }), json!(words)]
+            {
+                let answer = ResponseTemplate::new(status).set_body_json(&body);
+                let server = server(vec![answer]).await;
+                let routes = routes(config("openai", &server.uri(), &headers));
+                let message = complete(&routes, &ask("hi")).await.unwrap_err().message;
+                for part in ["0123456789", "abc12", &basic[..10]] {
+                    assert!(!message.contains(part), "{status}: {message}");
+                }
+            }
+        }
     }
 }
 

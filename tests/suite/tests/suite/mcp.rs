@@ -124,7 +124,8 @@ async fn a_program_serves_tools_and_gets_its_secrets_only() {
     .await;
     let run = server.chat("call surroundings {}").await;
     let said: Value = serde_json::from_str(&told(&run)[0].1).unwrap();
-    assert_eq!(said["env"]["API_TOKEN"], json!("suite-model-key"));
+    // The program has it, and no result shows it.
+    assert_eq!(said["env"]["API_TOKEN"], json!("***"));
     assert!(said["env"].get("HOME").is_none(), "{said}");
     assert!(text(&said["folder"]).ends_with("/data"), "{said}");
     let died = server.chat("call exit {}\ncall echo {\"text\":\"back\"}").await;

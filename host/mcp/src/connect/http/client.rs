@@ -27,7 +27,6 @@ use serde_json::Value;
 use sse_stream::{Sse, SseStream};
 use wattle_run::json::lenient;
 
-use crate::fault::one_line;
 use crate::mend::Mender;
 
 /// Bytes of an answer that is one document.
@@ -67,11 +66,10 @@ impl Lenient {
         headers: HashMap<HeaderName, HeaderValue>,
         event_bytes: usize,
     ) -> Result<StreamableHttpPostResponse, Error> {
-        let secrets: Vec<HeaderValue> = headers.values().cloned().collect();
-        let response = self.send(uri, &message, session.as_deref(), headers).await?;
+        let response = self.send(uri, &message, session.as_deref(), &headers).await?;
         let status = response.status();
         if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-            return Err(no_entry(response, &secrets).await);
+            return Err(no_entry(response).await);
         }
         if status == StatusCode::NOT_FOUND && session.is_some() {
             return Err(StreamableHttpError::SessionExpired);
@@ -107,9 +105,9 @@ impl Lenient {
             document = items.remove(0);
         }
         self.mender.mend(&mut document);
-        // There is one question, so the answer is about it.
-        if document.get("id").is_none_or(Value::is_null)
-            && let Some(fields) = document.as_object_mut()
+        // There is one question, so the answer is about it, whatever id it has.
+        if let Some(fields) = document.as_object_mut()
+            && (fields.contains_key("result") || fields.contains_key("error"))
         {
             fields.insert("id".into(), serde_json::to_value(&request.id)?);
         }
@@ -124,13 +122,13 @@ impl Lenient {
         uri: &str,
         message: &ClientJsonRpcMessage,
         session: Option<&str>,
-        headers: HashMap<HeaderName, HeaderValue>,
+        headers: &HashMap<HeaderName, HeaderValue>,
     ) -> Result<Response, Error> {
         let mut url = Url::parse(uri).map_err(|error| unexpected(error.to_string()))?;
         for _ in 0..=MAX_HOPS {
             let mut request =
                 self.http.post(url.clone()).header(ACCEPT, "application/json, text/event-stream");
-            for (name, value) in &headers {
+            for (name, value) in headers {
                 request = request.header(name, value);
             }
             if let Some(session) = session {
@@ -182,8 +180,8 @@ impl Lenient {
         if status.is_server_error() {
             return Err(HttpStatusError::new(status.as_u16(), retry_after).into());
         }
-        let words =
-            if is_page(&body) { String::new() } else { one_line(&String::from_utf8_lossy(&body)) };
+        let words = if is_page(&body) { "".into() } else { String::from_utf8_lossy(&body) };
+        let words = self.mender.speaker().quote(&words);
         let hint = match status {
             StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => {
                 "; check `url`, which takes messages of streamable HTTP (servers of the older transport, with SSE \
@@ -192,10 +190,10 @@ impl Lenient {
             _ => "",
         };
         let colon = if words.is_empty() { "" } else { ": " };
-        Err(unexpected(format!("it answers with status {}{colon}{words}{hint}", status.as_u16())))
+        Err(unexpected(format!("it answers with status {}{hint}{colon}{words}", status.as_u16())))
     }
 
-    /// Events whose messages are in form. One that is no message is left out.
+    /// Events whose messages are in form. One that is no message stays as it is.
     fn mended(
         &self,
         events: BoxStream<'static, Result<Sse, SseError>>,
@@ -289,24 +287,16 @@ fn unexpected(text: String) -> Error {
     StreamableHttpError::UnexpectedServerResponse(Cow::Owned(text))
 }
 
-/// That the server wants other credentials, with what it says about them but for these secrets.
-async fn no_entry(response: Response, secrets: &[HeaderValue]) -> Error {
+/// That the server wants other credentials, with what it says about them.
+async fn no_entry(response: Response) -> Error {
     let challenge = response.headers().get(WWW_AUTHENTICATE).cloned();
     let body = read(response, REFUSAL_BYTES).await.unwrap_or_default();
-    let mut words = match challenge {
-        _ if !body.is_empty() && !is_page(&body) => one_line(&String::from_utf8_lossy(&body)),
-        Some(challenge) => one_line(&String::from_utf8_lossy(challenge.as_bytes())),
-        None => String::new(),
+    let words = match &challenge {
+        _ if !body.is_empty() && !is_page(&body) => String::from_utf8_lossy(&body),
+        Some(challenge) => String::from_utf8_lossy(challenge.as_bytes()),
+        None => "".into(),
     };
-    for secret in secrets.iter().filter_map(|secret| secret.to_str().ok()) {
-        // A server may repeat the whole value, or what follows the scheme in it.
-        for part in [secret, secret.rsplit(' ').next().unwrap_or(secret)] {
-            if !part.is_empty() {
-                words = words.replace(part, "***");
-            }
-        }
-    }
-    StreamableHttpError::AuthRequired(AuthRequiredError::new(words))
+    StreamableHttpError::AuthRequired(AuthRequiredError::new(words.into_owned()))
 }
 
 /// Whether a body is a page for people.

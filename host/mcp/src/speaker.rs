@@ -1,0 +1,88 @@
+//! A server in messages: its name, and what it says.
+
+use std::sync::Arc;
+
+use secrecy::ExposeSecret as _;
+use wattle_run::credentials::{self, Credentials};
+
+use crate::config::{Reach, ServerConfig};
+
+/// Longest text of a server that becomes part of a message.
+const TEXT_CHARS: usize = 300;
+
+/// A server as messages name and quote it; clones are cheap.
+#[derive(Clone, Debug)]
+pub(crate) struct Speaker {
+    name: Arc<str>,
+    /// What no message shows.
+    credentials: Credentials,
+    /// What no message and no data shows.
+    secrets: Credentials,
+}
+
+impl Speaker {
+    pub(crate) fn new(name: &str, config: &ServerConfig) -> Self {
+        let secrets = || config.secrets.iter().map(|secret| secret.expose_secret().to_owned());
+        let headers = match &config.reach {
+            Reach::Http(http) => http.headers.values().collect(),
+            Reach::Command(_) | Reach::Unready(_) => Vec::new(),
+        };
+        let headers =
+            headers.iter().flat_map(|value| credentials::of_header(value.expose_secret()));
+        Self {
+            name: name.into(),
+            credentials: Credentials::new(headers.chain(secrets())),
+            secrets: Credentials::new(secrets()),
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Words of the server as part of a message: one line, no control characters, not too long, no credentials.
+    pub(crate) fn quote(&self, text: &str) -> String {
+        self.credentials.hide(&one_line(text))
+    }
+
+    /// A text of this host about the server, without credentials of the server that it quotes.
+    pub(crate) fn hide(&self, text: &str) -> String {
+        self.credentials.hide(text)
+    }
+
+    /// A text among data of the server; `None` if there is no secret in it.
+    pub(crate) fn erase(&self, text: &str) -> Option<String> {
+        self.secrets.erase(text)
+    }
+}
+
+/// A server without secrets.
+impl From<&str> for Speaker {
+    fn from(name: &str) -> Self {
+        let (credentials, secrets) = (Credentials::default(), Credentials::default());
+        Self { name: name.into(), credentials, secrets }
+    }
+}
+
+/// Text of somebody else as part of a message: one line, no control characters, not too long.
+pub(crate) fn one_line(text: &str) -> String {
+    let start = text.trim_start();
+    let end = start.char_indices().nth(TEXT_CHARS).map(|(end, _)| end);
+    let part = &start[..end.unwrap_or(start.len())];
+    let cleaned: String =
+        part.chars().map(|char| if char.is_control() { ' ' } else { char }).collect();
+    let is_cut = end.is_some_and(|end| !start[end..].trim_end().is_empty());
+    if is_cut { format!("{cleaned}...") } else { cleaned.trim().to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_text_becomes_one_short_line() {
+        assert_eq!(one_line(" a\n\u{1b}[31mb\0 "), "a  [31mb");
+        assert_eq!(one_line(&"x".repeat(400)).len(), TEXT_CHARS + 3);
+        assert_eq!(one_line(&format!("{} \n", "x".repeat(300))).len(), TEXT_CHARS);
+    }
+}
