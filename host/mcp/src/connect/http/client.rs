@@ -9,7 +9,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use futures::stream::BoxStream;
@@ -51,11 +51,13 @@ type Error = StreamableHttpError<reqwest::Error>;
 pub(in crate::connect) struct Lenient {
     http: reqwest::Client,
     mender: Mender,
+    /// Where a redirect led, for the rest of the session.
+    moved: Arc<Mutex<Option<Url>>>,
 }
 
 impl Lenient {
     pub(in crate::connect) fn new(http: reqwest::Client, mender: Mender) -> Self {
-        Self { http, mender }
+        Self { http, mender, moved: Arc::default() }
     }
 
     async fn post(
@@ -72,7 +74,7 @@ impl Lenient {
             return Err(no_entry(response).await);
         }
         if status == StatusCode::NOT_FOUND && session.is_some() {
-            return Err(StreamableHttpError::SessionExpired);
+            return Err(self.forgotten());
         }
         let given = response.headers().get(SESSION).and_then(|value| value.to_str().ok());
         let given = given.map(str::to_owned);
@@ -124,7 +126,8 @@ impl Lenient {
         session: Option<&str>,
         headers: &HashMap<HeaderName, HeaderValue>,
     ) -> Result<Response, Error> {
-        let mut url = Url::parse(uri).map_err(|error| unexpected(error.to_string()))?;
+        let mut url =
+            Url::parse(&self.address(uri)).map_err(|error| unexpected(error.to_string()))?;
         for _ in 0..=MAX_HOPS {
             let mut request =
                 self.http.post(url.clone()).header(ACCEPT, "application/json, text/event-stream");
@@ -136,9 +139,25 @@ impl Lenient {
             }
             let response = request.json(message).send().await?;
             let Some(next) = next_hop(&url, &response)? else { return Ok(response) };
+            *self.moved() = Some(next.clone());
             url = next;
         }
         Err(unexpected(format!("it redirects more than {MAX_HOPS} times")))
+    }
+
+    fn moved(&self) -> MutexGuard<'_, Option<Url>> {
+        self.moved.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// That the session is gone, and with it what was known about it.
+    fn forgotten(&self) -> Error {
+        *self.moved() = None;
+        StreamableHttpError::SessionExpired
+    }
+
+    /// The address that stands for this one in the session.
+    fn address(&self, uri: &str) -> Arc<str> {
+        self.moved().as_ref().map_or(uri, Url::as_str).into()
     }
 
     /// An answer with a status that is no success.
@@ -158,7 +177,7 @@ impl Lenient {
         let body = read(response, REFUSAL_BYTES).await.unwrap_or_default();
         let mut document = lenient::read_bytes(&body).map(lenient::settled).unwrap_or_default();
         if has_session && is_forgotten(status, &document) {
-            return Err(StreamableHttpError::SessionExpired);
+            return Err(self.forgotten());
         }
         self.mender.mend(&mut document);
         let error = document.get("error").cloned();
@@ -246,6 +265,7 @@ impl StreamableHttpClient for Lenient {
         auth: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), Error> {
+        let uri = self.address(&uri);
         StreamableHttpClient::delete_session(&self.http, uri, session, auth, headers).await
     }
 
@@ -257,6 +277,7 @@ impl StreamableHttpClient for Lenient {
         auth: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Error> {
+        let uri = self.address(&uri);
         let events = self.http.get_stream(uri, session, last_event, auth, headers).await?;
         Ok(self.mended(events))
     }
@@ -272,7 +293,7 @@ impl StreamableHttpClient for Lenient {
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Error> {
         let http = &self.http;
         let events = http.get_stream_with_max_sse_event_size(
-            uri,
+            self.address(&uri),
             session,
             last_event,
             auth,
