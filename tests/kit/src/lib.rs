@@ -7,6 +7,7 @@
 //!
 //! * [`standin`]: model providers and market data over HTTP, with faults, gates and a journal
 //! * [`replay`]: transcripts of odd services, as text files, and servers that replay them
+//! * [`oddity`]: documents that are changed at one place, for properties
 //! * [`picture`]: small valid PNG files that carry a text and any wanted size
 //! * [`configuration`]: the configurations that applications ship, on stand-ins
 //! * [`clock`]: a clock that moves only when told
@@ -27,6 +28,7 @@ pub mod gates;
 pub mod layer;
 pub mod link;
 pub mod memory;
+pub mod oddity;
 pub mod picture;
 pub mod postgres;
 pub mod process;

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::{Value, json};
 use wattle_graph::llm::Part;
+use wattle_kit::oddity::{change, others, places};
 use wattle_mcp::answer;
 
 use crate::support::NAME;
@@ -36,56 +37,10 @@ fn block(number: usize) -> Value {
     }
 }
 
-/// The places in a document that hold something.
-fn places(value: &Value, place: &str, all: &mut Vec<String>) {
-    all.push(place.to_owned());
-    match value {
-        Value::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                places(item, &format!("{place}/{index}"), all);
-            }
-        }
-        Value::Object(fields) => {
-            for (name, field) in fields {
-                places(field, &format!("{place}/{name}"), all);
-            }
-        }
-        _ => {}
-    }
-}
-
 fn changed(mut part: Value, place: Index, other: Option<Value>) -> Value {
-    let mut all = Vec::new();
-    places(&part, "", &mut all);
-    let place = place.get(&all);
-    match (other, place.rsplit_once('/')) {
-        (None, Some((parent, name))) => {
-            if let Some(Value::Object(fields)) = part.pointer_mut(parent) {
-                fields.remove(name);
-            }
-        }
-        (other, _) => {
-            if let Some(value) = part.pointer_mut(place) {
-                *value = other.unwrap_or_default();
-            }
-        }
-    }
+    let places: Vec<String> = places(&part);
+    change(&mut part, place.get::<String>(&places), other);
     part
-}
-
-fn others() -> impl Strategy<Value = Option<Value>> {
-    prop::sample::select(vec![
-        None,
-        Some(Value::Null),
-        Some(json!(7)),
-        Some(json!(true)),
-        Some(json!("x")),
-        Some(json!("")),
-        Some(json!([])),
-        Some(json!([[], null, 7])),
-        Some(json!({})),
-        Some(json!({ "type": "x", "text": 7 })),
-    ])
 }
 
 proptest! {
@@ -93,7 +48,7 @@ proptest! {
     fn a_changed_tool_takes_no_other_away(
         number in 0_usize..4,
         place in any::<Index>(),
-        other in others(),
+        other in prop::sample::select(others()),
         doubled in any::<bool>(),
     ) {
         let read = |tools: Vec<Value>| {
@@ -116,7 +71,7 @@ proptest! {
     fn a_changed_block_takes_no_other_away(
         number in 0_usize..6,
         place in any::<Index>(),
-        other in others(),
+        other in prop::sample::select(others()),
     ) {
         let mut content: Vec<Value> = (0..6).map(block).collect();
         content[number] = changed(content[number].clone(), place, other);

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use wattle_graph::failure::Failure;
 use wattle_graph::llm::Completion;
+use wattle_kit::oddity::{change, others, places};
 use wattle_model::config::ProviderKind;
 use wattle_model::recorded::Recorded;
 
@@ -83,56 +84,6 @@ fn read(kind: ProviderKind, pieces: Vec<Bytes>) -> Result<Completion, Failure> {
     RUNTIME.block_on(reader.read(pieces)).0
 }
 
-/// The places in a document that hold something.
-fn places(value: &Value, place: &str, all: &mut Vec<String>) {
-    all.push(place.to_owned());
-    match value {
-        Value::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                places(item, &format!("{place}/{index}"), all);
-            }
-        }
-        Value::Object(fields) => {
-            for (name, field) in fields {
-                places(field, &format!("{place}/{name}"), all);
-            }
-        }
-        _ => {}
-    }
-}
-
-/// Puts something else at a place; nothing is `None`.
-fn change(event: &mut Value, place: &str, other: Option<Value>) {
-    match (other, place.rsplit_once('/')) {
-        (None, Some((parent, name))) => match event.pointer_mut(parent) {
-            Some(Value::Object(fields)) => drop(fields.remove(name)),
-            Some(Value::Array(items)) => items.clear(),
-            _ => {}
-        },
-        (other, _) => {
-            if let Some(value) = event.pointer_mut(place) {
-                *value = other.unwrap_or_default();
-            }
-        }
-    }
-}
-
-fn others() -> impl Strategy<Value = Option<Value>> {
-    prop::sample::select(vec![
-        None,
-        Some(Value::Null),
-        Some(json!(7)),
-        Some(json!(-1.5)),
-        Some(json!(true)),
-        Some(json!("x")),
-        Some(json!("")),
-        Some(json!([])),
-        Some(json!([[], null, 7])),
-        Some(json!({})),
-        Some(json!({ "type": "x", "text": 7, "index": "0" })),
-    ])
-}
-
 #[test]
 fn a_stream_that_is_cut_anywhere_is_whole_or_a_failure() {
     let whole: String = (0..PIECES).map(marker).collect();
@@ -154,15 +105,13 @@ proptest! {
     fn a_change_loses_what_was_changed_and_nothing_else(
         kind in prop::sample::select(KINDS.to_vec()),
         (event, place) in any::<(Index, Index)>(),
-        other in others(),
+        other in prop::sample::select(others()),
         doubled in any::<bool>(),
         cuts in prop::collection::vec(any::<Index>(), 0..4),
     ) {
         let (first, mut events) = events(kind);
         let index = event.index(events.len());
-        let mut all = Vec::new();
-        places(&events[index], "", &mut all);
-        let place = place.get(&all).clone();
+        let place = place.get(&places(&events[index])).clone();
         if doubled {
             events.insert(index, events[index].clone());
         }
