@@ -315,9 +315,16 @@ impl Provider {
         self.stream
     }
 
-    /// A request to a path below the provider's address.
+    /// A request to a path below the provider's address, with its key where its kind has it.
     fn post(&self, path: &str) -> RequestBuilder {
-        self.http.post(format!("{}{path}", self.base_url)).headers(self.headers.clone())
+        let url = format!("{}{path}", self.base_url);
+        let request = self.http.post(url).headers(self.headers.clone());
+        match (self.key(), self.kind) {
+            (None, _) => request,
+            (Some(key), ProviderKind::Openai) => request.bearer_auth(key),
+            (Some(key), ProviderKind::Gemini) => request.header("x-goog-api-key", key),
+            (Some(key), ProviderKind::Anthropic) => request.header("x-api-key", key),
+        }
     }
 
     fn key(&self) -> Option<&str> {

@@ -21,10 +21,5 @@ pub(super) fn request(
     model: &str,
 ) -> RequestBuilder {
     let body = body::body(ask, owner, model, provider.streams());
-    let request = provider.post("messages").json(&body);
-    let request = request.header("anthropic-version", VERSION);
-    match provider.key() {
-        Some(key) => request.header("x-api-key", key),
-        None => request,
-    }
+    provider.post("messages").header("anthropic-version", VERSION).json(&body)
 }

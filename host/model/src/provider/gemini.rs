@@ -22,9 +22,5 @@ pub(super) fn request(
     } else {
         format!("models/{model}:generateContent")
     };
-    let request = provider.post(&path).json(&body::body(ask, owner, model));
-    match provider.key() {
-        Some(key) => request.header("x-goog-api-key", key),
-        None => request,
-    }
+    provider.post(&path).json(&body::body(ask, owner, model))
 }

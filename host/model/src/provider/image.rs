@@ -216,12 +216,7 @@ impl Wire {
             }
             Self::Openai => ("images/generations".to_owned(), openai::body(model, wish)),
         };
-        let request = provider.post(&path).json(&body);
-        match (provider.key(), self) {
-            (None, _) => request,
-            (Some(key), Self::Openai) => request.bearer_auth(key),
-            (Some(key), Self::Imagen | Self::Gemini) => request.header("x-goog-api-key", key),
-        }
+        provider.post(&path).json(&body)
     }
 
     /// Why pictures are kept back, if that is what an error says.

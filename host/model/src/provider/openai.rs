@@ -25,9 +25,5 @@ pub(super) fn request(
     model: &str,
 ) -> RequestBuilder {
     let body = body::body(ask, owner, model, provider.streams());
-    let request = provider.post("chat/completions").json(&body);
-    match provider.key() {
-        Some(key) => request.bearer_auth(key),
-        None => request,
-    }
+    provider.post("chat/completions").json(&body)
 }
