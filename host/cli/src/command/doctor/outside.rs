@@ -1,16 +1,12 @@
 //! What of the outside can be looked at beforehand: MCP servers and the service for traces.
 
-use wattle_graph::id::{AppName, PluginName};
-use wattle_run::ports::{Caller, ToolServers as _};
+use futures::future::join_all;
 
 use crate::command::doctor::Report;
 use crate::config::Config;
 use crate::wire::{ReadEnv, find_secret, open_tools};
 
-/// On whose behalf servers are asked.
-const ASKER: &str = "doctor";
-
-/// Asks every MCP server for its tools.
+/// Looks at every MCP server, all at once.
 pub(super) async fn tool_servers(config: &Config, env: &ReadEnv, report: &mut Report) {
     let servers = match open_tools(config, env, &mut Vec::new()) {
         Ok(servers) => servers,
@@ -19,18 +15,24 @@ pub(super) async fn tool_servers(config: &Config, env: &ReadEnv, report: &mut Re
             return;
         }
     };
-    let (Ok(app), Ok(plugin)) = (AppName::new(ASKER), PluginName::new(ASKER)) else { return };
-    let caller = Caller { app, plugin, tenant: None };
-    for name in config.mcp.keys() {
+    let looks = config.mcp.keys().map(|name| servers.check(name));
+    let found = join_all(looks).await;
+    servers.close().await;
+    for (name, found) in config.mcp.keys().zip(found) {
         let check = format!("mcp {name}");
-        match servers.list(&caller, name).await {
-            Ok(tools) => report.ok(&check, format!("offers {} tools", tools.len())),
-            Err(failure) => {
+        match found.map(|found| (found.failure, found.tools.len(), found.notes)) {
+            Err(failure) | Ok((Some(failure), ..)) => {
                 report.fail(&check, failure.message, format!("check `[mcp.{name}]`"));
+            }
+            Ok((None, tools, notes)) if notes.is_empty() => {
+                report.ok(&check, format!("offers {tools} tools"));
+            }
+            Ok((None, tools, notes)) => {
+                let message = format!("offers {tools} tools; {}", notes.join("; "));
+                report.warn(&check, message, format!("see `wattle mcp check {name}`"));
             }
         }
     }
-    servers.close().await;
 }
 
 /// Says where traces go. None are sent: they would stand among the real ones.
