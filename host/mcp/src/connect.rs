@@ -32,6 +32,9 @@ pub(crate) type Session = RunningService<RoleClient, Client>;
 /// Programs that do not know it may say nothing at all, and end at a handshake that comes second.
 const PROBE: Duration = Duration::from_secs(5);
 
+/// Bytes of a message of a server: a page of tools or a result. A larger one is not read.
+const MESSAGE_BYTES: usize = 16 << 20;
+
 /// How one server is reached, checked and ready for use.
 #[derive(Debug)]
 pub(crate) struct Connector {

@@ -114,11 +114,13 @@ impl Mender {
             self.note(&format!("the tool `{name}` has no schema of its arguments"));
             tool.insert("inputSchema".into(), json!({ "type": "object" }));
         }
-        if let Some(annotations) = tool.get_mut("annotations") {
-            settle::<ToolAnnotations>(annotations, &[]);
+        if let Some(annotations) = tool.get_mut("annotations")
+            && settle::<ToolAnnotations>(annotations, &[]).is_none()
+        {
+            *annotations = json!({});
         }
         let mut tool = Value::Object(tool);
-        let dropped = settle::<Tool>(&mut tool, &["name", "inputSchema"]);
+        let dropped = settle::<Tool>(&mut tool, &["name", "inputSchema"])?;
         if !dropped.is_empty() {
             let dropped = dropped.join("`, `");
             self.note(&format!("`{dropped}` of the tool `{name}` cannot be read"));
@@ -170,8 +172,7 @@ impl Mender {
         block.insert("type".into(), kind.clone().into());
         let text = block.get("text").and_then(Value::as_str).map(str::to_owned);
         let mut block = Value::Object(block);
-        settle::<ContentBlock>(&mut block, required);
-        if serde_json::from_value::<ContentBlock>(block.clone()).is_ok() {
+        if settle::<ContentBlock>(&mut block, required).is_some() {
             return Some(block);
         }
         let kind = one_line(&kind);
@@ -255,21 +256,19 @@ fn list(value: &mut Value) -> &mut Vec<Value> {
     }
 }
 
-/// Removes the fields that keep a value from being read as `T`, and answers with their names. The value may still be
-/// none, if a required field does.
-fn settle<T: DeserializeOwned>(value: &mut Value, required: &[&str]) -> Vec<String> {
-    if serde_json::from_value::<T>(value.clone()).is_ok() {
-        return Vec::new();
+/// Removes the fields that keep a value from being read as `T`, and answers with their names; `None` if a field that
+/// is required keeps it from that.
+fn settle<T: DeserializeOwned>(value: &mut Value, required: &[&str]) -> Option<Vec<String>> {
+    if T::deserialize(&*value).is_ok() {
+        return Some(Vec::new());
     }
-    let Some(fields) = value.as_object_mut() else {
-        *value = json!({});
-        return Vec::new();
-    };
+    let fields = value.as_object_mut()?;
     let bare: Map<String, Value> = fields
         .iter()
         .filter(|(name, _)| required.contains(&name.as_str()))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
+    T::deserialize(&Value::Object(bare.clone())).ok()?;
     let mut dropped = Vec::new();
     fields.retain(|name, value| {
         if required.contains(&name.as_str()) {
@@ -277,13 +276,13 @@ fn settle<T: DeserializeOwned>(value: &mut Value, required: &[&str]) -> Vec<Stri
         }
         let mut trial = bare.clone();
         trial.insert(name.clone(), value.clone());
-        let is_read = serde_json::from_value::<T>(Value::Object(trial)).is_ok();
+        let is_read = T::deserialize(&Value::Object(trial)).is_ok();
         if !is_read {
             dropped.push(one_line(name));
         }
         is_read
     });
-    dropped
+    Some(dropped)
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ pub(crate) fn output(
 /// Bytes that are compared to find out whether texts say a document: a longer one is shown as well.
 const COMPARED_BYTES: usize = 16 << 20;
 
-/// Whether texts say all of a document: one is its JSON, or each value in it stands in one of them.
+/// Whether texts contain a document: one of them is its JSON, or each of its values stands in one of them.
 fn says_it(texts: &[String], document: &Value) -> bool {
     if texts.iter().any(|text| serde_json::from_str::<Value>(text).is_ok_and(|it| it == *document))
     {

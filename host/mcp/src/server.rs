@@ -40,8 +40,8 @@ struct Kept {
 #[derive(Debug)]
 struct Silence {
     failure: Failure,
-    /// When it is asked again; `None` while it is.
-    until: Option<Instant>,
+    /// When it is asked again.
+    until: Instant,
 }
 
 /// A server.
@@ -85,7 +85,10 @@ impl Server {
         }
         let failure = match &mut kept.silence {
             Some(silence) => {
-                if silence.until.take_if(|until| *until <= Instant::now()).is_some() {
+                let now = Instant::now();
+                if silence.until <= now {
+                    // It is asked once at a time: by then it has answered, or its time is over.
+                    silence.until = now + 2 * self.limit;
                     tokio::spawn(self.clone().ask_again());
                 }
                 silence.failure.clone()
@@ -128,7 +131,7 @@ impl Server {
             }
             Err(failure) => {
                 if failure.code == code::TIMEOUT {
-                    let until = Some(Instant::now() + self.limit / PATIENCE_SHARE);
+                    let until = Instant::now() + self.limit / PATIENCE_SHARE;
                     kept.silence = Some(Silence { failure: failure.clone(), until });
                 }
                 Err(failure)

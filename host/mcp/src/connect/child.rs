@@ -22,14 +22,12 @@ use wattle_graph::failure::{Failure, code};
 use wattle_run::json::lenient;
 
 use crate::config::CommandConfig;
+use crate::connect::MESSAGE_BYTES;
 use crate::mend::Mender;
 use crate::speaker::Speaker;
 
 /// Longest line of a program's complaints that is logged as one.
 const LINE_BYTES: u64 = 4096;
-
-/// Longest message of a server.
-const MESSAGE_BYTES: u64 = 16 << 20;
 
 /// Bytes of messages that wait to be read.
 const PIPE_BYTES: usize = 64 << 10;
@@ -137,12 +135,12 @@ async fn pass_on(output: ChildStdout, mut to: DuplexStream, mender: Mender) {
     let mut output = BufReader::new(output);
     loop {
         let mut line = Vec::new();
-        let read = (&mut output).take(MESSAGE_BYTES).read_until(b'\n', &mut line).await;
+        let read = (&mut output).take(MESSAGE_BYTES as u64).read_until(b'\n', &mut line).await;
         match read {
             Ok(read) if read > 0 => {}
             _ => return,
         }
-        if line.last() != Some(&b'\n') && line.len() as u64 == MESSAGE_BYTES {
+        if line.last() != Some(&b'\n') && line.len() == MESSAGE_BYTES {
             tracing::warn!(
                 server,
                 limit = MESSAGE_BYTES,

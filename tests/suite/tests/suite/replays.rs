@@ -4,6 +4,7 @@
 //! A case is a file below `tests/replays`; the format stands at [`wattle_kit::replay`]. Keys of a case:
 //!
 //! * `say`: what the user says; each further one is the next turn of the conversation.
+//! * `kind`: the kind of the provider, in cases of `durable`.
 //! * `model`, `provider`, `agent`: the model, and lines of TOML for its provider and for the agent.
 //! * `status` (`completed` without it), `text` (the last message), `failure` (a part of `code: message`),
 //!   `tool` (each answer of a tool in order, `status text`, up to a `*` at its end): what must come of it.
@@ -19,7 +20,8 @@ use wattle_suite::desk::{last_words, tool_messages};
 use wattle_suite::guests;
 use wattle_suite::server::{Setup, TestServer};
 
-/// The graph of every case, with its name, what its agent is told, and the route that it asks.
+/// The graph of a case: an agent and its tools. `NAME` stands for the case, `ROUTE` for the model route, `AGENT` for
+/// more settings of the agent.
 const GRAPH: &str = r#"
 [graphs.NAME]
 entry = "agent"

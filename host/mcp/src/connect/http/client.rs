@@ -27,10 +27,8 @@ use serde_json::Value;
 use sse_stream::{Sse, SseStream};
 use wattle_run::json::lenient;
 
+use crate::connect::MESSAGE_BYTES;
 use crate::mend::Mender;
-
-/// Bytes of an answer that is one document.
-const DOCUMENT_BYTES: usize = 16 << 20;
 
 /// Bytes that are read of a refusal.
 const REFUSAL_BYTES: usize = 64 << 10;
@@ -92,7 +90,7 @@ impl Lenient {
         if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
-        let body = read(response, DOCUMENT_BYTES).await?;
+        let body = read(response, MESSAGE_BYTES).await?;
         let mut document = lenient::read_bytes(&body).map(lenient::settled).map_err(|error| {
             unexpected(if is_page(&body) {
                 "it answers with a web page; check `url`".to_owned()
@@ -243,7 +241,7 @@ impl StreamableHttpClient for Lenient {
         _auth: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<StreamableHttpPostResponse, Error> {
-        self.post(&uri, message, session, headers, DOCUMENT_BYTES).await
+        self.post(&uri, message, session, headers, MESSAGE_BYTES).await
     }
 
     async fn post_message_with_max_sse_event_size(

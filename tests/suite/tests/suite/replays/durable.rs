@@ -75,7 +75,7 @@ async fn go_on(scene: &Scene, server: &Served, case: &Case, thread: &str) {
     assert_eq!((&run["status"], &*last_words(&run)), (&json!("completed"), "six"), "{}", case.name);
 }
 
-/// Approves the call that waits, and waits until the agent stands still.
+/// Approves the call that waits, and waits for the end of the run.
 async fn approve(scene: &Scene, server: &Served, thread: &str) -> Value {
     let view = scene.get(server, &format!("/api/v1/threads/{thread}")).await;
     let question = view["interrupts"][0]["id"].as_str().unwrap();
