@@ -7,6 +7,7 @@
 
 mod extract;
 mod mend;
+mod reader;
 pub(crate) mod shape;
 pub(crate) mod strict;
 
@@ -18,7 +19,7 @@ use crate::chat::Chat;
 use crate::config::{ProviderKind, Structured};
 use crate::provider::{Format, Reply};
 use crate::route::Call;
-use crate::structured::shape::Shape;
+use crate::structured::shape::{Shape, Wrong};
 
 /// Characters of a wrong answer that a failure keeps: enough to see what went wrong.
 const ANSWER_CHARS: usize = 2_000;
@@ -48,14 +49,14 @@ pub(crate) async fn complete(call: &Call<'_>, shape: &Shape<'_>) -> Result<Compl
         return Err(cut_off(call, &first));
     }
     if !call.repairs() {
-        return Err(not_in_shape(call, shape, &first, &wrong));
+        return Err(not_in_shape(call, shape, &first, wrong));
     }
-    chat.go_on(first.text(), repair(&wrong));
+    chat.go_on(first.text(), repair(&wrong.why));
     call.sink.restart();
     let second = call.turn(&chat, format(shape, rung)).await?.after(&first);
     match judge(shape, &second) {
         Verdict::Accepted(document) => Ok(second.completion(document)),
-        Verdict::Wrong(wrong) => Err(not_in_shape(call, shape, &second, &wrong)),
+        Verdict::Wrong(wrong) => Err(not_in_shape(call, shape, &second, wrong)),
     }
 }
 
@@ -63,8 +64,8 @@ pub(crate) async fn complete(call: &Call<'_>, shape: &Shape<'_>) -> Result<Compl
 enum Verdict {
     /// It is good; without a document if the model did something else that it may do.
     Accepted(Option<Value>),
-    /// What is wrong with it.
-    Wrong(String),
+    /// It has another shape.
+    Wrong(Wrong),
 }
 
 fn judge(shape: &Shape<'_>, reply: &Reply) -> Verdict {
@@ -137,15 +138,24 @@ fn cut_off(call: &Call<'_>, reply: &Reply) -> Failure {
     Failure::new(code::INVALID, message).with_details(json!({ "answer": cut(&reply.text()) }))
 }
 
-fn not_in_shape(call: &Call<'_>, shape: &Shape<'_>, reply: &Reply, wrong: &str) -> Failure {
+fn not_in_shape(call: &Call<'_>, shape: &Shape<'_>, reply: &Reply, wrong: Wrong) -> Failure {
     let even = if call.repairs() { ", even when asked to correct its answer" } else { "" };
     let message = format!(
-        "model `{}` of route `{}` did not answer in the wanted shape `{}`{even}: {wrong}",
+        "model `{}` of route `{}` did not answer in the wanted shape `{}`{even}: {}",
         call.aim.model,
         call.aim.route,
-        shape.wanted().name
+        shape.wanted().name,
+        wrong.why
     );
-    Failure::new(code::INVALID, message).with_details(json!({ "answer": cut(&reply.text()) }))
+    let text = reply.text();
+    let answer = cut(&text);
+    let mut details = json!({ "answer": answer });
+    // As a text, since the log has no room for a document of any depth. It is about as large as the
+    // answer, and so left out where that is cut.
+    if let Some(document) = wrong.document.filter(|_| answer.len() == text.len()) {
+        details["document"] = document.to_string().into();
+    }
+    Failure::new(code::INVALID, message).with_details(details)
 }
 
 fn cut(text: &str) -> &str {

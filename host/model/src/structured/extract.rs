@@ -1,51 +1,293 @@
-//! Finds the JSON value in what a model says.
+//! Finds the documents in what a model says.
+//!
+//! Models put words, fences and drafts around a document, think aloud before it, or write it as a
+//! text within a text. All documents are found, in their order and in one pass. A part of a
+//! document is none: what is broken or cut is told, never taken in pieces.
 
-use serde::Deserialize as _;
+use std::collections::VecDeque;
+
 use serde_json::Value;
+use wattle_run::json::lenient;
 
-/// Places in a text at which a JSON object is looked for: bounds the work on a text of braces.
-const TRIES: usize = 64;
+use crate::structured::reader::{self, End};
 
-/// The text as JSON, or the first JSON object in it, as after "Sure! Here it is:" and in a code
-/// fence.
-pub(crate) fn json(text: &str) -> Result<Value, String> {
-    let whole = match serde_json::from_str(text.trim()) {
-        Ok(value) => return Ok(value),
-        Err(error) => error,
+/// Documents of one answer that are looked at, the last ones: each is validated.
+const MOST: usize = 16;
+
+/// Characters that are told of the place where a document is wrong.
+const EXCERPT_CHARS: usize = 40;
+
+/// What stands around reasoning.
+const THINK: (&str, &str) = ("<think>", "</think>");
+
+/// A document in strict JSON, or what is wrong with it.
+type Found = Result<String, String>;
+
+/// The documents of a text in their order, or what is wrong with one; at least one. Empty objects
+/// stand before all others: in prose they are rarely an answer.
+pub(super) fn documents(text: &str) -> Vec<Result<Value, String>> {
+    let text = said(text).trim();
+    let whole = match lenient::read(text).map(lenient::settled) {
+        Ok(value) if !value.is_string() => return vec![Ok(single(value))],
+        whole => whole,
     };
-    text.match_indices('{')
-        .take(TRIES)
-        .find_map(|(start, _)| {
-            let mut input = serde_json::Deserializer::from_str(&text[start..]);
-            Value::deserialize(&mut input).ok()
-        })
-        .ok_or_else(|| format!("it is not json: {whole}"))
+    let mut found = VecDeque::new();
+    scan(text, true, &mut found);
+    if found.is_empty() {
+        return vec![whole.map_err(|error| format!("it is not json: {error}"))];
+    }
+    let (empty, full): (Vec<_>, Vec<_>) = found.into_iter().partition(is_empty);
+    empty.into_iter().chain(full).map(|found| parsed(&found?)).collect()
+}
+
+/// The text without the reasoning that it begins with.
+fn said(text: &str) -> &str {
+    let Some(inside) = text.trim_start().strip_prefix(THINK.0) else { return text };
+    inside.split_once(THINK.1).map_or("", |(_, said)| said)
+}
+
+/// Finds what is in a text. In a text within it, nothing is escaped once more.
+fn scan(text: &str, is_outer: bool, found: &mut VecDeque<Found>) {
+    let mut at = 0;
+    while let Some(start) = text[at..].find(['{', '[']).map(|further| at + further) {
+        let here = &text[start..];
+        at = start + 1;
+        let inside = here[1..].trim_start();
+        // A list is looked at from its first object on, since `[1]` is no document.
+        let object = if here.starts_with('{') { Some(inside) } else { inside.strip_prefix('{') };
+        let Some(object) = object else { continue };
+        if is_outer && object.trim_start().starts_with('\\') {
+            let (inner, length) = unescaped(here);
+            if let Some(inner) = inner {
+                scan(&inner, false, found);
+            }
+            at = start + length;
+            continue;
+        }
+        let read = reader::read(here);
+        at = start + read.length;
+        match read.end {
+            End::Complete => keep(found, Ok(read.strict)),
+            End::Broken(place) => {
+                let place: String = place.chars().take(EXCERPT_CHARS).collect();
+                keep(found, Err(format!("the json is wrong from here on: `{place}`")));
+            }
+            // A model that cannot stop says the same again until it is cut.
+            End::Cut if repeats(found, &read.strict) => {}
+            End::Cut => keep(found, Err("the json is not complete".to_owned())),
+            End::Prose => {}
+        }
+    }
+}
+
+fn keep(found: &mut VecDeque<Found>, document: Found) {
+    if found.len() == MOST {
+        found.pop_front();
+    }
+    found.push_back(document);
+}
+
+/// Whether the newest document begins like this one.
+fn repeats(found: &VecDeque<Found>, strict: &str) -> bool {
+    matches!(found.back(), Some(Ok(newest)) if newest.starts_with(strict))
+}
+
+/// What is written with escapes at the beginning of a text, as in a text of JSON, and how many
+/// bytes of the text that is.
+fn unescaped(text: &str) -> (Option<String>, usize) {
+    let mut is_escaped = false;
+    let end = text.find(|sign: char| {
+        let ends = sign == '"' && !is_escaped;
+        is_escaped = sign == '\\' && !is_escaped;
+        ends
+    });
+    // Brackets right before a quote begin something else.
+    let inside = text[..end.unwrap_or(text.len())]
+        .trim_end_matches(|sign: char| sign.is_whitespace() || matches!(sign, '{' | '['));
+    let mut quoted = "\"".to_owned();
+    inside.chars().for_each(|sign| reader::push(&mut quoted, sign));
+    quoted.push('"');
+    match lenient::read(&quoted) {
+        Ok(Value::String(inner)) => (Some(inner), inside.len()),
+        _ => (None, inside.len()),
+    }
+}
+
+fn is_empty(found: &Found) -> bool {
+    matches!(found.as_deref(), Ok("{}" | "[{}]"))
+}
+
+fn parsed(strict: &str) -> Result<Value, String> {
+    match lenient::read(strict).map(lenient::settled) {
+        Ok(value) => Ok(single(value)),
+        Err(error) => Err(format!("it is not json: {error}")),
+    }
+}
+
+/// The object of a list of one: the root of a response schema is an object.
+fn single(value: Value) -> Value {
+    match value {
+        Value::Array(mut items) if items.len() == 1 && items[0].is_object() => items.remove(0),
+        other => other,
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
 
+    /// The documents of a text; `None` for what cannot be read.
+    fn found(text: &str) -> Vec<Option<Value>> {
+        documents(text).into_iter().map(Result::ok).collect()
+    }
+
     #[test]
-    fn finds_the_first_object() {
+    fn documents_are_found_in_their_order() {
+        let (one, two) = (json!({"a": 1}), json!({"a": 2}));
         let cases = [
-            (" {\"a\":1}\n", Some(json!({"a": 1}))),
-            ("```json\n{\"a\":1}\n```", Some(json!({"a": 1}))),
-            ("Sure, {name}! Here: {\"a\":{\"b\":2}} Bye {}", Some(json!({"a": {"b": 2}}))),
-            ("[1]", Some(json!([1]))),
-            ("no json here", None),
-            ("{\"a\": 1", None),
-            ("", None),
+            (" {\"a\":1}\n", vec![one.clone()]),
+            ("\u{feff}{\"a\":\u{a0}1}", vec![one.clone()]),
+            ("```json\n{\"a\":1}\n```", vec![one.clone()]),
+            ("First\n```json\n{\"a\":1}\n```\nthen\n```\n{\"a\":2}\n```\n", vec![one, two]),
+            ("Sure, {name}! {\"a\":{\"b\":2}} Bye {}", vec![json!({}), json!({"a": {"b": 2}})]),
+            ("Begin with \"{\", then: {\"a\":\"b\"}", vec![json!({"a": "b"})]),
+            ("{ \"{\" } {\"a\":\"{}\"} }", vec![json!({"a": "{}"})]),
+            ("as in [1] and [{\"a\":1}](x) or [x]", vec![json!({"a": 1})]),
+            ("[{\"a\":1} is it", vec![json!({"a": 1})]),
+            ("so: [{\"a\":1}, {\"a\":2}]", vec![json!([{"a": 1}, {"a": 2}])]),
+            ("[{\"a\":1}]", vec![json!({"a": 1})]),
+            ("[1]", vec![json!([1])]),
+            ("<think>{\"a\":1}</think>{\"a\":2}", vec![json!({"a": 2})]),
+            ("{\"a\":1}\n{\"a\":1}\n{\"a\": ", vec![json!({"a": 1}); 2]),
         ];
         for (text, expected) in cases {
-            assert_eq!(json(text).ok(), expected, "{text}");
+            let expected: Vec<_> = expected.into_iter().map(Some).collect();
+            assert_eq!(found(text), expected, "{text}");
         }
     }
 
     #[test]
-    fn stays_bounded_on_a_text_of_braces() {
-        assert!(json(&"{".repeat(100_000)).is_err());
+    fn slips_without_doubt_are_put_right() {
+        let cases = [
+            ("{\"a\": \"one\ntwo\tthree\u{1}\"}", json!({"a": "one\ntwo\tthree\u{1}"})),
+            ("So: {\"a\": \"one\r\ntwo\"}", json!({"a": "one\r\ntwo"})),
+            ("{\"a\": [1, 2,], \"b\": {\"c\": 3,},}", json!({"a": [1, 2], "b": {"c": 3}})),
+            ("{// all\n\"a\": 1, /* {\"b\": 2} */ \"b\": 3 // end\n}", json!({"a": 1, "b": 3})),
+            ("{\"a\": True, \"b\": [None, False]}", json!({"a": true, "b": [null, false]})),
+            ("{\"a\": \"it\\'s\"}", json!({"a": "it's"})),
+            ("So: {\"a\": \"caf\\ud83d\"}", json!({"a": "caf\u{fffd}"})),
+            ("\"{\\\"a\\\": \\\"\\\\n\\\"}\"", json!({"a": "\n"})),
+            ("```json\n\"{\\n  \\\"a\\\": 1\\n}\"\n```", json!({"a": 1})),
+            ("{\\\"a\\\": 1}", json!({"a": 1})),
+            ("{\\textbf {\"a\": 1}", json!({"a": 1})),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(found(text), vec![Some(expected)], "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_in_doubt_is_not_read() {
+        let cases = [
+            "",
+            "no json here",
+            "{",
+            "{\"a\": 1",
+            "{\"a\": {\"b\": 1}, \"c\": \"x",
+            "{\"a\": {\"b\": 1}, \"c\": x}",
+            "{\"a\": {\"b\": 1}, \"c\": x, \"d\": {\"e\": 1}",
+            "{\"a\": 1,000}",
+            "{\"a\": [1, 000]}",
+            "{\"a\": NaN}",
+            "{\"a\": \"say \"yes\" to it\"}",
+            "{\"a\": [1, 2, /* ... */]}",
+            "{'a': 1}",
+            "{a: 1}",
+            "{\"a\",}",
+            "{\"a\": 1]",
+            "<think>{\"a\": 1}",
+            "[{\"a\": 1}, {\"a\": 2",
+        ];
+        for text in cases {
+            assert_eq!(found(text), vec![None], "{text}");
+        }
+        let behind = "{\"a\": 1}\nno: {\"a\": 2, ";
+        assert_eq!(found(behind), vec![Some(json!({"a": 1})), None]);
+        let before = "```\n{\"a\": [1, ...\n```\n```\n{\"a\": 2}\n```";
+        assert_eq!(found(before), vec![None, Some(json!({"a": 2}))]);
+        let told = documents("{\"a\": 1,000}").remove(0).unwrap_err();
+        assert!(told.ends_with("`000}`"), "{told}");
+    }
+
+    #[test]
+    fn hostile_texts_are_read_in_one_pass() {
+        let pieces = [
+            "[",
+            "[{",
+            "{\"",
+            "{\"{",
+            "{\"a\":",
+            "{\"a\":x",
+            "{\"a\":[{",
+            "[{\"a\":[",
+            "{//",
+            "{ ",
+            "{/*...",
+            "{\\n",
+            "{\\\"",
+            "[{},",
+            "[{}",
+            "{}",
+            "\"{",
+            "{\"a\" //",
+            "{\"a\":1}",
+            "```{",
+        ];
+        for piece in pieces {
+            assert!(documents(&piece.repeat(100_000)).len() <= MOST, "{piece}");
+        }
+        assert_eq!(found(&"{".repeat(1 << 20)), vec![None]);
+        let last = format!("{}{{\"a\":1}}", "{\"".repeat(100_000));
+        assert_eq!(found(&last), vec![Some(json!({"a": 1}))]);
+    }
+
+    fn value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            "[\\PC\n\t]{0,8}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 16, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                object(inner),
+            ]
+        })
+    }
+
+    fn object(inner: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
+        prop::collection::vec(("\\PC{0,8}", inner), 1..4)
+            .prop_map(|fields| Value::Object(fields.into_iter().collect()))
+    }
+
+    proptest! {
+        #[test]
+        fn a_document_is_found_whatever_prose_is_around_it(
+            document in object(value()),
+            before in "[^{}\\[\\]]{0,40}",
+            after in "[^{}\\[\\]]{0,40}",
+        ) {
+            let text = format!("{before}{document}{after}");
+            prop_assert_eq!(documents(&text), vec![Ok(document)]);
+        }
+
+        #[test]
+        fn no_text_makes_it_panic(text in r#"[{}\[\]",:\\/*n.0-9a`\n ]{0,64}"#) {
+            prop_assert!(!documents(&text).is_empty());
+        }
     }
 }

@@ -20,6 +20,15 @@ const ROUNDS: usize = 8;
 /// Longest name of a schema.
 const NAME_CHARS: usize = 64;
 
+/// What is wrong with an answer.
+#[derive(Debug, Default)]
+pub(crate) struct Wrong {
+    /// Sentences for the model.
+    pub(crate) why: String,
+    /// The document that they are about, if there is one.
+    pub(crate) document: Option<Value>,
+}
+
 /// A schema that compiled.
 pub(crate) struct Shape<'a> {
     wanted: &'a ResponseSchema,
@@ -58,23 +67,47 @@ impl<'a> Shape<'a> {
     }
 
     /// The document in a model's text, or what is wrong with it.
-    pub(crate) fn read(&self, text: &str) -> Result<Value, String> {
-        let mut document = extract::json(text)?;
+    ///
+    /// Of several the last that fits is meant: drafts and examples stand before it. What cannot be
+    /// read behind it may be the one that is meant, so nothing is taken then. If none fits, the
+    /// last one is what is wrong.
+    pub(crate) fn read(&self, text: &str) -> Result<Value, Wrong> {
+        let mut last = None;
+        for document in extract::documents(text).into_iter().rev() {
+            let wrong = match document.map(|document| self.fit(document)) {
+                Ok(Ok(document)) => return Ok(document),
+                Ok(Err(wrong)) => wrong,
+                Err(why) => return Err(last.unwrap_or(Wrong { why, document: None })),
+            };
+            last = last.or(Some(wrong));
+        }
+        Err(last.unwrap_or_default())
+    }
+
+    /// The document, with its slips mended, if it fits then.
+    fn fit(&self, mut document: Value) -> Result<Value, Wrong> {
+        match self.mend(&mut document) {
+            Ok(()) => Ok(document),
+            Err(why) => Err(Wrong { why, document: Some(document) }),
+        }
+    }
+
+    fn mend(&self, document: &mut Value) -> Result<(), String> {
         for _ in 0..ROUNDS {
-            let mends: Vec<_> = self.errors(&document)?.iter().flat_map(mend::of).collect();
+            let mends: Vec<_> = self.errors(document)?.iter().flat_map(mend::of).collect();
             if mends.is_empty() {
-                return Ok(document);
+                return Ok(());
             }
             let mut mended = false;
             for mend in mends {
-                mended |= mend.apply(&mut document);
+                mended |= mend.apply(document);
             }
             if !mended {
                 break;
             }
         }
-        let violations = violations(&self.errors(&document)?);
-        if violations.is_empty() { Ok(document) } else { Err(violations) }
+        let violations = violations(&self.errors(document)?);
+        if violations.is_empty() { Ok(()) } else { Err(violations) }
     }
 
     /// What is wrong with a document; a sentence if it is too large to say that.
@@ -141,7 +174,41 @@ mod tests {
             assert_eq!(shape.read(&document.to_string()).ok(), expected, "{document}");
         }
         let wrong = shape.read(r#"{"name": 1}"#).unwrap_err();
-        assert!(wrong.contains("at `/name`"), "{wrong}");
+        assert!(wrong.why.contains("at `/name`"), "{wrong:?}");
+        assert_eq!(wrong.document, Some(json!({"name": 1})));
+    }
+
+    #[test]
+    fn the_last_document_that_fits_is_taken() {
+        let schema = wanted(json!({
+            "type": "object",
+            "properties": { "total": { "type": "number" } },
+            "required": ["total"],
+        }));
+        let shape = Shape::new(&schema).unwrap();
+        let cases = [
+            ("Draft: {\"sum\": \"?\"}\nFinal: {\"total\": 3}", true),
+            ("As in {\"total\": 1}.\n```json\n{\"total\": \"3\"}\n```\nDone {}", true),
+            ("{\"total\": 3}\nhow sure: {\"value\": 1}", true),
+            ("The form is {\"total\": <number>}. {\"total\": 3}", true),
+            ("[{\"total\": 3}]", true),
+            ("\"{\\\"total\\\": 3}\"", true),
+            ("{\"total\": 3}\n{\"total\": 3}\n{\"total\":", true),
+            // Which one is meant is for the model to say.
+            ("{\"total\": 2}\nno: {\"total\": 3, oops}", false),
+            ("{\"total\": 2}\nno: {\"total\": 3, \"no", false),
+            ("[{\"total\": 2}, {\"total\": 3}]", false),
+            ("{\"of\": {\"total\": 3}, \"no", false),
+            ("{\"of\": {\"total\": 3}, oops}", false),
+            ("{\"total\": 3,000}", false),
+        ];
+        for (text, is_taken) in cases {
+            let expected = is_taken.then(|| json!(3));
+            let total = shape.read(text).ok().map(|document| document["total"].clone());
+            assert_eq!(total, expected, "{text}");
+        }
+        let wrong = shape.read("{\"a\": 1} {\"b\": 1}").unwrap_err();
+        assert_eq!(wrong.document, Some(json!({"b": 1})));
     }
 
     #[test]

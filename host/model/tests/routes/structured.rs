@@ -103,6 +103,21 @@ async fn a_prompted_answer_is_found_in_its_fence() {
 }
 
 #[tokio::test]
+async fn the_last_document_that_fits_is_taken_without_another_request() {
+    let cases = [
+        ("Draft: {\"town\": \"?\"}\nFinal: {\"city\": \"Rome\"}", "Rome"),
+        ("As in {\"city\": \"Oslo\"}: ```json\n[{\"city\": \"Rome\",}]\n``` Bye {}", "Rome"),
+        ("{\"city\": \"Rome\nand Oslo\"}", "Rome\nand Oslo"),
+    ];
+    for (text, city) in cases {
+        let server = server(vec![json_answer(&chat(text))]).await;
+        let completion = complete(&simple("openai", &server.uri()), &ask_city()).await.unwrap();
+        assert_eq!(completion.structured, Some(json!({ "city": city })), "{text}");
+        assert_eq!(bodies(&server).await.len(), 1, "{text}");
+    }
+}
+
+#[tokio::test]
 async fn a_refused_schema_is_asked_for_one_rung_lower() {
     let error = json!({ "error": { "message": "Invalid schema for response_format" } });
     let refused = ResponseTemplate::new(400).set_body_json(error);
@@ -156,7 +171,9 @@ async fn a_guest_that_asks_again_itself_gets_the_wrong_answer_at_once() {
     let failure = complete(&simple("openai", &server.uri()), &request).await.unwrap_err();
     assert!(failure.message.contains("at `/city`"), "{failure}");
     assert!(!failure.message.contains("correct its answer"), "{failure}");
-    assert_eq!(failure.details.unwrap()["answer"], "{\"city\": 5}");
+    let details = failure.details.unwrap();
+    assert_eq!(details["answer"], "{\"city\": 5}");
+    assert_eq!(details["document"], "{\"city\":5}");
     assert_eq!(bodies(&server).await.len(), 1);
 }
 

@@ -1,6 +1,7 @@
 //! The last resort: a light model that remembers securities.
 
-use wattle_plugin::prelude::{Completion, Deserialize, Failure, llm, log};
+use serde_json::Deserializer;
+use wattle_plugin::prelude::{Completion, Deserialize, Failure, Value, llm, log};
 
 use crate::lookup::{RESULTS, Security};
 
@@ -39,15 +40,25 @@ fn request(query: &str) -> llm::Request {
 }
 
 fn suggestions(answer: &Completion) -> Result<Vec<Suggestion>, Failure> {
-    Ok(serde_json::from_str(array(&answer.text()))?)
+    last_list(&answer.text())
+        .ok_or_else(|| Failure::invalid("the answer has no list of securities"))
 }
 
-/// The array without the fences and words that models like to put around it.
-fn array(text: &str) -> &str {
-    match (text.find('['), text.rfind(']')) {
-        (Some(start), Some(end)) if start < end => &text[start..=end],
-        _ => text.trim(),
+/// The last list of securities in a text: models put words, fences and drafts around it.
+fn last_list(text: &str) -> Option<Vec<Suggestion>> {
+    let (mut last, mut rest) = (None, text);
+    while let Some(start) = rest.find('[') {
+        rest = &rest[start..];
+        let mut lists = Deserializer::from_str(rest).into_iter::<Value>();
+        // What is no JSON may have a list within it; a part of a list is not looked at.
+        let Some(Ok(list)) = lists.next() else {
+            rest = &rest[1..];
+            continue;
+        };
+        rest = &rest[lists.byte_offset()..];
+        last = serde_json::from_value(list).ok().or(last);
     }
+    last
 }
 
 fn best(suggestions: Vec<Suggestion>) -> Option<Security> {
@@ -80,6 +91,8 @@ mod tests {
         check(Ok(plain), Some("300750.SZ 宁德时代"));
         let fenced = "好的：\n```json\n[{\"ticker\":\"700.HK\",\"name\":\"Tencent\"}]\n```\n";
         check(Ok(fenced), Some("0700.HK Tencent"));
+        let drafts = "As in [1]: [], no: [{\"ticker\":\"300750.SZ\",\"name\":\"CATL\"}] [2]";
+        check(Ok(drafts), Some("300750.SZ CATL"));
     }
 
     #[test]

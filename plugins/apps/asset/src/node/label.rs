@@ -39,8 +39,9 @@ fn refused_label(failure: &Failure) -> Option<Label> {
     if failure.code != code::INVALID {
         return None;
     }
-    let answer = failure.details.as_deref()?.get("answer")?.as_str()?;
-    serde_json::from_str(answer).ok()
+    let details = failure.details.as_deref()?;
+    let document = details.get("document").or_else(|| details.get("answer"))?.as_str()?;
+    serde_json::from_str(document).ok()
 }
 
 #[cfg(test)]
@@ -61,6 +62,9 @@ mod tests {
         let refused =
             Failure::invalid("not in the wanted shape").with_details(json!({"answer": former}));
         assert_eq!(task(Err(refused)).unwrap(), TaskType::Operation, "S0-23");
+        let details = json!({"answer": "Sure! {...}", "document": "{\"type\":\"receipt\"}"});
+        let refused = Failure::invalid("not in the wanted shape").with_details(details);
+        assert_eq!(task(Err(refused)).unwrap(), TaskType::Unknown);
     }
 
     #[test]
