@@ -6,13 +6,14 @@
 //!
 //! [`Schema::compile`] bounds a schema by itself: bytes, nodes, nesting, patterns, and how many
 //! schemas apply to one place of a value. References stay within the document. Patterns are
-//! matched by an engine that does not backtrack.
+//! matched by an engine that does not backtrack; look-ahead is taken apart into patterns without.
 //!
 //! [`Schema::validate`] counts the work before it begins. One step is one keyword applied to one
 //! value; keywords that look at all of a value (`uniqueItems`, `enum`, `pattern`) count more. The
 //! count assumes that nothing ends early and that all alternatives are tried, so it depends on
 //! schema and value only, and a replay comes to the same result.
 
+mod ahead;
 mod cost;
 mod outline;
 mod pattern;
@@ -86,9 +87,12 @@ impl Schema {
     /// [`SchemaError`] if the value is no JSON Schema, or exceeds a limit.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
         let outline = Outline::of(schema)?;
-        let validator = options(PATTERN_COMPILED_BYTES)
-            .build(schema)
-            .map_err(|error| SchemaError::Broken(describe(&error)))?;
+        let mut options = options(PATTERN_COMPILED_BYTES);
+        if outline.looks_ahead {
+            options = options.with_keyword("pattern", pattern::keyword);
+        }
+        let validator =
+            options.build(schema).map_err(|error| SchemaError::Broken(describe(&error)))?;
         Ok(Self { validator, outline })
     }
 

@@ -17,6 +17,8 @@ pub(super) type Id = usize;
 /// A schema, its root first.
 pub(super) struct Outline {
     pub(super) parts: Vec<Part>,
+    /// Whether a pattern in it looks ahead.
+    pub(super) looks_ahead: bool,
 }
 
 /// One schema of a document, `true` and `false` included.
@@ -81,7 +83,7 @@ impl Outline {
         while let Some((id, schema)) = build.todo.pop() {
             build.parts[id] = Part { shared: build.parts[id].shared, ..build.part(id, schema)? };
         }
-        let outline = Self { parts: build.parts };
+        let outline = Self { parts: build.parts, looks_ahead: build.patterns.look_ahead };
         Expansion::of(&outline)?;
         Ok(outline)
     }
@@ -119,7 +121,7 @@ impl<'s> Build<'s> {
         }
         part.whole = fields.contains_key("uniqueItems");
         if let Some(pattern) = fields.get("pattern").and_then(Value::as_str) {
-            part.patterns = self.patterns.size(pattern)?;
+            part.patterns = self.patterns.keyword_size(pattern)?;
         }
         self.same(fields, &mut part)?;
         self.members(fields, &mut part)?;

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::json;
+use jsonschema::paths::Location;
+use jsonschema::{Keyword, ValidationError, Validator};
+use serde_json::{Map, Value, json};
 
 use crate::limit::{Exceeded, PATTERN_BYTES, PATTERN_COMPILED_BYTES, SCHEMA_PATTERNS};
+use crate::schema::ahead::{self, Part};
 use crate::schema::{SchemaError, options};
 
 /// Sizes of a compiled pattern that are distinguished, in bytes.
@@ -16,30 +19,48 @@ const STEP: u64 = 16 << 10;
 
 /// Patterns of one schema, with the size that each compiles to.
 #[derive(Default)]
-pub(super) struct Patterns(BTreeMap<String, u64>);
+pub(super) struct Patterns {
+    sizes: BTreeMap<String, u64>,
+    /// Whether a `pattern` looks ahead, so that [`keyword`] has to replace that of the validator.
+    pub(super) look_ahead: bool,
+}
 
 impl Patterns {
+    /// About how many bytes the pattern of a `pattern` compiles to. It may look ahead.
+    pub(super) fn keyword_size(&mut self, pattern: &str) -> Result<u64, SchemaError> {
+        // A longer one is refused; its parts could be many times as long.
+        let short = Some(pattern).filter(|pattern| pattern.len() as u64 <= PATTERN_BYTES);
+        let Some(parts) = short.and_then(ahead::parts) else { return self.size(pattern) };
+        self.look_ahead = true;
+        let mut size = 0;
+        for part in &parts {
+            size += self.size(&part.pattern)?;
+        }
+        Ok(size)
+    }
+
     /// About how many bytes a pattern compiles to.
     pub(super) fn size(&mut self, pattern: &str) -> Result<u64, SchemaError> {
-        if let Some(size) = self.0.get(pattern) {
+        if let Some(size) = self.sizes.get(pattern) {
             return Ok(*size);
         }
         if pattern.len() as u64 > PATTERN_BYTES {
             let message = format!("a pattern of the schema has more than {PATTERN_BYTES} bytes");
             return Err(Exceeded::new("pattern_bytes", PATTERN_BYTES, message).into());
         }
-        if self.0.len() as u64 >= SCHEMA_PATTERNS {
+        if self.sizes.len() as u64 >= SCHEMA_PATTERNS {
             let message = format!("the schema has more than {SCHEMA_PATTERNS} different patterns");
             return Err(Exceeded::new("schema_patterns", SCHEMA_PATTERNS, message).into());
         }
         let size = SIZES.into_iter().find(|size| fits(pattern, *size)).ok_or_else(|| {
             SchemaError::Broken(format!(
                 "the pattern `{pattern}` cannot be used: it is no regular expression, needs \
-                 backtracking (look-around and back-references do), or compiles to more than \
+                 backtracking (back-references do, and look-around except for look-ahead at the \
+                 beginning of a `pattern`, as in `^(?=.*[0-9])`), or compiles to more than \
                  {PATTERN_COMPILED_BYTES} bytes"
             ))
         })?;
-        self.0.insert(pattern.to_owned(), size);
+        self.sizes.insert(pattern.to_owned(), size);
         Ok(size)
     }
 }
@@ -51,4 +72,41 @@ fn fits(pattern: &str, size: u64) -> bool {
 /// Steps of matching a text against patterns of that size in total.
 pub(super) fn steps(text: &str, sizes: u64) -> u64 {
     (text.len() as u64 + 1).saturating_mul(sizes) / STEP
+}
+
+/// A `pattern` in a schema that has one that looks ahead.
+struct Pattern {
+    /// Each part, and whether a text must match it.
+    parts: Vec<(bool, Validator)>,
+    pattern: String,
+}
+
+/// Makes the keyword.
+pub(super) fn keyword<'a>(
+    _schema: &'a Map<String, Value>,
+    value: &'a Value,
+    _place: Location,
+) -> Result<Box<dyn for<'i> Keyword<'i>>, ValidationError<'a>> {
+    let pattern = value.as_str().unwrap_or_default().to_owned();
+    let whole = || vec![Part { is_wanted: true, pattern: pattern.clone() }];
+    let mut parts = Vec::new();
+    for part in ahead::parts(&pattern).unwrap_or_else(whole) {
+        let plain = json!({ "pattern": part.pattern });
+        parts.push((part.is_wanted, options(PATTERN_COMPILED_BYTES).build(&plain)?));
+    }
+    Ok(Box::new(Pattern { parts, pattern }))
+}
+
+impl<'i> Keyword<'i> for Pattern {
+    fn validate(&self, value: &'i Value) -> Result<(), ValidationError<'i>> {
+        if self.is_valid(value) {
+            return Ok(());
+        }
+        Err(ValidationError::custom(format!("{value} does not match \"{}\"", self.pattern)))
+    }
+
+    fn is_valid(&self, value: &'i Value) -> bool {
+        let matches = |(is_wanted, part): &(bool, Validator)| part.is_valid(value) == *is_wanted;
+        !value.is_string() || self.parts.iter().all(matches)
+    }
 }

@@ -103,6 +103,44 @@ fn patterns_match_in_linear_time() {
 }
 
 #[test]
+fn patterns_look_ahead_from_a_known_place() {
+    for (pattern, fits, fails) in [
+        ("^(?=.*[A-Z])(?=.*[0-9]).{4,}$", "aB3d", "ab3d"),
+        (r"^(?!^[-+.]*$)[+-]?0*\d*\.?\d*$", "-1.5", "-."),
+        ("^[a-z](?!.*--)[a-z-]*$", "a-b", "a--b"),
+        (r"^[A-Z]{2}(?!000)\d{3}$", "AB001", "AB000"),
+        ("^(?!draft|test)", "final", "testing"),
+    ] {
+        let schema = Schema::compile(&json!({
+            "properties": { "p": { "pattern": pattern }, "q": { "pattern": "^a" } },
+            "propertyNames": { "not": { "pattern": "^(?!p|q)" } },
+        }))
+        .unwrap();
+        assert_eq!(schema.validate(&json!({ "p": fits, "q": "a" })), Ok(()), "{pattern}");
+        assert_eq!(schema.validate(&json!({ "p": 7 })), Ok(()), "only texts are matched");
+        let told = schema.validate(&json!({ "p": fails })).unwrap_err().to_string();
+        assert!(told.ends_with(&format!("does not match \"{pattern}\" at `/p`")), "{told}");
+        assert!(schema.validate(&json!({ "q": "b" })).is_err());
+        assert!(schema.validate(&json!({ "r": "a" })).is_err());
+    }
+    for pattern in ["^(?=a)b|c", "^a*(?=b)", r"^(?=(a))\1", "^(?=a)*b", "^(?<=a)b", "^(?=(?!a)b)"] {
+        let message = refused(&json!({ "pattern": pattern }));
+        assert!(message.contains("backtracking"), "{message}");
+    }
+    let keys = json!({ "patternProperties": { "^(?=a)b": true } });
+    assert!(refused(&keys).contains("backtracking"));
+    let long = format!("^(?=a){}", "b".repeat(1_000));
+    assert_eq!(refused(&json!({ "pattern": long })), "pattern_bytes");
+    let many: String = (0..101).map(|n| format!("(?={n})")).collect();
+    assert_eq!(refused(&json!({ "pattern": format!("^{many}") })), "schema_patterns");
+
+    let evil = Schema::compile(&json!({ "pattern": "^(?=(a+)+$)(?!(.*b)*c)" })).unwrap();
+    assert!(evil.validate(&json!(format!("{}b", "a".repeat(50_000)))).is_err());
+    let large = json!({ "pattern": "^(?![ab]*a[ab]{900}c)" });
+    assert!(limit(&large, &json!("ab".repeat(2_000_000))).starts_with("schema_steps"));
+}
+
+#[test]
 fn recursion_over_deep_values_is_bounded() {
     let schema = json!({ "properties": { "x": { "allOf": [{ "$ref": "#" }, { "$ref": "#" }] } } });
     let deep = |levels| (0..levels).fold(json!({}), |inner, _| json!({ "x": inner }));

@@ -246,6 +246,19 @@ mod tests {
     }
 
     #[test]
+    fn patterns_may_look_ahead() {
+        // As Pydantic writes it for decimal numbers.
+        let schema = wanted(json!({
+            "type": "object",
+            "properties": { "p": { "pattern": r"^(?!^[-+.]*$)[+-]?0*\d*\.?\d*$" } },
+        }));
+        let shape = Shape::new(&schema).unwrap();
+        assert!(shape.read(r#"{"p": "-1.50"}"#).is_ok());
+        let wrong = shape.read(r#"{"p": "-."}"#).unwrap_err();
+        assert!(wrong.why.starts_with("at `/p`"), "{wrong:?}");
+    }
+
+    #[test]
     fn refuses_schemas_that_cannot_be_asked_for() {
         let refuse = |name: &str, schema: Value| {
             let schema = ResponseSchema { name: name.into(), schema };

@@ -45,6 +45,9 @@ const DROPPED: [&str; 11] = [
 const FORMATS: [&str; 9] =
     ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
 
+/// What begins look-around, which patterns of the subset lack.
+const LOOKS: [&str; 4] = ["(?=", "(?!", "(?<=", "(?<!"];
+
 /// The schema for strict decoding, if it can be expressed.
 pub(crate) fn adapt(schema: &Value) -> Option<Value> {
     let map = schema.as_object()?;
@@ -79,6 +82,7 @@ fn node(schema: &Value) -> Option<Value> {
             // Written out below.
             "properties" | "required" | "additionalProperties" => continue,
             "format" if !value.as_str().is_some_and(|format| FORMATS.contains(&format)) => continue,
+            "pattern" if looks_around(value) => continue,
             word if DROPPED.contains(&word) => continue,
             "items" => ("items", node(value)?),
             // Wider than `oneOf`, but the original is still validated.
@@ -93,6 +97,10 @@ fn node(schema: &Value) -> Option<Value> {
     }
     let typed = ["type", "anyOf", "enum", "const"].iter().any(|key| out.contains_key(*key));
     typed.then_some(Value::Object(out))
+}
+
+fn looks_around(pattern: &Value) -> bool {
+    pattern.as_str().is_some_and(|pattern| LOOKS.iter().any(|look| pattern.contains(look)))
 }
 
 fn is_object(map: &Map<String, Value>) -> bool {
@@ -175,7 +183,7 @@ mod tests {
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "type": "object",
             "properties": {
-                "name": { "type": "string", "minLength": 1, "format": "uri" },
+                "name": { "type": "string", "minLength": 1, "format": "uri", "pattern": "^(?!x)" },
                 "kind": { "enum": ["a", "b"] },
                 "size": { "type": ["integer", "null"], "default": 3 },
                 "inner": { "$ref": "#/$defs/Inner", "description": "x" },

@@ -53,6 +53,20 @@ async fn a_schema_that_strict_decoding_lacks_is_sent_as_it_is() {
 }
 
 #[tokio::test]
+async fn a_pattern_that_looks_ahead_is_checked_by_the_host() {
+    let answers = [r#"{"city":"rome"}"#, r#"{"city":"Rome"}"#];
+    let server = server(answers.map(|text| json_answer(&chat(text))).into()).await;
+    let mut request = ask_city();
+    let schema = &mut request.response_schema.as_mut().unwrap().schema;
+    schema["properties"]["city"]["pattern"] = json!("^(?=.*[A-Z])[A-Za-z]+$");
+    let completion = complete(&simple("openai", &server.uri()), &request).await.unwrap();
+    assert_eq!(completion.structured, Some(json!({ "city": "Rome" })));
+    let sent = &bodies(&server).await[0]["response_format"]["json_schema"];
+    let city = &sent["schema"]["properties"]["city"];
+    assert_eq!((&sent["strict"], city), (&json!(true), &json!({ "type": "string" })));
+}
+
+#[tokio::test]
 async fn gemini_and_anthropic_get_the_schema_their_way() {
     let server_a = server(vec![json_answer(&gemini(r#"{"city":"Rome"}"#))]).await;
     complete(&simple("gemini", &server_a.uri()), &ask_city()).await.unwrap();

@@ -1,0 +1,182 @@
+//! Look-ahead without backtracking.
+//!
+//! `^(?=.*[0-9])(?!x)[a-z0-9]+$` means three patterns at once, since it is known where each part
+//! begins: a text must match `^(?:.*[0-9])` and `^[a-z0-9]+$`, and must not match `^(?:x)`. The
+//! same holds behind a fixed number of characters, as in `^[a-z](?!.*--)[a-z-]*$`.
+
+/// What follows a part that may be left out or repeated.
+const REPEATS: [char; 4] = ['*', '+', '?', '{'];
+
+/// Letters that mean one character behind a backslash. Others mean a place, a reference to a group
+/// or a character that is spelled out, as do digits.
+const LETTERS: &str = "dDsSwWfnrtv";
+
+/// One of several patterns that together mean one with look-ahead.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    /// Whether a text must match it; if not, a text must not match it.
+    pub(super) is_wanted: bool,
+    pub(super) pattern: String,
+}
+
+/// The parts of a pattern that looks ahead; `None` if it does not, or from a place that depends on
+/// the text.
+pub(super) fn parts(pattern: &str) -> Option<Vec<Part>> {
+    let mut rest = pattern.strip_prefix('^')?;
+    let mut before = "^".to_owned();
+    let mut parts = Vec::new();
+    loop {
+        if let Some((is_wanted, inside, behind)) = look_ahead(rest) {
+            parts.push(Part { is_wanted, pattern: format!("{before}(?:{inside})") });
+            rest = behind;
+        } else if let Some(length) = fixed(rest) {
+            before.push_str(&rest[..length]);
+            rest = &rest[length..];
+        } else {
+            break;
+        }
+    }
+    // Only the first of several alternatives would begin with what was looked at.
+    if parts.is_empty() || outside(rest, '|').is_some() {
+        return None;
+    }
+    parts.push(Part { is_wanted: true, pattern: format!("{before}{rest}") });
+    Some(parts)
+}
+
+/// The look-ahead at the beginning: whether it is one that must match, what is in it, and what is
+/// behind it.
+fn look_ahead(text: &str) -> Option<(bool, &str, &str)> {
+    let (is_wanted, text) = match text.strip_prefix("(?=") {
+        Some(text) => (true, text),
+        None => (false, text.strip_prefix("(?!")?),
+    };
+    let end = outside(text, ')')?;
+    let behind = &text[end + 1..];
+    (!behind.starts_with(REPEATS)).then_some((is_wanted, &text[..end], behind))
+}
+
+/// The length of a part at the beginning that always takes the same number of characters.
+fn fixed(text: &str) -> Option<usize> {
+    let sign = text.chars().next()?;
+    let length = match sign {
+        '\\' => {
+            let escaped = text[1..].chars().next()?;
+            if escaped.is_alphanumeric() && !LETTERS.contains(escaped) {
+                return None;
+            }
+            1 + escaped.len_utf8()
+        }
+        '[' => class(text)?,
+        '^' | '$' | '(' | ')' | ']' | '}' | '|' => return None,
+        _ if REPEATS.contains(&sign) => return None,
+        _ => sign.len_utf8(),
+    };
+    let Some(count) = text[length..].strip_prefix('{') else {
+        return (!text[length..].starts_with(REPEATS)).then_some(length);
+    };
+    let (count, behind) = count.split_once('}')?;
+    let is_number = !count.is_empty() && count.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number && !behind.starts_with(REPEATS)).then_some(length + count.len() + 2)
+}
+
+/// The length of the class of characters at the beginning.
+fn class(text: &str) -> Option<usize> {
+    let inside = text.strip_prefix("[^").or_else(|| text.strip_prefix('['))?;
+    // `[]` and `[^]` are classes to some engines and the beginning of one to others.
+    if inside.starts_with(']') {
+        return None;
+    }
+    let mut is_escaped = false;
+    let end = inside.find(|sign: char| {
+        let ends = sign == ']' && !is_escaped;
+        is_escaped = sign == '\\' && !is_escaped;
+        ends
+    })?;
+    Some(text.len() - inside.len() + end + 1)
+}
+
+/// Where a sign first stands outside of groups, classes and escapes.
+fn outside(text: &str, wanted: char) -> Option<usize> {
+    let (mut depth, mut in_class, mut is_escaped) = (0_usize, false, false);
+    for (at, sign) in text.char_indices() {
+        if is_escaped {
+            is_escaped = false;
+            continue;
+        }
+        match sign {
+            '\\' => is_escaped = true,
+            '[' => in_class = true,
+            ']' => in_class = false,
+            _ if in_class => {}
+            _ if sign == wanted && depth == 0 => return Some(at),
+            '(' => depth += 1,
+            ')' => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::parts;
+
+    /// The parts with `!` before those that must not match.
+    fn taken_apart(pattern: &str) -> Option<Vec<String>> {
+        let parts = parts(pattern)?.into_iter();
+        let mark = |is_wanted: bool| if is_wanted { "" } else { "!" };
+        Some(parts.map(|part| format!("{}{}", mark(part.is_wanted), part.pattern)).collect())
+    }
+
+    #[test]
+    fn look_ahead_from_a_known_place_is_taken_apart() {
+        let cases = [
+            (r"^(?=.*[A-Z])(?!a|b).{8,}$", vec![r"^(?:.*[A-Z])", r"!^(?:a|b)", r"^.{8,}$"]),
+            (r"^(?!^[-+.]*$)[+-]?0*\d*$", vec![r"!^(?:^[-+.]*$)", r"^[+-]?0*\d*$"]),
+            (r"^[a-z](?!.*--)[a-z-]*$", vec![r"!^[a-z](?:.*--)", r"^[a-z][a-z-]*$"]),
+            (r"^\w{2}\.(?=[)\]]|\))", vec![r"^\w{2}\.(?:[)\]]|\))", r"^\w{2}\."]),
+            (r"^(?!(?:a(b)))", vec![r"!^(?:(?:a(b)))", "^"]),
+        ];
+        for (pattern, expected) in cases {
+            let expected = expected.into_iter().map(str::to_owned).collect();
+            assert_eq!(taken_apart(pattern), Some(expected), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn other_patterns_stay_as_they_are() {
+        for pattern in [
+            "",
+            "^",
+            "^abc$",
+            "(?=a)b",
+            "^a*(?=b)",
+            "^a{2,3}(?=b)",
+            "^a{2}?(?=b)",
+            "^(a)(?=b)",
+            "^(?=a)b|c",
+            "^(?=a)*b",
+            "^(?=a",
+            "^(?<=a)b",
+            r"^\b(?=b)",
+            r"^\1(?=b)",
+            "^[](?=b)]",
+            "^[a",
+            r"^\",
+        ] {
+            assert_eq!(taken_apart(pattern), None, "{pattern}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_pattern_makes_it_panic(
+            pattern in r"\^?([(?=!)|\[\]{}\\*0-9a^$\u{e9}]|\(\?[=!]){0,24}",
+        ) {
+            let _ = parts(&pattern);
+        }
+    }
+}
