@@ -56,6 +56,7 @@ pub(crate) async fn complete(call: &Call<'_>, shape: &Shape<'_>) -> Result<Compl
     let second = call.turn(&chat, format(shape, rung)).await?.after(&first);
     match judge(shape, &second) {
         Verdict::Accepted(document) => Ok(second.completion(document)),
+        Verdict::Wrong(_) if second.finish == FinishReason::Length => Err(cut_off(call, &second)),
         Verdict::Wrong(wrong) => Err(not_in_shape(call, shape, &second, wrong)),
     }
 }

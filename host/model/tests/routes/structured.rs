@@ -202,6 +202,17 @@ async fn an_answer_that_was_cut_off_is_not_repaired() {
 }
 
 #[tokio::test]
+async fn a_repair_that_was_cut_off_names_the_limit() {
+    let mut repair = chat("{\"city\": \"Ro");
+    repair["choices"][0]["finish_reason"] = json!("length");
+    let server = server(vec![json_answer(&chat("{\"city\": 5}")), json_answer(&repair)]).await;
+    let failure = complete(&simple("openai", &server.uri()), &ask_city()).await.unwrap_err();
+    assert!(failure.message.contains("max_output_tokens"), "{failure}");
+    assert_eq!(failure.details.unwrap()["answer"], "{\"city\": \"Ro");
+    assert_eq!(bodies(&server).await.len(), 2);
+}
+
+#[tokio::test]
 async fn a_filtered_answer_has_no_document() {
     let mut answer = chat("");
     answer["choices"][0]["finish_reason"] = json!("content_filter");
