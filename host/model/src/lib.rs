@@ -14,6 +14,7 @@
 //! * `provider/exchange`: one request and its answer over HTTP; `provider/sse`: streams of events.
 //! * `provider/openai`, `provider/gemini`, `provider/anthropic`: the formats, of which OpenAI's has many
 //!   dialects.
+//! * `provider/schema`: schemas of tools in the form that each provider demands.
 //! * `provider/state`: what a provider sent for itself, and gets back.
 //! * [`recorded`]: answers without a connection, for checks.
 //! * `provider/image`: pictures that models make, in the formats of Google and OpenAI.

@@ -11,6 +11,7 @@ mod names;
 mod openai;
 mod pace;
 mod reply;
+mod schema;
 mod sse;
 mod state;
 
@@ -38,6 +39,7 @@ pub(crate) use crate::provider::fault::WITHHELD;
 pub(crate) use crate::provider::image::{Picture, Wish};
 pub(crate) use crate::provider::key::Key;
 pub(crate) use crate::provider::reply::Reply;
+use crate::provider::schema::Schemas;
 use crate::provider::state::Owner;
 use crate::retry::Pauses;
 use crate::sink::Sink;
@@ -66,6 +68,7 @@ pub(crate) struct Provider {
     /// Why its headers cannot be sent.
     unready: Option<String>,
     http: reqwest::Client,
+    schemas: Schemas,
     permits: Semaphore,
     pauses: Pauses,
 }
@@ -166,6 +169,7 @@ impl Provider {
             credentials,
             unready: None,
             http,
+            schemas: Schemas::new(name, config.kind),
             permits: Semaphore::new(CONCURRENCY),
             pauses: Pauses::default(),
         })
@@ -313,6 +317,10 @@ impl Provider {
 
     fn streams(&self) -> bool {
         self.stream
+    }
+
+    fn schemas(&self) -> &Schemas {
+        &self.schemas
     }
 
     /// A request to a path below the provider's address, with its key where its kind has it.

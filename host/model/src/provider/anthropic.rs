@@ -20,6 +20,6 @@ pub(super) fn request(
     owner: &Owner,
     model: &str,
 ) -> RequestBuilder {
-    let body = body::body(ask, owner, model, provider.streams());
+    let body = body::body(ask, owner, model, provider.streams(), provider.schemas());
     provider.post("messages").header("anthropic-version", VERSION).json(&body)
 }

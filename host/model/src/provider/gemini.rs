@@ -22,5 +22,5 @@ pub(super) fn request(
     } else {
         format!("models/{model}:generateContent")
     };
-    provider.post(&path).json(&body::body(ask, owner, model))
+    provider.post(&path).json(&body::body(ask, owner, model, provider.schemas()))
 }

@@ -42,7 +42,7 @@ const DROPPED: [&str; 11] = [
 ];
 
 /// Values of `format` that the subset has.
-const FORMATS: [&str; 9] =
+pub(crate) const FORMATS: [&str; 9] =
     ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
 
 /// What begins look-around, which patterns of the subset lack.

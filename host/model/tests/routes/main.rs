@@ -10,6 +10,7 @@ mod failure;
 mod header;
 mod image;
 mod retry;
+mod schema;
 mod state;
 mod stream;
 mod structured;

@@ -5,6 +5,7 @@ use wattle_graph::llm::{Part, ToolChoice, ToolDefinition, ToolResult};
 
 use crate::chat::{Chat, Picture, Shown, Source, Turn};
 use crate::provider::names;
+use crate::provider::schema::Schemas;
 use crate::provider::state::{Owner, Piece, Said, with};
 use crate::provider::{Ask, Format};
 use crate::structured::strict;
@@ -23,7 +24,13 @@ const LONGEST: [(&str, u32); 5] = [
 const LONGEST_OF_OTHERS: u32 = 64_000;
 
 /// The whole body. What the guest says goes before what the route says.
-pub(super) fn body(ask: &Ask<'_>, owner: &Owner, model: &str, stream: bool) -> Value {
+pub(super) fn body(
+    ask: &Ask<'_>,
+    owner: &Owner,
+    model: &str,
+    stream: bool,
+    schemas: &Schemas,
+) -> Value {
     let request = ask.request;
     let mut body = Map::new();
     body.insert("model".into(), json!(model));
@@ -42,7 +49,7 @@ pub(super) fn body(ask: &Ask<'_>, owner: &Owner, model: &str, stream: bool) -> V
     };
     let fields = [
         ("system", ask.chat.instructions().map(Value::from)),
-        ("tools", tools.map(|tools| tools.iter().map(tool).collect())),
+        ("tools", tools.map(|tools| schemas.written(tools, tool))),
         ("tool_choice", tools.and(tool_choice(&request.tool_choice))),
         ("output_config", format),
         ("temperature", temperature.map(Value::from)),
@@ -126,11 +133,11 @@ fn answer(result: &ToolResult) -> Value {
     answer
 }
 
-fn tool(tool: &ToolDefinition) -> Value {
+fn tool(tool: &ToolDefinition, schema: &Value) -> Value {
     json!({
         "name": tool.name,
         "description": tool.description,
-        "input_schema": tool.arguments_schema,
+        "input_schema": schema,
     })
 }
 

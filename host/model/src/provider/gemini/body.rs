@@ -7,6 +7,7 @@ use wattle_graph::llm::{Part, ToolChoice, ToolDefinition, ToolResult};
 
 use crate::chat::{Chat, Picture, Shown, Source, Turn};
 use crate::provider::names;
+use crate::provider::schema::Schemas;
 use crate::provider::state::{Owner, Piece, Said, with};
 use crate::provider::{Ask, Format};
 use crate::structured::strict;
@@ -23,7 +24,7 @@ const THOUGHTLESS: [&str; 4] = ["gemini-1", "gemini-2.0", "gemma", "learnlm"];
 const UNSIGNED: [&str; 2] = ["gemini-1", "gemini-2"];
 
 /// The whole body. What the guest says goes before what the route says.
-pub(super) fn body(ask: &Ask<'_>, owner: &Owner, model: &str) -> Value {
+pub(super) fn body(ask: &Ask<'_>, owner: &Owner, model: &str, schemas: &Schemas) -> Value {
     let request = ask.request;
     let mut body = Map::new();
     if let Some(text) = ask.chat.instructions() {
@@ -32,7 +33,7 @@ pub(super) fn body(ask: &Ask<'_>, owner: &Owner, model: &str) -> Value {
     body.insert("contents".into(), contents(ask.chat, owner, model));
     let tools = ask.chat.tools;
     if !tools.is_empty() {
-        let tools: Vec<Value> = tools.iter().map(tool).collect();
+        let tools = schemas.written(tools, tool);
         body.insert("tools".into(), json!([{ "functionDeclarations": tools }]));
         let choice = tool_choice(&request.tool_choice);
         body.extend(choice.map(|choice| ("toolConfig".to_owned(), choice)));
@@ -158,11 +159,11 @@ fn answer(result: &ToolResult, asked: &HashMap<String, Asked<'_>>) -> Value {
     json!({ "functionResponse": response })
 }
 
-fn tool(tool: &ToolDefinition) -> Value {
+fn tool(tool: &ToolDefinition, schema: &Value) -> Value {
     json!({
         "name": tool.name,
         "description": tool.description,
-        "parametersJsonSchema": tool.arguments_schema,
+        "parametersJsonSchema": schema,
     })
 }
 

@@ -5,6 +5,7 @@ use wattle_graph::llm::{Part, ResponseSchema, ToolChoice, ToolDefinition, ToolRe
 
 use crate::chat::{Chat, Shown, Turn};
 use crate::provider::names;
+use crate::provider::schema::Schemas;
 use crate::provider::state::{Owner, Piece, Said, with};
 use crate::provider::{Ask, Format};
 use crate::structured::strict;
@@ -13,7 +14,13 @@ use crate::structured::strict;
 const COUNT_COMPLETION: [&str; 5] = ["gpt-5", "gpt-6", "o1", "o3", "o4"];
 
 /// The whole body. What the guest says goes before what the route says.
-pub(super) fn body(ask: &Ask<'_>, owner: &Owner, model: &str, stream: bool) -> Value {
+pub(super) fn body(
+    ask: &Ask<'_>,
+    owner: &Owner,
+    model: &str,
+    stream: bool,
+    schemas: &Schemas,
+) -> Value {
     let request = ask.request;
     let mut body = Map::new();
     body.insert("model".into(), json!(model));
@@ -29,7 +36,7 @@ pub(super) fn body(ask: &Ask<'_>, owner: &Owner, model: &str, stream: bool) -> V
     let tools = Some(ask.chat.tools).filter(|tools| !tools.is_empty());
     let fields = [
         ("stream_options", stream.then(|| json!({ "include_usage": true }))),
-        ("tools", tools.map(|tools| tools.iter().map(tool).collect())),
+        ("tools", tools.map(|tools| schemas.written(tools, tool))),
         ("tool_choice", tools.and(tool_choice(&request.tool_choice))),
         ("response_format", response_format(ask.format)),
         ("temperature", temperature.map(Value::from)),
@@ -114,8 +121,8 @@ fn answer(result: &ToolResult) -> Value {
     json!({ "role": "tool", "tool_call_id": result.call_id, "content": content })
 }
 
-fn tool(tool: &ToolDefinition) -> Value {
-    let mut function = json!({ "name": tool.name, "parameters": tool.arguments_schema });
+fn tool(tool: &ToolDefinition, schema: &Value) -> Value {
+    let mut function = json!({ "name": tool.name, "parameters": schema });
     if !tool.description.is_empty() {
         function["description"] = json!(tool.description);
     }

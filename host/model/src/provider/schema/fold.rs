@@ -1,0 +1,242 @@
+//! A union of objects as one object.
+//!
+//! No provider takes a union at the top of a tool's arguments. The object has the properties of all kinds, and requires
+//! what all of them require. A property that only some kinds name is described as these describe it.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value, json};
+
+use crate::provider::schema::walk::distinct;
+
+/// Schemas of one union that are looked at: references may lead in circles.
+const SCHEMAS: usize = 200;
+
+/// Properties that one kind needs, as far as they are told.
+const NEEDS: usize = 8;
+
+/// What is known of the objects that fit a schema.
+#[derive(Debug, Default)]
+pub(super) struct Object {
+    pub(super) properties: Map<String, Value>,
+    pub(super) required: Vec<String>,
+    pub(super) patterns: Map<String, Value>,
+    pub(super) additional: Option<Value>,
+    /// Title and description.
+    pub(super) texts: Map<String, Value>,
+    /// What cannot be said in another way.
+    pub(super) words: Vec<String>,
+}
+
+/// Folds schemas of one document.
+pub(super) struct Fold<'d> {
+    definitions: [&'d Map<String, Value>; 2],
+    left: usize,
+}
+
+impl<'d> Fold<'d> {
+    /// With `$defs` and `definitions`.
+    pub(super) fn new(definitions: [&'d Map<String, Value>; 2]) -> Self {
+        Self { definitions, left: SCHEMAS }
+    }
+
+    /// The objects that fit a schema; `None` if no object does.
+    pub(super) fn object(&mut self, schema: &Value) -> Option<Object> {
+        let Value::Object(map) = schema else {
+            return Some(Object::default()).filter(|_| *schema != Value::Bool(false));
+        };
+        if !takes_objects(map) {
+            return None;
+        }
+        let mut object = Object::own(map);
+        if self.left == 0 {
+            return Some(object);
+        }
+        self.left -= 1;
+        let target = map.get("$ref").and_then(Value::as_str);
+        if let Some(target) = target.and_then(|reference| self.target(reference)) {
+            object.and(self.object(target)?);
+        }
+        for part in choices(map, "allOf") {
+            object.and(self.object(part)?);
+        }
+        for key in ["anyOf", "oneOf"] {
+            if map.contains_key(key) {
+                let kinds = choices(map, key).filter_map(|kind| self.object(kind)).collect();
+                object.and(Object::either(kinds)?);
+            }
+        }
+        Some(object)
+    }
+
+    fn target(&self, reference: &str) -> Option<&'d Value> {
+        let (key, name) = reference.strip_prefix("#/")?.split_once('/')?;
+        let [definitions, old] = self.definitions;
+        match key {
+            "$defs" => definitions.get(name),
+            "definitions" => old.get(name),
+            _ => None,
+        }
+    }
+}
+
+impl Object {
+    /// What a schema says without others.
+    fn own(map: &Map<String, Value>) -> Self {
+        let fields = |key: &str| map.get(key).and_then(Value::as_object).cloned();
+        let names = map.get("required").and_then(Value::as_array).into_iter().flatten();
+        let texts = ["title", "description"].into_iter();
+        Self {
+            properties: fields("properties").unwrap_or_default(),
+            required: names.filter_map(Value::as_str).map(str::to_owned).collect(),
+            patterns: fields("patternProperties").unwrap_or_default(),
+            additional: map.get("additionalProperties").cloned(),
+            texts: texts.filter_map(|key| Some((key.to_owned(), map.get(key)?.clone()))).collect(),
+            words: Vec::new(),
+        }
+    }
+
+    /// Objects that are of the other kind as well. Of two schemas of one property, constants say more.
+    fn and(&mut self, other: Self) {
+        for (name, mut schema) in other.properties {
+            match self.properties.get(&name) {
+                Some(before) if !is_empty(before) && !is_constant(&schema) => {}
+                before => {
+                    let words = before.and_then(|before| before.get("description"));
+                    if let (Some(words), Value::Object(map)) = (words, &mut schema) {
+                        map.entry("description").or_insert_with(|| words.clone());
+                    }
+                    self.properties.insert(name, schema);
+                }
+            }
+        }
+        let known: HashSet<String> = self.required.iter().cloned().collect();
+        self.required.extend(other.required.into_iter().filter(|name| !known.contains(name)));
+        for (pattern, schema) in other.patterns {
+            self.patterns.entry(pattern).or_insert(schema);
+        }
+        if self.additional.is_none() {
+            self.additional = other.additional;
+        }
+        for (key, text) in other.texts {
+            self.texts.entry(key).or_insert(text);
+        }
+        self.words.extend(other.words);
+    }
+
+    /// Objects of either kind; `None` if there is no kind.
+    fn either(mut kinds: Vec<Self>) -> Option<Self> {
+        if kinds.len() < 2 {
+            return kinds.pop();
+        }
+        let required = shared(&kinds);
+        let words = needs(&kinds, &required);
+        let closed = Some(Value::Bool(false));
+        let is_closed =
+            kinds.iter().all(|kind| kind.additional == closed && kind.patterns.is_empty());
+        let mut gathered = Map::new();
+        let mut told: Vec<String> = Vec::new();
+        for kind in kinds {
+            for (name, schema) in kind.properties {
+                let schemas = gathered.entry(name).or_insert_with(|| json!([]));
+                if let Value::Array(schemas) = schemas
+                    && !is_empty(&schema)
+                    && !schemas.contains(&schema)
+                {
+                    schemas.push(schema);
+                }
+            }
+            told.extend(kind.words);
+        }
+        told.extend(words);
+        let property = |(name, schemas): (String, Value)| (name, choice(schemas));
+        Some(Self {
+            properties: gathered.into_iter().map(property).collect(),
+            required,
+            additional: closed.filter(|_| is_closed),
+            words: told,
+            ..Self::default()
+        })
+    }
+}
+
+/// Names that all kinds require.
+fn shared(kinds: &[Object]) -> Vec<String> {
+    let sets: Vec<HashSet<&String>> =
+        kinds.iter().map(|kind| kind.required.iter().collect()).collect();
+    let first = kinds.iter().take(1).flat_map(|kind| &kind.required);
+    first.filter(|name| sets.iter().all(|set| set.contains(name))).cloned().collect()
+}
+
+/// What each kind needs beside what all of them need, if every kind needs something else.
+fn needs(kinds: &[Object], shared: &[String]) -> Option<String> {
+    let shared: HashSet<&String> = shared.iter().collect();
+    let mut needs: Vec<String> = Vec::new();
+    for kind in kinds {
+        let own = kind.required.iter().filter(|name| !shared.contains(name));
+        let own: Vec<String> = own.take(NEEDS).map(|name| format!("`{name}`")).collect();
+        if own.is_empty() {
+            return None;
+        }
+        let own = own.join(" and ");
+        if !needs.contains(&own) {
+            needs.push(own);
+        }
+    }
+    (needs.len() > 1).then(|| format!("needs {}", needs.join(", or ")))
+}
+
+/// One schema for a value that fits one of these.
+fn choice(schemas: Value) -> Value {
+    let Value::Array(mut schemas) = schemas else { return json!({}) };
+    if let Some(constants) = constants(&schemas) {
+        return constants;
+    }
+    match schemas.len() {
+        0 => json!({}),
+        1 => schemas.remove(0),
+        _ => json!({ "anyOf": schemas }),
+    }
+}
+
+/// Constants of several schemas as one enumeration.
+fn constants(schemas: &[Value]) -> Option<Value> {
+    let (first, rest) = schemas.split_first().filter(|(_, rest)| !rest.is_empty())?;
+    let mut values = Vec::new();
+    for schema in schemas {
+        match (schema.get("enum"), schema.get("const")) {
+            (Some(Value::Array(some)), None) => values.extend(some.iter().cloned()),
+            (None, Some(one)) => values.push(one.clone()),
+            _ => return None,
+        }
+    }
+    let mut merged = Map::new();
+    let kind = first.get("type").filter(|kind| rest.iter().all(|it| it.get("type") == Some(*kind)));
+    let words = schemas.iter().find_map(|schema| schema.get("description"));
+    for (key, value) in [("type", kind), ("description", words)] {
+        merged.extend(value.map(|value| (key.to_owned(), value.clone())));
+    }
+    merged.insert("enum".into(), distinct(&values).into());
+    Some(merged.into())
+}
+
+fn choices<'m>(map: &'m Map<String, Value>, key: &str) -> impl Iterator<Item = &'m Value> {
+    map.get(key).and_then(Value::as_array).into_iter().flatten()
+}
+
+/// Whether a schema with these keywords may be one of objects.
+fn takes_objects(map: &Map<String, Value>) -> bool {
+    match map.get("type") {
+        Some(Value::String(kind)) => kind == "object",
+        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "object"),
+        _ => true,
+    }
+}
+
+fn is_empty(schema: &Value) -> bool {
+    schema.as_object().is_some_and(Map::is_empty)
+}
+
+fn is_constant(schema: &Value) -> bool {
+    schema.get("enum").is_some() || schema.get("const").is_some()
+}

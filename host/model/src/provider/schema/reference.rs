@@ -1,0 +1,270 @@
+//! References within a schema.
+//!
+//! Providers follow `#/$defs/name`, and some `#/definitions/name` of older drafts. A part that is referred to in
+//! another way (`#`, `#/properties/a`, an anchor) is written to `$defs` once more. A reference that leads out of the
+//! schema, or nowhere, is none.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use serde_json::{Map, Value};
+
+/// Longest name that is made for a part.
+const NAME_CHARS: usize = 60;
+
+/// Definitions among which loops are looked for. Among more, each one counts as part of a loop.
+const LOOP_DEFINITIONS: usize = 500;
+
+/// Keywords with values that are no schemas.
+const LITERALS: [&str; 5] = ["default", "examples", "example", "enum", "const"];
+
+/// What the references of one schema mean.
+pub(super) struct References<'a> {
+    root: &'a Value,
+    /// Whether the provider knows `definitions`.
+    has_old: bool,
+    anchors: HashMap<&'a str, &'a Value>,
+    /// Names in `$defs` of parts that were referred to in other ways.
+    names: HashMap<String, String>,
+    taken: HashSet<String>,
+    waiting: Vec<(String, &'a Value)>,
+}
+
+impl<'a> References<'a> {
+    pub(super) fn new(root: &'a Value, has_old: bool) -> Self {
+        let definitions = root.get("$defs").and_then(Value::as_object);
+        Self {
+            root,
+            has_old,
+            anchors: anchors(root),
+            names: HashMap::new(),
+            taken: definitions.into_iter().flat_map(Map::keys).cloned().collect(),
+            waiting: Vec::new(),
+        }
+    }
+
+    /// The reference to the same part that the provider follows; `None` if it leads nowhere.
+    pub(super) fn target(&mut self, reference: &str) -> Option<String> {
+        let fragment = self.fragment(reference)?;
+        if self.is_definition(fragment) {
+            return Some(format!("#{fragment}"));
+        }
+        if let Some(name) = self.names.get(fragment) {
+            return Some(format!("#/$defs/{name}"));
+        }
+        let part = self.find(fragment)?;
+        let name = self.free_name(fragment);
+        let target = format!("#/$defs/{name}");
+        self.names.insert(fragment.to_owned(), name.clone());
+        self.waiting.push((name, part));
+        Some(target)
+    }
+
+    /// A part that has to be written to `$defs`, and its name there.
+    pub(super) fn take_waiting(&mut self) -> Option<(String, &'a Value)> {
+        self.waiting.pop()
+    }
+
+    /// What stands behind the `#`, if the reference stays within the schema.
+    fn fragment<'r>(&self, reference: &'r str) -> Option<&'r str> {
+        let id = self.root.get("$id").and_then(Value::as_str).unwrap_or_default();
+        let rest = reference.strip_prefix(id.trim_end_matches('#')).unwrap_or(reference);
+        rest.strip_prefix('#')
+    }
+
+    fn is_definition(&self, fragment: &str) -> bool {
+        let keys: &[&str] = if self.has_old { &["$defs", "definitions"] } else { &["$defs"] };
+        keys.iter().any(|key| {
+            let rest = fragment.strip_prefix('/').and_then(|rest| rest.strip_prefix(*key));
+            let name = rest.and_then(|rest| rest.strip_prefix('/'));
+            let name = name.filter(|name| !name.contains(['/', '~', '%']));
+            let part = name.and_then(|name| self.root.get(*key)?.get(name));
+            part.is_some_and(is_schema)
+        })
+    }
+
+    fn find(&self, fragment: &str) -> Option<&'a Value> {
+        let root = self.root;
+        let part = match fragment {
+            "" => Some(root),
+            _ if fragment.starts_with('/') => root.pointer(&decoded(fragment)?),
+            _ => self.anchors.get(fragment).copied(),
+        };
+        part.filter(|part| is_schema(part))
+    }
+
+    fn free_name(&mut self, fragment: &str) -> String {
+        let last = fragment.rsplit('/').next().unwrap_or_default();
+        let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
+        let mut name: String = last.chars().map(plain).take(NAME_CHARS).collect();
+        if name.is_empty() {
+            name.push_str("root");
+        }
+        let base = name.clone();
+        let mut number = self.names.len() + 2;
+        while !self.taken.insert(name.clone()) {
+            name = format!("{base}_{number}");
+            number += 1;
+        }
+        name
+    }
+}
+
+/// Ends loops of definitions that always need each other: a property on the way may be left out, and what is no
+/// property is left open. Says whether there were any.
+pub(super) fn end_loops(definitions: &mut Map<String, Value>) -> bool {
+    let mut needs = BTreeMap::new();
+    for (name, schema) in &*definitions {
+        let mut needed = BTreeSet::new();
+        collect_needed(schema, &mut needed);
+        needs.insert(name.clone(), needed);
+    }
+    let looped = looped(&needs);
+    for (name, schema) in definitions {
+        if looped.contains(name) && make_optional(schema, &looped) {
+            leave_open(schema, &looped);
+        }
+    }
+    !looped.is_empty()
+}
+
+/// Definitions that are part of a loop, or on the way from one loop to another.
+fn looped(needs: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
+    if needs.len() > LOOP_DEFINITIONS {
+        let needy = needs.iter().filter(|(_, needed)| !needed.is_empty());
+        return needy.map(|(name, _)| name.clone()).collect();
+    }
+    let mut left: BTreeSet<&String> = needs.keys().collect();
+    loop {
+        let needed: BTreeSet<&String> = left.iter().flat_map(|name| &needs[*name]).collect();
+        let is_between = |name: &&String| {
+            needed.contains(name) && needs[*name].iter().any(|other| left.contains(&other))
+        };
+        let still: BTreeSet<&String> = left.iter().copied().filter(is_between).collect();
+        if still.len() == left.len() {
+            return still.into_iter().cloned().collect();
+        }
+        left = still;
+    }
+}
+
+/// Collects the definitions that a value of this schema always needs.
+fn collect_needed(schema: &Value, needed: &mut BTreeSet<String>) {
+    let Value::Object(map) = schema else { return };
+    needed.extend(referred(map).map(str::to_owned));
+    let required: HashSet<&str> = required(map).collect();
+    for (key, value) in map {
+        match value {
+            _ if LITERALS.contains(&key.as_str()) => {}
+            Value::Object(fields) if key == "properties" => {
+                for (name, field) in fields {
+                    if required.contains(name.as_str()) {
+                        collect_needed(field, needed);
+                    }
+                }
+            }
+            Value::Object(_) => collect_needed(value, needed),
+            Value::Array(items) => items.iter().for_each(|item| collect_needed(item, needed)),
+            _ => {}
+        }
+    }
+}
+
+/// Makes the properties optional that need one of these definitions. Says whether the schema needs one in another way.
+fn make_optional(schema: &mut Value, looped: &BTreeSet<String>) -> bool {
+    let Value::Object(map) = schema else { return false };
+    let mut is_needed = referred(map).is_some_and(|name| looped.contains(name));
+    let mut optional = HashSet::new();
+    for (key, value) in &mut *map {
+        match value {
+            _ if LITERALS.contains(&key.as_str()) => {}
+            Value::Object(fields) if key == "properties" => {
+                for (name, field) in fields {
+                    if make_optional(field, looped) {
+                        optional.insert(name.clone());
+                    }
+                }
+            }
+            Value::Object(_) => is_needed |= make_optional(value, looped),
+            Value::Array(items) => {
+                for item in items {
+                    is_needed |= make_optional(item, looped);
+                }
+            }
+            _ => {}
+        }
+    }
+    let kept: Vec<&str> = required(map).filter(|name| !optional.contains(*name)).collect();
+    let kept = Value::from(kept);
+    if kept.as_array().is_some_and(Vec::is_empty) {
+        map.shift_remove("required");
+    } else {
+        map.insert("required".into(), kept);
+    }
+    is_needed
+}
+
+/// Takes references to these definitions away, except from properties.
+fn leave_open(schema: &mut Value, looped: &BTreeSet<String>) {
+    let Value::Object(map) = schema else { return };
+    if referred(map).is_some_and(|name| looped.contains(name)) {
+        map.shift_remove("$ref");
+    }
+    for (key, value) in map {
+        match value {
+            _ if key == "properties" || LITERALS.contains(&key.as_str()) => {}
+            Value::Object(_) => leave_open(value, looped),
+            Value::Array(items) => items.iter_mut().for_each(|item| leave_open(item, looped)),
+            _ => {}
+        }
+    }
+}
+
+/// The definition that a schema refers to.
+fn referred(map: &Map<String, Value>) -> Option<&str> {
+    map.get("$ref")?.as_str()?.strip_prefix("#/$defs/")
+}
+
+fn required(map: &Map<String, Value>) -> impl Iterator<Item = &str> {
+    let names = map.get("required").and_then(Value::as_array);
+    names.into_iter().flatten().filter_map(Value::as_str)
+}
+
+fn is_schema(value: &Value) -> bool {
+    value.is_object() || value.is_boolean()
+}
+
+/// Parts by the names that they give themselves.
+fn anchors(root: &Value) -> HashMap<&str, &Value> {
+    let mut anchors = HashMap::new();
+    let mut open = vec![root];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Array(items) => open.extend(items),
+            Value::Object(fields) => {
+                let text = |key: &str| fields.get(key).and_then(Value::as_str);
+                let old = |key: &str| text(key).and_then(|id| id.strip_prefix('#'));
+                let names = [text("$anchor"), text("$dynamicAnchor"), old("$id"), old("id")];
+                anchors.extend(names.into_iter().flatten().map(|name| (name, value)));
+                open.extend(fields.values());
+            }
+            _ => {}
+        }
+    }
+    anchors
+}
+
+/// A fragment without percent signs; `None` if it is not well-formed.
+fn decoded(fragment: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(fragment.len());
+    let mut rest = fragment.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let mut digit = || char::from(rest.next()?).to_digit(16);
+        let (high, low) = (digit()?, digit()?);
+        bytes.push(u8::try_from(high * 16 + low).ok()?);
+    }
+    String::from_utf8(bytes).ok()
+}

@@ -1,0 +1,342 @@
+//! What the keywords of one schema mean to each other.
+//!
+//! Each rule looks at a schema whose keywords have been seen to one by one, see `walk`.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value, json};
+
+use crate::provider::schema::pattern;
+use crate::provider::schema::walk::Walk;
+
+/// Keywords of a reference.
+const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+
+/// Bounds that leave their value out, with those that draft 4 writes beside them.
+const BOUNDS: [(&str, &str); 2] =
+    [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")];
+
+/// Keywords of objects.
+const OF_OBJECTS: [&str; 3] = ["properties", "required", "additionalProperties"];
+
+/// Keywords of lists.
+const OF_LISTS: [&str; 2] = ["items", "prefixItems"];
+
+/// Characters of what is told in words in place of a keyword.
+const WORDS_CHARS: usize = 300;
+
+impl Walk<'_> {
+    /// Brings a schema at this depth into the form that the provider takes; `map` is what it was made of.
+    pub(super) fn rules(
+        &mut self,
+        map: &Map<String, Value>,
+        out: &mut Map<String, Value>,
+        depth: usize,
+    ) {
+        widen(map, out);
+        self.bounds(out);
+        self.reference(map, out);
+        self.nullable(out);
+        self.beside(out, depth);
+        self.literals(out);
+        self.required(out);
+        self.format(out);
+        self.pattern(out);
+        self.default(out);
+        self.kinds(out);
+    }
+
+    /// Bounds as draft 4 writes them. Source: Anthropic's API refuses them (Dokploy/mcp issue 74).
+    fn bounds(&mut self, out: &mut Map<String, Value>) {
+        for (exclusive, bound) in BOUNDS {
+            let Some(Value::Bool(is_exclusive)) = out.get(exclusive) else { continue };
+            let is_exclusive = *is_exclusive;
+            out.shift_remove(exclusive);
+            if is_exclusive && let Some(bound) = out.shift_remove(bound) {
+                out.insert(exclusive.to_owned(), bound);
+            }
+            self.note("a bound of draft 4 is written as a number");
+        }
+    }
+
+    /// A reference in the form that the provider follows. Source: "reference to undefined schema" of Gemini's API
+    /// (google-gemini/gemini-cli issue 13326).
+    fn reference(&mut self, map: &Map<String, Value>, out: &mut Map<String, Value>) {
+        let Some(reference) = REFERENCES.iter().find_map(|key| map.get(*key)) else { return };
+        let reference = reference.as_str().unwrap_or_default();
+        match self.references.target(reference) {
+            Some(target) => {
+                if target != reference {
+                    self.note("a reference leads to `$defs`");
+                }
+                out.insert("$ref".into(), target.into());
+            }
+            None => self.note("a reference that leads nowhere is left out"),
+        }
+    }
+
+    /// OpenAPI's word for a value that may be `null`.
+    fn nullable(&mut self, out: &mut Map<String, Value>) {
+        let Some(nullable) = out.shift_remove("nullable") else { return };
+        if nullable != Value::Bool(true) {
+            return;
+        }
+        self.note("`nullable` is written as the type `null`");
+        match out.get_mut("type") {
+            Some(Value::String(kind)) if kind != "null" => {
+                let kinds = json!([kind.as_str(), "null"]);
+                out.insert("type".into(), kinds);
+            }
+            Some(Value::Array(kinds)) => {
+                if !kinds.iter().any(|kind| kind == "null") {
+                    kinds.push("null".into());
+                }
+            }
+            Some(_) => {}
+            None => add_null(out),
+        }
+        if let Some(Value::Array(values)) = out.get_mut("enum")
+            && !values.contains(&Value::Null)
+        {
+            values.push(Value::Null);
+        }
+    }
+
+    /// Leaves out what may not stand beside a reference. The top becomes an object without one, see `top`.
+    fn beside(&mut self, out: &mut Map<String, Value>, depth: usize) {
+        let Some(allowed) = self.demands.beside_reference else { return };
+        if depth == 0 || !out.contains_key("$ref") {
+            return;
+        }
+        let before = out.len();
+        out.retain(|key, _| key == "$ref" || allowed.contains(&key.as_str()));
+        if out.len() < before {
+            self.note("what stands beside a reference is left out");
+        }
+    }
+
+    /// Constants that are no texts and no numbers become types.
+    fn literals(&mut self, out: &mut Map<String, Value>) {
+        if !self.demands.wants_plain_enums {
+            return;
+        }
+        if let Some(value) = out.shift_remove("const") {
+            self.note("`const` is written as `enum`");
+            out.insert("enum".into(), json!([value]));
+        }
+        let Some(Value::Array(values)) = out.get("enum").cloned() else { return };
+        if values.iter().all(Value::is_string) || values.iter().all(Value::is_number) {
+            return;
+        }
+        self.note("an `enum` of several types is written as a choice between types");
+        out.shift_remove("enum");
+        let mut choices = by_kind(&values);
+        let is_taken = ["$ref", "allOf", "anyOf", "oneOf"].iter().any(|key| out.contains_key(*key));
+        let is_told = |value: &Value| value.is_string() || value.is_number() || value.is_null();
+        if is_taken || !values.iter().all(is_told) {
+            tell(out, &format!("one of {}", Value::from(values)));
+        }
+        if is_taken {
+            return;
+        }
+        if choices.len() > 1 {
+            out.shift_remove("type");
+            out.insert("anyOf".into(), choices.into());
+        } else if let Some(Value::Object(kind)) = choices.pop() {
+            for (key, value) in kind {
+                out.entry(key).or_insert(value);
+            }
+        }
+    }
+
+    /// Names of required properties: each of them once, and each of them described. Source: "property is not defined"
+    /// of Gemini's API (probelabs/probe issue 569).
+    fn required(&mut self, out: &mut Map<String, Value>) {
+        let Some(value) = out.get("required") else { return };
+        let Some(names) = value.as_array() else {
+            out.shift_remove("required");
+            self.note("`required` that is no list is left out");
+            return;
+        };
+        let (count, names) = (names.len(), each_once(names));
+        if names.len() < count {
+            self.note("`required` has each name once");
+            if names.is_empty() {
+                out.shift_remove("required");
+            } else {
+                out.insert("required".into(), names.clone().into());
+            }
+        }
+        if !out.contains_key("properties") && !self.demands.ties_keywords {
+            return;
+        }
+        let has = |key: &str, name: &str| out.get(key).and_then(|it| it.get(name)).is_some();
+        let is_unknown = |name: &String| {
+            !has("properties", name) && !has("patternProperties", &pattern::literal(name))
+        };
+        let unknown: Vec<String> = names.into_iter().filter(is_unknown).collect();
+        if unknown.is_empty() {
+            return;
+        }
+        self.note("a required property without a schema may be anything");
+        let properties = out.entry("properties").or_insert_with(|| json!({}));
+        if let Value::Object(properties) = properties {
+            properties.extend(unknown.into_iter().map(|name| (name, json!({}))));
+        }
+    }
+
+    /// A format that the provider may not know is told in words. Those of numbers only say how wide they are.
+    fn format(&mut self, out: &mut Map<String, Value>) {
+        let Some(known) = self.demands.formats else { return };
+        let Some(Value::String(format)) = out.get("format").cloned() else { return };
+        if known.contains(&format.as_str()) {
+            return;
+        }
+        out.shift_remove("format");
+        if !has_kind(out, "integer") && !has_kind(out, "number") {
+            self.note("a `format` that the provider may not know is told in words");
+            tell(out, &format!("format: {format}"));
+        }
+    }
+
+    fn pattern(&mut self, out: &mut Map<String, Value>) {
+        let Some(Value::String(pattern)) = out.get("pattern").cloned() else { return };
+        if self.demands.takes_pattern(&pattern) {
+            return;
+        }
+        out.shift_remove("pattern");
+        self.note("a `pattern` that the provider may not know is told in words");
+        tell(out, &format!("pattern: {pattern}"));
+    }
+
+    /// A default of `null` where `null` does not fit says that there is none.
+    fn default(&mut self, out: &mut Map<String, Value>) {
+        let is_odd = out.get("default").is_some_and(Value::is_null)
+            && out.contains_key("type")
+            && !has_kind(out, "null");
+        if is_odd {
+            out.shift_remove("default");
+            self.note("a default of `null` that does not fit is left out");
+        }
+    }
+
+    /// Keywords that a type demands, and those that it does not allow.
+    fn kinds(&mut self, out: &mut Map<String, Value>) {
+        if self.demands.wants_items && has_kind(out, "array") && !out.contains_key("items") {
+            self.note("a list without `items` may hold anything");
+            out.insert("items".into(), json!({}));
+        }
+        let Some(Value::String(kind)) = out.get("type") else { return };
+        if !self.demands.ties_keywords {
+            return;
+        }
+        let (is_object, is_list) = (kind == "object", kind == "array");
+        let before = out.len();
+        out.retain(|key, _| {
+            let key = key.as_str();
+            (is_object || !OF_OBJECTS.contains(&key)) && (is_list || !OF_LISTS.contains(&key))
+        });
+        if out.len() < before {
+            self.note("keywords of another type are left out");
+        }
+    }
+}
+
+/// Says in words what a schema does not say any more.
+pub(super) fn tell(out: &mut Map<String, Value>, words: &str) {
+    let words: String = words.chars().take(WORDS_CHARS).collect();
+    let text = match out.get("description").and_then(Value::as_str) {
+        Some(before) if !before.is_empty() => format!("{before} ({words})"),
+        _ => words,
+    };
+    out.insert("description".into(), text.into());
+}
+
+/// Takes away what would let less through now that a part lets more through.
+fn widen(map: &Map<String, Value>, out: &mut Map<String, Value>) {
+    if map.contains_key("if") && !out.contains_key("if") {
+        out.shift_remove("then");
+        out.shift_remove("else");
+    }
+    if out.get("contains") != map.get("contains") {
+        out.shift_remove("maxContains");
+    }
+    // Names that fitted a pattern would be judged as all others are.
+    if patterns(out) < patterns(map) {
+        out.shift_remove("additionalProperties");
+        out.shift_remove("unevaluatedProperties");
+    }
+    // A value may fit two choices now.
+    if out.get("oneOf") != map.get("oneOf")
+        && let Some(choices) = out.shift_remove("oneOf")
+        && !out.contains_key("anyOf")
+    {
+        out.insert("anyOf".into(), choices);
+    }
+}
+
+/// How many patterns of properties there are.
+fn patterns(map: &Map<String, Value>) -> usize {
+    map.get("patternProperties").and_then(Value::as_object).map_or(0, Map::len)
+}
+
+/// Lets a schema without a type of its own take `null` as well.
+fn add_null(out: &mut Map<String, Value>) {
+    let nothing = json!({ "type": "null" });
+    let choices = out.shift_remove("anyOf").or_else(|| out.shift_remove("oneOf"));
+    let mut choices = match choices {
+        Some(Value::Array(choices)) => choices,
+        _ => {
+            let whole = ["$ref", "allOf"].into_iter().find(|key| out.contains_key(*key));
+            let Some(whole) = whole else { return };
+            let value = out.shift_remove(whole);
+            vec![json!({ whole: value })]
+        }
+    };
+    if !choices.contains(&nothing) {
+        choices.push(nothing);
+    }
+    out.insert("anyOf".into(), choices.into());
+}
+
+/// Values of an enumeration as one schema for each type.
+fn by_kind(values: &[Value]) -> Vec<Value> {
+    let of = |is: fn(&Value) -> bool| -> Vec<Value> {
+        values.iter().filter(|value| is(value)).cloned().collect()
+    };
+    let mut choices = Vec::new();
+    for (kind, values) in [("string", of(Value::is_string)), ("number", of(Value::is_number))] {
+        if !values.is_empty() {
+            choices.push(json!({ "type": kind, "enum": values }));
+        }
+    }
+    if values.iter().any(Value::is_null) {
+        choices.push(json!({ "type": "null" }));
+    }
+    if values.iter().any(Value::is_boolean) {
+        choices.push(json!({ "type": "boolean" }));
+    }
+    if values.iter().any(Value::is_array) {
+        choices.push(json!({ "type": "array", "items": {} }));
+    }
+    if values.iter().any(Value::is_object) {
+        choices.push(json!({ "type": "object" }));
+    }
+    choices
+}
+
+/// Names, each of them once.
+fn each_once(names: &[Value]) -> Vec<String> {
+    let mut seen = HashSet::new();
+    let names = names.iter().filter_map(Value::as_str);
+    names.filter(|name| seen.insert(*name)).map(str::to_owned).collect()
+}
+
+/// Whether a schema names this type.
+fn has_kind(map: &Map<String, Value>, kind: &str) -> bool {
+    match map.get("type") {
+        Some(Value::String(own)) => own == kind,
+        Some(Value::Array(kinds)) => kinds.iter().any(|own| own == kind),
+        _ => false,
+    }
+}

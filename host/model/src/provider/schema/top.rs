@@ -1,0 +1,147 @@
+//! The top of a schema of arguments: an object that is written out.
+
+use std::mem;
+
+use serde_json::{Map, Value, json};
+
+use crate::provider::schema::fold::{Fold, Object};
+use crate::provider::schema::rule::tell;
+use crate::provider::schema::walk::Walk;
+use crate::provider::schema::{Changes, Demands, pattern, reference};
+
+/// Keywords of what may be an object, and is not written out.
+const UNIONS: [&str; 4] = ["$ref", "allOf", "anyOf", "oneOf"];
+
+/// Keywords that a union and its kinds share.
+const FOLDED: [&str; 6] =
+    ["title", "description", "properties", "required", "patternProperties", "additionalProperties"];
+
+/// Sentences about the kinds of a union.
+const WORDS: usize = 3;
+
+/// Longest name of a property that every provider takes.
+const KEY_CHARS: usize = 64;
+
+/// One pass over a schema of arguments: what comes out is nearer to what the provider demands, or the same.
+pub(super) fn fit(schema: &Value, demands: &Demands, changes: &mut Changes) -> Value {
+    let nothing = Map::new();
+    let map = schema.as_object().unwrap_or(&nothing);
+    let mut walk = Walk::new(schema, demands, changes);
+    if !schema.is_object() {
+        walk.note("a value that is no schema is left open");
+    }
+    let mut definitions = members(&mut walk, map, "$defs");
+    let mut old = Map::new();
+    if demands.knows_definitions {
+        old = members(&mut walk, map, "definitions");
+    }
+    let mut top = walk.node(map, 0);
+    while let Some((name, part)) = walk.references.take_waiting() {
+        let part = walk.inside("$defs", part, 0);
+        definitions.insert(name, part);
+    }
+    fold(&mut walk, &mut top, [&definitions, &old]);
+    write_out(&mut walk, &mut top);
+    if demands.wants_plain_keys {
+        move_odd_keys(&mut walk, &mut top);
+    }
+    if demands.ends_loops && reference::end_loops(&mut definitions) {
+        walk.note("what leads back to itself is not required");
+    }
+    if !definitions.is_empty() || map.get("$defs").is_some_and(Value::is_object) {
+        top.insert("$defs".into(), definitions.into());
+    }
+    let has_old = demands.knows_definitions && map.get("definitions").is_some_and(Value::is_object);
+    if has_old {
+        top.insert("definitions".into(), old.into());
+    }
+    Value::Object(top)
+}
+
+fn members<'a>(walk: &mut Walk<'a>, map: &'a Map<String, Value>, key: &str) -> Map<String, Value> {
+    match map.get(key) {
+        Some(Value::Object(members)) => walk.members(key, members, 0),
+        _ => Map::new(),
+    }
+}
+
+/// Makes one object of a union, of a reference, and of what takes other values than objects.
+fn fold(walk: &mut Walk<'_>, top: &mut Map<String, Value>, definitions: [&Map<String, Value>; 2]) {
+    let is_union = UNIONS.iter().any(|key| top.contains_key(*key));
+    if !is_union && top.get("type").is_none_or(|kind| kind == "object") {
+        return;
+    }
+    match Fold::new(definitions).object(&Value::Object(top.clone())) {
+        None => {
+            walk.note("what takes no object is left open");
+            top.retain(|key, _| matches!(key.as_str(), "title" | "description"));
+        }
+        Some(object) if is_union => {
+            walk.note("a union or a reference is written as one object");
+            unite(top, object);
+        }
+        Some(_) => {}
+    }
+}
+
+fn unite(top: &mut Map<String, Value>, object: Object) {
+    top.retain(|key, _| !UNIONS.contains(&key.as_str()) && !FOLDED.contains(&key.as_str()));
+    top.extend(object.texts);
+    top.insert("properties".into(), object.properties.into());
+    if !object.required.is_empty() {
+        top.insert("required".into(), object.required.into());
+    }
+    if !object.patterns.is_empty() {
+        top.insert("patternProperties".into(), object.patterns.into());
+    }
+    if let Some(additional) = object.additional {
+        top.insert("additionalProperties".into(), additional);
+    }
+    for words in object.words.iter().take(WORDS) {
+        tell(top, words);
+    }
+}
+
+/// Adds what has to be there and takes away what may not.
+fn write_out(walk: &mut Walk<'_>, top: &mut Map<String, Value>) {
+    for key in walk.demands.refused_at_top {
+        if top.shift_remove(*key).is_some() {
+            walk.note(&format!("`{key}` cannot be sent and is left out"));
+        }
+    }
+    if top.get("type").and_then(Value::as_str) != Some("object") {
+        walk.note("`type` is `object`");
+        let mut typed = Map::new();
+        typed.insert("type".into(), "object".into());
+        top.shift_remove("type");
+        typed.extend(mem::take(top));
+        *top = typed;
+    }
+    if !top.get("properties").is_some_and(Value::is_object) {
+        walk.note("`properties` are added");
+        top.insert("properties".into(), json!({}));
+    }
+}
+
+/// Moves properties with names that the provider refuses to those by pattern, where each pattern matches one name.
+fn move_odd_keys(walk: &mut Walk<'_>, top: &mut Map<String, Value>) {
+    let Some(Value::Object(properties)) = top.get_mut("properties") else { return };
+    let (plain, odd): (Map<String, Value>, Map<String, Value>) =
+        mem::take(properties).into_iter().partition(|(name, _)| is_plain(name));
+    *properties = plain;
+    if odd.is_empty() {
+        return;
+    }
+    walk.note("a property with a name that the provider refuses is described by a pattern");
+    let patterns = top.entry("patternProperties").or_insert_with(|| json!({}));
+    if let Value::Object(patterns) = patterns {
+        for (name, schema) in odd {
+            patterns.entry(pattern::literal(&name)).or_insert(schema);
+        }
+    }
+}
+
+fn is_plain(name: &str) -> bool {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '.' | '-');
+    (1..=KEY_CHARS).contains(&name.len()) && name.chars().all(plain)
+}

@@ -1,0 +1,292 @@
+//! One pass over a schema, keyword by keyword.
+//!
+//! Here each keyword gets a form that the current draft knows, or is left out. What keywords mean to each other is in
+//! `rule`.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value, json};
+
+use crate::provider::schema::reference::References;
+use crate::provider::schema::{Changes, Demands, shown};
+
+/// Schemas of one document that are looked at: as many as the host's limit of values (`limit::SCHEMA_NODES`) allows.
+/// Further ones are left open.
+const SCHEMAS: usize = 20_000;
+
+/// Characters of a place in a note.
+const PLACE_CHARS: usize = 120;
+
+/// Types of values.
+const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
+
+/// A walk through one schema.
+pub(super) struct Walk<'a> {
+    pub(super) demands: &'a Demands,
+    pub(super) references: References<'a>,
+    changes: &'a mut Changes,
+    left: usize,
+    place: String,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(root: &'a Value, demands: &'a Demands, changes: &'a mut Changes) -> Self {
+        let references = References::new(root, demands.knows_definitions);
+        Self { demands, references, changes, left: SCHEMAS, place: String::new() }
+    }
+
+    /// Notes what is changed at this place.
+    pub(super) fn note(&mut self, what: &str) {
+        let place = shown(&self.place, PLACE_CHARS);
+        let place = if place.is_empty() { "the top".to_owned() } else { format!("`{place}`") };
+        self.changes.note(format!("{what} at {place}"));
+    }
+
+    /// The fields of a schema in the form that the provider takes. Definitions are left to the caller.
+    pub(super) fn node(&mut self, map: &'a Map<String, Value>, depth: usize) -> Map<String, Value> {
+        let mut out = Map::new();
+        for (key, value) in map {
+            if let Some(value) = self.keyword(key, value, depth) {
+                out.insert(key.clone(), value);
+            }
+        }
+        self.tuple(map, &mut out, depth);
+        self.rules(map, &mut out, depth);
+        out
+    }
+
+    /// Schemas by name.
+    pub(super) fn members(
+        &mut self,
+        key: &str,
+        members: &'a Map<String, Value>,
+        depth: usize,
+    ) -> Map<String, Value> {
+        let length = self.step(key);
+        let mut out = Map::new();
+        for (name, schema) in members {
+            out.insert(name.clone(), self.inside(name, schema, depth));
+        }
+        self.place.truncate(length);
+        out
+    }
+
+    /// A schema within this one.
+    pub(super) fn inside(&mut self, step: &str, schema: &'a Value, depth: usize) -> Value {
+        let length = self.step(step);
+        let fitted = self.schema(schema, depth + 1);
+        self.place.truncate(length);
+        fitted
+    }
+
+    /// Goes one step; answers with the length of the place before.
+    fn step(&mut self, step: &str) -> usize {
+        let length = self.place.len();
+        self.place.push('/');
+        self.place.push_str(step);
+        length
+    }
+
+    fn schema(&mut self, schema: &'a Value, depth: usize) -> Value {
+        if self.left == 0 || depth > self.demands.depth {
+            return self.open(schema);
+        }
+        self.left -= 1;
+        match schema {
+            Value::Object(map) => Value::Object(self.node(map, depth)),
+            // What nothing fits is left open: who wrote it meant something.
+            Value::Bool(_) => {
+                self.note("a schema that is `true` or `false` is left open");
+                json!({})
+            }
+            _ => {
+                self.note("a value that is no schema is left open");
+                json!({})
+            }
+        }
+    }
+
+    /// What stands for a schema that is too much.
+    fn open(&mut self, schema: &Value) -> Value {
+        let mut open = Map::new();
+        if let Some(Value::String(text)) = schema.get("description") {
+            open.insert("description".into(), text.clone().into());
+        }
+        let open = Value::Object(open);
+        if open != *schema {
+            self.note("what lies too deep is left open");
+        }
+        open
+    }
+
+    /// A keyword; `None` if it is left out.
+    fn keyword(&mut self, key: &str, value: &'a Value, depth: usize) -> Option<Value> {
+        match key {
+            // Names of the schema and of its parts, which nothing refers to any more, and keywords that are put in
+            // again by who knows their meaning.
+            "$schema" | "$id" | "$comment" | "$vocabulary" | "$anchor" | "$dynamicAnchor"
+            | "$recursiveAnchor" | "$ref" | "$dynamicRef" | "$recursiveRef" | "$defs"
+            | "definitions" | "additionalItems" => None,
+            "items" if value.is_array() => None,
+            "type" => self.types(value),
+            "enum" => self.values(value),
+            "properties" => self.properties(value, depth),
+            "patternProperties" => self.patterns(value, depth),
+            "dependentSchemas" => match value {
+                Value::Object(members) => Some(self.members(key, members, depth).into()),
+                _ => self.odd(key),
+            },
+            "items" | "propertyNames" | "contains" | "then" | "else" | "contentSchema" => {
+                Some(self.inside(key, value, depth))
+            }
+            "additionalProperties" | "unevaluatedProperties" | "unevaluatedItems" => match value {
+                Value::Bool(_) => Some(value.clone()),
+                Value::Object(_) => Some(self.inside(key, value, depth)),
+                _ => self.odd(key),
+            },
+            "allOf" | "anyOf" | "oneOf" | "prefixItems" => self.schemas(key, value, depth),
+            // More would fit these if they were wider, and less would fit the whole.
+            "not" | "if" => {
+                let fitted = self.inside(key, value, depth);
+                if fitted == *value { Some(fitted) } else { self.odd(key) }
+            }
+            _ if is_well_formed(key, value) => Some(value.clone()),
+            _ => self.odd(key),
+        }
+    }
+
+    /// Leaves out a keyword.
+    fn odd(&mut self, key: &str) -> Option<Value> {
+        self.note(&format!("`{key}` cannot be sent and is left out"));
+        None
+    }
+
+    /// One type or several. With an unknown one, anything may fit.
+    fn types(&mut self, value: &Value) -> Option<Value> {
+        let known = |value: &Value| -> Option<String> {
+            let name = value.as_str()?.to_ascii_lowercase();
+            TYPES.contains(&name.as_str()).then_some(name)
+        };
+        let fitted = match value {
+            Value::String(_) => known(value).map(Value::from),
+            Value::Array(values) if !values.is_empty() => {
+                let names: Option<Vec<String>> = values.iter().map(known).collect();
+                names.map(|mut names| {
+                    let mut seen = HashSet::new();
+                    names.retain(|name| seen.insert(name.clone()));
+                    Value::from(names)
+                })
+            }
+            _ => None,
+        };
+        match fitted {
+            Some(fitted) if fitted == *value => Some(fitted),
+            Some(fitted) => {
+                self.note("`type` is written as JSON Schema has it");
+                Some(fitted)
+            }
+            None => self.odd("type"),
+        }
+    }
+
+    /// The values of an enumeration, each of them once.
+    fn values(&mut self, value: &Value) -> Option<Value> {
+        let Some(values) = value.as_array().filter(|values| !values.is_empty()) else {
+            return self.odd("enum");
+        };
+        let once = distinct(values);
+        if once.len() < values.len() {
+            self.note("`enum` has each value once");
+        }
+        Some(once.into())
+    }
+
+    fn properties(&mut self, value: &'a Value, depth: usize) -> Option<Value> {
+        let Value::Object(members) = value else { return self.odd("properties") };
+        let mut out = self.members("properties", members, depth);
+        let before = out.len();
+        out.retain(|name, _| members.get(name) != Some(&Value::Bool(false)));
+        if out.len() < before {
+            self.note("properties that nothing fits are left out");
+        }
+        Some(out.into())
+    }
+
+    /// Properties by pattern. Their patterns have to be those of the provider, too.
+    fn patterns(&mut self, value: &'a Value, depth: usize) -> Option<Value> {
+        let Value::Object(members) = value else { return self.odd("patternProperties") };
+        let mut out = self.members("patternProperties", members, depth);
+        let before = out.len();
+        let demands = self.demands;
+        out.retain(|pattern, _| demands.takes_pattern(pattern));
+        if out.len() < before {
+            self.note("properties by a pattern that the provider may not know are left out");
+        }
+        (!out.is_empty()).then(|| out.into())
+    }
+
+    fn schemas(&mut self, key: &str, value: &'a Value, depth: usize) -> Option<Value> {
+        let Some(schemas) = value.as_array().filter(|schemas| !schemas.is_empty()) else {
+            return self.odd(key);
+        };
+        let length = self.step(key);
+        let mut out = Vec::with_capacity(schemas.len());
+        for (index, schema) in schemas.iter().enumerate() {
+            if key.ends_with("Of") && *schema == Value::Bool(false) {
+                self.note("a choice that nothing fits is left out");
+            } else {
+                out.push(self.inside(&index.to_string(), schema, depth));
+            }
+        }
+        self.place.truncate(length);
+        (!out.is_empty()).then(|| out.into())
+    }
+
+    /// A list of `items`, as drafts before 2020-12 write the first items of a list. Source: Anthropic's API and xAI's
+    /// refuse them (NousResearch/hermes-agent pull requests 63674 and 20976).
+    fn tuple(&mut self, map: &'a Map<String, Value>, out: &mut Map<String, Value>, depth: usize) {
+        let Some(items) = map.get("items").filter(|items| items.is_array()) else { return };
+        self.note("a list of `items` is written as `prefixItems`");
+        if !out.contains_key("prefixItems")
+            && let Some(items) = self.schemas("items", items, depth)
+        {
+            out.insert("prefixItems".into(), items);
+        }
+        if let Some(rest) = map.get("additionalItems").filter(|rest| rest.is_object()) {
+            let rest = self.inside("additionalItems", rest, depth);
+            out.insert("items".into(), rest);
+        }
+    }
+}
+
+/// Values, each of them once.
+pub(super) fn distinct(values: &[Value]) -> Vec<Value> {
+    let mut seen = HashSet::new();
+    values.iter().filter(|value| seen.insert(value.to_string())).cloned().collect()
+}
+
+/// Whether the value of a keyword without schemas in it has the form that every draft since 6 asks for.
+fn is_well_formed(key: &str, value: &Value) -> bool {
+    match key {
+        "title" | "description" | "format" | "pattern" | "contentEncoding" | "contentMediaType" => {
+            value.is_string()
+        }
+        "minimum" | "maximum" => value.is_number(),
+        "multipleOf" => value.as_f64().is_some_and(|number| number > 0.0),
+        // Truths of draft 4 are seen to by `rule`.
+        "exclusiveMinimum" | "exclusiveMaximum" => value.is_number() || value.is_boolean(),
+        "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties"
+        | "minContains" | "maxContains" => value.as_u64().is_some(),
+        "uniqueItems" | "deprecated" | "readOnly" | "writeOnly" => value.is_boolean(),
+        "examples" => value.is_array(),
+        "dependentRequired" | "dependencies" => {
+            let members = value.as_object();
+            members.is_some_and(|members| members.values().all(is_list_of_names))
+        }
+        _ => true,
+    }
+}
+
+fn is_list_of_names(value: &Value) -> bool {
+    value.as_array().is_some_and(|names| names.iter().all(Value::is_string))
+}
