@@ -4,6 +4,8 @@
 //! answers are looked up by the id of their call, wherever they stand, and a call without one is
 //! closed before the model is asked again.
 
+mod block;
+mod content;
 mod show;
 
 use std::collections::BTreeSet;
@@ -15,6 +17,7 @@ use wattle_plugin::Failure;
 use wattle_plugin::llm::Completion;
 use wattle_plugin::message::{PROVIDER_STATE, Part, ToolCall};
 
+pub(crate) use self::content::Content;
 use crate::offer::Offer;
 
 /// The answer to a call that was never answered.
@@ -57,30 +60,6 @@ pub(crate) struct Stored {
     /// message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) provider_state: Option<Value>,
-}
-
-/// Text, or text with pictures.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub(crate) enum Content {
-    /// Text.
-    Text(String),
-    /// Parts in order.
-    Parts(Vec<Part>),
-}
-
-impl Content {
-    /// Text alone as a string, with a line break between its parts.
-    pub(crate) fn of(parts: Vec<Part>) -> Self {
-        let text = |part: &Part| match part {
-            Part::Text(text) => Some(text.clone()),
-            _ => None,
-        };
-        match parts.iter().map(text).collect::<Option<Vec<String>>>() {
-            Some(texts) => Self::Text(texts.join("\n")),
-            None => Self::Parts(parts),
-        }
-    }
 }
 
 /// A call as the state holds it, under the tool's own name.
@@ -145,7 +124,8 @@ pub(crate) struct Conversation {
 }
 
 impl Conversation {
-    /// Reads a channel.
+    /// Reads a channel. A part that cannot be read fails the run that brings it, so that its sender
+    /// learns of it. Later runs go on, and tell the model of it.
     pub(crate) fn read(channel: &str, state: &Value) -> Result<Self, Failure> {
         let messages = match state.get(channel) {
             None | Some(Value::Null) => &[][..],
@@ -156,11 +136,17 @@ impl Conversation {
                 )));
             }
         };
+        let asked = messages.iter().rposition(|message| message["role"] == "user");
+        let asked = asked.unwrap_or_default();
         let read = |(index, message): (usize, &Value)| {
-            Stored::deserialize(message).map_err(|error| {
+            let fail = |why: String| {
                 let what = format!("message {index} of channel `{channel}`");
-                Failure::invalid(format!("{what} cannot be read: {error}"))
-            })
+                Failure::invalid(format!("{what} cannot be read: {why}"))
+            };
+            if index >= asked {
+                content::check(&message["content"]).map_err(fail)?;
+            }
+            Stored::deserialize(message).map_err(|error| fail(error.to_string()))
         };
         let messages = messages.iter().enumerate().map(read).collect::<Result<_, _>>()?;
         Ok(Self { messages })
@@ -372,5 +358,15 @@ mod tests {
         let state = json!({"talk": [{"role": "user"}, {"role": 7}]});
         let failure = Conversation::read("talk", &state).unwrap_err();
         assert!(failure.message.starts_with("message 1 of channel `talk` cannot be read"));
+    }
+
+    #[test]
+    fn a_wrong_part_fails_the_run_that_brings_it() {
+        let wrong = json!({"role": "user", "content": [{"text": "look"}, {"video": 1}]});
+        let failure = Conversation::read("talk", &json!({"talk": [wrong]})).unwrap_err();
+        let place = "message 0 of channel `talk` cannot be read: part 1 of `content` (`video`)";
+        assert!(failure.message.starts_with(place), "{failure}");
+        let next = json!({"role": "user", "content": "and now?"});
+        assert!(Conversation::read("talk", &json!({"talk": [wrong, next]})).is_ok());
     }
 }

@@ -1,10 +1,11 @@
 //! What a model is shown of a conversation: every call right before its answer, and nothing else
 //! from tools.
 
+use serde_json::{Value, json};
 use wattle_plugin::Extra;
 use wattle_plugin::message::{Message, Part, Role, ToolCall, ToolResult};
 
-use crate::conversation::{Content, Conversation, Stored};
+use crate::conversation::{Content, Conversation, Stored, block};
 use crate::offer::Offer;
 
 impl Conversation {
@@ -63,12 +64,44 @@ fn push(shown: &mut Vec<Message>, role: Role, parts: Vec<Part>) {
     }
 }
 
+/// What a message says. Empty texts are left out: providers refuse them.
 fn parts(message: &Stored) -> Vec<Part> {
     match &message.content {
         Some(Content::Text(text)) if !text.is_empty() => vec![Part::Text(text.clone())],
-        Some(Content::Parts(parts)) => parts.clone(),
+        Some(Content::Parts(parts)) => {
+            let shown = parts.iter().filter_map(|part| shown(part, message));
+            shown.filter(|part| !matches!(part, Part::Text(text) if text.is_empty())).collect()
+        }
         _ => Vec::new(),
     }
+}
+
+/// A part as the model is shown it. Pictures are seen in what users say and tools answer; what
+/// means something to a provider, and thoughts, belong to what the model said.
+fn shown(part: &Part, message: &Stored) -> Option<Part> {
+    let is_own = message.role == "assistant";
+    let sees = matches!(message.role.as_str(), "user" | "tool");
+    match part {
+        Part::Reasoning(text) if !is_own => Some(Part::Text(text.clone())),
+        Part::Text(_) | Part::Reasoning(_) => Some(part.clone()),
+        Part::Image(image) => Some(block::picture(image, sees)),
+        Part::ToolResult(result) => Some(Part::Text(result.content.clone())),
+        Part::ToolCall(call) => {
+            let call = json!({"type": "tool_call", "name": call.name, "args": call.arguments});
+            Some(block::shown(&call, sees))
+        }
+        Part::Other(value) if block::is_opaque(value) => is_own.then(|| part.clone()),
+        Part::Other(value) if is_own && (block::is_thought(value) || is_called(value, message)) => {
+            None
+        }
+        Part::Other(value) => Some(block::shown(value, sees)),
+    }
+}
+
+/// Whether a block is a call of the message, in the form of some provider.
+fn is_called(block: &Value, message: &Stored) -> bool {
+    let id = ["call_id", "id"].iter().find_map(|name| block.get(name)?.as_str());
+    message.tool_calls.iter().any(|call| Some(call.id.as_str()) == id)
 }
 
 /// The words of an answer, and the pictures, which have no place in it.
@@ -88,7 +121,6 @@ fn result(call_id: &str, answer: &Stored) -> (Message, Vec<Part>) {
 fn text(part: Part) -> Option<String> {
     match part {
         Part::Text(text) => Some(text),
-        Part::Other(value) => Some(value.to_string()),
         _ => None,
     }
 }
@@ -132,6 +164,50 @@ mod tests {
         );
         let Part::ToolResult(first) = &shown[2].parts[0] else { panic!("{:?}", shown[2]) };
         assert_eq!((&*first.call_id, first.is_error), ("a", true));
+    }
+
+    #[test]
+    fn what_cannot_be_shown_loses_nothing_else() {
+        let audio = json!({"type": "audio", "mime_type": "audio/wav", "data": "aGVsbG8="});
+        let audio = json!({"other": audio});
+        let told = Part::from("[audio audio/wav, 5 bytes, not shown]");
+        let picture = json!({"image": {"source": {"url": "https://a/b"}, "media_type": "image/*"}});
+        let said = |role: &str, content: Value| {
+            let mut shown = show(json!([{"role": role, "content": content}]));
+            shown.remove(0).parts
+        };
+        let parts = said("user", json!([{"text": "look"}, audio, {"text": ""}, picture]));
+        assert_eq!(parts[..2], ["look".into(), told.clone()]);
+        assert!(matches!(parts[2..], [Part::Image(_)]), "{parts:?}");
+        let parts = said("system", json!([audio, picture, {"reasoning": "hm"}]));
+        let seen = "[image image/*, https://a/b, not shown]";
+        assert_eq!(parts, [told, seen.into(), "hm".into()]);
+        let state = json!({"other": {"type": "provider_state", "provider": "google"}});
+        assert_eq!(said("user", json!([{"text": "a"}, state])), [Part::from("a")]);
+        let parts = said("assistant", json!([state, {"reasoning": "hm"}, {"text": "a"}]));
+        assert!(matches!(parts[..], [Part::Other(_), Part::Reasoning(_), Part::Text(_)]));
+    }
+
+    #[test]
+    fn calls_and_thoughts_in_blocks_are_not_told_again() {
+        let block = |block: Value| json!({"other": block});
+        let shown = show(json!([
+            {"role": "assistant", "tool_calls": [{"id": "a", "name": "draw"}], "content": [
+                block(json!({"type": "redacted_thinking", "data": "x"})),
+                {"text": "I draw."},
+                block(json!({"type": "tool_use", "id": "a", "name": "draw", "input": {}})),
+                block(json!({"type": "tool_use", "id": "b", "name": "sing", "input": {}})),
+            ]},
+            {"role": "tool", "tool_call_id": "a", "content": [
+                block(json!({"type": "audio", "mime_type": "audio/wav", "data": "aGVsbG8="})),
+            ]},
+        ]));
+        let [Part::Text(said), Part::Text(sung), Part::ToolCall(_)] = &shown[0].parts[..] else {
+            panic!("{:?}", shown[0]);
+        };
+        assert_eq!((&**said, &**sung), ("I draw.", "[tool_use, sing, 53 bytes, not shown]"));
+        let Part::ToolResult(result) = &shown[1].parts[0] else { panic!("{:?}", shown[1]) };
+        assert_eq!(result.content, "[audio audio/wav, 5 bytes, not shown]");
     }
 
     #[test]

@@ -1,0 +1,319 @@
+//! What a model is shown of pictures, and of blocks that are no parts of ours.
+//!
+//! A picture is a picture and a text is a text. Of everything else the model is told the type and
+//! the size. So nothing in a conversation keeps it from going on.
+
+use serde_json::Value;
+use wattle_plugin::message::{Image, ImageSource, PROVIDER_STATE, Part};
+
+/// Types of blocks that mean something to the provider of a model.
+const OPAQUE: &[&str] = &[PROVIDER_STATE, "provider_part", "reasoning_signature"];
+
+/// Types of blocks with thoughts, in forms that no model gets back.
+const THOUGHTS: &[&str] = &["thinking", "redacted_thinking", "reasoning", "reasoning_content"];
+
+/// Types of blocks that hold a picture, whatever media type they name.
+const PICTURE_BLOCKS: &[&str] = &["image", "image_url", "input_image"];
+
+/// Names of the field that says what a file is.
+const MEDIA_TYPES: &[&str] = &["mime_type", "mimeType", "media_type", "mediaType", "format"];
+
+/// Names of the field with the bytes of a file.
+const BYTES: &[&str] = &["data", "base64", "bytes", "blob", "file_data"];
+
+/// Names of the field with the address of a file.
+const ADDRESSES: &[&str] = &["url", "uri", "image_url", "file_url", "file_uri", "fileUri"];
+
+/// Names of the field with the id of a file at a provider.
+const IDS: &[&str] = &["file_id", "fileId"];
+
+/// Names of the field with the name of a file or a tool.
+const NAMES: &[&str] = &["filename", "file_name", "fileName", "title", "name"];
+
+/// Names of objects in a block that have these fields.
+const HOLDERS: &[&str] = &[
+    "source",
+    "file",
+    "image",
+    "image_url",
+    "input_audio",
+    "audio",
+    "video",
+    "document",
+    "inline_data",
+    "inlineData",
+    "file_data",
+    "fileData",
+    "resource",
+];
+
+/// How addresses begin that providers fetch.
+const SCHEMES: &[&str] = &["https", "http", "gs"];
+
+/// A drawing, which no provider takes for a picture.
+const DRAWING: &str = "image/svg+xml";
+
+/// Most characters of a name that somebody gave.
+const NAME_CHARS: usize = 120;
+
+/// Base64 writes three bytes as four characters.
+const BASE64_CHARS: usize = 4;
+const BASE64_BYTES: usize = 3;
+
+/// Whether a block means something to a provider, and goes back as it is.
+pub(super) fn is_opaque(block: &Value) -> bool {
+    OPAQUE.contains(&kind(block))
+}
+
+/// Whether a block is a thought that the model does not get back.
+pub(super) fn is_thought(block: &Value) -> bool {
+    THOUGHTS.contains(&kind(block))
+}
+
+/// A picture, or words in its place.
+pub(super) fn picture(image: &Image, sees: bool) -> Part {
+    if sees && is_taken(image) {
+        return Part::Image(image.clone());
+    }
+    let place = match &image.source {
+        ImageSource::Blob(blob) => name(blob.as_str()),
+        ImageSource::Url(url) => data_url(url).map_or_else(|| name(url), |(_, data)| size(data)),
+        ImageSource::Other(place) => name(place),
+    };
+    Part::Text(words("image", Some(image.media_type.as_str()), [place]))
+}
+
+/// What becomes of a block: a text, a picture, or words in its place.
+pub(super) fn shown(block: &Value, sees: bool) -> Part {
+    if let Some(text) = block.as_str().or_else(|| block.get("text")?.as_str()) {
+        return Part::Text(text.to_owned());
+    }
+    match picture_of(block).filter(|_| sees) {
+        Some(image) => Part::Image(image),
+        None => Part::Text(told(block)),
+    }
+}
+
+/// The picture that a block holds, if it can be shown.
+fn picture_of(block: &Value) -> Option<Image> {
+    let media_type = find(block, MEDIA_TYPES);
+    let is_named = PICTURE_BLOCKS.contains(&kind(block)) || media_type.is_some_and(is_picture);
+    if !is_named {
+        return None;
+    }
+    let place = find(block, BYTES).or_else(|| find(block, ADDRESSES))?;
+    let image = if place.contains(':') {
+        Image::url(place, media_type.unwrap_or("image/*"))
+    } else {
+        let media_type = media_type?;
+        Image::url(format!("data:{media_type};base64,{place}"), media_type)
+    };
+    is_taken(&image).then_some(image)
+}
+
+/// Words in the place of a block.
+fn told(block: &Value) -> String {
+    let kind = match (kind(block), block.as_object()) {
+        ("", Some(fields)) => fields.keys().next().map_or("content", String::as_str),
+        ("", None) => "content",
+        (kind, _) => kind.strip_prefix("input_").unwrap_or(kind),
+    };
+    let bytes = find(block, BYTES);
+    let address = || find(block, ADDRESSES).or_else(|| find(block, IDS));
+    let place = bytes.or_else(address);
+    let in_url = place.and_then(data_url);
+    let declared = find(block, MEDIA_TYPES).or(in_url.map(|(media_type, _)| media_type));
+    let media_type = declared.map(|it| {
+        // A bare format, such as `wav`.
+        if it.contains('/') { it.to_owned() } else { format!("{kind}/{it}") }
+    });
+    let extent = match (in_url, place) {
+        (Some((_, data)), _) => size(data),
+        (None, Some(data)) if bytes.is_some() => size(data),
+        (None, Some(address)) => name(address),
+        (None, None) => format!("{} bytes", block.to_string().len()),
+    };
+    let named = find(block, NAMES).map(name);
+    words(kind, media_type.as_deref(), named.into_iter().chain([extent]))
+}
+
+/// Words in the place of something, such as `[audio audio/wav, 12345 bytes, not shown]`.
+fn words(
+    kind: &str,
+    media_type: Option<&str>,
+    further: impl IntoIterator<Item = String>,
+) -> String {
+    let mut words = name(kind);
+    if let Some(media_type) = media_type {
+        words.push(' ');
+        words.push_str(&name(media_type));
+    }
+    for word in further {
+        words.push_str(", ");
+        words.push_str(&word);
+    }
+    format!("[{words}, not shown]")
+}
+
+/// A name that somebody gave, as it may stand in a line.
+fn name(text: &str) -> String {
+    text.chars().filter(|letter| !letter.is_control()).take(NAME_CHARS).collect()
+}
+
+/// How many bytes base64 stands for.
+fn size(base64: &str) -> String {
+    let letters = base64.trim_end_matches('=').len();
+    format!("{} bytes", letters * BASE64_BYTES / BASE64_CHARS)
+}
+
+fn kind(block: &Value) -> &str {
+    block.get("type").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The first of these fields that is a text, in a block or in what it holds its file in.
+fn find<'b>(block: &'b Value, names: &[&str]) -> Option<&'b str> {
+    let own = names.iter().find_map(|name| block.get(name)?.as_str());
+    own.or_else(|| HOLDERS.iter().find_map(|holder| find(block.get(holder)?, names)))
+}
+
+/// Whether providers take a picture. One that they refuse would have every later turn refused.
+fn is_taken(image: &Image) -> bool {
+    match &image.source {
+        ImageSource::Blob(blob) => is_blob(blob.as_str()) && is_picture(&image.media_type),
+        ImageSource::Url(url) => match data_url(url) {
+            Some((media_type, data)) => is_picture(media_type) && is_base64(data),
+            None => is_address(url) && is_picture(&image.media_type),
+        },
+        ImageSource::Other(_) => false,
+    }
+}
+
+fn is_picture(media_type: &str) -> bool {
+    let media_type = media_type.trim().to_ascii_lowercase();
+    let is_image = media_type.strip_prefix("image/").is_some_and(|rest| !rest.is_empty());
+    is_image && !media_type.starts_with(DRAWING) && !media_type.contains(',')
+}
+
+fn is_address(url: &str) -> bool {
+    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+    SCHEMES.iter().any(|it| scheme.eq_ignore_ascii_case(it))
+}
+
+fn is_blob(text: &str) -> bool {
+    let digits = text.strip_prefix("blob:").unwrap_or_default();
+    digits.len() == 64 && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+}
+
+/// Media type and base64 of a data URL.
+fn data_url(url: &str) -> Option<(&str, &str)> {
+    url.strip_prefix("data:")?.split_once(";base64,")
+}
+
+fn is_base64(data: &str) -> bool {
+    let letters = data.strip_suffix("==").or_else(|| data.strip_suffix('=')).unwrap_or(data);
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    let is_whole = !letters.is_empty() && data.len().is_multiple_of(BASE64_CHARS);
+    is_whole && letters.bytes().all(is_letter)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use wattle_plugin::message::{Image, Part};
+
+    use super::{DRAWING, picture, shown};
+
+    const PNG: &str = "iVBORw0KGgo=";
+
+    #[test]
+    fn what_is_not_shown_is_told_with_type_and_size() {
+        let data = "A".repeat(16_460);
+        for (block, words) in [
+            (
+                json!({"type": "audio", "mime_type": "audio/wav", "data": data}),
+                "[audio audio/wav, 12345 bytes, not shown]",
+            ),
+            (
+                json!({"type": "input_audio",
+                    "input_audio": {"data": "aGVsbG8=", "format": "wav"}}),
+                "[audio audio/wav, 5 bytes, not shown]",
+            ),
+            (
+                json!({"type": "file", "file": {"filename": "a.pdf",
+                    "file_data": "data:application/pdf;base64,aGVsbG8="}}),
+                "[file application/pdf, a.pdf, 5 bytes, not shown]",
+            ),
+            (
+                json!({"type": "document", "source": {"type": "url", "url": "https://a/b.pdf"}}),
+                "[document, https://a/b.pdf, not shown]",
+            ),
+            (
+                json!({"type": "image", "source": {"type": "file", "file_id": "file-1"}}),
+                "[image, file-1, not shown]",
+            ),
+            (
+                json!({"type": "image", "mime_type": "image/png", "data": "no base64!"}),
+                "[image image/png, 7 bytes, not shown]",
+            ),
+            (
+                json!({"type": "tool_use", "id": "c", "name": "add", "input": {}}),
+                "[tool_use, add, 52 bytes, not shown]",
+            ),
+            (json!({"video": {"uri": "gs://a/b"}}), "[video, gs://a/b, not shown]"),
+            (json!({"type": "a\nb"}), "[ab, 15 bytes, not shown]"),
+            (json!(12), "[content, 2 bytes, not shown]"),
+        ] {
+            assert_eq!(shown(&block, true), Part::Text(words.to_owned()), "{block}");
+        }
+        for block in [json!({"type": "x", "text": "hi"}), json!("hi")] {
+            assert_eq!(shown(&block, true), Part::from("hi"));
+        }
+    }
+
+    #[test]
+    fn pictures_in_blocks_are_shown_where_they_can_be_seen() {
+        let url = format!("data:image/png;base64,{PNG}");
+        let blocks = [
+            json!({"type": "image", "mime_type": "image/png", "data": PNG}),
+            json!({"type": "image", "source": {"media_type": "image/png", "data": PNG}}),
+            json!({"type": "image_url", "image_url": {"url": url}, "mime_type": "image/png"}),
+            json!({"inlineData": {"mimeType": "image/png", "data": PNG}}),
+        ];
+        for block in blocks {
+            let image = Part::Image(Image::url(url.as_str(), "image/png"));
+            assert_eq!(shown(&block, true), image, "{block}");
+            let Part::Text(words) = shown(&block, false) else { panic!("{block}") };
+            assert!(words.contains("image/png, 8 bytes, not shown"), "{words}");
+        }
+    }
+
+    #[test]
+    fn a_picture_that_providers_refuse_is_told() {
+        let blob = format!("blob:{}", "0".repeat(64));
+        let taken = |source: Value, media_type: &str| {
+            let image = json!({"source": source, "media_type": media_type});
+            picture(&serde_json::from_value(image).unwrap(), true)
+        };
+        for (source, media_type) in [
+            (json!({"url": format!("data:image/png;base64,{PNG}")}), ""),
+            (json!({"url": "https://a/b.png"}), "image/*"),
+            (json!({"url": "gs://a/b.png"}), "image/png"),
+            (json!({"blob": blob}), "image/png"),
+        ] {
+            let part = taken(source.clone(), media_type);
+            assert!(matches!(part, Part::Image(_)), "{source}: {part:?}");
+        }
+        for (source, media_type, words) in [
+            (json!({"url": "data:image/png;base64,?"}), "image/png", "[image image/png, 0 bytes,"),
+            (json!({"url": "data:image/png,abc"}), "image/png", "[image image/png, data:"),
+            (json!({"url": "data:text/html;base64,aGk="}), "image/*", "[image image/*, 2 bytes,"),
+            (json!({"url": "https://a/b"}), "application/pdf", "[image application/pdf, https:"),
+            (json!({"url": "file:///a.png"}), "image/png", "[image image/png, file:///a.png,"),
+            (json!({"blob": "blob:7"}), "image/png", "[image image/png, blob:7,"),
+            (json!({"blob": blob}), DRAWING, "[image image/svg+xml, blob:0"),
+        ] {
+            let Part::Text(told) = taken(source.clone(), media_type) else { panic!("{source}") };
+            assert!(told.starts_with(words), "{told}");
+        }
+    }
+}
