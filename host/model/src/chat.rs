@@ -69,8 +69,13 @@ impl<'a> Chat<'a> {
             return Err(Failure::new(code::INVALID, "a model call needs at least one message"));
         }
         let mut turns = Vec::with_capacity(request.messages.len());
-        for message in &request.messages {
-            add(&mut turns, message, pictures)?;
+        for (index, message) in request.messages.iter().enumerate() {
+            let named = |failure: Failure| Failure {
+                message: format!("message {index}: {}", failure.message),
+                ..failure
+            };
+            known(message).map_err(named)?;
+            add(&mut turns, message, pictures).map_err(named)?;
         }
         Ok(Self { turns, tools: &request.tools })
     }
@@ -137,7 +142,6 @@ fn add_results<'a>(turns: &mut Vec<Turn<'a>>, parts: &'a [Part]) {
 }
 
 fn spoken<'a>(role: &Role, parts: &'a [Part], pictures: &Pictures) -> Result<Turn<'a>, Failure> {
-    parts.iter().try_for_each(known)?;
     match role {
         Role::System => {
             let texts = parts.iter().filter_map(|part| match part {
@@ -171,15 +175,18 @@ fn spoken<'a>(role: &Role, parts: &'a [Part], pictures: &Pictures) -> Result<Tur
 }
 
 /// What providers sent for themselves is looked at when a request is written.
-fn known(part: &Part) -> Result<(), Failure> {
-    let Part::Other(value) = part else { return Ok(()) };
-    let kind = value.get("type").and_then(serde_json::Value::as_str);
-    if kind.is_some_and(|kind| OPAQUE.contains(&kind)) {
-        return Ok(());
+fn known(message: &Message) -> Result<(), Failure> {
+    for (place, part) in message.parts.iter().enumerate() {
+        let Part::Other(value) = part else { continue };
+        let kind = value.get("type").and_then(serde_json::Value::as_str);
+        if kind.is_some_and(|kind| OPAQUE.contains(&kind)) {
+            continue;
+        }
+        let kind = kind.unwrap_or("unknown");
+        let text = format!("part {place} is of kind `{kind}`, which this host does not know");
+        return Err(Failure::new(code::INVALID, text));
     }
-    let kind = kind.unwrap_or("unknown");
-    let text = format!("a message holds a part of kind `{kind}`, which this host does not know");
-    Err(Failure::new(code::INVALID, text))
+    Ok(())
 }
 
 /// Types of parts that mean something to one provider. The last two are those of versions before 0.1.
