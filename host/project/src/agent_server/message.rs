@@ -4,6 +4,7 @@
 //! `type`. What one side has and the other has no place for stays in the message under its own
 //! name, so that a conversation survives a round trip.
 
+mod blocks;
 mod content;
 mod inward;
 mod outward;

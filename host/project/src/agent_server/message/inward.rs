@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use wattle_graph::llm::PROVIDER_STATE;
 
-use super::{content, is_empty, role_of};
+use super::{blocks, content, is_empty, role_of};
 
 /// Makes an id for a message that has none.
 pub type Fresh<'f> = &'f mut dyn FnMut() -> String;
@@ -96,7 +96,7 @@ fn from_fields(message: &Map<String, Value>, fresh: Fresh<'_>) -> Result<Value, 
     let said = said.unwrap_or(&Value::Null);
     let content = content::from_wire(said)?;
     if !said.is_null() && !content::survives(said, &content) {
-        ours.insert("blocks".to_owned(), said.clone());
+        ours.insert("blocks".to_owned(), blocks::fold(said, &content));
     }
     ours.insert("content".to_owned(), content);
     if let Some(name) = message.get("name").filter(|name| name.is_string()) {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use wattle_graph::llm::PROVIDER_STATE;
 
-use super::{content, type_of};
+use super::{blocks, content, type_of};
 
 /// Fields that every message has on the wire, and those of ours that become others there.
 const TAKEN: &[&str] = &[
@@ -64,10 +64,9 @@ pub fn to_wire(message: &Value) -> Value {
 /// The blocks that the client wrote, as long as the content is still what became of them.
 fn said(fields: &Map<String, Value>) -> Value {
     let content = fields.get("content").unwrap_or(&Value::Null);
-    let kept = fields
-        .get("blocks")
-        .filter(|blocks| content::from_wire(blocks).is_ok_and(|again| again == *content));
-    kept.cloned().unwrap_or_else(|| content::to_wire(content))
+    let kept = fields.get("blocks").map(|kept| blocks::unfold(kept, content));
+    kept.filter(|blocks| content::from_wire(blocks).is_ok_and(|again| again == *content))
+        .unwrap_or_else(|| content::to_wire(content))
 }
 
 /// What a model thought, and what its provider sent for itself, have no fields of their own. The message classes of

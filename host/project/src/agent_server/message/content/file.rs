@@ -1,0 +1,208 @@
+//! Files in blocks: pictures, texts and others, in the forms of many systems.
+
+use serde_json::{Map, Value, json};
+
+use super::encoded;
+
+/// Types of blocks that hold a picture, whatever media type they name.
+const PICTURE_BLOCKS: &[&str] = &["image", "image_url", "input_image"];
+
+/// Names of the field that says what a file is.
+const MEDIA_TYPES: &[&str] = &["mime_type", "mimeType", "media_type", "mediaType"];
+
+/// Names of the field with the bytes or the address of a file, in the order in which they count.
+const PLACES: &[&str] = &[
+    "data",
+    "base64",
+    "bytes",
+    "blob",
+    "file_data",
+    "image",
+    "image_url",
+    "url",
+    "uri",
+    "file_url",
+    "file_uri",
+    "fileUri",
+];
+
+/// Names of objects in a block that have these fields.
+const HOLDERS: &[&str] = &[
+    "source",
+    "file",
+    "image",
+    "image_url",
+    "inline_data",
+    "inlineData",
+    "file_data",
+    "fileData",
+    "resource",
+];
+
+/// Names of the field with the name of a file.
+const FILE_NAMES: &[&str] = &["filename", "file_name", "fileName", "title"];
+
+/// Media types of pictures that models are shown.
+const PICTURES: &[&str] = &[
+    "image/png",
+    "image/jpeg",
+    "image/gif",
+    "image/webp",
+    "image/heic",
+    "image/heif",
+    "image/avif",
+    "image/bmp",
+    "image/tiff",
+];
+
+/// A drawing, which is a text.
+const DRAWING: &str = "image/svg+xml";
+
+/// The media type of a picture of which a client gives only the address.
+const ANY_PICTURE: &str = "image/*";
+
+/// How addresses begin that providers fetch.
+const SCHEMES: &[&str] = &["https", "http", "gs"];
+
+/// Where the bytes of a file are.
+#[derive(Clone, Copy)]
+enum Place<'b> {
+    /// Here, as base64.
+    Here(&'b str),
+    /// At an address.
+    Address(&'b str),
+    /// In a data URL that is no base64.
+    Escaped,
+    /// Nowhere in the block.
+    Nowhere,
+}
+
+/// The part that becomes of a block with a file: a picture or a text. `None` for what a model is
+/// not shown.
+///
+/// # Errors
+///
+/// What is wrong with a picture.
+pub(super) fn read(kind: &str, block: &Map<String, Value>) -> Result<Option<Value>, String> {
+    let (place, own_type) = place(block);
+    let is_picture_block = PICTURE_BLOCKS.contains(&kind);
+    let declared = || essence(find(block, MEDIA_TYPES)?);
+    let format = || is_picture_block.then(|| find(block, &["format"])).flatten();
+    let media_type = own_type.or_else(declared);
+    let media_type = media_type.or_else(|| essence(&format!("image/{}", format()?)));
+    let is_of = |types: &[&str]| media_type.as_deref().is_some_and(|it| types.contains(&it));
+    if (is_picture_block || is_of(PICTURES)) && !is_of(&[DRAWING]) {
+        return match place {
+            Place::Nowhere if !is_picture_block || is_kept_elsewhere(block) => Ok(None),
+            Place::Address(url) if !is_picture_block && !is_reachable(url) => Ok(None),
+            place => picture(place, media_type).map(Some),
+        };
+    }
+    Ok(text(block, place, media_type.as_deref()).map(|text| json!({ "text": text })))
+}
+
+/// Where a file is, and what its data URL says that it is.
+fn place(block: &Map<String, Value>) -> (Place<'_>, Option<String>) {
+    let Some(text) = find(block, PLACES).map(str::trim) else { return (Place::Nowhere, None) };
+    let is_data = text.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:"));
+    if !is_data {
+        let is_address = text.contains("://");
+        let place = if is_address { Place::Address(text) } else { Place::Here(text) };
+        return (place, None);
+    }
+    let (head, data) = text[5..].split_once(',').unwrap_or_default();
+    let place = if head.ends_with(";base64") { Place::Here(data) } else { Place::Escaped };
+    (place, essence(head))
+}
+
+/// The first of these fields that is a text, in a block or in what it holds its file in.
+fn find<'b>(block: &'b Map<String, Value>, names: &[&str]) -> Option<&'b str> {
+    let own = names.iter().find_map(|name| block.get(*name)?.as_str());
+    own.or_else(|| HOLDERS.iter().find_map(|name| find(block.get(*name)?.as_object()?, names)))
+}
+
+/// A media type without its parameters; `None` for one that says nothing.
+fn essence(text: &str) -> Option<String> {
+    let essence = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    match essence.as_str() {
+        "" | "*/*" | ANY_PICTURE | "application/octet-stream" => None,
+        "image/jpg" => Some("image/jpeg".to_owned()),
+        _ => Some(essence),
+    }
+}
+
+/// Whether the bytes are with a provider, who gave an id for them.
+fn is_kept_elsewhere(block: &Map<String, Value>) -> bool {
+    find(block, &["file_id", "fileId"]).is_some() || find(block, &["source_type"]) == Some("id")
+}
+
+fn is_reachable(url: &str) -> bool {
+    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+    SCHEMES.iter().any(|it| scheme.eq_ignore_ascii_case(it))
+}
+
+fn picture(place: Place<'_>, media_type: Option<String>) -> Result<Value, String> {
+    let (url, media_type) = match place {
+        Place::Here(data) => {
+            let damaged = "its data is not base64; give the bytes of the picture, or its address";
+            let data = encoded::standard(data).ok_or(damaged)?;
+            let by_bytes = || encoded::picture_type(&data).map(str::to_owned);
+            let nameless = "it has no media type; give one such as `image/png`";
+            let media_type = media_type.or_else(by_bytes).ok_or(nameless)?;
+            (format!("data:{media_type};base64,{data}"), media_type)
+        }
+        Place::Address(url) if is_reachable(url) => {
+            (url.to_owned(), media_type.unwrap_or_else(|| ANY_PICTURE.to_owned()))
+        }
+        Place::Address(url) => {
+            return Err(format!(
+                "models cannot fetch `{url:.80}`; give an address that begins with `https://`, or \
+                 the bytes as base64"
+            ));
+        }
+        Place::Escaped => {
+            let why = "its data URL must have the form `data:image/png;base64,...`";
+            return Err(why.to_owned());
+        }
+        Place::Nowhere => {
+            let why = "it has neither data nor an address; give the bytes of the picture as base64";
+            return Err(why.to_owned());
+        }
+    };
+    if media_type != ANY_PICTURE && !PICTURES.contains(&media_type.as_str()) {
+        return Err(format!(
+            "`{media_type:.80}` is not the media type of a picture that models are shown; give for \
+             example `image/png`"
+        ));
+    }
+    Ok(json!({ "image": { "source": { "url": url }, "media_type": media_type } }))
+}
+
+/// The text of a file, under the name of the file if it has one.
+fn text(block: &Map<String, Value>, place: Place<'_>, media_type: Option<&str>) -> Option<String> {
+    let decoded = || match place {
+        Place::Here(data) if media_type.is_some_and(is_text) => encoded::text(data),
+        _ => None,
+    };
+    let text = plain(block).map(str::to_owned).or_else(decoded)?;
+    match find(block, FILE_NAMES) {
+        Some(name) => Some(format!("[file {name}]\n{text}")),
+        None => Some(text),
+    }
+}
+
+/// Text that is written into a block as it is.
+fn plain(block: &Map<String, Value>) -> Option<&str> {
+    let source = block.get("source").and_then(Value::as_object);
+    let source = source.filter(|it| it.get("type").and_then(Value::as_str) == Some("text"));
+    let data = source.and_then(|source| source.get("data")?.as_str());
+    data.or_else(|| find(block, &["text"]))
+}
+
+/// Whether a file of this media type is read as text.
+fn is_text(media_type: &str) -> bool {
+    let types = ["application/json", "application/xml", "application/yaml", "application/toml"];
+    media_type.starts_with("text/")
+        || types.contains(&media_type)
+        || ["+json", "+xml", "+yaml"].iter().any(|ending| media_type.ends_with(ending))
+}

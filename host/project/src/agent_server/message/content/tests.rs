@@ -1,0 +1,240 @@
+//! Blocks as many systems write them: what becomes of each, and that it comes back as it was.
+
+use serde_json::{Value, json};
+
+use crate::agent_server::message::{from_wire, to_wire};
+
+/// The beginning of a PNG.
+const PNG: &str = "iVBORw0KGgo=";
+/// `hello`.
+const HELLO: &str = "aGVsbG8=";
+const URL: &str = "https://example.com/a.png";
+
+/// A message of a person with a text and a block.
+fn said(block: &Value) -> Value {
+    json!({
+        "content": [{ "type": "text", "text": "look" }, block], "additional_kwargs": {},
+        "response_metadata": {}, "type": "human", "name": null, "id": "m",
+    })
+}
+
+fn read(block: &Value) -> Result<Value, String> {
+    from_wire(&said(block), &mut || String::new())
+}
+
+/// What becomes of each block beside a text. The block comes back as it was.
+fn check(table: Vec<(Value, Value)>) {
+    for (block, part) in table {
+        let ours = read(&block).unwrap_or_else(|why| panic!("{block}: {why}"));
+        assert_eq!(ours["content"], json!([{ "text": "look" }, part]), "{block}");
+        assert_eq!(to_wire(&ours), said(&block), "{ours}");
+    }
+}
+
+#[test]
+fn pictures_are_read_in_all_forms() {
+    let data_url = format!("data:image/png;base64,{PNG}");
+    let part = json!({ "image": { "source": { "url": data_url }, "media_type": "image/png" } });
+    let forms = [
+        json!({ "type": "image", "source_type": "base64", "mime_type": "image/png", "data": PNG }),
+        json!({ "type": "image", "mimeType": "image/png", "data": PNG }),
+        json!({ "type": "image", "annotations": { "priority": 1 }, "mimeType": "image/png",
+            "data": PNG }),
+        json!({ "type": "image", "cache_control": { "type": "ephemeral" },
+            "source": { "type": "base64", "media_type": "image/png", "data": PNG } }),
+        json!({ "type": "image", "base64": PNG, "mime_type": "image/png", "id": "lc_1" }),
+        json!({ "type": "image", "mediaType": "image/png", "image": PNG }),
+        json!({ "type": "image", "url": data_url }),
+        json!({ "type": "image", "data": data_url }),
+        json!({ "type": "image_url", "image_url": data_url }),
+        json!({ "type": "image_url", "image_url": { "url": data_url, "detail": "high" } }),
+        json!({ "type": "input_image", "image_url": data_url, "detail": "auto" }),
+        json!({ "type": "media", "mime_type": "image/png", "data": PNG }),
+        json!({ "type": "file", "source_type": "base64", "mime_type": "image/png", "data": PNG }),
+        json!({ "type": "file", "file": { "filename": "a.png", "file_data": data_url } }),
+        json!({ "type": "input_file", "filename": "a.png", "file_data": data_url }),
+        json!({ "type": "resource",
+            "resource": { "uri": "file:///a.png", "mimeType": "image/png", "blob": PNG } }),
+        json!({ "inline_data": { "mime_type": "image/png", "data": PNG } }),
+        json!({ "inlineData": { "mimeType": "image/png", "data": PNG } }),
+        json!({ "image": { "format": "png", "source": { "bytes": PNG } } }),
+        json!({ "type": "non_standard", "value": { "inlineData": {
+            "mimeType": "image/png", "data": PNG } } }),
+        // What clients get wrong without harm.
+        json!({ "type": "image", "mime_type": "IMAGE/PNG; a=b", "data": "iVBORw0K\nGgo" }),
+        json!({ "type": "image", "data": PNG }),
+        json!({ "type": "image_url", "image_url": { "url": PNG } }),
+        json!({ "type": "image", "mime_type": "application/octet-stream", "data": PNG }),
+    ];
+    check(forms.into_iter().map(|block| (block, part.clone())).collect());
+}
+
+#[test]
+fn pictures_at_an_address_are_left_there() {
+    let part = |url: &str, media_type: &str| json!({ "image": { "source": { "url": url }, "media_type": media_type } });
+    check(vec![
+        (json!({ "type": "image", "source_type": "url", "url": URL }), part(URL, "image/*")),
+        (json!({ "type": "image", "url": URL }), part(URL, "image/*")),
+        (json!({ "type": "image", "source": { "type": "url", "url": URL } }), part(URL, "image/*")),
+        (json!({ "type": "image_url", "image_url": URL }), part(URL, "image/*")),
+        (
+            json!({ "type": "image_url", "image_url": { "url": URL, "detail": "low" } }),
+            part(URL, "image/*"),
+        ),
+        (json!({ "type": "input_image", "image_url": URL }), part(URL, "image/*")),
+        (json!({ "type": "image", "url": URL, "mime_type": "image/jpg" }), part(URL, "image/jpeg")),
+        (json!({ "type": "file", "url": URL, "mediaType": "image/png" }), part(URL, "image/png")),
+        (
+            json!({ "fileData": { "fileUri": "gs://b/a.webp", "mimeType": "image/webp" } }),
+            part("gs://b/a.webp", "image/webp"),
+        ),
+    ]);
+}
+
+#[test]
+fn texts_are_read_in_all_forms() {
+    let text = json!({ "text": "hello" });
+    let named = json!({ "text": "[file a.txt]\nhello" });
+    let thought = json!({ "reasoning": "hm" });
+    check(vec![
+        (json!("hello"), text.clone()),
+        (json!({ "text": "hello" }), text.clone()),
+        (json!({ "text": "hello", "thought": true }), text.clone()),
+        (
+            json!({ "type": "text", "text": "hello", "cache_control": { "type": "ephemeral" } }),
+            text.clone(),
+        ),
+        (json!({ "type": "text", "text": "hello", "annotations": [] }), text.clone()),
+        (json!({ "type": "input_text", "text": "hello" }), text.clone()),
+        (json!({ "type": "output_text", "text": "hello" }), text.clone()),
+        (json!({ "type": "refusal", "refusal": "hello" }), text.clone()),
+        (json!({ "type": "of a later time", "text": "hello" }), text.clone()),
+        (json!({ "type": "file", "source_type": "text", "text": "hello" }), text.clone()),
+        (json!({ "type": "text-plain", "mime_type": "text/plain", "base64": HELLO }), text.clone()),
+        (json!({ "type": "media", "mime_type": "text/csv", "data": HELLO }), text.clone()),
+        (
+            json!({ "type": "file", "source_type": "base64", "mime_type": "application/json",
+                "data": HELLO }),
+            text.clone(),
+        ),
+        (
+            json!({ "type": "document",
+                "source": { "type": "text", "media_type": "text/plain", "data": "hello" } }),
+            text.clone(),
+        ),
+        (
+            json!({ "type": "document", "source": { "type": "content",
+                "content": [{ "type": "text", "text": "hello" }] } }),
+            text.clone(),
+        ),
+        (json!({ "type": "tool_result", "tool_use_id": "c", "content": "hello" }), text.clone()),
+        (
+            json!({ "type": "resource", "resource": { "uri": "file:///a.txt",
+                "mimeType": "text/plain", "text": "hello" } }),
+            text.clone(),
+        ),
+        (
+            json!({ "type": "file", "file": { "filename": "a.txt",
+                "file_data": format!("data:text/plain;charset=utf-8;base64,{HELLO}") } }),
+            named,
+        ),
+        (json!({ "type": "image", "mime_type": "image/svg+xml", "data": HELLO }), text),
+        (json!({ "type": "reasoning", "reasoning": "hm", "index": 0 }), thought.clone()),
+        (json!({ "type": "thinking", "thinking": "hm", "signature": "s" }), thought.clone()),
+        (
+            json!({ "type": "reasoning", "id": "rs_1",
+                "summary": [{ "type": "summary_text", "text": "hm" }] }),
+            thought,
+        ),
+    ]);
+}
+
+#[test]
+fn what_no_model_is_shown_stays_a_block() {
+    let blocks = [
+        json!({ "type": "audio", "mime_type": "audio/wav", "data": HELLO }),
+        json!({ "type": "input_audio", "input_audio": { "data": HELLO, "format": "wav" } }),
+        json!({ "type": "file", "mime_type": "application/pdf", "data": HELLO }),
+        json!({ "type": "file", "mime_type": "text/plain", "data": "/w==" }),
+        json!({ "type": "file", "file": { "file_id": "file-1" } }),
+        json!({ "type": "document",
+            "source": { "type": "base64", "media_type": "application/pdf", "data": HELLO } }),
+        json!({ "type": "document", "source": { "type": "url", "url": "https://a/b.pdf" } }),
+        json!({ "type": "image", "source": { "type": "file", "file_id": "file-1" } }),
+        json!({ "type": "image", "source_type": "id", "id": "file-1" }),
+        json!({ "type": "resource_link", "uri": "file:///a.png", "mimeType": "image/png" }),
+        json!({ "type": "tool_use", "id": "c", "name": "add", "input": { "text": "x" } }),
+        json!({ "type": "redacted_thinking", "data": HELLO }),
+        json!({ "type": "reasoning", "summary": [], "encrypted_content": HELLO }),
+        json!({ "functionCall": { "name": "add", "args": {} } }),
+        json!({ "of a later time": 1 }),
+    ];
+    check(blocks.into_iter().map(|block| (block.clone(), json!({ "other": block }))).collect());
+}
+
+#[test]
+fn parts_of_ours_come_back_as_they_are() {
+    let blob = json!({ "image": { "source": { "blob": format!("blob:{}", "0".repeat(64)) },
+        "media_type": "image/png" } });
+    let own = json!({ "other": { "type": "text", "text": "x" } });
+    check(vec![(blob.clone(), blob), (own.clone(), own)]);
+}
+
+#[test]
+fn a_block_that_holds_several_becomes_as_many_parts() {
+    let block = json!({ "type": "tool_result", "tool_use_id": "c", "content": [
+        { "type": "text", "text": "drawn" },
+        { "type": "image", "source": { "type": "base64", "media_type": "image/png", "data": PNG } },
+    ] });
+    let ours = read(&block).unwrap();
+    assert_eq!(ours["content"].as_array().map(Vec::len), Some(3));
+    assert_eq!(ours["content"][1], json!({ "text": "drawn" }));
+    assert_eq!(ours["content"][2]["image"]["media_type"], "image/png");
+    assert_eq!(to_wire(&ours), said(&block));
+}
+
+#[test]
+fn a_wrong_picture_is_named_with_its_place() {
+    for (block, why) in [
+        (
+            json!({ "type": "image", "mime_type": "image/png", "data": "no base64!" }),
+            "block 1 (`image`): its data is not base64",
+        ),
+        (
+            json!({ "type": "image_url", "image_url": { "url": "data:image/png;base64,%%%" } }),
+            "block 1 (`image_url`): its data is not base64",
+        ),
+        (json!({ "type": "image", "mime_type": "image/png", "data": "" }), "not base64"),
+        (json!({ "type": "image", "data": HELLO }), "has no media type"),
+        (json!({ "type": "image", "mime_type": "image/x", "data": HELLO }), "`image/x` is not"),
+        (json!({ "type": "image", "mime_type": "audio/wav", "data": HELLO }), "`audio/wav`"),
+        (json!({ "type": "image", "mime_type": "audio/wav", "url": URL }), "`audio/wav`"),
+        (json!({ "type": "image_url", "image_url": "data:text/html;base64,aGk=" }), "`text/html`"),
+        (json!({ "type": "image_url", "image_url": "data:image/png,abc" }), "data URL"),
+        (json!({ "type": "image_url", "image_url": {} }), "neither data nor an address"),
+        (json!({ "type": "image" }), "neither data nor an address"),
+        (json!({ "type": "image", "url": "file:///a.png" }), "cannot fetch `file:///a.png`"),
+        (json!({ "type": "image", "url": "/a.png" }), "not base64"),
+        (json!({ "type": "media", "mime_type": "image/png", "data": "?" }), "not base64"),
+        (json!({ "inlineData": { "mimeType": "image/png", "data": "?" } }), "block 1: its data"),
+        (json!({ "image": { "source": {} } }), "neither data nor an address"),
+        (
+            json!({ "type": "tool_result", "content": [{ "type": "image" }] }),
+            "block 1 (`tool_result`): block 0 (`image`): it has neither",
+        ),
+        (json!(7), "block 1: a block must be a text"),
+        (json!({}), "block 1: a block must be a text"),
+    ] {
+        let error = read(&block).unwrap_err();
+        assert!(error.contains(why), "{block}: {error}");
+    }
+}
+
+#[test]
+fn a_large_picture_is_held_once() {
+    let data = "A".repeat(4_000);
+    let block = json!({ "type": "image", "mimeType": "image/png", "data": data });
+    let ours = read(&block).unwrap();
+    assert!(ours.to_string().len() < 5_000);
+    assert_eq!(to_wire(&ours), said(&block));
+}
