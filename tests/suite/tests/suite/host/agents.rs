@@ -1,6 +1,7 @@
 //! The official clients of LangGraph, unmodified, on a real server with the reference graphs.
 
 mod load;
+mod pictures;
 mod react;
 mod schema;
 mod shapes;
