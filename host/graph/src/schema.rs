@@ -6,7 +6,7 @@
 //!
 //! [`Schema::compile`] bounds a schema by itself: bytes, nodes, nesting, patterns, and how many
 //! schemas apply to one place of a value. References stay within the document. Patterns are
-//! matched by an engine that does not backtrack; look-ahead is taken apart into patterns without.
+//! matched by an engine that does not backtrack; look-around is taken apart into patterns without.
 //!
 //! [`Schema::validate`] counts the work before it begins. One step is one keyword applied to one
 //! value; keywords that look at all of a value (`uniqueItems`, `enum`, `pattern`) count more. The
@@ -89,11 +89,16 @@ impl Schema {
         let outline = Outline::of(schema)?;
         let mut options = options(PATTERN_COMPILED_BYTES);
         if outline.looks_ahead {
-            options = options.with_keyword("pattern", pattern::keyword);
+            options = options.with_keyword("pattern", pattern::keyword());
         }
         let validator =
             options.build(schema).map_err(|error| SchemaError::Broken(describe(&error)))?;
         Ok(Self { validator, outline })
+    }
+
+    /// Whether a `pattern` can be matched without backtracking.
+    pub fn takes_pattern(pattern: &str) -> bool {
+        pattern::Patterns::default().keyword_size(pattern).is_ok()
     }
 
     /// Whether a value fits.

@@ -1,8 +1,11 @@
-//! Look-ahead without backtracking.
+//! Look-around without backtracking.
 //!
 //! `^(?=.*[0-9])(?!x)[a-z0-9]+$` means three patterns at once, since it is known where each part
 //! begins: a text must match `^(?:.*[0-9])` and `^[a-z0-9]+$`, and must not match `^(?:x)`. The
 //! same holds behind a fixed number of characters, as in `^[a-z](?!.*--)[a-z-]*$`.
+//!
+//! At the end of a pattern it is known as well what is meant: `a+(?=b)` matches where `a+b` does, `^a+(?<!b)$` where
+//! `^a+$` does and `b$` does not. A text matches `^(?:(?!a).)*$` if it matches `^.*$` and has no `a` in it.
 
 /// What follows a part that may be left out or repeated.
 const REPEATS: [char; 4] = ['*', '+', '?', '{'];
@@ -11,17 +14,92 @@ const REPEATS: [char; 4] = ['*', '+', '?', '{'];
 /// or a character that is spelled out, as do digits.
 const LETTERS: &str = "dDsSwWfnrtv";
 
+/// Parts of one pattern: each is matched on its own.
+pub(super) const MOST: usize = 16;
+
 /// One of several patterns that together mean one with look-ahead.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     /// Whether a text must match it; if not, a text must not match it.
     pub(super) is_wanted: bool,
     pub(super) pattern: String,
 }
 
-/// The parts of a pattern that looks ahead; `None` if it does not, or from a place that depends on
-/// the text.
+/// The parts of a pattern that looks around; `None` if it does not, from a place that depends on the text, or at more
+/// than [`MOST`] places.
 pub(super) fn parts(pattern: &str) -> Option<Vec<Part>> {
+    let mut parts =
+        tempered(pattern).or_else(|| at_the_end(pattern)).or_else(|| at_the_beginning(pattern))?;
+    let mut known = Vec::new();
+    parts.retain(|part| {
+        let is_new = !known.contains(part);
+        if is_new {
+            known.push(part.clone());
+        }
+        is_new
+    });
+    (parts.len() <= MOST).then_some(parts)
+}
+
+/// `^(?:(?!a).)*$`, also with another group and with `+`, where `a` begins with a character.
+fn tempered(pattern: &str) -> Option<Vec<Part>> {
+    let rest = pattern.strip_prefix('^')?.strip_prefix('(')?;
+    let rest = rest.strip_prefix("?:").unwrap_or(rest);
+    let (is_wanted, inside, behind) = look_ahead(rest)?;
+    let (repeat, end) = behind.strip_prefix(".)")?.split_at_checked(1)?;
+    let is_whole = !is_wanted && matches!(repeat, "*" | "+") && end == "$";
+    // What matches nothing would be found in every text.
+    if !is_whole || fixed(inside).is_none() || outside(inside, '|').is_some() {
+        return None;
+    }
+    let whole = Part { is_wanted: true, pattern: format!("^.{repeat}$") };
+    Some(vec![Part { is_wanted: false, pattern: inside.to_owned() }, whole])
+}
+
+/// Look-ahead that must match at the end, and look-behind before a last `$`. What is before it may look around at the
+/// beginning.
+fn at_the_end(pattern: &str) -> Option<Vec<Part>> {
+    if outside(pattern, '|').is_some() {
+        return None;
+    }
+    let start = last_group(pattern.strip_suffix('$').unwrap_or(pattern))?;
+    let (before, group) = pattern.split_at(start);
+    let whole = |rest: String| {
+        let whole = vec![Part { is_wanted: true, pattern: rest.clone() }];
+        if has_look_around(&rest) { at_the_beginning(&rest) } else { Some(whole) }
+    };
+    if let Some(inside) = group.strip_prefix("(?=").and_then(|rest| rest.strip_suffix(')')) {
+        return whole(format!("{before}(?:{inside})"));
+    }
+    let group = group.strip_suffix(")$")?;
+    let (is_wanted, inside) = match group.strip_prefix("(?<=") {
+        Some(inside) => (true, inside),
+        None => (false, group.strip_prefix("(?<!")?),
+    };
+    let mut parts = whole(format!("{before}$"))?;
+    parts.push(Part { is_wanted, pattern: format!("(?:{inside})$") });
+    Some(parts)
+}
+
+fn has_look_around(pattern: &str) -> bool {
+    ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|group| pattern.contains(group))
+}
+
+/// Where the group begins that a text ends with, outside of others.
+fn last_group(text: &str) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        let start = at + outside(&text[at..], '(')?;
+        let end = start + 1 + outside(&text[start + 1..], ')')?;
+        if end + 1 == text.len() {
+            return Some(start);
+        }
+        at = end + 1;
+    }
+}
+
+/// Look-ahead at the beginning, or behind a fixed number of characters.
+fn at_the_beginning(pattern: &str) -> Option<Vec<Part>> {
     let mut rest = pattern.strip_prefix('^')?;
     let mut before = "^".to_owned();
     let mut parts = Vec::new();
@@ -137,8 +215,16 @@ mod tests {
             (r"^(?=.*[A-Z])(?!a|b).{8,}$", vec![r"^(?:.*[A-Z])", r"!^(?:a|b)", r"^.{8,}$"]),
             (r"^(?!^[-+.]*$)[+-]?0*\d*$", vec![r"!^(?:^[-+.]*$)", r"^[+-]?0*\d*$"]),
             (r"^[a-z](?!.*--)[a-z-]*$", vec![r"!^[a-z](?:.*--)", r"^[a-z][a-z-]*$"]),
-            (r"^\w{2}\.(?=[)\]]|\))", vec![r"^\w{2}\.(?:[)\]]|\))", r"^\w{2}\."]),
+            (r"^\w{2}\.(?=[)\]]|\))", vec![r"^\w{2}\.(?:[)\]]|\))"]),
+            (r"^\w{2}\.(?=[)\]]|\))a", vec![r"^\w{2}\.(?:[)\]]|\))", r"^\w{2}\.a"]),
             (r"^(?!(?:a(b)))", vec![r"!^(?:(?:a(b)))", "^"]),
+            (r"^(?:(?!--).)+$", vec!["!--", "^.+$"]),
+            (r"^((?!foo).)*$", vec!["!foo", "^.*$"]),
+            (r"^\w+(?=@)", vec![r"^\w+(?:@)"]),
+            (r"(a|b)(?=[)]c)", vec![r"(a|b)(?:[)]c)"]),
+            (r"^[a-z]+(?<!-)$", vec!["^[a-z]+$", "!(?:-)$"]),
+            (r"^(?!x)[a-z]+(?<=e)$", vec!["!^(?:x)", "^[a-z]+$", "(?:e)$"]),
+            (r"^(?=a)(?=a)b", vec!["^(?:a)", "^b"]),
         ];
         for (pattern, expected) in cases {
             let expected = expected.into_iter().map(str::to_owned).collect();
@@ -153,16 +239,21 @@ mod tests {
             "^",
             "^abc$",
             "(?=a)b",
-            "^a*(?=b)",
-            "^a{2,3}(?=b)",
-            "^a{2}?(?=b)",
-            "^(a)(?=b)",
+            "^a*(?=b)c",
+            "^(?:(?!a*).)*$",
+            "^(?:(?!a).)*",
+            "^a*(?!b)",
+            "a|b(?=c)",
+            "(?<!a)b",
+            "^a{2,3}(?=b)c",
+            "^a{2}?(?=b)c",
+            "^(a)(?=b)c",
             "^(?=a)b|c",
             "^(?=a)*b",
             "^(?=a",
             "^(?<=a)b",
-            r"^\b(?=b)",
-            r"^\1(?=b)",
+            r"^\b(?=b)c",
+            r"^\1(?=b)c",
             "^[](?=b)]",
             "^[a",
             r"^\",

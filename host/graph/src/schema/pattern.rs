@@ -1,13 +1,14 @@
 //! Patterns: only those that match in time proportional to the text.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jsonschema::paths::Location;
 use jsonschema::{Keyword, ValidationError, Validator};
 use serde_json::{Map, Value, json};
 
 use crate::limit::{Exceeded, PATTERN_BYTES, PATTERN_COMPILED_BYTES, SCHEMA_PATTERNS};
-use crate::schema::ahead::{self, Part};
+use crate::schema::ahead::{self, MOST, Part};
 use crate::schema::{SchemaError, options};
 
 /// Sizes of a compiled pattern that are distinguished, in bytes.
@@ -55,8 +56,8 @@ impl Patterns {
         let size = SIZES.into_iter().find(|size| fits(pattern, *size)).ok_or_else(|| {
             SchemaError::Broken(format!(
                 "the pattern `{pattern}` cannot be used: it is no regular expression, needs \
-                 backtracking (back-references do, and look-around except for look-ahead at the \
-                 beginning of a `pattern`, as in `^(?=.*[0-9])`), or compiles to more than \
+                 backtracking (back-references do, and look-around except at the beginning and the \
+                 end of a `pattern`, as in `^(?=.*[0-9])`, at most {MOST} times), or compiles to more than \
                  {PATTERN_COMPILED_BYTES} bytes"
             ))
         })?;
@@ -74,27 +75,46 @@ pub(super) fn steps(text: &str, sizes: u64) -> u64 {
     (text.len() as u64 + 1).saturating_mul(sizes) / STEP
 }
 
+/// The parts of a pattern, and whether a text must match each.
+type Parts = Vec<(bool, Validator)>;
+
 /// A `pattern` in a schema that has one that looks ahead.
 struct Pattern {
-    /// Each part, and whether a text must match it.
-    parts: Vec<(bool, Validator)>,
+    parts: Arc<Parts>,
     pattern: String,
 }
 
-/// Makes the keyword.
-pub(super) fn keyword<'a>(
-    _schema: &'a Map<String, Value>,
-    value: &'a Value,
-    _place: Location,
-) -> Result<Box<dyn for<'i> Keyword<'i>>, ValidationError<'a>> {
-    let pattern = value.as_str().unwrap_or_default().to_owned();
-    let whole = || vec![Part { is_wanted: true, pattern: pattern.clone() }];
-    let mut parts = Vec::new();
-    for part in ahead::parts(&pattern).unwrap_or_else(whole) {
-        let plain = json!({ "pattern": part.pattern });
-        parts.push((part.is_wanted, options(PATTERN_COMPILED_BYTES).build(&plain)?));
+/// A keyword, or why it cannot be made.
+type Made<'a> = Result<Box<dyn for<'i> Keyword<'i>>, ValidationError<'a>>;
+
+/// Makes the keywords of one schema. The same pattern is compiled once.
+pub(super) fn keyword()
+-> impl for<'a> Fn(&'a Map<String, Value>, &'a Value, Location) -> Made<'a> + Send + Sync + 'static
+{
+    let compiled: Mutex<HashMap<String, Arc<Parts>>> = Mutex::default();
+    move |_schema, value, _place| {
+        let pattern = value.as_str().unwrap_or_default().to_owned();
+        let mut compiled = compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        let parts = match compiled.get(&pattern) {
+            Some(parts) => parts.clone(),
+            None => {
+                let parts = Arc::new(compile(&pattern)?);
+                compiled.insert(pattern.clone(), parts.clone());
+                parts
+            }
+        };
+        Ok(Box::new(Pattern { parts, pattern }))
     }
-    Ok(Box::new(Pattern { parts, pattern }))
+}
+
+fn compile(pattern: &str) -> Result<Parts, ValidationError<'static>> {
+    let whole = || vec![Part { is_wanted: true, pattern: pattern.to_owned() }];
+    let parts = ahead::parts(pattern).unwrap_or_else(whole).into_iter();
+    let compiled = parts.map(|part| {
+        let plain = json!({ "pattern": part.pattern });
+        Ok((part.is_wanted, options(PATTERN_COMPILED_BYTES).build(&plain)?))
+    });
+    compiled.collect()
 }
 
 impl<'i> Keyword<'i> for Pattern {

@@ -110,6 +110,9 @@ fn patterns_look_ahead_from_a_known_place() {
         ("^[a-z](?!.*--)[a-z-]*$", "a-b", "a--b"),
         (r"^[A-Z]{2}(?!000)\d{3}$", "AB001", "AB000"),
         ("^(?!draft|test)", "final", "testing"),
+        ("^(?:(?!--).)+$", "a-b", "a--b"),
+        (r"^\w+(?=@)", "me@home", "me"),
+        ("^[a-z]+(?<!b)$", "bca", "cab"),
     ] {
         let schema = Schema::compile(&json!({
             "properties": { "p": { "pattern": pattern }, "q": { "pattern": "^a" } },
@@ -123,7 +126,8 @@ fn patterns_look_ahead_from_a_known_place() {
         assert!(schema.validate(&json!({ "q": "b" })).is_err());
         assert!(schema.validate(&json!({ "r": "a" })).is_err());
     }
-    for pattern in ["^(?=a)b|c", "^a*(?=b)", r"^(?=(a))\1", "^(?=a)*b", "^(?<=a)b", "^(?=(?!a)b)"] {
+    for pattern in ["^(?=a)b|c", "^a*(?=b)c", r"^(?=(a))\1", "^(?=a)*b", "^(?<=a)b", "^(?=(?!a)b)"]
+    {
         let message = refused(&json!({ "pattern": pattern }));
         assert!(message.contains("backtracking"), "{message}");
     }
@@ -132,7 +136,7 @@ fn patterns_look_ahead_from_a_known_place() {
     let long = format!("^(?=a){}", "b".repeat(1_000));
     assert_eq!(refused(&json!({ "pattern": long })), "pattern_bytes");
     let many: String = (0..101).map(|n| format!("(?={n})")).collect();
-    assert_eq!(refused(&json!({ "pattern": format!("^{many}") })), "schema_patterns");
+    assert!(refused(&json!({ "pattern": format!("^{many}") })).contains("at most 16 times"));
 
     let evil = Schema::compile(&json!({ "pattern": "^(?=(a+)+$)(?!(.*b)*c)" })).unwrap();
     assert!(evil.validate(&json!(format!("{}b", "a".repeat(50_000)))).is_err());
