@@ -74,7 +74,7 @@ fn judge(shape: &Shape<'_>, reply: &Reply) -> Verdict {
     if calls || reply.finish == FinishReason::ContentFilter {
         return Verdict::Accepted(None);
     }
-    match shape.read(&reply.text()) {
+    match shape.read(&reply.text(), reply.finish == FinishReason::Length) {
         Ok(document) => Verdict::Accepted(Some(document)),
         Err(wrong) => Verdict::Wrong(wrong),
     }

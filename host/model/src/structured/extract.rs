@@ -14,6 +14,9 @@ use crate::structured::reader::{self, End};
 /// Documents of one answer that are looked at, the last ones: each is validated.
 const MOST: usize = 16;
 
+/// What is wrong with a document that does not end.
+const NOT_COMPLETE: &str = "the json is not complete";
+
 /// Characters that are told of the place where a document is wrong.
 const EXCERPT_CHARS: usize = 40;
 
@@ -23,21 +26,20 @@ const THINK: (&str, &str) = ("<think>", "</think>");
 /// A document in strict JSON, or what is wrong with it.
 type Found = Result<String, String>;
 
-/// The documents of a text in their order, or what is wrong with one; at least one. Empty objects
-/// stand before all others: in prose they are rarely an answer.
-pub(super) fn documents(text: &str) -> Vec<Result<Value, String>> {
+/// The documents of a text in their order, or what is wrong with one; at least one. In a text that was `cut`, all that
+/// has begun and does not end may be a document.
+pub(super) fn documents(text: &str, cut: bool) -> Vec<Result<Value, String>> {
     let text = said(text).trim();
     let whole = match lenient::read(text).map(lenient::settled) {
         Ok(value) if !value.is_string() => return vec![Ok(single(value))],
         whole => whole,
     };
     let mut found = VecDeque::new();
-    scan(text, true, &mut found);
+    scan(text, true, cut, &mut found);
     if found.is_empty() {
         return vec![whole.map_err(|error| format!("it is not json: {error}"))];
     }
-    let (empty, full): (Vec<_>, Vec<_>) = found.into_iter().partition(is_empty);
-    empty.into_iter().chain(full).map(|found| parsed(&found?)).collect()
+    found.into_iter().map(|found| parsed(&found?)).collect()
 }
 
 /// The text without the reasoning that it begins with.
@@ -47,7 +49,7 @@ fn said(text: &str) -> &str {
 }
 
 /// Finds what is in a text. In a text within it, nothing is escaped once more.
-fn scan(text: &str, is_outer: bool, found: &mut VecDeque<Found>) {
+fn scan(text: &str, is_outer: bool, cut: bool, found: &mut VecDeque<Found>) {
     let mut at = 0;
     while let Some(start) = text[at..].find(['{', '[']).map(|further| at + further) {
         let here = &text[start..];
@@ -55,11 +57,17 @@ fn scan(text: &str, is_outer: bool, found: &mut VecDeque<Found>) {
         let inside = here[1..].trim_start();
         // A list is looked at from its first object on, since `[1]` is no document.
         let object = if here.starts_with('{') { Some(inside) } else { inside.strip_prefix('{') };
-        let Some(object) = object else { continue };
+        let Some(object) = object else {
+            if cut && inside.is_empty() {
+                keep(found, Err(NOT_COMPLETE.to_owned()));
+            }
+            continue;
+        };
         if is_outer && object.trim_start().starts_with('\\') {
             let (inner, length) = unescaped(here);
             if let Some(inner) = inner {
-                scan(&inner, false, found);
+                let reaches_end = start + length == text.len();
+                scan(&inner, false, cut && reaches_end, found);
             }
             at = start + length;
             continue;
@@ -73,9 +81,10 @@ fn scan(text: &str, is_outer: bool, found: &mut VecDeque<Found>) {
                 keep(found, Err(format!("the json is wrong from here on: `{place}`")));
             }
             // A model that cannot stop says the same again until it is cut.
-            End::Cut if repeats(found, &read.strict) => {}
-            End::Cut => keep(found, Err("the json is not complete".to_owned())),
-            End::Prose => {}
+            End::Cut | End::Begun if repeats(found, &read.strict) => {}
+            End::Cut => keep(found, Err(NOT_COMPLETE.to_owned())),
+            End::Begun if cut => keep(found, Err(NOT_COMPLETE.to_owned())),
+            End::Prose | End::Begun => {}
         }
     }
 }
@@ -87,9 +96,13 @@ fn keep(found: &mut VecDeque<Found>, document: Found) {
     found.push_back(document);
 }
 
-/// Whether the newest document begins like this one.
+/// Whether the two newest documents are the same and begin like this one.
 fn repeats(found: &VecDeque<Found>, strict: &str) -> bool {
-    matches!(found.back(), Some(Ok(newest)) if newest.starts_with(strict))
+    let mut newest = found.iter().rev().map(|found| found.as_deref().ok());
+    match (newest.next().flatten(), newest.next().flatten()) {
+        (Some(last), Some(before)) => last == before && last.starts_with(strict),
+        _ => false,
+    }
 }
 
 /// What is written with escapes at the beginning of a text, as in a text of JSON, and how many
@@ -111,10 +124,6 @@ fn unescaped(text: &str) -> (Option<String>, usize) {
         Ok(Value::String(inner)) => (Some(inner), inside.len()),
         _ => (None, inside.len()),
     }
-}
-
-fn is_empty(found: &Found) -> bool {
-    matches!(found.as_deref(), Ok("{}" | "[{}]"))
 }
 
 fn parsed(strict: &str) -> Result<Value, String> {
@@ -141,7 +150,7 @@ mod tests {
 
     /// The documents of a text; `None` for what cannot be read.
     fn found(text: &str) -> Vec<Option<Value>> {
-        documents(text).into_iter().map(Result::ok).collect()
+        documents(text, false).into_iter().map(Result::ok).collect()
     }
 
     #[test]
@@ -152,7 +161,7 @@ mod tests {
             ("\u{feff}{\"a\":\u{a0}1}", vec![one.clone()]),
             ("```json\n{\"a\":1}\n```", vec![one.clone()]),
             ("First\n```json\n{\"a\":1}\n```\nthen\n```\n{\"a\":2}\n```\n", vec![one, two]),
-            ("Sure, {name}! {\"a\":{\"b\":2}} Bye {}", vec![json!({}), json!({"a": {"b": 2}})]),
+            ("Sure, {name}! {\"a\":{\"b\":2}} Bye {}", vec![json!({"a": {"b": 2}}), json!({})]),
             ("Begin with \"{\", then: {\"a\":\"b\"}", vec![json!({"a": "b"})]),
             ("{ \"{\" } {\"a\":\"{}\"} }", vec![json!({"a": "{}"})]),
             ("as in [1] and [{\"a\":1}](x) or [x]", vec![json!({"a": 1})]),
@@ -218,7 +227,11 @@ mod tests {
         assert_eq!(found(behind), vec![Some(json!({"a": 1})), None]);
         let before = "```\n{\"a\": [1, ...\n```\n```\n{\"a\": 2}\n```";
         assert_eq!(found(before), vec![None, Some(json!({"a": 2}))]);
-        let told = documents("{\"a\": 1,000}").remove(0).unwrap_err();
+        for begun in ["{", "[", "{\"to", "{\"total\": ", "[{", "{\\\"to"] {
+            let cut = documents(&format!("{{\"a\": 1}}\nno: {begun}"), true);
+            assert!(cut.last().unwrap().is_err(), "{begun}: {cut:?}");
+        }
+        let told = documents("{\"a\": 1,000}", false).remove(0).unwrap_err();
         assert!(told.ends_with("`000}`"), "{told}");
     }
 
@@ -247,7 +260,10 @@ mod tests {
             "```{",
         ];
         for piece in pieces {
-            assert!(documents(&piece.repeat(100_000)).len() <= MOST, "{piece}");
+            for cut in [false, true] {
+                let found = documents(&piece.repeat(100_000), cut);
+                assert!(found.len() <= MOST, "{piece}");
+            }
         }
         assert_eq!(found(&"{".repeat(1 << 20)), vec![None]);
         let last = format!("{}{{\"a\":1}}", "{\"".repeat(100_000));
@@ -282,12 +298,12 @@ mod tests {
             after in "[^{}\\[\\]]{0,40}",
         ) {
             let text = format!("{before}{document}{after}");
-            prop_assert_eq!(documents(&text), vec![Ok(document)]);
+            prop_assert_eq!(documents(&text, false), vec![Ok(document)]);
         }
 
         #[test]
-        fn no_text_makes_it_panic(text in r#"[{}\[\]",:\\/*n.0-9a`\n ]{0,64}"#) {
-            prop_assert!(!documents(&text).is_empty());
+        fn no_text_makes_it_panic(text in r#"[{}\[\]",:\\/*n.0-9a`\n ]{0,64}"#, cut in any::<bool>()) {
+            prop_assert!(!documents(&text, cut).is_empty());
         }
     }
 }

@@ -34,6 +34,8 @@ pub(super) enum End<'t> {
     Broken(&'t str),
     /// It was no document.
     Prose,
+    /// The text ends before it is clear whether it is one.
+    Begun,
 }
 
 /// Reads the document that a text begins with. The first character is a bracket, and in a list
@@ -49,6 +51,7 @@ pub(super) fn read(text: &str) -> Read<'_> {
     };
     let end = match reader.document() {
         Ok(()) => End::Complete,
+        Err(Stop::Cut) if !reader.is_sure => End::Begun,
         Err(_) if !reader.is_sure => End::Prose,
         Err(Stop::Cut) => End::Cut,
         Err(Stop::Broken(place)) => {
@@ -57,7 +60,7 @@ pub(super) fn read(text: &str) -> Read<'_> {
         }
     };
     let length = match end {
-        End::Prose => reader.prose,
+        End::Prose | End::Begun => reader.prose,
         _ => text.len() - reader.rest.len(),
     };
     Read { end, length, strict: reader.strict }

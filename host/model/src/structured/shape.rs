@@ -52,7 +52,7 @@ impl<'a> Shape<'a> {
                  other values into a property"
             )));
         }
-        let schema = Schema::compile(&wanted.schema).map_err(|error| match error {
+        let schema = compile(wanted).map_err(|error| match error {
             SchemaError::Limit(exceeded) => {
                 exceeded.of(&format!("the response schema `{name}`")).to_failure()
             }
@@ -69,11 +69,15 @@ impl<'a> Shape<'a> {
     /// The document in a model's text, or what is wrong with it.
     ///
     /// Of several the last that fits is meant: drafts and examples stand before it. What cannot be
-    /// read behind it may be the one that is meant, so nothing is taken then. If none fits, the
-    /// last one is what is wrong.
-    pub(crate) fn read(&self, text: &str) -> Result<Value, Wrong> {
+    /// read behind it may be the one that is meant, so nothing is taken then. One that has no property of the schema
+    /// is meant only if there is no other. If none fits, the last one is what is wrong. `cut` says that the text
+    /// was cut at its length limit.
+    pub(crate) fn read(&self, text: &str, cut: bool) -> Result<Value, Wrong> {
+        let documents = extract::documents(text, cut).into_iter();
+        let (aside, meant): (Vec<_>, Vec<_>) =
+            documents.partition(|it| it.as_ref().is_ok_and(|document| self.is_aside(document)));
         let mut last = None;
-        for document in extract::documents(text).into_iter().rev() {
+        for document in aside.into_iter().chain(meant).rev() {
             let wrong = match document.map(|document| self.fit(document)) {
                 Ok(Ok(document)) => return Ok(document),
                 Ok(Err(wrong)) => wrong,
@@ -82,6 +86,15 @@ impl<'a> Shape<'a> {
             last = last.or(Some(wrong));
         }
         Err(last.unwrap_or_default())
+    }
+
+    /// Whether a document has none of the properties that the schema names.
+    fn is_aside(&self, document: &Value) -> bool {
+        let Value::Object(fields) = document else { return false };
+        let named = self.wanted.schema.get("properties").and_then(Value::as_object);
+        let named = named.filter(|named| !named.is_empty());
+        fields.is_empty()
+            || named.is_some_and(|named| !fields.keys().any(|name| named.contains_key(name)))
     }
 
     /// The document, with its slips mended, if it fits then.
@@ -114,6 +127,44 @@ impl<'a> Shape<'a> {
     fn errors<'d>(&'d self, document: &'d Value) -> Result<Vec<ValidationError<'d>>, String> {
         let errors = self.schema.errors(document).map_err(|exceeded| exceeded.to_string())?;
         errors.ok_or_else(|| "the document does not fit, and is too large to say where".to_owned())
+    }
+}
+
+/// Compiles a schema. A `pattern` that needs backtracking is left to the provider.
+fn compile(wanted: &ResponseSchema) -> Result<Schema, SchemaError> {
+    let refused = match Schema::compile(&wanted.schema) {
+        Err(error @ SchemaError::Broken(_)) => error,
+        compiled => return compiled,
+    };
+    let (mut rest, mut left_out) = (wanted.schema.clone(), Vec::new());
+    leave_out_patterns(&mut rest, &mut left_out);
+    if left_out.is_empty() {
+        return Err(refused);
+    }
+    let schema = Schema::compile(&rest)?;
+    tracing::warn!(
+        schema = %wanted.name,
+        "answers are not checked against patterns that need backtracking: {}",
+        left_out.join(", ")
+    );
+    Ok(schema)
+}
+
+fn leave_out_patterns(schema: &mut Value, left_out: &mut Vec<String>) {
+    match schema {
+        Value::Array(items) => items.iter_mut().for_each(|it| leave_out_patterns(it, left_out)),
+        Value::Object(fields) => {
+            let pattern = fields.get("pattern").and_then(Value::as_str).map(str::to_owned);
+            if let Some(pattern) = pattern.filter(|pattern| !Schema::takes_pattern(pattern)) {
+                fields.remove("pattern");
+                left_out.push(pattern);
+            }
+            let is_schema = |key: &str| !["enum", "const", "default", "examples"].contains(&key);
+            for (_, field) in fields.iter_mut().filter(|(key, _)| is_schema(key)) {
+                leave_out_patterns(field, left_out);
+            }
+        }
+        _ => {}
     }
 }
 
@@ -171,9 +222,9 @@ mod tests {
             (json!(["x"]), None),
         ];
         for (document, expected) in cases {
-            assert_eq!(shape.read(&document.to_string()).ok(), expected, "{document}");
+            assert_eq!(shape.read(&document.to_string(), false).ok(), expected, "{document}");
         }
-        let wrong = shape.read(r#"{"name": 1}"#).unwrap_err();
+        let wrong = shape.read(r#"{"name": 1}"#, false).unwrap_err();
         assert!(wrong.why.contains("at `/name`"), "{wrong:?}");
         assert_eq!(wrong.document, Some(json!({"name": 1})));
     }
@@ -204,11 +255,32 @@ mod tests {
         ];
         for (text, is_taken) in cases {
             let expected = is_taken.then(|| json!(3));
-            let total = shape.read(text).ok().map(|document| document["total"].clone());
+            let total = shape.read(text, false).ok().map(|document| document["total"].clone());
             assert_eq!(total, expected, "{text}");
         }
-        let wrong = shape.read("{\"a\": 1} {\"b\": 1}").unwrap_err();
+        let wrong = shape.read("{\"a\": 1} {\"b\": 1}", false).unwrap_err();
         assert_eq!(wrong.document, Some(json!({"b": 1})));
+        for begun in ["{\"tot", "{", "{\"total\": "] {
+            let text = format!("Draft: {{\"total\": 2}}\nFinal: {begun}");
+            assert!(shape.read(&text, true).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_document_with_none_of_the_properties_stands_aside() {
+        let schema = wanted(json!({
+            "type": "object",
+            "properties": { "city": { "type": "string" } },
+        }));
+        let shape = Shape::new(&schema).unwrap();
+        for text in [
+            "{\"city\": \"Rome\"}\nhow sure: {\"value\": 0.9}",
+            "{\"city\": \"Rome\"} [{\"source\": 1}]",
+            "{\"city\": \"Rome\"} {}",
+        ] {
+            assert_eq!(shape.read(text, false).unwrap(), json!({"city": "Rome"}), "{text}");
+        }
+        assert_eq!(shape.read("so: {\"value\": 1}", false).unwrap(), json!({"value": 1}));
     }
 
     #[test]
@@ -241,7 +313,7 @@ mod tests {
             (json!({"code": 7}), None),
         ];
         for (document, expected) in cases {
-            assert_eq!(shape.read(&document.to_string()).ok(), expected, "{document}");
+            assert_eq!(shape.read(&document.to_string(), false).ok(), expected, "{document}");
         }
     }
 
@@ -253,9 +325,17 @@ mod tests {
             "properties": { "p": { "pattern": r"^(?!^[-+.]*$)[+-]?0*\d*\.?\d*$" } },
         }));
         let shape = Shape::new(&schema).unwrap();
-        assert!(shape.read(r#"{"p": "-1.50"}"#).is_ok());
-        let wrong = shape.read(r#"{"p": "-."}"#).unwrap_err();
+        assert!(shape.read(r#"{"p": "-1.50"}"#, false).is_ok());
+        let wrong = shape.read(r#"{"p": "-."}"#, false).unwrap_err();
         assert!(wrong.why.starts_with("at `/p`"), "{wrong:?}");
+        // One that cannot be taken apart is left to the provider.
+        let schema = wanted(json!({
+            "type": "object",
+            "properties": { "p": { "type": "string", "pattern": r"(?=.*\d)(?=.*[A-Z]).{8,}" } },
+        }));
+        let shape = Shape::new(&schema).unwrap();
+        assert!(shape.read(r#"{"p": "any"}"#, false).is_ok());
+        assert!(shape.read(r#"{"p": 1}"#, false).is_err());
     }
 
     #[test]
