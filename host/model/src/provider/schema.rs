@@ -4,8 +4,10 @@
 //! of a request, and refuses the whole request for one that it does not like, whichever tool is meant. So they are
 //! brought into its form where the request is written.
 //!
-//! What fitted the schema of the tool fits the one that is sent: it becomes wider, never narrower. The host or the
-//! MCP server checks arguments against the original. A schema that is fine stays as it is.
+//! What fitted the schema of the tool fits the one that is sent: it becomes wider, never narrower. There are two
+//! exceptions. If only some kinds of a union at the top describe a property, their description holds for all. If a schema
+//! without a type has keywords of objects or lists, Gemini is sent that type. The host or the MCP server checks
+//! arguments against the original. A schema that is fine stays as it is.
 //!
 //! # Layout
 //!
@@ -22,8 +24,8 @@ mod top;
 mod walk;
 
 use std::borrow::Cow;
-use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 use wattle_graph::llm::ToolDefinition;
@@ -41,6 +43,9 @@ const CHANGES: usize = 12;
 /// Notes about one provider that are remembered. Later ones are not written at all, so that a server that makes up a
 /// schema each time does not fill the log.
 const MAX_NOTES: usize = 1000;
+
+/// Bytes of schemas of one provider that are remembered: those of some servers with many tools.
+const KNOWN_BYTES: usize = 8 << 20;
 
 /// Characters of the name of a tool in a note.
 const NAME_CHARS: usize = 128;
@@ -168,11 +173,26 @@ pub(super) struct Schemas {
     provider: String,
     demands: &'static Demands,
     noted: Mutex<HashSet<String>>,
+    known: Mutex<Known>,
+}
+
+/// Schemas that were looked at: every turn of a conversation has the same ones.
+#[derive(Debug, Default)]
+struct Known {
+    /// By tool and original: what is sent instead, if it is another one.
+    schemas: HashMap<String, Option<Arc<Value>>>,
+    /// Bytes of the originals.
+    bytes: usize,
 }
 
 impl Schemas {
     pub(super) fn new(provider: &str, kind: ProviderKind) -> Self {
-        Self { provider: provider.to_owned(), demands: Demands::of(kind), noted: Mutex::default() }
+        Self {
+            provider: provider.to_owned(),
+            demands: Demands::of(kind),
+            noted: Mutex::default(),
+            known: Mutex::default(),
+        }
     }
 
     /// The tools of a request, each of them written with a schema that the provider takes.
@@ -182,10 +202,34 @@ impl Schemas {
         write: fn(&ToolDefinition, &Value) -> Value,
     ) -> Value {
         self.count(tools.len());
-        tools.iter().map(|tool| write(tool, &self.arguments(tool))).collect()
+        let written = tools.iter().map(|tool| {
+            let other = self.other(tool);
+            write(tool, other.as_deref().unwrap_or(&tool.arguments_schema))
+        });
+        written.collect()
     }
 
-    fn arguments<'a>(&self, tool: &'a ToolDefinition) -> Cow<'a, Value> {
+    /// The schema that is sent for that of a tool; `None` if it stays as it is.
+    fn other(&self, tool: &ToolDefinition) -> Option<Arc<Value>> {
+        let key = format!("{}\n{}", tool.name, tool.arguments_schema);
+        if let Some(known) = self.known().schemas.get(&key) {
+            return known.clone();
+        }
+        let other = self.fitted(tool);
+        let mut known = self.known();
+        if known.bytes > KNOWN_BYTES {
+            *known = Known::default();
+        }
+        known.bytes += key.len();
+        known.schemas.insert(key, other.clone());
+        other
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fitted(&self, tool: &ToolDefinition) -> Option<Arc<Value>> {
         let fitted = fitted(&tool.arguments_schema, self.demands);
         let changes = fitted.changes.0.join("; ");
         let name = shown(&tool.name, NAME_CHARS);
@@ -195,7 +239,10 @@ impl Schemas {
                 "the schema of the tool's arguments is sent in another form: {changes}"
             );
         }
-        fitted.schema
+        match fitted.schema {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(schema) => Some(Arc::new(schema)),
+        }
     }
 
     fn count(&self, tools: usize) {

@@ -139,11 +139,11 @@ impl Object {
         for kind in kinds {
             for (name, schema) in kind.properties {
                 let schemas = gathered.entry(name).or_insert_with(|| json!([]));
-                if let Value::Array(schemas) = schemas
-                    && !is_empty(&schema)
-                    && !schemas.contains(&schema)
-                {
-                    schemas.push(schema);
+                match schemas {
+                    // One kind takes anything.
+                    Value::Array(_) if is_empty(&schema) => *schemas = Value::Null,
+                    Value::Array(known) if !known.contains(&schema) => known.push(schema),
+                    _ => {}
                 }
             }
             told.extend(kind.words);
@@ -186,7 +186,7 @@ fn needs(kinds: &[Object], shared: &[String]) -> Option<String> {
     (needs.len() > 1).then(|| format!("needs {}", needs.join(", or ")))
 }
 
-/// One schema for a value that fits one of these.
+/// One schema for a value that fits one of these; anything fits if they are no list.
 fn choice(schemas: Value) -> Value {
     let Value::Array(mut schemas) = schemas else { return json!({}) };
     if let Some(constants) = constants(&schemas) {
@@ -234,7 +234,7 @@ fn takes_objects(map: &Map<String, Value>) -> bool {
 }
 
 fn is_empty(schema: &Value) -> bool {
-    schema.as_object().is_some_and(Map::is_empty)
+    schema.as_bool() == Some(true) || schema.as_object().is_some_and(Map::is_empty)
 }
 
 fn is_constant(schema: &Value) -> bool {

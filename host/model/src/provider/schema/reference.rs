@@ -8,6 +8,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
+/// Parts that are written once more. References to further ones are left open: a part may hold others that are written
+/// as well, so the schema would become many times as large.
+const PARTS: usize = 50;
+
 /// Longest name that is made for a part.
 const NAME_CHARS: usize = 60;
 
@@ -23,8 +27,9 @@ pub(super) struct References<'a> {
     /// Whether the provider knows `definitions`.
     has_old: bool,
     anchors: HashMap<&'a str, &'a Value>,
-    /// Names in `$defs` of parts that were referred to in other ways.
-    names: HashMap<String, String>,
+    /// Names in `$defs` of parts that were referred to in other ways, by their addresses: one part has many
+    /// spellings.
+    names: HashMap<*const Value, String>,
     taken: HashSet<String>,
     waiting: Vec<(String, &'a Value)>,
 }
@@ -48,13 +53,17 @@ impl<'a> References<'a> {
         if self.is_definition(fragment) {
             return Some(format!("#{fragment}"));
         }
-        if let Some(name) = self.names.get(fragment) {
+        let part = self.find(fragment)?;
+        let address = std::ptr::from_ref(part);
+        if let Some(name) = self.names.get(&address) {
             return Some(format!("#/$defs/{name}"));
         }
-        let part = self.find(fragment)?;
+        if self.names.len() >= PARTS {
+            return None;
+        }
         let name = self.free_name(fragment);
         let target = format!("#/$defs/{name}");
-        self.names.insert(fragment.to_owned(), name.clone());
+        self.names.insert(address, name.clone());
         self.waiting.push((name, part));
         Some(target)
     }

@@ -125,14 +125,15 @@ impl Walk<'_> {
             out.insert("enum".into(), json!([value]));
         }
         let Some(Value::Array(values)) = out.get("enum").cloned() else { return };
-        if values.iter().all(Value::is_string) || values.iter().all(Value::is_number) {
+        let is_named = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
+        if values.iter().all(is_named) || values.iter().all(Value::is_number) {
             return;
         }
         self.note("an `enum` of several types is written as a choice between types");
         out.shift_remove("enum");
         let mut choices = by_kind(&values);
         let is_taken = ["$ref", "allOf", "anyOf", "oneOf"].iter().any(|key| out.contains_key(*key));
-        let is_told = |value: &Value| value.is_string() || value.is_number() || value.is_null();
+        let is_told = |value: &Value| is_named(value) || value.is_number() || value.is_null();
         if is_taken || !values.iter().all(is_told) {
             tell(out, &format!("one of {}", Value::from(values)));
         }
@@ -226,11 +227,23 @@ impl Walk<'_> {
             self.note("a list without `items` may hold anything");
             out.insert("items".into(), json!({}));
         }
-        let Some(Value::String(kind)) = out.get("type") else { return };
         if !self.demands.ties_keywords {
             return;
         }
-        let (is_object, is_list) = (kind == "object", kind == "array");
+        let has = |keys: &[&str]| keys.iter().any(|key| out.contains_key(*key));
+        if !has(&["type", "$ref"]) {
+            let kind = match (has(&OF_OBJECTS), has(&OF_LISTS)) {
+                (true, _) => "object",
+                (false, true) => "array",
+                (false, false) => return,
+            };
+            self.note("the type that keywords belong to is added");
+            out.insert("type".into(), kind.into());
+        }
+        let (is_object, is_list) = (has_kind(out, "object"), has_kind(out, "array"));
+        if !out.contains_key("type") {
+            return;
+        }
         let before = out.len();
         out.retain(|key, _| {
             let key = key.as_str();
@@ -306,7 +319,9 @@ fn by_kind(values: &[Value]) -> Vec<Value> {
     };
     let mut choices = Vec::new();
     for (kind, values) in [("string", of(Value::is_string)), ("number", of(Value::is_number))] {
-        if !values.is_empty() {
+        if values.iter().any(|value| value.as_str() == Some("")) {
+            choices.push(json!({ "type": kind }));
+        } else if !values.is_empty() {
             choices.push(json!({ "type": kind, "enum": values }));
         }
     }

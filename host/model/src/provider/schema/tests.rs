@@ -123,6 +123,13 @@ fn a_union_at_the_top_becomes_one_object() {
         "required": ["a", "c"],
     });
     check(&everyone(), &both, &expected);
+    let open = json!({ "unevaluatedProperties": false, "oneOf": [
+        { "type": "object", "properties": { "a": text, "b": {} }, "required": ["a", "b"] },
+        { "type": "object", "properties": { "a": text, "b": text }, "required": ["a", "b"] },
+    ] });
+    let expected = json!({ "type": "object", "properties": { "a": text, "b": {} },
+        "required": ["a", "b"] });
+    check(&everyone(), &open, &expected);
     let either = json!({ "type": "object", "properties": { "a": text, "b": text },
         "anyOf": [{ "required": ["a"] }, { "required": ["b"] }] });
     let expected = json!({ "type": "object", "properties": { "a": text, "b": text },
@@ -244,8 +251,8 @@ fn what_is_no_keyword_of_the_draft_is_mended_or_left_out() {
             json!({ "type": "object", "properties": { "b": text } }),
         ),
         (
-            json!({ "properties": { "a": text }, "required": ["a", "a", 7, "b"] }),
-            json!({ "properties": { "a": text, "b": {} }, "required": ["a", "b"] }),
+            json!({ "type": "object", "properties": { "a": text }, "required": ["a", "a", 7, "b"] }),
+            json!({ "type": "object", "properties": { "a": text, "b": {} }, "required": ["a", "b"] }),
         ),
         (
             json!({ "type": "array", "items": [text, {}], "additionalItems": text }),
@@ -331,6 +338,19 @@ fn gemini_gets_what_it_documents() {
             json!({ "type": "object", "required": ["a"], "properties": { "a": {} } }),
         ),
         (json!({ "format": "uri" }), json!({ "format": "uri" })),
+        (
+            json!({ "type": "string", "enum": ["", "a"] }),
+            json!({ "type": "string", "description": "one of [\"\",\"a\"]" }),
+        ),
+        (
+            json!({ "properties": { "a": {} } }),
+            json!({ "type": "object", "properties": { "a": {} } }),
+        ),
+        (json!({ "items": {} }), json!({ "type": "array", "items": {} })),
+        (
+            json!({ "type": ["string", "null"], "properties": {} }),
+            json!({ "type": ["string", "null"] }),
+        ),
     ] {
         check_property(&whom, &odd, &expected);
     }
@@ -549,5 +569,32 @@ proptest! {
             let again = fitted(&sent, demands);
             prop_assert!(matches!(again.schema, Cow::Borrowed(_)), "{}", again.schema);
         }
+    }
+}
+
+#[test]
+fn one_part_is_written_once_whatever_it_is_called() {
+    let mut schema = json!({ "type": "object", "properties": { "big": { "title": "t" } } });
+    for (number, spelling) in ["big", "b%69g", "%62ig", "bi%67"].into_iter().enumerate() {
+        let reference = json!({ "$ref": format!("#/properties/{spelling}") });
+        schema["properties"][format!("a{number}")] = reference;
+    }
+    for demands in everyone() {
+        let sent = fitted(&schema, demands).schema.into_owned();
+        assert_eq!(sent["$defs"].as_object().unwrap().len(), 1, "{sent}");
+    }
+    // A part in a part in a part, each of them referred to.
+    let mut inner = json!({ "description": "x".repeat(10_000) });
+    for _ in 0..20 {
+        inner = json!({ "type": "object", "properties": { "a": inner } });
+    }
+    let mut nested = json!({ "type": "object", "properties": { "a": inner } });
+    for depth in 1..200 {
+        let reference = json!({ "$ref": format!("#{}", "/properties/a".repeat(depth)) });
+        nested["properties"][format!("r{depth}")] = reference;
+    }
+    for demands in everyone() {
+        let sent = fitted(&nested, demands).schema.to_string();
+        assert!(sent.len() < 500_000, "{}", sent.len());
     }
 }

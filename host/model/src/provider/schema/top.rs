@@ -85,7 +85,11 @@ fn fold(walk: &mut Walk<'_>, top: &mut Map<String, Value>, definitions: [&Map<St
 }
 
 fn unite(top: &mut Map<String, Value>, object: Object) {
-    top.retain(|key, _| !UNIONS.contains(&key.as_str()) && !FOLDED.contains(&key.as_str()));
+    top.retain(|key, _| {
+        let key = key.as_str();
+        // What the kinds name is not known any more for all of them.
+        !UNIONS.contains(&key) && !FOLDED.contains(&key) && key != "unevaluatedProperties"
+    });
     top.extend(object.texts);
     top.insert("properties".into(), object.properties.into());
     if !object.required.is_empty() {
