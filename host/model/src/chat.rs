@@ -9,7 +9,9 @@ use wattle_graph::llm::{
     CompletionRequest, Message, PROVIDER_STATE, Part, Role, ToolDefinition, ToolResult,
 };
 
+use crate::chat::picture::untaken;
 pub(crate) use crate::chat::picture::{PICTURE_BYTES, Pictures, Source};
+use crate::config::ProviderKind;
 
 /// A conversation with its tools. Everything in it can be sent.
 #[derive(Clone, Debug)]
@@ -56,7 +58,7 @@ impl Picture {
 }
 
 impl<'a> Chat<'a> {
-    /// The conversation of a request, with the pictures that were read for it.
+    /// The conversation of a request, with the pictures that were read for it, for a provider of this kind.
     ///
     /// # Errors
     ///
@@ -64,6 +66,7 @@ impl<'a> Chat<'a> {
     pub(crate) fn new(
         request: &'a CompletionRequest,
         pictures: &Pictures,
+        kind: ProviderKind,
     ) -> Result<Self, Failure> {
         if request.messages.is_empty() {
             return Err(Failure::new(code::INVALID, "a model call needs at least one message"));
@@ -75,7 +78,7 @@ impl<'a> Chat<'a> {
                 ..failure
             };
             known(message).map_err(named)?;
-            add(&mut turns, message, pictures).map_err(named)?;
+            add(&mut turns, message, pictures, kind).map_err(named)?;
         }
         Ok(Self { turns, tools: &request.tools })
     }
@@ -111,6 +114,7 @@ fn add<'a>(
     turns: &mut Vec<Turn<'a>>,
     message: &'a Message,
     pictures: &Pictures,
+    kind: ProviderKind,
 ) -> Result<(), Failure> {
     let results = message.parts.iter().filter(|part| matches!(part, Part::ToolResult(_))).count();
     if message.role == Role::Tool && results < message.parts.len() {
@@ -120,7 +124,7 @@ fn add<'a>(
     for parts in message.parts.chunk_by(|left, right| is_result(left) == is_result(right)) {
         match parts {
             [Part::ToolResult(_), ..] => add_results(turns, parts),
-            parts => turns.push(spoken(&message.role, parts, pictures)?),
+            parts => turns.push(spoken(&message.role, parts, pictures, kind)?),
         }
     }
     Ok(())
@@ -141,7 +145,12 @@ fn add_results<'a>(turns: &mut Vec<Turn<'a>>, parts: &'a [Part]) {
     }
 }
 
-fn spoken<'a>(role: &Role, parts: &'a [Part], pictures: &Pictures) -> Result<Turn<'a>, Failure> {
+fn spoken<'a>(
+    role: &Role,
+    parts: &'a [Part],
+    pictures: &Pictures,
+    kind: ProviderKind,
+) -> Result<Turn<'a>, Failure> {
     match role {
         Role::System => {
             let texts = parts.iter().filter_map(|part| match part {
@@ -157,7 +166,10 @@ fn spoken<'a>(role: &Role, parts: &'a [Part], pictures: &Pictures) -> Result<Tur
                     Part::Text(text) => shown.push(Shown::Text(text.into())),
                     Part::Image(image) => {
                         let (media_type, source) = pictures.resolve(image)?;
-                        shown.push(Shown::Picture(Picture { media_type, source }));
+                        shown.push(match untaken(kind, &media_type, &source) {
+                            Some(words) => Shown::Text(words.into()),
+                            None => Shown::Picture(Picture { media_type, source }),
+                        });
                     }
                     _ => {}
                 }
@@ -183,7 +195,9 @@ fn known(message: &Message) -> Result<(), Failure> {
             continue;
         }
         let kind = kind.unwrap_or("unknown");
-        let text = format!("part {place} is of kind `{kind}`, which this host does not know");
+        let text = format!(
+            "part {place} is of kind `{kind}`, which no model is sent; send text, a picture, a tool call or a tool result"
+        );
         return Err(Failure::new(code::INVALID, text));
     }
     Ok(())

@@ -159,7 +159,7 @@ impl Route {
         sink: &Sink<'_>,
     ) -> Result<Completion, Failure> {
         let provider = lead.provider.as_ref();
-        let chat = Chat::new(request, pictures)?;
+        let chat = Chat::new(request, pictures, provider.kind())?;
         let (route, extra) = (&self.config, &lead.extra);
         let call = Call { provider, aim, chat, sink, request, route, extra };
         match shape {

@@ -11,6 +11,8 @@ use wattle_graph::llm::{CompletionRequest, Image, ImageSource, Part};
 use wattle_run::ports::BlobStore;
 use wattle_run::ports::blob::BlobRef;
 
+use crate::config::ProviderKind;
+
 /// Bytes of all pictures of one call: what Gemini, the strictest of the providers, takes inline.
 pub(crate) const PICTURE_BYTES: u64 = 20 << 20;
 
@@ -53,14 +55,16 @@ impl Pictures {
         Ok(pictures)
     }
 
-    /// A picture's media type and source.
+    /// A picture's media type and source. Where the bytes are here, they say what they are: providers refuse a
+    /// picture under another type than its own.
     pub(crate) fn resolve(&self, image: &Image) -> Result<(String, Source), Failure> {
         match &image.source {
             ImageSource::Blob(blob) => {
                 let bytes = self.blobs.get(blob).cloned().ok_or_else(|| {
                     Failure::internal(format!("the picture `{blob}` was not read before its use"))
                 })?;
-                Ok((media_type(&image.media_type)?, Source::Base64(bytes)))
+                let declared = media_type(&image.media_type)?;
+                Ok((type_of(&bytes).map_or(declared, str::to_owned), Source::Base64(bytes)))
             }
             ImageSource::Url(url) if is_data(url) => data_url(url),
             ImageSource::Url(url) => {
@@ -118,7 +122,52 @@ fn data_url(url: &str) -> Result<(String, Source), Failure> {
         ));
     };
     let kind = kind.split(';').next().unwrap_or_default();
-    Ok((media_type(kind)?, Source::Base64(data.into())))
+    let declared = media_type(kind)?;
+    Ok((type_of(data).map_or(declared, str::to_owned), Source::Base64(data.into())))
+}
+
+/// What a picture begins with in base64, and its type. The sizes in the head of a WebP file come between.
+const TYPES: [(&str, &str); 6] = [
+    ("iVBORw0KGgo", "image/png"),
+    ("/9j/", "image/jpeg"),
+    ("R0lGODdh", "image/gif"),
+    ("R0lGODlh", "image/gif"),
+    ("SUkqA", "image/tiff"),
+    ("TU0AK", "image/tiff"),
+];
+
+/// The type of a picture by its first bytes, which are in base64.
+fn type_of(data: &str) -> Option<&'static str> {
+    let is_webp = data.starts_with("UklGR") && data.get(11..16) == Some("XRUJQ");
+    let known = TYPES.into_iter().find(|(head, _)| data.starts_with(head));
+    known.map(|(_, kind)| kind).or(is_webp.then_some("image/webp"))
+}
+
+/// The types of pictures that a provider takes, by its documentation of November 2026.
+fn types(kind: ProviderKind) -> &'static [&'static str] {
+    match kind {
+        ProviderKind::Openai | ProviderKind::Anthropic => {
+            &["image/png", "image/jpeg", "image/webp", "image/gif"]
+        }
+        ProviderKind::Gemini => {
+            &["image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"]
+        }
+    }
+}
+
+/// Words in the place of a picture that a provider would refuse, and with it every later turn of the conversation.
+/// `None` for one that it takes, or whose bytes are elsewhere.
+pub(crate) fn untaken(kind: ProviderKind, media_type: &str, source: &Source) -> Option<String> {
+    let Source::Base64(data) = source else { return None };
+    let types = types(kind);
+    let bytes = data.len() / 4 * 3;
+    (!types.contains(&media_type)).then(|| {
+        let names: Vec<&str> = types.iter().map(|it| it.trim_start_matches("image/")).collect();
+        format!(
+            "[image {media_type:.80}, {bytes} bytes, not shown: the provider takes {}]",
+            names.join(", ")
+        )
+    })
 }
 
 /// Providers drop parts of other kinds silently, so they are refused here.
@@ -155,6 +204,33 @@ mod tests {
         assert!(resolve("data:image/png,AAAA", "").unwrap_err().contains("base64"));
         assert!(resolve("data:text/html;base64,AAAA", "").unwrap_err().contains("text/html"));
         assert!(resolve("https://example.com/a", "application/pdf").is_err());
+    }
+
+    #[test]
+    fn the_bytes_of_a_picture_say_what_it_is() {
+        for (data, kind) in [
+            ("iVBORw0KGgoAAAA=", "image/png"),
+            ("/9j/4AAQSkZJRg==", "image/jpeg"),
+            ("R0lGODlhAQABAIA=", "image/gif"),
+            ("UklGRiQAAABXRUJQVlA4", "image/webp"),
+            ("SUkqAAgAAAA=", "image/tiff"),
+            ("AAAA", "image/bmp"),
+        ] {
+            let url = format!("data:image/bmp;base64,{data}");
+            assert_eq!(resolve(&url, "").unwrap().0, kind, "{data}");
+        }
+    }
+
+    #[test]
+    fn a_picture_that_a_provider_refuses_is_told_in_words() {
+        let here = Source::Base64("AAAA".into());
+        let told = untaken(ProviderKind::Anthropic, "image/heic", &here).unwrap();
+        let expected =
+            "[image image/heic, 3 bytes, not shown: the provider takes png, jpeg, webp, gif]";
+        assert_eq!(told, expected);
+        assert_eq!(untaken(ProviderKind::Gemini, "image/heic", &here), None);
+        let there = Source::Address("https://example.com/a".into());
+        assert_eq!(untaken(ProviderKind::Openai, "image/tiff", &there), None);
     }
 
     #[test]

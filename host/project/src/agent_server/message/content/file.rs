@@ -148,7 +148,7 @@ fn picture(place: Place<'_>, media_type: Option<String>) -> Result<Value, String
             let data = encoded::standard(data).ok_or(damaged)?;
             let by_bytes = || encoded::picture_type(&data).map(str::to_owned);
             let nameless = "it has no media type; give one such as `image/png`";
-            let media_type = media_type.or_else(by_bytes).ok_or(nameless)?;
+            let media_type = by_bytes().or(media_type).ok_or(nameless)?;
             (format!("data:{media_type};base64,{data}"), media_type)
         }
         Place::Address(url) if is_reachable(url) => {
