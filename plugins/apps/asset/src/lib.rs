@@ -7,7 +7,9 @@
 //! * `web`: the app's HTTP endpoints, one a file.
 //! * `lookup`: which security a name means: own table, Massive, light model.
 //! * `confirm`: what a confirmed table must look like before it is written.
-//! * `currency`, `ticker`, `lot`, `date`: rules of the trade.
+//! * `currency`, `ticker`, `lot`, `date`: rules of the trade. `ticker/exchange` has the names of
+//!   exchanges, and which of them lists a number.
+//! * `width`: ASCII characters in the width of Chinese ones.
 
 mod confirm;
 mod currency;
@@ -21,6 +23,7 @@ mod state;
 mod testing;
 mod ticker;
 mod web;
+mod width;
 
 wattle_plugin::export! {
     nodes: [

@@ -34,7 +34,8 @@ impl Security {
     ) -> Option<Self> {
         let ticker = ticker::normalize(ticker);
         let name = names.into_iter().flatten().map(str::trim).find(|name| !name.is_empty());
-        let is_ticker = !ticker.is_empty() && ticker != crate::state::UNKNOWN_TICKER;
+        let is_unknown = ticker.eq_ignore_ascii_case(crate::state::UNKNOWN_TICKER);
+        let is_ticker = !ticker.is_empty() && !is_unknown;
         is_ticker.then(|| Self { ticker, name: name.unwrap_or_default().to_owned(), currency })
     }
 }
@@ -53,19 +54,23 @@ pub(crate) struct Resolved {
     pub(crate) doubt: Option<Doubt>,
 }
 
-/// Why a ticker that was given may be wrong. It is kept all the same.
+/// Why what was given as a ticker may be wrong, or may have been misunderstood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Doubt {
-    /// The name means another security.
+    /// The name means another security. The ticker is kept.
     Conflict,
-    /// Nobody knows the ticker.
+    /// Nobody knows the ticker. It is kept.
     Unverified,
+    /// It was not surely a ticker. The security is what the name means, or what was found for it.
+    Guessed,
+    /// It is words in which nobody finds a security.
+    Unread,
 }
 
 /// What each row is about, and whether the market data service failed.
 ///
-/// A ticker that was given is kept. The own table is asked for it, and else everybody for the
-/// name, and at last for what is written in place of a ticker.
+/// A ticker that was given is kept, in its usual form. The own table is asked for it, and else
+/// everybody for the name, and at last for what is written in place of a ticker.
 pub(crate) fn resolve(subjects: &[Subject<'_>]) -> Result<(Vec<Resolved>, bool), Failure> {
     let table = local::Table::read();
     let mut resolved: Vec<Option<Resolved>> =
@@ -79,18 +84,23 @@ pub(crate) fn resolve(subjects: &[Subject<'_>]) -> Result<(Vec<Resolved>, bool),
     for (subject, slot) in subjects.iter().zip(&mut resolved).filter(|(_, slot)| slot.is_none()) {
         *slot = by_name.get(subject.name).map(|security| named(subject, security));
     }
-    let tickers = open(&resolved).iter().map(|it| it.ticker.to_owned()).collect::<Vec<_>>();
+    let usual = |subject: &Subject<'_>| ticker::normalize(subject.ticker);
+    let tickers = open(&resolved).into_iter().map(usual).collect::<Vec<_>>();
     let by_ticker = look_up(&table, &tickers)?;
     let resolved = resolved.into_iter().zip(subjects);
     let resolved = resolved.map(|(known, subject)| {
-        known.unwrap_or_else(|| coded(subject, by_ticker.get(subject.ticker)))
+        known.unwrap_or_else(|| coded(subject, by_ticker.get(&usual(subject))))
     });
     Ok((resolved.collect(), by_name.service_failed || by_ticker.service_failed))
 }
 
-/// A given ticker of the own table needs no look-up.
+/// A given ticker of the own table needs no look-up, nor does a number that is the company's.
 fn listed(table: &local::Table, subject: &Subject<'_>) -> Option<Resolved> {
-    let Given::Whole(ticker) = ticker::given(subject.ticker) else { return None };
+    let ticker = match ticker::given(subject.ticker) {
+        Given::Whole(ticker) => ticker,
+        Given::Number(ticker) if table.has_company(&ticker, subject.name) => ticker,
+        _ => return None,
+    };
     let security = table.listed(&ticker)?;
     let doubt = (!table.agree(&ticker, subject.name)).then_some(Doubt::Conflict);
     Some(Resolved { security: Some(security), doubt })
@@ -100,21 +110,29 @@ fn listed(table: &local::Table, subject: &Subject<'_>) -> Option<Resolved> {
 fn named(subject: &Subject<'_>, found: &Security) -> Resolved {
     match ticker::given(subject.ticker) {
         Given::Whole(given) if given != found.ticker => kept(given, Doubt::Conflict),
-        _ => Resolved { security: Some(found.clone()), doubt: None },
+        Given::Other(given) if given != found.ticker => kept(given, Doubt::Unverified),
+        Given::Number(given) | Given::Unsure(given) if given != found.ticker => {
+            taken(found, Some(Doubt::Guessed))
+        }
+        _ => taken(found, None),
     }
 }
 
 /// The security with the ticker that was given, or the ticker alone if nobody knows it.
 fn coded(subject: &Subject<'_>, found: Option<&Security>) -> Resolved {
-    match (ticker::given(subject.ticker), found) {
-        (Given::Whole(given) | Given::Number(given), found) => match found {
-            Some(found) if found.ticker == given => {
-                Resolved { security: Some(found.clone()), doubt: None }
-            }
-            _ => kept(given, Doubt::Unverified),
-        },
-        (Given::None, found) => Resolved { security: found.cloned(), doubt: None },
+    let given = ticker::given(subject.ticker);
+    let (is_words, is_unsure) = (given == Given::Name, matches!(given, Given::Unsure(_)));
+    match (given.code(), found) {
+        (Some(code), Some(found)) if found.ticker == code => taken(found, None),
+        (Some(_), Some(found)) if is_unsure => taken(found, Some(Doubt::Guessed)),
+        (Some(code), _) => kept(code, Doubt::Unverified),
+        (None, Some(found)) => taken(found, None),
+        (None, None) => Resolved { security: None, doubt: is_words.then_some(Doubt::Unread) },
     }
+}
+
+fn taken(security: &Security, doubt: Option<Doubt>) -> Resolved {
+    Resolved { security: Some(security.clone()), doubt }
 }
 
 fn kept(ticker: String, doubt: Doubt) -> Resolved {

@@ -4,7 +4,7 @@
 const MAINLAND: u32 = 100;
 
 /// Codes of stocks and exchange-traded funds that trade in lots of a hundred, by exchange. Bonds
-/// have lots of ten, and the STAR market (688, 689) counts single shares.
+/// have lots of ten. The STAR market (688, 689) and Beijing count single shares.
 const SHANGHAI: [&str; 8] = ["600", "601", "603", "605", "50", "51", "56", "58"];
 const SHENZHEN: [&str; 4] = ["00", "30", "15", "16"];
 

@@ -1,130 +1,428 @@
-//! Tickers: letters for the United States, `0700.HK`, `600519.SS` and `000001.SZ`.
+//! Tickers in their usual form, however a service or a person writes them: `BRK.B` for the United
+//! States, `0700.HK`, `600519.SS`, `000001.SZ` and `920748.BJ`.
+//!
+//! What may mean several securities is not guessed. It stays as it was written.
 
-/// Digits of a Hong Kong code, at least.
-const HONG_KONG_DIGITS: usize = 4;
+mod exchange;
 
-/// Digits of a mainland code.
-const MAINLAND_DIGITS: usize = 6;
+use crate::state::UNKNOWN_TICKER;
+use crate::ticker::exchange::{Exchange, SYMBOL_LETTERS, is_number};
+use crate::width;
 
-/// Letters of an American symbol, at most.
-const SYMBOL_LETTERS: usize = 5;
+/// What stands in place of a ticker that was not given.
+const PLACEHOLDERS: [&str; 9] =
+    [UNKNOWN_TICKER, "N/A", "N.A", "N.A.", "NONE", "NULL", "无", "暂无", "未知"];
 
-/// Brings a ticker into the usual form: upper case, Hong Kong codes with four digits, `.SS` for
-/// Shanghai. A bare mainland code gets its exchange.
-pub(crate) fn normalize(text: &str) -> String {
-    let ticker = text.trim().to_uppercase();
-    match ticker.split_once('.') {
-        Some((code, "HK")) if is_number(code) => hong_kong(code),
-        Some((code, "SH" | "SS")) => format!("{code}.SS"),
-        None if is_number(&ticker) => bare(&ticker),
-        _ => ticker,
-    }
-}
+/// Signs around a ticker that say only that it is one.
+const DECORATION: [char; 8] = ['$', '#', '(', ')', '[', ']', '【', '】'];
+
+/// Signs between a code and the name of its exchange, or between a symbol and its share class.
+const SIGNS: [char; 5] = ['.', ':', '-', '/', '_'];
+
+/// Names of exchanges that stand at a number without a sign between them.
+const ATTACHED: [&str; 4] = ["SH", "SZ", "BJ", "HK"];
+
+/// Digits of a number that may be a Hong Kong code without saying so, at least.
+const SHORTEST_NUMBER: usize = 3;
+
+/// Characters of a code of an exchange that is not ours, and letters of its suffix, at most.
+const FOREIGN_CODE: usize = 6;
+const FOREIGN_SUFFIX: usize = 3;
+
+/// Characters of an ISIN: two letters of a country, nine of the security and a digit to check it.
+const ISIN: usize = 12;
+
+/// Characters of what looks like a code, at most.
+const LONGEST_CODE: usize = 20;
+
+/// Letters beside digits that are no word yet, at most.
+const FEW_LETTERS: usize = 4;
 
 /// How surely a text is a ticker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Given {
-    /// A ticker as an exchange writes it.
+    /// A ticker, in the usual form.
     Whole(String),
-    /// A short number, which is a Hong Kong code if it is a ticker at all.
+    /// A short number, which is a Hong Kong code if it is a ticker at all, in the usual form.
     Number(String),
-    /// Anything else, or nothing.
+    /// An index or an ISIN, as it was written. It is left alone.
+    Other(String),
+    /// What looks like a code and is none that we know for sure, as it was written.
+    Unsure(String),
+    /// Words, such as the name of a company.
+    Name,
+    /// Nothing, or a word for nothing.
     None,
 }
 
-/// What a user or a model gave as a ticker.
-pub(crate) fn given(text: &str) -> Given {
-    let ticker = normalize(text);
-    if is_number(text.trim()) && matches!(ticker.rsplit_once('.'), Some((_, "HK"))) {
-        return Given::Number(ticker);
-    }
-    if is_whole(&ticker) { Given::Whole(ticker) } else { Given::None }
-}
-
-fn is_whole(ticker: &str) -> bool {
-    let Some((code, suffix)) = ticker.rsplit_once('.') else {
-        let is_placeholder = ticker == crate::state::UNKNOWN_TICKER;
-        return (1..=SYMBOL_LETTERS).contains(&ticker.len())
-            && is_letters(ticker)
-            && !is_placeholder;
-    };
-    match suffix {
-        "HK" => is_number(code) && (HONG_KONG_DIGITS..=HONG_KONG_DIGITS + 1).contains(&code.len()),
-        "SS" | "SZ" => is_number(code) && bare(code) == ticker,
-        // A share class, or the suffix of another exchange.
-        _ => {
-            let is_code = code.bytes().all(|byte| byte.is_ascii_alphanumeric());
-            is_code && (1..=6).contains(&code.len()) && suffix.len() <= 3 && is_letters(suffix)
+impl Given {
+    /// The ticker, or what looks like one.
+    pub(crate) fn code(self) -> Option<String> {
+        match self {
+            Self::Whole(it) | Self::Number(it) | Self::Other(it) | Self::Unsure(it) => Some(it),
+            Self::Name | Self::None => None,
         }
     }
 }
 
-fn is_letters(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_uppercase())
+/// Brings a ticker into the usual form. Everything else stays as it was written.
+pub(crate) fn normalize(text: &str) -> String {
+    given(text).code().unwrap_or_else(|| text.trim().to_owned())
 }
 
-fn hong_kong(code: &str) -> String {
-    let code = code.trim_start_matches('0');
-    format!("{code:0>HONG_KONG_DIGITS$}.HK")
-}
-
-/// Shanghai's codes begin with 5, 6 or 9, Shenzhen's with 0, 1, 2 or 3.
-fn bare(code: &str) -> String {
-    match (code.len(), code.as_bytes().first()) {
-        (MAINLAND_DIGITS, Some(b'5' | b'6' | b'9')) => format!("{code}.SS"),
-        (MAINLAND_DIGITS, Some(b'0'..=b'3')) => format!("{code}.SZ"),
-        (3..=5, _) => hong_kong(code),
-        _ => code.to_owned(),
+/// What a user or a model gave as a ticker.
+pub(crate) fn given(text: &str) -> Given {
+    let written = text.trim();
+    let plain = plain(written);
+    if PLACEHOLDERS.contains(&plain.to_uppercase().as_str()) {
+        Given::None
+    } else if let Some(ticker) = whole(&plain) {
+        Given::Whole(ticker)
+    } else if let Some(ticker) = short_number(&plain) {
+        Given::Number(ticker)
+    } else if is_index(&plain) || is_isin(&plain) {
+        Given::Other(written.to_owned())
+    } else if is_code(&plain) {
+        Given::Unsure(written.to_owned())
+    } else if plain.chars().any(char::is_alphanumeric) {
+        Given::Name
+    } else {
+        Given::None
     }
 }
 
-fn is_number(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+/// The text in ASCII width, with plain dots and hyphens, and without decoration and characters that
+/// nobody sees.
+fn plain(text: &str) -> String {
+    let sign = |c: char| match c {
+        '\u{200B}'..='\u{200F}' | '\u{FEFF}' => None,
+        '\u{2010}'..='\u{2015}' | '\u{2212}' => Some('-'),
+        '\u{3002}' | '\u{FF61}' => Some('.'),
+        _ => Some(c),
+    };
+    let text: String = width::narrow(text).chars().filter_map(sign).collect();
+    text.trim_matches(|c: char| c.is_whitespace() || DECORATION.contains(&c)).to_owned()
+}
+
+/// A word of a ticker.
+struct Part<'a> {
+    /// The sign before it; a space if there is none.
+    sign: char,
+    text: &'a str,
+}
+
+/// The words of a text of letters, digits and single signs between them.
+fn parts(text: &str) -> Option<Vec<Part<'_>>> {
+    let mut parts = Vec::new();
+    let (mut sign, mut rest) = (' ', text);
+    loop {
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
+        let (word, behind) = rest.split_at(end);
+        if word.is_empty() {
+            return None;
+        }
+        parts.push(Part { sign, text: word });
+        let Some(next) = behind.find(|c: char| c.is_ascii_alphanumeric()) else {
+            return behind.is_empty().then_some(parts);
+        };
+        sign = single_sign(&behind[..next])?;
+        rest = &behind[next..];
+    }
+}
+
+/// The sign between two words. Spaces beside it do not count.
+fn single_sign(between: &str) -> Option<char> {
+    let mut signs = between.trim().chars();
+    match (signs.next(), signs.next()) {
+        (None, _) => Some(' '),
+        (Some(sign), None) if SIGNS.contains(&sign) => Some(sign),
+        _ => None,
+    }
+}
+
+/// The usual form of what is surely a ticker.
+fn whole(plain: &str) -> Option<String> {
+    let parts = parts(plain)?;
+    let parts = match parts.as_slice() {
+        // As in `AAPL US Equity`.
+        [rest @ .., last] if rest.len() > 1 && last.text.eq_ignore_ascii_case("EQUITY") => rest,
+        all => all,
+    };
+    let [first, rest @ ..] = parts else { return None };
+    let [second, ..] = rest else { return alone(first.text) };
+    let [body @ .., last] = parts else { return None };
+    let before = Exchange::before(first.text, second.sign).and_then(|it| listed(it, rest));
+    let behind = || Exchange::behind(last.sign, last.text).and_then(|it| listed(it, body));
+    before.or_else(behind).or_else(|| american(parts)).or_else(|| foreign(parts))
+}
+
+/// The ticker of a single word.
+fn alone(word: &str) -> Option<String> {
+    if is_number(word) { bare(word) } else { attached(word).or_else(|| symbol(word)) }
+}
+
+/// The ticker of a number without an exchange. Hong Kong's are filled up with zeros, to four digits
+/// or to five; the mainland's tell their exchange.
+fn bare(code: &str) -> Option<String> {
+    let is_filled_up = code.starts_with('0') && (4..=5).contains(&code.len());
+    let exchange = if is_filled_up { Exchange::HongKong } else { Exchange::Mainland };
+    exchange.ticker(code)
+}
+
+/// As `sh600519` and `00700HK`.
+fn attached(word: &str) -> Option<String> {
+    let is_border = |pair: &[u8]| pair[0].is_ascii_digit() != pair[1].is_ascii_digit();
+    let border = word.as_bytes().windows(2).position(is_border)? + 1;
+    let (start, end) = word.split_at(border);
+    let (name, code) = if is_number(start) { (end, start) } else { (start, end) };
+    if !ATTACHED.contains(&name.to_ascii_uppercase().as_str()) || code.len() < SHORTEST_NUMBER {
+        return None;
+    }
+    Exchange::named(name)?.ticker(code)
+}
+
+/// The ticker at an exchange that was named.
+fn listed(exchange: Exchange, code: &[Part<'_>]) -> Option<String> {
+    match (exchange, code) {
+        (Exchange::America, _) => american(code),
+        (_, [number]) => exchange.ticker(number.text),
+        _ => None,
+    }
+}
+
+/// An American symbol with an exchange or with a share class.
+fn american(parts: &[Part<'_>]) -> Option<String> {
+    match parts {
+        [only] => symbol(only.text).or_else(|| small_class(only.text)),
+        [body @ .., last] if Exchange::behind(last.sign, last.text) == Some(Exchange::America) => {
+            american(body)
+        }
+        [name, class] => share_class(name, class),
+        _ => None,
+    }
+}
+
+fn symbol(word: &str) -> Option<String> {
+    // As in `usAAPL`.
+    let word = word.strip_prefix("us").filter(|rest| is_capitals(rest)).unwrap_or(word);
+    let fits = is_letters(word) && word.len() <= SYMBOL_LETTERS && !is_mixed(word);
+    fits.then(|| word.to_ascii_uppercase())
+}
+
+/// As `BRKb`, where an exchange tells that this is an American symbol.
+fn small_class(word: &str) -> Option<String> {
+    let (symbol, class) = word.split_at(word.len().checked_sub(1)?);
+    let is_class = matches!(class, "a" | "b" | "c") && may_have_classes(symbol);
+    (is_class && is_capitals(symbol)).then(|| format!("{symbol}.{}", class.to_ascii_uppercase()))
+}
+
+/// As `BRK.B`, `BRK-B`, `BRK/B`, `BRK_B` and `BRK B`. Other signs than the dot have other meanings
+/// before other letters.
+fn share_class(name: &Part<'_>, class: &Part<'_>) -> Option<String> {
+    let symbol = symbol(name.text)?;
+    let letter = class.text.to_ascii_uppercase();
+    let is_usual = matches!(letter.as_str(), "A" | "B" | "C") && may_have_classes(&symbol);
+    let is_class = match class.sign {
+        '.' => letter.len() == 1 && is_letters(&letter),
+        '-' | '/' | '_' => is_usual,
+        // `Plan B` is a name.
+        ' ' => is_usual && is_capitals(name.text) && is_capitals(class.text),
+        _ => false,
+    };
+    is_class.then(|| format!("{symbol}.{letter}"))
+}
+
+fn may_have_classes(symbol: &str) -> bool {
+    (2..SYMBOL_LETTERS).contains(&symbol.len())
+}
+
+/// A code with the suffix of another country, as `SAP.DE`.
+fn foreign(parts: &[Part<'_>]) -> Option<String> {
+    let [code, suffix] = parts else { return None };
+    let exchange = Exchange::behind(suffix.sign, suffix.text);
+    // `.CN` is a Canadian exchange as well.
+    let is_ours = exchange.is_some_and(|it| it != Exchange::Mainland || is_number(code.text));
+    let is_suffix = is_letters(suffix.text) && suffix.text.len() <= FOREIGN_SUFFIX;
+    let fits = suffix.sign == '.' && is_suffix && code.text.len() <= FOREIGN_CODE;
+    (fits && !is_ours).then(|| format!("{}.{}", code.text, suffix.text).to_ascii_uppercase())
+}
+
+fn short_number(plain: &str) -> Option<String> {
+    if plain.len() < SHORTEST_NUMBER { None } else { Exchange::HongKong.ticker(plain) }
+}
+
+/// As `^GSPC`.
+fn is_index(plain: &str) -> bool {
+    plain.starts_with('^') && plain.len() > 1
+}
+
+fn is_isin(plain: &str) -> bool {
+    let has_country = plain.bytes().take(2).all(|byte| byte.is_ascii_alphabetic());
+    let is_checked = plain.bytes().next_back().is_some_and(|byte| byte.is_ascii_digit());
+    let has_characters = plain.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    plain.len() == ISIN && has_country && is_checked && has_characters
+}
+
+/// Whether a text looks like a code rather than like words.
+fn is_code(plain: &str) -> bool {
+    if !plain.is_ascii() || plain.len() > LONGEST_CODE {
+        return false;
+    }
+    let letters = plain.bytes().filter(u8::is_ascii_alphabetic).count();
+    if plain.bytes().any(|byte| byte.is_ascii_digit()) {
+        return letters <= FEW_LETTERS || !plain.bytes().any(|byte| byte.is_ascii_lowercase());
+    }
+    let has_space = plain.bytes().any(|byte| byte.is_ascii_whitespace());
+    let is_small = |pair: &[u8]| pair.iter().all(u8::is_ascii_lowercase);
+    let has_word = plain.as_bytes().windows(2).any(is_small);
+    let has_sign = plain.bytes().any(|byte| byte.is_ascii_punctuation());
+    letters > 0 && !has_space && !has_word && (has_sign || is_mixed(plain))
+}
+
+/// Capitals and then small letters, which mean a share class or a series to some services.
+fn is_mixed(word: &str) -> bool {
+    let starts_big = word.bytes().take(2).all(|byte| byte.is_ascii_uppercase());
+    starts_big && word.bytes().any(|byte| byte.is_ascii_lowercase())
+}
+
+fn is_capitals(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_uppercase())
+}
+
+fn is_letters(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphabetic())
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Given, given, normalize};
 
+    /// Usual forms, and what else is written for them, with bars between.
+    const USUAL: &[(&str, &str)] = &[
+        ("AAPL", "aapl| AAPL |$AAPL|#AAPL|$AAPL$|(AAPL)|ＡＡＰＬ|＄ａａｐｌ|NASDAQ:AAPL"),
+        ("AAPL", "NASDAQ: AAPL|NasdaqGS:AAPL|XNAS:AAPL|ＮＡＳＤＡＱ：ＡＡＰＬ|AAPL.US|AAPL US"),
+        ("AAPL", "AAPL:US|AAPL-US|US.AAPL|usAAPL|AAPL US Equity|AAPL.O|AAPL.OQ|aapl.oq"),
+        ("AAPL", "usAAPL.OQ|AAPL UW|NASDAQ:AAPL.O|AAPL:NASDAQ"),
+        ("BRK.B", "brk.b|BRK-B|brk-b|BRK/B|BRK_B|BRK B|BRK－B|BRK．B|BRK\u{2013}B|NYSE:BRK.B"),
+        ("BRK.B", "NYSE:BRK-B|NYSE: BRK/B|BRK.B.N|BRK_B.N|BRKb.N|usBRK.B|BRK.B US"),
+        ("BRK.B", "BRK/B US Equity|BRK-B.US|US.BRK.B|$BRK.B|BRK.B UN"),
+        ("BF.B", "BF-B|BF/B|bf.b"),
+        ("SPY", "NYSEARCA:SPY|AMEX:SPY|ARCX:SPY|SPY.US|SPY UP"),
+        ("CBOE", "BATS:CBOE|CBOE.US"),
+        ("TCEHY", "OTC:TCEHY|OTCMKTS:TCEHY"),
+        ("BJ", "BJ|BJ US|BJ.N|US.BJ|NYSE:BJ"),
+        ("0700.HK", "700.hk|0700.HK|00700.HK|0700.HKG|00700.XHKG|700 HK|700 HK Equity|00700"),
+        ("0700.HK", "0700|００７００|HK00700|hk00700|HK0700|00700HK|HK700|HKEX:700|HKG:0700"),
+        ("0700.HK", "SEHK:700|HK.00700|HK:700|HK 700|700:HK|0700-HK|0700。HK|０７００．ＨＫ"),
+        ("0700.HK", "#0700.HK|700\u{a0}HK|\u{feff}0700.HK"),
+        ("0005.HK", "5.HK|5 HK|HKEX:5|00005|0005"),
+        ("9988.HK", "09988|9988 HK|HK.9988"),
+        ("80700.HK", "80700.HK|HK80700|80700 HK|HKEX:80700"),
+        ("600519.SS", "600519|600519.sh|600519.SS|SH600519|sh600519|sh.600519|SH:600519"),
+        ("600519.SS", "600519.XSHG|600519.SHA|SSE:600519|SHA:600519|SHSE.600519|600519.SSE"),
+        ("600519.SS", "600519 CH|600519 CH Equity|600519 CG|600519-CN|CN:600519|600519SH"),
+        ("600519.SS", "６００５１９|６００５１９．ＳＨ|ＳＨ６００５１９|$600519|#600519"),
+        ("600519.SS", "600519 SH"),
+        ("000001.SZ", "000001|000001.sz|sz000001|SZ000001|sz.000001|SZSE:000001|000001 CH"),
+        ("000001.SZ", "000001.XSHE|000001.SHE|SHE:000001|SZSE.000001|000001 CS|000001.SZSE"),
+        ("920748.BJ", "920748|BJ920748|bj920748|bj.920748|920748.BJ|920748 CH|９２０７４８"),
+        ("430047.BJ", "430047|BJ430047|430047.BJ|BJ:430047|bj430047"),
+        ("830799.BJ", "830799|830799.bj"),
+        ("900901.SS", "900901|900901.SH|sh900901"),
+        ("200002.SZ", "200002|200002.SZ|sz200002"),
+        ("300750.SZ", "300750|300750.SZ"),
+        ("688981.SS", "688981|688981.SH"),
+        ("510300.SS", "510300|sh510300"),
+        ("159915.SZ", "159915|sz159915"),
+        ("113050.SS", "113050.SH|sh113050"),
+        ("399001.SZ", "sz399001"),
+        ("SAP.DE", "sap.de|SAP.DE"),
+        ("7203.T", "7203.t"),
+        ("BATS.L", "bats.l"),
+    ];
+
     #[test]
-    fn tickers_get_their_usual_form() {
+    fn tickers_get_their_usual_form_and_keep_it() {
+        for (ticker, texts) in USUAL {
+            for text in texts.split('|') {
+                assert_eq!(given(text), Given::Whole((*ticker).to_owned()), "{text}");
+                assert_eq!(normalize(text), *ticker, "{text}");
+            }
+            assert_eq!(normalize(ticker), *ticker);
+        }
+    }
+
+    #[test]
+    fn a_short_number_may_be_a_hong_kong_code() {
         for (text, ticker) in [
-            (" aapl ", "AAPL"),
-            ("brk.b", "BRK.B"),
-            ("700.hk", "0700.HK"),
-            ("00700.HK", "0700.HK"),
-            ("0700", "0700.HK"),
-            ("80700.HK", "80700.HK"),
-            ("600519", "600519.SS"),
-            ("600519.sh", "600519.SS"),
-            ("000001", "000001.SZ"),
-            ("300750.SZ", "300750.SZ"),
-            ("UNKNOWN", "UNKNOWN"),
+            ("700", "0700.HK"),
+            ("9988", "9988.HK"),
+            ("80700", "80700.HK"),
+            ("７００", "0700.HK"),
+            ("#700", "0700.HK"),
         ] {
+            assert_eq!(given(text), Given::Number(ticker.to_owned()), "{text}");
             assert_eq!(normalize(text), ticker, "{text}");
         }
     }
 
     #[test]
-    fn a_whole_ticker_is_told_from_a_number_and_from_a_name() {
-        let whole = |ticker: &str| Given::Whole(ticker.to_owned());
-        for (text, expected) in [
-            ("aapl", whole("AAPL")),
-            ("BRK.B", whole("BRK.B")),
-            ("SAP.DE", whole("SAP.DE")),
-            ("700.HK", whole("0700.HK")),
-            ("600519", whole("600519.SS")),
-            ("300750.sz", whole("300750.SZ")),
-            ("700", Given::Number("0700.HK".to_owned())),
-            ("0700", Given::Number("0700.HK".to_owned())),
-            ("600519.SZ", Given::None),
-            ("12", Given::None),
-            ("TENCENT", Given::None),
-            ("腾讯", Given::None),
-            ("UNKNOWN", Given::None),
-            (" ", Given::None),
+    fn a_code_that_is_not_sure_stays_as_it_was_written() {
+        for text in [
+            "BRKb",
+            "BACpL",
+            "BTC-USD",
+            "BAC-L",
+            "LON:VOD",
+            "7203 JP",
+            "TYO:7203",
+            "BSE:500325",
+            "12",
+            "0000",
+            "000700.HK",
+            "113050",
+            "110011",
+            "005827",
+            "204001",
+            "399001",
+            "1234567",
+            "600519.SZ",
+            "000001.SH",
+            "sh000001",
+            "920748.SS",
+            "sh920748",
+            "600519.N",
+            "NASDAQ:600519",
+            "HKEX:AAPL",
+            "AAPL.HK",
+            "600519..SS",
+            "600519.SS.",
+            "600519/SS/X",
+            "６００５１９．ＳＺ",
         ] {
-            assert_eq!(given(text), expected, "{text}");
+            assert_eq!(given(text), Given::Unsure(text.to_owned()), "{text}");
+            assert_eq!(normalize(text), text);
+        }
+    }
+
+    #[test]
+    fn indices_and_isins_are_left_alone() {
+        for text in ["^GSPC", "^hsi", "US0378331005", "HK0000069689", "CNE0000018R8"] {
+            assert_eq!(given(text), Given::Other(text.to_owned()), "{text}");
+            assert_eq!(normalize(&format!(" {text} ")), text);
+        }
+    }
+
+    #[test]
+    fn words_and_nothing_are_no_tickers() {
+        for text in ["TENCENT", "tencent", "腾讯", "Coca-Cola", "7-Eleven", "US Steel", "Plan B"]
+        {
+            assert_eq!(given(text), Given::Name, "{text}");
+            assert_eq!(normalize(text), text);
+        }
+        for text in ["", " ", "?", "-", "$", "UNKNOWN", "unknown", "N/A", "null", "无"] {
+            assert_eq!(given(text), Given::None, "{text}");
+            assert_eq!(normalize(text), text.trim());
         }
     }
 }

@@ -110,6 +110,7 @@ mod tests {
             "0700.HK",
             "600519.SS",
             "000001.SZ",
+            "920748.BJ",
         ] {
             assert!(SEARCH_PROMPT.contains(rule), "{rule}");
         }

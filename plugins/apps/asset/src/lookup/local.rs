@@ -87,8 +87,14 @@ impl Table {
         }
     }
 
+    /// Whether the table has the ticker, and the name is one of its company.
+    pub(super) fn has_company(&self, ticker: &str, name: &str) -> bool {
+        let is_known = self.by_ticker.contains_key(ticker) && self.by_name(name).is_some();
+        is_known && self.agree(ticker, name)
+    }
+
     fn by_ticker(&self, query: &str) -> Option<usize> {
-        self.by_ticker.get(ticker::normalize(&name::half_width(query)).as_str()).copied()
+        self.by_ticker.get(ticker::normalize(query).as_str()).copied()
     }
 
     fn by_name(&self, query: &str) -> Option<usize> {
@@ -246,5 +252,8 @@ mod tests {
         ] {
             assert_eq!(table.agree(ticker, name), agrees, "{ticker} {name}");
         }
+        assert!(table.has_company("9988.HK", "阿里巴巴"));
+        assert!(!table.has_company("AAPL", "没有听说过"));
+        assert!(!table.has_company("ZZZZ", "苹果"));
     }
 }

@@ -1,5 +1,7 @@
 //! Names in comparable form: without case, width, punctuation and the words for "company".
 
+use crate::width;
+
 /// Words that end a company's English name and do not tell it from another, and share classes.
 const SUFFIX_WORDS: [&str; 30] = [
     "a",
@@ -42,7 +44,7 @@ const STEM_CHARS: usize = 2;
 
 /// Lower-case words with ASCII width: `腾讯　ＡＢＣ` becomes `["腾讯", "abc"]`.
 pub(super) fn words(name: &str) -> Vec<String> {
-    let folded = half_width(name).to_lowercase();
+    let folded = width::narrow(name).to_lowercase();
     // An apostrophe does not end a word: people leave it out.
     let folded = folded.replace(['\'', '\u{2019}'], "");
     let words = folded.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
@@ -87,17 +89,6 @@ fn without_suffix(name: &str) -> Option<String> {
         .filter_map(|suffix| name.strip_suffix(suffix))
         .find(|rest| rest.chars().count() >= STEM_CHARS)
         .map(str::to_owned)
-}
-
-/// ASCII characters in the width of Chinese ones, as an input method makes them, become ASCII.
-pub(super) fn half_width(text: &str) -> String {
-    const OFFSET: u32 = 0xFEE0;
-    let narrow = |c: char| match c {
-        '\u{FF01}'..='\u{FF5E}' => char::from_u32(u32::from(c) - OFFSET).unwrap_or(c),
-        '\u{3000}' => ' ',
-        _ => c,
-    };
-    text.chars().map(narrow).collect()
 }
 
 #[cfg(test)]

@@ -6,9 +6,12 @@ use wattle_plugin::prelude::{Context, Deserialize, Failure, JsonSchema, Serializ
 use crate::lookup::{self, Doubt, Resolved, Subject};
 use crate::node::extract;
 use crate::state::{ReviewPayload, Row, UNKNOWN_TICKER};
-use crate::{currency, lot};
+use crate::{currency, lot, ticker};
 
 const SERVICE_FAILED: &str = "行情服务不可用";
+
+/// Said of tickers that were written in another form; what was written follows.
+const USUAL_FORM: &str = "股票代码已改为通用写法";
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -35,10 +38,16 @@ pub(crate) fn enrich(_context: &Context, input: Input) -> Result<Update, Failure
     if service_failed {
         warnings.push(SERVICE_FAILED.to_owned());
     }
+    let mut forms: Vec<String> = Vec::new();
     for (row, resolved) in rows.iter_mut().zip(resolved) {
-        complete(row, &resolved);
-        warnings.extend(resolved.doubt.map(|doubt| doubt_warning(doubt, row)));
+        let written = row.text("ticker").to_owned();
+        complete(row, &resolved, &written);
+        warnings.extend(resolved.doubt.and_then(|doubt| doubt_warning(doubt, row, &written)));
         warnings.extend(count_shares(row));
+        forms.extend(changed_form(row, &written).filter(|form| !forms.contains(form)));
+    }
+    if !forms.is_empty() {
+        warnings.push(format!("{USUAL_FORM}: {}", forms.join("、")));
     }
     let mut review_payload = None;
     if !warnings.is_empty() {
@@ -56,8 +65,13 @@ fn subject(row: &Row) -> Subject<'_> {
     Subject { name: row.text("name"), ticker: row.text("ticker") }
 }
 
-fn complete(row: &mut Row, resolved: &Resolved) {
+/// Fills in what was found. Words that nobody knows, in place of a ticker, become the name if there
+/// is none.
+fn complete(row: &mut Row, resolved: &Resolved, written: &str) {
     let Some(security) = &resolved.security else {
+        if resolved.doubt == Some(Doubt::Unread) && row.is_empty("name") {
+            row.set("name", written);
+        }
         row.set("ticker", UNKNOWN_TICKER);
         row.set("currency", "");
         return;
@@ -69,12 +83,24 @@ fn complete(row: &mut Row, resolved: &Resolved) {
     }
 }
 
-fn doubt_warning(doubt: Doubt, row: &Row) -> String {
+fn doubt_warning(doubt: Doubt, row: &Row, written: &str) -> Option<String> {
     let (ticker, name) = (row.text("ticker"), row.text("name"));
-    match doubt {
+    Some(match doubt {
         Doubt::Conflict => format!("股票代码与名称不一致，请核对: {ticker} {name}"),
         Doubt::Unverified => format!("未能核实股票代码，请核对: {ticker}"),
-    }
+        Doubt::Guessed => format!("股票代码不明确，请核对: {written} → {ticker}"),
+        // The warning about an unknown ticker names it.
+        Doubt::Unread if name == written => return None,
+        Doubt::Unread => format!("未能识别股票代码: {written}"),
+    })
+}
+
+/// What was written and what became of it, if the same ticker has another form now. Upper case is
+/// not worth a word.
+fn changed_form(row: &Row, written: &str) -> Option<String> {
+    let ticker = row.text("ticker");
+    let is_changed = ticker::normalize(written) == ticker && !written.eq_ignore_ascii_case(ticker);
+    is_changed.then(|| format!("{written} → {ticker}"))
 }
 
 /// Turns lots into shares, or asks the user to where the lot size is the issuer's.
@@ -129,7 +155,8 @@ mod tests {
                 {"ticker": "600519.SS", "name": "贵州茅台", "currency": "CNY"},
             ])
         );
-        assert_eq!(payload, Value::Null);
+        let doubt = "股票代码不明确，请核对: 700 → 600519.SS";
+        assert_eq!(payload["warnings"], json!(["先前", doubt]));
         assert!(host.http_requests().is_empty() && host.llm_requests().is_empty());
     }
 
@@ -189,6 +216,15 @@ mod tests {
         assert_eq!(host.http_requests().len(), 2, "the name and what was given as a ticker");
     }
 
+    /// Tickers and currencies of the rows.
+    fn securities(rows: &Value) -> Vec<(&str, &str)> {
+        rows.as_array()
+            .unwrap()
+            .iter()
+            .map(|row| (row["ticker"].as_str().unwrap(), row["currency"].as_str().unwrap()))
+            .collect()
+    }
+
     /// A host on which nobody knows anything.
     fn silent() -> FakeHost {
         host()
@@ -209,14 +245,8 @@ mod tests {
             {"name": "腾讯", "ticker": "309998"},
         ]);
         let (rows, payload) = run(&host, rows);
-        let found: Vec<_> = rows
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|row| (row["ticker"].as_str().unwrap(), row["currency"].as_str().unwrap()))
-            .collect();
         assert_eq!(
-            found,
+            securities(&rows),
             [
                 ("0700.HK", "HKD"),
                 ("9988.HK", "HKD"),
@@ -236,6 +266,83 @@ mod tests {
                 "未能核实股票代码，请核对: ZZZQ",
                 "未能核实股票代码，请核对: 8998.HK",
                 "股票代码与名称不一致，请核对: 309998.SZ 腾讯",
+                "股票代码已改为通用写法: 8998 → 8998.HK、309998 → 309998.SZ",
+            ])
+        );
+    }
+
+    #[test]
+    fn s0_36_s0_41_tickers_get_their_usual_form_and_a_warning_says_what_was_written() {
+        let host = silent();
+        let rows = json!([
+            {"name": "", "ticker": "BRK-B"},
+            {"name": "", "ticker": "sh.600519"},
+            {"name": "腾讯", "ticker": "ＨＫ００７００"},
+            {"name": "阿里巴巴", "ticker": "9988"},
+            {"name": "贵州茅台", "ticker": "sh.600519"},
+            {"name": "青杉玩偶", "ticker": "920748"},
+            {"name": "", "ticker": "aapl"},
+        ]);
+        let (rows, payload) = run(&host, rows);
+        assert_eq!(
+            securities(&rows),
+            [
+                ("BRK.B", "USD"),
+                ("600519.SS", "CNY"),
+                ("0700.HK", "HKD"),
+                ("9988.HK", "HKD"),
+                ("600519.SS", "CNY"),
+                ("920748.BJ", "CNY"),
+                ("AAPL", "USD"),
+            ]
+        );
+        assert_eq!(
+            payload["warnings"],
+            json!([
+                "先前",
+                "未能核实股票代码，请核对: 920748.BJ",
+                "股票代码已改为通用写法: BRK-B → BRK.B、sh.600519 → 600519.SS、\
+                 ＨＫ００７００ → 0700.HK、9988 → 9988.HK、920748 → 920748.BJ",
+            ])
+        );
+    }
+
+    #[test]
+    fn s0_36_s0_45_what_is_not_sure_stays_unless_the_name_tells_and_nothing_is_silent() {
+        let host = silent();
+        let rows = json!([
+            {"name": "", "ticker": "BRKb"},
+            {"name": "贵州茅台", "ticker": "600519.SZ"},
+            {"name": "", "ticker": "3M"},
+            {"name": "苹果", "ticker": "US0378331005"},
+            {"name": "", "ticker": "^HSI"},
+            {"name": "", "ticker": "青杉玩偶"},
+            {"name": "青杉", "ticker": "Qingshan Toys"},
+        ]);
+        let (rows, payload) = run(&host, rows);
+        assert_eq!(
+            securities(&rows),
+            [
+                ("BRKb", ""),
+                ("600519.SS", "CNY"),
+                ("MMM", "USD"),
+                ("US0378331005", ""),
+                ("^HSI", ""),
+                ("UNKNOWN", ""),
+                ("UNKNOWN", ""),
+            ]
+        );
+        assert_eq!(rows[5]["name"], "青杉玩偶", "a later node warns of it by name");
+        assert_eq!(
+            payload["warnings"],
+            json!([
+                "先前",
+                "未能核实股票代码，请核对: BRKb",
+                "股票代码不明确，请核对: 600519.SZ → 600519.SS",
+                "股票代码不明确，请核对: 3M → MMM",
+                "未能核实股票代码，请核对: US0378331005",
+                "未能核实股票代码，请核对: ^HSI",
+                "未能识别股票代码: Qingshan Toys",
             ])
         );
     }

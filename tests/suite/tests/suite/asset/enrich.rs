@@ -228,18 +228,20 @@ async fn s0_47_at_most_four_look_ups_run_at_once() {
     }
 }
 
+/// A trade as the model reads it.
+fn trade(ticker: &str, name: &str) -> Value {
+    json!({ "ticker": ticker, "name": name, "action": "buy", "quantity": 1,
+            "quantityUnit": "share", "price": 2, "tradedAt": null, "memo": null })
+}
+
 #[tokio::test]
 async fn s0_36_s0_40_a_ticker_that_the_user_gave_is_kept() {
     let server = Setup::asset().await.start().await;
-    let row = |ticker: &str, name: &str| {
-        json!({ "ticker": ticker, "name": name, "action": "buy", "quantity": 1,
-                "quantityUnit": "share", "price": 2, "tradedAt": null, "memo": null })
-    };
     let rows = [
-        row("9988.HK", "阿里巴巴"),
-        row("309998.SZ", "青杉玩偶"),
-        row("AAPL", "贵州茅台"),
-        row("QXZR", ""),
+        trade("9988.HK", "阿里巴巴"),
+        trade("309998.SZ", "青杉玩偶"),
+        trade("AAPL", "贵州茅台"),
+        trade("QXZR", ""),
     ];
     extracts(&server, &json!({ "operations": rows }));
     let review = server.invoke_text("买入").await;
@@ -252,6 +254,40 @@ async fn s0_36_s0_40_a_ticker_that_the_user_gave_is_kept() {
         json!([
             "未能核实股票代码，请核对: 309998.SZ",
             "股票代码与名称不一致，请核对: AAPL 贵州茅台"
+        ])
+    );
+    assert_eq!(review.payload["missingFields"], json!([]));
+}
+
+#[tokio::test]
+async fn s0_36_s0_41_tickers_of_other_services_get_their_usual_form() {
+    let server = Setup::asset().await.start().await;
+    let rows = [
+        trade("BRK-B", ""),
+        trade("sh.600519", "贵州茅台"),
+        trade("HK00700", "腾讯"),
+        trade("920748", "青杉玩偶"),
+        trade("113050", "青杉玩偶"),
+    ];
+    extracts(&server, &json!({ "operations": rows }));
+    let review = server.invoke_text("买入").await;
+    assert_eq!(
+        securities(&review.rows()),
+        [
+            ("BRK.B", "USD"),
+            ("600519.SS", "CNY"),
+            ("0700.HK", "HKD"),
+            ("920748.BJ", "CNY"),
+            ("113050", "")
+        ]
+    );
+    assert_eq!(
+        review.payload["warnings"],
+        json!([
+            "未能核实股票代码，请核对: 920748.BJ",
+            "未能核实股票代码，请核对: 113050",
+            "股票代码已改为通用写法: BRK-B → BRK.B、sh.600519 → 600519.SS、\
+             HK00700 → 0700.HK、920748 → 920748.BJ"
         ])
     );
     assert_eq!(review.payload["missingFields"], json!([]));

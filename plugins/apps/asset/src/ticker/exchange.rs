@@ -1,0 +1,184 @@
+//! Exchanges: the names that services give them, and whose codes are whose.
+
+/// Digits of a Hong Kong code, at least.
+const HONG_KONG_DIGITS: usize = 4;
+
+/// Digits of a Hong Kong code, at most.
+const MOST_HONG_KONG_DIGITS: usize = 5;
+
+/// Digits of a mainland code.
+const MAINLAND_DIGITS: usize = 6;
+
+/// Letters of an American symbol, at most.
+pub(super) const SYMBOL_LETTERS: usize = 5;
+
+/// The country before or behind an American symbol, which is no symbol itself.
+const AMERICA: &str = "US";
+
+/// Names before or behind a code: those of exchanges, of data services and of ISO 10383. `BSE` is
+/// left out, since Bombay and Beijing share it.
+const NAMES: [(Exchange, &[&str]); 8] = [
+    (Exchange::America, &[AMERICA, "NASDAQ", "NASDAQGS", "NASDAQGM", "NASDAQCM", "XNAS"]),
+    (Exchange::America, &["NYSE", "NYSEARCA", "NYSEMKT", "NYSEAMERICAN", "XNYS", "ARCX"]),
+    (Exchange::America, &["AMEX", "XASE", "BATS", "CBOE", "OTC", "OTCMKTS"]),
+    (Exchange::HongKong, &["HK", "HKG", "HKEX", "HKSE", "SEHK", "XHKG"]),
+    (Exchange::Mainland, &["CN", "CH"]),
+    (Exchange::Shanghai, &["SS", "SH", "SHA", "SHG", "SHH", "SSE", "SHSE", "XSHG"]),
+    (Exchange::Shenzhen, &["SZ", "SHE", "SHZ", "SZSE", "XSHE"]),
+    (Exchange::Beijing, &["BJ", "BJSE"]),
+];
+
+/// What Reuters writes behind a dot.
+const REUTERS: [(Exchange, &[&str]); 1] = [(Exchange::America, &["N", "O", "OQ"])];
+
+/// What Bloomberg writes behind a space.
+const BLOOMBERG: [(Exchange, &[&str]); 3] = [
+    (Exchange::America, &["UA", "UF", "UN", "UP", "UQ", "UR", "UV", "UW"]),
+    (Exchange::Shanghai, &["CG"]),
+    (Exchange::Shenzhen, &["CS"]),
+];
+
+/// First digits of stocks and exchange-traded funds, by exchange. Bonds, indices and other funds
+/// are left out: exchanges and fund houses use the same codes for them.
+const SHANGHAI: [&str; 10] = ["60", "68", "900", "50", "51", "52", "53", "55", "56", "58"];
+const SHENZHEN: [&str; 9] = ["000", "001", "002", "003", "30", "200", "201", "159", "16"];
+const BEIJING: [&str; 3] = ["4", "8", "92"];
+
+/// Where a security is listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Exchange {
+    America,
+    HongKong,
+    /// One of the mainland's three: the code tells which.
+    Mainland,
+    Shanghai,
+    Shenzhen,
+    Beijing,
+}
+
+impl Exchange {
+    /// The exchange of this name.
+    pub(super) fn named(word: &str) -> Option<Self> {
+        find(&NAMES, word)
+    }
+
+    /// The exchange that a word before a code names, with the sign between them. An American name
+    /// may be a symbol with the suffix of another exchange, as in `BATS.L`, or begin the name of a
+    /// company, as in `US Steel`.
+    pub(super) fn before(word: &str, sign: char) -> Option<Self> {
+        let may_be_symbol = word.len() <= SYMBOL_LETTERS && !word.eq_ignore_ascii_case(AMERICA);
+        let is_clear = sign == ':' || (sign != ' ' && !may_be_symbol);
+        Self::named(word).filter(|exchange| is_clear || *exchange != Self::America)
+    }
+
+    /// The exchange that a word behind a code names, with the sign between them.
+    pub(super) fn behind(sign: char, word: &str) -> Option<Self> {
+        let of_service = match sign {
+            '.' => find(&REUTERS, word),
+            ' ' => find(&BLOOMBERG, word),
+            _ => None,
+        };
+        of_service.or_else(|| Self::named(word))
+    }
+
+    /// The ticker of a number, if such a number can be listed here.
+    pub(super) fn ticker(self, code: &str) -> Option<String> {
+        let exchange = match (self, by_code(code)) {
+            (Self::HongKong, _) => return hong_kong(code),
+            (Self::Mainland, Some(sure)) => sure,
+            (_, Some(sure)) if sure == self => sure,
+            // What is not known of the code, the exchange knows.
+            (Self::Shanghai | Self::Shenzhen, None) if is_mainland(code) => self,
+            _ => return None,
+        };
+        let suffix = match exchange {
+            Self::Shanghai => "SS",
+            Self::Shenzhen => "SZ",
+            _ => "BJ",
+        };
+        Some(format!("{code}.{suffix}"))
+    }
+}
+
+/// Whether a text is a number without a sign.
+pub(super) fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn find(table: &[(Exchange, &[&str])], word: &str) -> Option<Exchange> {
+    let word = word.to_ascii_uppercase();
+    let named = table.iter().find(|(_, names)| names.contains(&word.as_str()));
+    named.map(|(exchange, _)| *exchange)
+}
+
+fn hong_kong(code: &str) -> Option<String> {
+    let digits = code.trim_start_matches('0');
+    let fits = is_number(code) && code.len() <= MOST_HONG_KONG_DIGITS && !digits.is_empty();
+    fits.then(|| format!("{digits:0>HONG_KONG_DIGITS$}.HK"))
+}
+
+/// The mainland exchange that surely lists a code.
+fn by_code(code: &str) -> Option<Exchange> {
+    let begins = |starts: &[&str]| starts.iter().any(|start| code.starts_with(start));
+    if !is_mainland(code) {
+        None
+    } else if begins(&SHANGHAI) {
+        Some(Exchange::Shanghai)
+    } else if begins(&SHENZHEN) {
+        Some(Exchange::Shenzhen)
+    } else if begins(&BEIJING) {
+        Some(Exchange::Beijing)
+    } else {
+        None
+    }
+}
+
+fn is_mainland(code: &str) -> bool {
+    code.len() == MAINLAND_DIGITS && is_number(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Exchange;
+
+    fn check(exchange: Exchange, code: &str, expected: Option<&str>) {
+        assert_eq!(exchange.ticker(code).as_deref(), expected, "{exchange:?} {code}");
+    }
+
+    #[test]
+    fn a_code_is_listed_where_such_codes_are() {
+        check(Exchange::Shanghai, "600519", Some("600519.SS"));
+        check(Exchange::Shanghai, "113050", Some("113050.SS"));
+        check(Exchange::Shanghai, "000001", None);
+        check(Exchange::Shanghai, "920748", None);
+        check(Exchange::Shenzhen, "128136", Some("128136.SZ"));
+        check(Exchange::Shenzhen, "600519", None);
+        check(Exchange::Beijing, "920748", Some("920748.BJ"));
+        check(Exchange::Beijing, "113050", None);
+        check(Exchange::Mainland, "430047", Some("430047.BJ"));
+        check(Exchange::Mainland, "113050", None);
+        check(Exchange::Mainland, "60051", None);
+        check(Exchange::HongKong, "5", Some("0005.HK"));
+        check(Exchange::HongKong, "80700", Some("80700.HK"));
+        check(Exchange::HongKong, "000700", None);
+        check(Exchange::HongKong, "0000", None);
+        check(Exchange::HongKong, "AAPL", None);
+        check(Exchange::America, "600519", None);
+    }
+
+    #[test]
+    fn an_american_name_before_a_code_may_be_something_else() {
+        for (word, sign, exchange) in [
+            ("NASDAQ", ':', Some(Exchange::America)),
+            ("nasdaq", '.', Some(Exchange::America)),
+            ("BATS", ':', Some(Exchange::America)),
+            ("US", '.', Some(Exchange::America)),
+            ("BATS", '.', None),
+            ("US", ' ', None),
+            ("HK", ' ', Some(Exchange::HongKong)),
+            ("LON", ':', None),
+        ] {
+            assert_eq!(Exchange::before(word, sign), exchange, "{word}{sign}");
+        }
+    }
+}
