@@ -14,6 +14,93 @@ const ALIKE: f64 = 0.34;
 /// A like field of the very table that was named comes before all others.
 const SAME_TABLE: f64 = 1.0;
 
+/// Fewest letters of a word in which one may be wrong: shorter words are soon other words.
+const SLIP_LETTERS: usize = 4;
+
+/// What a name leaves out of a figure without another meaning.
+const TOTAL: &str = "total_";
+
+/// What a name leaves out of a foreign key.
+const KEY: &str = "_id";
+
+/// How close a name comes to a field that can be put in its place, the closest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Closeness {
+    /// It is the field's name or what people call the field, but for the name of the table.
+    Same,
+    /// Each of its words has at most one letter wrong.
+    Misspelled,
+    /// It leaves out what goes without saying: `amount` for `total_amount`, `customer` for a
+    /// `customer_id` that points to customers.
+    Shortened,
+}
+
+/// How close a name comes to a field; nothing if it would be a guess to put the field in its place.
+pub(crate) fn closeness(
+    name: &str,
+    table: &Table,
+    column: &Column,
+    knowledge: &Knowledge,
+) -> Option<Closeness> {
+    let (name, field) = (name.to_lowercase(), column.name.to_lowercase());
+    let (own, known) = (own_words(&name, table), own_words(&field, table));
+    let is_alias = |alias: &String| {
+        let alias = alias.to_lowercase();
+        alias == name || alias == own
+    };
+    if own == known || column.description.aliases.iter().any(is_alias) {
+        return Some(Closeness::Same);
+    }
+    if is_misspelled(own, known) {
+        return Some(Closeness::Misspelled);
+    }
+    let is_total = known.strip_prefix(TOTAL) == Some(own);
+    let is_key = field.strip_suffix(KEY) == Some(own) && points_to(table, column, own, knowledge);
+    (is_total || is_key).then_some(Closeness::Shortened)
+}
+
+/// Whether a field is a foreign key to the table of a name, which may be in the singular.
+fn points_to(table: &Table, column: &Column, name: &str, knowledge: &Knowledge) -> bool {
+    let from = named(table, column);
+    let mut links = knowledge.links.iter().filter(|link| link.from.eq_ignore_ascii_case(&from));
+    links.any(|link| {
+        let target = link.to.split_once('.').map_or("", |(target, _)| target).to_lowercase();
+        target == name || target.strip_suffix('s') == Some(name)
+    })
+}
+
+/// Whether a name is another one with slips of the pen, or without its underscores.
+fn is_misspelled(name: &str, field: &str) -> bool {
+    if name.replace('_', "") == field.replace('_', "") {
+        return true;
+    }
+    let (ours, theirs) = (name.split('_'), field.split('_'));
+    ours.clone().count() == theirs.clone().count()
+        && ours.zip(theirs).all(|(one, two)| one == two || is_slip(one.as_bytes(), two.as_bytes()))
+}
+
+/// Whether two words are one but for a letter that is missing, too much or wrong, or for two that
+/// changed places. The first letter and digits say too much to be a slip.
+fn is_slip(one: &[u8], two: &[u8]) -> bool {
+    let is_word = |it: &[u8]| it.len() >= SLIP_LETTERS && it.iter().all(u8::is_ascii_alphabetic);
+    is_word(one) && is_word(two) && one[0] == two[0] && is_one_edit(&one[1..], &two[1..])
+}
+
+fn is_one_edit(one: &[u8], two: &[u8]) -> bool {
+    let same = one.iter().zip(two).take_while(|(one, two)| one == two).count();
+    let (one, two) = (&one[same..], &two[same..]);
+    match (one, two) {
+        ([], [_]) | ([_], []) => true,
+        ([first, rest @ ..], [other, others @ ..]) => {
+            let is_swap = rest.first() == Some(other)
+                && others.first() == Some(first)
+                && rest[1..] == others[1..];
+            rest == others || rest == two || one == others || is_swap
+        }
+        _ => false,
+    }
+}
+
 /// Candidates for names of fields, given as `table.field` or as the field alone.
 pub(crate) fn for_fields(missing: &[String], knowledge: &Knowledge) -> Vec<FieldCandidate> {
     missing.iter().map(|name| candidate(name, for_field(name, knowledge))).collect()
@@ -100,7 +187,7 @@ fn pairs(name: &str) -> BTreeSet<(char, char)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{for_fields, for_tables};
+    use super::{Closeness, closeness, for_fields, for_tables};
     use crate::testing::knowledge;
 
     fn fields(name: &str) -> Vec<String> {
@@ -128,5 +215,56 @@ mod tests {
         let found = for_tables(&["shop.order".to_owned()], &knowledge()).remove(0);
         assert_eq!(found.missing, "shop.order");
         assert_eq!(found.candidates[0], "orders.id");
+    }
+
+    #[test]
+    fn what_is_close_leaves_no_doubt() {
+        let mut knowledge = knowledge();
+        knowledge.tables[1].columns[4].description.aliases.push("金额".to_owned());
+        let close = |name: &str, field: &str| {
+            let (table, column) = knowledge.field(field).unwrap();
+            closeness(name, table, column, &knowledge)
+        };
+        for (name, field, expected) in [
+            ("order_status", "orders.status", Some(Closeness::Same)),
+            ("Customer_Name", "customers.name", Some(Closeness::Same)),
+            ("金额", "orders.total_amount", Some(Closeness::Same)),
+            ("total_amout", "orders.total_amount", Some(Closeness::Misspelled)),
+            ("total_amonut", "orders.total_amount", Some(Closeness::Misspelled)),
+            ("totalAmount", "orders.total_amount", Some(Closeness::Misspelled)),
+            ("stauts", "orders.status", Some(Closeness::Misspelled)),
+            ("order_amount", "orders.total_amount", Some(Closeness::Shortened)),
+            ("customer", "orders.customer_id", Some(Closeness::Shortened)),
+            ("completed", "orders.status", None),
+            ("is_deletd", "customers.is_deleted", Some(Closeness::Misspelled)),
+            ("completed", "customers.is_deleted", None),
+            ("paid", "orders.total_amount", None),
+            ("refund_amount", "orders.total_amount", None),
+            ("unit_amount", "order_items.amount", None),
+            ("customer_name", "orders.customer_id", None),
+            ("order", "order_items.order_id", None),
+            ("town", "customers.city", None),
+            ("state", "orders.status", None),
+        ] {
+            assert_eq!(close(name, field), expected, "{name} {field}");
+        }
+    }
+
+    #[test]
+    fn words_that_differ_in_meaning_are_no_slips() {
+        let mut knowledge = knowledge();
+        for (name, field) in [
+            ("min_price", "max_price"),
+            ("address1", "address2"),
+            ("hired_at", "fired_at"),
+            ("internal_no", "external_no"),
+            ("created_at", "updated_at"),
+            ("credit", "debit"),
+            ("金币数量", "金额数量"),
+        ] {
+            knowledge.tables[1].columns[4].name = field.to_owned();
+            let (table, column) = knowledge.field(&format!("orders.{field}")).unwrap();
+            assert_eq!(closeness(name, table, column, &knowledge), None, "{name} {field}");
+        }
     }
 }

@@ -8,7 +8,13 @@ use crate::state::ErrorType;
 const SIGNS: [(ErrorType, &[&str]); 4] = [
     (
         ErrorType::UnknownColumn,
-        &["sql_generation_unknown_field", "42703", "no such column", "unknown column"],
+        &[
+            "sql_generation_quoted_text",
+            "sql_generation_unknown_field",
+            "42703",
+            "no such column",
+            "unknown column",
+        ],
     ),
     (
         ErrorType::UnknownTable,
@@ -105,6 +111,12 @@ mod tests {
             ("Table 'shop.refunds' doesn't exist", UnknownTable, vec!["shop.refunds"]),
             ("You have an error in your SQL syntax; check", SyntaxError, vec![]),
             ("sql_generation_unknown_field: a.b, c.d", UnknownColumn, vec!["a.b", "c.d"]),
+            ("sql_generation_quoted_text: \"paid\": 'paid'", UnknownColumn, vec![]),
+            (
+                "sql_generation_quoted_text: \"x\": 'x'\nsql_generation_unknown_field: a.b, c",
+                UnknownColumn,
+                vec!["a.b", "c"],
+            ),
             ("sql_generation_unknown_table: refunds", UnknownTable, vec!["refunds"]),
             ("the table `users` is not allowed; allowed: `a` (table)", UnknownTable, vec!["users"]),
             ("the function `f` is not among those known (function)", ObjectNotFound, vec![]),

@@ -304,12 +304,12 @@ mod tests {
     #[test]
     fn a_mapping_follows_its_replaced_field() {
         let candidates = [FieldCandidate {
-            missing: "orders.paid".to_owned(),
+            missing: "orders.order_amount".to_owned(),
             candidates: vec!["orders.total_amount".to_owned()],
         }];
-        let sql = "WITH x AS (SELECT o.paid AS t FROM orders AS o) SELECT SUM(t) FROM x";
+        let sql = "WITH x AS (SELECT o.order_amount AS t FROM orders AS o) SELECT SUM(t) FROM x";
         let checked = check(sql, &Dialect::Sqlite, &knowledge(), &candidates).unwrap();
-        let given = vec![mapping("金额", "`orders`.paid")];
+        let given = vec![mapping("金额", "`orders`.order_amount")];
         let found = settle(given, &entities(&["金额"]), &checked, &knowledge()).unwrap();
         assert_eq!(found[0].field, "orders.total_amount");
     }

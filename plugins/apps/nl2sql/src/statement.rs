@@ -25,6 +25,9 @@ use crate::state::{AppliedFieldReplacement, FieldCandidate};
 /// answers have a few hundred.
 const TOKENS: usize = 1_500;
 
+/// What the refusal of texts in the wrong quotes begins with.
+pub(crate) const QUOTED_TEXT: &str = "sql_generation_quoted_text";
+
 /// A statement that may be executed.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Checked {
@@ -49,6 +52,9 @@ pub(crate) enum Refusal {
     NotCte,
     UnknownTables(Vec<String>),
     UnknownFields(Vec<String>),
+    /// Names in double quotes that are no fields: most are texts. Beside them may be fields that
+    /// are unknown.
+    QuotedTexts { texts: Vec<String>, fields: Vec<String> },
 }
 
 impl std::fmt::Display for Refusal {
@@ -64,15 +70,32 @@ impl std::fmt::Display for Refusal {
             Self::UnknownTables(tables) => {
                 write!(formatter, "sql_generation_unknown_table: {}", tables.join(", "))
             }
-            Self::UnknownFields(fields) => {
-                write!(formatter, "sql_generation_unknown_field: {}", fields.join(", "))
+            Self::UnknownFields(fields) => unknown_fields(formatter, fields),
+            Self::QuotedTexts { texts, fields } => {
+                let names: Vec<String> = texts.iter().map(|text| format!("\"{text}\"")).collect();
+                let literals: Vec<String> = texts.iter().map(|text| literal(text)).collect();
+                write!(
+                    formatter,
+                    "{QUOTED_TEXT}: 这里没有字段 {}；如果是文本，要用单引号（single quotes）：{}",
+                    names.join("、"),
+                    literals.join("、")
+                )?;
+                if fields.is_empty() {
+                    return Ok(());
+                }
+                formatter.write_str("\n")?;
+                unknown_fields(formatter, fields)
             }
         }
     }
 }
 
+fn unknown_fields(formatter: &mut std::fmt::Formatter<'_>, fields: &[String]) -> std::fmt::Result {
+    write!(formatter, "sql_generation_unknown_field: {}", fields.join(", "))
+}
+
 /// Checks a statement against the white-list. Fields that are missing are replaced by one of
-/// their candidates, if there is one.
+/// their candidates, if only one is close.
 pub(crate) fn check(
     text: &str,
     dialect: &Dialect,
@@ -81,15 +104,17 @@ pub(crate) fn check(
 ) -> Result<Checked, Refusal> {
     let sql = cut::clean(text, dialect)?;
     let (findings, comparisons) = examine(&sql, dialect, knowledge)?;
-    if findings.missing.is_empty() {
+    let Err(refusal) = check_fields(&findings) else {
         return Ok(Checked::new(sql, findings, comparisons, Vec::new()));
+    };
+    // What may be a text is never a field with a wrong name.
+    if !findings.quoted.is_empty() {
+        return Err(refusal);
     }
-    let replaced = replace::replace(&sql, &findings.missing, candidates);
-    let Some((sql, replacements)) = replaced else { return Err(unknown_fields(&findings)) };
+    let replaced = replace::replace(&sql, &findings.missing, candidates, knowledge);
+    let Some((sql, replacements)) = replaced else { return Err(refusal) };
     let (findings, comparisons) = examine(&sql, dialect, knowledge)?;
-    if !findings.missing.is_empty() {
-        return Err(unknown_fields(&findings));
-    }
+    check_fields(&findings)?;
     Ok(Checked::new(sql, findings, comparisons, replacements))
 }
 
@@ -115,6 +140,28 @@ pub(crate) fn limited(sql: &str, dialect: &Dialect, rows: usize) -> String {
     }
 }
 
+/// Names that a statement has in double quotes, with no table in front. It may be one that only
+/// the database refused.
+pub(crate) fn quoted(sql: &str, dialect: &Dialect) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut is_qualified = false;
+    for token in tokens(sql, dialect).unwrap_or_default() {
+        match token.token {
+            Token::Whitespace(_) => {}
+            Token::Word(word) if word.quote_style == Some('"') && !is_qualified => {
+                names.push(word.value);
+            }
+            other => is_qualified = other == Token::Period,
+        }
+    }
+    names
+}
+
+/// A text as SQL writes it.
+pub(crate) fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
 /// Aliases of relations with their tables, for errors that name an alias.
 pub(crate) fn table_of_alias(
     sql: &str,
@@ -123,7 +170,7 @@ pub(crate) fn table_of_alias(
     alias: &str,
 ) -> Option<String> {
     let query = query(sql, dialect).ok()?;
-    let aliases = scope::examine(&query, knowledge).aliases;
+    let aliases = scope::examine(&query, dialect, knowledge).aliases;
     aliases.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(alias)).map(|(_, table)| table)
 }
 
@@ -136,21 +183,25 @@ fn examine(
     if query.with.is_none() {
         return Err(Refusal::NotCte);
     }
-    let findings = scope::examine(&query, knowledge);
+    let findings = scope::examine(&query, dialect, knowledge);
     if findings.unknown_tables.is_empty() {
         return Ok((findings, compared::comparisons(&query)));
     }
     Err(Refusal::UnknownTables(findings.unknown_tables))
 }
 
-fn unknown_fields(findings: &Findings) -> Refusal {
-    let mut names: Vec<String> = Vec::new();
+fn check_fields(findings: &Findings) -> Result<(), Refusal> {
+    let mut fields: Vec<String> = Vec::new();
     for missing in &findings.missing {
-        if !names.contains(&missing.name) {
-            names.push(missing.name.clone());
+        if !fields.contains(&missing.name) {
+            fields.push(missing.name.clone());
         }
     }
-    Refusal::UnknownFields(names)
+    match findings.quoted.as_slice() {
+        [] if fields.is_empty() => Ok(()),
+        [] => Err(Refusal::UnknownFields(fields)),
+        texts => Err(Refusal::QuotedTexts { texts: texts.to_vec(), fields }),
+    }
 }
 
 fn syntax(dialect: &Dialect) -> &'static dyn Syntax {
@@ -294,37 +345,71 @@ mod tests {
         }
     }
 
+    fn replaced(text: &str, candidates: &[(&str, &[&str])]) -> Result<String, Refusal> {
+        let mut knowledge = knowledge();
+        knowledge.tables[1].columns[4].description.aliases.push("金额".to_owned());
+        let candidates: Vec<FieldCandidate> = candidates
+            .iter()
+            .map(|(missing, fields)| FieldCandidate {
+                missing: (*missing).to_owned(),
+                candidates: fields.iter().map(|it| (*it).to_owned()).collect(),
+            })
+            .collect();
+        check(text, &Dialect::Sqlite, &knowledge, &candidates).map(|checked| checked.sql)
+    }
+
     #[test]
-    fn missing_fields_are_replaced_by_candidates() {
-        let candidate = |missing: &str, candidates: &[&str]| FieldCandidate {
-            missing: missing.to_owned(),
-            candidates: candidates.iter().map(|it| (*it).to_owned()).collect(),
-        };
-        let replaced = |text: &str, candidates: &[FieldCandidate]| {
-            check(text, &Dialect::Sqlite, &knowledge(), candidates).map(|checked| checked.sql)
-        };
+    fn s4_31_missing_fields_are_replaced_by_candidates() {
+        let total: &[&str] = &["orders.total_amount"];
         assert_eq!(
             replaced(
-                "WITH x AS (SELECT 金额, o.paid, SUM(o.paid) FROM orders AS o) SELECT 1 FROM x",
-                &[
-                    candidate("orders.paid", &["orders.total_amount"]),
-                    candidate("orders.金额", &["orders.total_amount"]),
-                ]
+                "WITH x AS (SELECT 金额, o.order_amount, SUM(o.order_amount) FROM orders AS o)
+                 SELECT 1 FROM x",
+                &[("orders.order_amount", total), ("orders.金额", total)]
             ),
             Ok("WITH x AS (SELECT o.total_amount, o.total_amount, SUM(o.total_amount) \
-                FROM orders AS o) SELECT 1 FROM x"
+                FROM orders AS o)
+                 SELECT 1 FROM x"
                 .to_owned())
         );
-        let two =
-            "WITH x AS (SELECT o.client FROM orders o JOIN customers c ON c.id = o.customer_id)
-                   SELECT * FROM x";
-        let found =
-            replaced(two, &[candidate("orders.client", &["customers.name", "orders.customer_id"])]);
-        assert!(found.unwrap().contains("SELECT o.customer_id FROM"), "the same table's id first");
-        let found = replaced(two, &[candidate("orders.client", &["customers.name"])]);
-        assert!(found.unwrap().contains("SELECT c.name FROM"), "a table that is there");
-        let found = replaced(two, &[candidate("orders.client", &["order_items.amount"])]);
-        assert_eq!(found, Err(Refusal::UnknownFields(vec!["orders.client".to_owned()])));
+        let found = replaced(
+            "WITH x AS (SELECT total_amout, `b`.Stauts FROM orders b) SELECT * FROM x",
+            &[("orders.total_amout", total), ("orders.Stauts", &["orders.status"])],
+        );
+        assert!(found.unwrap().contains("SELECT b.total_amount, \"b\".status FROM"));
+    }
+
+    #[test]
+    fn s4_31_one_candidate_must_be_meant_and_no_other() {
+        let unknown = |field: &str| Err(Refusal::UnknownFields(vec![field.to_owned()]));
+        let two = |field: &str| {
+            format!(
+                "WITH x AS (SELECT {field} FROM orders o JOIN customers c ON c.id = o.customer_id)
+                 SELECT * FROM x"
+            )
+        };
+        for (field, candidates, written) in [
+            ("o.customer", vec!["customers.name", "orders.customer_id"], Some("o.customer_id")),
+            ("o.customer_name", vec!["orders.customer_id", "customers.name"], Some("c.name")),
+            ("o.citty", vec!["customers.city", "orders.status"], Some("c.city")),
+            ("o.nmae", vec!["customers.name"], Some("c.name")),
+            // Nothing but a like name.
+            ("o.client", vec!["customers.name", "orders.customer_id"], None),
+            ("o.paid", vec!["orders.total_amount"], None),
+            ("o.completed", vec!["customers.is_deleted"], None),
+            // A table that is not read.
+            ("o.amount_", vec!["order_items.amount"], None),
+        ] {
+            let missing = field.replace("o.", "orders.");
+            let found = replaced(&two(field), &[(missing.as_str(), candidates.as_slice())]);
+            match written {
+                Some(written) => {
+                    let found = found.unwrap_or_else(|refusal| panic!("{field}: {refusal}"));
+                    assert!(found.contains(&format!("SELECT {written} FROM")), "{found}");
+                }
+                None => assert_eq!(found, unknown(&missing), "{field}"),
+            }
+        }
     }
 
     #[test]

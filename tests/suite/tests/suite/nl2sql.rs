@@ -9,6 +9,7 @@ mod logs;
 mod page;
 mod postgres;
 mod prompts;
+mod quotes;
 mod retry;
 mod safety;
 mod sessions;

@@ -87,14 +87,15 @@ fn inspect(input: &Input) -> Result<Insight, Failure> {
     let error = error(input);
     let error_type = fault::classify(&error);
     let failed_sql = failed_sql(input);
-    let field_candidates = candidates(error_type, &error, &failed_sql, &knowledge)?;
+    let texts = texts(error_type, &error, &failed_sql)?;
+    let field_candidates = candidates(error_type, &error, &failed_sql, &texts, &knowledge)?;
     let meant: Vec<Vec<String>> = field_candidates.iter().map(|it| it.candidates.clone()).collect();
     let task = input.parse_result.as_ref();
     let fields = probe::fields(task, input.sql_result.as_ref(), &meant, &knowledge);
     let probe_samples: Vec<ProbeSample> =
         fields.iter().filter_map(|field| probe::sample(field, &knowledge)).collect();
     Ok(Insight {
-        hints: hints(error_type, &error, &field_candidates, &probe_samples),
+        hints: hints(error_type, &error, &texts, &field_candidates, &probe_samples),
         kb_summary: knowledge.summary(),
         rewritten_query: query(input).to_owned(),
         error_type,
@@ -130,10 +131,21 @@ fn failed_sql(input: &Input) -> String {
     executed.filter(|sql| !sql.is_empty()).unwrap_or(written).to_owned()
 }
 
+/// Names that are no fields and stand in double quotes, most likely texts. A field with a like
+/// name would only mislead.
+fn texts(kind: ErrorType, error: &str, failed_sql: &str) -> Result<Vec<String>, Failure> {
+    if kind != ErrorType::UnknownColumn {
+        return Ok(Vec::new());
+    }
+    let quoted = statement::quoted(failed_sql, &sql::database(BUSINESS).dialect()?);
+    Ok(fault::missing_names(error).into_iter().filter(|name| quoted.contains(name)).collect())
+}
+
 fn candidates(
     kind: ErrorType,
     error: &str,
     failed_sql: &str,
+    texts: &[String],
     knowledge: &Knowledge,
 ) -> Result<Vec<FieldCandidate>, Failure> {
     let missing = fault::missing_names(error);
@@ -147,8 +159,8 @@ fn candidates(
                 }
                 _ => name,
             };
-            let missing: Vec<String> = missing.into_iter().map(full).collect();
-            Ok(candidate::for_fields(&missing, knowledge))
+            let fields = missing.into_iter().filter(|name| !texts.contains(name)).map(full);
+            Ok(candidate::for_fields(&fields.collect::<Vec<_>>(), knowledge))
         }
         ErrorType::UnknownTable => Ok(candidate::for_tables(&missing, knowledge)),
         _ => Ok(Vec::new()),
@@ -158,13 +170,18 @@ fn candidates(
 fn hints(
     kind: ErrorType,
     error: &str,
+    texts: &[String],
     candidates: &[FieldCandidate],
     samples: &[ProbeSample],
 ) -> Vec<String> {
+    let is_misquoted = !texts.is_empty() || error.starts_with(statement::QUOTED_TEXT);
     let mut hints = vec![
         match (kind, error) {
             (_, EMPTY) => "上一条 SQL 没有查到数据：核对筛选值的写法和时间范围，必要时放宽条件。",
             (_, ZERO) => "上一条 SQL 的指标为 0：核对筛选值的写法、时间范围和关联条件。",
+            (ErrorType::UnknownColumn, _) if is_misquoted => {
+                "上一条 SQL 把文本写在双引号里：双引号里的是字段名，文本要用单引号。"
+            }
             (ErrorType::UnknownColumn, _) => "上一条 SQL 用了不存在的字段：只用白名单里的字段。",
             (ErrorType::UnknownTable, _) => "上一条 SQL 用了不存在的表：只用白名单里的表。",
             (ErrorType::SyntaxError, _) => "上一条 SQL 有语法错误：写一条以 WITH 开头的完整查询。",
@@ -175,6 +192,9 @@ fn hints(
         }
         .to_owned(),
     ];
+    for text in texts {
+        hints.push(format!("{text} 如果是文本，写成 {}", statement::literal(text)));
+    }
     for found in candidates.iter().filter(|it| !it.candidates.is_empty()) {
         hints.push(format!("{} 可能是：{}", found.missing, found.candidates.join("、")));
     }
@@ -228,6 +248,24 @@ mod tests {
         assert_eq!(candidates["missing"], "orders.order_amount", "the alias is resolved");
         assert_eq!(candidates["candidates"][0], "orders.total_amount");
         assert_eq!(result["kb_summary"], json!({"table_count": 3, "field_count": 13}));
+    }
+
+    #[test]
+    fn a_text_in_double_quotes_gets_no_candidates() {
+        let sql = "WITH x AS (SELECT status FROM orders) \
+                   SELECT COUNT(*) AS n FROM x WHERE status = \"completed\"";
+        let told = "column \"completed\" does not exist (SQLSTATE 42703)";
+        let refused = "sql_generation_quoted_text: \"completed\": 'completed'";
+        for (error, sql, hint) in [
+            (told, sql, "completed 如果是文本，写成 'completed'"),
+            (refused, "", "customers.city 的实际取值：北京"),
+        ] {
+            let (result, _) = run(&cities(), invalid(error), sql);
+            assert_eq!(result["error_type"], "unknown_column");
+            assert_eq!(result["field_candidates"], json!([]), "{error}");
+            assert!(result["hints"][0].as_str().unwrap().contains("单引号"), "{error}");
+            assert_eq!(result["hints"][1], hint);
+        }
     }
 
     #[test]

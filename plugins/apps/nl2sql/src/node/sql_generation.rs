@@ -172,6 +172,10 @@ mod tests {
                 "sql_generation_unknown_field: orders.secret",
             ),
             (
+                writes("WITH x AS (SELECT id FROM orders WHERE id = \"x\") SELECT 1", json!([])),
+                "sql_generation_quoted_text: ",
+            ),
+            (
                 writes("WITH x AS (SELECT 1 FROM users) SELECT * FROM x", json!([])),
                 "sql_generation_unknown_table: users",
             ),
@@ -211,19 +215,20 @@ mod tests {
         let mut input = input();
         input["hidden_context_result"] = json!({
             "error_type": "unknown_column", "error": "", "failed_sql": "", "rewritten_query": "",
-            "field_candidates": [{"missing": "orders.paid",
+            "field_candidates": [{"missing": "orders.order_amount",
                                   "candidates": ["orders.total_amount"]}],
             "probe_samples": [], "hints": [], "retry_count": 1,
             "kb_summary": {"table_count": 3, "field_count": 13},
         });
         let host = writes(
-            "WITH x AS (SELECT o.paid AS t FROM orders AS o) SELECT SUM(t) FROM x",
-            json!([{"type": "金额", "value": "金额", "field": "orders.paid", "reason": ""}]),
+            "WITH x AS (SELECT o.order_amount AS t FROM orders AS o) SELECT SUM(t) FROM x",
+            json!([{"type": "金额", "value": "金额", "field": "orders.order_amount",
+                    "reason": ""}]),
         );
         let (result, _) = run(&host, &input);
         assert_eq!(
             result["applied_field_replacements"],
-            json!([{"from": "orders.paid", "to": "orders.total_amount"}])
+            json!([{"from": "orders.order_amount", "to": "orders.total_amount"}])
         );
         assert_eq!(result["sql_fields"], json!(["orders.total_amount"]));
         assert_eq!(result["entity_mappings"][0]["field"], "orders.total_amount");

@@ -1,17 +1,20 @@
 //! Putting fields that are there in the place of fields that are not, in the text as it stands.
+//!
+//! A replacement changes what is asked, so it must leave no doubt: the name comes close to one
+//! field of what is read at its place, and to no other. Everything else is for the model to repair.
 
+use crate::candidate::{self, Closeness};
+use crate::knowledge::Knowledge;
 use crate::state::{AppliedFieldReplacement, FieldCandidate};
 use crate::statement::cut::offset;
 use crate::statement::scope::Missing;
 
-/// What stands at the end of a field that names another row.
-const ID_ENDING: &str = "_id";
-
-/// Replaces every missing field that has a candidate; nothing if none has one.
+/// Replaces every missing field that has one close candidate; nothing if none has one.
 pub(super) fn replace(
     sql: &str,
     missing: &[Missing],
     candidates: &[FieldCandidate],
+    knowledge: &Knowledge,
 ) -> Option<(String, Vec<AppliedFieldReplacement>)> {
     let mut text = sql.to_owned();
     let mut applied: Vec<AppliedFieldReplacement> = Vec::new();
@@ -19,7 +22,7 @@ pub(super) fn replace(
     let mut places: Vec<&Missing> = missing.iter().collect();
     places.sort_by_key(|it| std::cmp::Reverse(offset(sql, it.span.start)));
     for place in places {
-        let Some((written, to)) = choose(place, candidates) else { continue };
+        let Some((written, to)) = choose(place, candidates, knowledge) else { continue };
         let range = offset(sql, place.span.start)..offset(sql, place.span.end);
         text.replace_range(range, &written);
         let replacement = AppliedFieldReplacement { from: place.name.clone(), to };
@@ -30,24 +33,45 @@ pub(super) fn replace(
     if applied.is_empty() { None } else { Some((text, applied)) }
 }
 
-/// How the new field is written, and its name. A field of a table that the statement does not
-/// read at this place would be no help.
-fn choose(missing: &Missing, candidates: &[FieldCandidate]) -> Option<(String, String)> {
+/// A field that may be put in the place of another.
+struct Close<'c> {
+    /// Whether it is of the table that the statement names, or of the only one that it reads.
+    is_own: bool,
+    closeness: Closeness,
+    /// How it is written at that place.
+    written: String,
+    field: &'c str,
+}
+
+/// How the new field is written, and its name. Fields of tables that the statement does not read
+/// at this place would be no help.
+fn choose(
+    missing: &Missing,
+    candidates: &[FieldCandidate],
+    knowledge: &Knowledge,
+) -> Option<(String, String)> {
     let found = candidates.iter().find(|it| it.missing.eq_ignore_ascii_case(&missing.name))?;
-    let table = missing.name.split_once('.').map(|(table, _)| table);
-    let is_same_table = |field: &str| {
-        let own = field.split_once('.').map(|(table, _)| table);
-        own.zip(table).is_some_and(|(own, table)| own.eq_ignore_ascii_case(table))
+    let (own, name) = match missing.name.split_once('.') {
+        Some((own, name)) => (Some(own), name),
+        None => (None, missing.name.as_str()),
     };
-    let reachable: Vec<(String, &String)> = found
-        .candidates
-        .iter()
-        .filter_map(|field| Some((missing.written(field)?, field)))
-        .collect();
-    let chosen = reachable
-        .iter()
-        .find(|(_, field)| is_same_table(field) && field.ends_with(ID_ENDING))
-        .or_else(|| reachable.iter().find(|(_, field)| is_same_table(field)))
-        .or_else(|| reachable.first())?;
-    Some((chosen.0.clone(), chosen.1.clone()))
+    let close = found.candidates.iter().filter_map(|field| {
+        let written = missing.written(field)?;
+        let (table, column) = knowledge.field(field)?;
+        let closeness = candidate::closeness(name, table, column, knowledge)?;
+        let is_own = own.is_some_and(|own| own.eq_ignore_ascii_case(&table.name));
+        Some(Close { is_own, closeness, written, field: field.as_str() })
+    });
+    let mut close: Vec<Close<'_>> = close.collect();
+    close.sort_by_key(|it| (!it.is_own, it.closeness));
+    let [first, rest @ ..] = close.as_slice() else { return None };
+    // One that is as close, or one of another table that has the very name.
+    let is_rival = |it: &Close<'_>| {
+        let is_as_close = it.is_own == first.is_own && it.closeness == first.closeness;
+        is_as_close || it.closeness == Closeness::Same && first.closeness != Closeness::Same
+    };
+    if rest.iter().any(is_rival) {
+        return None;
+    }
+    Some((first.written.clone(), first.field.to_owned()))
 }

@@ -1,17 +1,27 @@
 //! Which tables and fields a query uses, with names resolved as the database resolves them.
 //!
 //! A name in `FROM` is a CTE only where that CTE can be seen: not inside itself unless it is
-//! recursive, not in one that stands before it, not outside of the query that defines it.
+//! recursive, not in one that stands before it, not outside of the query that defines it. What
+//! stands in `WITH` or in `FROM` does not see what is read beside it; a subquery in an expression
+//! does.
+//!
+//! Only what surely is no field is reported as missing. What a CTE or a function may have is left
+//! to the database, except for a name in double quotes on SQLite: it would be taken for a text.
+
+mod relation;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    Expr, Ident, ObjectName, Query, Select, SelectItem, SetExpr, Spanned as _, TableFactor,
-    TableWithJoins, Visit as _, Visitor,
+    AccessExpr, BinaryOperator, Expr, Function, FunctionArg, FunctionArgOperator, FunctionArguments,
+    GroupByExpr, Ident, ObjectName, OrderBy, Query, Select, SelectItem, SetExpr, Spanned as _,
+    TableFactor, Visit as _, Visitor,
 };
 use sqlparser::tokenizer::Span;
+use wattle_plugin::sql::Dialect;
 
+use self::relation::{Ctes, Known, Relation, implied, lower};
 use crate::knowledge::Knowledge;
 
 /// Schemas that the white-listed tables are in, as a statement may write them.
@@ -29,6 +39,9 @@ pub(super) struct Findings {
     pub(super) unknown_tables: Vec<String>,
     /// Fields that no table at that place has.
     pub(super) missing: Vec<Missing>,
+    /// Names in double quotes that are no fields at their place. Most are texts in the wrong
+    /// quotes, and SQLite takes them for texts.
+    pub(super) quoted: Vec<String>,
     /// Names under which tables are read, with the tables.
     pub(super) aliases: BTreeMap<String, String>,
 }
@@ -40,27 +53,40 @@ pub(super) struct Missing {
     pub(super) name: String,
     /// Where it stands.
     pub(super) span: Span,
-    /// Tables that can be reached from there, with the names they have there.
+    /// What stands before its dot.
+    qualifier: Option<String>,
+    /// Tables that can be reached from there, with the names they have there. None if the name is
+    /// not surely meant as a field of what is read there.
     tables: Vec<(String, String)>,
 }
 
 impl Missing {
-    /// How a `table.field` is written at this place; nothing if its table is not read there.
+    /// How a `table.field` is written at this place: behind the name that stands there, if that
+    /// is the table's, or else behind the only name that the table has there.
     pub(super) fn written(&self, field: &str) -> Option<String> {
         let (table, column) = field.split_once('.')?;
-        let (_, name) = self.tables.iter().find(|(known, _)| known.eq_ignore_ascii_case(table))?;
-        Some(format!("{name}.{column}"))
+        let own = self.name.split_once('.').map(|(own, _)| own);
+        let is_own = own.is_some_and(|own| own.eq_ignore_ascii_case(table));
+        let mut names = self.tables.iter().filter(|(it, _)| it.eq_ignore_ascii_case(table));
+        let (_, first) = names.next()?;
+        if let Some(qualifier) = self.qualifier.as_ref().filter(|_| is_own) {
+            return Some(format!("{qualifier}.{column}"));
+        }
+        names.all(|(_, name)| name == first).then(|| format!("{first}.{column}"))
     }
 }
 
 /// Looks at the whole query.
-pub(super) fn examine(query: &Query, knowledge: &Knowledge) -> Findings {
+pub(super) fn examine(query: &Query, dialect: &Dialect, knowledge: &Knowledge) -> Findings {
     let mut walk = Walk {
         knowledge,
-        visible: vec![BTreeSet::new()],
-        ctes: BTreeMap::new(),
+        is_sqlite: !matches!(dialect, Dialect::Postgres),
+        frames: Vec::new(),
         scopes: Vec::new(),
-        floors: Vec::new(),
+        bodies: BTreeMap::new(),
+        apart: BTreeSet::new(),
+        values: BTreeSet::new(),
+        labels: BTreeSet::new(),
         findings: Findings::default(),
     };
     // It never breaks: everything is found at once.
@@ -68,35 +94,73 @@ pub(super) fn examine(query: &Query, knowledge: &Knowledge) -> Findings {
     walk.findings
 }
 
-/// What a name in `FROM` refers to.
-#[derive(Clone)]
-struct Relation {
-    /// As the statement writes it.
-    written: String,
-    /// In lower case, without quotes.
-    name: String,
-    /// The table; nothing for what has columns of its own, such as a CTE.
-    table: Option<String>,
-}
-
 /// What can be named inside a `SELECT`.
-#[derive(Default)]
 struct Scope {
     relations: Vec<Relation>,
     /// Names that the projection gives.
     outputs: BTreeSet<String>,
+    /// The condition of `WHERE`, by its address.
+    condition: Option<usize>,
+    /// Whether SQLite knows the names of the projection where the walk is: behind it.
+    knows_outputs: bool,
+}
+
+impl Scope {
+    fn of(select: &Select, relations: Vec<Relation>, is_sqlite: bool) -> Self {
+        let outputs = select.projection.iter().filter_map(|item| match item {
+            SelectItem::ExprWithAlias { alias, .. } => Some(lower(alias)),
+            SelectItem::UnnamedExpr(expression) if !is_sqlite => implied(expression),
+            _ => None,
+        });
+        Self {
+            outputs: outputs.collect(),
+            relations,
+            condition: select.selection.as_ref().map(place),
+            knows_outputs: false,
+        }
+    }
+
+    /// What `ORDER BY` names behind a `UNION`.
+    fn unknown() -> Self {
+        Self {
+            relations: vec![Relation::unknown(None)],
+            outputs: BTreeSet::new(),
+            condition: None,
+            knows_outputs: false,
+        }
+    }
+}
+
+/// A query on the way to the place where the walk is.
+struct Frame {
+    /// CTEs that can be seen in it.
+    ctes: Ctes,
+    /// Scopes of the queries around that can be named in it, the outermost first.
+    outer: Vec<usize>,
+    /// Its own scopes that can be named where the walk is.
+    own: Vec<usize>,
+    /// Whether it is one `SELECT`, and not a `UNION` or the like.
+    is_select: bool,
+    /// The scope of that `SELECT`.
+    select: Option<usize>,
 }
 
 struct Walk<'a> {
     knowledge: &'a Knowledge,
-    /// CTE names that can be seen, by the queries around.
-    visible: Vec<BTreeSet<String>>,
-    /// What the bodies of CTEs can see. A body is identified by its address, which is
-    /// stable while the tree is borrowed.
-    ctes: BTreeMap<usize, BTreeSet<String>>,
+    is_sqlite: bool,
+    /// The queries around, the innermost last.
+    frames: Vec<Frame>,
+    /// All scopes so far.
     scopes: Vec<Scope>,
-    /// The first scope that each query around can name; the body of a CTE sees none outside.
-    floors: Vec<usize>,
+    /// What the bodies of CTEs can see. Parts of the tree are identified by their addresses, which
+    /// are stable while the tree is borrowed.
+    bodies: BTreeMap<usize, Ctes>,
+    /// Queries in `FROM` that do not see what is read beside them.
+    apart: BTreeSet<usize>,
+    /// Expressions that something is compared with.
+    values: BTreeSet<usize>,
+    /// Identifiers that name an argument of a function or a part of a value.
+    labels: BTreeSet<usize>,
     findings: Findings,
 }
 
@@ -104,58 +168,60 @@ impl Visitor for Walk<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        let around = self.visible.last().cloned().unwrap_or_default();
-        let outer = self.floors.last().copied().unwrap_or_default();
-        let (mut seen, floor) = match self.ctes.remove(&address(query)) {
-            Some(seen) => (seen, self.scopes.len()),
-            None => (around, outer),
-        };
-        self.floors.push(floor);
-        if let Some(with) = &query.with {
-            for cte in &with.cte_tables {
-                let name = lower(&cte.alias.name);
-                let mut inside = seen.clone();
-                if with.recursive {
-                    inside.insert(name.clone());
-                }
-                self.ctes.insert(address(&cte.query), inside);
-                seen.insert(name);
-            }
-        }
-        self.visible.push(seen);
-        // `ORDER BY` belongs to the query but names what its `SELECT` reads.
-        let scope = match query.body.as_ref() {
-            SetExpr::Select(select) => self.scope(select),
-            _ => Scope { relations: vec![opaque("")], ..Scope::default() },
-        };
-        self.scopes.push(scope);
+        let frame = self.frame(query);
+        self.frames.push(frame);
         ControlFlow::Continue(())
     }
 
     fn post_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
-        self.visible.pop();
-        self.floors.pop();
-        self.scopes.pop();
+        self.frames.pop();
         ControlFlow::Continue(())
     }
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-        let scope = self.scope(select);
-        self.scopes.push(scope);
+        let Some(frame) = self.frames.last() else { return ControlFlow::Continue(()) };
+        let known = Known { knowledge: self.knowledge, ctes: &frame.ctes };
+        let relations = known.relations(&select.from);
+        for relation in &relations {
+            if let Some(table) = &relation.table {
+                self.findings.aliases.insert(relation.name.clone(), table.clone());
+            }
+        }
+        let index = self.add(Scope::of(select, relations, self.is_sqlite));
+        self.open(index);
         ControlFlow::Continue(())
     }
 
     fn post_visit_select(&mut self, _select: &Select) -> ControlFlow<()> {
-        self.scopes.pop();
+        self.close();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_group_by(&mut self, _group_by: &GroupByExpr) -> ControlFlow<()> {
+        self.know_outputs();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_order_by(&mut self, _order_by: &OrderBy) -> ControlFlow<()> {
+        // It belongs to the query but names what its `SELECT` reads.
+        let select = self.frames.last().and_then(|frame| frame.select);
+        let index = select.unwrap_or_else(|| self.add(Scope::unknown()));
+        self.open(index);
+        self.know_outputs();
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_order_by(&mut self, _order_by: &OrderBy) -> ControlFlow<()> {
+        self.close();
         ControlFlow::Continue(())
     }
 
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
         match factor {
-            TableFactor::Table { name, args, .. } => {
-                if args.is_some() || !self.is_known(name) {
-                    self.unknown_table(name.to_string());
-                }
+            TableFactor::Table { name, args: None, .. } if self.is_known(name) => {}
+            TableFactor::Table { name, .. } => self.unknown_table(name.to_string()),
+            TableFactor::Derived { lateral: false, subquery, .. } => {
+                self.apart.insert(address(subquery));
             }
             TableFactor::Derived { .. } | TableFactor::NestedJoin { .. } => {}
             other => self.unknown_table(other.to_string()),
@@ -164,12 +230,38 @@ impl Visitor for Walk<'_> {
     }
 
     fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
+        if self.is_condition(expression) {
+            self.know_outputs();
+        }
         match expression {
-            Expr::Identifier(name) => self.bare(name, expression.span()),
+            Expr::Identifier(name) if !self.labels.contains(&place(expression)) => {
+                self.bare(name, expression);
+            }
             Expr::CompoundIdentifier(parts) => {
                 if let [.., relation, column] = parts.as_slice() {
                     self.qualified(relation, column, expression.span());
                 }
+            }
+            Expr::Function(Function { args: FunctionArguments::List(list), .. }) => {
+                self.note_labels(&list.args);
+            }
+            Expr::CompoundFieldAccess { access_chain, .. } => {
+                let parts = access_chain.iter().filter_map(|access| match access {
+                    AccessExpr::Dot(part) => Some(place(part)),
+                    AccessExpr::Subscript(_) => None,
+                });
+                self.labels.extend(parts);
+            }
+            Expr::BinaryOp { left, op: BinaryOperator::Eq | BinaryOperator::NotEq, right } => {
+                for (side, other) in [(left, right), (right, left)] {
+                    if !is_constant(other) {
+                        self.values.insert(place(side));
+                    }
+                }
+            }
+            Expr::InList { list, .. } => self.values.extend(list.iter().map(place)),
+            Expr::Like { pattern, .. } | Expr::ILike { pattern, .. } => {
+                self.values.insert(place(pattern));
             }
             _ => {}
         }
@@ -177,63 +269,97 @@ impl Visitor for Walk<'_> {
     }
 }
 
+/// The way through the tree.
 impl Walk<'_> {
-    fn scope(&mut self, select: &Select) -> Scope {
-        let mut relations = Vec::new();
-        for joined in &select.from {
-            self.relations(joined, &mut relations);
+    fn frame(&mut self, query: &Query) -> Frame {
+        let body = self.bodies.remove(&address(query));
+        let is_apart = self.apart.remove(&address(query)) || body.is_some();
+        let (around, outer) = match self.frames.last() {
+            Some(frame) => {
+                let mut outer = frame.outer.clone();
+                if !is_apart {
+                    outer.extend(&frame.own);
+                }
+                (frame.ctes.clone(), outer)
+            }
+            None => (Ctes::new(), Vec::new()),
+        };
+        let mut ctes = body.unwrap_or(around);
+        if let Some(with) = &query.with {
+            for cte in &with.cte_tables {
+                let name = lower(&cte.alias.name);
+                let columns = Known { knowledge: self.knowledge, ctes: &ctes }.defined(cte);
+                let mut inside = ctes.clone();
+                if with.recursive {
+                    inside.insert(name.clone(), columns.clone());
+                }
+                self.bodies.insert(address(&cte.query), inside);
+                ctes.insert(name, columns);
+            }
         }
-        let outputs = select.projection.iter().filter_map(|item| match item {
-            SelectItem::ExprWithAlias { alias, .. } => Some(lower(alias)),
-            _ => None,
-        });
-        Scope { outputs: outputs.collect(), relations }
+        let is_select = matches!(query.body.as_ref(), SetExpr::Select(_));
+        Frame { ctes, outer, own: Vec::new(), is_select, select: None }
     }
 
-    fn relations(&mut self, joined: &TableWithJoins, found: &mut Vec<Relation>) {
-        let joins = joined.joins.iter().map(|join| &join.relation);
-        for factor in std::iter::once(&joined.relation).chain(joins) {
-            match factor {
-                TableFactor::NestedJoin { table_with_joins, .. } => {
-                    self.relations(table_with_joins, found);
-                }
-                TableFactor::Table { name, alias, args: None, .. } => {
-                    let called = alias.as_ref().map(|alias| &alias.name);
-                    found.push(self.relation(name, called));
-                }
-                TableFactor::Derived { alias, .. } => {
-                    let name = alias.as_ref().map(|alias| lower(&alias.name));
-                    found.push(opaque(&name.unwrap_or_default()));
-                }
-                _ => found.push(opaque("")),
+    fn add(&mut self, scope: Scope) -> usize {
+        self.scopes.push(scope);
+        self.scopes.len() - 1
+    }
+
+    fn open(&mut self, scope: usize) {
+        if let Some(frame) = self.frames.last_mut() {
+            frame.own.push(scope);
+            if frame.is_select {
+                frame.select = Some(scope);
             }
         }
     }
 
-    fn relation(&mut self, name: &ObjectName, alias: Option<&Ident>) -> Relation {
-        let last = name.0.last().and_then(|part| part.as_ident());
-        let Some(called) = alias.or(last) else { return opaque("") };
-        let table = match last {
-            Some(last) if !self.is_cte(name) => self.knowledge.table(&last.value),
-            _ => None,
-        };
-        if let Some(table) = table {
-            self.findings.aliases.insert(lower(called), table.name.clone());
-        }
-        Relation {
-            written: called.to_string(),
-            name: lower(called),
-            table: table.map(|table| table.name.clone()),
+    fn close(&mut self) {
+        if let Some(frame) = self.frames.last_mut() {
+            frame.own.pop();
         }
     }
 
-    /// A name with a schema is never a CTE.
-    fn is_cte(&self, name: &ObjectName) -> bool {
-        let [part] = name.0.as_slice() else { return false };
-        let visible = self.visible.last();
-        part.as_ident().zip(visible).is_some_and(|(name, seen)| seen.contains(&lower(name)))
+    fn innermost(&self) -> Option<usize> {
+        self.frames.last()?.own.last().copied()
     }
 
+    fn know_outputs(&mut self) {
+        if let Some(scope) = self.innermost() {
+            self.scopes[scope].knows_outputs = true;
+        }
+    }
+
+    fn is_condition(&self, expression: &Expr) -> bool {
+        self.innermost().is_some_and(|it| self.scopes[it].condition == Some(place(expression)))
+    }
+
+    /// Scopes that can be named here, the nearest first.
+    fn reachable(&self) -> impl Iterator<Item = &Scope> {
+        let frame = self.frames.last().into_iter();
+        let scopes = frame.flat_map(|it| it.own.iter().rev().chain(it.outer.iter().rev()));
+        scopes.map(move |scope| &self.scopes[*scope])
+    }
+
+    /// Relations that can be named here, the nearest first.
+    fn around(&self) -> impl Iterator<Item = &Relation> {
+        self.reachable().flat_map(|scope| &scope.relations)
+    }
+
+    /// Names of arguments are no fields: `make_interval(days => 3)`.
+    fn note_labels(&mut self, arguments: &[FunctionArg]) {
+        for argument in arguments {
+            let FunctionArg::ExprNamed { name, operator, .. } = argument else { continue };
+            if !matches!(operator, FunctionArgOperator::Colon | FunctionArgOperator::Value) {
+                self.labels.insert(place(name));
+            }
+        }
+    }
+}
+
+/// What names stand for.
+impl Walk<'_> {
     fn is_known(&self, name: &ObjectName) -> bool {
         let parts: Option<Vec<&Ident>> = name.0.iter().map(|part| part.as_ident()).collect();
         match parts.as_deref() {
@@ -246,13 +372,9 @@ impl Walk<'_> {
         }
     }
 
-    fn reachable(&self) -> &[Scope] {
-        &self.scopes[self.floors.last().copied().unwrap_or_default()..]
-    }
-
-    /// Relations that can be named here, the nearest first.
-    fn around(&self) -> impl Iterator<Item = &Relation> {
-        self.reachable().iter().rev().flat_map(|scope| &scope.relations)
+    fn is_cte(&self, name: &ObjectName) -> bool {
+        let ctes = self.frames.last().map(|frame| &frame.ctes);
+        ctes.is_some_and(|ctes| Known { knowledge: self.knowledge, ctes }.cte(name).is_some())
     }
 
     fn unknown_table(&mut self, name: String) {
@@ -264,77 +386,106 @@ impl Walk<'_> {
 
     fn qualified(&mut self, relation: &Ident, column: &Ident, span: Span) {
         let wanted = lower(relation);
-        let found = self.around().find(|it| it.name == wanted).cloned();
+        let found = self.around().find(|it| it.name == wanted).map(|it| it.table.clone());
+        let is_read = found.is_some();
         let table = match found {
-            Some(Relation { table: None, .. }) => return,
-            Some(Relation { table: Some(table), .. }) => table,
+            Some(table) => table,
             // Left to the database, which knows more ways to name things; but a wrong field of
             // a table is wrong in any case.
-            None => match self.knowledge.table(&wanted) {
-                Some(table) => table.name.clone(),
-                None => return,
-            },
+            None => self.knowledge.table(&wanted).map(|table| table.name.clone()),
         };
-        self.field(&table, column, span);
+        let Some(table) = table else { return };
+        let is_hidden = HIDDEN_COLUMNS.contains(&lower(column).as_str());
+        if self.uses(&table, &column.value) || is_hidden {
+            return;
+        }
+        let tables = if is_read { self.tables() } else { Vec::new() };
+        self.findings.missing.push(Missing {
+            name: format!("{table}.{}", column.value),
+            span,
+            qualifier: Some(relation.to_string()),
+            tables,
+        });
     }
 
-    fn bare(&mut self, name: &Ident, span: Span) {
+    fn bare(&mut self, name: &Ident, expression: &Expr) {
         let wanted = lower(name);
-        let is_output = self.reachable().iter().any(|scope| scope.outputs.contains(&wanted));
+        let is_quoted = name.quote_style == Some('"');
+        let may_be_text = is_quoted && self.is_sqlite;
+        let is_value = may_be_text && self.values.contains(&place(expression));
+        let is_output = !is_value && self.is_output(&wanted, may_be_text);
         if is_output || HIDDEN_COLUMNS.contains(&wanted.as_str()) {
             return;
         }
-        let around: Vec<&Relation> = self.around().collect();
-        let tables: Vec<String> = around.iter().filter_map(|it| it.table.clone()).collect();
-        let has = |table: &String| self.knowledge.field(&format!("{table}.{wanted}")).is_some();
-        if let Some(table) = tables.iter().find(|table| has(table)).cloned() {
-            self.field(&table, name, span);
+        let mut tables: Vec<String> = self.around().filter_map(|it| it.table.clone()).collect();
+        if tables.iter().any(|table| self.uses(table, &wanted)) {
             return;
         }
-        // A CTE or a subquery may have it.
-        if tables.is_empty() || tables.len() < around.len() {
+        // A CTE or a subquery may have it, or it is a row as a whole.
+        let may_be = |it: &Relation| match it.table {
+            None if may_be_text => it.may_have(&wanted),
+            None => true,
+            Some(_) => !may_be_text && it.name == wanted,
+        };
+        if self.around().any(may_be) {
             return;
         }
-        let mut distinct = tables.clone();
-        distinct.sort();
-        distinct.dedup();
-        let missing = match distinct.as_slice() {
+        if is_quoted {
+            if !self.findings.quoted.contains(&name.value) {
+                self.findings.quoted.push(name.value.clone());
+            }
+            return;
+        }
+        tables.sort();
+        tables.dedup();
+        let missing = match tables.as_slice() {
+            [] => return,
             [table] => format!("{table}.{}", name.value),
             _ => name.value.clone(),
         };
-        self.missing(missing, span);
+        let is_plain = name.quote_style.is_none();
+        let tables = if is_plain { self.tables() } else { Vec::new() };
+        let span = expression.span();
+        self.findings.missing.push(Missing { name: missing, span, qualifier: None, tables });
     }
 
-    fn field(&mut self, table: &str, column: &Ident, span: Span) {
-        let name = format!("{table}.{}", column.value);
-        match self.knowledge.field(&name) {
-            Some((table, column)) => {
-                let field = format!("{}.{}", table.name, column.name);
-                if !self.findings.fields.contains(&field) {
-                    self.findings.fields.push(field);
-                }
-            }
-            None if HIDDEN_COLUMNS.contains(&lower(column).as_str()) => {}
-            None => self.missing(name, span),
+    /// Whether a projection gives the name. SQLite does not know its names before its end: there,
+    /// one in quotes would be a text.
+    fn is_output(&self, name: &str, may_be_text: bool) -> bool {
+        let is_known = |scope: &Scope| scope.knows_outputs || !may_be_text;
+        self.reachable().any(|scope| is_known(scope) && scope.outputs.contains(name))
+    }
+
+    /// Notes a field, if the table has it.
+    fn uses(&mut self, table: &str, column: &str) -> bool {
+        let Some(table) = self.knowledge.table(table) else { return false };
+        let Some(column) = table.column(column) else { return false };
+        let field = format!("{}.{}", table.name, column.name);
+        if !self.findings.fields.contains(&field) {
+            self.findings.fields.push(field);
         }
+        true
     }
 
-    fn missing(&mut self, name: String, span: Span) {
+    /// Tables that can be named here, with their names.
+    fn tables(&self) -> Vec<(String, String)> {
         let tables = self.around().filter_map(|it| Some((it.table.clone()?, it.written.clone())));
-        let tables = tables.collect();
-        self.findings.missing.push(Missing { name, span, tables });
+        tables.collect()
     }
 }
 
-fn opaque(name: &str) -> Relation {
-    Relation { written: name.to_owned(), name: name.to_owned(), table: None }
-}
-
-/// Databases fold ASCII only.
-fn lower(name: &Ident) -> String {
-    name.value.to_ascii_lowercase()
+/// Whether an expression has a value without any name.
+fn is_constant(expression: &Expr) -> bool {
+    matches!(expression, Expr::Value(_) | Expr::UnaryOp { .. } | Expr::Subquery(_))
 }
 
 fn address(query: &Query) -> usize {
     std::ptr::from_ref(query) as usize
 }
+
+fn place(expression: &Expr) -> usize {
+    std::ptr::from_ref(expression) as usize
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,274 @@
+//! What a name in `FROM` stands for, and which columns it has.
+//!
+//! Columns are known as far as the statement says them: those of a table, of a CTE or a subquery
+//! by its projection, of a function that unfolds a document. Anything else may have any column.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sqlparser::ast::{
+    Cte, Expr, Ident, ObjectName, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
+    SetExpr, TableAlias, TableFactor, TableWithJoins,
+};
+
+use crate::knowledge::Knowledge;
+
+/// Columns that SQLite gives to the parts of a document.
+const DOCUMENT: &[&str] =
+    &["key", "value", "type", "atom", "id", "parent", "fullkey", "path", "json", "root"];
+
+/// Functions of SQLite that give rows and read no table, with their columns.
+const UNFOLDING: [(&str, &[&str]); 5] = [
+    ("generate_series", &["value", "start", "stop", "step"]),
+    ("json_each", DOCUMENT),
+    ("json_tree", DOCUMENT),
+    ("jsonb_each", DOCUMENT),
+    ("jsonb_tree", DOCUMENT),
+];
+
+/// Columns of a function of SQLite that gives rows and reads no table.
+pub(super) fn unfolded(function: &str) -> Option<&'static [&'static str]> {
+    UNFOLDING.iter().find(|(name, _)| *name == function).map(|(_, columns)| *columns)
+}
+
+/// What a name in `FROM` refers to.
+#[derive(Debug, Clone)]
+pub(super) struct Relation {
+    /// As the statement writes it.
+    pub(super) written: String,
+    /// In lower case, without quotes.
+    pub(super) name: String,
+    /// The table; nothing for what has columns of its own, such as a CTE.
+    pub(super) table: Option<String>,
+    columns: Columns,
+}
+
+impl Relation {
+    fn new(called: Option<&Ident>, columns: Columns) -> Self {
+        Self {
+            written: called.map(ToString::to_string).unwrap_or_default(),
+            name: called.map(lower).unwrap_or_default(),
+            table: None,
+            columns,
+        }
+    }
+
+    /// Something that may have any column.
+    pub(super) fn unknown(called: Option<&Ident>) -> Self {
+        Self::new(called, Columns::any())
+    }
+
+    /// Whether it may have a column, given in lower case.
+    pub(super) fn may_have(&self, column: &str) -> bool {
+        self.columns.is_open || self.columns.names.contains(column)
+    }
+}
+
+/// The columns that something has.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Columns {
+    /// In lower case.
+    names: BTreeSet<String>,
+    /// Whether there may be others.
+    is_open: bool,
+}
+
+impl Columns {
+    fn any() -> Self {
+        Self { is_open: true, ..Self::default() }
+    }
+
+    fn of<'n>(names: impl IntoIterator<Item = &'n str>) -> Self {
+        let names = names.into_iter().map(str::to_ascii_lowercase).collect();
+        Self { names, is_open: false }
+    }
+
+    fn extend(&mut self, others: &Self) {
+        self.names.extend(others.names.iter().cloned());
+        self.is_open |= others.is_open;
+    }
+
+    /// The columns under the names that an alias gives them, if it does.
+    fn renamed(self, alias: Option<&TableAlias>) -> Self {
+        match alias {
+            Some(alias) if !alias.columns.is_empty() => {
+                Self::of(alias.columns.iter().map(|column| column.name.value.as_str()))
+            }
+            _ => self,
+        }
+    }
+}
+
+/// CTEs by their names in lower case.
+pub(super) type Ctes = BTreeMap<String, Columns>;
+
+/// What names can stand for at some place.
+#[derive(Clone, Copy)]
+pub(super) struct Known<'a> {
+    pub(super) knowledge: &'a Knowledge,
+    /// CTEs that can be seen there.
+    pub(super) ctes: &'a Ctes,
+}
+
+impl<'a> Known<'a> {
+    /// The columns of the CTE that a name stands for. A name with a schema is never a CTE.
+    pub(super) fn cte(self, name: &ObjectName) -> Option<&'a Columns> {
+        let [part] = name.0.as_slice() else { return None };
+        self.ctes.get(&lower(part.as_ident()?))
+    }
+
+    /// The columns of a CTE that is defined there.
+    pub(super) fn defined(self, cte: &Cte) -> Columns {
+        self.query(&cte.query).renamed(Some(&cte.alias))
+    }
+
+    /// Everything that a `FROM` reads, in its order.
+    pub(super) fn relations(self, from: &[TableWithJoins]) -> Vec<Relation> {
+        from.iter().flat_map(|joined| self.joined(joined)).collect()
+    }
+
+    fn joined(self, joined: &TableWithJoins) -> Vec<Relation> {
+        let mut found = self.factor(&joined.relation);
+        for join in &joined.joins {
+            found.extend(self.factor(&join.relation));
+        }
+        found
+    }
+
+    fn factor(self, factor: &TableFactor) -> Vec<Relation> {
+        match factor {
+            TableFactor::Table { name, alias, args: None, .. } => {
+                vec![self.named(name, alias.as_ref())]
+            }
+            TableFactor::Table { name, alias, .. } | TableFactor::Function { name, alias, .. } => {
+                vec![called(name, alias.as_ref())]
+            }
+            TableFactor::Derived { subquery, alias, .. } => {
+                let columns = self.query(subquery).renamed(alias.as_ref());
+                vec![Relation::new(alias.as_ref().map(|alias| &alias.name), columns)]
+            }
+            TableFactor::NestedJoin { table_with_joins, alias } => {
+                let mut found = self.joined(table_with_joins);
+                found.extend(alias.as_ref().map(|alias| Relation::unknown(Some(&alias.name))));
+                found
+            }
+            TableFactor::UNNEST { alias, .. } | TableFactor::TableFunction { alias, .. } => {
+                vec![Relation::unknown(alias.as_ref().map(|alias| &alias.name))]
+            }
+            _ => vec![Relation::unknown(None)],
+        }
+    }
+
+    fn named(self, name: &ObjectName, alias: Option<&TableAlias>) -> Relation {
+        let last = name.0.last().and_then(|part| part.as_ident());
+        let called = alias.map(|alias| &alias.name).or(last);
+        if let Some(columns) = self.cte(name) {
+            return Relation::new(called, columns.clone().renamed(alias));
+        }
+        let Some(table) = last.and_then(|last| self.knowledge.table(&last.value)) else {
+            return Relation::unknown(called);
+        };
+        // With new names, its columns are no fields of the table any more.
+        let is_renamed = alias.is_some_and(|alias| !alias.columns.is_empty());
+        if is_renamed {
+            return Relation::unknown(called);
+        }
+        let columns = Columns::of(table.columns.iter().map(|column| column.name.as_str()));
+        Relation { table: Some(table.name.clone()), ..Relation::new(called, columns) }
+    }
+
+    fn query(self, query: &Query) -> Columns {
+        let mut ctes = self.ctes.clone();
+        for cte in query.with.iter().flat_map(|with| &with.cte_tables) {
+            let columns = Known { knowledge: self.knowledge, ctes: &ctes }.defined(cte);
+            ctes.insert(lower(&cte.alias.name), columns);
+        }
+        Known { knowledge: self.knowledge, ctes: &ctes }.body(&query.body)
+    }
+
+    fn body(self, body: &SetExpr) -> Columns {
+        let mut body = body;
+        // The first arm gives the names.
+        while let SetExpr::SetOperation { left, .. } = body {
+            body = left;
+        }
+        match body {
+            SetExpr::Select(select) => self.select(select),
+            SetExpr::Query(query) => self.query(query),
+            SetExpr::Values(values) => {
+                let count = values.rows.first().map_or(0, |row| row.content.len());
+                let names = (1..=count).map(|number| format!("column{number}"));
+                Columns { names: names.collect(), is_open: false }
+            }
+            _ => Columns::any(),
+        }
+    }
+
+    fn select(self, select: &Select) -> Columns {
+        let relations = self.relations(&select.from);
+        let mut columns = Columns::default();
+        for item in &select.projection {
+            match item {
+                SelectItem::ExprWithAlias { alias, .. } => {
+                    columns.names.insert(lower(alias));
+                }
+                SelectItem::UnnamedExpr(expression) => {
+                    columns.names.insert(name_of(expression));
+                }
+                SelectItem::Wildcard(_) => {
+                    for relation in &relations {
+                        columns.extend(&relation.columns);
+                    }
+                }
+                SelectItem::QualifiedWildcard(
+                    SelectItemQualifiedWildcardKind::ObjectName(name),
+                    _,
+                ) => {
+                    let wanted = name.0.last().and_then(|part| part.as_ident()).map(lower);
+                    match relations.iter().find(|it| Some(&it.name) == wanted.as_ref()) {
+                        Some(relation) => columns.extend(&relation.columns),
+                        None => columns.is_open = true,
+                    }
+                }
+                _ => columns.is_open = true,
+            }
+        }
+        columns
+    }
+}
+
+/// A function in `FROM`.
+fn called(name: &ObjectName, alias: Option<&TableAlias>) -> Relation {
+    let last = name.0.last().and_then(|part| part.as_ident());
+    let columns = last
+        .and_then(|last| unfolded(&lower(last)))
+        .map_or_else(Columns::any, |columns| Columns::of(columns.iter().copied()));
+    Relation::new(alias.map(|alias| &alias.name).or(last), columns.renamed(alias))
+}
+
+/// The name that SQLite gives a column without an alias: its own, or its text.
+fn name_of(expression: &Expr) -> String {
+    match expression {
+        Expr::Identifier(name) => lower(name),
+        Expr::CompoundIdentifier(parts) => parts.last().map(lower).unwrap_or_default(),
+        Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => name_of(inner),
+        other => other.to_string().to_ascii_lowercase(),
+    }
+}
+
+/// The name that PostgreSQL gives a column without an alias, if it is not that of a field.
+pub(super) fn implied(expression: &Expr) -> Option<String> {
+    match expression {
+        Expr::Function(function) => {
+            function.name.0.last().and_then(|part| part.as_ident()).map(lower)
+        }
+        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => implied(inner),
+        Expr::Case { .. } => Some("case".to_owned()),
+        Expr::Extract { .. } => Some("extract".to_owned()),
+        _ => None,
+    }
+}
+
+/// A name without its quotes. Databases fold ASCII only.
+pub(super) fn lower(name: &Ident) -> String {
+    name.value.to_ascii_lowercase()
+}

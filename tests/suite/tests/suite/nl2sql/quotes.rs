@@ -1,0 +1,131 @@
+//! Statements with texts in the wrong quotes: SQLite would take a misspelled field for a text, and
+//! the application a text for a misspelled field. Neither may become a number.
+
+use std::collections::VecDeque;
+
+use serde_json::{Value, json};
+use sqlx::Connection as _;
+use wattle_kit::standin::{Fault, FaultRule, Pattern};
+use wattle_suite::asset::open_sqlite;
+use wattle_suite::server::{Setup, TestServer};
+
+const COMPLETED: &str = "WITH x AS (SELECT id FROM orders WHERE status = \"completed\") \
+                         SELECT COUNT(*) AS n FROM x";
+
+/// Lets the model write these statements, one in each attempt.
+fn script(server: &TestServer, statements: &[&str]) {
+    let answer = |sql: &&str| json!({ "sql": sql, "entity_mappings": [] });
+    let contents: VecDeque<Value> = statements.iter().map(answer).collect();
+    server.standin().fault(FaultRule::new(Pattern::model("sql"), Fault::Script { contents }));
+}
+
+async fn completed(server: &TestServer) -> i64 {
+    let mut database = open_sqlite(&server.setup.place.data().join("business.db")).await;
+    let count = "SELECT COUNT(*) FROM orders WHERE status = 'completed'";
+    let count = sqlx::query_scalar(count).fetch_one(&mut database).await;
+    database.close().await.unwrap();
+    count.unwrap()
+}
+
+#[tokio::test]
+async fn s4_31_a_text_that_is_said_again_in_the_wrong_quotes_is_never_a_number() {
+    let server = Setup::nl2sql().await.start().await;
+    for (sql, text) in [
+        (COMPLETED, "completed"),
+        (
+            "WITH x AS (SELECT id FROM orders WHERE status IN (\"completed\", \"paid\")) \
+             SELECT COUNT(*) AS n FROM x",
+            "paid",
+        ),
+        (
+            "WITH x AS (SELECT id FROM orders WHERE status LIKE \"%complete%\") \
+             SELECT COUNT(*) AS n FROM x",
+            "%complete%",
+        ),
+        (
+            "WITH x AS (SELECT SUM(CASE WHEN status = \"completed\" THEN 1 ELSE 0 END) AS \
+             completed FROM orders) SELECT completed AS n FROM x",
+            "completed",
+        ),
+        (
+            "WITH x AS (SELECT id, status AS completed FROM orders WHERE status = \"completed\") \
+             SELECT COUNT(*) AS n FROM x",
+            "completed",
+        ),
+        (
+            "WITH v(status) AS (VALUES (\"completed\")) SELECT COUNT(*) AS n \
+             FROM orders JOIN v ON v.status = orders.status",
+            "completed",
+        ),
+        (
+            "WITH x AS (SELECT status FROM orders) \
+             SELECT COUNT(*) AS n FROM x WHERE status = \"completed\"",
+            "completed",
+        ),
+        ("WITH x AS (SELECT AVG(\"total_price\") AS n FROM orders) SELECT n FROM x", "total_price"),
+        ("WITH x AS (SELECT id FROM orders) SELECT COUNT(\"ids\") AS n FROM x", "ids"),
+    ] {
+        script(&server, &[sql, sql, sql]);
+        let result = server.ask("有多少订单").await;
+        assert_eq!(result["final_status"], "failed", "{sql} {result}");
+        assert_eq!(result["reason_code"], "sql_invalid_after_retry", "{sql}");
+        assert_eq!(result["hidden_context_retry_count"], 2, "{sql}");
+        let validated = &result["sql_validate_result"];
+        let error = validated["error"].as_str().unwrap();
+        assert!(error.starts_with("sql_generation_quoted_text: "), "{sql} {error}");
+        assert!(error.contains("single quotes") && error.contains(&format!("'{text}'")), "{error}");
+        assert_eq!((&validated["executed_sql"], &validated["rows"]), (&json!(""), &json!(0)));
+        let hidden = &result["hidden_context_result"];
+        assert_eq!(hidden["field_candidates"], json!([]), "{sql}");
+        assert!(hidden["hints"][0].as_str().unwrap().contains("单引号"), "{hidden}");
+    }
+}
+
+#[tokio::test]
+async fn s4_31_a_text_in_the_wrong_quotes_is_repaired_by_the_model() {
+    let server = Setup::nl2sql().await.start().await;
+    let repaired = COMPLETED.replace('"', "'");
+    script(&server, &[COMPLETED, &repaired]);
+    let result = server.ask("有多少订单").await;
+    assert_eq!(result["final_status"], "success", "{result}");
+    assert_eq!(result["hidden_context_retry_count"], 1);
+    assert_eq!(result["sql_result"]["applied_field_replacements"], json!([]));
+    let expected = json!([{ "n": completed(&server).await }]);
+    assert_eq!(result["sql_validate_result"]["result"], expected);
+}
+
+#[tokio::test]
+async fn s4_31_fields_in_double_quotes_are_read() {
+    let server = Setup::nl2sql().await.start().await;
+    let sql = "WITH x AS (SELECT \"status\" AS \"状态\", COUNT(*) AS \"n_count\" \
+               FROM \"orders\" AS \"o\" GROUP BY \"状态\" HAVING \"n_count\" > 0) \
+               SELECT \"n_count\" FROM x WHERE \"状态\" = 'completed' ORDER BY \"n_count\"";
+    script(&server, &[sql]);
+    let result = server.ask("有多少订单").await;
+    assert_eq!(result["hidden_context_retry_count"], 0, "{result}");
+    let expected = json!([{ "n_count": completed(&server).await }]);
+    assert_eq!(result["sql_validate_result"]["result"], expected);
+}
+
+#[tokio::test]
+async fn s4_31_a_field_with_a_slip_is_replaced_and_the_answer_says_so() {
+    let server = Setup::nl2sql().await.start().await;
+    let sql = "WITH x AS (SELECT b.id FROM orders AS a JOIN orders AS b ON a.id = b.id \
+               WHERE b.stauts = 'completed') SELECT COUNT(*) AS n FROM x";
+    script(&server, &[sql, sql]);
+    let result = server.ask("有多少订单").await;
+    assert_eq!(result["final_status"], "success", "{result}");
+    let generated = &result["sql_result"];
+    assert!(generated["sql"].as_str().unwrap().contains("b.status = 'completed'"), "{generated}");
+    assert_eq!(
+        generated["applied_field_replacements"],
+        json!([{"from": "orders.stauts", "to": "orders.status"}])
+    );
+    let expected = json!([{ "n": completed(&server).await }]);
+    assert_eq!(result["sql_validate_result"]["result"], expected);
+    // A guess is none of them.
+    let sql = "WITH x AS (SELECT SUM(o.revenue) AS n FROM orders AS o) SELECT n FROM x";
+    script(&server, &[sql, sql, sql]);
+    let result = server.ask("有多少订单").await;
+    assert_eq!(result["final_status"], "failed", "{result}");
+}
