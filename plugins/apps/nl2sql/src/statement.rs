@@ -54,7 +54,10 @@ pub(crate) enum Refusal {
     UnknownFields(Vec<String>),
     /// Names in double quotes that are no fields: most are texts. Beside them may be fields that
     /// are unknown.
-    QuotedTexts { texts: Vec<String>, fields: Vec<String> },
+    QuotedTexts {
+        texts: Vec<String>,
+        fields: Vec<String>,
+    },
 }
 
 impl std::fmt::Display for Refusal {

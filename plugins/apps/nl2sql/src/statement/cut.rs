@@ -8,7 +8,7 @@ use crate::statement::{Refusal, tokens};
 /// The bare statement: without Markdown fence, without semicolon at its end, with quotes that
 /// both databases know.
 pub(super) fn clean(text: &str, dialect: &Dialect) -> Result<String, Refusal> {
-    let text = standard_quotes(unfenced(text));
+    let text = standard_quotes(unfenced(text), dialect);
     let tokens = tokens(&text, dialect)?;
     let mut end = text.len();
     for token in tokens.iter().rev() {
@@ -41,19 +41,151 @@ fn unfenced(text: &str) -> &str {
     inner.rsplit_once("```").map_or(inner, |(before, _)| before)
 }
 
-/// MySQL's backticks become the quotes of standard SQL, outside of texts.
-fn standard_quotes(text: &str) -> String {
-    let mut inside: Option<char> = None;
-    let turn = |character: char| {
-        match (inside, character) {
-            (None, '\'' | '"' | '`') => inside = Some(character),
-            (Some(quote), _) if quote == character => inside = None,
-            _ => {}
+/// MySQL's backticks become the quotes of standard SQL, outside of comments and other quotes.
+fn standard_quotes(text: &str, dialect: &Dialect) -> String {
+    let is_postgres = matches!(dialect, Dialect::Postgres);
+    let mut standard = String::with_capacity(text.len());
+    let mut at = 0;
+    while at < text.len() {
+        let (before, rest) = text.split_at(at);
+        let piece = &rest[..length(before, rest, is_postgres)];
+        match piece.strip_prefix('`').and_then(|name| name.strip_suffix('`')) {
+            Some(name) => {
+                let name = name.replace("``", "`").replace('"', "\"\"");
+                standard.push_str(&format!("\"{name}\""));
+            }
+            None => standard.push_str(piece),
         }
-        match (inside, character) {
-            (None | Some('`'), '`') => '"',
-            _ => character,
+        at += piece.len();
+    }
+    standard
+}
+
+/// Bytes of the first piece of a text: a comment, something in quotes, or one character.
+fn length(before: &str, text: &str, is_postgres: bool) -> usize {
+    let ends_line = |it: char| it == '\n' || is_postgres && it == '\r';
+    match text.as_bytes() {
+        [b'-', b'-', ..] => text.find(ends_line).unwrap_or(text.len()),
+        [b'/', b'*', ..] => comment_length(text, is_postgres),
+        [b'\'', ..] => quoted_length(text, '\'', is_postgres && has_escapes(before)),
+        [b'"', ..] => quoted_length(text, '"', false),
+        [b'`', ..] => quoted_length(text, '`', false),
+        [b'[', ..] if !is_postgres => quoted_length(text, ']', false),
+        [b'$', ..] if is_postgres => dollar_length(before, text),
+        _ => text.chars().next().map_or(0, char::len_utf8),
+    }
+}
+
+/// PostgreSQL's comments nest.
+fn comment_length(text: &str, nests: bool) -> usize {
+    let bytes = text.as_bytes();
+    let mut depth = 0;
+    let mut at = 0;
+    while at + 1 < bytes.len() {
+        match (bytes[at], bytes[at + 1]) {
+            (b'/', b'*') if depth == 0 || nests => {
+                depth += 1;
+                at += 2;
+            }
+            (b'*', b'/') => {
+                depth -= 1;
+                at += 2;
+                if depth == 0 {
+                    return at;
+                }
+            }
+            _ => at += 1,
         }
-    };
-    text.chars().map(turn).collect()
+    }
+    text.len()
+}
+
+/// A quote that is doubled does not end what stands in quotes.
+fn quoted_length(text: &str, quote: char, has_escapes: bool) -> usize {
+    let mut characters = text.char_indices().skip(1).peekable();
+    while let Some((at, character)) = characters.next() {
+        if has_escapes && character == '\\' {
+            characters.next();
+        } else if character == quote && characters.next_if(|(_, next)| *next == quote).is_none() {
+            return at + quote.len_utf8();
+        }
+    }
+    text.len()
+}
+
+/// Whether a text of PostgreSQL begins here in which a backslash escapes: `E'it\'s'`.
+fn has_escapes(before: &str) -> bool {
+    let mut characters = before.chars().rev();
+    matches!(characters.next(), Some('e' | 'E')) && !characters.next().is_some_and(is_name_part)
+}
+
+/// A text in dollars, `$$it's$$` or `$tag$it's$tag$`, or the dollar alone.
+fn dollar_length(before: &str, text: &str) -> usize {
+    let is_inside = before.chars().next_back().is_some_and(is_name_part);
+    let Some(end) = text[1..].find('$').filter(|_| !is_inside) else { return 1 };
+    let (mark, rest) = text.split_at(end + 2);
+    let tag = mark.trim_matches('$');
+    if tag.starts_with(|it: char| it.is_ascii_digit()) || !tag.chars().all(is_name_part) {
+        return 1;
+    }
+    rest.find(mark).map_or(text.len(), |at| at + 2 * mark.len())
+}
+
+fn is_name_part(character: char) -> bool {
+    character.is_ascii_alphanumeric() || matches!(character, '_' | '$') || !character.is_ascii()
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::sql::Dialect;
+
+    use super::{clean, standard_quotes};
+
+    #[test]
+    fn s4_31_backticks_become_quotes_where_they_are_quotes() {
+        for (text, sqlite, postgres) in [
+            ("SELECT `a` -- it's `b`\n, `c`", "SELECT \"a\" -- it's `b`\n, \"c\"", None),
+            ("-- it's\nSELECT `id`", "-- it's\nSELECT \"id\"", None),
+            ("SELECT `a` -- \"b", "SELECT \"a\" -- \"b", None),
+            ("SELECT `a` --", "SELECT \"a\" --", None),
+            ("/* it's \" ` */ SELECT `a`", "/* it's \" ` */ SELECT \"a\"", None),
+            ("SELECT `a` - -1, 4 / 2, `b`", "SELECT \"a\" - -1, 4 / 2, \"b\"", None),
+            ("SELECT 'it''s `a`', `b`", "SELECT 'it''s `a`', \"b\"", None),
+            ("SELECT \"a`\"\"b\", `c`", "SELECT \"a`\"\"b\", \"c\"", None),
+            ("SELECT `a\"b`, `c``d`", "SELECT \"a\"\"b\", \"c`d\"", None),
+            ("SELECT `金额`, '`'", "SELECT \"金额\", '`'", None),
+            ("SELECT `a", "SELECT `a", None),
+            ("SELECT [it's], `a`", "SELECT [it's], \"a\"", Some("SELECT [it's], `a`")),
+            (
+                "/* a /* b */ ' */ SELECT `a`",
+                "/* a /* b */ ' */ SELECT `a`",
+                Some("/* a /* b */ ' */ SELECT \"a\""),
+            ),
+            (
+                "SELECT E'it\\'s `a`', `b`",
+                "SELECT E'it\\'s \"a\"', `b`",
+                Some("SELECT E'it\\'s `a`', \"b\""),
+            ),
+            (
+                "SELECT $$it's `a`$$, $x$`$y$`$x$, `b`",
+                "SELECT $$it's `a`$$, $x$`$y$`$x$, `b`",
+                Some("SELECT $$it's `a`$$, $x$`$y$`$x$, \"b\""),
+            ),
+            ("SELECT name$1, `a$`, $1", "SELECT name$1, \"a$\", $1", None),
+            ("SELECT a[1], `b`", "SELECT a[1], \"b\"", None),
+            ("SELECT case'\\', `b`", "SELECT case'\\', \"b\"", None),
+        ] {
+            assert_eq!(standard_quotes(text, &Dialect::Sqlite), sqlite);
+            assert_eq!(standard_quotes(text, &Dialect::Postgres), postgres.unwrap_or(sqlite));
+        }
+    }
+
+    #[test]
+    fn comments_around_a_statement_stay() {
+        for dialect in [Dialect::Sqlite, Dialect::Postgres] {
+            let cleaned = |text: &str| clean(text, &dialect).unwrap();
+            assert_eq!(cleaned("-- it's\nSELECT 1; -- end"), "-- it's\nSELECT 1");
+            assert_eq!(cleaned("SELECT 1 --"), "SELECT 1 --");
+        }
+    }
 }

@@ -14,18 +14,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    AccessExpr, BinaryOperator, Expr, Function, FunctionArg, FunctionArgOperator, FunctionArguments,
-    GroupByExpr, Ident, ObjectName, OrderBy, Query, Select, SelectItem, SetExpr, Spanned as _,
-    TableFactor, Visit as _, Visitor,
+    AccessExpr, BinaryOperator, Expr, Function, FunctionArg, FunctionArgOperator,
+    FunctionArguments, GroupByExpr, Ident, ObjectName, OrderBy, Query, Select, SelectItem, SetExpr,
+    Spanned as _, TableFactor, Visit as _, Visitor,
 };
 use sqlparser::tokenizer::Span;
 use wattle_plugin::sql::Dialect;
 
-use self::relation::{Ctes, Known, Relation, implied, lower};
+use self::relation::{Ctes, Known, Relation, implied, lower, unfolded};
 use crate::knowledge::Knowledge;
 
 /// Schemas that the white-listed tables are in, as a statement may write them.
 const SCHEMAS: [&str; 2] = ["main", "public"];
+
+/// Schema of PostgreSQL's own functions.
+const BUILT_IN: &str = "pg_catalog";
+
+/// What the names of functions begin with that tell of PostgreSQL itself.
+const CATALOG_FUNCTIONS: &str = "pg_";
 
 /// Columns that every table of SQLite has without saying so.
 const HIDDEN_COLUMNS: [&str; 3] = ["rowid", "oid", "_rowid_"];
@@ -219,11 +225,22 @@ impl Visitor for Walk<'_> {
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
         match factor {
             TableFactor::Table { name, args: None, .. } if self.is_known(name) => {}
-            TableFactor::Table { name, .. } => self.unknown_table(name.to_string()),
+            TableFactor::Table { name, args: Some(call), .. } if self.may_call(name) => {
+                self.note_labels(&call.args);
+            }
+            TableFactor::Function { name, args, .. } if self.may_call(name) => {
+                self.note_labels(args);
+            }
+            TableFactor::Table { name, .. } | TableFactor::Function { name, .. } => {
+                self.unknown_table(name.to_string());
+            }
             TableFactor::Derived { lateral: false, subquery, .. } => {
                 self.apart.insert(address(subquery));
             }
-            TableFactor::Derived { .. } | TableFactor::NestedJoin { .. } => {}
+            TableFactor::Derived { .. }
+            | TableFactor::NestedJoin { .. }
+            | TableFactor::TableFunction { .. }
+            | TableFactor::UNNEST { .. } => {}
             other => self.unknown_table(other.to_string()),
         }
         ControlFlow::Continue(())
@@ -375,6 +392,24 @@ impl Walk<'_> {
     fn is_cte(&self, name: &ObjectName) -> bool {
         let ctes = self.frames.last().map(|frame| &frame.ctes);
         ctes.is_some_and(|ctes| Known { knowledge: self.knowledge, ctes }.cte(name).is_some())
+    }
+
+    /// Whether a function may stand in `FROM`. What it does is for the host to judge. It must not
+    /// be a way around the list of tables: a table of SQLite can be called like a function, and
+    /// both databases tell of themselves in functions.
+    fn may_call(&self, name: &ObjectName) -> bool {
+        let parts = name.0.iter().map(|part| part.as_ident().map(lower));
+        let parts: Option<Vec<String>> = parts.collect();
+        match parts.as_deref() {
+            Some([function]) if self.is_sqlite => {
+                unfolded(function).is_some() || self.knowledge.table(function).is_some()
+            }
+            Some([function]) => !function.starts_with(CATALOG_FUNCTIONS),
+            Some([schema, function]) => {
+                !self.is_sqlite && schema == BUILT_IN && !function.starts_with(CATALOG_FUNCTIONS)
+            }
+            _ => false,
+        }
     }
 
     fn unknown_table(&mut self, name: String) {

@@ -79,3 +79,49 @@ async fn b4_b8_s4_38_on_postgres_errors_are_classified_and_nothing_is_written() 
     let left = server.ask("有多少订单").await;
     assert!(rows(&left)[0]["order_count"].as_i64().unwrap() > 5_000, "{left}");
 }
+
+#[tokio::test]
+async fn s4_31_on_postgres_its_quotes_and_functions_in_from_are_read() {
+    let (server, _postgres) = need!(start().await);
+    for (sql, expected) in [
+        (
+            "-- it's the days\nWITH `d` AS (SELECT `g` AS `day` FROM generate_series(1, 3) AS `g`) \
+             SELECT SUM(`day`) AS `n_sum` FROM `d`",
+            json!([{"n_sum": 6}]),
+        ),
+        (
+            "/* a /* it's */ ` */ WITH s AS (SELECT u.status FROM \
+             unnest(ARRAY['completed', $$it's$$, E'it\\'s']) AS u(status)) \
+             SELECT o.status, COUNT(*) > 0 AS found FROM orders o JOIN s USING (status) \
+             GROUP BY o.status",
+            json!([{"status": "completed", "found": true}]),
+        ),
+        (
+            "WITH x AS (SELECT e.elem ->> 'a' AS a, e.place \
+             FROM (VALUES ('[{\"a\": \"b\"}]')) AS v(doc) CROSS JOIN LATERAL \
+             jsonb_array_elements(v.doc::jsonb) WITH ORDINALITY AS e(elem, place)) \
+             SELECT a, place FROM x",
+            json!([{"a": "b", "place": 1}]),
+        ),
+        (
+            "WITH x AS (SELECT c.id, l.n FROM customers c CROSS JOIN LATERAL \
+             (SELECT COUNT(*) AS n FROM orders o WHERE o.customer_id = c.id) l WHERE c.id = 0) \
+             SELECT COUNT(*) + 2 AS n_more FROM x",
+            json!([{"n_more": 2}]),
+        ),
+    ] {
+        writes(&server, sql, 1);
+        let result = server.ask("有多少订单").await;
+        assert_eq!(result["hidden_context_retry_count"], 0, "{sql} {result}");
+        assert_eq!(rows(&result), &expected, "{sql}");
+    }
+    // What only PostgreSQL refuses gets the same hint.
+    let sql = "WITH x AS (SELECT status FROM orders) \
+               SELECT COUNT(*) AS n FROM x WHERE status = \"paid\"";
+    writes(&server, sql, 3);
+    let result = server.ask("有多少订单").await;
+    assert_eq!(result["final_status"], "failed", "{result}");
+    let hidden = &result["hidden_context_result"];
+    assert_eq!(hidden["field_candidates"], json!([]), "{hidden}");
+    assert!(hidden["hints"][1].as_str().unwrap().contains("'paid'"), "{hidden}");
+}

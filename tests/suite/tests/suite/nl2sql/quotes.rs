@@ -129,3 +129,24 @@ async fn s4_31_a_field_with_a_slip_is_replaced_and_the_answer_says_so() {
     let result = server.ask("有多少订单").await;
     assert_eq!(result["final_status"], "failed", "{result}");
 }
+
+#[tokio::test]
+async fn s4_31_comments_brackets_and_functions_in_from_are_read() {
+    let server = Setup::nl2sql().await.start().await;
+    for sql in [
+        "-- it's what was asked\nWITH x AS (SELECT `id` FROM `orders` \
+         WHERE `status` = 'completed') SELECT COUNT(`id`) AS `n` FROM `x`; -- \"done",
+        "WITH x AS (SELECT [id] /* it's */ FROM [orders] WHERE [status] = 'completed') \
+         SELECT COUNT(*) AS n FROM x --",
+        "WITH s AS (SELECT value AS status FROM json_each('[\"completed\", \"none\"]')) \
+         SELECT COUNT(*) AS n FROM orders AS o JOIN s ON s.status = o.status",
+        "WITH s(status, place) AS (VALUES ('completed', 1), ('none', 2)) \
+         SELECT COUNT(*) AS n FROM orders AS o JOIN s USING (status)",
+    ] {
+        script(&server, &[sql]);
+        let result = server.ask("有多少订单").await;
+        assert_eq!(result["hidden_context_retry_count"], 0, "{sql} {result}");
+        let expected = json!([{ "n": completed(&server).await }]);
+        assert_eq!(result["sql_validate_result"]["result"], expected, "{sql}");
+    }
+}

@@ -179,9 +179,8 @@ fn s4_31_fields_in_double_quotes_are_fields() {
 
 #[test]
 fn s4_31_the_refusal_of_a_text_says_how_to_write_it() {
-    let refused = |text: &str| {
-        check(text, &Dialect::Sqlite, &knowledge(), &[]).unwrap_err().to_string()
-    };
+    let refused =
+        |text: &str| check(text, &Dialect::Sqlite, &knowledge(), &[]).unwrap_err().to_string();
     let told = refused("WITH x AS (SELECT id FROM orders WHERE status = \"it's\") SELECT * FROM x");
     assert!(told.starts_with("sql_generation_quoted_text: "), "{told}");
     assert!(told.contains("\"it's\"") && told.contains("单引号（single quotes）"), "{told}");
@@ -254,4 +253,128 @@ fn s4_31_what_a_cte_may_have_is_left_to_the_database() {
     let candidates = candidate::for_fields(&["orders.total_amout".to_owned()], &knowledge());
     let checked = check(text, &Dialect::Sqlite, &knowledge(), &candidates).unwrap();
     assert_eq!((checked.sql.as_str(), checked.replacements.len()), (text, 0));
+}
+
+#[test]
+fn s4_31_both_databases_have_these_forms() {
+    for text in [
+        "-- it's\nWITH x AS (SELECT `id` FROM `orders`) SELECT COUNT(`id`) AS n FROM `x`",
+        "WITH x AS (SELECT id /* \"it's\" */ FROM orders -- `end\n) SELECT COUNT(*) AS n FROM x --",
+        "WITH x AS (SELECT id, SUM(total_amount) OVER w AS s FROM orders WINDOW w AS (PARTITION BY
+         customer_id ORDER BY ordered_at ROWS BETWEEN 6 PRECEDING AND CURRENT ROW))
+         SELECT * FROM x",
+        "WITH x AS (SELECT COUNT(*) FILTER (WHERE status = 'paid') AS n FROM orders)
+         SELECT n FROM x",
+        "WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM t WHERE n < 5)
+         SELECT SUM(n) AS n_sum FROM t",
+        "WITH x AS (SELECT name AS label FROM customers UNION ALL SELECT order_no FROM orders
+         ORDER BY label) SELECT COUNT(*) AS n FROM x",
+        "WITH x AS (SELECT c.name, (SELECT COUNT(*) FROM orders o WHERE o.customer_id = c.id AND
+         city <> 'x') AS n FROM customers c) SELECT * FROM x ORDER BY 2 DESC",
+        "WITH x AS (SELECT id, status FROM orders JOIN customers USING (id)) SELECT * FROM x",
+        "WITH x AS (SELECT quantity, amount FROM orders NATURAL JOIN order_items) SELECT * FROM x",
+        "WITH x AS (SELECT \"O\".\"Status\" AS s FROM \"Orders\" AS \"O\") SELECT s FROM x",
+        "WITH x AS (SELECT status, COUNT(*) AS n FROM orders GROUP BY 1 ORDER BY n DESC, 1)
+         SELECT * FROM x",
+        "WITH x AS (SELECT v.code, COUNT(*) AS n FROM (VALUES ('a', 1)) AS v(code, place)
+         JOIN orders o ON o.status = v.code GROUP BY v.code) SELECT * FROM x",
+        "WITH x AS (SELECT value FROM json_each('[1, 2]')) SELECT COUNT(value) AS n FROM x",
+        "WITH x AS (SELECT j.value AS v FROM orders AS o JOIN json_each(o.order_no) AS j
+         ON j.value <> o.status) SELECT COUNT(*) AS n FROM x",
+        "WITH x AS (SELECT g.value AS v FROM generate_series(1, 3) AS g) SELECT v FROM x",
+    ] {
+        for dialect in BOTH {
+            accepts(text, &dialect);
+        }
+    }
+}
+
+#[test]
+fn s4_31_sqlite_has_these_forms() {
+    for text in [
+        "WITH x AS (SELECT [id] FROM [orders]) SELECT COUNT([id]) AS n FROM [x]",
+        "WITH x AS (SELECT id FROM orders WHERE order_no GLOB 'it''s*') SELECT id FROM x",
+        "WITH x AS (SELECT \"value\", \"key\" FROM json_tree('{}')) SELECT \"value\" FROM x",
+    ] {
+        accepts(text, &Dialect::Sqlite);
+    }
+    let text = "WITH x AS (SELECT COUNT(\"val\") AS n FROM json_each('[1]')) SELECT n FROM x";
+    assert_eq!(texts(text, &Dialect::Sqlite), ["val"]);
+}
+
+#[test]
+fn s4_31_postgres_has_these_forms() {
+    for text in [
+        "/* a /* it's */ ` */ WITH x AS (SELECT `id` FROM orders) SELECT id FROM x",
+        "WITH x AS (SELECT id FROM orders WHERE order_no IN ($$it's$$, $a$`b`$a$, E'it\\'s'))
+         SELECT COUNT(*) AS n FROM x",
+        "WITH d AS (SELECT g AS day FROM generate_series(1, 3) AS g) SELECT day FROM d",
+        "WITH d AS (SELECT m.month FROM generate_series('2024-01-01'::date, '2024-03-01'::date,
+         INTERVAL '1 month') AS m(month)) SELECT month FROM d",
+        "WITH s AS (SELECT u.status FROM unnest(ARRAY['paid', 'completed']) AS u(status))
+         SELECT COUNT(*) AS n FROM orders o JOIN s ON s.status = o.status",
+        "WITH x AS (SELECT part FROM orders o LEFT JOIN LATERAL
+         unnest(string_to_array(o.order_no, '-')) AS part ON true) SELECT part FROM x",
+        "WITH x AS (SELECT elem, place FROM orders o CROSS JOIN LATERAL
+         jsonb_array_elements(o.order_no::jsonb) WITH ORDINALITY AS t(elem, place))
+         SELECT * FROM x",
+        "WITH x AS (SELECT r.a FROM json_to_recordset('[]') AS r(a int, b text)) SELECT a FROM x",
+        "WITH x AS (SELECT c.name, l.total_amount FROM customers c CROSS JOIN LATERAL
+         (SELECT o.total_amount FROM orders o WHERE o.customer_id = c.id LIMIT 3) l)
+         SELECT * FROM x",
+        "WITH x AS (SELECT (ordered_at AT TIME ZONE 'Asia/Shanghai')::date AS day, COUNT(*) AS n
+         FROM orders GROUP BY day ORDER BY day) SELECT * FROM x",
+        "WITH x AS (SELECT status, customer_id, COUNT(*) AS n FROM orders
+         GROUP BY GROUPING SETS ((status), (customer_id))) SELECT * FROM x",
+        "WITH x AS (SELECT DISTINCT ON (customer_id) id, customer_id FROM orders
+         ORDER BY customer_id, ordered_at DESC) SELECT * FROM x",
+        "WITH x AS (SELECT name FROM customers WHERE name ILIKE '%a%') SELECT name FROM x",
+        "WITH x AS (SELECT status, COUNT(*) FROM orders GROUP BY status ORDER BY count DESC)
+         SELECT * FROM x",
+        "WITH x AS (SELECT ordered_at - make_interval(days => 3) AS d FROM orders)
+         SELECT d FROM x",
+        "WITH x AS (SELECT to_jsonb(o) AS doc, (string_to_array(o.order_no, '-'))[1] AS part
+         FROM orders o) SELECT doc, part FROM x",
+        "WITH x AS (SELECT (jsonb_each(o.order_no::jsonb)).key AS k FROM orders o) SELECT k FROM x",
+        "WITH x AS (SELECT o.a FROM orders AS o(a, b)) SELECT a FROM x",
+    ] {
+        accepts(text, &Dialect::Postgres);
+    }
+}
+
+#[test]
+fn s4_35_a_function_is_no_way_around_the_list_of_tables() {
+    for (text, dialect, table) in [
+        ("SELECT * FROM pragma_table_info('orders')", Dialect::Sqlite, "pragma_table_info"),
+        ("SELECT * FROM secrets('x')", Dialect::Sqlite, "secrets"),
+        ("SELECT * FROM sqlite_stmt()", Dialect::Sqlite, "sqlite_stmt"),
+        ("SELECT * FROM main.json_each('[1]')", Dialect::Sqlite, "main.json_each"),
+        ("SELECT * FROM pg_ls_dir('.')", Dialect::Postgres, "pg_ls_dir"),
+        ("SELECT * FROM orders, LATERAL pg_stat_file('x') f", Dialect::Postgres, "pg_stat_file"),
+        ("SELECT * FROM pg_catalog.pg_ls_dir('.')", Dialect::Postgres, "pg_catalog.pg_ls_dir"),
+        ("SELECT * FROM other.f(1)", Dialect::Postgres, "other.f"),
+        ("SELECT * FROM unnest(ARRAY(SELECT id FROM secrets)) u", Dialect::Postgres, "secrets"),
+        ("SELECT * FROM orders, LATERAL (SELECT * FROM secrets) s", Dialect::Postgres, "secrets"),
+    ] {
+        let text = format!("WITH x AS (SELECT 1) {text}");
+        let refused = check(&text, &dialect, &knowledge(), &[]);
+        assert_eq!(refused, Err(Refusal::UnknownTables(vec![table.to_owned()])), "{text}");
+    }
+}
+
+#[test]
+fn s4_31_what_surely_is_no_field_is_refused_in_every_form() {
+    for (text, field) in [
+        ("SELECT citty FROM customers UNION ALL SELECT status FROM orders", "customers.citty"),
+        ("SELECT SUM(amount) OVER (PARTITION BY stauts) FROM order_items", "order_items.stauts"),
+        ("SELECT COUNT(*) FILTER (WHERE stauts = 'paid') FROM orders", "orders.stauts"),
+        ("SELECT o.stauts FROM orders o, json_each(o.order_no)", "orders.stauts"),
+        ("SELECT id FROM orders ORDER BY totl", "orders.totl"),
+    ] {
+        for dialect in BOTH {
+            let text = format!("WITH x AS (SELECT 1) {text}");
+            let refused = check(&text, &dialect, &knowledge(), &[]);
+            assert_eq!(refused, Err(Refusal::UnknownFields(vec![field.to_owned()])), "{text}");
+        }
+    }
 }
