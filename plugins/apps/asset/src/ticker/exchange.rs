@@ -38,11 +38,21 @@ const BLOOMBERG: [(Exchange, &[&str]); 3] = [
     (Exchange::Shenzhen, &["CS"]),
 ];
 
-/// First digits of stocks and exchange-traded funds, by exchange. Bonds, indices and other funds
-/// are left out: exchanges and fund houses use the same codes for them.
+/// First digits of stocks and exchange-traded funds, by exchange. Bonds, indices, preferred shares
+/// and other funds are left out: exchanges, data services and fund houses use the same codes for
+/// them. Stocks of the third board, which begin with `40` and `42`, are not Beijing's.
 const SHANGHAI: [&str; 10] = ["60", "68", "900", "50", "51", "52", "53", "55", "56", "58"];
 const SHENZHEN: [&str; 9] = ["000", "001", "002", "003", "30", "200", "201", "159", "16"];
-const BEIJING: [&str; 3] = ["4", "8", "92"];
+const BEIJING: [&str; 5] = ["43", "83", "87", "88", "92"];
+
+/// First digits of indices of data services among those of Beijing.
+const SERVICE_INDICES: &str = "880";
+
+/// First digits of bonds, preferred shares and indices that Beijing lists, if it is named.
+const BEIJING_OTHERS: [&str; 3] = ["81", "82", "89"];
+
+/// First digits of what neither Shanghai nor Shenzhen lists.
+const NEITHER: [&str; 2] = ["4", "8"];
 
 /// Where a security is listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,12 +93,18 @@ impl Exchange {
 
     /// The ticker of a number, if such a number can be listed here.
     pub(super) fn ticker(self, code: &str) -> Option<String> {
+        if self == Self::HongKong {
+            return hong_kong(code);
+        }
+        if !is_mainland(code) {
+            return None;
+        }
         let exchange = match (self, by_code(code)) {
-            (Self::HongKong, _) => return hong_kong(code),
             (Self::Mainland, Some(sure)) => sure,
             (_, Some(sure)) if sure == self => sure,
             // What is not known of the code, the exchange knows.
-            (Self::Shanghai | Self::Shenzhen, None) if is_mainland(code) => self,
+            (Self::Shanghai | Self::Shenzhen, None) if !begins(code, &NEITHER) => self,
+            (Self::Beijing, None) if begins(code, &BEIJING_OTHERS) => self,
             _ => return None,
         };
         let suffix = match exchange {
@@ -119,18 +135,19 @@ fn hong_kong(code: &str) -> Option<String> {
 
 /// The mainland exchange that surely lists a code.
 fn by_code(code: &str) -> Option<Exchange> {
-    let begins = |starts: &[&str]| starts.iter().any(|start| code.starts_with(start));
-    if !is_mainland(code) {
-        None
-    } else if begins(&SHANGHAI) {
+    if begins(code, &SHANGHAI) {
         Some(Exchange::Shanghai)
-    } else if begins(&SHENZHEN) {
+    } else if begins(code, &SHENZHEN) {
         Some(Exchange::Shenzhen)
-    } else if begins(&BEIJING) {
+    } else if begins(code, &BEIJING) && !code.starts_with(SERVICE_INDICES) {
         Some(Exchange::Beijing)
     } else {
         None
     }
+}
+
+fn begins(code: &str, starts: &[&str]) -> bool {
+    starts.iter().any(|start| code.starts_with(start))
 }
 
 fn is_mainland(code: &str) -> bool {
@@ -155,7 +172,6 @@ mod tests {
         check(Exchange::Shenzhen, "600519", None);
         check(Exchange::Beijing, "920748", Some("920748.BJ"));
         check(Exchange::Beijing, "113050", None);
-        check(Exchange::Mainland, "430047", Some("430047.BJ"));
         check(Exchange::Mainland, "113050", None);
         check(Exchange::Mainland, "60051", None);
         check(Exchange::HongKong, "5", Some("0005.HK"));
@@ -164,6 +180,27 @@ mod tests {
         check(Exchange::HongKong, "0000", None);
         check(Exchange::HongKong, "AAPL", None);
         check(Exchange::America, "600519", None);
+    }
+
+    #[test]
+    fn beijing_lists_stocks_and_if_it_is_named_bonds_and_indices() {
+        for code in ["430047", "830799", "870436", "920748"] {
+            check(Exchange::Mainland, code, Some(&format!("{code}.BJ")));
+            check(Exchange::Shanghai, code, None);
+        }
+        // An index, a preferred share and a bond.
+        for code in ["899050", "820011", "810011"] {
+            check(Exchange::Mainland, code, None);
+            check(Exchange::Shanghai, code, None);
+            check(Exchange::Shenzhen, code, None);
+            check(Exchange::Beijing, code, Some(&format!("{code}.BJ")));
+        }
+        // An index of a data service, and stocks of the third board.
+        for code in ["880001", "400001", "420001"] {
+            check(Exchange::Mainland, code, None);
+            check(Exchange::Shanghai, code, None);
+            check(Exchange::Beijing, code, None);
+        }
     }
 
     #[test]
