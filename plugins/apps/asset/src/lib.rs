@@ -5,7 +5,8 @@
 //! * `state`: the types of the state channels.
 //! * `node`: one node of the graph a file. Its prompts are files of `prompts` with its name.
 //! * `web`: the app's HTTP endpoints, one a file.
-//! * `lookup`: which security a name means: own table, Massive, light model.
+//! * `lookup`: which security a name means: own table, Massive, light model. `listings` is the text
+//!   of the table.
 //! * `confirm`: what a confirmed table must look like before it is written.
 //! * `currency`, `ticker`, `lot`, `date`: rules of the trade. `ticker/exchange` has the names of
 //!   exchanges, and which of them lists a number.
@@ -14,6 +15,7 @@
 mod confirm;
 mod currency;
 mod date;
+mod listings;
 mod lookup;
 mod lot;
 mod node;

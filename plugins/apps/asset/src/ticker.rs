@@ -5,6 +5,7 @@
 
 mod exchange;
 
+use crate::listings;
 use crate::state::UNKNOWN_TICKER;
 use crate::ticker::exchange::{Exchange, SYMBOL_LETTERS, is_number};
 use crate::width;
@@ -28,6 +29,13 @@ const SHORTEST_NUMBER: usize = 3;
 /// Characters of a code of an exchange that is not ours, and letters of its suffix, at most.
 const FOREIGN_CODE: usize = 6;
 const FOREIGN_SUFFIX: usize = 3;
+
+/// Suffixes of one letter that are exchanges of other countries. Other letters are share classes,
+/// units and warrants as well.
+const FOREIGN_LETTERS: [&str; 6] = ["F", "J", "L", "S", "T", "V"];
+
+/// Letters of a country behind a symbol, at most, as in `VOD LN`.
+const COUNTRY_LETTERS: usize = 2;
 
 /// Characters of an ISIN: two letters of a country, nine of the security and a digit to check it.
 const ISIN: usize = 12;
@@ -82,7 +90,7 @@ pub(crate) fn given(text: &str) -> Given {
         Given::Number(ticker)
     } else if is_index(&plain) || is_isin(&plain) {
         Given::Other(written.to_owned())
-    } else if is_code(&plain) {
+    } else if is_code(&plain) || is_marked(&plain) {
         Given::Unsure(written.to_owned())
     } else if plain.chars().any(char::is_alphanumeric) {
         Given::Name
@@ -140,14 +148,18 @@ fn single_sign(between: &str) -> Option<char> {
     }
 }
 
+/// The words without the kind of security that Bloomberg writes at last, as in `AAPL US Equity`.
+fn without_kind<'a, 'b>(parts: &'a [Part<'b>]) -> &'a [Part<'b>] {
+    match parts {
+        [rest @ .., last] if rest.len() > 1 && last.text.eq_ignore_ascii_case("EQUITY") => rest,
+        all => all,
+    }
+}
+
 /// The usual form of what is surely a ticker.
 fn whole(plain: &str) -> Option<String> {
     let parts = parts(plain)?;
-    let parts = match parts.as_slice() {
-        // As in `AAPL US Equity`.
-        [rest @ .., last] if rest.len() > 1 && last.text.eq_ignore_ascii_case("EQUITY") => rest,
-        all => all,
-    };
+    let parts = without_kind(&parts);
     let [first, rest @ ..] = parts else { return None };
     let [second, ..] = rest else { return alone(first.text) };
     let [body @ .., last] = parts else { return None };
@@ -216,20 +228,22 @@ fn small_class(word: &str) -> Option<String> {
     (is_class && is_capitals(symbol)).then(|| format!("{symbol}.{}", class.to_ascii_uppercase()))
 }
 
-/// As `BRK.B`, `BRK-B`, `BRK/B`, `BRK_B` and `BRK B`. Other signs than the dot have other meanings
-/// before other letters.
+/// As `BRK.B`, `BRK-B`, `BRK/B`, `BRK_B` and `BRK B`. Behind other signs than the dot, a letter is a
+/// series of preferred shares as well, as in `JPM-C`: it is a class if the list has it.
 fn share_class(name: &Part<'_>, class: &Part<'_>) -> Option<String> {
-    let symbol = symbol(name.text)?;
     let letter = class.text.to_ascii_uppercase();
-    let is_usual = matches!(letter.as_str(), "A" | "B" | "C") && may_have_classes(&symbol);
+    if !matches!(letter.as_str(), "A" | "B" | "C") {
+        return None;
+    }
+    let ticker = format!("{}.{letter}", symbol(name.text)?);
     let is_class = match class.sign {
-        '.' => letter.len() == 1 && is_letters(&letter),
-        '-' | '/' | '_' => is_usual,
+        '.' => true,
+        '-' | '/' | '_' => listings::has(&ticker),
         // `Plan B` is a name.
-        ' ' => is_usual && is_capitals(name.text) && is_capitals(class.text),
+        ' ' => is_capitals(name.text) && is_capitals(class.text) && listings::has(&ticker),
         _ => false,
     };
-    is_class.then(|| format!("{symbol}.{letter}"))
+    is_class.then_some(ticker)
 }
 
 fn may_have_classes(symbol: &str) -> bool {
@@ -242,9 +256,18 @@ fn foreign(parts: &[Part<'_>]) -> Option<String> {
     let exchange = Exchange::behind(suffix.sign, suffix.text);
     // `.CN` is a Canadian exchange as well.
     let is_ours = exchange.is_some_and(|it| it != Exchange::Mainland || is_number(code.text));
-    let is_suffix = is_letters(suffix.text) && suffix.text.len() <= FOREIGN_SUFFIX;
-    let fits = suffix.sign == '.' && is_suffix && code.text.len() <= FOREIGN_CODE;
-    (fits && !is_ours).then(|| format!("{}.{}", code.text, suffix.text).to_ascii_uppercase())
+    let fits = suffix.sign == '.' && code.text.len() <= FOREIGN_CODE;
+    let is_foreign = fits && !is_ours && is_foreign_suffix(suffix.text);
+    is_foreign.then(|| format!("{}.{}", code.text, suffix.text).to_ascii_uppercase())
+}
+
+/// Whether a word behind a dot may be an exchange of another country.
+fn is_foreign_suffix(word: &str) -> bool {
+    let is_exchange = match word.len() {
+        1 => FOREIGN_LETTERS.contains(&word.to_ascii_uppercase().as_str()),
+        length => length <= FOREIGN_SUFFIX,
+    };
+    is_letters(word) && is_exchange
 }
 
 fn short_number(plain: &str) -> Option<String> {
@@ -279,6 +302,32 @@ fn is_code(plain: &str) -> bool {
     letters > 0 && !has_space && !has_word && (has_sign || is_mixed(plain))
 }
 
+/// Whether the signs between words are those of a code, in whatever case: `jpm-c`, `lon:vod` and
+/// `VOD LN Equity`.
+fn is_marked(plain: &str) -> bool {
+    let Some(parts) = parts(plain).filter(|_| plain.len() <= LONGEST_CODE) else { return false };
+    let words = without_kind(&parts);
+    let has_kind = words.len() < parts.len();
+    if has_kind || parts.iter().any(|part| part.sign == ':') {
+        return true;
+    }
+    let [code, mark] = words else { return false };
+    match mark.sign {
+        '-' | '/' | '_' => is_letters(code.text) && may_have_classes(code.text) && is_letter(mark),
+        ' ' => is_capitals(code.text) && code.text.len() <= FOREIGN_CODE && is_country(mark),
+        _ => false,
+    }
+}
+
+fn is_letter(part: &Part<'_>) -> bool {
+    part.text.len() == 1 && is_letters(part.text)
+}
+
+/// Whether a word may be a country, or a series as in `JPM C`.
+fn is_country(part: &Part<'_>) -> bool {
+    part.text.len() <= COUNTRY_LETTERS && is_capitals(part.text)
+}
+
 /// Capitals and then small letters, which mean a share class or a series to some services.
 fn is_mixed(word: &str) -> bool {
     let starts_big = word.bytes().take(2).all(|byte| byte.is_ascii_uppercase());
@@ -301,15 +350,17 @@ mod tests {
     const USUAL: &[(&str, &str)] = &[
         ("AAPL", "aapl| AAPL |$AAPL|#AAPL|$AAPL$|(AAPL)|ＡＡＰＬ|＄ａａｐｌ|NASDAQ:AAPL"),
         ("AAPL", "NASDAQ: AAPL|NasdaqGS:AAPL|XNAS:AAPL|ＮＡＳＤＡＱ：ＡＡＰＬ|AAPL.US|AAPL US"),
-        ("AAPL", "AAPL:US|AAPL-US|US.AAPL|usAAPL|AAPL US Equity|AAPL.O|AAPL.OQ|aapl.oq"),
+        ("AAPL", "AAPL:US|AAPL-US|US.AAPL|usAAPL|AAPL US Equity|AAPL.O|AAPL.OQ|aapl.oq|AAPL.K"),
         ("AAPL", "usAAPL.OQ|AAPL UW|NASDAQ:AAPL.O|AAPL:NASDAQ"),
         ("BRK.B", "brk.b|BRK-B|brk-b|BRK/B|BRK_B|BRK B|BRK－B|BRK．B|BRK\u{2013}B|NYSE:BRK.B"),
         ("BRK.B", "NYSE:BRK-B|NYSE: BRK/B|BRK.B.N|BRK_B.N|BRKb.N|usBRK.B|BRK.B US"),
         ("BRK.B", "BRK/B US Equity|BRK-B.US|US.BRK.B|$BRK.B|BRK.B UN"),
         ("BF.B", "BF-B|BF/B|bf.b"),
-        ("SPY", "NYSEARCA:SPY|AMEX:SPY|ARCX:SPY|SPY.US|SPY UP"),
+        ("SPY", "NYSEARCA:SPY|AMEX:SPY|ARCX:SPY|SPY.US|SPY UP|SPY.P"),
         ("CBOE", "BATS:CBOE|CBOE.US"),
-        ("TCEHY", "OTC:TCEHY|OTCMKTS:TCEHY"),
+        ("TCEHY", "OTC:TCEHY|OTCMKTS:TCEHY|TCEHY.PK|TCEHY.OB"),
+        ("BABA", "BABA.N|BABA.K|usBABA"),
+        ("HEI.A", "hei.a|HEI.A.N|HEIa.N|NYSE:HEI.A"),
         ("BJ", "BJ|BJ US|BJ.N|US.BJ|NYSE:BJ"),
         ("0700.HK", "700.hk|0700.HK|00700.HK|0700.HKG|00700.XHKG|700 HK|700 HK Equity|00700"),
         ("0700.HK", "0700|００７００|HK00700|hk00700|HK0700|00700HK|HK700|HKEX:700|HKG:0700"),
@@ -340,6 +391,8 @@ mod tests {
         ("SAP.DE", "sap.de|SAP.DE"),
         ("7203.T", "7203.t"),
         ("BATS.L", "bats.l"),
+        ("VOD.L", "vod.l"),
+        ("SHOP.TO", "shop.to"),
     ];
 
     #[test]
@@ -374,7 +427,23 @@ mod tests {
             "BACpL",
             "BTC-USD",
             "BAC-L",
+            "bac-l",
+            "BAC-B",
+            "JPM-C",
+            "jpm-c",
+            "JPM/C",
+            "JPM_C",
+            "JPM C",
+            "JPM-C.N",
+            "NYSE:JPM-C",
+            "HEI-A",
+            "PLAN B",
+            "PSTH.U",
             "LON:VOD",
+            "lon:vod",
+            "VOD LN",
+            "VOD LN Equity",
+            "vod ln equity",
             "7203 JP",
             "TYO:7203",
             "BSE:500325",

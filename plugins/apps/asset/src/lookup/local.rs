@@ -2,11 +2,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use crate::listings::TICKERS;
 use crate::lookup::{Security, name};
 use crate::ticker;
-
-/// `ticker,Chinese name,English name,further names with slashes between`, one security a line.
-const TICKERS: &str = include_str!("../../data/tickers.csv");
 
 /// Letters of an English query that may be the beginning of a longer name.
 const PREFIX_LETTERS: usize = 5;

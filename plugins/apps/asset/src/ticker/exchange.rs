@@ -29,7 +29,8 @@ const NAMES: [(Exchange, &[&str]); 8] = [
 ];
 
 /// What Reuters writes behind a dot.
-const REUTERS: [(Exchange, &[&str]); 1] = [(Exchange::America, &["N", "O", "OQ"])];
+const REUTERS: [(Exchange, &[&str]); 1] =
+    [(Exchange::America, &["K", "N", "O", "OB", "OQ", "P", "PK"])];
 
 /// What Bloomberg writes behind a space.
 const BLOOMBERG: [(Exchange, &[&str]); 3] = [
