@@ -26,17 +26,20 @@ pub(crate) struct Security {
 }
 
 impl Security {
-    /// A result of a service; nothing if it has no ticker.
+    /// A result of a service; nothing if it has no ticker, or words in its place.
     fn from_service(
         ticker: &str,
         names: [Option<&str>; 2],
         currency: Option<String>,
     ) -> Option<Self> {
-        let ticker = ticker::normalize(ticker);
+        let ticker = ticker::given(ticker).code()?;
         let name = names.into_iter().flatten().map(str::trim).find(|name| !name.is_empty());
-        let is_unknown = ticker.eq_ignore_ascii_case(crate::state::UNKNOWN_TICKER);
-        let is_ticker = !ticker.is_empty() && !is_unknown;
-        is_ticker.then(|| Self { ticker, name: name.unwrap_or_default().to_owned(), currency })
+        Some(Self { ticker, name: name.unwrap_or_default().to_owned(), currency })
+    }
+
+    /// Whether this is the security with a ticker, in whatever case.
+    fn is(&self, ticker: &str) -> bool {
+        self.ticker.eq_ignore_ascii_case(ticker)
     }
 }
 
@@ -82,21 +85,21 @@ pub(crate) fn resolve(subjects: &[Subject<'_>]) -> Result<(Vec<Resolved>, bool),
     let names = open(&resolved).iter().map(|subject| subject.name.to_owned()).collect::<Vec<_>>();
     let by_name = look_up(&table, &names)?;
     for (subject, slot) in subjects.iter().zip(&mut resolved).filter(|(_, slot)| slot.is_none()) {
-        *slot = by_name.get(subject.name).map(|security| named(subject, security));
+        *slot = by_name.get(subject.name).map(|security| named(&table, subject, security));
     }
     let usual = |subject: &Subject<'_>| ticker::normalize(subject.ticker);
     let tickers = open(&resolved).into_iter().map(usual).collect::<Vec<_>>();
     let by_ticker = look_up(&table, &tickers)?;
     let resolved = resolved.into_iter().zip(subjects);
     let resolved = resolved.map(|(known, subject)| {
-        known.unwrap_or_else(|| coded(subject, by_ticker.get(&usual(subject))))
+        known.unwrap_or_else(|| coded(&table, subject, by_ticker.get(&usual(subject))))
     });
     Ok((resolved.collect(), by_name.service_failed || by_ticker.service_failed))
 }
 
 /// A given ticker of the own table needs no look-up, nor does a number that is the company's.
 fn listed(table: &local::Table, subject: &Subject<'_>) -> Option<Resolved> {
-    let ticker = match ticker::given(subject.ticker) {
+    let ticker = match table.given(subject.ticker) {
         Given::Whole(ticker) => ticker,
         Given::Number(ticker) if table.has_company(&ticker, subject.name) => ticker,
         _ => return None,
@@ -107,11 +110,11 @@ fn listed(table: &local::Table, subject: &Subject<'_>) -> Option<Resolved> {
 }
 
 /// The security that the name means, unless another ticker was given.
-fn named(subject: &Subject<'_>, found: &Security) -> Resolved {
-    match ticker::given(subject.ticker) {
-        Given::Whole(given) if given != found.ticker => kept(given, Doubt::Conflict),
-        Given::Other(given) if given != found.ticker => kept(given, Doubt::Unverified),
-        Given::Number(given) | Given::Unsure(given) if given != found.ticker => {
+fn named(table: &local::Table, subject: &Subject<'_>, found: &Security) -> Resolved {
+    match table.given(subject.ticker) {
+        Given::Whole(given) if !found.is(&given) => kept(given, Doubt::Conflict),
+        Given::Other(given) if !found.is(&given) => kept(given, Doubt::Unverified),
+        Given::Number(given) | Given::Unsure(given) if !found.is(&given) => {
             taken(found, Some(Doubt::Guessed))
         }
         _ => taken(found, None),
@@ -119,11 +122,11 @@ fn named(subject: &Subject<'_>, found: &Security) -> Resolved {
 }
 
 /// The security with the ticker that was given, or the ticker alone if nobody knows it.
-fn coded(subject: &Subject<'_>, found: Option<&Security>) -> Resolved {
-    let given = ticker::given(subject.ticker);
+fn coded(table: &local::Table, subject: &Subject<'_>, found: Option<&Security>) -> Resolved {
+    let given = table.given(subject.ticker);
     let (is_words, is_unsure) = (given == Given::Name, matches!(given, Given::Unsure(_)));
     match (given.code(), found) {
-        (Some(code), Some(found)) if found.ticker == code => taken(found, None),
+        (Some(code), Some(found)) if found.is(&code) => taken(found, None),
         (Some(_), Some(found)) if is_unsure => taken(found, Some(Doubt::Guessed)),
         (Some(code), _) => kept(code, Doubt::Unverified),
         (None, Some(found)) => taken(found, None),

@@ -34,6 +34,11 @@ const FOREIGN_SUFFIX: usize = 3;
 /// units and warrants as well.
 const FOREIGN_LETTERS: [&str; 6] = ["F", "J", "L", "S", "T", "V"];
 
+/// What stands behind a dot and is no exchange: ends of addresses and of names of companies, and
+/// receipts.
+const NO_SUFFIXES: [&str; 12] =
+    ["COM", "NET", "ORG", "AI", "IO", "APP", "INC", "LTD", "LLC", "PLC", "ADR", "ADS"];
+
 /// Letters of a country behind a symbol, at most, as in `VOD LN`.
 const COUNTRY_LETTERS: usize = 2;
 
@@ -45,6 +50,9 @@ const LONGEST_CODE: usize = 20;
 
 /// Letters beside digits that are no word yet, at most.
 const FEW_LETTERS: usize = 4;
+
+/// Letters of a symbol that somebody may write as a name, with a capital in front, at most.
+const SHORT_SYMBOL: usize = 3;
 
 /// How surely a text is a ticker.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -218,7 +226,9 @@ fn symbol(word: &str) -> Option<String> {
     // As in `usAAPL`.
     let word = word.strip_prefix("us").filter(|rest| is_capitals(rest)).unwrap_or(word);
     let fits = is_letters(word) && word.len() <= SYMBOL_LETTERS && !is_mixed(word);
-    fits.then(|| word.to_ascii_uppercase())
+    let ticker = word.to_ascii_uppercase();
+    // `Uber` is a name and a ticker, `Apple` is a name.
+    (fits && (!is_proper(word) || listings::has(&ticker))).then_some(ticker)
 }
 
 /// As `BRKb`, where an exchange tells that this is an American symbol.
@@ -228,8 +238,8 @@ fn small_class(word: &str) -> Option<String> {
     (is_class && is_capitals(symbol)).then(|| format!("{symbol}.{}", class.to_ascii_uppercase()))
 }
 
-/// As `BRK.B`, `BRK-B`, `BRK/B`, `BRK_B` and `BRK B`. Behind other signs than the dot, a letter is a
-/// series of preferred shares as well, as in `JPM-C`: it is a class if the list has it.
+/// As `BRK.B`, `BRK-B`, `BRK/B`, `BRK_B` and `BRK B`. Behind other signs than the dot, a letter may
+/// be a series of preferred shares, as in `JPM-C`: it is a class if the list has it.
 fn share_class(name: &Part<'_>, class: &Part<'_>) -> Option<String> {
     let letter = class.text.to_ascii_uppercase();
     if !matches!(letter.as_str(), "A" | "B" | "C") {
@@ -256,18 +266,20 @@ fn foreign(parts: &[Part<'_>]) -> Option<String> {
     let exchange = Exchange::behind(suffix.sign, suffix.text);
     // `.CN` is a Canadian exchange as well.
     let is_ours = exchange.is_some_and(|it| it != Exchange::Mainland || is_number(code.text));
-    let fits = suffix.sign == '.' && code.text.len() <= FOREIGN_CODE;
+    let is_short = code.text.len() <= FOREIGN_CODE;
+    let fits = suffix.sign == '.' && is_short && !is_proper(code.text);
     let is_foreign = fits && !is_ours && is_foreign_suffix(suffix.text);
     is_foreign.then(|| format!("{}.{}", code.text, suffix.text).to_ascii_uppercase())
 }
 
 /// Whether a word behind a dot may be an exchange of another country.
 fn is_foreign_suffix(word: &str) -> bool {
-    let is_exchange = match word.len() {
-        1 => FOREIGN_LETTERS.contains(&word.to_ascii_uppercase().as_str()),
-        length => length <= FOREIGN_SUFFIX,
+    let suffix = word.to_ascii_uppercase();
+    let is_exchange = match suffix.len() {
+        1 => FOREIGN_LETTERS.contains(&suffix.as_str()),
+        length => length <= FOREIGN_SUFFIX && !NO_SUFFIXES.contains(&suffix.as_str()),
     };
-    is_letters(word) && is_exchange
+    is_letters(word) && !has_both_cases(word) && is_exchange
 }
 
 fn short_number(plain: &str) -> Option<String> {
@@ -302,8 +314,8 @@ fn is_code(plain: &str) -> bool {
     letters > 0 && !has_space && !has_word && (has_sign || is_mixed(plain))
 }
 
-/// Whether the signs between words are those of a code, in whatever case: `jpm-c`, `lon:vod` and
-/// `VOD LN Equity`.
+/// Whether the signs between words are those of a code, in whatever case, as in `jpm-c`, `lon:vod`,
+/// `VOD LN Equity` and `JD.com`, or a name is as short as a symbol.
 fn is_marked(plain: &str) -> bool {
     let Some(parts) = parts(plain).filter(|_| plain.len() <= LONGEST_CODE) else { return false };
     let words = without_kind(&parts);
@@ -311,8 +323,13 @@ fn is_marked(plain: &str) -> bool {
     if has_kind || parts.iter().any(|part| part.sign == ':') {
         return true;
     }
-    let [code, mark] = words else { return false };
+    let (code, mark) = match words {
+        [only] => return is_letters(only.text) && only.text.len() <= SYMBOL_LETTERS,
+        [code, mark] => (code, mark),
+        _ => return false,
+    };
     match mark.sign {
+        '.' => is_letters(mark.text) && mark.text.len() <= FOREIGN_SUFFIX && !is_numbered(mark),
         '-' | '/' | '_' => is_letters(code.text) && may_have_classes(code.text) && is_letter(mark),
         ' ' => is_capitals(code.text) && code.text.len() <= FOREIGN_CODE && is_country(mark),
         _ => false,
@@ -326,6 +343,22 @@ fn is_letter(part: &Part<'_>) -> bool {
 /// Whether a word may be a country, or a series as in `JPM C`.
 fn is_country(part: &Part<'_>) -> bool {
     part.text.len() <= COUNTRY_LETTERS && is_capitals(part.text)
+}
+
+/// Whether a word is an exchange that lists numbers alone: `tencent.hk` is a name.
+fn is_numbered(part: &Part<'_>) -> bool {
+    let exchange = Exchange::behind(part.sign, part.text);
+    exchange.is_some_and(|it| it != Exchange::America)
+}
+
+/// Capitals and small letters as in a name: `Apple`, `BofA`.
+fn is_proper(word: &str) -> bool {
+    word.len() > SHORT_SYMBOL && has_both_cases(word)
+}
+
+fn has_both_cases(word: &str) -> bool {
+    let has_capital = word.bytes().any(|byte| byte.is_ascii_uppercase());
+    has_capital && word.bytes().any(|byte| byte.is_ascii_lowercase())
 }
 
 /// Capitals and then small letters, which mean a share class or a series to some services.
@@ -351,7 +384,9 @@ mod tests {
         ("AAPL", "aapl| AAPL |$AAPL|#AAPL|$AAPL$|(AAPL)|ＡＡＰＬ|＄ａａｐｌ|NASDAQ:AAPL"),
         ("AAPL", "NASDAQ: AAPL|NasdaqGS:AAPL|XNAS:AAPL|ＮＡＳＤＡＱ：ＡＡＰＬ|AAPL.US|AAPL US"),
         ("AAPL", "AAPL:US|AAPL-US|US.AAPL|usAAPL|AAPL US Equity|AAPL.O|AAPL.OQ|aapl.oq|AAPL.K"),
-        ("AAPL", "usAAPL.OQ|AAPL UW|NASDAQ:AAPL.O|AAPL:NASDAQ"),
+        ("AAPL", "usAAPL.OQ|AAPL UW|NASDAQ:AAPL.O|AAPL:NASDAQ|Aapl|Aapl.US"),
+        ("UBER", "Uber|uber"),
+        ("IBM", "Ibm"),
         ("BRK.B", "brk.b|BRK-B|brk-b|BRK/B|BRK_B|BRK B|BRK－B|BRK．B|BRK\u{2013}B|NYSE:BRK.B"),
         ("BRK.B", "NYSE:BRK-B|NYSE: BRK/B|BRK.B.N|BRK_B.N|BRKb.N|usBRK.B|BRK.B US"),
         ("BRK.B", "BRK/B US Equity|BRK-B.US|US.BRK.B|$BRK.B|BRK.B UN"),
@@ -439,6 +474,19 @@ mod tests {
             "HEI-A",
             "PLAN B",
             "PSTH.U",
+            "Apple",
+            "Visa",
+            "BofA",
+            "Apple.US",
+            "NASDAQ:Apple",
+            "Sony.T",
+            "JD.com",
+            "JD.COM",
+            "Amazon.com",
+            "Booking.com",
+            "C3.ai",
+            "St.Joe",
+            "TSMC.ADR",
             "LON:VOD",
             "lon:vod",
             "VOD LN",
@@ -493,8 +541,18 @@ mod tests {
 
     #[test]
     fn words_and_nothing_are_no_tickers() {
-        for text in ["TENCENT", "tencent", "腾讯", "Coca-Cola", "7-Eleven", "US Steel", "Plan B"]
-        {
+        for text in [
+            "TENCENT",
+            "tencent",
+            "Tencent",
+            "腾讯",
+            "tencent.hk",
+            "Coca-Cola",
+            "7-Eleven",
+            "US Steel",
+            "Plan B",
+            "BABA ADR",
+        ] {
             assert_eq!(given(text), Given::Name, "{text}");
             assert_eq!(normalize(text), text);
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::listings::TICKERS;
 use crate::lookup::{Security, name};
-use crate::ticker;
+use crate::ticker::{self, Given};
 
 /// Letters of an English query that may be the beginning of a longer name.
 const PREFIX_LETTERS: usize = 5;
@@ -68,6 +68,22 @@ impl Table {
     pub(super) fn find(&self, query: &str) -> Option<Security> {
         let at = self.by_ticker(query).or_else(|| self.by_name(query));
         at.or_else(|| self.by_part(query)).map(|at| self.lines[at].security())
+    }
+
+    /// What was given as a ticker. A word in small letters may be a name: it is not surely a ticker
+    /// if the table has it as a name alone.
+    pub(super) fn given(&self, text: &str) -> Given {
+        match ticker::given(text) {
+            Given::Whole(ticker) if self.is_name(text, &ticker) => {
+                Given::Unsure(text.trim().to_owned())
+            }
+            given => given,
+        }
+    }
+
+    fn is_name(&self, text: &str, ticker: &str) -> bool {
+        let is_small = text.trim() == ticker.to_ascii_lowercase();
+        is_small && !self.by_ticker.contains_key(ticker) && self.by_name(ticker).is_some()
     }
 
     /// The security with exactly this ticker.
@@ -141,7 +157,7 @@ mod tests {
 
     use super::{TICKERS, Table};
     use crate::lookup::name;
-    use crate::ticker;
+    use crate::ticker::{self, Given};
 
     fn check(query: &str, expected: Option<&str>) {
         let found = Table::read().find(query).map(|security| security.ticker);
@@ -192,6 +208,8 @@ mod tests {
         check("aapl", Some("AAPL"));
         check("Ａｐｐｌｅ", Some("AAPL"));
         check("Apple Inc.", Some("AAPL"));
+        check("JD.com", Some("JD"));
+        check("Amazon.com", Some("AMZN"));
         check("贵州茅台", Some("600519.SS"));
         check("600519", Some("600519.SS"));
         check("比亚迪", Some("002594.SZ"));
@@ -232,6 +250,19 @@ mod tests {
             check(query, Some(ticker));
         }
         check("", None);
+    }
+
+    #[test]
+    fn a_word_in_small_letters_may_be_a_name() {
+        let table = Table::read();
+        let unsure = |text: &str| Given::Unsure(text.to_owned());
+        let whole = |text: &str| Given::Whole(text.to_owned());
+        assert_eq!(table.given("apple"), unsure("apple"));
+        assert_eq!(table.given(" byd "), unsure("byd"));
+        assert_eq!(table.given("aapl"), whole("AAPL"));
+        assert_eq!(table.given("qxzr"), whole("QXZR"));
+        assert_eq!(table.given("BYD"), whole("BYD"), "a ticker of the United States");
+        assert_eq!(table.given("NYSE:BYD"), whole("BYD"));
     }
 
     #[test]

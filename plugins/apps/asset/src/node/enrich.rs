@@ -348,6 +348,51 @@ mod tests {
     }
 
     #[test]
+    fn s0_36_a_name_in_place_of_a_ticker_is_no_ticker() {
+        let host = silent();
+        let rows = json!([
+            {"name": "", "ticker": "Apple"},
+            {"name": "苹果", "ticker": "Apple"},
+            {"name": "", "ticker": "apple"},
+            {"name": "", "ticker": "JD.com"},
+            {"name": "", "ticker": "Amazon.com"},
+            {"name": "", "ticker": "Uber"},
+        ]);
+        let (rows, payload) = run(&host, rows);
+        assert_eq!(
+            securities(&rows),
+            [
+                ("AAPL", "USD"),
+                ("AAPL", "USD"),
+                ("AAPL", "USD"),
+                ("JD", "USD"),
+                ("AMZN", "USD"),
+                ("UBER", "USD"),
+            ]
+        );
+        assert_eq!(
+            payload["warnings"],
+            json!([
+                "先前",
+                "股票代码不明确，请核对: Apple → AAPL",
+                "股票代码不明确，请核对: apple → AAPL",
+                "股票代码不明确，请核对: JD.com → JD",
+                "股票代码不明确，请核对: Amazon.com → AMZN",
+            ])
+        );
+        assert!(host.http_requests().is_empty() && host.llm_requests().is_empty());
+    }
+
+    #[test]
+    fn s0_40_what_a_search_finds_must_have_a_ticker() {
+        let host = host()
+            .http(|_| Ok(Response::new(200, r#"{"results":[],"status":"OK"}"#)))
+            .llm(|_| Ok(Completion::of_text(r#"[{"ticker":"N/A"},{"ticker":"青杉玩偶"}]"#)));
+        let (rows, _) = run(&host, json!([{"name": "青杉玩偶"}]));
+        assert_eq!(rows[0]["ticker"], "UNKNOWN");
+    }
+
+    #[test]
     fn what_stands_in_place_of_a_ticker_helps_if_the_name_does_not() {
         let host = silent();
         let (rows, payload) = run(&host, json!([{"name": "鹅厂来的", "ticker": "tencent"}]));
