@@ -349,6 +349,7 @@ async function hostile(visit) {
   await dialog(page).getByText(`UNKNOWN ticker: ${evil}`).waitFor();
   await visit.look("review");
   await cell(page, 1, "股票代码").fill("<B>&AMP;");
+  await cell(page, 1, "币种").fill("USD");
   await cell(page, 2, "股票代码").fill("AAPL");
   await choose(page, "<script>alert(3)</script>");
   await confirm(page);

@@ -3,8 +3,8 @@
 use serde_json::Value;
 use wattle_plugin::prelude::{Failure, json};
 
-use crate::date;
 use crate::state::{ConfirmedData, Row, TaskType, UNKNOWN_TICKER};
+use crate::{currency, date};
 
 /// Code of the failure of a table that cannot be written as it is; `details.fields` names what is
 /// wrong. The question stays open.
@@ -86,20 +86,24 @@ fn table(task: TaskType, confirmed: &ConfirmedData) -> Result<Table, Failure> {
 
 fn wrong_fields(table: Table, row: &Row) -> Vec<&'static str> {
     let ticker = row.text("ticker");
+    let has_ticker = !ticker.is_empty() && !ticker.eq_ignore_ascii_case(UNKNOWN_TICKER);
     let is_action = matches!(row.text("action"), "buy" | "sell");
+    let has_currency = !currency::is_missing(row);
     let has_day = row.is_empty("tradedAt") || date::normalize(row.text("tradedAt")).is_some();
     let checks: &[(&'static str, bool)] = match table {
         Table::Operation => &[
             ("action", is_action),
-            ("ticker", !ticker.is_empty() && ticker != UNKNOWN_TICKER),
+            ("ticker", has_ticker),
             ("quantity", row.number("quantity").is_some()),
             ("price", row.number("price").is_some()),
+            ("currency", has_currency),
             ("tradedAt", has_day),
         ],
         Table::Holding => &[
-            ("ticker", !ticker.is_empty() && ticker != UNKNOWN_TICKER),
+            ("ticker", has_ticker),
             ("quantity", row.number("quantity").is_some()),
             ("costPrice", row.number("costPrice").is_some()),
+            ("currency", has_currency),
         ],
     };
     checks.iter().filter(|(_, fits)| !fits).map(|(field, _)| *field).collect()
@@ -176,6 +180,22 @@ mod tests {
             Err(json!(["rows[0].costPrice"]))
         );
         assert_eq!(checked(TaskType::Operation, json!([]), None), Err(json!(["rows"])));
+    }
+
+    #[test]
+    fn s0_45_s0_68_a_code_that_nobody_knows_needs_a_currency() {
+        let mut trade = trade();
+        trade["ticker"] = json!("LON:VOD");
+        let mut holding = holding();
+        holding["ticker"] = json!("113050");
+        let fields = Err(json!(["rows[0].currency"]));
+        assert_eq!(checked(TaskType::Operation, json!([trade]), None), fields);
+        assert_eq!(checked(TaskType::Holding, json!([holding]), None), fields);
+        trade["currency"] = json!("gbp");
+        assert_eq!(checked(TaskType::Operation, json!([trade]), None), Ok(Table::Operation));
+        trade["ticker"] = json!("unknown");
+        let fields = Err(json!(["rows[0].ticker"]));
+        assert_eq!(checked(TaskType::Operation, json!([trade]), None), fields);
     }
 
     #[test]

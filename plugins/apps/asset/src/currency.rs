@@ -1,6 +1,6 @@
 //! The currency in which a security is traded.
 
-use crate::state::UNKNOWN_TICKER;
+use crate::state::{Row, UNKNOWN_TICKER};
 use crate::ticker::{self, Given};
 
 /// Without a suffix and without a word from a service, a listing is taken for an American one.
@@ -10,7 +10,7 @@ const DEFAULT: &str = "USD";
 /// Nothing for a ticker or an exchange that nobody knows: a guess would book it in the wrong
 /// currency.
 pub(crate) fn of(ticker: &str, service: Option<&str>) -> String {
-    let is_surely_one = !matches!(ticker::given(ticker), Given::Other(_) | Given::Unsure(_));
+    let is_surely_one = matches!(ticker::given(ticker), Given::Whole(_) | Given::Number(_));
     let ticker = ticker::normalize(ticker).to_uppercase();
     if ticker.is_empty() || ticker == UNKNOWN_TICKER {
         return String::new();
@@ -19,16 +19,46 @@ pub(crate) fn of(ticker: &str, service: Option<&str>) -> String {
         Some("HK") => "HKD".to_owned(),
         Some("SS" | "SZ" | "BJ") => "CNY".to_owned(),
         _ => {
-            let named = service.map(|name| name.trim().to_uppercase());
             let default = if is_surely_one { DEFAULT } else { "" };
-            named.filter(|name| !name.is_empty()).unwrap_or_else(|| default.to_owned())
+            named(service).unwrap_or_else(|| default.to_owned())
         }
     }
 }
 
+/// Whether the currency of a ticker is no more than an assumption: another country lists it, and
+/// no service names its currency.
+pub(crate) fn is_assumed(ticker: &str, service: Option<&str>) -> bool {
+    ticker::is_foreign(ticker) && named(service).is_none()
+}
+
+/// The currency that a row says, or else the one that surely follows from its ticker.
+pub(crate) fn of_row(row: &Row) -> String {
+    let ticker = row.text("ticker");
+    match row.text("currency") {
+        "" if is_assumed(ticker, None) => String::new(),
+        "" => of(ticker, None),
+        currency => currency.to_uppercase(),
+    }
+}
+
+/// Whether a row has a ticker and lacks a currency.
+pub(crate) fn is_missing(row: &Row) -> bool {
+    let ticker = row.text("ticker");
+    let has_ticker = !ticker.is_empty() && !ticker.eq_ignore_ascii_case(UNKNOWN_TICKER);
+    has_ticker && of_row(row).is_empty()
+}
+
+fn named(service: Option<&str>) -> Option<String> {
+    let named = service.map(|name| name.trim().to_uppercase());
+    named.filter(|name| !name.is_empty())
+}
+
 #[cfg(test)]
 mod tests {
-    use super::of;
+    use wattle_plugin::prelude::json;
+
+    use super::{is_missing, of, of_row};
+    use crate::state::Row;
 
     #[test]
     fn the_suffix_wins_over_the_service() {
@@ -61,8 +91,34 @@ mod tests {
             ("US0378331005", None, ""),
             ("LON:VOD", None, ""),
             ("LON:VOD", Some("gbp"), "GBP"),
+            ("腾讯", None, ""),
+            ("TENCENT", None, ""),
+            ("N/A", None, ""),
+            ("VOD.L", None, "USD"),
+            ("VOD.L", Some("gbp"), "GBP"),
         ] {
             assert_eq!(of(ticker, service), currency, "{ticker} {service:?}");
+        }
+    }
+
+    #[test]
+    fn s0_45_a_row_lacks_a_currency_that_does_not_follow_from_its_ticker() {
+        for (ticker, said, currency, lacks) in [
+            ("AAPL", "", "USD", false),
+            ("AAPL", " cad ", "CAD", false),
+            ("0700.HK", "", "HKD", false),
+            ("LON:VOD", "", "", true),
+            ("LON:VOD", "gbp", "GBP", false),
+            ("113050", "", "", true),
+            ("7203.T", "", "", true),
+            ("7203.T", "jpy", "JPY", false),
+            ("UNKNOWN", "", "", false),
+            ("", "", "", false),
+        ] {
+            let row = json!({"ticker": ticker, "currency": said});
+            let row: Row = serde_json::from_value(row).unwrap();
+            assert_eq!(of_row(&row), currency, "{ticker} {said}");
+            assert_eq!(is_missing(&row), lacks, "{ticker} {said}");
         }
     }
 }

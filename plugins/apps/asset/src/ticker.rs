@@ -39,6 +39,9 @@ const FOREIGN_LETTERS: [&str; 6] = ["F", "J", "L", "S", "T", "V"];
 const NO_SUFFIXES: [&str; 12] =
     ["COM", "NET", "ORG", "AI", "IO", "APP", "INC", "LTD", "LLC", "PLC", "ADR", "ADS"];
 
+/// Suffixes that are not another country's: exchanges of ours, and share classes.
+const OWN_SUFFIXES: [&str; 7] = ["HK", "SS", "SZ", "BJ", "A", "B", "C"];
+
 /// Letters of a country behind a symbol, at most, as in `VOD LN`.
 const COUNTRY_LETTERS: usize = 2;
 
@@ -84,6 +87,12 @@ impl Given {
 /// Brings a ticker into the usual form. Everything else stays as it was written.
 pub(crate) fn normalize(text: &str) -> String {
     given(text).code().unwrap_or_else(|| text.trim().to_owned())
+}
+
+/// Whether a text is a ticker with the suffix of another country.
+pub(crate) fn is_foreign(text: &str) -> bool {
+    let Given::Whole(ticker) = given(text) else { return false };
+    ticker.rsplit_once('.').is_some_and(|(_, suffix)| !OWN_SUFFIXES.contains(&suffix))
 }
 
 /// What a user or a model gave as a ticker.
@@ -377,7 +386,7 @@ fn is_letters(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Given, given, normalize};
+    use super::{Given, given, is_foreign, normalize};
 
     /// Usual forms, and what else is written for them, with bars between.
     const USUAL: &[(&str, &str)] = &[
@@ -438,6 +447,16 @@ mod tests {
                 assert_eq!(normalize(text), *ticker, "{text}");
             }
             assert_eq!(normalize(ticker), *ticker);
+        }
+    }
+
+    #[test]
+    fn only_suffixes_of_other_countries_are_foreign() {
+        for text in ["VOD.L", "7203.t", "SAP.DE"] {
+            assert!(is_foreign(text), "{text}");
+        }
+        for text in ["AAPL", "BRK-B", "SPY.P", "0700.HK", "600519", "920748", "LON:VOD", "JD.com"] {
+            assert!(!is_foreign(text), "{text}");
         }
     }
 

@@ -2,8 +2,8 @@
 
 use wattle_plugin::prelude::{Context, Deserialize, Failure, JsonSchema, Serialize, node};
 
-use crate::date;
 use crate::state::{ReviewPayload, Row, TaskType, UNKNOWN_TICKER};
+use crate::{currency, date};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -35,7 +35,8 @@ pub(crate) fn check_missing(_context: &Context, input: Input) -> Result<Update, 
     Ok(Update { extracted_data: rows, review_payload: payload })
 }
 
-/// By row, then in the order of the required fields.
+/// By row, then in the order of the required fields. A currency is missing where it does not follow
+/// from the ticker.
 fn missing_fields(task: TaskType, rows: &[Row]) -> Vec<String> {
     let mut missing = Vec::new();
     for (index, row) in rows.iter().enumerate() {
@@ -43,6 +44,9 @@ fn missing_fields(task: TaskType, rows: &[Row]) -> Vec<String> {
             if row.is_empty(field) || row.text(field) == UNKNOWN_TICKER {
                 missing.push(format!("rows[{index}].{field}"));
             }
+        }
+        if currency::is_missing(row) {
+            missing.push(format!("rows[{index}].currency"));
         }
     }
     missing
@@ -90,6 +94,22 @@ mod tests {
             json!(["rows[0].ticker", "rows[0].quantity", "rows[1].price", "rows[2].ticker"])
         );
         assert_eq!(payload["warnings"], json!(["先前", "UNKNOWN ticker: 泡泡玛特"]));
+    }
+
+    #[test]
+    fn s0_45_s0_50_a_code_that_nobody_knows_lacks_a_currency() {
+        let (_, payload) = run(
+            "operation",
+            json!([
+                {"ticker": "LON:VOD", "quantity": 1, "price": null, "currency": ""},
+                {"ticker": "LON:VOD", "quantity": 1, "price": 1, "currency": "GBP"},
+                {"ticker": "UNKNOWN", "quantity": 1, "price": 1, "currency": ""},
+            ]),
+        );
+        assert_eq!(
+            payload["missingFields"],
+            json!(["rows[0].price", "rows[0].currency", "rows[2].ticker"])
+        );
     }
 
     #[test]

@@ -10,6 +10,9 @@ use crate::{currency, lot, ticker};
 
 const SERVICE_FAILED: &str = "行情服务不可用";
 
+/// Said of a ticker of another country whose currency nobody names.
+const ASSUMED: &str = "未能确定币种，请核对";
+
 /// Said of tickers that were written in another form; what was written follows.
 const USUAL_FORM: &str = "股票代码已改为通用写法";
 
@@ -43,6 +46,7 @@ pub(crate) fn enrich(_context: &Context, input: Input) -> Result<Update, Failure
         let written = row.text("ticker").to_owned();
         complete(row, &resolved, &written);
         warnings.extend(resolved.doubt.and_then(|doubt| doubt_warning(doubt, row, &written)));
+        warnings.extend(currency_warning(row, &resolved));
         warnings.extend(count_shares(row));
         forms.extend(changed_form(row, &written).filter(|form| !forms.contains(form)));
     }
@@ -93,6 +97,14 @@ fn doubt_warning(doubt: Doubt, row: &Row, written: &str) -> Option<String> {
         Doubt::Unread if name == written => return None,
         Doubt::Unread => format!("未能识别股票代码: {written}"),
     })
+}
+
+/// A currency that was assumed is said, too.
+fn currency_warning(row: &Row, resolved: &Resolved) -> Option<String> {
+    let security = resolved.security.as_ref()?;
+    let is_assumed = currency::is_assumed(&security.ticker, security.currency.as_deref());
+    let (ticker, currency) = (row.text("ticker"), row.text("currency"));
+    is_assumed.then(|| format!("{ASSUMED}: {ticker} {currency}"))
 }
 
 /// What was written and what became of it, if the same ticker has another form now. Upper case is
@@ -343,6 +355,27 @@ mod tests {
                 "未能核实股票代码，请核对: US0378331005",
                 "未能核实股票代码，请核对: ^HSI",
                 "未能识别股票代码: Qingshan Toys",
+            ])
+        );
+    }
+
+    #[test]
+    fn s0_41_s0_45_a_currency_is_not_assumed_without_a_word() {
+        let rows = json!([
+            {"name": "", "ticker": "LON:VOD"},
+            {"name": "", "ticker": "7203.T"},
+            {"name": "", "ticker": "JPM-C"},
+        ]);
+        let (rows, payload) = run(&silent(), rows);
+        assert_eq!(securities(&rows), [("LON:VOD", ""), ("7203.T", "USD"), ("JPM-C", "")]);
+        assert_eq!(
+            payload["warnings"],
+            json!([
+                "先前",
+                "未能核实股票代码，请核对: LON:VOD",
+                "未能核实股票代码，请核对: 7203.T",
+                "未能确定币种，请核对: 7203.T USD",
+                "未能核实股票代码，请核对: JPM-C",
             ])
         );
     }

@@ -95,7 +95,7 @@ impl Batch<'_> {
             row.text("ticker"),
             row.text("name"),
             row.number("quantity"),
-            currency_of(row),
+            currency::of_row(row),
             &self.confirmed.risk_category,
             self.confirmed.portfolio_id,
             self.now,
@@ -111,14 +111,6 @@ impl Batch<'_> {
 
 fn memo(row: &Row) -> Option<&str> {
     Some(row.text("memo")).filter(|memo| !memo.is_empty())
-}
-
-/// The currency as confirmed. A user who fills in a ticker may leave it to us.
-fn currency_of(row: &Row) -> String {
-    match row.text("currency") {
-        "" => currency::of(row.text("ticker"), None),
-        currency => currency.to_uppercase(),
-    }
 }
 
 #[cfg(test)]
@@ -229,6 +221,17 @@ mod tests {
         let rows = json!([{"ticker": "AAPL", "name": "", "quantity": 1, "costPrice": 9.5}]);
         run(&host, "unknown", confirmed(rows, 1)).unwrap();
         assert_eq!(texts(&host)[2], "INSERT INTO \"Holding\"");
+    }
+
+    #[test]
+    fn s0_45_no_row_is_stored_without_a_currency() {
+        let host = host();
+        let row = |currency: &str| json!({"ticker": "LON:VOD", "quantity": 1, "costPrice": 1, "currency": currency});
+        let failure = run(&host, "holding", confirmed(json!([row("")]), 1)).unwrap_err();
+        assert_eq!(failure.details.unwrap()["fields"], json!(["rows[0].currency"]));
+        assert!(host.statements().is_empty());
+        run(&host, "holding", confirmed(json!([row("gbp")]), 1)).unwrap();
+        assert_eq!(host.statements()[2].parameters[4], sql::Value::from("GBP"));
     }
 
     #[test]

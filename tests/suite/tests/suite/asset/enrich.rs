@@ -290,7 +290,7 @@ async fn s0_36_s0_41_tickers_of_other_services_get_their_usual_form() {
              HK00700 → 0700.HK、920748 → 920748.BJ"
         ])
     );
-    assert_eq!(review.payload["missingFields"], json!([]));
+    assert_eq!(review.payload["missingFields"], json!(["rows[4].currency"]), "S0-50");
 }
 
 #[tokio::test]

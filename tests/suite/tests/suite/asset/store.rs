@@ -143,6 +143,8 @@ async fn s0_68_everything_wrong_is_named_and_the_thread_stays_open() {
         "rows[2].ticker",
     ];
     refused(&server, &thread, &with("rows", rows), &fields).await;
+    let rows = json!([trade("LON:VOD", 1)]);
+    refused(&server, &thread, &with("rows", rows), &["rows[0].currency"]).await;
     server.resume_with(&thread, &with("riskCategory", json!("稳健"))).await.expect(200);
     assert_eq!(server.rows("Operation").await[0]["riskCategory"], "稳健");
 }
