@@ -87,6 +87,25 @@ describe("rows", () => {
     ]);
   });
 
+  it("S0-88 miss a currency where the ticker does not tell it", () => {
+    const [known] = payload.rows;
+    if (known === undefined) throw new Error("a row");
+    const rows = draftOf({
+      ...payload,
+      rows: [{ ...known, ticker: "LON:VOD", quantity: 1 }],
+      missingFields: ["rows[0].currency"],
+    });
+    const [row] = rows;
+    if (row === undefined) throw new Error("a row");
+    const reasons = () => flaws("operation", rows).map(({ field, reason }) => [field, reason]);
+    expect(reasons()).toEqual([["currency", "请补充"]]);
+    row.texts.currency = "gbp";
+    expect(reasons()).toEqual([]);
+    row.texts.currency = "";
+    row.texts.ticker = "VOD";
+    expect(reasons()).toEqual([]);
+  });
+
   it("are stored as numbers, with what cannot be edited", () => {
     const [row] = draftOf(payload);
     if (row === undefined) throw new Error("a row");

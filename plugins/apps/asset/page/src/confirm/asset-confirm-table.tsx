@@ -1,6 +1,6 @@
 // The table in which a person checks, completes and deletes what was found.
 import { Fragment, memo, useCallback, useLayoutEffect, useRef, useState } from "react";
-import { COLUMNS, type Column, type DraftRow, type FieldName, type Kind } from "./draft.ts";
+import { COLUMNS, type Column, type DraftRow, type FieldName, flawOf, type Kind } from "./draft.ts";
 import "./confirm.css";
 import { rowsInSight, useSight } from "./window.ts";
 
@@ -125,9 +125,9 @@ const Row = memo(function Row(props: RowProps) {
   return (
     <tr aria-rowindex={index + 2} data-index={index} style={{ height: ROW_PX }}>
       {columns.map((column, place) => {
-        const { field, heading, check } = column;
+        const { field, heading } = column;
         const isRefused = refusedFields.includes(field);
-        const flaw = check(row.texts[field]) ?? (isRefused ? "服务没有接受这个值" : undefined);
+        const flaw = flawOf(row, column) ?? (isRefused ? "服务没有接受这个值" : undefined);
         const cell = {
           className: "a-cell",
           "aria-label": `第 ${index + 1} 行 ${heading}`,

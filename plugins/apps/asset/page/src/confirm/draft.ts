@@ -31,6 +31,8 @@ export interface DraftRow {
   key: number;
   texts: Record<FieldName, string>;
   memo: string | undefined;
+  /** A ticker that does not tell its currency, as the review says. */
+  undecided: string | undefined;
 }
 
 /** Stands in a review for a ticker that nobody knows. */
@@ -114,12 +116,12 @@ export function blankRow(): DraftRow {
     currency: "",
     tradedAt: "",
   };
-  return { key: lastKey, texts, memo: undefined };
+  return { key: lastKey, texts, memo: undefined, undecided: undefined };
 }
 
 /** The rows of a review. A ticker that nobody knows is left to the person. */
 export function draftOf(payload: ReviewPayload): DraftRow[] {
-  return payload.rows.map((row) => {
+  return payload.rows.map((row, index) => {
     const blank = blankRow();
     const known = row as Partial<OperationRow & HoldingRow>;
     const text = (value: string | number | null | undefined) => String(value ?? "");
@@ -133,7 +135,9 @@ export function draftOf(payload: ReviewPayload): DraftRow[] {
       currency: text(known.currency),
       tradedAt: text(known.tradedAt),
     };
-    return { ...blank, texts, memo: known.memo };
+    const isUndecided = payload.missingFields.includes(`rows[${index}].currency`);
+    const undecided = isUndecided ? texts.ticker.trim() : undefined;
+    return { ...blank, texts, memo: known.memo, undecided };
   });
 }
 
@@ -143,12 +147,19 @@ export interface Flaw {
   reason: string;
 }
 
+/** What is wrong with a cell. An empty currency is, beside a ticker that does not tell it. */
+export function flawOf(row: DraftRow, { field, check }: Column): string | undefined {
+  const { texts, undecided } = row;
+  const isEmpty = field === "currency" && texts.currency.trim() === "";
+  return isEmpty && texts.ticker.trim() === undecided ? MISSING : check(texts[field]);
+}
+
 /** Everything that keeps the rows from being stored, by row and column. */
 export function flaws(kind: Kind, rows: readonly DraftRow[]): Flaw[] {
-  return rows.flatMap(({ texts }, row) =>
-    COLUMNS[kind].flatMap(({ field, check }) => {
-      const reason = check(texts[field]);
-      return reason === undefined ? [] : [{ row, field, reason }];
+  return rows.flatMap((draft, row) =>
+    COLUMNS[kind].flatMap((column) => {
+      const reason = flawOf(draft, column);
+      return reason === undefined ? [] : [{ row, field: column.field, reason }];
     }),
   );
 }
