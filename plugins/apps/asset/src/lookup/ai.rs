@@ -1,21 +1,11 @@
 //! The last resort: a light model that remembers securities.
 
 use serde_json::Deserializer;
-use wattle_plugin::prelude::{Completion, Deserialize, Failure, Value, llm, log};
+use wattle_plugin::prelude::{Failure, Value, llm, log};
 
 use crate::lookup::{RESULTS, Security};
 
 const SEARCH_PROMPT: &str = include_str!("../../prompts/enrich.md");
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Suggestion {
-    ticker: String,
-    name: Option<String>,
-    #[serde(rename = "nameCN")]
-    name_cn: Option<String>,
-    currency_name: Option<String>,
-}
 
 /// Searches for several names at once. Whatever goes wrong, nothing is found.
 pub(super) fn search(queries: &[String]) -> Vec<Option<Security>> {
@@ -25,8 +15,8 @@ pub(super) fn search(queries: &[String]) -> Vec<Option<Security>> {
     let requests = queries.iter().map(|query| request(query)).collect();
     let answers = llm::complete_all(requests).into_iter().zip(queries);
     answers
-        .map(|(answer, query)| match answer.and_then(|answer| suggestions(&answer)) {
-            Ok(suggestions) => best(suggestions),
+        .map(|(answer, query)| match answer.and_then(|answer| last_hit(&answer.text())) {
+            Ok(hit) => hit,
             Err(failure) => {
                 log::warn!("look up `{query}` with the light model: {failure}");
                 None
@@ -39,14 +29,10 @@ fn request(query: &str) -> llm::Request {
     llm::Request::route("light").system(SEARCH_PROMPT.trim_end()).user(query).temperature(0.0)
 }
 
-fn suggestions(answer: &Completion) -> Result<Vec<Suggestion>, Failure> {
-    last_list(&answer.text())
-        .ok_or_else(|| Failure::invalid("the answer has no list of securities"))
-}
-
-/// The last list of securities in a text: models put words, fences and drafts around it.
-fn last_list(text: &str) -> Option<Vec<Suggestion>> {
-    let (mut last, mut rest) = (None, text);
+/// The best security of the last list in a text that has one: models put words, fences and drafts
+/// around it, and other lists behind it. A text without any list is a failure.
+fn last_hit(text: &str) -> Result<Option<Security>, Failure> {
+    let (mut hit, mut has_list, mut rest) = (None, false, text);
     while let Some(start) = rest.find('[') {
         rest = &rest[start..];
         let mut lists = Deserializer::from_str(rest).into_iter::<Value>();
@@ -56,16 +42,22 @@ fn last_list(text: &str) -> Option<Vec<Suggestion>> {
             continue;
         };
         rest = &rest[lists.byte_offset()..];
-        last = serde_json::from_value(list).ok().or(last);
+        has_list = true;
+        hit = best(&list).or(hit);
     }
-    last
+    if has_list { Ok(hit) } else { Err(Failure::invalid("the answer has no list of securities")) }
 }
 
-fn best(suggestions: Vec<Suggestion>) -> Option<Security> {
-    suggestions.into_iter().take(RESULTS as usize).find_map(|suggestion| {
-        let names = [suggestion.name_cn.as_deref(), suggestion.name.as_deref()];
-        Security::from_service(&suggestion.ticker, names, suggestion.currency_name)
-    })
+/// The first suggestion that can be read.
+fn best(list: &Value) -> Option<Security> {
+    let suggestions = list.as_array()?;
+    suggestions.iter().take(RESULTS as usize).find_map(security)
+}
+
+fn security(suggestion: &Value) -> Option<Security> {
+    let text = |field: &str| suggestion.get(field).and_then(Value::as_str);
+    let currency = text("currencyName").map(str::to_owned);
+    Security::from_service(text("ticker")?, [text("nameCN"), text("name")], currency)
 }
 
 #[cfg(test)]
@@ -73,7 +65,7 @@ mod tests {
     use wattle_plugin::prelude::{Completion, Failure};
     use wattle_plugin::testing::FakeHost;
 
-    use super::{SEARCH_PROMPT, search};
+    use super::{SEARCH_PROMPT, last_hit, search};
 
     fn check(answer: Result<&'static str, ()>, expected: Option<&str>) {
         let host = FakeHost::new().llm(move |request| {
@@ -93,6 +85,21 @@ mod tests {
         check(Ok(fenced), Some("0700.HK Tencent"));
         let drafts = "As in [1]: [], no: [{\"ticker\":\"300750.SZ\",\"name\":\"CATL\"}] [2]";
         check(Ok(drafts), Some("300750.SZ CATL"));
+    }
+
+    #[test]
+    fn other_lists_and_odd_suggestions_wipe_out_nothing() {
+        const HIT: &str = r#"[{"ticker":"300750.SZ","name":"CATL"}]"#;
+        for others in ["其他：[]", "[1]", "[{}]", r#"[{"ticker":"UNKNOWN"}]"#, "[unfinished"] {
+            for answer in [format!("{HIT}\n{others}"), format!("{others}\n{HIT}")] {
+                let hit = last_hit(&answer).unwrap().map(|security| security.ticker);
+                assert_eq!(hit.as_deref(), Some("300750.SZ"), "{answer}");
+            }
+        }
+        let odd = r#"[{"ticker":null},"?",{"ticker":"300750.SZ","name":5,"nameCN":"宁德时代"}]"#;
+        check(Ok(odd), Some("300750.SZ 宁德时代"));
+        let two = r#"[{"ticker":"AAPL"}] No: [{"ticker":"300750.SZ","name":"CATL"}] []"#;
+        check(Ok(two), Some("300750.SZ CATL"));
     }
 
     #[test]

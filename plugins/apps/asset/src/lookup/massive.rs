@@ -1,7 +1,7 @@
 //! The market data service Massive. It knows American listings by ticker and English name.
 
 use wattle_plugin::http::{Request, Response};
-use wattle_plugin::prelude::{Deserialize, Failure, http, settings};
+use wattle_plugin::prelude::{Deserialize, Failure, Value, http, settings};
 
 use crate::lookup::{RESULTS, Security};
 
@@ -17,7 +17,7 @@ struct Settings {
 #[derive(Deserialize)]
 struct Answer {
     #[serde(default)]
-    results: Vec<Listing>,
+    results: Vec<Value>,
 }
 
 #[derive(Deserialize)]
@@ -47,9 +47,11 @@ fn request(settings: &Settings, query: &str) -> Request {
         .timeout_ms(TIMEOUT_MS)
 }
 
-/// The listing with this very ticker, or else the first.
+/// The listing with this very ticker, or else the first. One that cannot be read loses itself only.
 fn best(answer: Response, query: &str) -> Result<Option<Security>, Failure> {
-    let listings = answer.ok()?.json::<Answer>()?.results;
+    let results = answer.ok()?.json::<Answer>()?.results.into_iter();
+    let listings: Vec<Listing> =
+        results.filter_map(|listing| serde_json::from_value(listing).ok()).collect();
     let exact = listings.iter().find(|listing| listing.ticker.eq_ignore_ascii_case(query));
     Ok(exact.or(listings.first()).and_then(|listing| {
         let names = [listing.name.as_deref(), None];

@@ -216,6 +216,17 @@ mod tests {
     }
 
     #[test]
+    fn s0_46_one_odd_listing_loses_itself_only() {
+        let host = host().http(|_| {
+            let results = json!([{"ticker": null}, {"ticker": "QXZR", "name": "Quillmere"}]);
+            Ok(Response::new(200, json!({"results": results, "status": "OK"}).to_string()))
+        });
+        let (rows, payload) = run(&host, json!([{"name": "Quillmere"}]));
+        assert_eq!(rows[0]["ticker"], "QXZR");
+        assert_eq!(payload, Value::Null);
+    }
+
+    #[test]
     fn what_nobody_knows_is_unknown() {
         let host = host()
             .http(|_| Ok(Response::new(200, r#"{"results":[],"status":"OK"}"#)))
