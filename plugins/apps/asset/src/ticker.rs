@@ -7,7 +7,7 @@ mod exchange;
 
 use crate::listings;
 use crate::state::UNKNOWN_TICKER;
-use crate::ticker::exchange::{Exchange, SYMBOL_LETTERS, is_number};
+use crate::ticker::exchange::{Exchange, SYMBOL_LETTERS, is_mainland, is_number};
 use crate::width;
 
 /// What stands in place of a ticker that was not given.
@@ -30,14 +30,22 @@ const SHORTEST_NUMBER: usize = 3;
 const FOREIGN_CODE: usize = 6;
 const FOREIGN_SUFFIX: usize = 3;
 
+/// Digits of a code behind the number of an exchange, at least: `1.5` is a number.
+const NUMBERED_DIGITS: usize = 5;
+
+/// Suffixes of countries whose codes have as many digits as those of the mainland.
+const LONG_NUMBER_SUFFIXES: [&str; 4] = ["KS", "KQ", "TW", "TWO"];
+
 /// Suffixes of one letter that are exchanges of other countries. Other letters are share classes,
 /// units and warrants as well.
 const FOREIGN_LETTERS: [&str; 6] = ["F", "J", "L", "S", "T", "V"];
 
-/// What stands behind a dot and is no exchange: ends of addresses and of names of companies, and
-/// receipts.
-const NO_SUFFIXES: [&str; 12] =
-    ["COM", "NET", "ORG", "AI", "IO", "APP", "INC", "LTD", "LLC", "PLC", "ADR", "ADS"];
+/// What stands behind a dot and is no exchange: ends of addresses and of names of companies.
+const NO_SUFFIXES: [&str; 10] =
+    ["COM", "NET", "ORG", "AI", "IO", "APP", "INC", "LTD", "LLC", "PLC"];
+
+/// What some write behind the symbol of a depositary receipt.
+const RECEIPTS: [&str; 2] = ["ADR", "ADS"];
 
 /// Suffixes that are not another country's: exchanges of ours, and share classes.
 const OWN_SUFFIXES: [&str; 7] = ["HK", "SS", "SZ", "BJ", "A", "B", "C"];
@@ -122,7 +130,7 @@ fn plain(text: &str) -> String {
     let sign = |c: char| match c {
         '\u{200B}'..='\u{200F}' | '\u{FEFF}' => None,
         '\u{2010}'..='\u{2015}' | '\u{2212}' => Some('-'),
-        '\u{3002}' | '\u{FF61}' => Some('.'),
+        '\u{3002}' | '\u{FF61}' | '\u{B7}' | '\u{30FB}' => Some('.'),
         _ => Some(c),
     };
     let text: String = width::narrow(text).chars().filter_map(sign).collect();
@@ -182,7 +190,12 @@ fn whole(plain: &str) -> Option<String> {
     let [body @ .., last] = parts else { return None };
     let before = Exchange::before(first.text, second.sign).and_then(|it| listed(it, rest));
     let behind = || Exchange::behind(last.sign, last.text).and_then(|it| listed(it, body));
-    before.or_else(behind).or_else(|| american(parts)).or_else(|| foreign(parts))
+    before
+        .or_else(behind)
+        .or_else(|| numbered(first.text, rest))
+        .or_else(|| american(parts))
+        .or_else(|| receipt(parts))
+        .or_else(|| foreign(parts))
 }
 
 /// The ticker of a single word.
@@ -219,6 +232,25 @@ fn listed(exchange: Exchange, code: &[Part<'_>]) -> Option<String> {
     }
 }
 
+/// As `1.600519`, `116.00700` and `105.AAPL`, with the number of an exchange before the code.
+fn numbered(number: &str, code: &[Part<'_>]) -> Option<String> {
+    let [first, ..] = code else { return None };
+    let is_code = first.text.len() >= NUMBERED_DIGITS || is_letters(first.text);
+    if first.sign != '.' || !is_code {
+        return None;
+    }
+    Exchange::numbered(number).iter().find_map(|exchange| listed(*exchange, code))
+}
+
+/// As `BABA ADR`, if the list has the symbol: `TSMC ADR` has a name.
+fn receipt(parts: &[Part<'_>]) -> Option<String> {
+    let [name, kind] = parts else { return None };
+    if !RECEIPTS.contains(&kind.text.to_ascii_uppercase().as_str()) {
+        return None;
+    }
+    symbol(name.text).filter(|ticker| listings::has(ticker))
+}
+
 /// An American symbol with an exchange or with a share class.
 fn american(parts: &[Part<'_>]) -> Option<String> {
     match parts {
@@ -248,21 +280,15 @@ fn small_class(word: &str) -> Option<String> {
 }
 
 /// As `BRK.B`, `BRK-B`, `BRK/B`, `BRK_B` and `BRK B`. Behind other signs than the dot, a letter may
-/// be a series of preferred shares, as in `JPM-C`: it is a class if the list has it.
+/// be a series of preferred shares, as in `JPM-C`, or a part of a name, as in `Plan B`: it is a
+/// class if the list has it.
 fn share_class(name: &Part<'_>, class: &Part<'_>) -> Option<String> {
     let letter = class.text.to_ascii_uppercase();
     if !matches!(letter.as_str(), "A" | "B" | "C") {
         return None;
     }
     let ticker = format!("{}.{letter}", symbol(name.text)?);
-    let is_class = match class.sign {
-        '.' => true,
-        '-' | '/' | '_' => listings::has(&ticker),
-        // `Plan B` is a name.
-        ' ' => is_capitals(name.text) && is_capitals(class.text) && listings::has(&ticker),
-        _ => false,
-    };
-    is_class.then_some(ticker)
+    (class.sign == '.' || listings::has(&ticker)).then_some(ticker)
 }
 
 fn may_have_classes(symbol: &str) -> bool {
@@ -277,18 +303,21 @@ fn foreign(parts: &[Part<'_>]) -> Option<String> {
     let is_ours = exchange.is_some_and(|it| it != Exchange::Mainland || is_number(code.text));
     let is_short = code.text.len() <= FOREIGN_CODE;
     let fits = suffix.sign == '.' && is_short && !is_proper(code.text);
-    let is_foreign = fits && !is_ours && is_foreign_suffix(suffix.text);
+    let is_foreign = fits && !is_ours && is_foreign_suffix(code.text, suffix.text);
     is_foreign.then(|| format!("{}.{}", code.text, suffix.text).to_ascii_uppercase())
 }
 
-/// Whether a word behind a dot may be an exchange of another country.
-fn is_foreign_suffix(word: &str) -> bool {
+/// Whether a word behind a code and a dot may be an exchange of another country. Fund houses and
+/// publishers of indices write suffixes behind six digits, too, as in `110011.OF`.
+fn is_foreign_suffix(code: &str, word: &str) -> bool {
     let suffix = word.to_ascii_uppercase();
+    let is_one_of = |suffixes: &[&str]| suffixes.contains(&suffix.as_str());
     let is_exchange = match suffix.len() {
-        1 => FOREIGN_LETTERS.contains(&suffix.as_str()),
-        length => length <= FOREIGN_SUFFIX && !NO_SUFFIXES.contains(&suffix.as_str()),
+        1 => is_one_of(&FOREIGN_LETTERS),
+        length => length <= FOREIGN_SUFFIX && !is_one_of(&NO_SUFFIXES) && !is_one_of(&RECEIPTS),
     };
-    is_letters(word) && !has_both_cases(word) && is_exchange
+    let has_such_codes = !is_mainland(code) || is_one_of(&LONG_NUMBER_SUFFIXES);
+    is_letters(word) && !has_both_cases(word) && is_exchange && has_such_codes
 }
 
 fn short_number(plain: &str) -> Option<String> {
@@ -394,22 +423,25 @@ mod tests {
         ("AAPL", "NASDAQ: AAPL|NasdaqGS:AAPL|XNAS:AAPL|ＮＡＳＤＡＱ：ＡＡＰＬ|AAPL.US|AAPL US"),
         ("AAPL", "AAPL:US|AAPL-US|US.AAPL|usAAPL|AAPL US Equity|AAPL.O|AAPL.OQ|aapl.oq|AAPL.K"),
         ("AAPL", "usAAPL.OQ|AAPL UW|NASDAQ:AAPL.O|AAPL:NASDAQ|Aapl|Aapl.US"),
+        ("AAPL", "gb_aapl|105.AAPL|OTCQX:AAPL"),
         ("UBER", "Uber|uber"),
         ("IBM", "Ibm"),
         ("BRK.B", "brk.b|BRK-B|brk-b|BRK/B|BRK_B|BRK B|BRK－B|BRK．B|BRK\u{2013}B|NYSE:BRK.B"),
         ("BRK.B", "NYSE:BRK-B|NYSE: BRK/B|BRK.B.N|BRK_B.N|BRKb.N|usBRK.B|BRK.B US"),
-        ("BRK.B", "BRK/B US Equity|BRK-B.US|US.BRK.B|$BRK.B|BRK.B UN"),
+        ("BRK.B", "BRK/B US Equity|BRK-B.US|US.BRK.B|$BRK.B|BRK.B UN|BRK\u{b7}B|106.BRK_B|brk b"),
         ("BF.B", "BF-B|BF/B|bf.b"),
         ("SPY", "NYSEARCA:SPY|AMEX:SPY|ARCX:SPY|SPY.US|SPY UP|SPY.P"),
         ("CBOE", "BATS:CBOE|CBOE.US"),
         ("TCEHY", "OTC:TCEHY|OTCMKTS:TCEHY|TCEHY.PK|TCEHY.OB"),
-        ("BABA", "BABA.N|BABA.K|usBABA"),
+        ("BABA", "BABA.N|BABA.K|usBABA|106.BABA|BABA ADR|baba.ads|BABA-ADR"),
         ("HEI.A", "hei.a|HEI.A.N|HEIa.N|NYSE:HEI.A"),
         ("BJ", "BJ|BJ US|BJ.N|US.BJ|NYSE:BJ"),
         ("0700.HK", "700.hk|0700.HK|00700.HK|0700.HKG|00700.XHKG|700 HK|700 HK Equity|00700"),
         ("0700.HK", "0700|００７００|HK00700|hk00700|HK0700|00700HK|HK700|HKEX:700|HKG:0700"),
         ("0700.HK", "SEHK:700|HK.00700|HK:700|HK 700|700:HK|0700-HK|0700。HK|０７００．ＨＫ"),
         ("0700.HK", "#0700.HK|700\u{a0}HK|\u{feff}0700.HK"),
+        ("0700.HK", "116.00700|hk.00700|00700 HK|700 hk equity"),
+        ("0105.HK", "105.HK"),
         ("0005.HK", "5.HK|5 HK|HKEX:5|00005|0005"),
         ("9988.HK", "09988|9988 HK|HK.9988"),
         ("80700.HK", "80700.HK|HK80700|80700 HK|HKEX:80700"),
@@ -417,10 +449,12 @@ mod tests {
         ("600519.SS", "600519.XSHG|600519.SHA|SSE:600519|SHA:600519|SHSE.600519|600519.SSE"),
         ("600519.SS", "600519 CH|600519 CH Equity|600519 CG|600519-CN|CN:600519|600519SH"),
         ("600519.SS", "６００５１９|６００５１９．ＳＨ|ＳＨ６００５１９|$600519|#600519"),
-        ("600519.SS", "600519 SH"),
+        ("600519.SS", "600519 SH|1.600519"),
         ("000001.SZ", "000001|000001.sz|sz000001|SZ000001|sz.000001|SZSE:000001|000001 CH"),
         ("000001.SZ", "000001.XSHE|000001.SHE|SHE:000001|SZSE.000001|000001 CS|000001.SZSE"),
+        ("000001.SZ", "0.000001|sz 000001|Sz000001"),
         ("920748.BJ", "920748|BJ920748|bj920748|bj.920748|920748.BJ|920748 CH|９２０７４８"),
+        ("920748.BJ", "0.920748"),
         ("430047.BJ", "430047|BJ430047|430047.BJ|BJ:430047|bj430047"),
         ("830799.BJ", "830799|830799.bj"),
         ("899050.BJ", "899050.BJ|bj899050"),
@@ -437,6 +471,8 @@ mod tests {
         ("BATS.L", "bats.l"),
         ("VOD.L", "vod.l"),
         ("SHOP.TO", "shop.to"),
+        ("005930.KS", "005930.ks"),
+        ("006208.TW", "006208.TW"),
     ];
 
     #[test]
@@ -506,6 +542,14 @@ mod tests {
             "C3.ai",
             "St.Joe",
             "TSMC.ADR",
+            "0.600519",
+            "1.000001",
+            "0.5",
+            "116.5",
+            "832000.NQ",
+            "110011.OF",
+            "600519.DE",
+            "r_hk00700",
             "LON:VOD",
             "lon:vod",
             "VOD LN",
@@ -525,6 +569,7 @@ mod tests {
             "899050",
             "sh899050",
             "880001",
+            "889001",
             "820011",
             "810011",
             "400001",
@@ -570,7 +615,7 @@ mod tests {
             "7-Eleven",
             "US Steel",
             "Plan B",
-            "BABA ADR",
+            "TSMC ADR",
         ] {
             assert_eq!(given(text), Given::Name, "{text}");
             assert_eq!(normalize(text), text);

@@ -17,10 +17,11 @@ const AMERICA: &str = "US";
 
 /// Names before or behind a code: those of exchanges, of data services and of ISO 10383. `BSE` is
 /// left out, since Bombay and Beijing share it.
-const NAMES: [(Exchange, &[&str]); 8] = [
+const NAMES: [(Exchange, &[&str]); 9] = [
     (Exchange::America, &[AMERICA, "NASDAQ", "NASDAQGS", "NASDAQGM", "NASDAQCM", "XNAS"]),
     (Exchange::America, &["NYSE", "NYSEARCA", "NYSEMKT", "NYSEAMERICAN", "XNYS", "ARCX"]),
-    (Exchange::America, &["AMEX", "XASE", "BATS", "CBOE", "OTC", "OTCMKTS"]),
+    (Exchange::America, &["AMEX", "XASE", "BATS", "CBOE"]),
+    (Exchange::America, &["OTC", "OTCMKTS", "OTCBB", "OTCPK", "OTCQB", "OTCQX"]),
     (Exchange::HongKong, &["HK", "HKG", "HKEX", "HKSE", "SEHK", "XHKG"]),
     (Exchange::Mainland, &["CN", "CH"]),
     (Exchange::Shanghai, &["SS", "SH", "SHA", "SHG", "SHH", "SSE", "SHSE", "XSHG"]),
@@ -39,6 +40,9 @@ const BLOOMBERG: [(Exchange, &[&str]); 3] = [
     (Exchange::Shenzhen, &["CS"]),
 ];
 
+/// What Sina writes before an underscore and an American symbol.
+const SINA: &str = "GB";
+
 /// First digits of stocks and exchange-traded funds, by exchange. Bonds, indices, preferred shares
 /// and other funds are left out: exchanges, data services and fund houses use the same codes for
 /// them. Stocks of the third board, which begin with `40` and `42`, are not Beijing's.
@@ -46,8 +50,9 @@ const SHANGHAI: [&str; 10] = ["60", "68", "900", "50", "51", "52", "53", "55", "
 const SHENZHEN: [&str; 9] = ["000", "001", "002", "003", "30", "200", "201", "159", "16"];
 const BEIJING: [&str; 5] = ["43", "83", "87", "88", "92"];
 
-/// First digits of indices of data services among those of Beijing.
-const SERVICE_INDICES: &str = "880";
+/// First digits of what is no stock among those of Beijing: indices of data services, and codes to
+/// subscribe to new shares.
+const NO_STOCKS: [&str; 2] = ["880", "889"];
 
 /// First digits of bonds, preferred shares and indices that Beijing lists, if it is named.
 const BEIJING_OTHERS: [&str; 3] = ["81", "82", "89"];
@@ -77,9 +82,23 @@ impl Exchange {
     /// may be a symbol with the suffix of another exchange, as in `BATS.L`, or begin the name of a
     /// company, as in `US Steel`.
     pub(super) fn before(word: &str, sign: char) -> Option<Self> {
+        if sign == '_' && word.eq_ignore_ascii_case(SINA) {
+            return Some(Self::America);
+        }
         let may_be_symbol = word.len() <= SYMBOL_LETTERS && !word.eq_ignore_ascii_case(AMERICA);
         let is_clear = sign == ':' || (sign != ' ' && !may_be_symbol);
         Self::named(word).filter(|exchange| is_clear || *exchange != Self::America)
+    }
+
+    /// The exchanges to which Eastmoney gives a number, as in `1.600519`.
+    pub(super) fn numbered(number: &str) -> &'static [Self] {
+        match number {
+            "0" => &[Self::Shenzhen, Self::Beijing],
+            "1" => &[Self::Shanghai],
+            "105" | "106" | "107" => &[Self::America],
+            "116" => &[Self::HongKong],
+            _ => &[],
+        }
     }
 
     /// The exchange that a word behind a code names, with the sign between them.
@@ -140,7 +159,7 @@ fn by_code(code: &str) -> Option<Exchange> {
         Some(Exchange::Shanghai)
     } else if begins(code, &SHENZHEN) {
         Some(Exchange::Shenzhen)
-    } else if begins(code, &BEIJING) && !code.starts_with(SERVICE_INDICES) {
+    } else if begins(code, &BEIJING) && !begins(code, &NO_STOCKS) {
         Some(Exchange::Beijing)
     } else {
         None
@@ -151,7 +170,8 @@ fn begins(code: &str, starts: &[&str]) -> bool {
     starts.iter().any(|start| code.starts_with(start))
 }
 
-fn is_mainland(code: &str) -> bool {
+/// Whether a text has the form of the mainland's codes.
+pub(super) fn is_mainland(code: &str) -> bool {
     code.len() == MAINLAND_DIGITS && is_number(code)
 }
 
@@ -185,7 +205,7 @@ mod tests {
 
     #[test]
     fn beijing_lists_stocks_and_if_it_is_named_bonds_and_indices() {
-        for code in ["430047", "830799", "870436", "920748"] {
+        for code in ["430047", "830799", "870436", "881001", "920748"] {
             check(Exchange::Mainland, code, Some(&format!("{code}.BJ")));
             check(Exchange::Shanghai, code, None);
         }
@@ -196,8 +216,8 @@ mod tests {
             check(Exchange::Shenzhen, code, None);
             check(Exchange::Beijing, code, Some(&format!("{code}.BJ")));
         }
-        // An index of a data service, and stocks of the third board.
-        for code in ["880001", "400001", "420001"] {
+        // An index of a data service, a code to subscribe, and stocks of the third board.
+        for code in ["880001", "889001", "400001", "420001"] {
             check(Exchange::Mainland, code, None);
             check(Exchange::Shanghai, code, None);
             check(Exchange::Beijing, code, None);
@@ -212,6 +232,8 @@ mod tests {
             ("BATS", ':', Some(Exchange::America)),
             ("US", '.', Some(Exchange::America)),
             ("BATS", '.', None),
+            ("gb", '_', Some(Exchange::America)),
+            ("GB", ' ', None),
             ("US", ' ', None),
             ("HK", ' ', Some(Exchange::HongKong)),
             ("LON", ':', None),
