@@ -17,13 +17,14 @@
 //!
 //! ===
 //! text: café
+//! /state/result = {"total":3}
 //! ```
 //!
-//! Lines before the first `>>>` are comments and keys, those after `===` what must come of it; what the keys
-//! mean is up to the test. `>>>` begins an exchange: a method, a path below the case's address, and for
-//! JSON-RPC the method of the message; in a transcript of a program, the latter alone. Conditions on the body
-//! follow. `<<<` begins the answer: its status and headers, then its body up to the next mark. In a transcript
-//! of a program every line of the body is a message.
+//! Lines before the first `>>>` are comments and keys, those after `===` what must come of it: keys, and conditions on
+//! the document that comes of it, which begin with `/`. What the keys mean is up to the test. `>>>` begins an
+//! exchange: a method, a path below the case's address, and for JSON-RPC the method of the message; in a transcript
+//! of a program, the latter alone. Conditions on the body follow. `<<<` begins the answer: its status and headers,
+//! then its body up to the next mark. In a transcript of a program every line of the body is a message.
 //!
 //! * `>>>` is asked exactly once, `>>>?` at most once, `>>>*` any number of times.
 //! * `~~~` in a body ends a piece of it, which is sent alone; the line break before the mark is no part of it.

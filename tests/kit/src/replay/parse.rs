@@ -14,6 +14,8 @@ pub struct Case {
     pub(super) exchanges: Vec<Exchange>,
     /// Keys behind `===`, in order.
     expected: Vec<(String, String)>,
+    /// Conditions behind `===`.
+    outcome: Vec<Condition>,
 }
 
 /// One question and its answer.
@@ -93,6 +95,12 @@ impl Case {
         &self.expected
     }
 
+    /// What must come of it as well: the conditions that do not hold for this document.
+    pub fn unmet(&self, document: &Value) -> Vec<String> {
+        let unmet = self.outcome.iter().filter(|it| !it.holds(&|_| None, document));
+        unmet.map(|it| format!("{it:?} does not hold")).collect()
+    }
+
     fn parse(name: &str, text: &str) -> Result<Self, (usize, String)> {
         let mut case = Self { name: name.to_owned(), ..Self::default() };
         let mut section = Section::Keys;
@@ -112,6 +120,10 @@ impl Case {
         }
         if section == Section::Keys || section == Section::Expected {
             if line.is_empty() || line.starts_with('#') {
+                return Ok(section);
+            }
+            if section == Section::Expected && line.starts_with('/') {
+                self.outcome.push(condition(line)?);
                 return Ok(section);
             }
             let (key, value) = line.split_once(':').ok_or("a line of keys has no colon")?;
@@ -252,6 +264,16 @@ mod tests {
     }
 
     #[test]
+    fn what_came_of_a_case_has_conditions_too() {
+        let text = "===\ntext: it\n/a/0 = 1\n/b ~ \"b\"\n/c absent\n";
+        let case = Case::parse("name", text).unwrap();
+        assert_eq!(case.expected(), [("text".to_owned(), "it".to_owned())]);
+        assert!(case.unmet(&json!({ "a": [1], "b": "abc" })).is_empty());
+        let unmet = case.unmet(&json!({ "a": [2], "b": "abc", "c": null }));
+        assert_eq!(unmet.len(), 2, "{unmet:?}");
+    }
+
+    #[test]
     fn what_is_wrong_has_a_line() {
         for (text, line) in [
             ("say", 1),
@@ -260,6 +282,7 @@ mod tests {
             (">>> GET /\n/a = {", 2),
             (">>> GET /\n<<< ok", 2),
             (">>> GET /\n<<< 200\nheader", 3),
+            ("===\n/a is 1", 2),
         ] {
             assert_eq!(Case::parse("name", text).unwrap_err().0, line, "{text}");
         }

@@ -121,7 +121,7 @@ impl Player {
 }
 
 impl Condition {
-    fn holds(&self, header: &dyn Fn(&str) -> Option<String>, body: &Value) -> bool {
+    pub(super) fn holds(&self, header: &dyn Fn(&str) -> Option<String>, body: &Value) -> bool {
         let value = match &self.place {
             Place::Pointer(pointer) => body.pointer(pointer).cloned(),
             Place::Header(name) => header(name).map(Value::String),
