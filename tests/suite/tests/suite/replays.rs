@@ -4,10 +4,14 @@
 //! A case is a file below `tests/replays`; the format stands at [`wattle_kit::replay`]. Keys of a case:
 //!
 //! * `say`: what the user says; each further one is the next turn of the conversation.
-//! * `kind`: the kind of the provider, in cases of `durable`.
+//! * `messages`: in place of `say`, a turn as JSON: a list of messages.
+//! * `kind`: the kind of the provider, where the folder does not say it.
 //! * `model`, `provider`, `agent`: the model, and lines of TOML for its provider and for the agent.
 //! * `status` (`completed` without it), `text` (the last message), `failure` (a part of `code: message`),
 //!   `tool` (each answer of a tool in order, `status text`, up to a `*` at its end): what must come of it.
+//!
+//! The document that comes of a case is the last run as the API shows it. `/state/result` in it is the agent's answer
+//! as a document, with `answer = { ..., channel = "result" }` under `agent`.
 
 mod durable;
 
@@ -27,6 +31,7 @@ const GRAPH: &str = r#"
 entry = "agent"
 [graphs.NAME.channels.messages]
 reducer = "messages"
+[graphs.NAME.channels.result]
 [graphs.NAME.nodes.agent]
 plugin = "std"
 goto = "tools"
@@ -65,9 +70,10 @@ fn app(name: &str, cases: &[Case]) -> String {
     )
 }
 
-/// The provider of a case and the route to it; `model` is asked where the case says nothing.
+/// The provider of a case and the route to it; of this kind and with this model where the case says nothing.
 fn provider(case: &Case, kind: &str, model: &str, replays: &Replays) -> String {
     let (name, url) = (&case.name, replays.url(case));
+    let kind = case.key("kind").unwrap_or(kind);
     let model = case.key("model").unwrap_or(model);
     let provider = case.all("provider").join("\n");
     format!(
@@ -87,6 +93,27 @@ async fn setup() -> Setup {
     setup
 }
 
+/// A server with an app whose graphs are the cases, each with a provider of its own.
+async fn serve(cases: &[Case], kind: &str, model: &str, replays: &Replays) -> TestServer {
+    let setup = setup().await;
+    let graphs: String = cases.iter().map(|case| graph(case, &case.name)).collect();
+    setup.place.write("plugins/apps/replays/graph.toml", graphs);
+    setup.place.write("plugins/apps/replays/app.toml", app("replays", cases));
+    let providers: String = cases.iter().map(|case| provider(case, kind, model, replays)).collect();
+    setup.with(&format!("[apps.replays]\n{providers}")).start().await
+}
+
+/// The turns of a conversation, each a list of messages.
+fn turns(case: &Case) -> Vec<Value> {
+    let said = case.all("say").into_iter();
+    let said = said.map(|words| json!([{ "role": "user", "content": words }]));
+    let written = case.all("messages").into_iter().map(|text| -> Value {
+        let name = &case.name;
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}: {text}"))
+    });
+    said.chain(written).collect()
+}
+
 /// A case in an app.
 struct Placed<'a> {
     app: String,
@@ -96,8 +123,8 @@ struct Placed<'a> {
 /// Has the conversation of a case; the last run.
 async fn talk(server: &TestServer, placed: &Placed<'_>) -> Value {
     let mut run = Value::Null;
-    for words in placed.case.all("say") {
-        let input = json!({ "messages": [{ "role": "user", "content": words }] });
+    for messages in turns(placed.case) {
+        let input = json!({ "messages": messages });
         let mut start = json!({ "graph": placed.case.name, "input": input, "wait": true });
         if let Some(thread) = run.get("thread") {
             start["thread_id"] = thread.clone();
@@ -144,6 +171,7 @@ fn problems(case: &Case, run: &Value) -> Vec<String> {
     if run["status"] != wants_status {
         problems.push(format!("the run is {}", run["status"]));
     }
+    problems.extend(case.unmet(run));
     if !problems.is_empty() {
         problems.push(run.to_string());
     }
@@ -161,46 +189,51 @@ fn fits(wanted: &str, found: &str) -> bool {
 
 async fn check(server: &TestServer, area: &str, all: &[Placed<'_>], replays: Option<&Replays>) {
     let runs = join_all(all.iter().map(|placed| talk(server, placed))).await;
-    let mut found = Vec::new();
-    for (placed, run) in all.iter().zip(&runs) {
-        let case = placed.case;
-        let mut problems = problems(case, run);
-        problems.extend(replays.map(|replays| replays.problems(case)).unwrap_or_default());
-        if !problems.is_empty() {
-            found.push(format!("{area}/{}.txt:\n  {}", case.name, problems.join("\n  ")));
-        }
-    }
-    assert!(found.is_empty(), "{} of {} cases:\n{}", found.len(), all.len(), found.join("\n"));
+    let found = all.iter().zip(&runs);
+    let found = found.map(|(placed, run)| (placed.case, problems(placed.case, run)));
+    judge(area, &found.collect::<Vec<_>>(), replays);
 }
 
-/// Providers of one kind; `model` is asked where a case says nothing.
-async fn providers(kind: &str, model: &str) {
-    let cases = read(kind);
+/// Fails if anything is not as it must be, with all of it.
+fn judge(area: &str, found: &[(&Case, Vec<String>)], replays: Option<&Replays>) {
+    let mut wrong = Vec::new();
+    for (case, problems) in found {
+        let asked = replays.map(|replays| replays.problems(case)).unwrap_or_default();
+        let problems: Vec<String> = problems.iter().cloned().chain(asked).collect();
+        if !problems.is_empty() {
+            wrong.push(format!("{area}/{}.txt:\n  {}", case.name, problems.join("\n  ")));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {} cases:\n{}", wrong.len(), found.len(), wrong.join("\n"));
+}
+
+/// Cases of a folder about providers, of this kind and with this model where a case says nothing.
+async fn providers(area: &str, kind: &str, model: &str) {
+    let cases = read(area);
     let replays = Replays::start(&cases).await.unwrap();
-    let setup = setup().await;
-    let graphs: String = cases.iter().map(|case| graph(case, &case.name)).collect();
-    setup.place.write("plugins/apps/replays/graph.toml", graphs);
-    setup.place.write("plugins/apps/replays/app.toml", app("replays", &cases));
-    let providers: String =
-        cases.iter().map(|case| provider(case, kind, model, &replays)).collect();
-    let server = setup.with(&format!("[apps.replays]\n{providers}")).start().await;
+    let server = serve(&cases, kind, model, &replays).await;
     let placed = cases.iter().map(|case| Placed { app: "replays".to_owned(), case });
-    check(&server, kind, &placed.collect::<Vec<_>>(), Some(&replays)).await;
+    check(&server, area, &placed.collect::<Vec<_>>(), Some(&replays)).await;
 }
 
 #[tokio::test]
 async fn providers_of_openais_format() {
-    providers("openai", "gpt-5").await;
+    providers("openai", "openai", "gpt-5").await;
 }
 
 #[tokio::test]
 async fn gemini() {
-    providers("gemini", "gemini-3-flash-preview").await;
+    providers("gemini", "gemini", "gemini-3-flash-preview").await;
 }
 
 #[tokio::test]
 async fn anthropic() {
-    providers("anthropic", "claude-opus-5").await;
+    providers("anthropic", "anthropic", "claude-opus-5").await;
+}
+
+#[tokio::test]
+async fn documents_in_a_models_words() {
+    providers("structured", "openai", "gpt-5").await;
 }
 
 /// Each server has an app of its own: an agent asks all servers that its app is granted. A case with a `kind`
