@@ -1,4 +1,4 @@
-//! What real services send: transcripts of model providers and MCP servers, each of them played to an agent
+//! What real services send: transcripts of model providers and MCP servers, each of them played to an agent or an app
 //! over HTTP.
 //!
 //! A case is a file below `tests/replays`; the format stands at [`wattle_kit::replay`]. Keys of a case:
@@ -12,8 +12,12 @@
 //!
 //! The document that comes of a case is the last run as the API shows it. `/state/result` in it is the agent's answer
 //! as a document, with `answer = { ..., channel = "result" }` under `agent`.
+//!
+//! Cases of `nl2sql` are about an app: see `tenant`.
 
 mod durable;
+mod nl2sql;
+mod tenant;
 
 use std::path::PathBuf;
 
