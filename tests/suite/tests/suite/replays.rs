@@ -13,9 +13,10 @@
 //! The document that comes of a case is the last run as the API shows it. `/state/result` in it is the agent's answer
 //! as a document, with `answer = { ..., channel = "result" }` under `agent`.
 //!
-//! Cases of `nl2sql` and `asset` are about an app: see `tenant`.
+//! Cases of `nl2sql` and `asset` are about an app: see `tenant`. Cases of `clients` are about the Agent Server.
 
 mod asset;
+mod clients;
 mod durable;
 mod nl2sql;
 mod tenant;
