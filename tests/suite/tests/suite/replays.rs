@@ -6,7 +6,8 @@
 //! * `say`: what the user says; each further one is the next turn of the conversation.
 //! * `messages`: in place of `say`, a turn as JSON: a list of messages.
 //! * `kind`: the kind of the provider, where the folder does not say it.
-//! * `model`, `provider`, `agent`: the model, and lines of TOML for its provider and for the agent.
+//! * `model`, `provider`, `agent`, `server`: the model, and lines of TOML for its provider, for the agent and for the
+//!   MCP server.
 //! * `status` (`completed` without it), `text` (the last message), `failure` (a part of `code: message`),
 //!   `tool` (each answer of a tool in order, `status text`, up to a `*` at its end): what must come of it.
 //!
@@ -264,7 +265,8 @@ async fn mcp(
         );
         setup.place.write(&format!("{app}/app.toml"), needs);
         setup.place.write(&format!("{app}/graph.toml"), graph(case, route));
-        toml.push_str(&format!("[apps.{name}]\n[mcp.{name}]\n{}\n", reach(case)));
+        let server = case.all("server").join("\n");
+        toml.push_str(&format!("[apps.{name}]\n[mcp.{name}]\n{}\n{server}\n", reach(case)));
     }
     setup.with(&toml).start().await
 }
