@@ -56,6 +56,7 @@ const CLIENTS: &[Client] = &[
 const PYTHON: &[(&str, &str)] = &[
     ("langgraph-py", "the LangGraph client for Python"),
     ("schemathesis", "what tests APIs by their descriptions"),
+    ("mcp-py", "an MCP server on an old library for Python"),
 ];
 
 const MANIFEST: &str = "package.json";

@@ -11,7 +11,7 @@ use wattle_kit::needs::clients;
 use wattle_kit::process::lasting_port;
 use wattle_mcp::McpServers;
 
-use crate::support::{as_program, call, list, over_http, servers, text};
+use crate::support::{as_program, call, list, names, over_http, servers, text};
 
 #[tokio::test]
 async fn the_official_servers_are_understood() {
@@ -36,6 +36,31 @@ async fn an_official_server_may_be_started_again() {
     let (_child, _) = listening(&folder, "v1", port).await;
     let sum = call(&servers, "add", json!({ "a": 1, "b": 2 })).await.unwrap();
     assert_eq!(text(&sum), "3");
+}
+
+/// The library for Python before 1.9 is silent at the question of the newer protocol, and ends at the message that
+/// follows. It is asked once: a process that starts later is greeted with a handshake.
+#[tokio::test]
+async fn a_silent_server_of_an_old_library_gets_a_handshake() {
+    let python = need!(clients::python("mcp-py", "python"));
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/clients/mcp-py/server.py");
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["-B", script.to_str().unwrap()];
+    // With the usual time for connecting. A shorter one would shorten the silence, but Python starts slowly on a busy
+    // machine.
+    let servers = servers(as_program(python.to_str().unwrap(), &arguments, folder.path()));
+    let starts = || std::fs::read_to_string(folder.path().join("starts")).unwrap().lines().count();
+    assert_eq!(names(&servers).await, ["add", "end"]);
+    assert_eq!(starts(), 2);
+    let sum = call(&servers, "add", json!({ "a": 1, "b": 2 })).await.unwrap();
+    assert_eq!(text(&sum), "3");
+    let refused = call(&servers, "add", json!({ "a": "x" })).await.unwrap();
+    assert!(refused.is_error, "{refused:?}");
+    let failure = call(&servers, "end", json!({})).await.unwrap_err();
+    assert_eq!(failure.code, "unavailable", "{failure}");
+    let sum = call(&servers, "add", json!({ "a": 2, "b": 3 })).await.unwrap();
+    assert_eq!((text(&sum).as_str(), starts()), ("5", 3));
+    servers.close().await;
 }
 
 async fn check(library: &str, servers: &McpServers) {
