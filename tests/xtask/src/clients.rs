@@ -38,6 +38,7 @@ const REQUIRE: &str = "import { createRequire } from 'node:module'; \
 
 const CLIENTS: &[Client] = &[
     Client { folder: "mcp", what: "the official MCP servers", programs: "mcp" },
+    Client { folder: "gateway", what: "a gateway of model providers", programs: "gateway" },
     Client { folder: "page", what: "the driver of a browser", programs: "page" },
     Client { folder: "ag-ui", what: "the AG-UI client", programs: "ag-ui" },
     Client {

@@ -7,6 +7,7 @@ mod changed;
 mod dialect;
 mod endless;
 mod failure;
+mod gateway;
 mod header;
 mod image;
 mod retry;
