@@ -11,6 +11,7 @@
 //! * [`hosts`]: three hosts on one database.
 //! * [`attack`]: the attacks of the suite, and what others have of the host meanwhile.
 //! * [`date`]: how long the tool of the expense application takes that reckons dates.
+//! * [`model`]: calls of models beside the same bytes alone.
 //! * [`served`]: our server, in a process of its own; [`usage`]: what a process takes.
 //! * [`graphs`], [`stores`], [`host`]: the graphs of the cases, the stores, an engine over both.
 //! * [`order`]: what a process is told, and what it answers.
@@ -22,6 +23,7 @@ mod graphs;
 mod host;
 mod hosts;
 mod load;
+mod model;
 mod order;
 mod own;
 mod peer;
@@ -44,7 +46,8 @@ usage: wattle-bench
        wattle-bench agent-server <folder> [--quick]
        wattle-bench hosts [--seconds <n>] [--threads <n>] [--runs <n>]
        wattle-bench attack [--seconds <n>] [<attack>...]
-       wattle-bench date";
+       wattle-bench date
+       wattle-bench model";
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -55,6 +58,7 @@ fn main() -> Result<()> {
         ["own", code, case, store, order] => own::answer(code, case, store, order),
         ["attack", rest @ ..] => attack::table(rest),
         ["date"] => date::table(),
+        ["model"] => model::table(),
         ["hosts", rest @ ..] => hosts::table(rest),
         ["load", rest @ ..] => load::table(rest),
         ["agent-server", folder, rest @ ..] => agent_server::table(folder.as_ref(), rest),
