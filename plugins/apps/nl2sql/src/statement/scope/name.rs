@@ -1,0 +1,153 @@
+//! What a name stands for where it is written: a table, a field, a name that the projection gives,
+//! or a text in the wrong quotes.
+
+use sqlparser::ast::{Expr, Ident, ObjectName, Spanned as _};
+use sqlparser::tokenizer::Span;
+
+use crate::statement::scope::relation::{Known, Relation, lower, unfolded};
+use crate::statement::scope::{Missing, Scope, Walk, place};
+
+/// Schemas that the white-listed tables are in, as a statement may write them.
+const SCHEMAS: [&str; 2] = ["main", "public"];
+
+/// Schema of PostgreSQL's own functions.
+const BUILT_IN: &str = "pg_catalog";
+
+/// What the names of functions begin with that tell of PostgreSQL itself.
+const CATALOG_FUNCTIONS: &str = "pg_";
+
+/// Columns that every table of SQLite has without saying so.
+const HIDDEN_COLUMNS: [&str; 3] = ["rowid", "oid", "_rowid_"];
+
+impl Walk<'_> {
+    pub(super) fn is_known(&self, name: &ObjectName) -> bool {
+        let parts: Option<Vec<&Ident>> = name.0.iter().map(|part| part.as_ident()).collect();
+        match parts.as_deref() {
+            Some([table]) => self.is_cte(name) || self.knowledge.table(&table.value).is_some(),
+            Some([schema, table]) => {
+                SCHEMAS.contains(&lower(schema).as_str())
+                    && self.knowledge.table(&table.value).is_some()
+            }
+            _ => false,
+        }
+    }
+
+    fn is_cte(&self, name: &ObjectName) -> bool {
+        let ctes = self.frames.last().map(|frame| &frame.ctes);
+        ctes.is_some_and(|ctes| Known { knowledge: self.knowledge, ctes }.cte(name).is_some())
+    }
+
+    /// Whether a function may stand in `FROM`. What it does is for the host to judge. It must not
+    /// be a way around the list of tables: a table of SQLite can be called like a function, and
+    /// both databases tell of themselves in functions.
+    pub(super) fn may_call(&self, name: &ObjectName) -> bool {
+        let parts = name.0.iter().map(|part| part.as_ident().map(lower));
+        let parts: Option<Vec<String>> = parts.collect();
+        match parts.as_deref() {
+            Some([function]) if self.is_sqlite => {
+                unfolded(function).is_some() || self.knowledge.table(function).is_some()
+            }
+            Some([function]) => !function.starts_with(CATALOG_FUNCTIONS),
+            Some([schema, function]) => {
+                !self.is_sqlite && schema == BUILT_IN && !function.starts_with(CATALOG_FUNCTIONS)
+            }
+            _ => false,
+        }
+    }
+
+    pub(super) fn unknown_table(&mut self, name: String) {
+        let name = name.split('(').next().unwrap_or_default().to_owned();
+        if !self.findings.unknown_tables.contains(&name) {
+            self.findings.unknown_tables.push(name);
+        }
+    }
+
+    pub(super) fn qualified(&mut self, relation: &Ident, column: &Ident, span: Span) {
+        let wanted = lower(relation);
+        let found = self.around().find(|it| it.name == wanted).map(|it| it.table.clone());
+        let is_read = found.is_some();
+        let table = match found {
+            Some(table) => table,
+            // Left to the database, which knows more ways to name things; but a wrong field of
+            // a table is wrong in any case.
+            None => self.knowledge.table(&wanted).map(|table| table.name.clone()),
+        };
+        let Some(table) = table else { return };
+        let is_hidden = HIDDEN_COLUMNS.contains(&lower(column).as_str());
+        if self.uses(&table, &column.value) || is_hidden {
+            return;
+        }
+        let tables = if is_read { self.tables() } else { Vec::new() };
+        self.findings.missing.push(Missing {
+            name: format!("{table}.{}", column.value),
+            span,
+            qualifier: Some(relation.to_string()),
+            tables,
+        });
+    }
+
+    pub(super) fn bare(&mut self, name: &Ident, expression: &Expr) {
+        let wanted = lower(name);
+        let is_quoted = name.quote_style == Some('"');
+        let may_be_text = is_quoted && self.is_sqlite;
+        let is_value = may_be_text && self.values.contains(&place(expression));
+        let is_output = !is_value && self.is_output(&wanted, may_be_text);
+        if is_output || HIDDEN_COLUMNS.contains(&wanted.as_str()) {
+            return;
+        }
+        let mut tables: Vec<String> = self.around().filter_map(|it| it.table.clone()).collect();
+        if tables.iter().any(|table| self.uses(table, &wanted)) {
+            return;
+        }
+        // A CTE or a subquery may have it, or it is a row as a whole.
+        let may_be = |it: &Relation| match it.table {
+            None if may_be_text => it.may_have(&wanted),
+            None => true,
+            Some(_) => !may_be_text && it.name == wanted,
+        };
+        if self.around().any(may_be) {
+            return;
+        }
+        if is_quoted {
+            if !self.findings.quoted.contains(&name.value) {
+                self.findings.quoted.push(name.value.clone());
+            }
+            return;
+        }
+        tables.sort();
+        tables.dedup();
+        let missing = match tables.as_slice() {
+            [] => return,
+            [table] => format!("{table}.{}", name.value),
+            _ => name.value.clone(),
+        };
+        let is_plain = name.quote_style.is_none();
+        let tables = if is_plain { self.tables() } else { Vec::new() };
+        let span = expression.span();
+        self.findings.missing.push(Missing { name: missing, span, qualifier: None, tables });
+    }
+
+    /// Whether a projection gives the name. SQLite does not know its names before its end: there,
+    /// one in quotes would be a text.
+    fn is_output(&self, name: &str, may_be_text: bool) -> bool {
+        let is_known = |scope: &Scope| scope.knows_outputs || !may_be_text;
+        self.reachable().any(|scope| is_known(scope) && scope.outputs.contains(name))
+    }
+
+    /// Notes a field, if the table has it.
+    fn uses(&mut self, table: &str, column: &str) -> bool {
+        let Some(table) = self.knowledge.table(table) else { return false };
+        let Some(column) = table.column(column) else { return false };
+        let field = format!("{}.{}", table.name, column.name);
+        if !self.findings.fields.contains(&field) {
+            self.findings.fields.push(field);
+        }
+        true
+    }
+
+    /// Tables that can be named here, with their names.
+    fn tables(&self) -> Vec<(String, String)> {
+        let tables = self.around().filter_map(|it| Some((it.table.clone()?, it.written.clone())));
+        tables.collect()
+    }
+}
