@@ -1,8 +1,9 @@
 //! Which names are common table expressions at some place of a query.
 //!
-//! A name that may be one or not, depending on the database's rules, counts as a table here: then
-//! it has to be allowed. So `WITH secret AS (SELECT * FROM secret) ...` does not open the table,
-//! and a later part of a list is not seen by an earlier one.
+//! A name that is one for the database is one here, and every other counts as a table: then it has
+//! to be allowed. PostgreSQL reads a list in its order, so `WITH secret AS (SELECT * FROM secret)
+//! ...` is about the table. Behind `RECURSIVE`, and always on SQLite, each part sees all parts: the
+//! same text is a circle there, which the database refuses.
 
 use sqlparser::ast::Query;
 
@@ -19,7 +20,6 @@ struct Frame {
     parts: Vec<Part>,
     /// How many of the parts are visible now.
     visible: usize,
-    is_recursive: bool,
 }
 
 struct Part {
@@ -31,27 +31,24 @@ struct Part {
 impl Scopes {
     /// Enters a query: the whole statement, a subquery, or the part of a `WITH` list.
     pub(super) fn enter(&mut self, dialect: Dialect, query: &Query) {
-        if let Some((frame, index)) = self.part_of(query) {
-            // A part sees those before it, and itself if it may be recursive.
-            frame.visible = if frame.is_recursive { index + 1 } else { index };
-        }
         let with = query.with.as_ref();
-        let parts = with.map_or_else(Vec::new, |with| {
+        let parts: Vec<Part> = with.map_or_else(Vec::new, |with| {
             let part = |cte: &sqlparser::ast::Cte| Part {
                 name: dialect.fold(&cte.alias.name),
                 query: &raw const *cte.query,
             };
             with.cte_tables.iter().map(part).collect()
         });
-        let is_recursive = with.is_some_and(|with| with.recursive);
-        self.frames.push(Frame { parts, visible: 0, is_recursive });
+        let sees_all = dialect == Dialect::Sqlite || with.is_some_and(|with| with.recursive);
+        let visible = if sees_all { parts.len() } else { 0 };
+        self.frames.push(Frame { parts, visible });
     }
 
     /// Leaves a query.
     pub(super) fn leave(&mut self, query: &Query) {
         self.frames.pop();
         if let Some((frame, index)) = self.part_of(query) {
-            frame.visible = index + 1;
+            frame.visible = frame.visible.max(index + 1);
         }
     }
 

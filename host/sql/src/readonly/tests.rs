@@ -94,10 +94,51 @@ fn names_of_parts_are_resolved_where_they_stand() {
         ("WITH a AS (SELECT 1) SELECT * FROM public.a", Some("public.a")),
         ("SELECT * FROM orders UNION SELECT * FROM (SELECT * FROM secret) s", Some("secret")),
     ] {
-        let found = check_rule(Dialect::Postgres, text, &rule(false));
-        let subject = found.err().map(|failure| failure.details.unwrap()["subject"].clone());
-        assert_eq!(subject.as_ref().and_then(|it| it.as_str()), refused, "{text}");
+        assert_eq!(subject(Dialect::Postgres, text).as_deref(), refused, "{text}");
     }
+}
+
+/// On SQLite all parts of a list see each other, and on PostgreSQL those behind `RECURSIVE`.
+#[test]
+fn names_of_parts_are_resolved_as_the_database_does() {
+    for (text, postgres, sqlite) in [
+        ("WITH a AS (SELECT * FROM b), b AS (SELECT 1) SELECT * FROM a", Some("b"), None),
+        ("WITH n AS (SELECT 1 UNION ALL SELECT 1 FROM n) SELECT * FROM n", Some("n"), None),
+        ("WITH secret AS (SELECT * FROM secret) SELECT * FROM secret", Some("secret"), None),
+        ("WITH RECURSIVE a AS (SELECT * FROM b), b AS (SELECT 1) SELECT * FROM a", None, None),
+        (
+            "WITH RECURSIVE a AS (WITH c AS (SELECT * FROM b) SELECT * FROM c), b AS (SELECT 1)
+             SELECT * FROM a",
+            None,
+            None,
+        ),
+        (
+            "WITH RECURSIVE a AS (SELECT 1) SELECT * FROM a, (WITH b AS (SELECT * FROM c),
+             c AS (SELECT 1) SELECT * FROM b) x",
+            Some("c"),
+            None,
+        ),
+        (
+            "WITH RECURSIVE a AS (WITH b AS (SELECT 1) SELECT * FROM b) SELECT * FROM a, b",
+            Some("b"),
+            Some("b"),
+        ),
+        (
+            "WITH a AS (SELECT * FROM main.b), b AS (SELECT 1) SELECT * FROM a",
+            Some("main.b"),
+            Some("main.b"),
+        ),
+    ] {
+        assert_eq!(subject(Dialect::Postgres, text).as_deref(), postgres, "{text}");
+        assert_eq!(subject(Dialect::Sqlite, text).as_deref(), sqlite, "{text}");
+    }
+}
+
+/// What a query is refused for.
+fn subject(dialect: Dialect, text: &str) -> Option<String> {
+    let failure = check_rule(dialect, text, &rule(false)).err()?;
+    let details = failure.details.unwrap();
+    Some(details["subject"].as_str().unwrap_or_default().to_owned())
 }
 
 #[test]

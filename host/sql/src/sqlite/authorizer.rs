@@ -276,6 +276,8 @@ mod tests {
             "SELECT note FROM ORDERS WHERE id = 1",
             "WITH secrets AS (SELECT id FROM orders) SELECT count(*) FROM secrets",
             "SELECT value FROM json_each('[1]')",
+            "WITH a AS (SELECT id FROM secrets), secrets AS (SELECT id FROM orders)
+             SELECT count(*) FROM a",
         ] {
             connection.fetch_all(text).await.unwrap_or_else(|error| panic!("{text}: {error}"));
         }
@@ -284,6 +286,7 @@ mod tests {
             "SELECT value FROM v_secrets",
             "SELECT (SELECT max(value) FROM secrets)",
             "WITH orders AS (SELECT value FROM secrets) SELECT value FROM orders",
+            "WITH secrets AS (SELECT value FROM secrets) SELECT value FROM secrets",
             "SELECT name FROM sqlite_master",
             "SELECT name FROM pragma_table_info('secrets')",
             "SELECT load_extension('x')",
