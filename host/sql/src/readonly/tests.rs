@@ -196,9 +196,24 @@ fn tables_are_described_only_where_that_is_granted() {
 
 #[test]
 fn with_a_list_of_tables_functions_must_be_known() {
-    let known = "SELECT round(avg(a), 2), date_trunc('month', b), strftime('%Y', b) FROM orders";
-    assert_eq!(check_rule(Dialect::Postgres, known, &rule(false)), Ok(()));
-    for text in ["SELECT my_function(1)", "SELECT repeat('x', 9)", "SELECT lib.round(1)"] {
+    for (dialect, known) in [
+        (
+            Dialect::Postgres,
+            "SELECT round(avg(a), 2), date_trunc('month', b), strftime('%Y', b) FROM orders",
+        ),
+        (Dialect::Postgres, "SELECT * FROM json_to_recordset('[]') AS r (a int)"),
+        (Dialect::Postgres, "SELECT * FROM orders o, LATERAL jsonb_to_record(o.a) AS r (a int)"),
+        (Dialect::Postgres, "SELECT part FROM string_to_table('a,b', ',') AS part"),
+        (Dialect::Sqlite, "SELECT a.key FROM jsonb_each('{}') a, jsonb_tree('[1]') b"),
+    ] {
+        assert_eq!(check_rule(dialect, known, &rule(false)), Ok(()), "{known}");
+    }
+    for text in [
+        "SELECT my_function(1)",
+        "SELECT repeat('x', 9)",
+        "SELECT lib.round(1)",
+        "SELECT * FROM jsonb_path_query('1', '$[0, 0]')",
+    ] {
         let failure = check_rule(Dialect::Postgres, text, &rule(false)).unwrap_err();
         assert_eq!(failure.details.unwrap()["rule"], "function", "{text}");
     }

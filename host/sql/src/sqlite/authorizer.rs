@@ -30,7 +30,8 @@ const MODULE_PRAGMAS: &[&str] = &["data_version", "page_size"];
 const SQLITE_PAGES: &[&str] = &["sqlite_dbpage"];
 
 /// Tables that only unfold their arguments.
-const UNFOLDING: &[&str] = &["generate_series", "json_each", "json_tree"];
+const UNFOLDING: &[&str] =
+    &["generate_series", "json_each", "json_tree", "jsonb_each", "jsonb_tree"];
 
 /// What statements of a connection may touch, by number.
 static RULES: Mutex<BTreeMap<usize, Arc<Allowed>>> = Mutex::new(BTreeMap::new());
@@ -276,6 +277,9 @@ mod tests {
             "SELECT note FROM ORDERS WHERE id = 1",
             "WITH secrets AS (SELECT id FROM orders) SELECT count(*) FROM secrets",
             "SELECT value FROM json_each('[1]')",
+            "SELECT value FROM json_tree('[1]')",
+            "SELECT key FROM jsonb_each('{\"a\": 1}')",
+            "SELECT type FROM jsonb_tree('[1]')",
             "WITH a AS (SELECT id FROM secrets), secrets AS (SELECT id FROM orders)
              SELECT count(*) FROM a",
         ] {

@@ -171,6 +171,7 @@ const HOSTILE: &[(On, &str, &str, &str)] = &[
     (Pg, "SELECT pg_advisory_lock(1)", "denied", "`pg_advisory_lock` is not available"),
     (Pg, "SELECT pg_terminate_backend(pg_backend_pid())", "denied", "is not available"),
     (Pg, "SELECT repeat('x', 1000000000)", "denied", "`repeat`"),
+    (Pg, "SELECT count(*) FROM jsonb_path_query('1', '$[0,0][0,0][0,0][0,0][0,0][0,0][0,0][0,0]')", "denied", "`jsonb_path_query`"),
     // Answers and work without end.
     (Both, "SELECT * FROM orders", "limit", "more than the 50 rows that are allowed; 50 rows were read"),
     (Both, "SELECT a.note, b.note, c.note FROM orders a, orders b, orders c LIMIT 49", "limit", "more than the 4096 bytes"),
@@ -198,7 +199,13 @@ const HONEST: &[(On, &str, usize)] = &[
     (Both, "WITH RECURSIVE a AS (SELECT id FROM secrets), secrets AS (SELECT id FROM orders WHERE id < 3) SELECT id FROM a", 2),
     (Lite, "WITH a AS (SELECT count(*) AS n FROM secrets), secrets AS (SELECT id FROM orders WHERE id < 3) SELECT n FROM a WHERE n = 2", 1),
     (Lite, "WITH n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 3) SELECT i FROM n", 3),
+    (Lite, "SELECT o.id, e.key FROM orders o, json_each('[5, 6]') e WHERE o.id = 1", 2),
+    (Lite, "SELECT e.key, t.type FROM jsonb_each('{\"a\": 1}') e, jsonb_tree('[1, 2]') t", 3),
     (Lite, "SELECT strftime('%Y', '2024-01-02'), id FROM [orders] WHERE id = 1", 1),
+    (Pg, "SELECT r.a FROM json_to_recordset('[{\"a\": 1}, {\"a\": 2}]') AS r (a int, b text)", 2),
+    (Pg, "SELECT r.a FROM jsonb_to_recordset('[{\"a\": 1}, {\"a\": 2}]') AS r (a int, b text)", 2),
+    (Pg, "SELECT r.a, s.b FROM json_to_record('{\"a\": 1}') AS r (a int), jsonb_to_record('{}') AS s (b text)", 1),
+    (Pg, "SELECT o.id, p.part FROM orders o CROSS JOIN LATERAL string_to_table(o.note, '5') AS p (part) WHERE o.id = 1", 5),
     (Pg, "SELECT to_char(DATE '2024-01-02', 'YYYY'), id FROM public.orders WHERE id = 1", 1),
 ];
 
