@@ -1,7 +1,7 @@
 //! Which tables and fields a query uses, with names resolved as the database resolves them.
 //!
-//! A name in `FROM` is a CTE only where that CTE can be seen: not inside itself unless it is
-//! recursive, not in one that stands before it, not outside of the query that defines it. What
+//! A name in `FROM` is a CTE only where that CTE can be seen: not outside of the query that defines
+//! it, and on PostgreSQL without `RECURSIVE` not inside itself or one that stands before it. What
 //! stands in `WITH` or in `FROM` does not see what is read beside it; a subquery in an expression
 //! does.
 //!
@@ -175,8 +175,7 @@ impl Visitor for Walk<'_> {
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
         let Some(frame) = self.frames.last() else { return ControlFlow::Continue(()) };
-        let known = Known { knowledge: self.knowledge, ctes: &frame.ctes };
-        let relations = known.relations(&select.from);
+        let relations = self.known(&frame.ctes).relations(&select.from);
         for relation in &relations {
             if let Some(table) = &relation.table {
                 self.findings.aliases.insert(relation.name.clone(), table.clone());
@@ -292,19 +291,18 @@ impl Walk<'_> {
         };
         let mut ctes = body.unwrap_or(around);
         if let Some(with) = &query.with {
-            for cte in &with.cte_tables {
-                let name = lower(&cte.alias.name);
-                let columns = Known { knowledge: self.knowledge, ctes: &ctes }.defined(cte);
-                let mut inside = ctes.clone();
-                if with.recursive {
-                    inside.insert(name.clone(), columns.clone());
-                }
-                self.bodies.insert(address(&cte.query), inside);
-                ctes.insert(name, columns);
-            }
+            let (all, bodies) = self.known(&ctes).with(with);
+            let queries = with.cte_tables.iter().map(|cte| address(&cte.query));
+            self.bodies.extend(queries.zip(bodies));
+            ctes = all;
         }
         let is_select = matches!(query.body.as_ref(), SetExpr::Select(_));
         Frame { ctes, outer, own: Vec::new(), is_select, select: None }
+    }
+
+    /// What names stand for where these CTEs can be seen.
+    fn known<'k>(&'k self, ctes: &'k Ctes) -> Known<'k> {
+        Known { knowledge: self.knowledge, is_sqlite: self.is_sqlite, ctes }
     }
 
     fn add(&mut self, scope: Scope) -> usize {

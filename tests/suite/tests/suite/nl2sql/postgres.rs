@@ -104,6 +104,17 @@ async fn s4_31_on_postgres_its_quotes_and_functions_in_from_are_read() {
             json!([{"a": "b", "place": 1}]),
         ),
         (
+            "WITH x AS (SELECT r.a, s.part FROM json_to_recordset('[{\"a\": 1, \"b\": \"c,d\"}]') \
+             AS r(a int, b text), LATERAL string_to_table(r.b, ',') WITH ORDINALITY AS s(part, n)) \
+             SELECT a, part FROM x ORDER BY part",
+            json!([{"a": 1, "part": "c"}, {"a": 1, "part": "d"}]),
+        ),
+        (
+            "WITH RECURSIVE x AS (SELECT n FROM y), y AS (SELECT 7 AS n) \
+             SELECT n AS n_total FROM x",
+            json!([{"n_total": 7}]),
+        ),
+        (
             "WITH x AS (SELECT c.id, l.n FROM customers c CROSS JOIN LATERAL \
              (SELECT COUNT(*) AS n FROM orders o WHERE o.customer_id = c.id) l WHERE c.id = 0) \
              SELECT COUNT(*) + 2 AS n_more FROM x",

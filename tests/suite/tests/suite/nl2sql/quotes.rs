@@ -142,6 +142,10 @@ async fn s4_31_comments_brackets_and_functions_in_from_are_read() {
          SELECT COUNT(*) AS n FROM orders AS o JOIN s ON s.status = o.status",
         "WITH s(status, place) AS (VALUES ('completed', 1), ('none', 2)) \
          SELECT COUNT(*) AS n FROM orders AS o JOIN s USING (status)",
+        "WITH s AS (SELECT t.atom AS status FROM jsonb_tree('[\"completed\"]') AS t, \
+         jsonb_each('[1]') AS e) SELECT COUNT(*) AS n FROM orders AS o JOIN s USING (status)",
+        "WITH x AS (SELECT id FROM done), done AS (SELECT id, `status` AS `状态` FROM orders \
+         WHERE `状态` = 'completed') SELECT COUNT(*) AS n FROM x",
     ] {
         script(&server, &[sql]);
         let result = server.ask("有多少订单").await;

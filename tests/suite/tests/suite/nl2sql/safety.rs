@@ -78,19 +78,37 @@ async fn b9_s4_31_fields_and_tables_outside_of_the_white_list_fail_the_generatio
 #[tokio::test]
 async fn s4_35_a_cte_does_not_open_the_table_whose_name_it_has() {
     let server = Setup::nl2sql().await.start().await;
-    for sql in [
-        "WITH sqlite_master AS (SELECT * FROM sqlite_master) SELECT * FROM sqlite_master",
-        "WITH a AS (SELECT * FROM secrets), secrets AS (SELECT 1) SELECT * FROM a",
-        "WITH a AS (WITH secrets AS (SELECT 1) SELECT * FROM secrets) SELECT * FROM secrets",
+    for (sql, expected) in [
+        (
+            "WITH sqlite_master AS (SELECT * FROM sqlite_master) SELECT * FROM sqlite_master",
+            "circular reference: sqlite_master",
+        ),
+        (
+            "WITH a AS (SELECT * FROM main.secrets), secrets AS (SELECT 1) SELECT * FROM a",
+            "sql_generation_unknown_table: main.secrets",
+        ),
+        (
+            "WITH a AS (WITH secrets AS (SELECT 1) SELECT * FROM secrets) SELECT * FROM secrets",
+            "sql_generation_unknown_table: secrets",
+        ),
     ] {
         writes(&server, sql, 3);
         let result = server.ask("有多少订单").await;
         let error = result["sql_validate_result"]["error"].as_str().unwrap();
-        assert!(error.starts_with("sql_generation_unknown_table: "), "{sql} {error}");
+        assert!(error.contains(expected), "{sql} {error}");
     }
-    writes(&server, "WITH secrets AS (SELECT 7 AS n) SELECT n AS n_total FROM secrets", 1);
-    let result = server.ask("有多少订单").await;
-    assert_eq!(result["sql_validate_result"]["result"], json!([{"n_total": 7}]));
+    for sql in [
+        "WITH secrets AS (SELECT 7 AS n) SELECT n AS n_total FROM secrets",
+        "WITH a AS (SELECT n FROM secrets), secrets AS (SELECT 7 AS n) SELECT n AS n_total FROM a",
+        "WITH secrets AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM secrets WHERE n < 7) \
+         SELECT MAX(n) AS n_total FROM secrets",
+    ] {
+        writes(&server, sql, 1);
+        let result = server.ask("有多少订单").await;
+        let found = &result["sql_validate_result"]["result"];
+        assert_eq!(found, &json!([{"n_total": 7}]), "{sql} {result}");
+        assert_eq!(result["hidden_context_retry_count"], 0, "{sql}");
+    }
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@
 use sqlparser::ast::{Expr, Ident, ObjectName, Spanned as _};
 use sqlparser::tokenizer::Span;
 
-use crate::statement::scope::relation::{Known, Relation, lower, unfolded};
+use crate::statement::scope::relation::{Relation, lower, unfolded};
 use crate::statement::scope::{Missing, Scope, Walk, place};
 
 /// Schemas that the white-listed tables are in, as a statement may write them.
@@ -34,7 +34,7 @@ impl Walk<'_> {
 
     fn is_cte(&self, name: &ObjectName) -> bool {
         let ctes = self.frames.last().map(|frame| &frame.ctes);
-        ctes.is_some_and(|ctes| Known { knowledge: self.knowledge, ctes }.cte(name).is_some())
+        ctes.is_some_and(|ctes| self.known(ctes).cte(name).is_some())
     }
 
     /// Whether a function may stand in `FROM`. What it does is for the host to judge. It must not

@@ -4,10 +4,11 @@
 //! by its projection, of a function that unfolds a document. Anything else may have any column.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     Cte, Expr, Ident, ObjectName, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
-    SetExpr, TableAlias, TableFactor, TableWithJoins,
+    SetExpr, TableAlias, TableFactor, TableWithJoins, Visit as _, Visitor, With,
 };
 
 use crate::knowledge::Knowledge;
@@ -105,6 +106,7 @@ pub(super) type Ctes = BTreeMap<String, Columns>;
 #[derive(Clone, Copy)]
 pub(super) struct Known<'a> {
     pub(super) knowledge: &'a Knowledge,
+    pub(super) is_sqlite: bool,
     /// CTEs that can be seen there.
     pub(super) ctes: &'a Ctes,
 }
@@ -116,8 +118,52 @@ impl<'a> Known<'a> {
         self.ctes.get(&lower(part.as_ident()?))
     }
 
+    /// The CTEs that can be seen behind a `WITH`, and those that each of its bodies sees.
+    ///
+    /// On SQLite, which does not mind the word `RECURSIVE`, and behind that word on PostgreSQL, a
+    /// body sees all of them. A circle is an error of the database. So that it gets to say so, a
+    /// body without `UNION` that reads its own name uses the fields of the table of that name.
+    pub(super) fn with(self, with: &With) -> (Ctes, Vec<Ctes>) {
+        let mut ctes = self.ctes.clone();
+        if !self.is_sqlite && !with.recursive {
+            let mut bodies = Vec::with_capacity(with.cte_tables.len());
+            for cte in &with.cte_tables {
+                let columns = self.seeing(&ctes).defined(cte);
+                bodies.push(ctes.clone());
+                ctes.insert(lower(&cte.alias.name), columns);
+            }
+            return (ctes, bodies);
+        }
+        for cte in &with.cte_tables {
+            ctes.insert(lower(&cte.alias.name), Columns::any());
+        }
+        for cte in in_order(&with.cte_tables) {
+            let columns = self.seeing(&ctes).defined(cte);
+            ctes.insert(lower(&cte.alias.name), columns);
+        }
+        let inside = |cte: &Cte| {
+            let mut inside = ctes.clone();
+            let name = lower(&cte.alias.name);
+            let is_recursive = matches!(cte.query.body.as_ref(), SetExpr::SetOperation { .. });
+            if !is_recursive && self.knowledge.table(&name).is_some() {
+                inside.remove(&name);
+            }
+            inside
+        };
+        let bodies = with.cte_tables.iter().map(inside).collect();
+        (ctes, bodies)
+    }
+
+    /// The same where other CTEs can be seen.
+    fn seeing<'c>(self, ctes: &'c Ctes) -> Known<'c>
+    where
+        'a: 'c,
+    {
+        Known { knowledge: self.knowledge, is_sqlite: self.is_sqlite, ctes }
+    }
+
     /// The columns of a CTE that is defined there.
-    pub(super) fn defined(self, cte: &Cte) -> Columns {
+    fn defined(self, cte: &Cte) -> Columns {
         self.query(&cte.query).renamed(Some(&cte.alias))
     }
 
@@ -177,12 +223,9 @@ impl<'a> Known<'a> {
     }
 
     fn query(self, query: &Query) -> Columns {
-        let mut ctes = self.ctes.clone();
-        for cte in query.with.iter().flat_map(|with| &with.cte_tables) {
-            let columns = Known { knowledge: self.knowledge, ctes: &ctes }.defined(cte);
-            ctes.insert(lower(&cte.alias.name), columns);
-        }
-        Known { knowledge: self.knowledge, ctes: &ctes }.body(&query.body)
+        let Some(with) = &query.with else { return self.body(&query.body) };
+        let (ctes, _) = self.with(with);
+        self.seeing(&ctes).body(&query.body)
     }
 
     fn body(self, body: &SetExpr) -> Columns {
@@ -233,6 +276,49 @@ impl<'a> Known<'a> {
             }
         }
         columns
+    }
+}
+
+/// CTEs that see each other, each behind those that it reads.
+fn in_order(tables: &[Cte]) -> Vec<&Cte> {
+    let mut pending: Vec<(&Cte, BTreeSet<String>)> =
+        tables.iter().map(|cte| (cte, read_by(&cte.query))).collect();
+    let mut ordered = Vec::with_capacity(pending.len());
+    while !pending.is_empty() {
+        let names: BTreeSet<String> =
+            pending.iter().map(|(cte, _)| lower(&cte.alias.name)).collect();
+        let next = pending.iter().position(|(cte, read)| {
+            let own = lower(&cte.alias.name);
+            read.iter().all(|name| *name == own || !names.contains(name))
+        });
+        // In a circle there is none.
+        let (cte, _) = pending.remove(next.unwrap_or_default());
+        ordered.push(cte);
+    }
+    ordered
+}
+
+/// The names without a schema that a query reads anywhere.
+fn read_by(query: &Query) -> BTreeSet<String> {
+    let mut read = Read::default();
+    // It never breaks.
+    let _ = query.visit(&mut read);
+    read.names
+}
+
+#[derive(Default)]
+struct Read {
+    names: BTreeSet<String>,
+}
+
+impl Visitor for Read {
+    type Break = ();
+
+    fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
+        if let [part] = relation.0.as_slice() {
+            self.names.extend(part.as_ident().map(lower));
+        }
+        ControlFlow::Continue(())
     }
 }
 

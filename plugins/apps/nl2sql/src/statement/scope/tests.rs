@@ -142,6 +142,17 @@ fn s4_31_sqlite_would_take_these_for_texts() {
             "订单数",
         ),
         ("WITH x AS (SELECT \"orders\" AS n FROM orders) SELECT n FROM x", "orders"),
+        // What a CTE that stands behind has.
+        (
+            "WITH a AS (SELECT COUNT(*) AS n FROM b WHERE status = \"completed\"),
+             b AS (SELECT * FROM c), c AS (SELECT status FROM orders) SELECT n FROM a",
+            "completed",
+        ),
+        (
+            "WITH n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE \"last\" > i)
+             SELECT * FROM n",
+            "last",
+        ),
     ] {
         assert_eq!(texts(text, &Dialect::Sqlite), [name], "{text}");
     }
