@@ -116,9 +116,13 @@ pub(crate) fn check(
     }
     let replaced = replace::replace(&sql, &findings.missing, candidates, knowledge);
     let Some((sql, replacements)) = replaced else { return Err(refusal) };
-    let (findings, comparisons) = examine(&sql, dialect, knowledge)?;
-    check_fields(&findings)?;
-    Ok(Checked::new(sql, findings, comparisons, replacements))
+    match examine(&sql, dialect, knowledge) {
+        Ok((findings, comparisons)) if check_fields(&findings).is_ok() => {
+            Ok(Checked::new(sql, findings, comparisons, replacements))
+        }
+        // The next attempt has candidates only for what this one names: everything.
+        _ => Err(refusal),
+    }
 }
 
 impl Checked {
@@ -416,8 +420,8 @@ mod tests {
                  SELECT 1 FROM x",
                 &[("orders.order_amount", total), ("orders.金额", total)]
             ),
-            Ok("WITH x AS (SELECT o.total_amount, o.total_amount, SUM(o.total_amount) \
-                FROM orders AS o)
+            Ok("WITH x AS (SELECT o.total_amount AS 金额, o.total_amount AS order_amount, \
+                SUM(o.total_amount) FROM orders AS o)
                  SELECT 1 FROM x"
                 .to_owned())
         );
@@ -425,7 +429,56 @@ mod tests {
             "WITH x AS (SELECT total_amout, `b`.Stauts FROM orders b) SELECT * FROM x",
             &[("orders.total_amout", total), ("orders.Stauts", &["orders.status"])],
         );
-        assert!(found.unwrap().contains("SELECT b.total_amount, \"b\".status FROM"));
+        let written = "SELECT b.total_amount AS total_amout, \"b\".status AS Stauts FROM";
+        assert!(found.unwrap().contains(written));
+    }
+
+    /// What stands around may use the name.
+    #[test]
+    fn s4_31_a_column_of_a_projection_keeps_its_name() {
+        let total: &[&str] = &["orders.total_amount"];
+        for (from, to) in [
+            (
+                "WITH x AS (SELECT customer_id, total_amout FROM orders)
+                 SELECT SUM(total_amout) AS n FROM x",
+                "WITH x AS (SELECT customer_id, orders.total_amount AS total_amout FROM orders)
+                 SELECT SUM(total_amout) AS n FROM x",
+            ),
+            (
+                "WITH x AS (SELECT d.total_amout AS n FROM
+                 (SELECT o.total_amout /* 金额 */ FROM orders o) d) SELECT n FROM x",
+                "WITH x AS (SELECT d.total_amout AS n FROM
+                 (SELECT o.total_amount AS total_amout /* 金额 */ FROM orders o) d) SELECT n FROM x",
+            ),
+            (
+                "WITH x AS (SELECT total_amout AS n, total_amout + 1 FROM orders
+                 WHERE total_amout > 5 ORDER BY total_amout) SELECT n FROM x",
+                "WITH x AS (SELECT orders.total_amount AS n, orders.total_amount + 1 FROM orders
+                 WHERE orders.total_amount > 5 ORDER BY orders.total_amount) SELECT n FROM x",
+            ),
+        ] {
+            for missing in ["orders.total_amout", "total_amout", "d.total_amout"] {
+                assert_eq!(replaced(from, &[(missing, total)]), Ok(to.to_owned()), "{missing}");
+            }
+        }
+        // What stands around uses the right name.
+        let text =
+            "WITH x AS (SELECT total_amout FROM orders) SELECT SUM(total_amount) AS n FROM x";
+        let found = replaced(text, &[("orders.total_amout", total)]).unwrap();
+        assert!(found.contains("(SELECT orders.total_amount FROM"), "{found}");
+        // No alias can stand behind the name alone.
+        let text = "WITH x AS (SELECT (total_amout) FROM orders) SELECT * FROM x";
+        let unknown = Err(Refusal::UnknownFields(vec!["orders.total_amout".to_owned()]));
+        assert_eq!(replaced(text, &[("orders.total_amout", total)]), unknown);
+    }
+
+    #[test]
+    fn s4_31_a_refusal_names_all_fields() {
+        let total: &[&str] = &["orders.total_amount"];
+        let text = "WITH x AS (SELECT total_amout, paid FROM orders) SELECT * FROM x";
+        let fields = ["orders.total_amout", "orders.paid"].map(ToOwned::to_owned);
+        let unknown = Err(Refusal::UnknownFields(fields.to_vec()));
+        assert_eq!(replaced(text, &[("orders.total_amout", total)]), unknown);
     }
 
     #[test]
@@ -438,10 +491,19 @@ mod tests {
             )
         };
         for (field, candidates, written) in [
-            ("o.customer", vec!["customers.name", "orders.customer_id"], Some("o.customer_id")),
-            ("o.customer_name", vec!["orders.customer_id", "customers.name"], Some("c.name")),
-            ("o.citty", vec!["customers.city", "orders.status"], Some("c.city")),
-            ("o.nmae", vec!["customers.name"], Some("c.name")),
+            (
+                "o.customer",
+                vec!["customers.name", "orders.customer_id"],
+                Some("o.customer_id AS customer"),
+            ),
+            (
+                "o.customer_name",
+                vec!["orders.customer_id", "customers.name"],
+                Some("c.name AS customer_name"),
+            ),
+            ("o.citty", vec!["customers.city", "orders.status"], Some("c.city AS citty")),
+            ("o.city", vec!["customers.city"], Some("c.city")),
+            ("o.nmae", vec!["customers.name"], Some("c.name AS nmae")),
             // Nothing but a like name.
             ("o.client", vec!["customers.name", "orders.customer_id"], None),
             ("o.paid", vec!["orders.total_amount"], None),

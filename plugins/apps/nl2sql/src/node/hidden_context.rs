@@ -88,7 +88,12 @@ fn inspect(input: &Input) -> Result<Insight, Failure> {
     let error_type = fault::classify(&error);
     let failed_sql = failed_sql(input);
     let texts = texts(error_type, &error, &failed_sql)?;
-    let field_candidates = candidates(error_type, &error, &failed_sql, &texts, &knowledge)?;
+    let mut field_candidates = candidates(error_type, &error, &failed_sql, &texts, &knowledge)?;
+    for again in candidate::for_fields(&replaced(input), &knowledge) {
+        if !field_candidates.iter().any(|it| it.missing == again.missing) {
+            field_candidates.push(again);
+        }
+    }
     let meant: Vec<Vec<String>> = field_candidates.iter().map(|it| it.candidates.clone()).collect();
     let task = input.parse_result.as_ref();
     let fields = probe::fields(task, input.sql_result.as_ref(), &meant, &knowledge);
@@ -129,6 +134,16 @@ fn failed_sql(input: &Input) -> String {
         _ => "",
     };
     executed.filter(|sql| !sql.is_empty()).unwrap_or(written).to_owned()
+}
+
+/// Names that were replaced in the statement. The next one may have them again.
+fn replaced(input: &Input) -> Vec<String> {
+    match &input.sql_result {
+        Some(SqlGenerationResult::Success(success)) => {
+            success.applied_field_replacements.iter().map(|it| it.from.clone()).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// Names that are no fields and stand in double quotes, most likely texts. A field with a like
@@ -266,6 +281,24 @@ mod tests {
             assert!(result["hints"][0].as_str().unwrap().contains("单引号"), "{error}");
             assert_eq!(result["hints"][1], hint);
         }
+    }
+
+    #[test]
+    fn a_field_that_was_replaced_keeps_its_candidates() {
+        let input = json!({
+            "intent_result": intent(), "parse_result": task(),
+            "sql_result": {"sql": "WITH x", "entity_mappings": [], "sql_fields": [],
+                           "applied_field_replacements": [{"from": "orders.order_amount",
+                                                           "to": "orders.total_amount"}]},
+            "sql_validate_result": invalid("no such column: n"), "hidden_context_retry_count": 1,
+        });
+        let decision =
+            cities().run(|| run_node::<hidden_context>(&Context::default(), &input)).unwrap();
+        let result = decision.update("hidden_context_result").unwrap();
+        let candidates = &result["field_candidates"];
+        assert_eq!((&candidates[0]["missing"], &candidates[2]), (&json!("n"), &json!(null)));
+        assert_eq!(candidates[1]["missing"], "orders.order_amount");
+        assert_eq!(candidates[1]["candidates"][0], "orders.total_amount");
     }
 
     #[test]

@@ -131,7 +131,8 @@ fn dollar_length(before: &str, text: &str) -> usize {
     rest.find(mark).map_or(text.len(), |at| at + 2 * mark.len())
 }
 
-fn is_name_part(character: char) -> bool {
+/// Whether a character may stand in a name without quotes.
+pub(super) fn is_name_part(character: char) -> bool {
     character.is_ascii_alphanumeric() || matches!(character, '_' | '$') || !character.is_ascii()
 }
 

@@ -3,10 +3,12 @@
 //! A replacement changes what is asked, so it must leave no doubt: the name comes close to one
 //! field of what is read at its place, and to no other. Everything else is for the model to repair.
 
+use std::collections::BTreeSet;
+
 use crate::candidate::{self, Closeness};
 use crate::knowledge::Knowledge;
 use crate::state::{AppliedFieldReplacement, FieldCandidate};
-use crate::statement::cut::offset;
+use crate::statement::cut::{is_name_part, offset};
 use crate::statement::scope::Missing;
 
 /// Replaces every missing field that has one close candidate; nothing if none has one.
@@ -24,6 +26,10 @@ pub(super) fn replace(
     for place in places {
         let Some((written, to)) = choose(place, candidates, knowledge) else { continue };
         let range = offset(sql, place.span.start)..offset(sql, place.span.end);
+        let written = match alias(place, &to, sql, missing) {
+            Some(alias) => format!("{written} AS {alias}"),
+            None => written,
+        };
         text.replace_range(range, &written);
         let replacement = AppliedFieldReplacement { from: place.name.clone(), to };
         if !applied.contains(&replacement) {
@@ -31,6 +37,18 @@ pub(super) fn replace(
         }
     }
     if applied.is_empty() { None } else { Some((text, applied)) }
+}
+
+/// The alias with which a column of a projection keeps its name, because the queries around may use
+/// it. There is none if they use the name of the field: then the slip is in this place alone.
+fn alias(place: &Missing, to: &str, sql: &str, missing: &[Missing]) -> Option<String> {
+    let (item, (_, column)) = (place.item.as_ref()?, to.split_once('.')?);
+    let is_same = |it: &&Missing| split(&it.name).1.eq_ignore_ascii_case(&item.value);
+    let places = missing.iter().filter(is_same).count();
+    let is_used = sql.to_lowercase().matches(&item.value.to_lowercase()).count() > places;
+    let mut words = sql.split(|it: char| !is_name_part(it));
+    let is_known = words.any(|word| word.eq_ignore_ascii_case(column));
+    (item.to_string() != column && (is_used || !is_known)).then(|| item.to_string())
 }
 
 /// A field that may be put in the place of another.
@@ -44,18 +62,17 @@ struct Close<'c> {
 }
 
 /// How the new field is written, and its name. Fields of tables that the statement does not read
-/// at this place would be no help.
+/// at this place would be no help. Candidates of the same name count whatever stands before it: the
+/// database may have refused the name without its table.
 fn choose(
     missing: &Missing,
     candidates: &[FieldCandidate],
     knowledge: &Knowledge,
 ) -> Option<(String, String)> {
-    let found = candidates.iter().find(|it| it.missing.eq_ignore_ascii_case(&missing.name))?;
-    let (own, name) = match missing.name.split_once('.') {
-        Some((own, name)) => (Some(own), name),
-        None => (None, missing.name.as_str()),
-    };
-    let close = found.candidates.iter().filter_map(|field| {
+    let (own, name) = split(&missing.name);
+    let same = candidates.iter().filter(|it| split(&it.missing).1.eq_ignore_ascii_case(name));
+    let fields: BTreeSet<&String> = same.flat_map(|it| &it.candidates).collect();
+    let close = fields.into_iter().filter_map(|field| {
         let written = missing.written(field)?;
         let (table, column) = knowledge.field(field)?;
         let closeness = candidate::closeness(name, table, column, knowledge)?;
@@ -74,4 +91,9 @@ fn choose(
         return None;
     }
     Some((first.written.clone(), first.field.to_owned()))
+}
+
+/// The table of a field, if it is said, and its own name.
+fn split(field: &str) -> (Option<&str>, &str) {
+    field.split_once('.').map_or((None, field), |(table, name)| (Some(table), name))
 }

@@ -16,13 +16,13 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     AccessExpr, BinaryOperator, Expr, Function, FunctionArg, FunctionArgOperator,
-    FunctionArguments, GroupByExpr, OrderBy, Query, Select, SelectItem, SetExpr, Spanned as _,
+    FunctionArguments, GroupByExpr, Ident, OrderBy, Query, Select, SelectItem, SetExpr,
     TableFactor, Visit as _, Visitor,
 };
 use sqlparser::tokenizer::Span;
 use wattle_plugin::sql::Dialect;
 
-use self::relation::{Ctes, Known, Relation, implied, lower};
+use self::relation::{Ctes, Known, Relation, implied, lower, namesake};
 use crate::knowledge::Knowledge;
 
 /// What a query uses.
@@ -50,6 +50,8 @@ pub(super) struct Missing {
     pub(super) span: Span,
     /// What stands before its dot.
     qualifier: Option<String>,
+    /// The name of the column, if the field without an alias is an item of a projection.
+    pub(super) item: Option<Ident>,
     /// Tables that can be reached from there, with the names they have there. None if the name is
     /// not surely meant as a field of what is read there.
     tables: Vec<(String, String)>,
@@ -82,6 +84,7 @@ pub(super) fn examine(query: &Query, dialect: &Dialect, knowledge: &Knowledge) -
         apart: BTreeSet::new(),
         values: BTreeSet::new(),
         labels: BTreeSet::new(),
+        namesakes: BTreeMap::new(),
         findings: Findings::default(),
     };
     // It never breaks: everything is found at once.
@@ -156,6 +159,9 @@ struct Walk<'a> {
     values: BTreeSet<usize>,
     /// Identifiers that name an argument of a function or a part of a value.
     labels: BTreeSet<usize>,
+    /// Fields that give their names to items of a projection, each with whether it is the whole
+    /// item.
+    namesakes: BTreeMap<usize, bool>,
     findings: Findings,
 }
 
@@ -181,6 +187,7 @@ impl Visitor for Walk<'_> {
                 self.findings.aliases.insert(relation.name.clone(), table.clone());
             }
         }
+        self.note_items(select);
         let index = self.add(Scope::of(select, relations, self.is_sqlite));
         self.open(index);
         ControlFlow::Continue(())
@@ -244,7 +251,7 @@ impl Visitor for Walk<'_> {
             }
             Expr::CompoundIdentifier(parts) => {
                 if let [.., relation, column] = parts.as_slice() {
-                    self.qualified(relation, column, expression.span());
+                    self.qualified(relation, column, expression);
                 }
             }
             Expr::Function(Function { args: FunctionArguments::List(list), .. }) => {
@@ -349,6 +356,17 @@ impl Walk<'_> {
     /// Relations that can be named here, the nearest first.
     fn around(&self) -> impl Iterator<Item = &Relation> {
         self.reachable().flat_map(|scope| &scope.relations)
+    }
+
+    /// Notes the fields that give their names to items of a projection.
+    fn note_items(&mut self, select: &Select) {
+        for item in &select.projection {
+            if let SelectItem::UnnamedExpr(expression) = item
+                && let Some(field) = namesake(expression, self.is_sqlite)
+            {
+                self.namesakes.insert(place(field), std::ptr::eq(field, expression));
+            }
+        }
     }
 
     /// Names of arguments are no fields: `make_interval(days => 3)`.

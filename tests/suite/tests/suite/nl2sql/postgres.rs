@@ -126,6 +126,13 @@ async fn s4_31_on_postgres_its_quotes_and_functions_in_from_are_read() {
         assert_eq!(result["hidden_context_retry_count"], 0, "{sql} {result}");
         assert_eq!(rows(&result), &expected, "{sql}");
     }
+    // The column keeps the name that the statement gives it.
+    let sql = "WITH x AS (SELECT customer_id, stauts FROM orders) \
+               SELECT COUNT(*) > 0 AS found FROM x WHERE stauts = 'completed'";
+    writes(&server, sql, 2);
+    let result = server.ask("有多少订单").await;
+    assert_eq!(result["hidden_context_retry_count"], 1, "{result}");
+    assert_eq!(rows(&result), &json!([{"found": true}]));
     // What only PostgreSQL refuses gets the same hint.
     let sql = "WITH x AS (SELECT status FROM orders) \
                SELECT COUNT(*) AS n FROM x WHERE status = \"paid\"";

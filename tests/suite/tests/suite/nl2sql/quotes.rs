@@ -123,6 +123,13 @@ async fn s4_31_a_field_with_a_slip_is_replaced_and_the_answer_says_so() {
     );
     let expected = json!([{ "n": completed(&server).await }]);
     assert_eq!(result["sql_validate_result"]["result"], expected);
+    // What stands around knows the column by the name that the statement gives it.
+    let sql = "WITH x AS (SELECT customer_id, stauts FROM orders) \
+               SELECT COUNT(*) AS n FROM x WHERE stauts = 'completed'";
+    script(&server, &[sql, sql]);
+    let result = server.ask("有多少订单").await;
+    assert_eq!(result["hidden_context_retry_count"], 1, "{result}");
+    assert_eq!(result["sql_validate_result"]["result"], expected);
     // A guess is none of them.
     let sql = "WITH x AS (SELECT SUM(o.revenue) AS n FROM orders AS o) SELECT n FROM x";
     script(&server, &[sql, sql, sql]);

@@ -2,7 +2,6 @@
 //! or a text in the wrong quotes.
 
 use sqlparser::ast::{Expr, Ident, ObjectName, Spanned as _};
-use sqlparser::tokenizer::Span;
 
 use crate::statement::scope::relation::{Relation, lower, unfolded};
 use crate::statement::scope::{Missing, Scope, Walk, place};
@@ -62,7 +61,7 @@ impl Walk<'_> {
         }
     }
 
-    pub(super) fn qualified(&mut self, relation: &Ident, column: &Ident, span: Span) {
+    pub(super) fn qualified(&mut self, relation: &Ident, column: &Ident, expression: &Expr) {
         let wanted = lower(relation);
         let found = self.around().find(|it| it.name == wanted).map(|it| it.table.clone());
         let is_read = found.is_some();
@@ -77,11 +76,27 @@ impl Walk<'_> {
         if self.uses(&table, &column.value) || is_hidden {
             return;
         }
-        let tables = if is_read { self.tables() } else { Vec::new() };
+        let qualifier = Some(relation.to_string());
+        self.miss(format!("{table}.{}", column.value), column, expression, qualifier, is_read);
+    }
+
+    /// Notes a field that is not there. It may be replaced if it surely is one.
+    fn miss(
+        &mut self,
+        name: String,
+        column: &Ident,
+        expression: &Expr,
+        qualifier: Option<String>,
+        is_sure: bool,
+    ) {
+        // In a cast the field gives the column its name, but no alias can stand behind it.
+        let is_item = self.namesakes.get(&place(expression)).copied();
+        let tables = if is_sure && is_item != Some(false) { self.tables() } else { Vec::new() };
         self.findings.missing.push(Missing {
-            name: format!("{table}.{}", column.value),
-            span,
-            qualifier: Some(relation.to_string()),
+            name,
+            span: expression.span(),
+            qualifier,
+            item: is_item.map(|_| column.clone()),
             tables,
         });
     }
@@ -121,10 +136,7 @@ impl Walk<'_> {
             [table] => format!("{table}.{}", name.value),
             _ => name.value.clone(),
         };
-        let is_plain = name.quote_style.is_none();
-        let tables = if is_plain { self.tables() } else { Vec::new() };
-        let span = expression.span();
-        self.findings.missing.push(Missing { name: missing, span, qualifier: None, tables });
+        self.miss(missing, name, expression, None, name.quote_style.is_none());
     }
 
     /// Whether a projection gives the name. SQLite does not know its names before its end: there,

@@ -341,6 +341,20 @@ fn name_of(expression: &Expr) -> String {
     }
 }
 
+/// The field whose name a column without an alias gets.
+pub(super) fn namesake(expression: &Expr, is_sqlite: bool) -> Option<&Expr> {
+    match expression {
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) => Some(expression),
+        Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => namesake(inner, is_sqlite),
+        Expr::Cast { expr: inner, .. } | Expr::Case { else_result: Some(inner), .. }
+            if !is_sqlite =>
+        {
+            namesake(inner, is_sqlite)
+        }
+        _ => None,
+    }
+}
+
 /// The name that PostgreSQL gives a column without an alias, if it is not that of a field.
 pub(super) fn implied(expression: &Expr) -> Option<String> {
     match expression {

@@ -210,7 +210,7 @@ fn s4_31_a_field_is_replaced_where_it_surely_is_one() {
         (
             "WITH x AS (SELECT b.total_amout FROM orders a JOIN orders b ON a.id = b.id)
              SELECT * FROM x",
-            Some("SELECT b.total_amount FROM"),
+            Some("SELECT b.total_amount AS total_amout FROM"),
         ),
         (
             "WITH x AS (SELECT o.id FROM orders o WHERE EXISTS (SELECT 1 FROM customers c
