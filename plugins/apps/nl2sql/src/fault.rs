@@ -10,6 +10,7 @@ const SIGNS: [(ErrorType, &[&str]); 4] = [
         ErrorType::UnknownColumn,
         &[
             "sql_generation_quoted_text",
+            "sql_generation_early_name",
             "sql_generation_unknown_field",
             "42703",
             "no such column",
@@ -116,6 +117,11 @@ mod tests {
                 "sql_generation_quoted_text: \"x\": 'x'\nsql_generation_unknown_field: a.b, c",
                 UnknownColumn,
                 vec!["a.b", "c"],
+            ),
+            (
+                "sql_generation_early_name: \"a\"\nsql_generation_unknown_field: b",
+                UnknownColumn,
+                vec!["b"],
             ),
             ("sql_generation_unknown_table: refunds", UnknownTable, vec!["refunds"]),
             ("the table `users` is not allowed; allowed: `a` (table)", UnknownTable, vec!["users"]),

@@ -7,7 +7,7 @@ mod readonly;
 mod replace;
 mod scope;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sqlparser::ast::{Query, Statement};
 use sqlparser::dialect::{Dialect as Syntax, PostgreSqlDialect, SQLiteDialect};
@@ -27,6 +27,9 @@ const TOKENS: usize = 1_500;
 
 /// What the refusal of texts in the wrong quotes begins with.
 pub(crate) const QUOTED_TEXT: &str = "sql_generation_quoted_text";
+
+/// What the refusal of names begins with that the database does not know yet where they stand.
+pub(crate) const EARLY_NAME: &str = "sql_generation_early_name";
 
 /// A statement that may be executed.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,10 +55,12 @@ pub(crate) enum Refusal {
     NotCte,
     UnknownTables(Vec<String>),
     UnknownFields(Vec<String>),
-    /// Names in double quotes that are no fields: most are texts. Beside them may be fields that
+    /// Names in double quotes that are no fields. Most are texts; others the projection gives, but
+    /// SQLite does not know them yet and would take them for texts. Beside them may be fields that
     /// are unknown.
     QuotedTexts {
         texts: Vec<String>,
+        early: Vec<String>,
         fields: Vec<String>,
     },
 }
@@ -73,28 +78,48 @@ impl std::fmt::Display for Refusal {
             Self::UnknownTables(tables) => {
                 write!(formatter, "sql_generation_unknown_table: {}", tables.join(", "))
             }
-            Self::UnknownFields(fields) => unknown_fields(formatter, fields),
-            Self::QuotedTexts { texts, fields } => {
-                let names: Vec<String> = texts.iter().map(|text| format!("\"{text}\"")).collect();
-                let literals: Vec<String> = texts.iter().map(|text| literal(text)).collect();
-                write!(
-                    formatter,
-                    "{QUOTED_TEXT}: 这里没有字段 {}；如果是文本，要用单引号（single quotes）：{}",
-                    names.join("、"),
-                    literals.join("、")
-                )?;
-                if fields.is_empty() {
-                    return Ok(());
+            Self::UnknownFields(fields) => formatter.write_str(&unknown_fields(fields)),
+            Self::QuotedTexts { texts, early, fields } => {
+                let mut lines = Vec::new();
+                if !texts.is_empty() {
+                    lines.push(quoted_texts(texts));
                 }
-                formatter.write_str("\n")?;
-                unknown_fields(formatter, fields)
+                if !early.is_empty() {
+                    lines.push(early_names(early));
+                }
+                if !fields.is_empty() {
+                    lines.push(unknown_fields(fields));
+                }
+                formatter.write_str(&lines.join("\n"))
             }
         }
     }
 }
 
-fn unknown_fields(formatter: &mut std::fmt::Formatter<'_>, fields: &[String]) -> std::fmt::Result {
-    write!(formatter, "sql_generation_unknown_field: {}", fields.join(", "))
+fn quoted_texts(texts: &[String]) -> String {
+    let literals: Vec<String> = texts.iter().map(|text| literal(text)).collect();
+    format!(
+        "{QUOTED_TEXT}: 这里没有字段 {}；如果是文本，要用单引号（single quotes）：{}",
+        in_quotes(texts),
+        literals.join("、")
+    )
+}
+
+fn early_names(names: &[String]) -> String {
+    format!(
+        "{EARLY_NAME}: 这里还不能用 SELECT 的别名 {}：写出它的表达式，或者在外层查询里用；\
+         如果是文本，要用单引号",
+        in_quotes(names)
+    )
+}
+
+fn unknown_fields(fields: &[String]) -> String {
+    format!("sql_generation_unknown_field: {}", fields.join(", "))
+}
+
+fn in_quotes(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
+    names.join("、")
 }
 
 /// Checks a statement against the white-list. Fields that are missing are replaced by one of
@@ -111,7 +136,7 @@ pub(crate) fn check(
         return Ok(Checked::new(sql, findings, comparisons, Vec::new()));
     };
     // What may be a text is never a field with a wrong name.
-    if !findings.quoted.is_empty() {
+    if !findings.quoted.is_empty() || !findings.early.is_empty() {
         return Err(refusal);
     }
     let replaced = replace::replace(&sql, &findings.missing, candidates, knowledge);
@@ -164,6 +189,12 @@ pub(crate) fn quoted(sql: &str, dialect: &Dialect) -> Vec<String> {
     names
 }
 
+/// Names that the projections of a statement give, in lower case. It may be one that only the
+/// database refused.
+pub(crate) fn given(sql: &str, dialect: &Dialect) -> BTreeSet<String> {
+    query(sql, dialect).map(|query| scope::given(&query)).unwrap_or_default()
+}
+
 /// A text as SQL writes it.
 pub(crate) fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
@@ -204,11 +235,11 @@ fn check_fields(findings: &Findings) -> Result<(), Refusal> {
             fields.push(missing.name.clone());
         }
     }
-    match findings.quoted.as_slice() {
-        [] if fields.is_empty() => Ok(()),
-        [] => Err(Refusal::UnknownFields(fields)),
-        texts => Err(Refusal::QuotedTexts { texts: texts.to_vec(), fields }),
+    let Findings { quoted: texts, early, .. } = findings;
+    if !texts.is_empty() || !early.is_empty() {
+        return Err(Refusal::QuotedTexts { texts: texts.clone(), early: early.clone(), fields });
     }
+    if fields.is_empty() { Ok(()) } else { Err(Refusal::UnknownFields(fields)) }
 }
 
 fn syntax(dialect: &Dialect) -> &'static dyn Syntax {

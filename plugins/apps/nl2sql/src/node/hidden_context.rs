@@ -87,8 +87,8 @@ fn inspect(input: &Input) -> Result<Insight, Failure> {
     let error = error(input);
     let error_type = fault::classify(&error);
     let failed_sql = failed_sql(input);
-    let texts = texts(error_type, &error, &failed_sql)?;
-    let mut field_candidates = candidates(error_type, &error, &failed_sql, &texts, &knowledge)?;
+    let quoted = quoted(error_type, &error, &failed_sql)?;
+    let mut field_candidates = candidates(error_type, &error, &failed_sql, &quoted, &knowledge)?;
     for again in candidate::for_fields(&replaced(input), &knowledge) {
         if !field_candidates.iter().any(|it| it.missing == again.missing) {
             field_candidates.push(again);
@@ -100,7 +100,7 @@ fn inspect(input: &Input) -> Result<Insight, Failure> {
     let probe_samples: Vec<ProbeSample> =
         fields.iter().filter_map(|field| probe::sample(field, &knowledge)).collect();
     Ok(Insight {
-        hints: hints(error_type, &error, &texts, &field_candidates, &probe_samples),
+        hints: hints(error_type, &error, &quoted, &field_candidates, &probe_samples),
         kb_summary: knowledge.summary(),
         rewritten_query: query(input).to_owned(),
         error_type,
@@ -146,21 +146,33 @@ fn replaced(input: &Input) -> Vec<String> {
     }
 }
 
-/// Names that are no fields and stand in double quotes, most likely texts. A field with a like
-/// name would only mislead.
-fn texts(kind: ErrorType, error: &str, failed_sql: &str) -> Result<Vec<String>, Failure> {
+/// Names that are no fields and stand in double quotes. A field with a like name would only
+/// mislead.
+#[derive(Default)]
+struct Quoted {
+    /// Names of a projection, where the database does not know them.
+    early: Vec<String>,
+    /// Most likely texts.
+    texts: Vec<String>,
+}
+
+fn quoted(kind: ErrorType, error: &str, failed_sql: &str) -> Result<Quoted, Failure> {
     if kind != ErrorType::UnknownColumn {
-        return Ok(Vec::new());
+        return Ok(Quoted::default());
     }
-    let quoted = statement::quoted(failed_sql, &sql::database(BUSINESS).dialect()?);
-    Ok(fault::missing_names(error).into_iter().filter(|name| quoted.contains(name)).collect())
+    let dialect = sql::database(BUSINESS).dialect()?;
+    let quoted = statement::quoted(failed_sql, &dialect);
+    let given = statement::given(failed_sql, &dialect);
+    let names = fault::missing_names(error).into_iter().filter(|name| quoted.contains(name));
+    let (early, texts) = names.partition(|name| given.contains(&name.to_ascii_lowercase()));
+    Ok(Quoted { early, texts })
 }
 
 fn candidates(
     kind: ErrorType,
     error: &str,
     failed_sql: &str,
-    texts: &[String],
+    quoted: &Quoted,
     knowledge: &Knowledge,
 ) -> Result<Vec<FieldCandidate>, Failure> {
     let missing = fault::missing_names(error);
@@ -174,7 +186,9 @@ fn candidates(
                 }
                 _ => name,
             };
-            let fields = missing.into_iter().filter(|name| !texts.contains(name)).map(full);
+            let is_quoted =
+                |name: &String| quoted.early.contains(name) || quoted.texts.contains(name);
+            let fields = missing.into_iter().filter(|name| !is_quoted(name)).map(full);
             Ok(candidate::for_fields(&fields.collect::<Vec<_>>(), knowledge))
         }
         ErrorType::UnknownTable => Ok(candidate::for_tables(&missing, knowledge)),
@@ -185,17 +199,21 @@ fn candidates(
 fn hints(
     kind: ErrorType,
     error: &str,
-    texts: &[String],
+    quoted: &Quoted,
     candidates: &[FieldCandidate],
     samples: &[ProbeSample],
 ) -> Vec<String> {
-    let is_misquoted = !texts.is_empty() || error.starts_with(statement::QUOTED_TEXT);
+    let is_misquoted = !quoted.texts.is_empty() || error.starts_with(statement::QUOTED_TEXT);
+    let is_early = !quoted.early.is_empty() || error.starts_with(statement::EARLY_NAME);
     let mut hints = vec![
         match (kind, error) {
             (_, EMPTY) => "上一条 SQL 没有查到数据：核对筛选值的写法和时间范围，必要时放宽条件。",
             (_, ZERO) => "上一条 SQL 的指标为 0：核对筛选值的写法、时间范围和关联条件。",
             (ErrorType::UnknownColumn, _) if is_misquoted => {
                 "上一条 SQL 把文本写在双引号里：双引号里的是字段名，文本要用单引号。"
+            }
+            (ErrorType::UnknownColumn, _) if is_early => {
+                "上一条 SQL 在还不能用别名的地方用了别名：写出它的表达式，或者在外层查询里用。"
             }
             (ErrorType::UnknownColumn, _) => "上一条 SQL 用了不存在的字段：只用白名单里的字段。",
             (ErrorType::UnknownTable, _) => "上一条 SQL 用了不存在的表：只用白名单里的表。",
@@ -207,7 +225,11 @@ fn hints(
         }
         .to_owned(),
     ];
-    for text in texts {
+    for name in &quoted.early {
+        let text = statement::literal(name);
+        hints.push(format!("{name} 是 SELECT 的别名：写出它的表达式；如果是文本，写成 {text}"));
+    }
+    for text in &quoted.texts {
         hints.push(format!("{text} 如果是文本，写成 {}", statement::literal(text)));
     }
     for found in candidates.iter().filter(|it| !it.candidates.is_empty()) {
@@ -281,6 +303,22 @@ mod tests {
             assert!(result["hints"][0].as_str().unwrap().contains("单引号"), "{error}");
             assert_eq!(result["hints"][1], hint);
         }
+    }
+
+    // `HAVING '本月' <> '上月'` would be true for every row.
+    #[test]
+    fn a_name_of_the_projection_is_no_text() {
+        let sql = "WITH x AS (SELECT status, COUNT(*) AS \"本月\" FROM orders GROUP BY status \
+                   HAVING \"本月\" > 5) SELECT * FROM x";
+        let told = "column \"本月\" does not exist (SQLSTATE 42703)";
+        let (result, _) = run(&cities(), invalid(told), sql);
+        assert_eq!(result["field_candidates"], json!([]));
+        assert!(result["hints"][0].as_str().unwrap().contains("别名"), "{}", result["hints"]);
+        assert!(result["hints"][1].as_str().unwrap().starts_with("本月 是 SELECT 的别名"));
+        let refused = "sql_generation_early_name: \"本月\"";
+        let (result, _) = run(&cities(), invalid(refused), "");
+        assert_eq!(result["error_type"], "unknown_column");
+        assert!(result["hints"][0].as_str().unwrap().contains("别名"), "{}", result["hints"]);
     }
 
     #[test]

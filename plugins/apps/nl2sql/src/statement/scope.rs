@@ -10,14 +10,15 @@
 
 mod name;
 mod relation;
+mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    AccessExpr, BinaryOperator, Expr, Function, FunctionArg, FunctionArgOperator,
-    FunctionArguments, GroupByExpr, Ident, OrderBy, Query, Select, SelectItem, SetExpr,
-    TableFactor, Visit as _, Visitor,
+    AccessExpr, Expr, Function, FunctionArg, FunctionArgOperator, FunctionArguments, GroupByExpr,
+    Ident, NamedWindowExpr, OrderBy, Query, Select, SelectItem, SetExpr, TableFactor, Visit as _,
+    Visitor,
 };
 use sqlparser::tokenizer::Span;
 use wattle_plugin::sql::Dialect;
@@ -37,6 +38,8 @@ pub(super) struct Findings {
     /// Names in double quotes that are no fields at their place. Most are texts in the wrong
     /// quotes, and SQLite takes them for texts.
     pub(super) quoted: Vec<String>,
+    /// Names in double quotes that the projection gives, where SQLite does not know them yet.
+    pub(super) early: Vec<String>,
     /// Names under which tables are read, with the tables.
     pub(super) aliases: BTreeMap<String, String>,
 }
@@ -85,6 +88,8 @@ pub(super) fn examine(query: &Query, dialect: &Dialect, knowledge: &Knowledge) -
         values: BTreeSet::new(),
         labels: BTreeSet::new(),
         namesakes: BTreeMap::new(),
+        windows: BTreeSet::new(),
+        open_windows: 0,
         findings: Findings::default(),
     };
     // It never breaks: everything is found at once.
@@ -92,11 +97,36 @@ pub(super) fn examine(query: &Query, dialect: &Dialect, knowledge: &Knowledge) -
     walk.findings
 }
 
+/// Names that projections give anywhere in a query, in lower case.
+pub(super) fn given(query: &Query) -> BTreeSet<String> {
+    let mut given = Given::default();
+    // It never breaks.
+    let _ = query.visit(&mut given);
+    given.names
+}
+
+#[derive(Default)]
+struct Given {
+    names: BTreeSet<String>,
+}
+
+impl Visitor for Given {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        self.names.extend(select.projection.iter().filter_map(|item| match item {
+            SelectItem::ExprWithAlias { alias, .. } => Some(lower(alias)),
+            _ => None,
+        }));
+        ControlFlow::Continue(())
+    }
+}
+
 /// What can be named inside a `SELECT`.
 struct Scope {
     relations: Vec<Relation>,
-    /// Names that the projection gives.
-    outputs: BTreeSet<String>,
+    /// Names that the projection gives, each with whether it is surely a number.
+    outputs: BTreeMap<String, bool>,
     /// The condition of `WHERE`, by its address.
     condition: Option<usize>,
     /// Whether SQLite knows the names of the projection where the walk is: behind it.
@@ -106,8 +136,12 @@ struct Scope {
 impl Scope {
     fn of(select: &Select, relations: Vec<Relation>, is_sqlite: bool) -> Self {
         let outputs = select.projection.iter().filter_map(|item| match item {
-            SelectItem::ExprWithAlias { alias, .. } => Some(lower(alias)),
-            SelectItem::UnnamedExpr(expression) if !is_sqlite => implied(expression),
+            SelectItem::ExprWithAlias { expr, alias } => {
+                Some((lower(alias), text::is_number(expr)))
+            }
+            SelectItem::UnnamedExpr(expression) if !is_sqlite => {
+                Some((implied(expression)?, text::is_number(expression)))
+            }
             _ => None,
         });
         Self {
@@ -122,7 +156,7 @@ impl Scope {
     fn unknown() -> Self {
         Self {
             relations: vec![Relation::unknown(None)],
-            outputs: BTreeSet::new(),
+            outputs: BTreeMap::new(),
             condition: None,
             knows_outputs: false,
         }
@@ -155,13 +189,17 @@ struct Walk<'a> {
     bodies: BTreeMap<usize, Ctes>,
     /// Queries in `FROM` that do not see what is read beside them.
     apart: BTreeSet<usize>,
-    /// Expressions that something is compared with.
+    /// Names that something is compared with, so that they may be texts.
     values: BTreeSet<usize>,
     /// Identifiers that name an argument of a function or a part of a value.
     labels: BTreeSet<usize>,
     /// Fields that give their names to items of a projection, each with whether it is the whole
     /// item.
     namesakes: BTreeMap<usize, bool>,
+    /// Expressions of the windows behind `WINDOW`.
+    windows: BTreeSet<usize>,
+    /// Those of them that the walk is in.
+    open_windows: usize,
     findings: Findings,
 }
 
@@ -218,6 +256,8 @@ impl Visitor for Walk<'_> {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+        // SQLite reads arguments and conditions in `FROM` when it knows the projection.
+        self.know_outputs();
         match factor {
             TableFactor::Table { name, args: None, .. } if self.is_known(name) => {}
             TableFactor::Table { name, args: Some(call), .. } if self.may_call(name) => {
@@ -242,9 +282,13 @@ impl Visitor for Walk<'_> {
     }
 
     fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
+        if self.windows.contains(&place(expression)) {
+            self.open_windows += 1;
+        }
         if self.is_condition(expression) {
             self.know_outputs();
         }
+        self.note_texts(expression);
         match expression {
             Expr::Identifier(name) if !self.labels.contains(&place(expression)) => {
                 self.bare(name, expression);
@@ -264,18 +308,14 @@ impl Visitor for Walk<'_> {
                 });
                 self.labels.extend(parts);
             }
-            Expr::BinaryOp { left, op: BinaryOperator::Eq | BinaryOperator::NotEq, right } => {
-                for (side, other) in [(left, right), (right, left)] {
-                    if !is_constant(other) {
-                        self.values.insert(place(side));
-                    }
-                }
-            }
-            Expr::InList { list, .. } => self.values.extend(list.iter().map(place)),
-            Expr::Like { pattern, .. } | Expr::ILike { pattern, .. } => {
-                self.values.insert(place(pattern));
-            }
             _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
+        if self.windows.contains(&place(expression)) {
+            self.open_windows -= 1;
         }
         ControlFlow::Continue(())
     }
@@ -358,13 +398,19 @@ impl Walk<'_> {
         self.reachable().flat_map(|scope| &scope.relations)
     }
 
-    /// Notes the fields that give their names to items of a projection.
+    /// Notes what matters in parts of a `SELECT`.
     fn note_items(&mut self, select: &Select) {
         for item in &select.projection {
             if let SelectItem::UnnamedExpr(expression) = item
                 && let Some(field) = namesake(expression, self.is_sqlite)
             {
                 self.namesakes.insert(place(field), std::ptr::eq(field, expression));
+            }
+        }
+        for window in &select.named_window {
+            if let NamedWindowExpr::WindowSpec(window) = &window.1 {
+                self.windows.extend(window.partition_by.iter().map(place));
+                self.windows.extend(window.order_by.iter().map(|it| place(&it.expr)));
             }
         }
     }
@@ -378,11 +424,6 @@ impl Walk<'_> {
             }
         }
     }
-}
-
-/// Whether an expression has a value without any name.
-fn is_constant(expression: &Expr) -> bool {
-    matches!(expression, Expr::Value(_) | Expr::UnaryOp { .. } | Expr::Subquery(_))
 }
 
 fn address(query: &Query) -> usize {

@@ -108,6 +108,29 @@ async fn s4_31_fields_in_double_quotes_are_read() {
 }
 
 #[tokio::test]
+async fn s4_31_names_of_a_projection_are_compared() {
+    let server = Setup::nl2sql().await.start().await;
+    let sql = "WITH x AS (SELECT status, \
+               SUM(CASE WHEN status = 'completed' THEN 1 END) AS \"已完成\", COUNT(*) AS \"订单数\" FROM orders GROUP BY status \
+               HAVING \"已完成\" = \"订单数\") SELECT \"订单数\" AS n FROM x";
+    script(&server, &[sql]);
+    let result = server.ask("有多少订单").await;
+    assert_eq!(result["hidden_context_retry_count"], 0, "{result}");
+    let expected = json!([{ "n": completed(&server).await }]);
+    assert_eq!(result["sql_validate_result"]["result"], expected);
+    // SQLite orders by a text, and each row would be the first.
+    let sql = "WITH x AS (SELECT status, COUNT(*) AS \"订单数\", \
+               RANK() OVER w AS place FROM orders GROUP BY status \
+               WINDOW w AS (ORDER BY \"订单数\" DESC)) SELECT COUNT(*) AS n FROM x WHERE place = 1";
+    script(&server, &[sql, sql, sql]);
+    let result = server.ask("有多少订单").await;
+    assert_eq!(result["final_status"], "failed", "{result}");
+    let error = result["sql_validate_result"]["error"].as_str().unwrap();
+    assert!(error.starts_with("sql_generation_early_name: "), "{error}");
+    assert!(result["hidden_context_result"]["hints"][0].as_str().unwrap().contains("别名"));
+}
+
+#[tokio::test]
 async fn s4_31_a_field_with_a_slip_is_replaced_and_the_answer_says_so() {
     let server = Setup::nl2sql().await.start().await;
     let sql = "WITH x AS (SELECT b.id FROM orders AS a JOIN orders AS b ON a.id = b.id \

@@ -4,7 +4,7 @@
 use sqlparser::ast::{Expr, Ident, ObjectName, Spanned as _};
 
 use crate::statement::scope::relation::{Relation, lower, unfolded};
-use crate::statement::scope::{Missing, Scope, Walk, place};
+use crate::statement::scope::{Missing, Walk, place};
 
 /// Schemas that the white-listed tables are in, as a statement may write them.
 const SCHEMAS: [&str; 2] = ["main", "public"];
@@ -107,7 +107,7 @@ impl Walk<'_> {
         let may_be_text = is_quoted && self.is_sqlite;
         let is_value = may_be_text && self.values.contains(&place(expression));
         let is_output = !is_value && self.is_output(&wanted, may_be_text);
-        if is_output || HIDDEN_COLUMNS.contains(&wanted.as_str()) {
+        if is_output || self.is_hidden(&wanted, may_be_text) {
             return;
         }
         let mut tables: Vec<String> = self.around().filter_map(|it| it.table.clone()).collect();
@@ -124,8 +124,10 @@ impl Walk<'_> {
             return;
         }
         if is_quoted {
-            if !self.findings.quoted.contains(&name.value) {
-                self.findings.quoted.push(name.value.clone());
+            let is_early = may_be_text && !is_value && self.is_output(&wanted, false);
+            let found = if is_early { &mut self.findings.early } else { &mut self.findings.quoted };
+            if !found.contains(&name.value) {
+                found.push(name.value.clone());
             }
             return;
         }
@@ -142,8 +144,26 @@ impl Walk<'_> {
     /// Whether a projection gives the name. SQLite does not know its names before its end: there,
     /// one in quotes would be a text.
     fn is_output(&self, name: &str, may_be_text: bool) -> bool {
-        let is_known = |scope: &Scope| scope.knows_outputs || !may_be_text;
-        self.reachable().any(|scope| is_known(scope) && scope.outputs.contains(name))
+        if may_be_text {
+            return self.output(name).is_some();
+        }
+        self.reachable().any(|scope| scope.outputs.contains_key(name))
+    }
+
+    /// What SQLite knows under a name of a projection where the walk is: whether it is a number.
+    pub(super) fn output(&self, name: &str) -> Option<bool> {
+        if self.open_windows > 0 {
+            return None;
+        }
+        let mut known = self.reachable().filter(|scope| scope.knows_outputs);
+        known.find_map(|scope| scope.outputs.get(name).copied())
+    }
+
+    /// Whether the name is a column that tables have without saying so. Only they have it: of a
+    /// CTE, one in quotes would be a text.
+    fn is_hidden(&self, name: &str, may_be_text: bool) -> bool {
+        HIDDEN_COLUMNS.contains(&name)
+            && (!may_be_text || self.around().any(|it| it.table.is_some()))
     }
 
     /// Notes a field, if the table has it.

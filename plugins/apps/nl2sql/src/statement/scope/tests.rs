@@ -136,12 +136,9 @@ fn s4_31_sqlite_would_take_these_for_texts() {
              FROM orders) SELECT completed FROM x",
             "completed",
         ),
-        (
-            "WITH x AS (SELECT COUNT(*) AS \"订单数\", \"订单数\" * 2 AS n FROM orders)
-             SELECT * FROM x",
-            "订单数",
-        ),
         ("WITH x AS (SELECT \"orders\" AS n FROM orders) SELECT n FROM x", "orders"),
+        // A CTE has no number of its rows.
+        ("WITH x AS (SELECT id FROM orders) SELECT MAX(\"rowid\") AS n FROM x", "rowid"),
         // What a CTE that stands behind has.
         (
             "WITH a AS (SELECT COUNT(*) AS n FROM b WHERE status = \"completed\"),
@@ -155,6 +152,84 @@ fn s4_31_sqlite_would_take_these_for_texts() {
         ),
     ] {
         assert_eq!(texts(text, &Dialect::Sqlite), [name], "{text}");
+    }
+}
+
+/// The projection gives the same name to something: SQLite would take that.
+#[test]
+fn s4_31_what_is_compared_with_a_text_is_a_text() {
+    for (rest, name) in [
+        ("WHERE status IN (\"completed\")", "completed"),
+        ("WHERE status = (\"completed\")", "completed"),
+        ("WHERE status = \"completed\" COLLATE NOCASE", "completed"),
+        ("WHERE (status, id) = (\"completed\", 1)", "completed"),
+        ("WHERE (status, id) IN ((\"completed\", 1), ('paid', 2))", "completed"),
+        ("WHERE status IS NOT DISTINCT FROM \"completed\"", "completed"),
+        ("WHERE status LIKE \"completed\" OR status GLOB 'a*'", "completed"),
+        ("WHERE order_no GLOB \"completed\"", "completed"),
+        ("JOIN customers c ON status = \"completed\"", "completed"),
+        ("GROUP BY status HAVING status <> \"completed\"", "completed"),
+        ("ORDER BY CASE status WHEN \"completed\" THEN 0 ELSE 1 END", "completed"),
+        ("WHERE ordered_at BETWEEN '2023-01' AND \"2024-01\"", "2024-01"),
+        ("WHERE strftime('%Y-%m', ordered_at) >= \"2024-01\"", "2024-01"),
+        ("GROUP BY month HAVING month < \"2024-01\"", "2024-01"),
+        ("GROUP BY \"月份\" HAVING \"月份\" >= \"2024-01\"", "2024-01"),
+    ] {
+        let text = format!(
+            "WITH x AS (SELECT strftime('%Y-%m', ordered_at) AS month,
+             strftime('%Y-%m', ordered_at) AS \"月份\", 1 AS completed, SUM(total_amount) AS
+             \"2024-01\" FROM orders {rest}) SELECT * FROM x"
+        );
+        assert_eq!(texts(&text, &Dialect::Sqlite), [name], "{text}");
+    }
+}
+
+/// A hint about single quotes would lead to another number.
+#[test]
+fn s4_31_names_of_a_projection_are_compared() {
+    for rest in [
+        "HAVING \"本月\" <> \"上月\"",
+        "HAVING (\"本月\") = \"上月\"",
+        "HAVING \"状态\" <> \"城市\"",
+        "HAVING this_month <> \"上月\"",
+        "HAVING \"本月\" = COUNT(*) OR \"上月\" = ROUND(SUM(total_amount), 2)",
+        "HAVING \"本月\" <> \"上月\" * 2 AND \"本月\" = COALESCE(SUM(total_amount), 0)",
+        "HAVING \"本月\" > \"上月\" AND total_amount > \"本月\"",
+        "HAVING total_amount <> \"上月\" AND o.customer_id = \"本月\"",
+        "HAVING \"本月\" BETWEEN \"上月\" AND 100",
+        "HAVING \"本月\" IN (\"上月\", 5) AND COALESCE(\"本月\", 0) > 5",
+        "HAVING CASE \"本月\" WHEN \"上月\" THEN 0 ELSE 1 END = 1",
+        "HAVING \"2024-02\" <> \"2024-01\" AND \"2024-02\" > \"2024-01\"",
+        "ORDER BY CASE WHEN \"本月\" > \"上月\" THEN 0 ELSE 1 END",
+    ] {
+        let text = format!(
+            "WITH x AS (SELECT status AS \"状态\", city AS \"城市\",
+             SUM(CASE WHEN status = 'paid' THEN 1 END) AS \"本月\", COUNT(*) AS \"上月\",
+             COUNT(*) AS this_month, MAX(o.id) AS \"2024-01\", MIN(o.id) AS \"2024-02\"
+             FROM orders o JOIN customers c ON c.id = o.customer_id AND \"状态\" = 'paid'
+             GROUP BY status, city {rest}) SELECT * FROM x"
+        );
+        accepts(&text, &Dialect::Sqlite);
+    }
+}
+
+#[test]
+fn s4_31_sqlite_does_not_know_names_of_a_projection_everywhere() {
+    for text in [
+        "WITH x AS (SELECT COUNT(*) AS \"订单数\", \"订单数\" * 2 AS n FROM orders) SELECT * FROM x",
+        "WITH x AS (SELECT COUNT(*) AS \"订单数\", RANK() OVER (ORDER BY \"订单数\" DESC) AS place
+         FROM orders GROUP BY status) SELECT * FROM x",
+        "WITH x AS (SELECT COUNT(*) AS \"订单数\", RANK() OVER w AS place FROM orders
+         GROUP BY status WINDOW w AS (ORDER BY ABS(\"订单数\") DESC)) SELECT * FROM x",
+        "WITH x AS (SELECT customer_id AS \"订单数\", SUM(id) OVER w AS n FROM orders
+         WINDOW w AS (PARTITION BY \"订单数\") ORDER BY \"订单数\") SELECT * FROM x",
+    ] {
+        let refused = check(text, &Dialect::Sqlite, &knowledge(), &[]);
+        let early = vec!["订单数".to_owned()];
+        let expected = Refusal::QuotedTexts { texts: Vec::new(), early, fields: Vec::new() };
+        assert_eq!(refused, Err(expected), "{text}");
+        let told = refused.unwrap_err().to_string();
+        assert!(told.starts_with("sql_generation_early_name: "), "{told}");
     }
 }
 
