@@ -130,8 +130,8 @@ pub(crate) fn check(
     knowledge: &Knowledge,
     candidates: &[FieldCandidate],
 ) -> Result<Checked, Refusal> {
-    let sql = cut::clean(text, dialect)?;
-    let (findings, comparisons) = examine(&sql, dialect, knowledge)?;
+    let cut::Cut { sql, names } = cut::clean(text, dialect)?;
+    let (findings, comparisons) = examine(&sql, dialect, knowledge, &names)?;
     let Err(refusal) = check_fields(&findings) else {
         return Ok(Checked::new(sql, findings, comparisons, Vec::new()));
     };
@@ -141,7 +141,7 @@ pub(crate) fn check(
     }
     let replaced = replace::replace(&sql, &findings.missing, candidates, knowledge);
     let Some((sql, replacements)) = replaced else { return Err(refusal) };
-    match examine(&sql, dialect, knowledge) {
+    match examine(&sql, dialect, knowledge, &names) {
         Ok((findings, comparisons)) if check_fields(&findings).is_ok() => {
             Ok(Checked::new(sql, findings, comparisons, replacements))
         }
@@ -208,7 +208,7 @@ pub(crate) fn table_of_alias(
     alias: &str,
 ) -> Option<String> {
     let query = query(sql, dialect).ok()?;
-    let aliases = scope::examine(&query, dialect, knowledge).aliases;
+    let aliases = scope::examine(&query, dialect, knowledge, &BTreeSet::new()).aliases;
     aliases.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(alias)).map(|(_, table)| table)
 }
 
@@ -216,12 +216,13 @@ fn examine(
     sql: &str,
     dialect: &Dialect,
     knowledge: &Knowledge,
+    names: &BTreeSet<String>,
 ) -> Result<(Findings, Vec<Comparison>), Refusal> {
     let query = query(sql, dialect)?;
     if query.with.is_none() {
         return Err(Refusal::NotCte);
     }
-    let findings = scope::examine(&query, dialect, knowledge);
+    let findings = scope::examine(&query, dialect, knowledge, names);
     if findings.unknown_tables.is_empty() {
         return Ok((findings, compared::comparisons(&query)));
     }
@@ -418,12 +419,14 @@ mod tests {
 
     #[test]
     fn wrapping_of_models_is_taken_off() {
-        let sql = "WITH x AS (SELECT \"id\" FROM \"orders\") SELECT '`' FROM x";
         for text in [
             "WITH x AS (SELECT `id` FROM `orders`) SELECT '`' FROM x;",
             "```sql\nWITH x AS (SELECT `id` FROM `orders`) SELECT '`' FROM x;\n```",
         ] {
-            for dialect in [Dialect::Sqlite, Dialect::Postgres] {
+            for (dialect, sql) in [
+                (Dialect::Sqlite, "WITH x AS (SELECT `id` FROM `orders`) SELECT '`' FROM x"),
+                (Dialect::Postgres, "WITH x AS (SELECT \"id\" FROM \"orders\") SELECT '`' FROM x"),
+            ] {
                 assert_eq!(check(text, &dialect, &knowledge(), &[]).unwrap().sql, sql, "{text}");
             }
         }
@@ -460,7 +463,7 @@ mod tests {
             "WITH x AS (SELECT total_amout, `b`.Stauts FROM orders b) SELECT * FROM x",
             &[("orders.total_amout", total), ("orders.Stauts", &["orders.status"])],
         );
-        let written = "SELECT b.total_amount AS total_amout, \"b\".status AS Stauts FROM";
+        let written = "SELECT b.total_amount AS total_amout, `b`.status AS Stauts FROM";
         assert!(found.unwrap().contains(written));
     }
 

@@ -1,25 +1,39 @@
 //! Taking off what models put around a statement, and MySQL's quotes.
 
+use std::collections::BTreeSet;
+
 use sqlparser::tokenizer::{Location, Token};
 use wattle_plugin::sql::Dialect;
 
 use crate::statement::{Refusal, tokens};
 
-/// The bare statement: without Markdown fence, without semicolon at its end, with quotes that
-/// both databases know.
-pub(super) fn clean(text: &str, dialect: &Dialect) -> Result<String, Refusal> {
-    let text = standard_quotes(unfenced(text), dialect);
-    let tokens = tokens(&text, dialect)?;
-    let mut end = text.len();
+/// A bare statement.
+#[derive(Debug)]
+pub(super) struct Cut {
+    pub(super) sql: String,
+    /// Names that stood in MySQL's quotes and stand in double quotes now. They are no texts.
+    pub(super) names: BTreeSet<String>,
+}
+
+/// The bare statement: without Markdown fence, without semicolon at its end, with quotes that the
+/// database knows. SQLite knows MySQL's, and takes nothing in them for a text.
+pub(super) fn clean(text: &str, dialect: &Dialect) -> Result<Cut, Refusal> {
+    let text = unfenced(text);
+    let Cut { sql, names } = match dialect {
+        Dialect::Postgres => standard_quotes(text),
+        _ => Cut { sql: text.to_owned(), names: BTreeSet::new() },
+    };
+    let tokens = tokens(&sql, dialect)?;
+    let mut end = sql.len();
     for token in tokens.iter().rev() {
         match token.token {
             Token::Whitespace(_) | Token::EOF => {}
-            Token::SemiColon => end = offset(&text, token.span.start),
+            Token::SemiColon => end = offset(&sql, token.span.start),
             _ => break,
         }
     }
-    let text = text[..end].trim();
-    if text.is_empty() { Err(Refusal::Empty) } else { Ok(text.to_owned()) }
+    let sql = sql[..end].trim().to_owned();
+    if sql.is_empty() { Err(Refusal::Empty) } else { Ok(Cut { sql, names }) }
 }
 
 /// Bytes before a place in a text. Lines and columns count characters from 1.
@@ -42,48 +56,47 @@ fn unfenced(text: &str) -> &str {
 }
 
 /// MySQL's backticks become the quotes of standard SQL, outside of comments and other quotes.
-fn standard_quotes(text: &str, dialect: &Dialect) -> String {
-    let is_postgres = matches!(dialect, Dialect::Postgres);
-    let mut standard = String::with_capacity(text.len());
+fn standard_quotes(text: &str) -> Cut {
+    let mut sql = String::with_capacity(text.len());
+    let mut names = BTreeSet::new();
     let mut at = 0;
     while at < text.len() {
         let (before, rest) = text.split_at(at);
-        let piece = &rest[..length(before, rest, is_postgres)];
+        let piece = &rest[..length(before, rest)];
         match piece.strip_prefix('`').and_then(|name| name.strip_suffix('`')) {
             Some(name) => {
-                let name = name.replace("``", "`").replace('"', "\"\"");
-                standard.push_str(&format!("\"{name}\""));
+                let name = name.replace("``", "`");
+                sql.push_str(&format!("\"{}\"", name.replace('"', "\"\"")));
+                names.insert(name);
             }
-            None => standard.push_str(piece),
+            None => sql.push_str(piece),
         }
         at += piece.len();
     }
-    standard
+    Cut { sql, names }
 }
 
 /// Bytes of the first piece of a text: a comment, something in quotes, or one character.
-fn length(before: &str, text: &str, is_postgres: bool) -> usize {
-    let ends_line = |it: char| it == '\n' || is_postgres && it == '\r';
+fn length(before: &str, text: &str) -> usize {
     match text.as_bytes() {
-        [b'-', b'-', ..] => text.find(ends_line).unwrap_or(text.len()),
-        [b'/', b'*', ..] => comment_length(text, is_postgres),
-        [b'\'', ..] => quoted_length(text, '\'', is_postgres && has_escapes(before)),
+        [b'-', b'-', ..] => text.find(['\n', '\r']).unwrap_or(text.len()),
+        [b'/', b'*', ..] => comment_length(text),
+        [b'\'', ..] => quoted_length(text, '\'', has_escapes(before)),
         [b'"', ..] => quoted_length(text, '"', false),
         [b'`', ..] => quoted_length(text, '`', false),
-        [b'[', ..] if !is_postgres => quoted_length(text, ']', false),
-        [b'$', ..] if is_postgres => dollar_length(before, text),
+        [b'$', ..] => dollar_length(before, text),
         _ => text.chars().next().map_or(0, char::len_utf8),
     }
 }
 
 /// PostgreSQL's comments nest.
-fn comment_length(text: &str, nests: bool) -> usize {
+fn comment_length(text: &str) -> usize {
     let bytes = text.as_bytes();
     let mut depth = 0;
     let mut at = 0;
     while at + 1 < bytes.len() {
         match (bytes[at], bytes[at + 1]) {
-            (b'/', b'*') if depth == 0 || nests => {
+            (b'/', b'*') => {
                 depth += 1;
                 at += 2;
             }
@@ -144,47 +157,44 @@ mod tests {
 
     #[test]
     fn s4_31_backticks_become_quotes_where_they_are_quotes() {
-        for (text, sqlite, postgres) in [
-            ("SELECT `a` -- it's `b`\n, `c`", "SELECT \"a\" -- it's `b`\n, \"c\"", None),
-            ("-- it's\nSELECT `id`", "-- it's\nSELECT \"id\"", None),
-            ("SELECT `a` -- \"b", "SELECT \"a\" -- \"b", None),
-            ("SELECT `a` --", "SELECT \"a\" --", None),
-            ("/* it's \" ` */ SELECT `a`", "/* it's \" ` */ SELECT \"a\"", None),
-            ("SELECT `a` - -1, 4 / 2, `b`", "SELECT \"a\" - -1, 4 / 2, \"b\"", None),
-            ("SELECT 'it''s `a`', `b`", "SELECT 'it''s `a`', \"b\"", None),
-            ("SELECT \"a`\"\"b\", `c`", "SELECT \"a`\"\"b\", \"c\"", None),
-            ("SELECT `a\"b`, `c``d`", "SELECT \"a\"\"b\", \"c`d\"", None),
-            ("SELECT `金额`, '`'", "SELECT \"金额\", '`'", None),
-            ("SELECT `a", "SELECT `a", None),
-            ("SELECT [it's], `a`", "SELECT [it's], \"a\"", Some("SELECT [it's], `a`")),
-            (
-                "/* a /* b */ ' */ SELECT `a`",
-                "/* a /* b */ ' */ SELECT `a`",
-                Some("/* a /* b */ ' */ SELECT \"a\""),
-            ),
-            (
-                "SELECT E'it\\'s `a`', `b`",
-                "SELECT E'it\\'s \"a\"', `b`",
-                Some("SELECT E'it\\'s `a`', \"b\""),
-            ),
-            (
-                "SELECT $$it's `a`$$, $x$`$y$`$x$, `b`",
-                "SELECT $$it's `a`$$, $x$`$y$`$x$, `b`",
-                Some("SELECT $$it's `a`$$, $x$`$y$`$x$, \"b\""),
-            ),
-            ("SELECT name$1, `a$`, $1", "SELECT name$1, \"a$\", $1", None),
-            ("SELECT a[1], `b`", "SELECT a[1], \"b\"", None),
-            ("SELECT case'\\', `b`", "SELECT case'\\', \"b\"", None),
+        for (text, standard) in [
+            ("SELECT `a` -- it's `b`\n, `c`", "SELECT \"a\" -- it's `b`\n, \"c\""),
+            ("-- it's\nSELECT `id`", "-- it's\nSELECT \"id\""),
+            ("SELECT `a` -- \"b", "SELECT \"a\" -- \"b"),
+            ("SELECT `a` --", "SELECT \"a\" --"),
+            ("/* it's \" ` */ SELECT `a`", "/* it's \" ` */ SELECT \"a\""),
+            ("SELECT `a` - -1, 4 / 2, `b`", "SELECT \"a\" - -1, 4 / 2, \"b\""),
+            ("SELECT 'it''s `a`', `b`", "SELECT 'it''s `a`', \"b\""),
+            ("SELECT \"a`\"\"b\", `c`", "SELECT \"a`\"\"b\", \"c\""),
+            ("SELECT `a\"b`, `c``d`", "SELECT \"a\"\"b\", \"c`d\""),
+            ("SELECT `金额`, '`'", "SELECT \"金额\", '`'"),
+            ("SELECT `a", "SELECT `a"),
+            ("/* a /* b */ ' */ SELECT `a`", "/* a /* b */ ' */ SELECT \"a\""),
+            ("SELECT E'it\\'s `a`', `b`", "SELECT E'it\\'s `a`', \"b\""),
+            ("SELECT $$it's `a`$$, $x$`$y$`$x$, `b`", "SELECT $$it's `a`$$, $x$`$y$`$x$, \"b\""),
+            ("SELECT name$1, `a$`, $1", "SELECT name$1, \"a$\", $1"),
+            ("SELECT a[1], `b`", "SELECT a[1], \"b\""),
+            ("SELECT case'\\', `b`", "SELECT case'\\', \"b\""),
         ] {
-            assert_eq!(standard_quotes(text, &Dialect::Sqlite), sqlite);
-            assert_eq!(standard_quotes(text, &Dialect::Postgres), postgres.unwrap_or(sqlite));
+            assert_eq!(standard_quotes(text).sql, standard);
+        }
+        let names = standard_quotes("SELECT `a\"b`, \"c\", '`d`' FROM `t``u`").names;
+        assert_eq!(names.into_iter().collect::<Vec<_>>(), ["a\"b", "t`u"]);
+    }
+
+    #[test]
+    fn s4_31_sqlite_keeps_its_quotes() {
+        for text in ["SELECT `a\"b`, [it's `c`] -- it's\n, \"d\"", "-- `\nSELECT `id` /* ` */"] {
+            let cut = clean(text, &Dialect::Sqlite).unwrap();
+            assert_eq!(cut.sql, text);
+            assert!(cut.names.is_empty());
         }
     }
 
     #[test]
     fn comments_around_a_statement_stay() {
         for dialect in [Dialect::Sqlite, Dialect::Postgres] {
-            let cleaned = |text: &str| clean(text, &dialect).unwrap();
+            let cleaned = |text: &str| clean(text, &dialect).unwrap().sql;
             assert_eq!(cleaned("-- it's\nSELECT 1; -- end"), "-- it's\nSELECT 1");
             assert_eq!(cleaned("SELECT 1 --"), "SELECT 1 --");
         }

@@ -76,10 +76,17 @@ impl Missing {
     }
 }
 
-/// Looks at the whole query.
-pub(super) fn examine(query: &Query, dialect: &Dialect, knowledge: &Knowledge) -> Findings {
+/// Looks at the whole query. Some names in double quotes are `names` and no texts: they stood in
+/// other quotes.
+pub(super) fn examine(
+    query: &Query,
+    dialect: &Dialect,
+    knowledge: &Knowledge,
+    names: &BTreeSet<String>,
+) -> Findings {
     let mut walk = Walk {
         knowledge,
+        names,
         is_sqlite: !matches!(dialect, Dialect::Postgres),
         frames: Vec::new(),
         scopes: Vec::new(),
@@ -179,6 +186,8 @@ struct Frame {
 
 struct Walk<'a> {
     knowledge: &'a Knowledge,
+    /// Names in double quotes that stood in MySQL's quotes.
+    names: &'a BTreeSet<String>,
     is_sqlite: bool,
     /// The queries around, the innermost last.
     frames: Vec<Frame>,

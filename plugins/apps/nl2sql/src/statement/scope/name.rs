@@ -103,7 +103,7 @@ impl Walk<'_> {
 
     pub(super) fn bare(&mut self, name: &Ident, expression: &Expr) {
         let wanted = lower(name);
-        let is_quoted = name.quote_style == Some('"');
+        let is_quoted = name.quote_style == Some('"') && !self.names.contains(&name.value);
         let may_be_text = is_quoted && self.is_sqlite;
         let is_value = may_be_text && self.values.contains(&place(expression));
         let is_output = !is_value && self.is_output(&wanted, may_be_text);

@@ -200,6 +200,7 @@ fn s4_31_names_of_a_projection_are_compared() {
         "HAVING \"本月\" IN (\"上月\", 5) AND COALESCE(\"本月\", 0) > 5",
         "HAVING CASE \"本月\" WHEN \"上月\" THEN 0 ELSE 1 END = 1",
         "HAVING \"2024-02\" <> \"2024-01\" AND \"2024-02\" > \"2024-01\"",
+        "HAVING `状态` = `城市` AND [本月] <> [上月] AND status <> `城市`",
         "ORDER BY CASE WHEN \"本月\" > \"上月\" THEN 0 ELSE 1 END",
     ] {
         let text = format!(
@@ -230,6 +231,22 @@ fn s4_31_sqlite_does_not_know_names_of_a_projection_everywhere() {
         assert_eq!(refused, Err(expected), "{text}");
         let told = refused.unwrap_err().to_string();
         assert!(told.starts_with("sql_generation_early_name: "), "{told}");
+    }
+}
+
+/// MySQL's quotes never hold a text, and SQLite takes nothing in brackets for one.
+#[test]
+fn s4_31_names_in_other_quotes_are_no_texts() {
+    for (field, dialect) in [
+        ("`total_amout`", Dialect::Sqlite),
+        ("[total_amout]", Dialect::Sqlite),
+        ("`total_amout`", Dialect::Postgres),
+    ] {
+        let text = format!("WITH x AS (SELECT SUM({field}) AS n FROM orders) SELECT n FROM x");
+        let candidates = candidate::for_fields(&["total_amout".to_owned()], &knowledge());
+        let refused = check(&text, &dialect, &knowledge(), &candidates);
+        let fields = vec!["orders.total_amout".to_owned()];
+        assert_eq!(refused, Err(Refusal::UnknownFields(fields)), "{dialect:?} {text}");
     }
 }
 
