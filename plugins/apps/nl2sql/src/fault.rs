@@ -31,6 +31,7 @@ const SIGNS: [(ErrorType, &[&str]); 4] = [
     (
         ErrorType::ObjectNotFound,
         &[
+            "sql_generation_unsupported_from",
             "42883",
             "3f000",
             "42704",
@@ -123,6 +124,7 @@ mod tests {
                 UnknownColumn,
                 vec!["b"],
             ),
+            ("sql_generation_unsupported_from: FROM: JSON_TABLE", ObjectNotFound, vec![]),
             ("sql_generation_unknown_table: refunds", UnknownTable, vec!["refunds"]),
             ("the table `users` is not allowed; allowed: `a` (table)", UnknownTable, vec!["users"]),
             ("the function `f` is not among those known (function)", ObjectNotFound, vec![]),

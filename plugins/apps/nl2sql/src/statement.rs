@@ -54,6 +54,8 @@ pub(crate) enum Refusal {
     NotOneQuery,
     NotCte,
     UnknownTables(Vec<String>),
+    /// Forms of `FROM`, by their names.
+    UnsupportedFrom(Vec<&'static str>),
     UnknownFields(Vec<String>),
     /// Names in double quotes that are no fields. Most are texts; others the projection gives, but
     /// SQLite does not know them yet and would take them for texts. Beside them may be fields that
@@ -78,6 +80,11 @@ impl std::fmt::Display for Refusal {
             Self::UnknownTables(tables) => {
                 write!(formatter, "sql_generation_unknown_table: {}", tables.join(", "))
             }
+            Self::UnsupportedFrom(forms) => write!(
+                formatter,
+                "sql_generation_unsupported_from: FROM 里不支持 {}，换成表、子查询或该数据库的函数",
+                forms.join("、")
+            ),
             Self::UnknownFields(fields) => formatter.write_str(&unknown_fields(fields)),
             Self::QuotedTexts { texts, early, fields } => {
                 let mut lines = Vec::new();
@@ -223,6 +230,9 @@ fn examine(
         return Err(Refusal::NotCte);
     }
     let findings = scope::examine(&query, dialect, knowledge, names);
+    if !findings.unsupported.is_empty() {
+        return Err(Refusal::UnsupportedFrom(findings.unsupported));
+    }
     if findings.unknown_tables.is_empty() {
         return Ok((findings, compared::comparisons(&query)));
     }

@@ -33,6 +33,8 @@ pub(super) struct Findings {
     pub(super) fields: Vec<String>,
     /// Relations that are neither in the white-list nor a CTE that can be seen there.
     pub(super) unknown_tables: Vec<String>,
+    /// Forms of `FROM` that are neither table, query nor function.
+    pub(super) unsupported: Vec<&'static str>,
     /// Fields that no table at that place has.
     pub(super) missing: Vec<Missing>,
     /// Names in double quotes that are no fields at their place. Most are texts in the wrong
@@ -283,9 +285,8 @@ impl Visitor for Walk<'_> {
             }
             TableFactor::Derived { .. }
             | TableFactor::NestedJoin { .. }
-            | TableFactor::TableFunction { .. }
             | TableFactor::UNNEST { .. } => {}
-            other => self.unknown_table(other.to_string()),
+            other => self.unsupported(other),
         }
         ControlFlow::Continue(())
     }

@@ -1,7 +1,7 @@
 //! What a name stands for where it is written: a table, a field, a name that the projection gives,
 //! or a text in the wrong quotes.
 
-use sqlparser::ast::{Expr, Ident, ObjectName, Spanned as _};
+use sqlparser::ast::{Expr, Ident, ObjectName, Spanned as _, TableFactor};
 
 use crate::statement::scope::relation::{Relation, lower, unfolded};
 use crate::statement::scope::{Missing, Walk, place};
@@ -58,6 +58,13 @@ impl Walk<'_> {
         let name = name.split('(').next().unwrap_or_default().to_owned();
         if !self.findings.unknown_tables.contains(&name) {
             self.findings.unknown_tables.push(name);
+        }
+    }
+
+    pub(super) fn unsupported(&mut self, factor: &TableFactor) {
+        let form = form(factor);
+        if !self.findings.unsupported.contains(&form) {
+            self.findings.unsupported.push(form);
         }
     }
 
@@ -181,5 +188,19 @@ impl Walk<'_> {
     fn tables(&self) -> Vec<(String, String)> {
         let tables = self.around().filter_map(|it| Some((it.table.clone()?, it.written.clone())));
         tables.collect()
+    }
+}
+
+/// What a form of `FROM` is called that no database here has, or that the host does not let by.
+fn form(factor: &TableFactor) -> &'static str {
+    match factor {
+        TableFactor::JsonTable { .. } => "JSON_TABLE",
+        TableFactor::OpenJsonTable { .. } => "OPENJSON",
+        TableFactor::XmlTable { .. } => "XMLTABLE",
+        TableFactor::TableFunction { .. } => "TABLE()",
+        TableFactor::Pivot { .. } => "PIVOT",
+        TableFactor::Unpivot { .. } | TableFactor::UnpivotExpr { .. } => "UNPIVOT",
+        TableFactor::MatchRecognize { .. } => "MATCH_RECOGNIZE",
+        _ => "SEMANTIC_VIEW",
     }
 }

@@ -17,7 +17,8 @@ use crate::knowledge::Knowledge;
 const DOCUMENT: &[&str] =
     &["key", "value", "type", "atom", "id", "parent", "fullkey", "path", "json", "root"];
 
-/// Functions of SQLite that give rows and read no table, with their columns.
+/// Functions of SQLite that give rows and read no table, with their columns: those that the host
+/// lets by.
 const UNFOLDING: [(&str, &[&str]); 5] = [
     ("generate_series", &["value", "start", "stop", "step"]),
     ("json_each", DOCUMENT),

@@ -466,6 +466,23 @@ fn s4_35_a_function_is_no_way_around_the_list_of_tables() {
 }
 
 #[test]
+fn s4_31_a_form_of_from_that_no_database_reads_is_named() {
+    for (from, form) in [
+        ("JSON_TABLE('[1]', '$[*]' COLUMNS (a INT PATH '$')) AS j", "JSON_TABLE"),
+        ("XMLTABLE('/r' PASSING '<r/>' COLUMNS a INT PATH '@a') AS t", "XMLTABLE"),
+        ("TABLE(generate_series(1, 3)) AS t", "TABLE()"),
+    ] {
+        for dialect in BOTH {
+            let text = format!("WITH x AS (SELECT a FROM {from}) SELECT a FROM x");
+            let refused = check(&text, &dialect, &knowledge(), &[]).unwrap_err();
+            assert_eq!(refused, Refusal::UnsupportedFrom(vec![form]), "{text}");
+            let told = refused.to_string();
+            assert!(told.starts_with("sql_generation_unsupported_from: "), "{told}");
+        }
+    }
+}
+
+#[test]
 fn s4_31_what_surely_is_no_field_is_refused_in_every_form() {
     for (text, field) in [
         ("SELECT citty FROM customers UNION ALL SELECT status FROM orders", "customers.citty"),
