@@ -48,5 +48,6 @@ pub mod tenant;
 
 pub use config::ModelConfig;
 pub use error::ConfigError;
+pub use provider::schema_changes;
 pub use routes::Routes;
 pub use tenant::Tenants;

@@ -40,6 +40,7 @@ pub(crate) use crate::provider::image::{Picture, Wish};
 pub(crate) use crate::provider::key::Key;
 pub(crate) use crate::provider::reply::Reply;
 use crate::provider::schema::Schemas;
+pub use crate::provider::schema::schema_changes;
 use crate::provider::state::Owner;
 use crate::retry::Pauses;
 use crate::sink::Sink;

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use futures::future::join_all;
 use wattle_mcp::check::Check;
+use wattle_model::config::{ModelConfig, ProviderKind};
+use wattle_run::ports::sandbox::ToolInfo;
 
 use crate::args::McpCheckArgs;
 use crate::config::Config;
@@ -28,15 +30,37 @@ pub(super) async fn check(
     servers.close().await;
     let mut found = BTreeMap::new();
     for (name, check) in names.into_iter().zip(checks) {
-        let check = check.map_err(|failure| Error::NotFound {
+        let mut check = check.map_err(|failure| Error::NotFound {
             message: failure.message,
             hint: "without a name, all servers are checked".to_owned(),
         })?;
+        check.notes.extend(schema_notes(&config.model, &check.tools));
         found.insert(name, check);
     }
     let is_usable = found.values().all(|check| check.failure.is_none());
     output.data(&found, in_words);
     Ok(if is_usable { Exit::Ok } else { Exit::Failed })
+}
+
+/// What is changed in schemas of tools for the providers of the configuration.
+fn schema_notes(model: &ModelConfig, tools: &[ToolInfo]) -> Vec<String> {
+    let mut kinds: Vec<ProviderKind> = Vec::new();
+    for provider in model.providers.values() {
+        if !kinds.contains(&provider.kind) {
+            kinds.push(provider.kind);
+        }
+    }
+    let noted = tools.iter().flat_map(|tool| kinds.iter().map(move |kind| (tool, *kind)));
+    let noted = noted.filter_map(|(tool, kind)| {
+        let changes = wattle_model::schema_changes(kind, &tool.arguments_schema);
+        (!changes.is_empty()).then(|| {
+            let (name, kind, changes) = (&tool.name, kind.name(), changes.join("; "));
+            format!(
+                "the schema of the tool `{name}` is sent to `{kind}` in another form: {changes}"
+            )
+        })
+    });
+    noted.collect()
 }
 
 fn in_words(checks: &BTreeMap<String, Check>) -> String {
@@ -81,11 +105,34 @@ fn words_of(name: &str, check: &Check) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
     use wattle_graph::failure::Failure;
-    use wattle_run::ports::sandbox::{ToolHints, ToolInfo};
+    use wattle_run::ports::sandbox::ToolHints;
 
     use super::*;
+
+    #[test]
+    fn changes_of_schemas_are_noted_for_each_kind_of_provider() {
+        let tool = |name: &str, schema: Value| ToolInfo {
+            name: name.into(),
+            description: String::new(),
+            arguments_schema: schema,
+            accepts_invalid: false,
+            hints: ToolHints::default(),
+            reference: None,
+            unavailable: None,
+        };
+        let model: ModelConfig = serde_json::from_value(json!({ "routes": {}, "providers": {
+            "a": { "kind": "gemini" }, "b": { "kind": "gemini" }, "c": { "kind": "anthropic" },
+        } }))
+        .unwrap();
+        let list = json!({ "type": "object", "properties": { "l": { "type": "array" } } });
+        let fine = json!({ "type": "object", "properties": {} });
+        let notes = schema_notes(&model, &[tool("odd", list), tool("fine", fine)]);
+        let expected = "the schema of the tool `odd` is sent to `gemini` in another form: \
+                        a list without `items` may hold anything at `/properties/l`";
+        assert_eq!(notes, [expected]);
+    }
 
     #[test]
     fn a_check_reads_like_a_report() {

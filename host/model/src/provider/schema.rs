@@ -262,6 +262,12 @@ impl Schemas {
     }
 }
 
+/// What is changed in the schema of a tool's arguments for providers of a kind, in short sentences; nothing if it is
+/// sent as it is.
+pub fn schema_changes(kind: ProviderKind, schema: &Value) -> Vec<String> {
+    fitted(schema, Demands::of(kind)).changes.0
+}
+
 /// A schema that a provider takes, and what was changed for that.
 #[derive(Debug)]
 struct Fitted<'a> {
