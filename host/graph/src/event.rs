@@ -1,11 +1,14 @@
 //! What can happen on a thread. The event log is the one truth: the journal, streams, traces and
 //! audit views are projections of it.
 
+mod shown;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use strum::{IntoStaticStr, VariantNames};
 
 use crate::checkpoint::{CheckpointMeta, Source};
+use crate::elicitation::Elicited;
 use crate::failure::Failure;
 use crate::id::{
     ChannelName, CheckpointId, Digest, GraphName, InterruptId, Namespace, NodeName, RunId, TaskId,
@@ -409,10 +412,12 @@ pub struct Asked {
     /// When the thread expires if nobody answers, milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_ms: Option<i64>,
-    /// Whether it is told once more together with its answer, since a fork takes both over: nobody
-    /// is asked.
+    /// Whether it is told once more together with its answer, since a fork takes both over: nobody is asked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub answered: bool,
+    /// What a call needs to go on if the server of its tool asks. For the host alone, see [`Event::shown`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elicited: Option<Box<Elicited>>,
 }
 
 /// See [`EventKind::Answered`].

@@ -207,6 +207,12 @@ impl InterruptId {
         text.len() == DERIVED_DIGITS && text.bytes().all(is_digit)
     }
 
+    /// The id of what the server of a tool asks in round `round`, from 0, in the middle of host call `call`.
+    pub fn elicited(task: &TaskId, scope: &[u32], call: u32, round: u32) -> Self {
+        let call = Self::derive(task, scope, call);
+        Self(derive(&[call.as_str().as_bytes(), b"server", &round.to_le_bytes()]))
+    }
+
     /// The id of a question that the same call asks once more, for another reason than before.
     #[must_use]
     pub fn once_more(&self) -> Self {
@@ -310,6 +316,17 @@ mod tests {
         assert_eq!(id(1, 0), id(1, 0));
         assert_ne!(id(1, 0), id(2, 0));
         assert_ne!(id(1, 0), id(1, 1));
+    }
+
+    #[test]
+    fn rounds_of_one_call_have_ids_of_their_own() {
+        let task = TaskId::new("t").unwrap();
+        let round = |call, round| InterruptId::elicited(&task, &[0], call, round);
+        let call = InterruptId::derive(&task, &[0], 1);
+        let all = [call.clone(), call.once_more(), round(1, 0), round(1, 1), round(2, 0)];
+        let ids: std::collections::BTreeSet<&InterruptId> = all.iter().collect();
+        assert_eq!(ids.len(), all.len());
+        assert!(InterruptId::has_form(round(1, 0).as_str()));
     }
 
     #[test]

@@ -22,7 +22,8 @@
 //! * [`plan`]: `(graph, lineage) -> tasks` of the next superstep.
 //! * [`step`]: `(graph, lineage) -> next checkpoint`, once every task has finished.
 //! * [`seal`]: digests that make a change of the past evident.
-//! * [`interrupt`]: questions, and which answer belongs to which.
+//! * [`interrupt`]: questions, and which answer belongs to which; [`elicitation`]: those that servers of tools ask
+//!   in the middle of a call.
 //! * [`failure`]: why something did not work, in the shape that guests and clients see.
 //! * [`error`]: why a superstep could not be applied.
 //! * [`mapping`]: the event log as an app's own stream, and as files.
@@ -96,6 +97,7 @@ pub mod channel;
 pub mod check;
 pub mod checkpoint;
 pub mod definition;
+pub mod elicitation;
 pub mod error;
 pub mod event;
 pub mod expr;

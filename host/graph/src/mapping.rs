@@ -39,7 +39,7 @@ pub struct Moment<'a> {
 
 /// An event as expressions see it.
 fn document(event: &Event) -> Value {
-    serde_json::to_value(event).unwrap_or_default()
+    serde_json::to_value(event.shown()).unwrap_or_default()
 }
 
 /// The text of a field of an event.

@@ -114,6 +114,7 @@ pub(crate) fn asked(task: &TaskId, name: &str, call: u32) -> Asked {
         response_schema: None,
         expires_ms: None,
         answered: false,
+        elicited: None,
     }
 }
 

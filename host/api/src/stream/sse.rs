@@ -37,7 +37,7 @@ fn unreadable(failure: Failure) -> Bytes {
 
 /// One event on the wire. JSON has no line breaks of its own, so one `data` line is enough.
 fn message(event: &Event) -> Bytes {
-    let data = serde_json::to_string(event).unwrap_or_else(|error| {
+    let data = serde_json::to_string(&event.shown()).unwrap_or_else(|error| {
         // Events come out of JSON, so this cannot be; the reader still sees that one is missing.
         serde_json::json!({ "seq": event.seq, "type": "unreadable", "message": error.to_string() })
             .to_string()
@@ -99,6 +99,19 @@ mod tests {
             let start = format!("id: 9\nevent: {}\ndata: ", kind["type"].as_str().unwrap());
             assert!(text.starts_with(&start), "{text}");
         }
+    }
+
+    #[test]
+    fn what_a_call_needs_to_go_on_is_not_sent() {
+        let elicited = json!({ "round": 0, "digest": "0".repeat(64), "server": "s", "tool": "book",
+            "asked": { "questions": {}, "state": "opaque" } });
+        let document = json!({
+            "seq": 8, "at_ms": 1000, "run": "r", "type": "asked", "interrupt": "i", "task": "t",
+            "node": "n", "call": 0, "payload": { "message": "Sure?" }, "elicited": elicited,
+        });
+        let event: Event = serde_json::from_value(document).unwrap();
+        let text = String::from_utf8(message(&event).to_vec()).unwrap();
+        assert!(text.contains("Sure?") && !text.contains("elicited"), "{text}");
     }
 
     #[test]

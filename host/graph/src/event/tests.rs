@@ -36,6 +36,23 @@ fn an_event_has_its_name_in_its_json() {
 }
 
 #[test]
+fn nobody_outside_sees_what_a_call_needs_to_go_on() {
+    let digest = "0".repeat(64);
+    let question = r#""type":"asked","interrupt":"i","task":"t","node":"n","call":0,"payload":{"message":"?"}"#;
+    let elicited = format!(
+        r#","elicited":{{"round":1,"digest":"{digest}","server":"s","tool":"book","asked":{{"questions":{{"q":{{"message":"?","schema":{{}}}}}},"state":"opaque"}}}}"#
+    );
+    let old = format!(r#"{{"seq":1,"at_ms":0,"run":"r",{question}}}"#);
+    let new = format!(r#"{{"seq":1,"at_ms":0,"run":"r",{question}{elicited}}}"#);
+    for text in [&old, &new] {
+        let event: Event = serde_json::from_str(text).unwrap();
+        // The seal is made from this text.
+        assert_eq!(serde_json::to_string(&event).unwrap(), *text);
+        assert_eq!(serde_json::to_string(&event.shown()).unwrap(), old);
+    }
+}
+
+#[test]
 fn events_of_before_principals_are_written_as_they_were() {
     let digest = "0".repeat(64);
     let old = [

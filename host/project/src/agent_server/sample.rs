@@ -352,6 +352,7 @@ impl Sample {
             response_schema: None,
             expires_ms: None,
             answered: false,
+            elicited: None,
         }));
     }
 

@@ -62,6 +62,7 @@ impl TaskSide {
             response_schema: question.response_schema,
             expires_ms,
             answered: false,
+            elicited: None,
         }));
         self.journal.note(event.seq);
         self.log.flush().await;

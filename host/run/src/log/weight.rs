@@ -6,6 +6,7 @@
 
 use serde_json::Value;
 use wattle_graph::checkpoint::Checkpoint;
+use wattle_graph::elicitation::Elicited;
 use wattle_graph::event::{Called, Event, EventKind, TaskFinished};
 use wattle_graph::failure::Failure;
 use wattle_graph::llm::Delta;
@@ -37,6 +38,7 @@ fn event(event: &Event) -> u64 {
             EventKind::Asked(asked) => {
                 json::weight(&asked.payload)
                     + asked.response_schema.as_ref().map_or(0, json::weight)
+                    + asked.elicited.as_deref().map_or(0, elicited)
             }
             EventKind::Answered(answered) => json::weight(&answered.answer),
             EventKind::Custom(custom) => json::weight(&custom.data),
@@ -58,6 +60,10 @@ fn task(finished: &TaskFinished) -> u64 {
 fn call(called: &Called) -> u64 {
     let result = called.result.as_ref().map_or_else(failure, json::weight);
     called.summary.len() as u64 + json::weight(&called.request) + result
+}
+
+fn elicited(elicited: &Elicited) -> u64 {
+    json::weight(&serde_json::json!(elicited))
 }
 
 fn failure(failure: &Failure) -> u64 {

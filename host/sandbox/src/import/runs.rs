@@ -68,7 +68,8 @@ impl runs::Host for Guest {
         let gate = self.gate("runs.events")?;
         let thread = into_thread(&thread_id)?;
         let events = self.outside(gate.runs()?.events(&thread, after, limit as usize)).await?;
-        let texts: Result<Vec<String>, _> = events.iter().map(serde_json::to_string).collect();
+        let texts: Result<Vec<String>, _> =
+            events.iter().map(|event| serde_json::to_string(&event.shown())).collect();
         Ok(texts.map_err(|error| Failure::internal(format!("cannot write an event: {error}")))?)
     }
 }

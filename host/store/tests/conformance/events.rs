@@ -105,6 +105,7 @@ const KINDS: &[&str] = &[
     r#"{"type":"called","task":"t","node":"n","call":1,"function":"f","digest":"0000000000000000000000000000000000000000000000000000000000000000","request":{"z":1,"a":2},"result":{"Ok":{"t":0.30000000000000004}},"started_ms":1,"duration_us":2,"summary":"s","tokens":{"input":1,"output":2},"batch":1}"#,
     r#"{"type":"called","task":"t","node":"n","call":1,"function":"f","digest":"0000000000000000000000000000000000000000000000000000000000000000","request":null,"result":{"Err":{"code":"c","message":"m","retryable":false}},"started_ms":1,"duration_us":2,"batch":0}"#,
     r#"{"type":"asked","interrupt":"i","task":"t","node":"n","call":0,"payload":{"q":"?"},"response_schema":{"type":"string"},"expires_ms":77}"#,
+    r#"{"type":"asked","interrupt":"i","task":"t","node":"n","call":0,"payload":{"message":"?"},"elicited":{"round":1,"digest":"0000000000000000000000000000000000000000000000000000000000000000","server":"s","tool":"t","asked":{"questions":{"q":{"message":"?","schema":{"type":"object"}}},"state":"opaque","held":"h"}}}"#,
     r#"{"type":"answered","interrupt":"i","task":"t","answer":"yes"}"#,
     r#"{"type":"checkpointed","checkpoint":1,"step":2,"source":"fork","changed":["a"],"next":["n"]}"#,
     r#"{"type":"reopened","to":1,"interrupts":["i"],"failure":{"code":"c","message":"m","retryable":false}}"#,
