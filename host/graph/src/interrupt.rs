@@ -157,7 +157,11 @@ fn check_answer(question: &Question, answer: &Value) -> Result<(), AnswerError> 
     let exceeded = |exceeded: Exceeded| {
         AnswerError::Limit(exceeded.of(&format!("the schema of the answer to question `{id}`")))
     };
-    let schema = Schema::compile(schema).map_err(|error| match error {
+    // Those who ask for an address of mail check it, and would ask again.
+    let is_elicited = question.asked.elicited.is_some();
+    let schema =
+        if is_elicited { Schema::compile_with_formats(schema) } else { Schema::compile(schema) };
+    let schema = schema.map_err(|error| match error {
         SchemaError::Broken(error) => {
             refuse(format!("the question's own schema is broken: {error}"))
         }

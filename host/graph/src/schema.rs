@@ -86,8 +86,24 @@ impl Schema {
     ///
     /// [`SchemaError`] if the value is no JSON Schema, or exceeds a limit.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
+        Self::with(schema, options(PATTERN_COMPILED_BYTES))
+    }
+
+    /// Compiles a schema whose formats (`email`, `date` and the like) a text must have, whatever its draft says
+    /// of them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Schema::compile`].
+    pub fn compile_with_formats(schema: &Value) -> Result<Self, SchemaError> {
+        Self::with(schema, options(PATTERN_COMPILED_BYTES).should_validate_formats(true))
+    }
+
+    fn with(
+        schema: &Value,
+        mut options: jsonschema::ValidationOptions<'static>,
+    ) -> Result<Self, SchemaError> {
         let outline = Outline::of(schema)?;
-        let mut options = options(PATTERN_COMPILED_BYTES);
         if outline.looks_ahead {
             options = options.with_keyword("pattern", pattern::keyword());
         }

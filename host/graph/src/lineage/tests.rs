@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::event::{Answered, Checkpointed, EventKind, Reopened};
 use crate::graph::Graph;
+use crate::id::InterruptId;
 use crate::interrupt::{AnswerError, match_answers};
 use crate::lineage::Lineage;
 use crate::plan::{Planned, plan};
@@ -118,4 +119,25 @@ fn answers_find_their_questions() {
     );
     let unknown = match_answers(&lineage.open_questions(), &answers(&[("x", json!(1))]));
     assert_eq!(unknown, Err(AnswerError::NotPending { id: "x".to_owned() }));
+}
+
+/// A round of the server of a tool.
+fn round(task: &crate::plan::Task, call: u32, number: u32) -> crate::event::Asked {
+    let elicited = json!({ "round": number, "digest": "0".repeat(64), "server": "s", "tool": "t",
+        "asked": { "questions": {} } });
+    let elicited = serde_json::from_value(elicited).unwrap();
+    let interrupt = InterruptId::elicited(&task.id, &[], call, number);
+    crate::event::Asked { interrupt, elicited, ..asked(&task.id, "a", call) }
+}
+
+#[test]
+fn what_a_server_asks_for_has_its_format() {
+    let (_, empty, [a, _]) = two();
+    for (mut question, is_taken) in [(asked(&a.id, "a", 0), true), (round(&a, 0, 0), false)] {
+        let mut lineage = empty.clone();
+        question.response_schema = Some(json!({ "format": "email" }));
+        lineage.apply(&event(EventKind::Asked(question)));
+        let answers = BTreeMap::from([(String::new(), json!("jane"))]);
+        assert_eq!(match_answers(&lineage.open_questions(), &answers).is_ok(), is_taken);
+    }
 }

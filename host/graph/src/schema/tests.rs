@@ -31,6 +31,23 @@ fn limit(schema: &Value, value: &Value) -> String {
 }
 
 #[test]
+fn formats_hold_only_where_they_are_to() {
+    let fields = |format: &str| json!({ "properties": { "a": { "format": format } } });
+    for (format, fine, odd) in [
+        ("email", "jane@example.com", "jane"),
+        ("uri", "https://example.com/a", "no address"),
+        ("date", "2025-01-15", "2025-13-15"),
+        ("date-time", "2025-01-15T10:30:45Z", "yesterday"),
+    ] {
+        let strict = Schema::compile_with_formats(&fields(format)).unwrap();
+        assert!(strict.validate(&json!({ "a": fine })).is_ok(), "{format}");
+        assert!(strict.validate(&json!({ "a": odd })).is_err(), "{format}");
+        let loose = Schema::compile(&fields(format)).unwrap();
+        assert!(loose.validate(&json!({ "a": odd })).is_ok(), "{format}");
+    }
+}
+
+#[test]
 fn schemas_that_double_are_refused() {
     for keyword in ["allOf", "anyOf", "oneOf"] {
         for levels in [14, 24, 31] {
