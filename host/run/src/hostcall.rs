@@ -6,6 +6,7 @@
 pub mod blob;
 pub mod bytes;
 pub mod clock;
+pub mod elicit;
 pub mod emit;
 pub mod http;
 pub mod image;

@@ -166,6 +166,23 @@ pub const HTTP_DELAY_MS: u32 = 10_000;
 /// Random bytes per call, as the contract says.
 pub const RANDOM_BYTES: u32 = 4_096;
 
+/// Rounds of questions that a server of tools asks in one call: a form has a few steps, and a server that asks
+/// without an end must not keep a person busy.
+pub const SERVER_ROUNDS: usize = 16;
+
+/// Questions of one round: a person answers all of them at once.
+pub const ELICITED_QUESTIONS: usize = 16;
+
+/// Bytes of the text of one of them: a person reads it to the end. A longer one is refused and not cut, since
+/// nobody may agree to what was not shown.
+pub const ELICITED_MESSAGE_BYTES: usize = 4 << 10;
+
+/// Bytes of the name of one of them: it is a name and no data.
+pub const ELICITED_NAME_BYTES: usize = 256;
+
+/// Bytes of what a server wants back with the answers: a sealed state of a few steps, and it stands in the log.
+pub const ELICITED_STATE_BYTES: usize = 64 << 10;
+
 /// Tools that call tools that call tools: deep enough for an agent among the tools of an agent,
 /// while each level holds a guest instance.
 pub const TOOL_DEPTH: u32 = 4;

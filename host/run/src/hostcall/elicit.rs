@@ -1,0 +1,246 @@
+//! What the server of a tool asks in the middle of a call, as a question to a person.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use wattle_graph::elicitation::{Elicitation, ElicitedQuestion};
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::InterruptId;
+
+use crate::hostcall::interrupt::Ask;
+use crate::json::check_depth;
+use crate::limit::{
+    ELICITED_MESSAGE_BYTES, ELICITED_NAME_BYTES, ELICITED_QUESTIONS, ELICITED_STATE_BYTES,
+    SERVER_ROUNDS,
+};
+
+/// Longest name of a question under which a person answers it.
+const NAME_BYTES: usize = 64;
+
+/// What a person is asked in round `round`, from 0, of a call.
+///
+/// # Errors
+///
+/// `limit` for more than a person is asked; `invalid` for an answer that no schema can describe.
+pub fn question(
+    server: &str,
+    tool: &str,
+    round: usize,
+    asked: &Elicitation,
+) -> Result<Ask, Failure> {
+    check_bounds(server, tool, round, asked)?;
+    let named = named(asked);
+    let messages: Vec<&str> = named.iter().map(|(.., it)| it.message.as_str()).collect();
+    let mut payload = json!({ "message": messages.join("\n"), "server": server, "tool": tool });
+    if named.len() > 1 {
+        let texts = named.iter().map(|(name, _, it)| (name.clone(), json!(it.message)));
+        payload["questions"] = Value::Object(texts.collect());
+    }
+    let response_schema = response_schema(&named);
+    check_depth("the question of a server", &payload)?;
+    check_depth("the response schema of a server", &response_schema)?;
+    let ask = Ask { payload, response_schema: Some(response_schema) };
+    ask.check_schema().map_err(|failure| {
+        let message = format!(
+            "the tool `{tool}` of the MCP server `{server}` asks for an answer that cannot be \
+             checked: {}",
+            failure.message
+        );
+        Failure { message, ..failure }
+    })?;
+    Ok(ask)
+}
+
+/// The answers of a person by the names that the server gave to its questions, each
+/// `{"action": "accept" | "decline" | "cancel", "content": ...}`.
+pub fn answers(asked: &Elicitation, answer: &Value) -> BTreeMap<String, Value> {
+    let named = named(asked);
+    let is_alone = named.len() == 1;
+    let of = |name: &str| if is_alone { Some(answer) } else { answer.get(name) };
+    named
+        .into_iter()
+        .map(|(name, own, _)| (own.to_owned(), of(&name).cloned().unwrap_or_default()))
+        .collect()
+}
+
+/// Why a call that asks fails where nobody can be asked.
+pub fn nobody_to_ask(server: &str, tool: &str) -> Failure {
+    let text = format!(
+        "the tool `{tool}` of the MCP server `{server}` asks a person, which a web handler cannot: \
+         start a run whose node calls the tool"
+    );
+    let details = json!({ "feature": "mcp.input-required", "server": server, "tool": tool });
+    Failure::new(code::UNSUPPORTED, text).with_details(details)
+}
+
+/// A question with the name under which a person answers it, and the server's own.
+type Named<'a> = (String, &'a str, &'a ElicitedQuestion);
+
+/// The questions in the order of the server's names. Where one of these could be read as the id of a question
+/// or is no name to write down, all questions get a number.
+fn named(asked: &Elicitation) -> Vec<Named<'_>> {
+    let is_name = |name: &String| {
+        (1..=NAME_BYTES).contains(&name.len())
+            && !name.contains(char::is_control)
+            && !InterruptId::has_form(name)
+    };
+    let are_names = asked.questions.keys().all(is_name);
+    let questions = asked.questions.iter().zip(1..);
+    questions
+        .map(|((own, question), number)| {
+            let name = if are_names { own.clone() } else { format!("question {number}") };
+            (name, own.as_str(), question)
+        })
+        .collect()
+}
+
+fn check_bounds(
+    server: &str,
+    tool: &str,
+    round: usize,
+    asked: &Elicitation,
+) -> Result<(), Failure> {
+    let longest = |bytes: fn((&String, &ElicitedQuestion)) -> usize| {
+        asked.questions.iter().map(bytes).max().unwrap_or_default()
+    };
+    let state = asked.state.as_ref().map_or(0, String::len);
+    for (limit, has, allowed, what) in [
+        ("server_rounds", round + 1, SERVER_ROUNDS, "rounds of questions in one call"),
+        ("elicited_questions", asked.questions.len(), ELICITED_QUESTIONS, "questions at once"),
+        (
+            "elicited_message",
+            longest(|(_, it)| it.message.len()),
+            ELICITED_MESSAGE_BYTES,
+            "bytes in one question",
+        ),
+        (
+            "elicited_name",
+            longest(|(name, _)| name.len()),
+            ELICITED_NAME_BYTES,
+            "bytes in the name of a question",
+        ),
+        ("elicited_state", state, ELICITED_STATE_BYTES, "bytes of state to be sent back"),
+    ] {
+        if has > allowed {
+            let text = format!(
+                "the tool `{tool}` of the MCP server `{server}` asks a person and has more than \
+                 {allowed} {what}, so nobody is asked"
+            );
+            let details = json!({ "limit": limit, "allowed": allowed });
+            return Err(Failure::new(code::LIMIT, text).with_details(details));
+        }
+    }
+    Ok(())
+}
+
+/// The forms of an answer, see [`answers`]: of one question, or of several by their names.
+fn response_schema(named: &[Named<'_>]) -> Value {
+    let of = |question: &ElicitedQuestion| {
+        json!({
+            "type": "object",
+            "required": ["action"],
+            "properties": { "action": {
+                "enum": ["accept", "decline", "cancel"],
+                "description":
+                    "give what is asked for as `content`, do not give it, or call off what asks",
+            } },
+            "if": { "properties": { "action": { "const": "accept" } } },
+            "then": { "required": ["content"], "properties": { "content": question.schema } },
+        })
+    };
+    if let [(.., only)] = named {
+        return of(only);
+    }
+    let names: Vec<&String> = named.iter().map(|(name, ..)| name).collect();
+    let all: Map<String, Value> =
+        named.iter().map(|(name, _, question)| (name.clone(), of(question))).collect();
+    json!({ "type": "object", "required": names, "properties": all })
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_graph::schema::Schema;
+
+    use super::*;
+
+    fn asked(names: &[&str]) -> Elicitation {
+        let schema = json!({
+            "type": "object", "properties": { "mail": { "type": "string", "format": "email" } },
+            "required": ["mail"],
+        });
+        let question = |name: &&str| {
+            let message = format!("{name}?");
+            ((*name).to_owned(), ElicitedQuestion { message, schema: schema.clone() })
+        };
+        Elicitation { questions: names.iter().map(question).collect(), state: None, held: None }
+    }
+
+    fn limit(asked: &Elicitation, round: usize) -> String {
+        let failure = question("s", "t", round, asked).unwrap_err();
+        assert_eq!(failure.code, code::LIMIT);
+        failure.details.unwrap()["limit"].as_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn one_question_is_answered_by_itself() {
+        let asked = asked(&["a"]);
+        let ask = question("s", "book", 0, &asked).unwrap();
+        let payload = json!({ "message": "a?", "server": "s", "tool": "book" });
+        assert_eq!(ask.payload, payload);
+        let schema = Schema::compile_with_formats(&ask.response_schema.unwrap()).unwrap();
+        for (answer, fits) in [
+            (json!({ "action": "accept", "content": { "mail": "jane@example.com" } }), true),
+            (json!({ "action": "accept", "content": { "mail": "jane" } }), false),
+            (json!({ "action": "accept", "content": null }), false),
+            (json!({ "action": "accept" }), false),
+            (json!({ "action": "decline", "content": null }), true),
+            (json!({ "action": "cancel" }), true),
+            (json!({ "action": "perhaps" }), false),
+            (json!(true), false),
+        ] {
+            assert_eq!(schema.validate(&answer).is_ok(), fits, "{answer}");
+        }
+        let answer = json!({ "action": "cancel" });
+        assert_eq!(answers(&asked, &answer), BTreeMap::from([("a".to_owned(), answer)]));
+    }
+
+    #[test]
+    fn several_questions_are_answered_by_names() {
+        let asked = asked(&["a", "b"]);
+        let ask = question("s", "book", 0, &asked).unwrap();
+        assert_eq!(ask.payload["message"], "a?\nb?");
+        assert_eq!(ask.payload["questions"], json!({ "a": "a?", "b": "b?" }));
+        let cancel = json!({ "action": "cancel" });
+        let both = json!({ "a": cancel, "b": { "action": "decline" } });
+        let schema = Schema::compile(&ask.response_schema.unwrap()).unwrap();
+        assert!(schema.validate(&both).is_ok());
+        assert!(schema.validate(&cancel).is_err());
+        assert_eq!(answers(&asked, &both)["a"], cancel);
+    }
+
+    #[test]
+    fn no_name_looks_like_the_id_of_a_question() {
+        let id = "0123456789abcdef".repeat(2);
+        let asked = asked(&[&id, "b"]);
+        let ask = question("s", "book", 0, &asked).unwrap();
+        let names: Vec<&String> = ask.payload["questions"].as_object().unwrap().keys().collect();
+        assert_eq!(names, ["question 1", "question 2"]);
+        let cancel = json!({ "action": "cancel" });
+        assert_eq!(answers(&asked, &json!({ "question 1": cancel }))[&id], cancel);
+    }
+
+    #[test]
+    fn a_person_is_not_asked_more_than_anybody_reads() {
+        assert!(question("s", "t", SERVER_ROUNDS - 1, &asked(&["a"])).is_ok());
+        assert_eq!(limit(&asked(&["a"]), SERVER_ROUNDS), "server_rounds");
+        let names: Vec<String> = (0..=ELICITED_QUESTIONS).map(|n| n.to_string()).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        assert_eq!(limit(&asked(&names), 0), "elicited_questions");
+        let long = "x".repeat(ELICITED_MESSAGE_BYTES);
+        assert_eq!(limit(&asked(&[&long]), 0), "elicited_message");
+        let name = "x".repeat(ELICITED_NAME_BYTES + 1);
+        assert_eq!(limit(&asked(&[&name]), 0), "elicited_name");
+        let state = Some("x".repeat(ELICITED_STATE_BYTES + 1));
+        assert_eq!(limit(&Elicitation { state, ..asked(&["a"]) }, 0), "elicited_state");
+    }
+}
