@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::tool::{ToolOutput, ToolRequest};
 use wattle_run::ports::sandbox::ToolInfo;
+use wattle_run::ports::tool_server::{ServerAnswer, ServerCall};
 use wattle_run::ports::{Caller, ToolServers};
 
 use crate::check::Check;
@@ -77,9 +77,9 @@ impl ToolServers for McpServers {
         &self,
         _caller: &Caller,
         server: &str,
-        request: &ToolRequest,
-    ) -> Result<ToolOutput, Failure> {
-        self.server(server)?.call(request).await
+        call: ServerCall<'_>,
+    ) -> Result<ServerAnswer, Failure> {
+        self.server(server)?.call(call.request).await.map(ServerAnswer::Done)
     }
 }
 

@@ -10,12 +10,14 @@
 //! * [`effect`]: how calls are performed on the ports, one file for each family.
 //! * `clock`, `emit`, `model`, `question`, `runs`, [`stream`], `tools`, [`transaction`]: what guests
 //!   ask for, in terms of that path.
+//! * `doubt`: calls of which nobody knows how they ended; `elicit`: what the server of a tool asks.
 //! * [`HostedApp`] and `started`: what the gate needs of the engine around it, as traits, so that
 //!   the gate imports nothing that imports it.
 
 mod clock;
 mod doubt;
 pub mod effect;
+mod elicit;
 mod emit;
 pub(crate) mod entry;
 mod journal;

@@ -14,6 +14,7 @@ use wattle_graph::tool::{ToolOutput, ToolRequest};
 use wattle_kit::standin::{Config, Handle, Server};
 use wattle_mcp::{CommandConfig, HttpConfig, McpConfig, McpServers, Reach, ServerConfig};
 use wattle_run::ports::sandbox::ToolInfo;
+use wattle_run::ports::tool_server::{ServerAnswer, ServerCall};
 use wattle_run::ports::{Caller, ToolServers as _};
 
 /// What a test waits for at most.
@@ -92,7 +93,11 @@ pub(crate) async fn call_within(
     let tool = tool.to_owned();
     let request =
         ToolRequest { tool, call_id: "call-1".into(), arguments, timeout_ms, state: None };
-    servers.call(&caller(), NAME, &request).await
+    let call = ServerCall { request: &request, thread: None, rounds: &[] };
+    match servers.call(&caller(), NAME, call).await? {
+        ServerAnswer::Done(output) => Ok(output),
+        other => panic!("{other:?}"),
+    }
 }
 
 /// What a model reads.

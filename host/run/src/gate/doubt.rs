@@ -1,5 +1,6 @@
 //! Calls of which nobody knows whether they had their effect, since the host stopped while they
-//! were under way: the operator's policy or a person says what becomes of them.
+//! were under way, or since the server that held one open for an answer does so no longer: the
+//! operator's policy or a person says what becomes of them.
 
 use serde_json::{Value, json};
 use wattle_graph::event::{Decision, EventKind, Settled};
@@ -15,21 +16,28 @@ use crate::hostcall::request::Request;
 /// Who settles by a policy.
 const BY_POLICY: &str = "policy";
 
+/// What is asked, in the payload of a question about such a call.
+const IN_DOUBT: &str = "in_doubt";
+
 impl Entry {
     /// What the caller gets if the call counts as failed.
     pub(crate) fn in_doubt(&self) -> Failure {
         let Request { function, summary, .. } = &self.request;
-        Failure::new(
-            code::IN_DOUBT,
-            format!(
-                "the host stopped while `{function} {summary}` was under way, so it may have had \
-                 its effect; it is not made again without being told to"
+        let what = match self.last_round() {
+            Some(_) => format!(
+                "`{function} {summary}` waited for the answer of a person, and the server does not \
+                 hold it open any more"
             ),
-        )
-        .with_details(json!({ "function": function }))
+            None => format!("the host stopped while `{function} {summary}` was under way"),
+        };
+        let text = format!(
+            "{what}, so it may have had its effect; it is not made again without being told to"
+        );
+        Failure::new(code::IN_DOUBT, text).with_details(json!({ "function": function }))
     }
 
-    /// What becomes of a call in doubt, which was begun last at the place `begun` in the log.
+    /// What becomes of a call in doubt, which was begun or gone on with last at the place `begun` in
+    /// the log.
     ///
     /// # Errors
     ///
@@ -64,18 +72,21 @@ impl Entry {
             interrupt = interrupt.once_more();
         }
         if let Some(known) = questions.get(&interrupt) {
+            if known.asked.payload.get(IN_DOUBT).is_none() {
+                return Err(self.was_another(&known.asked));
+            }
             let answer = known.answer.clone().ok_or(Unwind::Suspended(interrupt))?;
             // The answer was checked by the schema below.
             return Ok(serde_json::from_value(answer).unwrap_or(Decision::Fail));
         }
-        let payload = json!({ "in_doubt": {
+        let payload = json!({ IN_DOUBT: {
             "function": self.request.function,
             "summary": self.request.summary,
             "request": self.request.shown(),
             "message": self.in_doubt().message,
         } });
         let question = Ask { payload, response_schema: Some(response_schema()) };
-        Err(self.task.put(interrupt, self.number, question).await)
+        Err(self.task.put(interrupt, self.number, question, None).await)
     }
 }
 

@@ -167,7 +167,7 @@ impl Gate {
         };
         let answer = match decision {
             Decision::Retry => {
-                entry.begun = None;
+                (entry.begun, entry.settled) = (None, Some(Decision::Retry));
                 return Ok(Step::GoesOn(entry));
             }
             Decision::Fail => Err(entry.in_doubt()),

@@ -1,6 +1,7 @@
 //! Questions to a person: answered from the log, or asked.
 
 use serde_json::{Value, json};
+use wattle_graph::elicitation::Elicited;
 use wattle_graph::event::{Asked, EventKind};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::InterruptId;
@@ -40,13 +41,19 @@ impl Gate {
         task.look_up(call, call, Request::small(Ask::FUNCTION, json!(question)))?;
         question.check_schema()?;
         task.check_room().await?;
-        Err(task.put(interrupt, call, question).await.into())
+        Err(task.put(interrupt, call, question, None).await.into())
     }
 }
 
 impl TaskSide {
     /// Puts a question into the log, unless too many are open. The guest ends until it is answered.
-    pub(crate) async fn put(&self, interrupt: InterruptId, call: u32, question: Ask) -> Unwind {
+    pub(crate) async fn put(
+        &self,
+        interrupt: InterruptId,
+        call: u32,
+        question: Ask,
+        elicited: Option<Box<Elicited>>,
+    ) -> Unwind {
         if let Err(full) = self.log.take_question() {
             return Unwind::Limit(full);
         }
@@ -62,7 +69,7 @@ impl TaskSide {
             response_schema: question.response_schema,
             expires_ms,
             answered: false,
-            elicited: None,
+            elicited,
         }));
         self.journal.note(event.seq);
         self.log.flush().await;

@@ -2,7 +2,8 @@
 //!
 //! A plugin may call what it was granted, under the tool's bare name or by full reference
 //! (`date/parse`, `mcp:graph/list`). Two granted tools with one bare name hide each other, so that
-//! no tool can take another's calls: they can only be called by reference.
+//! no tool can take another's calls: they can only be called by reference. A tool whose server asks
+//! a person in the middle of a call gets the answer, whatever its name stands for by then.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,19 +13,23 @@ use futures::future::join_all;
 use serde_json::json;
 use wattle_graph::event::Decision;
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::PluginName;
+use wattle_graph::id::{PluginName, ThreadId};
 use wattle_graph::schema::{Schema, SchemaError};
 
 use wattle_graph::tool::{ToolOutput, ToolRequest};
 
 use crate::gate::effect::{Effect, Site};
+use crate::gate::elicit::Rounds;
+use crate::gate::entry::Entry;
 use crate::gate::unwind::{Ended, Stop, Unwind};
 use crate::gate::{Gate, Setting};
 use crate::grant::{ToolGrant, ToolSource};
+use crate::hostcall::elicit::nobody_to_ask;
 use crate::hostcall::tools::{ListTools, ToolCall, ToolHints, ToolInfo};
 use crate::json::{check_depth, weight};
 use crate::limit;
-use crate::ports::Caller;
+use crate::ports::tool_server::{ServerAnswer, ServerCall};
+use crate::ports::{Caller, ToolServers};
 
 impl Effect for ToolRequest {
     async fn perform(&self, site: &Site<'_>) -> Result<ToolOutput, Stop> {
@@ -104,7 +109,14 @@ fn reads_as_reference(name: &str) -> bool {
 
 /// Finds a tool, checks the arguments and calls it.
 async fn call(site: &Site<'_>, request: &ToolRequest) -> Result<ToolOutput, Stop> {
-    let tool = find(site, &request.tool).await?;
+    let known = site.entry.map(Entry::rounds).transpose()?.unwrap_or_default();
+    let tool = match known.asker.clone() {
+        Some((server, tool)) => {
+            let grant = ToolGrant { source: ToolSource::Server(server), tool: Some(tool) };
+            find_by_reference(site, grant, &request.tool).await?
+        }
+        None => find(site, &request.tool).await?,
+    };
     check_depth("the arguments", &request.arguments)?;
     match &tool.source {
         ToolSource::Plugin(plugin) => {
@@ -113,7 +125,7 @@ async fn call(site: &Site<'_>, request: &ToolRequest) -> Result<ToolOutput, Stop
         }
         // A server applies its own schema: it may be of a draft or have a pattern that this host does not read, and many
         // servers take `"2"` for 2.
-        ToolSource::Server(server) => call_server(site, server, &tool, request).await,
+        ToolSource::Server(server) => call_server(site, server, &tool, request, &known).await,
     }
 }
 
@@ -353,29 +365,99 @@ async fn call_server(
     server: &str,
     tool: &Tool,
     request: &ToolRequest,
+    known: &Rounds,
 ) -> Result<ToolOutput, Stop> {
-    let hints = tool.info.hints;
-    let is_safe = hints.read_only || hints.idempotent;
-    if let Some(entry) = site.entry.filter(|_| !is_safe)
-        && let Some(begun) = entry.begun
-    {
-        match entry.decide(site.grants.in_doubt, begun).await? {
-            Decision::Retry => {}
-            Decision::Fail => return Err(entry.in_doubt().into()),
-            Decision::Answer { answer } => {
-                return serde_json::from_value(answer).map_err(|error| {
-                    let text = format!("the answer that was given is none of a tool: {error}");
-                    Failure::new(code::INVALID, text).into()
-                });
-            }
-        }
+    let (limits, tools) = (&site.grants.limits, site.ports.tools.as_ref());
+    if let Some(entry) = site.entry {
+        entry.task.count_bytes(known.bytes, limits)?;
     }
-    let allowed = deadline(request, site.grants.limits.node_timeout_ms);
     let call_id = call_id(site, request);
     let named = ToolRequest { tool: tool.info.name.clone(), call_id, ..request.clone() };
-    let work = site.ports.tools.call(site.caller, server, &named);
-    match tokio::time::timeout(Duration::from_millis(allowed), work).await {
-        Err(_elapsed) => Err(timed_out(&request.tool, allowed).into()),
-        Ok(output) => within_output(output?, &request.tool, site.grants.limits.output_bytes),
+    let thread = site.entry.map(|entry| entry.task.log.thread());
+    let call = ServerCall { request: &named, thread, rounds: &known.rounds };
+    let allowed = deadline(request, limits.node_timeout_ms);
+    let mut answer = None;
+    // Whoever holds the call knows how it stands, so nothing is decided before. What somebody decided goes before the
+    // answer.
+    let is_decided = site.entry.is_some_and(|entry| entry.settled.is_some());
+    if known.is_held() && !is_decided {
+        answer = in_time(request, allowed, tools.go_on(site.caller, server, call)).await?;
+    }
+    let answer = match answer {
+        Some(answer) => answer,
+        None => {
+            if let Some(output) = settled(site, tool, known).await? {
+                return Ok(output);
+            }
+            in_time(request, allowed, tools.call(site.caller, server, call)).await?
+        }
+    };
+    match (answer, site.entry) {
+        (ServerAnswer::Done(output), _) => {
+            within_output(output, &request.tool, limits.output_bytes)
+        }
+        (ServerAnswer::Asks(asked), Some(entry)) => {
+            let thread = entry.task.log.thread();
+            let mut held = Held { tools, thread, name: asked.held.clone() };
+            let asker = (server, tool.info.name.as_str());
+            let unwind = entry.elicit(asker, known.rounds.len(), asked, limits).await?;
+            if matches!(unwind, Unwind::Suspended(_)) {
+                held.name = None;
+            }
+            Err(unwind.into())
+        }
+        (ServerAnswer::Asks(_), None) => Err(nobody_to_ask(server, &tool.info.name).into()),
+    }
+}
+
+/// A call that is held for the answer to a question. Dropped before the question is in the log, the call is let go
+/// of: nobody would answer.
+struct Held<'a> {
+    tools: &'a dyn ToolServers,
+    thread: &'a ThreadId,
+    /// `None` if there is none, or if the question is in the log.
+    name: Option<String>,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        if let Some(name) = &self.name {
+            self.tools.release(self.thread, name);
+        }
+    }
+}
+
+/// What comes of a server's work within the time of a call.
+async fn in_time<T>(
+    request: &ToolRequest,
+    allowed_ms: u64,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Stop> {
+    match tokio::time::timeout(Duration::from_millis(allowed_ms), work).await {
+        Err(_elapsed) => Err(timed_out(&request.tool, allowed_ms).into()),
+        Ok(answer) => answer.map_err(Stop::Failure),
+    }
+}
+
+/// What becomes of a call that was begun before and of which nobody knows how it ended: its answer, or nothing if it
+/// is made.
+async fn settled(site: &Site<'_>, tool: &Tool, known: &Rounds) -> Result<Option<ToolOutput>, Stop> {
+    let hints = tool.info.hints;
+    let Some(entry) = site.entry.filter(|_| !(hints.read_only || hints.idempotent)) else {
+        return Ok(None);
+    };
+    // A call without a known beginning is new, or its last attempt failed, or somebody decided that it is made again.
+    let Some(begun) = entry.begun else { return Ok(None) };
+    // The server ended its side with the questions, and nothing was begun since.
+    if !known.is_held() && begun < known.asked_seq {
+        return Ok(None);
+    }
+    match entry.decide(site.grants.in_doubt, begun.max(known.asked_seq)).await? {
+        Decision::Retry => Ok(None),
+        Decision::Fail => Err(entry.in_doubt().into()),
+        Decision::Answer { answer } => serde_json::from_value(answer).map(Some).map_err(|error| {
+            let text = format!("the answer that was given is none of a tool: {error}");
+            Failure::new(code::INVALID, text).into()
+        }),
     }
 }

@@ -19,7 +19,7 @@ use wattle_run::hostcall::runs::{OnFailure, RunOutcome, Runs};
 use wattle_run::hostcall::sql::SqlValue;
 use wattle_run::limit::{self, SqlLimits};
 use wattle_run::ports::sandbox::{ToolHints, ToolInfo};
-use wattle_run::ports::tool_server::NoToolServers;
+use wattle_run::ports::tool_server::{NoToolServers, ServerAnswer, ServerCall};
 use wattle_run::ports::{Caller, Sql, ToolServers};
 use wattle_sql::{DatabaseConfig, Databases};
 use wattle_suite::native::NativePlugin;
@@ -283,7 +283,7 @@ impl ToolServers for Far {
         }])
     }
 
-    async fn call(&self, _: &Caller, _: &str, _: &ToolRequest) -> Result<ToolOutput, Failure> {
+    async fn call(&self, _: &Caller, _: &str, _: ServerCall<'_>) -> Result<ServerAnswer, Failure> {
         self.calls.fetch_add(1, Ordering::SeqCst);
         let hangs = self.hangs.load(Ordering::SeqCst);
         self.hangs.store(hangs.saturating_sub(1), Ordering::SeqCst);
@@ -291,7 +291,8 @@ impl ToolServers for Far {
             self.arrived.notify_one();
             std::future::pending::<()>().await;
         }
-        Ok(ToolOutput { structured: Some(json!("there")), ..ToolOutput::default() })
+        let output = ToolOutput { structured: Some(json!("there")), ..ToolOutput::default() };
+        Ok(ServerAnswer::Done(output))
     }
 }
 

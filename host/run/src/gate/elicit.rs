@@ -1,0 +1,124 @@
+//! Questions that the server of a tool asks in the middle of a call: to people, as any other question.
+//!
+//! A round of questions has an answer before the call goes on, so a call has as many rounds as the server wants, one
+//! after the other. What the call needs of them is in the log beside what a person sees.
+
+use serde_json::json;
+use wattle_graph::elicitation::{Elicitation, Elicited};
+use wattle_graph::event::Asked;
+use wattle_graph::id::InterruptId;
+use wattle_graph::interrupt::Question;
+
+use crate::gate::entry::Entry;
+use crate::gate::journal::divergence;
+use crate::gate::unwind::{Stop, Unwind};
+use crate::hostcall::elicit;
+use crate::hostcall::interrupt::Ask;
+use crate::json::weight;
+use crate::limit::Limits;
+use crate::ports::tool_server::Round;
+
+/// The questions of a call that have answers.
+#[derive(Default)]
+pub(crate) struct Rounds {
+    /// Oldest first.
+    pub(crate) rounds: Vec<Round>,
+    /// The server that asked, and its tool.
+    pub(crate) asker: Option<(String, String)>,
+    /// The place in the log of the last one, 0 without any.
+    pub(crate) asked_seq: u64,
+    /// Bytes of all of them.
+    pub(crate) bytes: u64,
+}
+
+impl Rounds {
+    /// Whether the server holds its side of the call open for the last answer.
+    pub(crate) fn is_held(&self) -> bool {
+        self.rounds.last().is_some_and(|round| round.question.held.is_some())
+    }
+
+    fn are_of(&self, elicited: &Elicited) -> bool {
+        let asker = self.asker.as_ref();
+        asker.is_none_or(|(server, tool)| (server, tool) == (&elicited.server, &elicited.tool))
+    }
+}
+
+impl Entry {
+    /// The last round of this call, answered or not, if the call was not begun again since.
+    pub(crate) fn last_round(&self) -> Option<&Question> {
+        let last = self.asked().last();
+        last.filter(|last| self.begun.is_none_or(|begun| begun < last.asked_seq))
+    }
+
+    /// What a server has asked in this call, with the answers.
+    ///
+    /// # Errors
+    ///
+    /// [`Unwind::Suspended`] as long as a round has no answer; [`Unwind::Divergence`] if another call was made
+    /// under this number when it was asked.
+    pub(crate) fn rounds(&self) -> Result<Rounds, Unwind> {
+        let mut found = Rounds::default();
+        for known in self.asked() {
+            let Some(answer) = &known.answer else {
+                return Err(Unwind::Suspended(known.asked.interrupt.clone()));
+            };
+            let elicited = known.asked.elicited.as_deref().filter(|elicited| {
+                elicited.digest == self.request.digest && found.are_of(elicited)
+            });
+            let Some(elicited) = elicited else { return Err(self.was_another(&known.asked)) };
+            found.bytes += weight(&json!(elicited)) + weight(answer);
+            found.asker.get_or_insert_with(|| (elicited.server.clone(), elicited.tool.clone()));
+            found.asked_seq = known.asked_seq;
+            let answers = elicit::answers(&elicited.asked, answer);
+            found.rounds.push(Round { question: elicited.asked.clone(), answers });
+        }
+        Ok(found)
+    }
+
+    /// Asks a person what a server wants to know. The task waits for the answer then, unless it may not ask.
+    ///
+    /// # Errors
+    ///
+    /// A failure for questions that nobody can be asked; [`Unwind`] if the guest must end.
+    pub(crate) async fn elicit(
+        &self,
+        (server, tool): (&str, &str),
+        round: usize,
+        asked: Elicitation,
+        limits: &Limits,
+    ) -> Result<Unwind, Stop> {
+        let question = elicit::question(server, tool, round, &asked)?;
+        let round = round as u32;
+        let (server, tool) = (server.to_owned(), tool.to_owned());
+        let elicited = Elicited { round, digest: self.request.digest, server, tool, asked };
+        let asked = json!([question, elicited]);
+        self.task.count_bytes(weight(&asked), limits)?;
+        self.task.check_room().await?;
+        let interrupt = self.round(round);
+        let put = self.task.put(interrupt, self.number, question, Some(Box::new(elicited)));
+        Ok(put.await)
+    }
+
+    /// The failure of a call under whose number something else was asked before.
+    pub(crate) fn was_another(&self, asked: &Asked) -> Unwind {
+        let before = match asked.elicited.as_deref() {
+            Some(Elicited { digest, server, tool, .. }) => json!({
+                "function": self.request.function,
+                "request": { "server": server, "tool": tool, "digest": digest },
+            }),
+            None => json!({ "function": Ask::FUNCTION, "request": asked.payload }),
+        };
+        let now = json!({ "function": self.request.function, "request": self.request.shown() });
+        divergence(self.number, before, now)
+    }
+
+    /// The rounds of this call, oldest first.
+    fn asked(&self) -> impl Iterator<Item = &Question> {
+        (0..).map_while(|round| self.task.questions.get(&self.round(round)))
+    }
+
+    /// The id of a round, from 0.
+    fn round(&self, round: u32) -> InterruptId {
+        InterruptId::elicited(&self.task.task, &self.task.scope, self.number, round)
+    }
+}
