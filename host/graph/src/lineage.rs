@@ -90,9 +90,18 @@ impl Lineage {
         open.map(|question| &question.asked.task).collect()
     }
 
+    /// Questions of tasks that have not ended, answered or not.
+    pub fn live_questions(&self) -> impl Iterator<Item = &Question> {
+        self.questions.values().filter(|question| !self.has_ended(&question.asked.task))
+    }
+
+    /// Whether a task has ended, well or by leaving it to another.
+    pub fn has_ended(&self, task: &TaskId) -> bool {
+        self.finished.contains_key(task) || self.is_handled(task)
+    }
+
     fn is_open(&self, question: &Question) -> bool {
-        let task = &question.asked.task;
-        question.answer.is_none() && !self.finished.contains_key(task) && !self.is_handled(task)
+        question.answer.is_none() && !self.has_ended(&question.asked.task)
     }
 
     /// Whether a task has failed for good and another runs in its place.

@@ -16,6 +16,7 @@ mod edit;
 mod elsewhere;
 mod export;
 mod fork;
+mod held;
 mod history;
 mod lease;
 pub mod migrate;

@@ -6,7 +6,8 @@ mod nest;
 use std::collections::BTreeMap;
 
 use wattle_graph::checkpoint::Source;
-use wattle_graph::event::{Event, EventKind, RunReason, RunStatus};
+use wattle_graph::elicitation::Elicited;
+use wattle_graph::event::{Asked, Event, EventKind, RunReason, RunStatus};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{CheckpointId, Namespace, TaskId, ThreadId};
 use wattle_graph::interrupt::Question;
@@ -48,7 +49,8 @@ pub(crate) fn all_questions(
 pub(crate) fn questions(lineage: &Lineage, nest: &Nest) -> Vec<(Namespace, Question)> {
     let root = lineage.open_questions().into_iter();
     let root = root.map(|question| (lineage.checkpoint.meta.namespace.clone(), question.clone()));
-    let mut open: Vec<_> = root.chain(nest.open_questions()).collect();
+    let nested = nest.live_questions().filter(|(_, question)| question.answer.is_none());
+    let mut open: Vec<_> = root.chain(nested).collect();
     open.sort_by_key(|(_, question)| question.asked_seq);
     open
 }
@@ -68,6 +70,23 @@ pub(crate) fn open_question(
         asked_ms: question.asked_ms,
         expires_ms: expires_ms.or(question.asked.expires_ms),
     }
+}
+
+/// What servers of tools ask in calls that they hold open and that go on when the thread does: those of tasks that have
+/// not ended, without an answer and without a decision.
+pub(crate) fn held(tuple: CheckpointTuple) -> Vec<Elicited> {
+    let past = past_tasks(&tuple.events);
+    let (lineage, nest) = open(tuple);
+    let nested = nest.live_questions().map(|(_, question)| question);
+    let asked = lineage.live_questions().cloned().chain(nested).map(|question| question.asked);
+    let goes_on = |asked: &Asked| {
+        let calls = past.get(&asked.task).and_then(|task| task.scopes.get(&asked.scope));
+        calls.is_none_or(|calls| {
+            !calls.answered.contains_key(&asked.call) && !calls.settled.contains_key(&asked.call)
+        })
+    };
+    let elicited = asked.filter(goes_on).filter_map(|asked| asked.elicited);
+    elicited.filter(|it| it.asked.held.is_some()).map(|it| *it).collect()
 }
 
 /// The checkpoint that a thread stands at, with its pending events.

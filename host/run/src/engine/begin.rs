@@ -432,6 +432,8 @@ impl Engine {
     fn spawn(&self, mut slot: Slot, driver: Driver) -> RunRef {
         let run = RunRef { thread: slot.thread.clone(), run: slot.run.clone() };
         let closing = self.0.closing.clone();
+        // It may last long, and an input or a fork has left questions behind.
+        self.let_go(&slot.thread);
         self.0.ports.observer.run_started(&driver.record().app, &driver.record().graph);
         self.0.runtime.spawn(async move {
             let ended = tokio::select! {

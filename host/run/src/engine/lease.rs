@@ -191,6 +191,8 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
+        // Before anything else can begin on the thread.
+        self.engine.let_go(&self.thread);
         self.engine.active().remove(&self.thread);
         if self.leased {
             let (engine, thread, epoch) = (self.engine.clone(), self.thread.clone(), self.epoch);

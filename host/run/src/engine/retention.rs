@@ -16,9 +16,11 @@ use crate::view::store_failure;
 
 impl Engine {
     /// Deletes threads whose questions nobody answered in time, and takes away what is past its
-    /// time to live. Answers how many threads changed.
+    /// time to live. Answers how many threads changed. Lets go of calls that are held open for nothing.
     pub async fn sweep(&self) -> usize {
-        self.sweep_questions().await + self.sweep_ttl().await
+        let changed = self.sweep_questions().await + self.sweep_ttl().await;
+        self.sweep_held().await;
+        changed
     }
 
     async fn sweep_questions(&self) -> usize {

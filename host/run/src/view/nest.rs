@@ -76,13 +76,12 @@ impl Nest {
         self.0.iter()
     }
 
-    /// Questions without an answer, each with the graph that asks.
-    pub(crate) fn open_questions(&self) -> Vec<(Namespace, Question)> {
+    /// Questions of tasks that have not ended, answered or not, each with the graph that asks.
+    pub(crate) fn live_questions(&self) -> impl Iterator<Item = (Namespace, Question)> {
         let live = self.0.iter().filter(|(_, strand)| strand.is_live);
-        let open = live.flat_map(|(namespace, strand)| {
-            strand.open_questions().into_iter().map(|question| (namespace.clone(), question))
-        });
-        open.collect()
+        live.flat_map(|(namespace, strand)| {
+            strand.questions().into_iter().map(|question| (namespace.clone(), question))
+        })
     }
 
     fn push(&mut self, event: &Event) {
@@ -162,8 +161,8 @@ impl Strand {
         });
     }
 
-    /// Questions of the superstep that is under way, without those that were answered.
-    fn open_questions(&self) -> Vec<Question> {
+    /// Questions of the superstep that is under way, answered or not.
+    fn questions(&self) -> Vec<Question> {
         let mut asked: BTreeMap<&InterruptId, Question> = BTreeMap::new();
         for event in &self.events {
             match &event.kind {
@@ -187,7 +186,7 @@ impl Strand {
                 _ => {}
             }
         }
-        asked.into_values().filter(|question| question.answer.is_none()).collect()
+        asked.into_values().collect()
     }
 }
 

@@ -134,20 +134,13 @@ impl Site<'_> {
         std::iter::successors(target, handler).any(|void| void == *task)
     }
 
-    /// Whether a task has ended, well or by leaving it to another.
-    fn has_ended(&self, task: &TaskId) -> bool {
-        let failed = self.lineage.failed.get(task);
-        self.lineage.finished.contains_key(task)
-            || failed.is_some_and(|failed| failed.handler.is_some())
-    }
-
     /// Whether what happened in a nested graph beside the call is to be taken over.
     pub(super) fn takes(&self, child: &Namespace, strand: &Strand) -> bool {
         let begun = strand.events.first().map_or(0, |event| event.seq);
         let Some(owner) = self.owner(child, u64::MAX) else { return false };
         let is_target = self.target.as_ref().is_some_and(|target| target.task == owner);
         let is_new = self.afresh.contains(&owner);
-        if !is_target && (is_new || self.is_void(&owner) || self.has_ended(&owner)) {
+        if !is_target && (is_new || self.is_void(&owner) || self.lineage.has_ended(&owner)) {
             return false;
         }
         let part = match &self.target {

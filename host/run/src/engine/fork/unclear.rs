@@ -23,11 +23,7 @@ pub(super) fn refuse_unclear(
     lineage: &Lineage,
     afresh: &BTreeSet<TaskId>,
 ) -> Result<(), Failure> {
-    let has_ended = |task: &TaskId| {
-        let failed = lineage.failed.get(task);
-        lineage.finished.contains_key(task) || failed.is_some_and(|it| it.handler.is_some())
-    };
-    let afresh: BTreeSet<&TaskId> = afresh.iter().filter(|task| !has_ended(task)).collect();
+    let afresh: BTreeSet<&TaskId> = afresh.iter().filter(|task| !lineage.has_ended(task)).collect();
     let events = &known.tuple.events;
     for event in events {
         if let EventKind::CallStarted(call) = &event.kind
