@@ -62,10 +62,15 @@ impl Copy<'_> {
             self.in_doubt(scope, calls, has, &mut rows);
         }
         let questions = lineage.questions.values().filter(|it| it.asked.task == *self.old);
-        // One about a call that was begun once more since has served.
+        // One about a call that was begun once more since has served. What a server asked in a call serves until
+        // that has its answer, as often as it is begun.
         let has_served = |it: &Question| {
-            let calls = part.past.scopes.get(&it.asked.scope);
-            calls.and_then(|calls| calls.begun(it.asked.call)) > Some(it.asked_seq)
+            let Asked { scope, call, elicited, .. } = &it.asked;
+            if elicited.is_some() {
+                return part.has_answer(&path(scope, *call));
+            }
+            let calls = part.past.scopes.get(scope);
+            calls.and_then(|calls| calls.begun(*call)) > Some(it.asked_seq)
         };
         let questions = questions.filter(|it| !has_served(it));
         for question in questions.filter(|it| part.has(&path(&it.asked.scope, it.asked.call))) {
@@ -74,11 +79,12 @@ impl Copy<'_> {
         self.once_begun(rows)
     }
 
-    /// Only the answers that the task was given.
+    /// Only the answers that the task was given. What a server asked in a call is left out: the call is made anew
+    /// and may be another now.
     pub(super) fn answers(&self, lineage: &Lineage) -> Rows {
         let mut rows = Rows::new();
         let own = lineage.questions.values().filter(|it| it.asked.task == *self.old);
-        for question in own.filter(|it| it.answer.is_some()) {
+        for question in own.filter(|it| it.answer.is_some() && it.asked.elicited.is_none()) {
             self.question(question, &mut rows);
         }
         self.once_begun(rows)
@@ -115,7 +121,10 @@ impl Copy<'_> {
 
     fn question(&self, question: &Question, rows: &mut Rows) {
         let Question { asked, asked_seq, answer, .. } = question;
-        let interrupt = InterruptId::derive(self.new, &asked.scope, asked.call);
+        let interrupt = match &asked.elicited {
+            Some(it) => InterruptId::elicited(self.new, &asked.scope, asked.call, it.round),
+            None => InterruptId::derive(self.new, &asked.scope, asked.call),
+        };
         let task = self.new.clone();
         let (answered, again) = (answer.is_some(), interrupt.clone());
         let again = Asked { interrupt: again, task: task.clone(), answered, ..asked.clone() };
