@@ -96,6 +96,17 @@ impl World {
         Self::build(graph, plugins.collect(), Arc::new(NoSql), servers)
     }
 
+    /// A world with one graph over one plugin, which may call the tools of servers that its grants name.
+    pub fn with_servers(
+        graph: &str,
+        plugin: NativePlugin,
+        servers: Arc<dyn ToolServers>,
+        grants: Grants,
+    ) -> Self {
+        let plugin: Arc<dyn Plugin> = Arc::new(plugin);
+        Self::build(graph, vec![(plugin, grants)], Arc::new(NoSql), servers)
+    }
+
     /// A world with one graph over one plugin, on any store.
     pub fn with_store(graph: &str, plugin: NativePlugin, store: Arc<dyn Store>) -> Self {
         let plugins = vec![(Arc::new(plugin) as Arc<dyn Plugin>, Grants::default())];

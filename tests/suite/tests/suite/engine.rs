@@ -7,6 +7,7 @@ mod caps;
 mod control;
 mod doubt;
 mod durability;
+mod elicit;
 mod foreign;
 mod interrupts;
 mod late;

@@ -1,0 +1,269 @@
+//! Questions that the server of a tool asks in the middle of a call: each call gets its own answer, and nothing is
+//! done twice or for the answer to something else.
+
+mod calls;
+mod doubt;
+mod ends;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use wattle_graph::elicitation::{Elicitation, ElicitedQuestion};
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::ThreadId;
+use wattle_graph::tool::{ToolOutput, ToolRequest};
+use wattle_run::gate::Gate;
+use wattle_run::grant::{Grants, InDoubt, ToolGrant};
+use wattle_run::hostcall::runs::EndedRun;
+use wattle_run::ports::sandbox::{ToolHints, ToolInfo};
+use wattle_run::ports::tool_server::{ServerAnswer, ServerCall};
+use wattle_run::ports::{Caller, ToolServers};
+use wattle_suite::native::{Answer, NativePlugin};
+use wattle_suite::world::{World, questions};
+
+const ONE: &str = r#"
+[graphs.one]
+entry = "work"
+[graphs.one.channels.out]
+reducer = "append"
+[graphs.one.nodes.work]
+plugin = "p"
+"#;
+
+const TWO: &str = r#"
+[graphs.two]
+entry = ["a", "b"]
+[graphs.two.channels.out]
+reducer = "append"
+[graphs.two.nodes.a]
+plugin = "p"
+[graphs.two.nodes.b]
+plugin = "p"
+"#;
+
+const THEN: &str = r#"
+[graphs.then]
+entry = "work"
+[graphs.then.channels.out]
+reducer = "append"
+[graphs.then.nodes.work]
+plugin = "p"
+goto = "c"
+[graphs.then.nodes.c]
+plugin = "p"
+"#;
+
+/// The servers `far` and, from some time on, `near`, with a tool that asks a person before it books.
+struct Desk {
+    /// Whether its side of a call is held open for an answer. Otherwise it ends with the question.
+    holds: bool,
+    /// How often a call asks.
+    rounds: usize,
+    text: String,
+    /// Held calls by their names.
+    held: Mutex<BTreeMap<String, ThreadId>>,
+    /// Calls from the beginning, or with an answer.
+    calls: AtomicUsize,
+    booked: AtomicUsize,
+    /// Calls that fail before they book.
+    fails: AtomicUsize,
+    is_twice: AtomicBool,
+    /// Names that were given.
+    named: AtomicUsize,
+    asked: Notify,
+    /// Told when a call is held no longer.
+    freed: Notify,
+}
+
+impl Desk {
+    fn new(holds: bool, rounds: usize) -> Self {
+        Self {
+            holds,
+            rounds,
+            text: "Sure?".into(),
+            held: Mutex::default(),
+            calls: AtomicUsize::new(0),
+            booked: AtomicUsize::new(0),
+            fails: AtomicUsize::new(0),
+            is_twice: AtomicBool::new(false),
+            named: AtomicUsize::new(0),
+            asked: Notify::new(),
+            freed: Notify::new(),
+        }
+    }
+
+    fn holding() -> Arc<Self> {
+        Arc::new(Self::new(true, 1))
+    }
+
+    /// How many calls it holds.
+    fn waiting(&self) -> usize {
+        self.held.lock().unwrap().len()
+    }
+
+    /// Waits until it holds no more than so many calls.
+    async fn lets_go(&self, most: usize) {
+        while self.waiting() > most {
+            self.freed.notified().await;
+        }
+        assert_eq!(self.waiting(), most);
+    }
+
+    /// The calls that it got, and how often it booked.
+    fn counts(&self) -> (usize, usize) {
+        (self.calls.load(Ordering::SeqCst), self.booked.load(Ordering::SeqCst))
+    }
+
+    /// Forgets the calls that it holds, as a server does that ends.
+    fn lose(&self) {
+        self.held.lock().unwrap().clear();
+    }
+
+    /// Goes on with a call in which so many questions were answered.
+    fn next(&self, call: ServerCall<'_>, answered: usize) -> Result<ServerAnswer, Failure> {
+        if answered < self.rounds {
+            let held = self.holds.then(|| {
+                let mut held = self.held.lock().unwrap();
+                let name = format!("call {}", self.named.fetch_add(1, Ordering::SeqCst));
+                held.insert(name.clone(), call.thread.unwrap().clone());
+                name
+            });
+            let schema = json!({ "type": "object" });
+            let question = ElicitedQuestion { message: self.text.clone(), schema };
+            let questions = BTreeMap::from([("sure".to_owned(), question)]);
+            let state = (!self.holds).then(|| answered.to_string());
+            self.asked.notify_one();
+            return Ok(ServerAnswer::Asks(Elicitation { questions, state, held }));
+        }
+        let fails = self.fails.load(Ordering::SeqCst);
+        self.fails.store(fails.saturating_sub(1), Ordering::SeqCst);
+        if fails > 0 {
+            return Err(Failure::new(code::UNAVAILABLE, "away").retryable());
+        }
+        self.booked.fetch_add(1, Ordering::SeqCst);
+        let answers = call.rounds.iter().flat_map(|round| round.answers.values());
+        let said: Vec<&Value> = answers.map(|answer| &answer["action"]).collect();
+        let structured = Some(json!(said));
+        Ok(ServerAnswer::Done(ToolOutput { structured, ..ToolOutput::default() }))
+    }
+}
+
+#[async_trait]
+impl ToolServers for Desk {
+    fn has_server(&self, server: &str) -> bool {
+        server == "far" || server == "near"
+    }
+
+    async fn list(&self, _: &Caller, server: &str) -> Result<Vec<ToolInfo>, Failure> {
+        if server == "near" && !self.is_twice.load(Ordering::SeqCst) {
+            return Ok(Vec::new());
+        }
+        Ok(vec![ToolInfo {
+            name: "book".into(),
+            description: String::new(),
+            arguments_schema: json!({}),
+            accepts_invalid: false,
+            hints: ToolHints::default(),
+            reference: None,
+            unavailable: None,
+        }])
+    }
+
+    async fn call(
+        &self,
+        _: &Caller,
+        _: &str,
+        call: ServerCall<'_>,
+    ) -> Result<ServerAnswer, Failure> {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        let state = call.rounds.last().and_then(|round| round.question.state.as_deref());
+        let answered = match state {
+            Some(state) => state.parse::<usize>().unwrap() + 1,
+            None => call.rounds.len(),
+        };
+        self.next(call, answered)
+    }
+
+    async fn go_on(
+        &self,
+        _: &Caller,
+        _: &str,
+        call: ServerCall<'_>,
+    ) -> Result<Option<ServerAnswer>, Failure> {
+        let name = call.rounds.last().and_then(|round| round.question.held.clone()).unwrap();
+        let is_own = {
+            let mut held = self.held.lock().unwrap();
+            let is_own = held.get(&name) == call.thread;
+            if is_own {
+                held.remove(&name);
+            }
+            is_own
+        };
+        if is_own { self.next(call, call.rounds.len()).map(Some) } else { Ok(None) }
+    }
+
+    fn held(&self, thread: Option<&ThreadId>) -> Vec<(ThreadId, String)> {
+        let held = self.held.lock().unwrap();
+        let meant = held.iter().filter(|(_, of)| thread.is_none_or(|thread| thread == *of));
+        meant.map(|(name, of)| (of.clone(), name.clone())).collect()
+    }
+
+    fn release(&self, thread: &ThreadId, held: &str) {
+        self.held.lock().unwrap().retain(|name, of| of != thread || name != held);
+        self.freed.notify_one();
+    }
+}
+
+fn request(arguments: Value) -> ToolRequest {
+    ToolRequest {
+        tool: "book".into(),
+        call_id: String::new(),
+        arguments,
+        timeout_ms: None,
+        state: None,
+    }
+}
+
+async fn book(gate: &Gate, node: &str) -> Answer {
+    let answer = gate.call_tool(request(json!({}))).await?;
+    Ok(json!({ "out": { node: answer.structured } }))
+}
+
+fn caller() -> NativePlugin {
+    NativePlugin::new("p", "1")
+        .node("work", |_, gate| async move { book(&gate, "work").await })
+        .node("a", |_, gate| async move { book(&gate, "a").await })
+        .node("b", |_, gate| async move { book(&gate, "b").await })
+        .node("c", |_, _| async move { Ok(json!({ "out": "c" })) })
+}
+
+fn world_of(graph: &str, plugin: NativePlugin, desk: &Arc<Desk>, in_doubt: InDoubt) -> World {
+    let tools = ["mcp:far/*", "mcp:near/*"].iter();
+    let tools: Vec<ToolGrant> = tools.map(|tool| tool.parse().unwrap()).collect();
+    let grants = Grants { tools, in_doubt, ..Grants::default() };
+    World::with_servers(graph, plugin, desk.clone(), grants)
+}
+
+fn world(graph: &str, desk: &Arc<Desk>) -> World {
+    world_of(graph, caller(), desk, InDoubt::Fail)
+}
+
+fn accept() -> Value {
+    json!({ "action": "accept", "content": {} })
+}
+
+fn decline() -> Value {
+    json!({ "action": "decline", "content": null })
+}
+
+/// A run that waits for a person, and its thread.
+async fn asked(world: &World) -> (EndedRun, ThreadId) {
+    let ended = world.run(json!({})).await;
+    assert_eq!(questions(&ended)[0].payload["message"], "Sure?");
+    let thread = ended.run.thread.clone();
+    (ended, thread)
+}

@@ -1,0 +1,167 @@
+//! Calls that go on, each with its own answers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::{Value, json};
+use wattle_graph::event::EventKind;
+use wattle_graph::failure::code;
+use wattle_graph::id::NodeName;
+use wattle_graph::step::Command;
+use wattle_run::grant::InDoubt;
+use wattle_run::hostcall::runs::{OnFailure, RunOutcome, Runs as _};
+use wattle_run::ports::store::RunOptions;
+use wattle_run::travel::CommandThread;
+use wattle_suite::native::NativePlugin;
+use wattle_suite::world::{failure, questions};
+
+use super::{Desk, ONE, THEN, TWO, accept, asked, decline, request, world, world_of};
+
+#[tokio::test]
+async fn a_call_goes_on_with_the_answer_of_a_person() {
+    for (holds, calls) in [(true, 1), (false, 2)] {
+        let desk = Arc::new(Desk::new(holds, 1));
+        let world = world(ONE, &desk);
+        let (ended, thread) = asked(&world).await;
+        let payload = json!({ "message": "Sure?", "server": "far", "tool": "book" });
+        assert_eq!(questions(&ended)[0].payload, payload);
+        let events = world.events(&thread).await;
+        let is_round =
+            |kind: &EventKind| matches!(kind, EventKind::Asked(asked) if asked.elicited.is_some());
+        let asked = events.iter().find(|event| is_round(&event.kind)).unwrap();
+        let shown = json!(asked.shown());
+        assert_eq!((&shown["payload"], shown.get("elicited")), (&payload, None));
+        let odd = world.resume(&thread, &[("", json!({ "action": "?" }))], OnFailure::Keep).await;
+        assert_eq!(odd.unwrap_err().code, code::INVALID);
+        let ended = world.answer(&thread, accept()).await;
+        assert_eq!(ended.state["out"], json!([{ "work": ["accept"] }]), "{:?}", ended.outcome);
+        assert_eq!(desk.counts(), (calls, 1));
+    }
+}
+
+#[tokio::test]
+async fn tasks_that_are_asked_the_same_get_their_own_answers() {
+    for holds in [true, false] {
+        let desk = Arc::new(Desk::new(holds, 1));
+        let world = world(TWO, &desk);
+        let (ended, thread) = asked(&world).await;
+        let open = questions(&ended);
+        let id = |node: &str| open.iter().find(|it| it.node.as_str() == node).unwrap().id.clone();
+        let (a, b) = (id("a"), id("b"));
+        let answers = [(a.as_str(), accept()), (b.as_str(), decline())];
+        let ended = world.resume(&thread, &answers, OnFailure::Keep).await.unwrap();
+        let expected = json!([{ "a": ["accept"] }, { "b": ["decline"] }]);
+        assert_eq!(ended.state["out"], expected, "{:?}", ended.outcome);
+    }
+}
+
+#[tokio::test]
+async fn calls_of_one_batch_are_answered_one_after_the_other() {
+    let desk = Desk::holding();
+    let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        let both = [1, 2].iter().map(|number| Ok(request(json!({ "number": number }))));
+        let mut out = Vec::new();
+        for answer in gate.call_tools(both.collect()).await? {
+            out.push(answer?.structured);
+        }
+        Ok(json!({ "out": out }))
+    });
+    let world = world_of(ONE, plugin, &desk, InDoubt::Fail);
+    let (ended, thread) = asked(&world).await;
+    let open = questions(&ended);
+    assert_eq!(open.len(), 2);
+    let second = [(open[1].id.as_str(), decline())];
+    let ended = world.resume(&thread, &second, OnFailure::Keep).await.unwrap();
+    assert_eq!(questions(&ended).len(), 1);
+    let begun = world.count(&thread, |kind| matches!(kind, EventKind::CallStarted(_))).await;
+    assert_eq!(begun, 2, "a task goes on when all that it waits for is there");
+    let ended = world.answer(&thread, accept()).await;
+    let mut said = ended.state["out"].as_array().unwrap().clone();
+    said.sort_by_key(ToString::to_string);
+    assert_eq!(said, [json!(["accept"]), json!(["decline"])]);
+    assert_eq!(desk.counts(), (2, 2));
+}
+
+#[tokio::test]
+async fn a_call_may_ask_several_times() {
+    for (holds, calls) in [(true, 1), (false, 4)] {
+        let desk = Arc::new(Desk::new(holds, 3));
+        let mut world = world(ONE, &desk);
+        let (_, thread) = asked(&world).await;
+        for answer in [accept(), decline()] {
+            let ended = world.answer(&thread, answer).await;
+            assert_eq!(questions(&ended).len(), 1);
+            // Whoever holds the call outlives the engine here.
+            world.crash().await;
+        }
+        let ended = world.answer(&thread, accept()).await;
+        let expected = json!([{ "work": ["accept", "decline", "accept"] }]);
+        assert_eq!(ended.state["out"], expected, "{:?}", ended.outcome);
+        assert_eq!(desk.counts(), (calls, 1));
+    }
+}
+
+#[tokio::test]
+async fn a_command_beside_a_call_takes_its_rounds_over() {
+    for (holds, calls) in [(true, 1), (false, 3)] {
+        let desk = Arc::new(Desk::new(holds, 2));
+        let world = world(THEN, &desk);
+        let (_, thread) = asked(&world).await;
+        world.answer(&thread, accept()).await;
+        let command = Command {
+            writes: Vec::new(),
+            goto: vec![NodeName::new("c").unwrap()],
+            sends: Vec::new(),
+        };
+        let request = CommandThread {
+            thread: thread.clone(),
+            run: None,
+            app: world.request(None, Value::Null).app,
+            graph: None,
+            tenant: None,
+            checkpoint: None,
+            command,
+            answers: BTreeMap::new(),
+            context: Value::Null,
+            metadata: BTreeMap::new(),
+            options: RunOptions::default(),
+            principal: None,
+        };
+        let run = world.engine.command(request).await.unwrap();
+        let ended = world.engine.wait(&run).await.unwrap();
+        assert_eq!(questions(&ended)[0].payload["message"], "Sure?");
+        let ended = world.answer(&thread, decline()).await;
+        let out = ended.state["out"].as_array().unwrap();
+        assert!(out.contains(&json!({ "work": ["accept", "decline"] })), "{out:?}");
+        assert_eq!(desk.counts(), (calls, 1));
+    }
+}
+
+#[tokio::test]
+async fn an_answer_is_for_the_call_that_was_asked_in() {
+    let desk = Desk::holding();
+    let is_other = Arc::new(AtomicBool::new(false));
+    let flag = is_other.clone();
+    let plugin = NativePlugin::new("p", "1").node("work", move |_, gate| {
+        let arguments = json!({ "other": flag.load(Ordering::SeqCst) });
+        async move { Ok(json!({ "out": gate.call_tool(request(arguments)).await?.structured })) }
+    });
+    let world = world_of(ONE, plugin, &desk, InDoubt::Retry);
+    let (_, thread) = asked(&world).await;
+    is_other.store(true, Ordering::SeqCst);
+    let ended = world.answer(&thread, accept()).await;
+    assert_eq!((failure(&ended).code.as_str(), desk.counts()), (code::DIVERGENCE, (1, 0)));
+}
+
+#[tokio::test]
+async fn a_name_stands_for_the_tool_that_asked() {
+    let desk = Desk::holding();
+    let world = world(ONE, &desk);
+    let (_, thread) = asked(&world).await;
+    desk.is_twice.store(true, Ordering::SeqCst);
+    let ended = world.answer(&thread, accept()).await;
+    assert_eq!(ended.outcome, RunOutcome::Completed);
+    let ended = world.run(json!({})).await;
+    assert_eq!(failure(&ended).code, code::DENIED, "two tools have the name now");
+}

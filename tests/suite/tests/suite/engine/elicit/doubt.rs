@@ -1,0 +1,120 @@
+//! Calls whose server is gone, or of which somebody decided.
+
+use std::sync::atomic::Ordering;
+
+use serde_json::json;
+use wattle_graph::event::Decision;
+use wattle_graph::failure::code;
+use wattle_graph::id::ThreadId;
+use wattle_run::engine::settle::SettleCall;
+use wattle_run::grant::InDoubt;
+use wattle_run::hostcall::runs::OnFailure;
+use wattle_suite::world::{World, failure, questions};
+
+use super::{Desk, ONE, accept, asked, caller, decline, world, world_of};
+
+#[tokio::test]
+async fn a_call_whose_server_let_go_is_in_doubt() {
+    let desk = Desk::holding();
+    let world = world(ONE, &desk);
+    let (_, thread) = asked(&world).await;
+    desk.lose();
+    let ended = world.answer(&thread, accept()).await;
+    let doubt = failure(&ended);
+    assert_eq!((doubt.code.as_str(), desk.counts()), (code::IN_DOUBT, (1, 0)));
+    assert!(doubt.message.contains("waited for the answer of a person"), "{doubt}");
+}
+
+#[tokio::test]
+async fn a_person_or_the_policy_has_it_made_again_with_the_answer() {
+    for in_doubt in [InDoubt::Ask, InDoubt::Retry] {
+        let desk = Desk::holding();
+        let world = world_of(ONE, caller(), &desk, in_doubt);
+        let (_, thread) = asked(&world).await;
+        desk.lose();
+        let mut ended = world.answer(&thread, accept()).await;
+        if in_doubt == InDoubt::Ask {
+            let doubt = &questions(&ended)[0].payload["in_doubt"];
+            assert_eq!(doubt["summary"], "book");
+            let refused = world.resume(&thread, &[("", accept())], OnFailure::Keep).await;
+            assert_eq!(refused.unwrap_err().code, code::INVALID);
+            ended = world.answer(&thread, json!({ "kind": "retry" })).await;
+        }
+        assert_eq!(ended.state["out"], json!([{ "work": ["accept"] }]), "{:?}", ended.outcome);
+        assert_eq!(desk.counts(), (2, 1));
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_failed_since_is_made_again_without_doubt() {
+    let retried = format!("{ONE}retry = {{ attempts = 2, initial = \"1ms\" }}\n");
+    for graph in [retried.as_str(), ONE] {
+        let desk = Desk::holding();
+        let world = world(graph, &desk);
+        let (_, thread) = asked(&world).await;
+        desk.fails.store(1, Ordering::SeqCst);
+        let mut ended = world.answer(&thread, accept()).await;
+        if graph == ONE {
+            assert_eq!(failure(&ended).code, code::UNAVAILABLE);
+            ended = world.resume(&thread, &[], OnFailure::Keep).await.unwrap();
+        }
+        assert_eq!(ended.state["out"], json!([{ "work": ["accept"] }]), "{:?}", ended.outcome);
+        assert_eq!(desk.counts(), (2, 1));
+    }
+}
+
+/// Decides about the only call of a thread that has no answer.
+async fn settle(world: &World, thread: &ThreadId, decision: Decision) {
+    let open = world.engine.open_calls(thread).await.unwrap().remove(0);
+    let settle = SettleCall {
+        thread: thread.clone(),
+        task: open.task,
+        scope: open.scope,
+        call: open.call,
+        decision,
+        by: "test".into(),
+        app: None,
+        tenant: None,
+        principal: None,
+    };
+    world.engine.settle(settle).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_was_decided_of_a_call_goes_before_the_answer() {
+    let desk = Desk::holding();
+    let world = world(ONE, &desk);
+    let (_, thread) = asked(&world).await;
+    let answer = json!({ "content": [], "structured": ["by phone"] });
+    settle(&world, &thread, Decision::Answer { answer }).await;
+    desk.lets_go(0).await;
+    let ended = world.answer(&thread, accept()).await;
+    assert_eq!(ended.state["out"], json!([{ "work": ["by phone"] }]), "{:?}", ended.outcome);
+    assert_eq!(desk.counts(), (1, 0));
+}
+
+/// It is made again, and the server gets the answer of the person when it asks the same.
+#[tokio::test]
+async fn a_call_that_is_held_is_made_again_if_somebody_says_so() {
+    let desk = Desk::holding();
+    let world = world(ONE, &desk);
+    let (_, thread) = asked(&world).await;
+    settle(&world, &thread, Decision::Retry).await;
+    let ended = world.answer(&thread, accept()).await;
+    assert_eq!(ended.state["out"], json!([{ "work": ["accept"] }]), "{:?}", ended.outcome);
+    assert_eq!(desk.counts(), (2, 1));
+    desk.lets_go(0).await;
+}
+
+#[tokio::test]
+async fn a_copy_of_a_thread_does_not_take_the_call_of_the_thread() {
+    let desk = Desk::holding();
+    let world = world(ONE, &desk);
+    let (_, thread) = asked(&world).await;
+    let copy = world.engine.copy_thread(&thread, None).await.unwrap();
+    let ended = world.answer(&copy, accept()).await;
+    assert_eq!(failure(&ended).code, code::IN_DOUBT);
+    let ended = world.answer(&thread, decline()).await;
+    assert_eq!(ended.state["out"], json!([{ "work": ["decline"] }]), "{:?}", ended.outcome);
+    assert_eq!(desk.counts(), (1, 1));
+}
