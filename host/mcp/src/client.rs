@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ErrorCode, Implementation,
-    ListRootsResult, LoggingLevel, LoggingMessageNotificationParam,
+    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationCapability,
+    ErrorCode, FormElicitationCapability, Implementation, ListRootsResult, LoggingLevel,
+    LoggingMessageNotificationParam,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ClientHandler, ErrorData, RoleClient};
@@ -57,7 +58,10 @@ impl Client {
 impl ClientHandler for Client {
     fn get_info(&self) -> ClientConfig {
         let ours = Implementation::new(NAME, env!("CARGO_PKG_VERSION"));
-        ClientConfig::new(ClientCapabilities::default(), ours)
+        let mut offered = ClientCapabilities::default();
+        offered.elicitation =
+            Some(ElicitationCapability::new().with_form(FormElicitationCapability::new()));
+        ClientConfig::new(offered, ours)
     }
 
     async fn list_roots(

@@ -7,7 +7,8 @@
 //! * `server`: one server: its session, shared and renewed, and its list of tools.
 //! * `connect`: from a configuration to a session; `connect/http` and `connect/child` for the two
 //!   ways; `connect/guard` for the addresses that may be reached.
-//! * `client`: what we are to a server: a client that only calls tools.
+//! * `client`: what we are to a server: a client that calls tools and can ask people.
+//! * `question`: questions of servers to people in our words, and answers in theirs.
 //! * `mend`: messages of servers in the form of the protocol, part by part.
 //! * `listing`: a server's tools in our words; `outcome`: a tool's result likewise.
 //! * [`check`]: what a server says when it is looked at.
@@ -20,7 +21,8 @@
 //! at most five seconds once. A server over HTTP that does not answer costs ten.
 //!
 //! What a server says is foreign text: names and descriptions are cleaned and bounded, results
-//! are bounded, and what a server asks of its client (to sample, to elicit, to list roots) is refused.
+//! are bounded, and what a server asks of its client (to sample, to list roots) is refused. What it asks a person
+//! becomes a question of the thread, if it ends its call with that.
 
 pub mod answer;
 pub mod check;
@@ -32,6 +34,7 @@ mod fault;
 mod listing;
 mod mend;
 mod outcome;
+mod question;
 mod server;
 pub mod servers;
 mod speaker;

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use wattle_run::ports::sandbox::{ToolHints, ToolInfo};
 
 use crate::mend::Mender;
-use crate::speaker::one_line;
+use crate::speaker::{one_line, plain};
 
 /// Longest name of a tool; the longest that the protocol recommends.
 const NAME_BYTES: usize = 128;
@@ -153,8 +153,7 @@ fn is_unfit(char: char) -> bool {
 
 /// A description without control characters but line breaks, and not too long.
 fn described(text: &str) -> String {
-    let kept = |char: &char| !char.is_control() || matches!(char, '\n' | '\t');
-    let mut text: String = text.chars().filter(kept).collect();
+    let mut text = plain(text);
     if text.len() > DESCRIPTION_BYTES {
         text.truncate(text.floor_char_boundary(DESCRIPTION_BYTES));
     }

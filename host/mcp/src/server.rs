@@ -7,12 +7,14 @@ use std::time::Duration;
 use rmcp::ServiceError;
 use rmcp::model::{CallToolRequestParams, CallToolResponse};
 use rmcp::service::ClientCacheConfig;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::tool::{ToolOutput, ToolRequest};
+use wattle_graph::tool::ToolRequest;
+use wattle_run::limit::SERVER_ROUNDS;
 use wattle_run::ports::sandbox::ToolInfo;
+use wattle_run::ports::tool_server::{ServerAnswer, ServerCall};
 
 use crate::check::Check;
 use crate::client::{Changes, Client};
@@ -20,6 +22,7 @@ use crate::config::{Reachable, ServerConfig};
 use crate::connect::{Connector, Session};
 use crate::error::ConfigError;
 use crate::listing::Listing;
+use crate::question::{Wanted, responses, unsupported, wanted};
 use crate::{fault, listing, outcome};
 
 /// How long a session may take to say goodbye when the host stops.
@@ -42,6 +45,13 @@ struct Silence {
     failure: Failure,
     /// When it is asked again.
     until: Instant,
+}
+
+/// What comes of a call that was followed.
+enum Followed {
+    Answer(ServerAnswer),
+    /// It is to be made again with this state.
+    Again(String),
 }
 
 /// A server.
@@ -168,29 +178,68 @@ impl Server {
     }
 
     /// Calls a tool once: nobody but the caller knows whether it may be called twice.
-    pub(crate) async fn call(&self, request: &ToolRequest) -> Result<ToolOutput, Failure> {
+    pub(crate) async fn call(&self, call: ServerCall<'_>) -> Result<ServerAnswer, Failure> {
+        let mut parameters = self.parameters(call)?;
+        let tool = &call.request.tool;
+        let work = async {
+            for _ in 0..=SERVER_ROUNDS {
+                let session = self.session().await?;
+                let ended = session.call_tool_once(parameters.clone()).await;
+                match self.ended(&session, tool, ended).await? {
+                    Followed::Answer(answer) => return Ok(answer),
+                    Followed::Again(state) => {
+                        parameters.input_responses = None;
+                        parameters.request_state = Some(state);
+                    }
+                }
+            }
+            Err(self.too_often(tool))
+        };
+        self.within(self.limit_of(call.request), work).await
+    }
+
+    fn limit_of(&self, request: &ToolRequest) -> Duration {
+        let wanted = request.timeout_ms.map(|ms| Duration::from_millis(ms.into()));
+        wanted.map_or(self.limit, |wanted| wanted.min(self.limit))
+    }
+
+    fn parameters(&self, call: ServerCall<'_>) -> Result<CallToolRequestParams, Failure> {
+        let request = call.request;
         let arguments = match &request.arguments {
             Value::Object(arguments) => arguments.clone(),
             Value::Null => serde_json::Map::new(),
             _ => return Err(self.refused(&request.tool, "its arguments are no JSON object")),
         };
-        let wanted = request.timeout_ms.map(|ms| Duration::from_millis(ms.into()));
-        let limit = wanted.map_or(self.limit, |wanted| wanted.min(self.limit));
-        let parameters = CallToolRequestParams::new(request.tool.clone()).with_arguments(arguments);
-        let subject = format!("the tool `{}`", request.tool);
-        let answer = self.within(limit, async {
-            let session = self.session().await?;
-            let answer = session.call_tool_once(parameters).await;
-            self.checked(&session, &subject, answer).await
-        });
-        match answer.await? {
-            CallToolResponse::Complete(result) => {
-                outcome::output(&self.name, result, self.output_bytes)
-            }
-            _ => Err(Failure::unsupported("mcp.input-required").with_details(
-                serde_json::json!({ "feature": "mcp.input-required", "tool": request.tool }),
-            )),
+        let mut parameters =
+            CallToolRequestParams::new(request.tool.clone()).with_arguments(arguments);
+        if let Some(round) = call.rounds.last().filter(|round| round.question.held.is_none()) {
+            parameters.input_responses = Some(responses(round));
+            parameters.request_state.clone_from(&round.question.state);
         }
+        Ok(parameters)
+    }
+
+    async fn ended(
+        &self,
+        session: &Arc<Session>,
+        tool: &str,
+        ended: Result<CallToolResponse, ServiceError>,
+    ) -> Result<Followed, Failure> {
+        let (server, subject) = (self.name.as_str(), format!("the tool `{tool}`"));
+        let answer = match self.checked(session, &subject, ended).await? {
+            CallToolResponse::Complete(result) => {
+                ServerAnswer::Done(outcome::output(server, result, self.output_bytes)?)
+            }
+            CallToolResponse::InputRequired(asked) => match wanted(server, tool, asked)? {
+                Wanted::Answers(asked) => ServerAnswer::Asks(asked),
+                Wanted::Again(state) => return Ok(Followed::Again(state)),
+            },
+            _ => {
+                let wants = ("its caller to come back for the result", "let it answer at once");
+                return Err(unsupported(server, tool, "mcp.tasks", wants));
+            }
+        };
+        Ok(Followed::Answer(answer))
     }
 
     /// Ends the session; a call that is under way ends it when it is done.
@@ -264,6 +313,16 @@ impl Server {
             self.name
         );
         Failure::new(code::INVALID, message)
+    }
+
+    fn too_often(&self, tool: &str) -> Failure {
+        let message = format!(
+            "the tool `{tool}` of the MCP server `{}` wants to be called again, and was \
+             {SERVER_ROUNDS} times: look whether the server is well",
+            self.name
+        );
+        let details = json!({ "limit": "server_rounds", "allowed": SERVER_ROUNDS });
+        Failure::new(code::LIMIT, message).with_details(details)
     }
 }
 

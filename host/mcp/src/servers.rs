@@ -79,7 +79,7 @@ impl ToolServers for McpServers {
         server: &str,
         call: ServerCall<'_>,
     ) -> Result<ServerAnswer, Failure> {
-        self.server(server)?.call(call.request).await.map(ServerAnswer::Done)
+        self.server(server)?.call(call).await
     }
 }
 

@@ -64,6 +64,11 @@ impl From<&str> for Speaker {
     }
 }
 
+/// Text of somebody else that people or models read: without control characters but line breaks.
+pub(crate) fn plain(text: &str) -> String {
+    text.chars().filter(|char| !char.is_control() || matches!(char, '\n' | '\t')).collect()
+}
+
 /// Text of somebody else as part of a message: one line, no control characters, not too long.
 pub(crate) fn one_line(text: &str) -> String {
     let start = text.trim_start();

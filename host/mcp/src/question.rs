@@ -1,0 +1,158 @@
+//! Questions of servers to people in our words, and the answers in those of the protocol.
+
+use std::collections::BTreeMap;
+
+use rmcp::model::{
+    ElicitRequestParams, ElicitResult, ElicitationAction, InputRequest, InputRequiredResult,
+};
+use serde_json::{Value, json};
+use wattle_graph::elicitation::{Elicitation, ElicitedQuestion};
+use wattle_graph::failure::{Failure, code};
+use wattle_run::ports::tool_server::Round;
+
+use crate::speaker::plain;
+
+/// The question of a server, if it is one for a person.
+fn question(asked: &ElicitRequestParams) -> Option<ElicitedQuestion> {
+    let ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } = asked else {
+        return None;
+    };
+    let mut schema = serde_json::to_value(requested_schema).unwrap_or_else(|_| json!({}));
+    // A part of a schema has no dialect of its own.
+    if let Value::Object(fields) = &mut schema {
+        fields.remove("$schema");
+    }
+    Some(ElicitedQuestion { message: plain(message), schema })
+}
+
+/// What a call of the newer protocol ended with.
+pub(crate) enum Wanted {
+    /// Answers of people.
+    Answers(Elicitation),
+    /// To be made again with this state.
+    Again(String),
+}
+
+/// What a call of the newer protocol wants before it goes on.
+///
+/// # Errors
+///
+/// `unsupported` if that is nothing that a person is asked.
+pub(crate) fn wanted(
+    server: &str,
+    tool: &str,
+    asked: InputRequiredResult,
+) -> Result<Wanted, Failure> {
+    let mut questions = BTreeMap::new();
+    for (name, request) in asked.input_requests.unwrap_or_default() {
+        let refused = match &request {
+            InputRequest::Elicitation(request) => match question(&request.params) {
+                Some(question) => {
+                    questions.insert(name, question);
+                    continue;
+                }
+                None => ("a person to visit an address", "let it ask with a form"),
+            },
+            InputRequest::CreateMessage(_) => {
+                ("an answer of a model", "let it ask a model of its own")
+            }
+            InputRequest::ListRoots(_) => {
+                ("the roots of its client", "name folders in its configuration")
+            }
+            _ => ("something that this host does not know", "ask its makers for another way"),
+        };
+        return Err(unsupported(server, tool, "mcp.input-required", refused));
+    }
+    match asked.request_state {
+        Some(state) if questions.is_empty() => Ok(Wanted::Again(state)),
+        None if questions.is_empty() => {
+            let refused = ("input and does not say which", "tell its makers");
+            Err(unsupported(server, tool, "mcp.input-required", refused))
+        }
+        state => Ok(Wanted::Answers(Elicitation { questions, state, held: None })),
+    }
+}
+
+/// A server that wants something that this host does not offer: `what`, and what to do about it.
+pub(crate) fn unsupported(
+    server: &str,
+    tool: &str,
+    feature: &str,
+    (what, advice): (&str, &str),
+) -> Failure {
+    let text = format!(
+        "the tool `{tool}` of the MCP server `{server}` wants {what}, which this host does not \
+         offer: {advice}"
+    );
+    let details = json!({ "feature": feature, "server": server, "tool": tool, "wants": what });
+    Failure::new(code::UNSUPPORTED, text).with_details(details)
+}
+
+/// The answers of a round as the newer protocol says them.
+pub(crate) fn responses(round: &Round) -> BTreeMap<String, Value> {
+    let answers = round.answers.iter();
+    answers.map(|(name, answer)| (name.clone(), json!(result(answer)))).collect()
+}
+
+/// What a person gave, as the protocol says it.
+fn result(answer: &Value) -> ElicitResult {
+    match answer.get("action").and_then(Value::as_str) {
+        Some("accept") => {
+            let content = answer.get("content").cloned().unwrap_or_else(|| json!({}));
+            ElicitResult::new(ElicitationAction::Accept).with_content(content)
+        }
+        Some("decline") => ElicitResult::new(ElicitationAction::Decline),
+        _ => ElicitResult::new(ElicitationAction::Cancel),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn input(value: Value) -> Result<Wanted, Failure> {
+        wanted("s", "book", serde_json::from_value(value).unwrap())
+    }
+
+    #[test]
+    fn answers_are_written_as_the_protocol_has_them() {
+        let accepted = json!({ "action": "accept", "content": { "n": 1 } });
+        let answers = BTreeMap::from([
+            ("a".to_owned(), accepted.clone()),
+            ("b".to_owned(), json!({ "action": "decline", "content": { "n": 2 } })),
+            ("c".to_owned(), json!("?")),
+        ]);
+        let question = Elicitation { questions: BTreeMap::new(), state: None, held: None };
+        let said = json!(responses(&Round { question, answers }));
+        let (decline, cancel) = (json!({ "action": "decline" }), json!({ "action": "cancel" }));
+        assert_eq!(said, json!({ "a": accepted, "b": decline, "c": cancel }));
+    }
+
+    #[test]
+    fn what_a_server_wants_is_for_people_or_named() {
+        let form = json!({ "mode": "form", "message": "a\u{7}?", "requestedSchema": {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "type": "object", "properties": { "a": { "type": "string" } },
+        } });
+        let elicitation =
+            |params: &Value| json!({ "method": "elicitation/create", "params": params });
+        let round = |request: Value| {
+            input(json!({ "resultType": "input_required", "inputRequests": { "q": request } }))
+        };
+        let Ok(Wanted::Answers(asked)) = round(elicitation(&form)) else { panic!("for people") };
+        let question = &asked.questions["q"];
+        assert_eq!((question.message.as_str(), question.schema.get("$schema")), ("a?", None));
+        let url = json!({ "mode": "url", "message": "go", "url": "https://example.com" });
+        for (request, wants) in [
+            (elicitation(&url), "a person to visit an address"),
+            (json!({ "method": "roots/list" }), "the roots of its client"),
+        ] {
+            let Err(refused) = round(request) else { panic!("{wants}") };
+            assert_eq!(refused.code, code::UNSUPPORTED);
+            assert!(refused.message.contains("`book` of the MCP server `s`"), "{refused}");
+            assert_eq!(refused.details.unwrap()["wants"], wants);
+        }
+        let again = input(json!({ "resultType": "input_required", "requestState": "opaque" }));
+        assert!(matches!(again, Ok(Wanted::Again(state)) if state == "opaque"));
+    }
+}
