@@ -3,16 +3,19 @@
 #![expect(deprecated, reason = "servers of today log through the protocol and ask for roots")]
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationCapability,
     ErrorCode, FormElicitationCapability, Implementation, ListRootsResult, LoggingLevel,
     LoggingMessageNotificationParam,
 };
-use rmcp::service::{NotificationContext, RequestContext};
+use rmcp::service::{InboundStreamOrigin, NotificationContext, RequestContext};
 use rmcp::{ClientHandler, ErrorData, RoleClient};
+use wattle_graph::elicitation::ElicitedQuestion;
 
+use crate::calls::Calls;
+use crate::question::question;
 use crate::speaker::Speaker;
 
 /// How we call ourselves.
@@ -32,16 +35,38 @@ impl Changes {
     }
 }
 
-/// Our side of a session. Every request of the server is refused.
+/// Whether a server has asked people without saying in which call; clones share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AsksAnywhere(Arc<AtomicBool>);
+
+impl AsksAnywhere {
+    pub(crate) fn is_so(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    fn set(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// Our side of a session. Questions to people go to the call that they belong to; every other request of the
+/// server is refused.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
     speaker: Speaker,
     changes: Changes,
+    asks_anywhere: AsksAnywhere,
+    calls: Calls,
 }
 
 impl Client {
-    pub(crate) fn new(speaker: Speaker, changes: Changes) -> Self {
-        Self { speaker, changes }
+    pub(crate) fn new(speaker: Speaker, changes: Changes, asks_anywhere: AsksAnywhere) -> Self {
+        Self { speaker, changes, asks_anywhere, calls: Calls::default() }
+    }
+
+    /// The calls under way on the session.
+    pub(crate) fn calls(&self) -> &Calls {
+        &self.calls
     }
 
     /// What this host does not offer. An answer made up here would pass for a person's.
@@ -52,6 +77,32 @@ impl Client {
         );
         let message = format!("this client does not offer {what}");
         ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
+    }
+
+    /// A question that no person is asked.
+    fn unasked(&self, reason: &str) -> ErrorData {
+        let server = self.speaker.name();
+        tracing::warn!(server, "a question of an MCP server is refused: {reason}");
+        ErrorData::internal_error(format!("nobody is asked this question: {reason}"), None)
+    }
+
+    /// Asks in the call that a question belongs to.
+    async fn ask(
+        &self,
+        question: ElicitedQuestion,
+        context: &RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let origin = context.extensions.get::<InboundStreamOrigin>();
+        if !matches!(origin, Some(InboundStreamOrigin::OutboundRequest(_))) {
+            self.asks_anywhere.set();
+        }
+        let asking = self.calls.whose(origin).await.map_err(|reason| self.unasked(reason))?;
+        tokio::select! {
+            answer = asking.ask(question) => {
+                answer.unwrap_or_else(|| Err(self.unasked("its call has ended")))
+            }
+            () = context.ct.cancelled() => Err(self.unasked("the server has taken it back")),
+        }
     }
 }
 
@@ -73,10 +124,13 @@ impl ClientHandler for Client {
 
     async fn create_elicitation(
         &self,
-        _: ElicitRequestParams,
-        _: RequestContext<RoleClient>,
+        asked: ElicitRequestParams,
+        context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        Err(self.refuse("answers of a person"))
+        match question(&asked) {
+            Some(question) => self.ask(question, &context).await,
+            None => Err(self.refuse("visits of a person to an address")),
+        }
     }
 
     async fn on_logging_message(

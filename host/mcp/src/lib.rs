@@ -8,7 +8,8 @@
 //! * `connect`: from a configuration to a session; `connect/http` and `connect/child` for the two
 //!   ways; `connect/guard` for the addresses that may be reached.
 //! * `client`: what we are to a server: a client that calls tools and can ask people.
-//! * `question`: questions of servers to people in our words, and answers in theirs.
+//! * `asking`: calls on their way, in which a server may ask; `calls`: those of one session, and which of them a
+//!   question belongs to; `held`: those that wait for people; `question`: questions and answers in our words.
 //! * `mend`: messages of servers in the form of the protocol, part by part.
 //! * `listing`: a server's tools in our words; `outcome`: a tool's result likewise.
 //! * [`check`]: what a server says when it is looked at.
@@ -22,15 +23,18 @@
 //!
 //! What a server says is foreign text: names and descriptions are cleaned and bounded, results
 //! are bounded, and what a server asks of its client (to sample, to list roots) is refused. What it asks a person
-//! becomes a question of the thread, if it ends its call with that.
+//! becomes a question of the thread.
 
 pub mod answer;
+mod asking;
+mod calls;
 pub mod check;
 mod client;
 pub mod config;
 mod connect;
 pub mod error;
 mod fault;
+mod held;
 mod listing;
 mod mend;
 mod outcome;

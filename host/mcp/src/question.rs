@@ -12,8 +12,32 @@ use wattle_run::ports::tool_server::Round;
 
 use crate::speaker::plain;
 
+/// The name of a question that comes through a session, which gives it none.
+const ONLY: &str = "question";
+
+/// What a person is asked for the only question of a session.
+pub(crate) fn held(question: ElicitedQuestion, held: Option<String>) -> Elicitation {
+    Elicitation { questions: BTreeMap::from([(ONLY.to_owned(), question)]), state: None, held }
+}
+
+/// The answer that a person gave to a question when the call was made before, in a round from number `from` on, and
+/// the number of the round after that.
+pub(crate) fn known(
+    rounds: &[Round],
+    from: usize,
+    question: &ElicitedQuestion,
+) -> Option<(usize, ElicitResult)> {
+    let is_same = |round: &Round| {
+        round.question.held.is_some() && round.question.questions.values().eq([question])
+    };
+    let mut later = rounds.iter().enumerate().skip(from);
+    let (number, round) = later.find(|(_, round)| is_same(round))?;
+    let answer = round.answers.values().next()?;
+    Some((number + 1, result(answer)))
+}
+
 /// The question of a server, if it is one for a person.
-fn question(asked: &ElicitRequestParams) -> Option<ElicitedQuestion> {
+pub(crate) fn question(asked: &ElicitRequestParams) -> Option<ElicitedQuestion> {
     let ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } = asked else {
         return None;
     };
@@ -95,7 +119,7 @@ pub(crate) fn responses(round: &Round) -> BTreeMap<String, Value> {
 }
 
 /// What a person gave, as the protocol says it.
-fn result(answer: &Value) -> ElicitResult {
+pub(crate) fn result(answer: &Value) -> ElicitResult {
     match answer.get("action").and_then(Value::as_str) {
         Some("accept") => {
             let content = answer.get("content").cloned().unwrap_or_else(|| json!({}));
@@ -109,6 +133,16 @@ fn result(answer: &Value) -> ElicitResult {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn asked(message: &str) -> ElicitedQuestion {
+        ElicitedQuestion { message: message.into(), schema: json!({}) }
+    }
+
+    /// A round that was held, with one question and its answer.
+    fn round(message: &str, action: &str) -> Round {
+        let answers = BTreeMap::from([(ONLY.to_owned(), json!({ "action": action }))]);
+        Round { question: held(asked(message), Some("name".to_owned())), answers }
+    }
 
     fn input(value: Value) -> Result<Wanted, Failure> {
         wanted("s", "book", serde_json::from_value(value).unwrap())
@@ -126,6 +160,21 @@ mod tests {
         let said = json!(responses(&Round { question, answers }));
         let (decline, cancel) = (json!({ "action": "decline" }), json!({ "action": "cancel" }));
         assert_eq!(said, json!({ "a": accepted, "b": decline, "c": cancel }));
+    }
+
+    #[test]
+    fn a_call_that_is_made_again_is_answered_in_the_order_of_its_questions() {
+        let rounds =
+            [round("sure?", "accept"), round("really?", "cancel"), round("sure?", "decline")];
+        let known = |from, message: &str| {
+            let (next, answer) = known(&rounds, from, &asked(message))?;
+            Some((next, answer.action))
+        };
+        assert_eq!(known(0, "sure?"), Some((1, ElicitationAction::Accept)));
+        assert_eq!(known(1, "sure?"), Some((3, ElicitationAction::Decline)));
+        assert_eq!(known(0, "really?"), Some((2, ElicitationAction::Cancel)));
+        assert_eq!(known(2, "really?"), None);
+        assert_eq!(known(0, "perhaps?"), None);
     }
 
     #[test]

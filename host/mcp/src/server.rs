@@ -4,29 +4,39 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::ServiceError;
 use rmcp::model::{CallToolRequestParams, CallToolResponse};
 use rmcp::service::ClientCacheConfig;
+use rmcp::{ErrorData, ServiceError};
 use serde_json::{Value, json};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore};
 use tokio::time::{Instant, timeout};
+use wattle_graph::elicitation::ElicitedQuestion;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::tool::ToolRequest;
+use wattle_run::hostcall::elicit;
 use wattle_run::limit::SERVER_ROUNDS;
+use wattle_run::ports::Caller;
 use wattle_run::ports::sandbox::ToolInfo;
 use wattle_run::ports::tool_server::{ServerAnswer, ServerCall};
 
+use crate::asking::{Happened, Running, Seat, Waiting};
+use crate::calls::Asked;
 use crate::check::Check;
-use crate::client::{Changes, Client};
+use crate::client::{AsksAnywhere, Changes, Client};
 use crate::config::{Reachable, ServerConfig};
 use crate::connect::{Connector, Session};
 use crate::error::ConfigError;
+use crate::held::{Held, Holder, Place};
 use crate::listing::Listing;
-use crate::question::{Wanted, responses, unsupported, wanted};
-use crate::{fault, listing, outcome};
+use crate::question::{Wanted, known, responses, unsupported, wanted};
+use crate::{fault, listing, outcome, question};
 
 /// How long a session may take to say goodbye when the host stops.
 const GOODBYE: Duration = Duration::from_secs(2);
+
+/// Sessions of their own that calls of one server have at once, each a process if the server is a program: as many as
+/// an agent calls tools at once. More calls wait their turn.
+const OWN_SESSIONS: usize = 16;
 
 /// The share of its time after which a server that did not answer is asked for its tools again. They are
 /// asked for before every call of a model, so nobody waits for that.
@@ -62,6 +72,10 @@ pub(crate) struct Server {
     limit: Duration,
     output_bytes: usize,
     changes: Changes,
+    asks_anywhere: AsksAnywhere,
+    own_sessions: Arc<Semaphore>,
+    /// Calls of all servers that wait for people.
+    held: Arc<Held<Waiting>>,
     /// Held while connecting, so that calls which arrive together share one session.
     session: Mutex<Option<Arc<Session>>>,
     /// Held while asking, so that the list is asked for once.
@@ -73,6 +87,7 @@ impl Server {
         name: &str,
         config: &ServerConfig,
         reachable: Reachable,
+        held: Arc<Held<Waiting>>,
     ) -> Result<Self, ConfigError> {
         Ok(Self {
             name: name.to_owned(),
@@ -80,6 +95,9 @@ impl Server {
             limit: config.timeout,
             output_bytes: config.output_bytes,
             changes: Changes::default(),
+            asks_anywhere: AsksAnywhere::default(),
+            own_sessions: Arc::new(Semaphore::new(OWN_SESSIONS)),
+            held,
             session: Mutex::new(None),
             kept: Mutex::default(),
         })
@@ -178,14 +196,22 @@ impl Server {
     }
 
     /// Calls a tool once: nobody but the caller knows whether it may be called twice.
-    pub(crate) async fn call(&self, call: ServerCall<'_>) -> Result<ServerAnswer, Failure> {
+    pub(crate) async fn call(
+        &self,
+        caller: &Caller,
+        call: ServerCall<'_>,
+    ) -> Result<ServerAnswer, Failure> {
+        let limit = self.limit_of(call.request);
         let mut parameters = self.parameters(call)?;
-        let tool = &call.request.tool;
+        let mut first = Some(self.within(limit, self.seat()).await?);
         let work = async {
             for _ in 0..=SERVER_ROUNDS {
-                let session = self.session().await?;
-                let ended = session.call_tool_once(parameters.clone()).await;
-                match self.ended(&session, tool, ended).await? {
+                let seat = match first.take() {
+                    Some(seat) => seat,
+                    None => self.seat().await?,
+                };
+                let running = Running::start(seat, parameters.clone());
+                match self.follow(running, caller, call, 0).await? {
                     Followed::Answer(answer) => return Ok(answer),
                     Followed::Again(state) => {
                         parameters.input_responses = None;
@@ -193,9 +219,26 @@ impl Server {
                     }
                 }
             }
-            Err(self.too_often(tool))
+            Err(self.too_often(&call.request.tool))
         };
-        self.within(self.limit_of(call.request), work).await
+        self.within(limit, work).await
+    }
+
+    /// Goes on with the call that is held for the last answer, if it is.
+    pub(crate) async fn go_on(
+        &self,
+        caller: &Caller,
+        call: ServerCall<'_>,
+    ) -> Result<Option<ServerAnswer>, Failure> {
+        let Some((thread, round)) = call.thread.zip(call.rounds.last()) else { return Ok(None) };
+        let name = round.question.held.as_deref().unwrap_or_default();
+        let Some(waiting) = self.held.take(thread, name) else { return Ok(None) };
+        let Some(running) = waiting.answered(round).await else { return Ok(None) };
+        let followed = self.follow(running, caller, call, call.rounds.len());
+        match self.within(self.limit_of(call.request), followed).await? {
+            Followed::Answer(answer) => Ok(Some(answer)),
+            Followed::Again(_) => Err(self.too_often(&call.request.tool)),
+        }
     }
 
     fn limit_of(&self, request: &ToolRequest) -> Duration {
@@ -217,6 +260,62 @@ impl Server {
             parameters.request_state.clone_from(&round.question.state);
         }
         Ok(parameters)
+    }
+
+    /// Follows a call to its end, or to a question that nobody has answered. `answered` is the number of rounds in
+    /// it that were answered. A question that nobody is asked is refused, and the call goes on with that.
+    async fn follow(
+        &self,
+        mut running: Running,
+        caller: &Caller,
+        call: ServerCall<'_>,
+        mut answered: usize,
+    ) -> Result<Followed, Failure> {
+        let mut refused = None;
+        loop {
+            let Asked { question, reply } = match running.next().await {
+                Happened::Asked(asked) => asked,
+                Happened::Ended(ended) => {
+                    // A server that is told so may fail with it.
+                    let is_refusal = matches!(*ended, Err(ServiceError::McpError(_)));
+                    if let Some(refused) = refused.filter(|_| is_refusal) {
+                        return Err(refused);
+                    }
+                    return self.ended(running.session(), &call.request.tool, *ended).await;
+                }
+            };
+            if let Some((next, known)) = known(call.rounds, answered, &question) {
+                answered = next;
+                reply.send(Ok(known)).ok();
+                continue;
+            }
+            match self.place(caller, call, &question) {
+                Ok(place) => {
+                    let name = place.hold(Waiting::new(running, reply));
+                    let asked = question::held(question, Some(name));
+                    return Ok(Followed::Answer(ServerAnswer::Asks(asked)));
+                }
+                Err(failure) => {
+                    let message = failure.message.clone();
+                    reply.send(Err(ErrorData::internal_error(message, None))).ok();
+                    refused = Some(failure);
+                }
+            }
+        }
+    }
+
+    /// A place to hold a call while a person is asked.
+    fn place(
+        &self,
+        caller: &Caller,
+        call: ServerCall<'_>,
+        question: &ElicitedQuestion,
+    ) -> Result<Place<Waiting>, Failure> {
+        let (server, tool) = (self.name.as_str(), call.request.tool.as_str());
+        let Some(thread) = call.thread else { return Err(elicit::nobody_to_ask(server, tool)) };
+        let asked = question::held(question.clone(), None);
+        elicit::question(server, tool, call.rounds.len(), &asked)?;
+        self.held.place(Holder { server, tool, thread, tenant: caller.tenant.as_deref() })
     }
 
     async fn ended(
@@ -244,10 +343,8 @@ impl Server {
 
     /// Ends the session; a call that is under way ends it when it is done.
     pub(crate) async fn close(&self) {
-        let session = self.session.lock().await.take();
-        let Some(mut session) = session.and_then(Arc::into_inner) else { return };
-        if let Err(error) = session.close_with_timeout(GOODBYE).await {
-            tracing::debug!(server = %self.name, %error, "an MCP session did not end well");
+        if let Some(session) = self.session.lock().await.take() {
+            end(&self.name, session).await;
         }
     }
 
@@ -265,15 +362,45 @@ impl Server {
     /// The session that is open, or a new one.
     async fn session(&self) -> Result<Arc<Session>, Failure> {
         let mut open = self.session.lock().await;
-        if let Some(session) = open.as_ref().filter(|session| !session.is_transport_closed()) {
+        self.opened(&mut open).await
+    }
+
+    /// The same while it is locked. Nobody shares a session that is left to a call, or in which a question would be
+    /// nobody's.
+    async fn opened(&self, open: &mut Option<Arc<Session>>) -> Result<Arc<Session>, Failure> {
+        let is_of_use = |session: &&Arc<Session>| {
+            let calls = session.service().calls();
+            let is_unclear = self.asks_anywhere.is_so() && calls.are_marked();
+            !session.is_transport_closed() && !calls.are_left() && !is_unclear
+        };
+        if let Some(session) = open.as_ref().filter(is_of_use) {
             return Ok(session.clone());
         }
-        let client = Client::new(self.connector.speaker().clone(), self.changes.clone());
+        let session = self.connect().await?;
+        Ok(open.insert(session).clone())
+    }
+
+    /// A place for a call. If the server asks people without saying in which call, the call is alone on its session.
+    async fn seat(&self) -> Result<Seat, Failure> {
+        let mut open = self.session.lock().await;
+        let session = self.opened(&mut open).await?;
+        if !self.asks_anywhere.is_so() || session.service().calls().are_over() {
+            return Ok(Seat::on(session, None));
+        }
+        drop(open);
+        let room = self.own_sessions.clone().acquire_owned().await;
+        let room = room.map_err(|error| Failure::internal(error.to_string()))?;
+        Ok(Seat::on(self.connect().await?, Some(room)))
+    }
+
+    async fn connect(&self) -> Result<Arc<Session>, Failure> {
+        let (speaker, changes) = (self.connector.speaker().clone(), self.changes.clone());
+        let client = Client::new(speaker, changes, self.asks_anywhere.clone());
         let session = self.connector.connect(&self.name, client).await?;
         // The list is kept here, for all sessions.
         session.set_response_cache_config(ClientCacheConfig::disabled()).await;
         tracing::debug!(server = %self.name, "opened an MCP session");
-        Ok(open.insert(Arc::new(session)).clone())
+        Ok(Arc::new(session))
     }
 
     /// An answer, or the failure for the caller; a broken session is not used again.
@@ -323,6 +450,14 @@ impl Server {
         );
         let details = json!({ "limit": "server_rounds", "allowed": SERVER_ROUNDS });
         Failure::new(code::LIMIT, message).with_details(details)
+    }
+}
+
+/// Says goodbye, unless a call is under way on the session.
+pub(crate) async fn end(server: &str, session: Arc<Session>) {
+    let Some(mut session) = Arc::into_inner(session) else { return };
+    if let Err(error) = session.close_with_timeout(GOODBYE).await {
+        tracing::debug!(server, %error, "an MCP session did not end well");
     }
 }
 

@@ -5,21 +5,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::future::join_all;
 use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::ThreadId;
 use wattle_run::ports::sandbox::ToolInfo;
 use wattle_run::ports::tool_server::{ServerAnswer, ServerCall};
 use wattle_run::ports::{Caller, ToolServers};
 
+use crate::asking::Waiting;
 use crate::check::Check;
 use crate::config::{MAX_OUTPUT_BYTES, McpConfig, Reachable, ServerConfig};
 use crate::error::ConfigError;
-use crate::server::Server;
+use crate::held::Held;
+use crate::server::{self, Server};
 
 /// The servers. Sessions are opened when they are first needed and serve all callers: what a
 /// server may do is the operator's decision, and who may use it is the gate's.
 #[derive(Debug)]
 pub struct McpServers {
     servers: BTreeMap<String, Arc<Server>>,
+    /// Calls that wait for people.
+    held: Arc<Held<Waiting>>,
 }
 
 impl McpServers {
@@ -29,13 +35,13 @@ impl McpServers {
     ///
     /// The first entry that cannot be used.
     pub fn new(config: &McpConfig, reachable: Reachable) -> Result<Self, ConfigError> {
-        let mut servers = BTreeMap::new();
+        let (mut servers, held) = (BTreeMap::new(), Arc::new(Held::default()));
         for (name, server) in &config.servers {
             check_bounds(name, server)?;
-            let made = Server::new(name, server, reachable)?;
+            let made = Server::new(name, server, reachable, held.clone())?;
             servers.insert(name.clone(), Arc::new(made));
         }
-        Ok(Self { servers })
+        Ok(Self { servers, held })
     }
 
     /// Looks at a server: opens a session, and reads the list of its tools.
@@ -47,8 +53,14 @@ impl McpServers {
         Ok(self.server(server)?.check().await)
     }
 
-    /// Ends all sessions and the programs behind them. Calls that are under way end first.
+    /// Ends all sessions and the programs behind them. Calls that are under way end first; those that wait for people
+    /// are called off.
     pub async fn close(&self) {
+        let waiting = self.held.drain().into_iter();
+        let ends = waiting.map(|(server, waiting)| async move {
+            server::end(&server, waiting.end().await).await;
+        });
+        join_all(ends).await;
         for server in self.servers.values() {
             server.close().await;
         }
@@ -75,11 +87,28 @@ impl ToolServers for McpServers {
 
     async fn call(
         &self,
-        _caller: &Caller,
+        caller: &Caller,
         server: &str,
         call: ServerCall<'_>,
     ) -> Result<ServerAnswer, Failure> {
-        self.server(server)?.call(call).await
+        self.server(server)?.call(caller, call).await
+    }
+
+    async fn go_on(
+        &self,
+        caller: &Caller,
+        server: &str,
+        call: ServerCall<'_>,
+    ) -> Result<Option<ServerAnswer>, Failure> {
+        self.server(server)?.go_on(caller, call).await
+    }
+
+    fn held(&self, thread: Option<&ThreadId>) -> Vec<(ThreadId, String)> {
+        self.held.names(thread)
+    }
+
+    fn release(&self, thread: &ThreadId, held: &str) {
+        self.held.release(thread, held);
     }
 }
 

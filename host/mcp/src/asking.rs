@@ -1,0 +1,141 @@
+//! Calls on their way, in which a server may ask.
+//!
+//! In the newer protocol a call ends with its questions and is made again with the answers, so nobody holds
+//! anything. In the earlier ones the server asks through the session and holds its call open. Such a call is set aside
+//! until there is an answer, with its session, see [`held`](crate::held).
+
+use std::sync::Arc;
+
+use rmcp::ServiceError;
+use rmcp::model::{CallToolRequestParams, CallToolResponse};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::task::JoinHandle;
+use wattle_run::ports::tool_server::Round;
+
+use crate::calls::{Asked, Place, Reply};
+use crate::connect::Session;
+use crate::fault;
+use crate::question::result;
+
+/// A place for a call on a session.
+pub(crate) struct Seat {
+    session: Arc<Session>,
+    place: Place,
+    asks: mpsc::Receiver<Asked>,
+    /// Held while the session is one of the call's own.
+    room: Option<OwnedSemaphorePermit>,
+}
+
+impl Seat {
+    /// The next place on a session.
+    pub(crate) fn on(session: Arc<Session>, room: Option<OwnedSemaphorePermit>) -> Self {
+        let (place, asks) = session.service().calls().enter();
+        Self { session, place, asks, room }
+    }
+}
+
+/// What happens in a call.
+pub(crate) enum Happened {
+    /// It is done, or failed.
+    Ended(Box<Result<CallToolResponse, ServiceError>>),
+    /// The server asks, and waits.
+    Asked(Asked),
+}
+
+/// A call on its way. Dropped, it is called off.
+pub(crate) struct Running {
+    /// Its session. A call that waits may be the only one to use it.
+    session: Arc<Session>,
+    asks: mpsc::Receiver<Asked>,
+    work: JoinHandle<Result<CallToolResponse, ServiceError>>,
+    /// How it ended, if that was looked at before it is told.
+    ended: Option<Box<Result<CallToolResponse, ServiceError>>>,
+    room: Option<OwnedSemaphorePermit>,
+}
+
+impl Running {
+    /// Makes a call.
+    pub(crate) fn start(seat: Seat, parameters: CallToolRequestParams) -> Self {
+        let Seat { session, place, asks, room } = seat;
+        let calling = session.clone();
+        let work = tokio::spawn(async move { place.call(calling.peer(), parameters).await });
+        Self { session, asks, work, ended: None, room }
+    }
+
+    pub(crate) fn session(&self) -> &Arc<Session> {
+        &self.session
+    }
+
+    /// What happens next. Nothing does after the end.
+    pub(crate) async fn next(&mut self) -> Happened {
+        if let Some(ended) = self.ended.take() {
+            return Happened::Ended(ended);
+        }
+        tokio::select! {
+            biased;
+            Some(asked) = self.asks.recv() => Happened::Asked(asked),
+            ended = &mut self.work => {
+                Happened::Ended(Box::new(ended.unwrap_or(Err(ServiceError::TransportClosed))))
+            }
+        }
+    }
+
+    /// Whether nobody will know how it ends, since the way to the server is gone.
+    async fn is_cut(&mut self) -> bool {
+        if !self.work.is_finished() {
+            return self.session.is_transport_closed();
+        }
+        let ended = (&mut self.work).await.unwrap_or(Err(ServiceError::TransportClosed));
+        let is_cut = ended.as_ref().is_err_and(fault::ends_session);
+        self.ended = Some(Box::new(ended));
+        is_cut
+    }
+
+    /// Ends the call, and waits for that; its session.
+    async fn end(mut self) -> Arc<Session> {
+        self.work.abort();
+        // It was called off.
+        (&mut self.work).await.ok();
+        self.session.clone()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.work.abort();
+    }
+}
+
+/// A call that waits for a person.
+pub(crate) struct Waiting {
+    running: Running,
+    reply: Reply,
+}
+
+impl Waiting {
+    /// Sets a call aside. Its session is left to it.
+    pub(crate) fn new(mut running: Running, reply: Reply) -> Self {
+        running.session.service().calls().leave();
+        // Those that are held are counted by themselves.
+        drop(running.room.take());
+        Self { running, reply }
+    }
+
+    /// Goes on with what a person has answered. `None` if the server is gone.
+    pub(crate) async fn answered(mut self, round: &Round) -> Option<Running> {
+        if self.running.is_cut().await {
+            return None;
+        }
+        // A server that waits no longer has ended its call, with an answer of its own.
+        if self.running.ended.is_none() {
+            let answer = round.answers.values().next().cloned().unwrap_or_default();
+            self.reply.send(Ok(result(&answer))).ok();
+        }
+        Some(self.running)
+    }
+
+    /// Ends the call; its session.
+    pub(crate) async fn end(self) -> Arc<Session> {
+        self.running.end().await
+    }
+}

@@ -1,0 +1,216 @@
+//! The calls under way on a session, and which of them a question of the server belongs to.
+//!
+//! Over HTTP a question comes in the answer to its call, and the library says so. A program has one stream for all of
+//! its messages: there a question belongs to a call for sure only if that is alone, and if no call before it was given
+//! up, since its server may go on with that one.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CallToolResponse, ClientRequest, ElicitResult,
+    RequestId, ServerResult,
+};
+use rmcp::service::{InboundStreamOrigin, PeerRequestOptions, RequestHandle};
+use rmcp::{ErrorData, Peer, RoleClient, ServiceError};
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use wattle_graph::elicitation::ElicitedQuestion;
+
+/// What a server is told of a call that nobody waits for.
+const GIVEN_UP: &str = "nobody waits for the answer any more";
+
+/// Where the answer to a question goes.
+pub(crate) type Reply = oneshot::Sender<Result<ElicitResult, ErrorData>>;
+
+/// A question of a server in the middle of a call.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) question: ElicitedQuestion,
+    pub(crate) reply: Reply,
+}
+
+/// The calls under way on a session; clones share them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Calls(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    state: Mutex<State>,
+    /// Held while a call is sent: its id is known only then, and the question may be quicker.
+    sending: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    calls: BTreeMap<u64, Call>,
+    next: u64,
+    /// A call was given up before its end.
+    is_marked: bool,
+    /// The session is left to a call that waits for a person.
+    is_left: bool,
+}
+
+#[derive(Debug)]
+struct Call {
+    /// Under which it was sent, once it was.
+    id: Option<RequestId>,
+    tell: mpsc::Sender<Asked>,
+    /// Taken by a question that has no answer: one call has one at a time.
+    asking: Arc<Semaphore>,
+}
+
+impl Calls {
+    /// No code that can panic runs under this lock.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether there is none, and none was given up.
+    pub(crate) fn are_over(&self) -> bool {
+        let state = self.lock();
+        state.calls.is_empty() && !state.is_marked
+    }
+
+    /// Whether a call was given up before its end, so that a question may be one of that.
+    pub(crate) fn are_marked(&self) -> bool {
+        self.lock().is_marked
+    }
+
+    /// Leaves the session to a call that waits for a person.
+    pub(crate) fn leave(&self) {
+        self.lock().is_left = true;
+    }
+
+    pub(crate) fn are_left(&self) -> bool {
+        self.lock().is_left
+    }
+
+    /// A place for one more call, and its questions.
+    pub(crate) fn enter(&self) -> (Place, mpsc::Receiver<Asked>) {
+        let (tell, asks) = mpsc::channel(1);
+        let mut state = self.lock();
+        let number = state.next;
+        state.next += 1;
+        let asking = Arc::new(Semaphore::new(1));
+        state.calls.insert(number, Call { id: None, tell, asking });
+        (Place { calls: self.clone(), number, has_ended: false }, asks)
+    }
+
+    /// The call that a question belongs to, which came as `origin` says.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none.
+    pub(crate) async fn whose(
+        &self,
+        origin: Option<&InboundStreamOrigin>,
+    ) -> Result<Asking, &'static str> {
+        drop(self.0.sending.lock().await);
+        let state = self.lock();
+        let call = match origin {
+            Some(InboundStreamOrigin::OutboundRequest(id)) => {
+                state.calls.values().find(|call| call.id.as_ref() == Some(id))
+            }
+            _ if state.is_marked => return Err("it may belong to a call that was given up"),
+            _ if state.calls.len() > 1 => {
+                return Err("it may belong to any of several calls at once");
+            }
+            _ => state.calls.values().next(),
+        };
+        let call = call.ok_or("it belongs to no call that is under way")?;
+        let turn = call.asking.clone().try_acquire_owned();
+        let turn = turn.map_err(|_| "an earlier question of its call has no answer yet")?;
+        Ok(Asking { tell: call.tell.clone(), _turn: turn })
+    }
+}
+
+/// A call that is asked in. The next question has its turn when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Asking {
+    tell: mpsc::Sender<Asked>,
+    _turn: OwnedSemaphorePermit,
+}
+
+impl Asking {
+    /// Asks, and waits for the answer. `None` if nobody gives one: the call has ended or was given up.
+    pub(crate) async fn ask(
+        &self,
+        question: ElicitedQuestion,
+    ) -> Option<Result<ElicitResult, ErrorData>> {
+        let (reply, answer) = oneshot::channel();
+        self.tell.try_send(Asked { question, reply }).ok()?;
+        answer.await.ok()
+    }
+}
+
+/// The place of a call among those under way.
+#[derive(Debug)]
+pub(crate) struct Place {
+    calls: Calls,
+    number: u64,
+    has_ended: bool,
+}
+
+impl Place {
+    /// Makes the call; it is called off if this is dropped before its end.
+    pub(crate) async fn call(
+        mut self,
+        peer: &Peer<RoleClient>,
+        parameters: CallToolRequestParams,
+    ) -> Result<CallToolResponse, ServiceError> {
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(parameters));
+        let mut sent = {
+            let _sending = self.calls.0.sending.lock().await;
+            let options = PeerRequestOptions::no_options();
+            let handle = peer.send_request_with_option(request, options).await?;
+            self.sent(handle.id.clone());
+            Sent(Some(handle))
+        };
+        let answer = sent.answer().await;
+        self.has_ended = true;
+        match answer? {
+            ServerResult::CallToolResult(result) => Ok(CallToolResponse::Complete(result)),
+            ServerResult::InputRequiredResult(asked) => Ok(CallToolResponse::InputRequired(asked)),
+            ServerResult::CreateTaskResult(task) => Ok(CallToolResponse::Task(task)),
+            _ => Err(ServiceError::UnexpectedResponse),
+        }
+    }
+
+    fn sent(&self, id: RequestId) {
+        if let Some(call) = self.calls.lock().calls.get_mut(&self.number) {
+            call.id = Some(id);
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut state = self.calls.lock();
+        let call = state.calls.remove(&self.number);
+        let was_sent = call.is_some_and(|call| call.id.is_some());
+        state.is_marked |= was_sent && !self.has_ended;
+    }
+}
+
+/// A call that was sent. Dropped before its end, the server is told that nobody waits for it.
+struct Sent(Option<RequestHandle<RoleClient>>);
+
+impl Sent {
+    async fn answer(&mut self) -> Result<ServerResult, ServiceError> {
+        let Some(handle) = &mut self.0 else { return Err(ServiceError::TransportClosed) };
+        let answer = (&mut handle.rx).await;
+        self.0 = None;
+        answer.unwrap_or(Err(ServiceError::TransportClosed))
+    }
+}
+
+impl Drop for Sent {
+    fn drop(&mut self) {
+        let Some(handle) = self.0.take() else { return };
+        // Without a runtime the session ends with the host.
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async move { handle.cancel(Some(GIVEN_UP.to_owned())).await.ok() });
+        }
+    }
+}

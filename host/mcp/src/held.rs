@@ -1,0 +1,175 @@
+//! Calls that are held open for the answers of people.
+//!
+//! A held call has a session or a process of its own, so there are at most so many for a server and for a tenant, and
+//! none is held for ever. Nothing of them outlives the host: a call whose host stopped is in doubt.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::task::AbortHandle;
+use uuid::Uuid;
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::ThreadId;
+
+/// How long a call is held: whoever is asked today answers tomorrow, and a process does not wait longer.
+const HELD: Duration = Duration::from_hours(24);
+
+/// Calls that are held of one server, each with a session or a process.
+const HELD_OF_SERVER: usize = 32;
+
+/// Calls that are held for one tenant, of all servers: questions that nobody answers must not take the places of
+/// other tenants.
+const HELD_OF_TENANT: usize = 8;
+
+/// Whose call it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Holder<'a> {
+    pub(crate) server: &'a str,
+    pub(crate) tool: &'a str,
+    pub(crate) thread: &'a ThreadId,
+    pub(crate) tenant: Option<&'a str>,
+}
+
+/// Held calls by their names. A name is good for one thread and cannot be guessed.
+pub(crate) struct Held<C>(Mutex<HashMap<String, Kept<C>>>);
+
+/// A call, or the place for one.
+struct Kept<C> {
+    server: String,
+    thread: ThreadId,
+    tenant: Option<String>,
+    call: Option<(C, End)>,
+}
+
+/// The time after which a call is held no longer; not waited for when this is dropped.
+struct End(AbortHandle);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl<C> Default for Held<C> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<C> fmt::Debug for Held<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Held").finish_non_exhaustive()
+    }
+}
+
+impl<C: Send + 'static> Held<C> {
+    /// No code that can panic runs under this lock.
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Kept<C>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for a call; free again if it is dropped empty.
+    ///
+    /// # Errors
+    ///
+    /// `limit` if too many calls are held.
+    pub(crate) fn place(self: &Arc<Self>, holder: Holder<'_>) -> Result<Place<C>, Failure> {
+        let Holder { server, thread, tenant, .. } = holder;
+        let mut kept = self.lock();
+        let of_server = kept.values().filter(|it| it.server == server).count();
+        let of_tenant =
+            |tenant: &str| kept.values().filter(|it| it.tenant.as_deref() == Some(tenant)).count();
+        if of_server >= HELD_OF_SERVER {
+            return Err(too_many(holder, "held_calls", HELD_OF_SERVER, "of the server"));
+        }
+        if tenant.map_or(0, of_tenant) >= HELD_OF_TENANT {
+            return Err(too_many(holder, "tenant_held_calls", HELD_OF_TENANT, "of the tenant"));
+        }
+        let name = Uuid::new_v4().to_string();
+        let place = Kept {
+            server: server.to_owned(),
+            thread: thread.clone(),
+            tenant: tenant.map(str::to_owned),
+            call: None,
+        };
+        kept.insert(name.clone(), place);
+        Ok(Place { held: self.clone(), name: Some(name) })
+    }
+
+    /// Takes the call of a thread that has a name.
+    pub(crate) fn take(&self, thread: &ThreadId, name: &str) -> Option<C> {
+        let mut kept = self.lock();
+        kept.get(name).filter(|it| it.thread == *thread)?;
+        let (call, _) = kept.remove(name)?.call?;
+        Some(call)
+    }
+
+    /// The calls that are held, of a thread or of all threads: the thread and the name of each.
+    pub(crate) fn names(&self, thread: Option<&ThreadId>) -> Vec<(ThreadId, String)> {
+        let kept = self.lock();
+        let is_meant =
+            |it: &Kept<C>| it.call.is_some() && thread.is_none_or(|thread| it.thread == *thread);
+        let meant = kept.iter().filter(|(_, it)| is_meant(it));
+        meant.map(|(name, it)| (it.thread.clone(), name.clone())).collect()
+    }
+
+    /// Drops the call of a thread that has a name.
+    pub(crate) fn release(&self, thread: &ThreadId, name: &str) {
+        // Without the lock: what ends with a call may take long.
+        drop(self.take(thread, name));
+    }
+
+    /// Takes all calls, each with the name of its server.
+    pub(crate) fn drain(&self) -> Vec<(String, C)> {
+        let kept = std::mem::take(&mut *self.lock());
+        kept.into_values().filter_map(|kept| Some((kept.server, kept.call?.0))).collect()
+    }
+}
+
+/// A place for a call.
+pub(crate) struct Place<C: Send + 'static> {
+    held: Arc<Held<C>>,
+    /// `None` once the call is there.
+    name: Option<String>,
+}
+
+impl<C: Send + 'static> Place<C> {
+    /// Holds a call; its name.
+    pub(crate) fn hold(mut self, call: C) -> String {
+        let name = self.name.take().unwrap_or_default();
+        let (held, expired) = (Arc::downgrade(&self.held), name.clone());
+        let timer = tokio::spawn(async move {
+            tokio::time::sleep(HELD).await;
+            let kept = held.upgrade().and_then(|held| held.lock().remove(&expired));
+            if let Some(Kept { server, thread, .. }) = &kept {
+                tracing::info!(server, %thread, "nobody answered an MCP server in time");
+            }
+        });
+        let end = End(timer.abort_handle());
+        if let Some(kept) = self.held.lock().get_mut(&name) {
+            kept.call = Some((call, end));
+        }
+        name
+    }
+}
+
+impl<C: Send + 'static> Drop for Place<C> {
+    fn drop(&mut self) {
+        if let Some(name) = self.name.take() {
+            self.held.lock().remove(&name);
+        }
+    }
+}
+
+fn too_many(holder: Holder<'_>, limit: &str, allowed: usize, whose: &str) -> Failure {
+    let Holder { server, tool, .. } = holder;
+    let text = format!(
+        "the tool `{tool}` of the MCP server `{server}` asks a person, and {allowed} calls {whose} \
+         wait for people already: answer some of their questions, or cancel their runs"
+    );
+    let details = json!({ "limit": limit, "allowed": allowed });
+    Failure::new(code::LIMIT, text).with_details(details)
+}
