@@ -214,3 +214,99 @@ impl Drop for Sent {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FROM_ONE_STREAM: Option<&InboundStreamOrigin> = None;
+
+    fn question() -> ElicitedQuestion {
+        ElicitedQuestion { message: "Sure?".into(), schema: serde_json::json!({}) }
+    }
+
+    fn in_answer_to(id: i64) -> InboundStreamOrigin {
+        InboundStreamOrigin::OutboundRequest(RequestId::Number(id))
+    }
+
+    /// A call that was sent.
+    fn sent(calls: &Calls, id: i64) -> (Place, mpsc::Receiver<Asked>) {
+        let (place, asks) = calls.enter();
+        place.sent(RequestId::Number(id));
+        (place, asks)
+    }
+
+    fn end(mut place: Place) {
+        place.has_ended = true;
+    }
+
+    #[tokio::test]
+    async fn a_question_in_the_answer_to_a_call_belongs_to_that() {
+        let calls = Calls::default();
+        let (_first, mut asks_first) = sent(&calls, 1);
+        let (second, mut asks_second) = sent(&calls, 2);
+        let origin = in_answer_to(2);
+        let asking = calls.whose(Some(&origin)).await.unwrap();
+        let (reply, _answer) = oneshot::channel();
+        asking.tell.try_send(Asked { question: question(), reply }).unwrap();
+        assert!(asks_second.try_recv().is_ok() && asks_first.try_recv().is_err());
+        drop(asking);
+        drop(second);
+        let gone = calls.whose(Some(&origin)).await.unwrap_err();
+        assert_eq!(gone, "it belongs to no call that is under way");
+        // The first is known all the same.
+        assert!(calls.whose(Some(&in_answer_to(1))).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn on_one_stream_a_question_belongs_to_a_call_that_is_alone() {
+        let calls = Calls::default();
+        assert!(calls.whose(FROM_ONE_STREAM).await.is_err());
+        let (first, _asks) = sent(&calls, 1);
+        assert!(calls.whose(FROM_ONE_STREAM).await.is_ok());
+        assert!(calls.whose(Some(&InboundStreamOrigin::Unassociated)).await.is_ok());
+        let (second, _asks) = sent(&calls, 2);
+        let several = calls.whose(FROM_ONE_STREAM).await.unwrap_err();
+        assert_eq!(several, "it may belong to any of several calls at once");
+        end(first);
+        assert!(calls.whose(FROM_ONE_STREAM).await.is_ok());
+        end(second);
+        assert!(calls.are_over());
+    }
+
+    #[tokio::test]
+    async fn a_call_that_was_given_up_takes_the_questions_of_its_session_with_it() {
+        let calls = Calls::default();
+        let (first, _asks) = sent(&calls, 1);
+        drop(first);
+        let (_second, _asks) = sent(&calls, 2);
+        let unclear = calls.whose(FROM_ONE_STREAM).await.unwrap_err();
+        assert_eq!(unclear, "it may belong to a call that was given up");
+        assert!(calls.are_marked());
+        assert!(calls.whose(Some(&in_answer_to(2))).await.is_ok());
+        // Nobody can ask in a call that was not sent.
+        let calls = Calls::default();
+        drop(calls.enter());
+        assert!(calls.are_over());
+    }
+
+    #[tokio::test]
+    async fn a_call_has_one_question_at_a_time() {
+        let calls = Calls::default();
+        let (_place, mut asks) = sent(&calls, 1);
+        let first = calls.whose(FROM_ONE_STREAM).await.unwrap();
+        let second = calls.whose(FROM_ONE_STREAM).await.unwrap_err();
+        assert_eq!(second, "an earlier question of its call has no answer yet");
+        let asked = first.ask(question());
+        let answered = async {
+            let Asked { reply, .. } = asks.recv().await.unwrap();
+            reply.send(Err(ErrorData::internal_error("no", None))).unwrap();
+        };
+        let (answer, ()) = tokio::join!(asked, answered);
+        assert_eq!(answer.unwrap().unwrap_err().message, "no");
+        drop(first);
+        let third = calls.whose(FROM_ONE_STREAM).await.unwrap();
+        drop(asks);
+        assert!(third.ask(question()).await.is_none(), "the call has ended");
+    }
+}

@@ -173,3 +173,100 @@ fn too_many(holder: Holder<'_>, limit: &str, allowed: usize, whose: &str) -> Fai
     let details = json!({ "limit": limit, "allowed": allowed });
     Failure::new(code::LIMIT, text).with_details(details)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A call that is alive as long as this is.
+    type Alive = Arc<()>;
+
+    fn thread(name: &str) -> ThreadId {
+        ThreadId::new(name).unwrap()
+    }
+
+    fn place(
+        held: &Arc<Held<Alive>>,
+        server: &str,
+        thread: &ThreadId,
+        tenant: Option<&str>,
+    ) -> Result<Place<Alive>, Failure> {
+        held.place(Holder { server, tool: "book", thread, tenant })
+    }
+
+    fn hold(held: &Arc<Held<Alive>>, thread: &ThreadId, call: &Alive) -> String {
+        place(held, "s", thread, None).unwrap().hold(call.clone())
+    }
+
+    fn limit(refused: Result<Place<Alive>, Failure>) -> String {
+        let failure = refused.err().unwrap();
+        assert_eq!(failure.code, code::LIMIT);
+        failure.details.unwrap()["limit"].as_str().unwrap().to_owned()
+    }
+
+    #[tokio::test]
+    async fn a_name_is_good_for_one_thread_and_once() {
+        let held = Arc::new(Held::default());
+        let (own, other) = (thread("own"), thread("other"));
+        let call = Alive::default();
+        let (first, second) = (hold(&held, &own, &call), hold(&held, &own, &call));
+        assert_ne!(first, second, "two calls of one thread are told apart, whatever they ask");
+        assert!(held.take(&other, &first).is_none() && held.take(&own, "first").is_none());
+        assert!(held.take(&own, &first).is_some());
+        assert!(held.take(&own, &first).is_none());
+        assert!(held.take(&own, &second).is_some());
+    }
+
+    #[tokio::test]
+    async fn what_is_let_go_of_ends() {
+        let held = Arc::new(Held::default());
+        let (own, other) = (thread("own"), thread("other"));
+        let call = Alive::default();
+        let first = hold(&held, &own, &call);
+        let second = hold(&held, &own, &call);
+        hold(&held, &other, &call);
+        held.release(&other, &first);
+        assert_eq!(Arc::strong_count(&call), 4, "another thread's name");
+        held.release(&own, &first);
+        assert_eq!(Arc::strong_count(&call), 3);
+        assert_eq!(held.names(Some(&own)), [(own.clone(), second)]);
+        assert_eq!(held.names(None).len(), 2);
+        assert_eq!(held.drain().len(), 2);
+        assert_eq!(Arc::strong_count(&call), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_call_is_held_for_ever() {
+        let held = Arc::new(Held::default());
+        let (own, call) = (thread("own"), Alive::default());
+        let first = hold(&held, &own, &call);
+        tokio::time::sleep(HELD / 2).await;
+        let second = hold(&held, &own, &call);
+        tokio::time::sleep(HELD / 2 + Duration::from_secs(1)).await;
+        assert!(held.take(&own, &first).is_none());
+        assert!(held.take(&own, &second).is_some());
+        assert_eq!(Arc::strong_count(&call), 1);
+    }
+
+    #[tokio::test]
+    async fn servers_and_tenants_have_so_many_places() {
+        let held = Arc::new(Held::default());
+        let thread = thread("t");
+        let call = Alive::default();
+        for number in 0..HELD_OF_TENANT {
+            let server = format!("s{number}");
+            place(&held, &server, &thread, Some("acme")).unwrap().hold(call.clone());
+        }
+        assert_eq!(limit(place(&held, "s", &thread, Some("acme"))), "tenant_held_calls");
+        for _ in 0..HELD_OF_SERVER {
+            place(&held, "s", &thread, None).unwrap().hold(call.clone());
+        }
+        assert_eq!(limit(place(&held, "s", &thread, Some("zeta"))), "held_calls");
+        assert!(place(&held, "other", &thread, Some("zeta")).is_ok());
+        held.drain();
+        // One that nobody fills is free again.
+        for _ in 0..=HELD_OF_SERVER {
+            assert!(place(&held, "s", &thread, None).is_ok());
+        }
+    }
+}

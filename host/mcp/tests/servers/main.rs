@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
+mod asking;
 mod changed;
 mod child;
 mod hostile;

@@ -1,0 +1,290 @@
+//! Servers that hold a call open and ask a person.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use futures::future::join_all;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Barrier, oneshot};
+use tokio::time::timeout;
+use wattle_graph::elicitation::Elicitation;
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::ThreadId;
+use wattle_graph::tool::ToolRequest;
+use wattle_mcp::McpServers;
+use wattle_run::ports::ToolServers as _;
+use wattle_run::ports::tool_server::{Round, ServerAnswer, ServerCall};
+
+use crate::support::{
+    NAME, SOON, as_program, call, call_within, caller, names, over_http, program, servers, text,
+};
+
+/// How a program without sessions of the newer protocol begins.
+const GREETING: &str = r#"
+>>>* server/discover
+<<<
+
+{"jsonrpc":"2.0","id":$id,"error":{"code":-32601,"message":"Method not found"}}
+>>>* initialize
+<<<
+
+{"jsonrpc":"2.0","id":$id,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"desk","version":"1"}}}
+>>>* notifications/initialized
+<<<
+
+>>>* tools/list
+<<<
+
+{"jsonrpc":"2.0","id":$id,"result":{"tools":[{"name":"book","inputSchema":{"type":"object"}}]}}
+"#;
+
+/// A program that asks in each call but one, and says whether it booked. `FAILED` stands for how it ends a call in
+/// which nobody was asked.
+const DESK: &str = r#">>>* tools/call
+/params/arguments/n = 0
+<<<
+
+>>>* tools/call
+<<<
+
+{"jsonrpc":"2.0","id":"e1","method":"elicitation/create","params":{"message":"Sure?","requestedSchema":{"type":"object","properties":{}}}}
+>>>* answer
+/error/code = -32603
+<<<
+
+{"jsonrpc":"2.0","id":$call,FAILED}
+>>>* answer
+<<<
+
+{"jsonrpc":"2.0","id":$call,"result":{"content":[{"type":"text","text":"booked"}]}}
+"#;
+
+/// A program that says so in its result.
+const REFUSED: &str =
+    r#""result":{"content":[{"type":"text","text":"not booked"}],"isError":true}"#;
+
+/// A program that fails with it.
+const FAILED: &str = r#""error":{"code":-32603,"message":"not booked"}"#;
+
+fn desk(folder: &Path, failed: &str) -> McpServers {
+    let file = folder.join("desk.txt");
+    std::fs::write(&file, GREETING.to_owned() + &DESK.replace("FAILED", failed)).unwrap();
+    let arguments = ["--replay", file.to_str().unwrap()];
+    servers(as_program(program().to_str().unwrap(), &arguments, folder))
+}
+
+/// A call in which a person can be asked.
+struct Talk<'a> {
+    servers: &'a McpServers,
+    thread: ThreadId,
+    request: ToolRequest,
+    rounds: Vec<Round>,
+}
+
+impl<'a> Talk<'a> {
+    fn new(servers: &'a McpServers, arguments: Value) -> Self {
+        let request = ToolRequest {
+            tool: "book".into(),
+            call_id: "call-1".into(),
+            arguments,
+            timeout_ms: None,
+            state: None,
+        };
+        Self { servers, thread: ThreadId::new("t").unwrap(), request, rounds: Vec::new() }
+    }
+
+    fn as_call(&self) -> ServerCall<'_> {
+        ServerCall { request: &self.request, thread: Some(&self.thread), rounds: &self.rounds }
+    }
+
+    /// Makes the call, in which the server asks.
+    async fn asked(&self) -> Elicitation {
+        match self.servers.call(&caller(), NAME, self.as_call()).await.unwrap() {
+            ServerAnswer::Asks(asked) => asked,
+            ServerAnswer::Done(output) => panic!("{output:?}"),
+        }
+    }
+
+    /// Goes on with an answer; what the tool says, unless its call is gone.
+    async fn answer(
+        &mut self,
+        asked: Elicitation,
+        action: &str,
+    ) -> Result<Option<String>, Failure> {
+        let answer = json!({ "action": action, "content": {} });
+        let answers = asked.questions.keys().map(|name| (name.clone(), answer.clone()));
+        let answers: BTreeMap<String, Value> = answers.collect();
+        self.rounds.push(Round { question: asked, answers });
+        let gone_on = self.servers.go_on(&caller(), NAME, self.as_call()).await?;
+        Ok(gone_on.map(|answer| match answer {
+            ServerAnswer::Done(output) => text(&output),
+            ServerAnswer::Asks(asked) => panic!("{asked:?}"),
+        }))
+    }
+}
+
+fn message(asked: &Elicitation) -> &str {
+    &asked.questions.values().next().unwrap().message
+}
+
+#[tokio::test]
+async fn a_call_is_held_until_it_is_answered_or_let_go_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let servers = desk(folder.path(), REFUSED);
+    let mut talk = Talk::new(&servers, json!({}));
+    let asked = talk.asked().await;
+    assert_eq!(message(&asked), "Sure?");
+    assert_eq!(talk.answer(asked, "accept").await.unwrap().as_deref(), Some("booked"));
+    let mut talk = Talk::new(&servers, json!({}));
+    let asked = talk.asked().await;
+    servers.release(&talk.thread, asked.held.as_deref().unwrap());
+    assert_eq!(talk.answer(asked, "accept").await.unwrap(), None);
+    let mut talk = Talk::new(&servers, json!({}));
+    let asked = talk.asked().await;
+    timeout(SOON, servers.close()).await.unwrap();
+    assert_eq!(talk.answer(asked, "accept").await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn where_nobody_can_be_asked_the_server_is_told_and_ends_its_call() {
+    let folder = tempfile::tempdir().unwrap();
+    let told = call(&desk(folder.path(), REFUSED), "book", json!({})).await.unwrap();
+    assert_eq!((text(&told).as_str(), told.is_error), ("not booked", true));
+    let failed = call(&desk(folder.path(), FAILED), "book", json!({})).await.unwrap_err();
+    assert_eq!(failed.code, code::UNSUPPORTED);
+    assert!(failed.message.contains("which a web handler cannot"), "{failed}");
+}
+
+#[tokio::test]
+async fn no_call_gets_the_question_of_one_that_was_given_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let servers = desk(folder.path(), REFUSED);
+    names(&servers).await;
+    let given_up = call_within(&servers, "book", json!({ "n": 0 }), Some(200)).await.unwrap_err();
+    assert_eq!(given_up.code, code::TIMEOUT);
+    // Whose question it is cannot be known.
+    let talk = Talk::new(&servers, json!({ "n": 1 }));
+    match servers.call(&caller(), NAME, talk.as_call()).await.unwrap() {
+        ServerAnswer::Done(output) => assert_eq!(text(&output), "not booked"),
+        ServerAnswer::Asks(asked) => panic!("{asked:?}"),
+    }
+    // From now on each call has a session of its own, also beside others.
+    let mut talks: Vec<Talk<'_>> = (1..4).map(|n| Talk::new(&servers, json!({ "n": n }))).collect();
+    let asked = join_all(talks.iter().map(Talk::asked)).await;
+    for (talk, asked) in talks.iter_mut().zip(asked) {
+        assert_eq!(talk.answer(asked, "accept").await.unwrap().as_deref(), Some("booked"));
+    }
+    servers.close().await;
+}
+
+/// Where answers to questions go, by the ids of the questions.
+type Answers = Arc<Mutex<HashMap<String, oneshot::Sender<Value>>>>;
+
+/// A server with sessions over HTTP, which asks when so many calls are there. Each call asks in the stream of its own
+/// answer, and tells what the person did.
+async fn desk_over_http(calls: usize) -> McpServers {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (answers, all) = (Answers::default(), Arc::new(Barrier::new(calls)));
+    tokio::spawn(async move {
+        while let Ok((socket, _)) = listener.accept().await {
+            tokio::spawn(serve(socket, answers.clone(), all.clone()));
+        }
+    });
+    servers(over_http(&format!("http://{address}/mcp")))
+}
+
+async fn serve(socket: TcpStream, answers: Answers, all: Arc<Barrier>) {
+    let (request, mut socket) = read(socket).await;
+    let id = &request["id"];
+    let result = |result: Value| json!({ "jsonrpc": "2.0", "id": id, "result": result });
+    let (status, document) = match request["method"].as_str() {
+        Some("server/discover") => {
+            let error = json!({ "code": -32601, "message": "Method not found" });
+            ("400 Bad Request", json!({ "jsonrpc": "2.0", "id": id, "error": error }))
+        }
+        Some("initialize") => {
+            let server = json!({ "name": "desk", "version": "1" });
+            let offered = json!({ "tools": {} });
+            let said = json!({ "protocolVersion": "2025-11-25", "capabilities": offered,
+                "serverInfo": server });
+            ("200 OK", result(said))
+        }
+        Some("tools/list") => {
+            let tool = json!({ "name": "book", "inputSchema": { "type": "object" } });
+            ("200 OK", result(json!({ "tools": [tool] })))
+        }
+        Some("tools/call") => return ask(&mut socket, &request, answers, &all).await,
+        Some(_) => ("202 Accepted", Value::Null),
+        None if request.is_null() => ("405 Method Not Allowed", Value::Null),
+        None => {
+            let waiting = answers.lock().unwrap().remove(id.as_str().unwrap_or_default());
+            waiting.unwrap().send(request["result"].clone()).unwrap();
+            ("202 Accepted", Value::Null)
+        }
+    };
+    let body = if document.is_null() { String::new() } else { document.to_string() };
+    let head = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\nmcp-session-id: s-1\r\n\
+         content-length: {}\r\nconnection: close\r\n\r\n",
+        body.len()
+    );
+    // The client may be gone.
+    socket.write_all(format!("{head}{body}").as_bytes()).await.ok();
+}
+
+/// Asks in the stream of the answer, and waits.
+async fn ask(socket: &mut TcpStream, request: &Value, answers: Answers, all: &Barrier) {
+    let who = request["params"]["arguments"]["who"].as_str().unwrap().to_owned();
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    socket.write_all(head.as_bytes()).await.unwrap();
+    let (tell, answer) = oneshot::channel();
+    answers.lock().unwrap().insert(who.clone(), tell);
+    all.wait().await;
+    let schema = json!({ "type": "object", "properties": {} });
+    let question = json!({ "jsonrpc": "2.0", "id": who, "method": "elicitation/create",
+        "params": { "message": format!("{who}?"), "requestedSchema": schema } });
+    socket.write_all(format!("data: {question}\n\n").as_bytes()).await.unwrap();
+    let answer = answer.await.unwrap();
+    let block = json!({ "type": "text", "text": answer["action"] });
+    let done = json!({ "jsonrpc": "2.0", "id": request["id"], "result": { "content": [block] } });
+    socket.write_all(format!("data: {done}\n\n").as_bytes()).await.ok();
+}
+
+/// Reads one request; null without a body.
+async fn read(socket: TcpStream) -> (Value, TcpStream) {
+    let mut socket = BufReader::new(socket);
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        socket.read_line(&mut line).await.unwrap();
+        let line = line.trim().to_ascii_lowercase();
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        if line.is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    socket.read_exact(&mut body).await.unwrap();
+    (serde_json::from_slice(&body).unwrap_or_default(), socket.into_inner())
+}
+
+#[tokio::test]
+async fn over_http_each_question_goes_to_its_call() {
+    let servers = desk_over_http(2).await;
+    names(&servers).await;
+    let mut talks: Vec<Talk<'_>> =
+        ["a", "b"].map(|who| Talk::new(&servers, json!({ "who": who }))).into();
+    let asked = timeout(SOON, join_all(talks.iter().map(Talk::asked))).await.unwrap();
+    for ((talk, asked), (text, action)) in
+        talks.iter_mut().zip(asked).zip([("a?", "accept"), ("b?", "decline")])
+    {
+        assert_eq!(message(&asked), text);
+        assert_eq!(talk.answer(asked, action).await.unwrap().as_deref(), Some(action));
+    }
+}
