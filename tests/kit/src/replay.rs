@@ -29,7 +29,8 @@
 //! * `>>>` is asked exactly once, `>>>?` at most once, `>>>*` any number of times.
 //! * `~~~` in a body ends a piece of it, which is sent alone; the line break before the mark is no part of it.
 //!   `~~~ drop` ends the connection there, and in a transcript of a program `~~~ exit` ends that.
-//! * `$id` in a body is the id of the message that is answered.
+//! * `$id` in a body is the id of the message that is answered, `$call` that of the last call of a tool. In a
+//!   transcript of a program `answer` is an answer to a request of the program.
 //! * `with: file` adds the exchanges of another file of the folder behind the case's own.
 //!
 //! The first exchange that fits and may still be asked is taken. A request that fits none is answered with

@@ -20,6 +20,8 @@ struct Played {
     counts: Vec<usize>,
     /// Requests that fit none.
     misfits: Vec<String>,
+    /// The id of the last call of a tool.
+    call: Value,
 }
 
 /// An answer.
@@ -46,7 +48,7 @@ impl Player {
     /// Nothing was asked yet.
     pub fn new(case: &Case) -> Self {
         let counts = vec![0; case.exchanges.len()];
-        let played = Mutex::new(Played { counts, misfits: Vec::new() });
+        let played = Mutex::new(Played { counts, ..Played::default() });
         Self { name: case.name.clone(), exchanges: case.exchanges.clone(), played }
     }
 
@@ -95,6 +97,11 @@ impl Player {
         body: &Value,
     ) -> Result<Answer, String> {
         let mut played = self.played();
+        let id = body.get("id").cloned().unwrap_or_default();
+        if body.get("method").is_some_and(|method| method == "tools/call") {
+            played.call = id.clone();
+        }
+        let played = &mut *played;
         let mut reason = "there is no such exchange left".to_owned();
         for (exchange, count) in self.exchanges.iter().zip(&mut played.counts) {
             let is_left = exchange.times == Times::Any || *count == 0;
@@ -110,7 +117,7 @@ impl Player {
                 continue;
             }
             *count += 1;
-            return Ok(exchange.answer(body.get("id")));
+            return Ok(exchange.answer(&id, &played.call));
         }
         Err(reason)
     }
@@ -137,8 +144,8 @@ impl Condition {
 }
 
 impl Exchange {
-    fn answer(&self, id: Option<&Value>) -> Answer {
-        let id = id.map_or_else(|| "null".to_owned(), Value::to_string);
+    fn answer(&self, id: &Value, call: &Value) -> Answer {
+        let (id, call) = (id.to_string(), call.to_string());
         let (mut body, mut piece) = (Vec::new(), String::new());
         for line in &self.body {
             match line.strip_prefix("~~~").map(str::trim) {
@@ -154,7 +161,7 @@ impl Exchange {
                     }
                 }
                 None => {
-                    piece.push_str(&line.replace("$id", &id));
+                    piece.push_str(&line.replace("$id", &id).replace("$call", &call));
                     piece.push('\n');
                 }
             }

@@ -8,6 +8,7 @@
 //! * `kind`: the kind of the provider, where the folder does not say it.
 //! * `model`, `provider`, `agent`, `server`: the model, and lines of TOML for its provider, for the agent and for the
 //!   MCP server.
+//! * `answer`: the answer to the question that is open, as JSON; the run goes on after each.
 //! * `status` (`completed` without it), `text` (the last message), `failure` (a part of `code: message`),
 //!   `tool` (each answer of a tool in order, `status text`, up to a `*` at its end): what must come of it.
 //!
@@ -16,6 +17,7 @@
 //!
 //! Cases of `nl2sql` and `asset` are about an app: see `tenant`. Cases of `clients` are about the Agent Server.
 
+mod asking;
 mod asset;
 mod clients;
 mod durable;
@@ -138,6 +140,13 @@ async fn talk(server: &TestServer, placed: &Placed<'_>) -> Value {
         }
         run = server.post(&format!("/api/v1/apps/{}/runs", placed.app), &start).await.expect(200);
     }
+    for answer in placed.case.all("answer") {
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        let thread = run["thread"].as_str().unwrap_or_default();
+        let body = json!({ "answers": { "": answer }, "wait": true });
+        let path = format!("/api/v1/threads/{thread}/resume");
+        run = server.post(&path, &body).await.expect(200);
+    }
     run
 }
 
@@ -250,7 +259,7 @@ async fn mcp(
     cases: &[Case],
     replays: Option<&Replays>,
     reach: impl Fn(&Case) -> String,
-) -> TestServer {
+) -> Setup {
     let setup = setup().await;
     let mut toml = String::new();
     for case in cases {
@@ -268,33 +277,36 @@ async fn mcp(
         let server = case.all("server").join("\n");
         toml.push_str(&format!("[apps.{name}]\n[mcp.{name}]\n{}\n{server}\n", reach(case)));
     }
-    setup.with(&toml).start().await
+    setup.with(&toml)
+}
+
+/// A server over HTTP that speaks as a case says.
+fn over_http(replays: &Replays, case: &Case) -> String {
+    format!("url = \"{}/mcp\"\nprivate = true", replays.url(case))
 }
 
 #[tokio::test]
 async fn mcp_servers_over_http() {
     let cases = read("mcp-http");
     let replays = Replays::start(&cases).await.unwrap();
-    let reach = |case: &Case| format!("url = \"{}/mcp\"\nprivate = true", replays.url(case));
-    let server = mcp("mcp-http", &cases, Some(&replays), reach).await;
+    let reach = |case: &Case| over_http(&replays, case);
+    let server = mcp("mcp-http", &cases, Some(&replays), reach).await.start().await;
     let placed = cases.iter().map(|case| Placed { app: case.name.clone(), case });
     check(&server, "mcp-http", &placed.collect::<Vec<_>>(), Some(&replays)).await;
+}
+
+/// A program that speaks as a case says.
+fn as_program(case: &Case) -> String {
+    let own = std::env::current_exe().unwrap();
+    let program = own.ancestors().nth(2).unwrap().join("wattle-standin-mcp");
+    let file = folder("mcp-stdio").join(format!("{}.txt", case.name));
+    format!("command = \"{}\"\nargs = [\"--replay\", \"{}\"]", program.display(), file.display())
 }
 
 #[tokio::test]
 async fn mcp_servers_as_programs() {
     let cases = read("mcp-stdio");
-    let own = std::env::current_exe().unwrap();
-    let program = own.ancestors().nth(2).unwrap().join("wattle-standin-mcp");
-    let reach = |case: &Case| {
-        let file = folder("mcp-stdio").join(format!("{}.txt", case.name));
-        format!(
-            "command = \"{}\"\nargs = [\"--replay\", \"{}\"]",
-            program.display(),
-            file.display()
-        )
-    };
-    let server = mcp("mcp-stdio", &cases, None, reach).await;
+    let server = mcp("mcp-stdio", &cases, None, as_program).await.start().await;
     let placed = cases.iter().map(|case| Placed { app: case.name.clone(), case });
     check(&server, "mcp-stdio", &placed.collect::<Vec<_>>(), None).await;
 }
