@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::event::{Answered, Asked};
-use crate::id::InterruptId;
+use crate::id::{InterruptId, RunId};
 use crate::limit::Exceeded;
 use crate::schema::{Misfit, Schema, SchemaError};
 
@@ -18,6 +18,8 @@ pub struct Question {
     pub asked_ms: i64,
     /// Its place in the log.
     pub asked_seq: u64,
+    /// The run in which it was asked.
+    pub run: RunId,
     /// The answer, once there is one.
     pub answer: Option<Value>,
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::checkpoint::Checkpoint;
 use crate::event::{Asked, Event, EventKind, Reopened, TaskFailed, TaskFinished};
-use crate::id::{CheckpointId, InterruptId, TaskId};
+use crate::id::{CheckpointId, InterruptId, RunId, TaskId};
 use crate::interrupt::Question;
 
 /// A checkpoint and what has happened since.
@@ -51,7 +51,7 @@ impl Lineage {
         }
         match &event.kind {
             EventKind::Checkpointed(made) => self.arrive(made.checkpoint),
-            EventKind::Reopened(reopened) => self.reopen(reopened),
+            EventKind::Reopened(reopened) => self.reopen(reopened, &event.run),
             kind if self.here => self.happen(kind, event),
             _ => {}
         }
@@ -146,6 +146,7 @@ impl Lineage {
             asked: asked.clone(),
             asked_ms: event.at_ms,
             asked_seq: event.seq,
+            run: event.run.clone(),
             answer: None,
         });
     }
@@ -159,19 +160,29 @@ impl Lineage {
         }
     }
 
-    /// Takes back the answers to some questions and all that their tasks did afterwards.
-    fn reopen(&mut self, reopened: &Reopened) {
+    /// Takes back the answers to some questions, which a run began with, and all that their tasks did
+    /// afterwards, in that run.
+    fn reopen(&mut self, reopened: &Reopened, run: &RunId) {
         self.here = reopened.to == self.checkpoint.meta.id;
         if !self.here {
             return;
         }
-        for interrupt in &reopened.interrupts {
-            let Some(question) = self.questions.get_mut(interrupt) else { continue };
-            question.answer = None;
-            let task = question.asked.task.clone();
-            self.take_back(&task);
+        let Reopened { interrupts, tasks, .. } = reopened;
+        let asking =
+            interrupts.iter().filter_map(|it| Some(self.questions.get(it)?.asked.task.clone()));
+        let undone: BTreeSet<TaskId> = asking.chain(tasks.iter().cloned()).collect();
+        // What they asked since knew the answers.
+        self.questions.retain(|id, question| {
+            interrupts.contains(id)
+                || question.run != *run
+                || !undone.contains(&question.asked.task)
+        });
+        for interrupt in interrupts {
+            if let Some(question) = self.questions.get_mut(interrupt) {
+                question.answer = None;
+            }
         }
-        for task in &reopened.tasks {
+        for task in &undone {
             self.take_back(task);
         }
         // What a handler has made good is no reason to run the task again.

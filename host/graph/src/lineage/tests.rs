@@ -1,12 +1,12 @@
 //! How events become state.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::event::{Answered, Checkpointed, EventKind, Reopened};
+use crate::event::{Answered, Checkpointed, Event, EventKind, Reopened};
 use crate::graph::Graph;
-use crate::id::InterruptId;
+use crate::id::{InterruptId, RunId};
 use crate::interrupt::{AnswerError, match_answers};
 use crate::lineage::Lineage;
 use crate::plan::{Planned, plan};
@@ -128,6 +128,34 @@ fn round(task: &crate::plan::Task, call: u32, number: u32) -> crate::event::Aske
     let elicited = serde_json::from_value(elicited).unwrap();
     let interrupt = InterruptId::elicited(&task.id, &[], call, number);
     crate::event::Asked { interrupt, elicited, ..asked(&task.id, "a", call) }
+}
+
+#[test]
+fn an_answer_that_is_taken_back_takes_with_it_what_its_task_asked_since() {
+    let (_, mut lineage, [a, b]) = two();
+    let base = lineage.checkpoint.meta.id;
+    let second = |kind| Event { run: RunId::new("second").unwrap(), ..event(kind) };
+    // Two calls at once have asked. The answer to one leads to more questions.
+    let (first, beside) = (round(&a, 0, 0), round(&a, 1, 0));
+    for question in [&first, &beside] {
+        lineage.apply(&event(EventKind::Asked(question.clone())));
+    }
+    lineage.apply(&event(answer(&beside, json!("no"))));
+    lineage.apply(&second(answer(&first, json!("yes"))));
+    let other = asked(&b.id, "b", 0);
+    for question in [&round(&a, 0, 1), &round(&a, 2, 0), &asked(&a.id, "a", 3), &other] {
+        lineage.apply(&second(EventKind::Asked(question.clone())));
+    }
+    lineage.apply(&second(EventKind::Reopened(Reopened {
+        to: base,
+        interrupts: vec![first.interrupt.clone()],
+        tasks: Vec::new(),
+        failure: None,
+    })));
+    assert_eq!(lineage.answer_of(&beside.interrupt), Some(&json!("no")));
+    let open = lineage.open_questions();
+    let open: BTreeSet<&InterruptId> = open.iter().map(|it| &it.asked.interrupt).collect();
+    assert_eq!(open, BTreeSet::from([&first.interrupt, &other.interrupt]));
 }
 
 #[test]

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::{
-    Checkpointed, Custom, Event, EventKind, Progress, RunEnded, RunReason, RunStatus,
+    Checkpointed, Custom, Event, EventKind, Progress, Reopened, RunEnded, RunReason, RunStatus,
 };
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{CheckpointId, InterruptId, Namespace, RunId, TaskId};
@@ -62,6 +62,8 @@ struct Question {
     shown: Interrupt,
     /// The task that asks and those around it, the innermost first.
     tasks: Vec<TaskId>,
+    /// The run in which it was asked.
+    run: RunId,
     is_answered: bool,
 }
 
@@ -164,9 +166,7 @@ impl V1 {
                 }
                 EventKind::Asked(asked) => drop(self.note(event, asked)),
                 EventKind::Answered(answered) => self.answer(&answered.interrupt, true),
-                EventKind::Reopened(reopened) => {
-                    reopened.interrupts.iter().for_each(|id| self.answer(id, false));
-                }
+                EventKind::Reopened(reopened) => self.reopen(&event.run, reopened),
                 _ => {}
             }
         }
@@ -343,6 +343,19 @@ impl V1 {
         for question in self.questions.iter_mut().filter(|question| question.id == *id) {
             question.is_answered = is_answered;
         }
+    }
+
+    /// Some answers are taken back, and with them what was asked since in the run that they began.
+    fn reopen(&mut self, run: &RunId, reopened: &Reopened) {
+        let is_again = |question: &Question| reopened.interrupts.contains(&question.id);
+        let again = self.questions.iter().filter(|question| is_again(question));
+        let again: BTreeSet<TaskId> = again.flat_map(|question| question.tasks.clone()).collect();
+        self.questions.retain(|question| {
+            is_again(question)
+                || question.run != *run
+                || !question.tasks.iter().any(|task| again.contains(task))
+        });
+        reopened.interrupts.iter().for_each(|id| self.answer(id, false));
     }
 
     /// A frame of an event's graph.

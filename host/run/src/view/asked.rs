@@ -3,7 +3,7 @@
 //! A task may have asked several times from one checkpoint: it is the questions at which the thread
 //! stood still last that its past shows, as if it stood there still.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use wattle_graph::event::{Event, EventKind, Reopened};
 use wattle_graph::id::{CheckpointId, InterruptId, Namespace};
@@ -47,7 +47,7 @@ impl Past<'_> {
     fn see(&mut self, event: &Event) {
         let graph = &event.namespace;
         match &event.kind {
-            EventKind::Reopened(reopened) => self.reopen(graph, reopened),
+            EventKind::Reopened(reopened) => self.reopen(event, reopened),
             EventKind::Checkpointed(made) if graph == self.namespace => {
                 self.here = made.checkpoint == self.checkpoint;
                 if self.here {
@@ -68,6 +68,7 @@ impl Past<'_> {
                         asked: asked.clone(),
                         asked_ms: event.at_ms,
                         asked_seq: event.seq,
+                        run: event.run.clone(),
                         answer: None,
                     },
                     is_open: !asked.answered,
@@ -88,18 +89,25 @@ impl Past<'_> {
         }
     }
 
-    /// Some answers are taken back.
-    fn reopen(&mut self, graph: &Namespace, reopened: &Reopened) {
+    /// Some answers are taken back, and with them what was asked since in the run that they began.
+    fn reopen(&mut self, event: &Event, reopened: &Reopened) {
         let is_again = |id: &InterruptId| reopened.interrupts.contains(id);
-        if graph == self.namespace {
+        if event.namespace == *self.namespace {
             self.here = reopened.to == self.checkpoint;
         } else {
             self.here |= self.known.keys().any(is_again);
         }
-        if self.here {
-            for (_, known) in self.known.iter_mut().filter(|(id, _)| is_again(id)) {
-                known.is_open = true;
-            }
+        if !self.here {
+            return;
+        }
+        let again = self.known.iter().filter(|(id, _)| is_again(id));
+        let again: BTreeSet<String> = again.map(|(_, known)| known.owner(self.namespace)).collect();
+        self.known.retain(|id, known| {
+            let is_since = known.question.run == event.run && !is_again(id);
+            !(is_since && again.contains(&known.owner(self.namespace)))
+        });
+        for (_, known) in self.known.iter_mut().filter(|(id, _)| is_again(id)) {
+            known.is_open = true;
         }
     }
 
@@ -169,7 +177,7 @@ mod tests {
 
     use super::*;
 
-    /// A log: kind, graph, task, question.
+    /// A log: kind, graph, task, question. Every run ends with a stop.
     fn log(lines: &[(&str, &str, &str, &str)]) -> Vec<Event> {
         let event = |(place, line): (usize, &(&str, &str, &str, &str))| {
             let (kind, graph, task, question) = *line;
@@ -185,7 +193,9 @@ mod tests {
                 "reopened" => json!({ "to": 1, "interrupts": [question] }),
                 other => panic!("{other}"),
             };
-            let mut event = json!({ "seq": place + 1, "at_ms": 0, "run": "r", "type": kind });
+            let runs = lines[..place].iter().filter(|(kind, ..)| *kind == "run_ended").count();
+            let run = format!("r{runs}");
+            let mut event = json!({ "seq": place + 1, "at_ms": 0, "run": run, "type": kind });
             if !graph.is_empty() {
                 event["namespace"] = graph.into();
             }
@@ -230,6 +240,20 @@ mod tests {
         ]);
         check("", &lines, &["b1", "a2"]);
         lines.extend([("reopened", "", "", "a1"), STOP]);
+        check("", &lines, &["a1", "b1"]);
+    }
+
+    #[test]
+    fn what_was_asked_after_an_answer_that_was_taken_back_is_not_shown() {
+        let lines = [
+            ("asked", "", "a", "a1"),
+            ("asked", "", "b", "b1"),
+            STOP,
+            ("answered", "", "a", "a1"),
+            ("asked", "", "a", "a2"),
+            ("reopened", "", "", "a1"),
+            STOP,
+        ];
         check("", &lines, &["a1", "b1"]);
     }
 

@@ -175,6 +175,7 @@ impl Strand {
                         asked: it.clone(),
                         asked_ms: event.at_ms,
                         asked_seq: event.seq,
+                        run: event.run.clone(),
                         answer: None,
                     });
                 }

@@ -84,6 +84,7 @@ impl V1 {
             id: asked.interrupt.clone(),
             shown: shown.clone(),
             tasks,
+            run: event.run.clone(),
             is_answered: false,
         });
         Some(shown)
