@@ -93,6 +93,7 @@ async fn attempts(context: &RunContext, task: &Task, node: &Node, history: &Hist
             () = tokio::time::sleep(Duration::from_millis(delay_ms)) => {}
             () = context.cancel.cancelled() => return TaskEnd::Cancelled,
         }
+        history.journal.give_up_attempt();
         history.journal.begin_attempt();
         number += 1;
     }

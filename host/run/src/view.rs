@@ -221,7 +221,7 @@ pub(crate) fn past_tasks(events: &[Event]) -> BTreeMap<TaskId, PastTask> {
                 calls.answer(event.seq, (**called).clone());
             }
             EventKind::Asked(asked) => {
-                calls_of(&mut past, &asked.task, &asked.scope).ask(event.seq);
+                calls_of(&mut past, &asked.task, &asked.scope).ask(asked, event.seq);
             }
             EventKind::Settled(settled) => {
                 let calls = calls_of(&mut past, &settled.task, &settled.scope);

@@ -67,15 +67,15 @@ impl Entry {
     /// these. Each answer is about one beginning of the call: made again, it is in doubt again.
     async fn ask_about(&self, begun: u64) -> Result<Decision, Unwind> {
         let mut interrupt = self.interrupt();
-        let questions = &self.task.questions;
-        while questions.get(&interrupt).is_some_and(|known| known.asked_seq < begun) {
+        let task = &self.task;
+        while task.question(&interrupt).is_some_and(|known| known.asked_seq < begun) {
             interrupt = interrupt.once_more();
         }
-        if let Some(known) = questions.get(&interrupt) {
+        if let Some(known) = task.question(&interrupt) {
             if known.asked.payload.get(IN_DOUBT).is_none() {
                 return Err(self.was_another(&known.asked));
             }
-            let answer = known.answer.clone().ok_or(Unwind::Suspended(interrupt))?;
+            let answer = known.answer.ok_or(Unwind::Suspended(interrupt))?;
             // The answer was checked by the schema below.
             return Ok(serde_json::from_value(answer).unwrap_or(Decision::Fail));
         }
@@ -86,7 +86,7 @@ impl Entry {
             "message": self.in_doubt().message,
         } });
         let question = Ask { payload, response_schema: Some(response_schema()) };
-        Err(self.task.put(interrupt, self.number, question, None).await)
+        Err(task.put(interrupt, self.number, question, None).await)
     }
 }
 

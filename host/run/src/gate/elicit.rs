@@ -45,9 +45,21 @@ impl Rounds {
 
 impl Entry {
     /// The last round of this call, answered or not, if the call was not begun again since.
-    pub(crate) fn last_round(&self) -> Option<&Question> {
+    pub(crate) fn last_round(&self) -> Option<Question> {
         let last = self.asked().last();
         last.filter(|last| self.begun.is_none_or(|begun| begun < last.asked_seq))
+    }
+
+    /// Ends the guest before the call is begun once more while a person is asked.
+    ///
+    /// # Errors
+    ///
+    /// [`Unwind::Suspended`] as long as the last round of this call has no answer.
+    pub(crate) fn check_answered(&self) -> Result<(), Unwind> {
+        match self.asked().last() {
+            Some(Question { asked, answer: None, .. }) => Err(Unwind::Suspended(asked.interrupt)),
+            _ => Ok(()),
+        }
     }
 
     /// What a server has asked in this call, with the answers.
@@ -60,7 +72,7 @@ impl Entry {
         let mut found = Rounds::default();
         for known in self.asked() {
             let Some(answer) = &known.answer else {
-                return Err(Unwind::Suspended(known.asked.interrupt.clone()));
+                return Err(Unwind::Suspended(known.asked.interrupt));
             };
             let elicited = known.asked.elicited.as_deref().filter(|elicited| {
                 elicited.digest == self.request.digest && found.are_of(elicited)
@@ -113,8 +125,8 @@ impl Entry {
     }
 
     /// The rounds of this call, oldest first.
-    fn asked(&self) -> impl Iterator<Item = &Question> {
-        (0..).map_while(|round| self.task.questions.get(&self.round(round)))
+    fn asked(&self) -> impl Iterator<Item = Question> {
+        (0..).map_while(|round| self.task.question(&self.round(round)))
     }
 
     /// The id of a round, from 0.

@@ -12,8 +12,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
-use wattle_graph::event::{Called, Decision, TaskFinished};
+use wattle_graph::event::{Asked, Called, Decision, TaskFinished};
 use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::InterruptId;
+use wattle_graph::interrupt::Question;
 
 use crate::gate::unwind::Unwind;
 use crate::hostcall::request::Request;
@@ -41,6 +43,8 @@ struct Inner {
     begun: BTreeMap<u32, Begun>,
     /// What was decided of calls in doubt.
     settled: BTreeMap<u32, Decision>,
+    /// Questions that were asked since the journal began.
+    asked: BTreeMap<InterruptId, Question>,
     next_call: u32,
     bytes: u64,
     repeated: bool,
@@ -171,9 +175,20 @@ impl Journal {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Takes note that an attempt has failed: calls that were begun before it and of which nobody knows
+    /// how they ended are made again, but one that a person is asked about stays in doubt.
+    pub(crate) fn give_up_attempt(&self) {
+        let mut inner = self.lock();
+        let Inner { open, asked, past, inner: tools, .. } = &mut *inner;
+        let is_about = |it: &Asked, call: u32| it.call == call && it.elicited.is_none();
+        open.retain(|call, _| asked.values().any(|it| is_about(&it.asked, *call)));
+        past.values_mut().for_each(|calls| calls.give_up_attempt(false));
+        tools.values().for_each(|journal| journal.give_up_attempt());
+    }
+
     /// Begins an attempt: calls are counted from the start again. Calls of the last batch that
     /// failed are forgotten, so they are made again; everything else is kept, so nothing is paid
-    /// twice.
+    /// twice and nobody is asked twice.
     pub fn begin_attempt(&self) {
         let mut inner = self.lock();
         inner.next_call = 0;
@@ -341,8 +356,19 @@ impl Journal {
         self.lock().begun.get(&call).map_or(0, |begun| begun.restarts)
     }
 
+    /// Keeps a question that was asked.
+    pub(crate) fn ask(&self, question: Question) {
+        self.note(question.asked_seq);
+        self.lock().asked.insert(question.asked.interrupt.clone(), question);
+    }
+
+    /// A question that was asked since the journal began.
+    pub(crate) fn asked(&self, interrupt: &InterruptId) -> Option<Question> {
+        self.lock().asked.get(interrupt).cloned()
+    }
+
     /// Takes note that something was begun, or a question asked, at a place in the log.
-    pub(crate) fn note(&self, seq: u64) {
+    fn note(&self, seq: u64) {
         let mut inner = self.lock();
         inner.newest = inner.newest.max(seq);
     }
@@ -432,6 +458,18 @@ mod tests {
     fn a_call_in_doubt_is_not_made_again_with_others_of_its_batch_that_failed() {
         let failed = |call, word: &str| called(call, 0, "tools.call", Err(Failure::new(word, "")));
         assert_eq!(kept(vec![failed(0, code::IN_DOUBT), failed(1, code::UNAVAILABLE)]), [0]);
+    }
+
+    #[test]
+    fn a_call_that_a_person_is_asked_about_stays_in_doubt_when_an_attempt_fails() {
+        let mut past = PastCalls::default();
+        past.begin(0, 0, 1);
+        past.begin(1, 0, 2);
+        let asked =
+            json!({ "interrupt": "i", "task": "t", "node": "n", "call": 1, "payload": "?" });
+        past.ask(&serde_json::from_value(asked).unwrap(), 3);
+        past.give_up_attempt(false);
+        assert_eq!((past.begun(0), past.begun(1)), (None, Some(2)));
     }
 
     #[test]

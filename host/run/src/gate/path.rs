@@ -2,7 +2,8 @@
 //!
 //! 1. The call takes the next number of its task; a batch takes its numbers at once.
 //! 2. The journal answers it, if an execution before this one was answered ([`TaskSide::look_up`]).
-//! 3. Budgets, room of the log and, for a call in doubt, what was decided of it are checked.
+//! 3. Budgets, room of the log, whether the server of a tool still waits for a person and, for a call in doubt, what
+//!    was decided of it are checked.
 //! 4. The log says that it begins, and nothing leaves the host before that is durable.
 //! 5. The call is performed under its grant, while the host surely has the thread.
 //! 6. The answer is recorded ([`Entry::record`]).
@@ -117,6 +118,7 @@ impl Gate {
             LookedUp::Answered(result) => return self.replay::<C>(task, result),
             LookedUp::Unanswered(entry) => entry,
         };
+        entry.check_answered()?;
         let mut entry = match self.decide(call, entry).await? {
             Step::Ended(answer) => return Ok(answer),
             Step::GoesOn(entry) => entry,

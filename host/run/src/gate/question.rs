@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 use wattle_graph::elicitation::Elicited;
-use wattle_graph::event::{Asked, EventKind};
+use wattle_graph::event::{Asked, Event, EventKind};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::InterruptId;
+use wattle_graph::interrupt::Question;
 
 use crate::gate::Gate;
 use crate::gate::journal::divergence;
@@ -26,7 +27,7 @@ impl Gate {
         check_depth("the response schema", &json!(question.response_schema))?;
         let call = self.take_numbers(1)?;
         let interrupt = InterruptId::derive(&task.task, &task.scope, call);
-        if let Some(known) = task.questions.get(&interrupt) {
+        if let Some(known) = task.question(&interrupt) {
             let same = known.asked.payload == question.payload
                 && known.asked.response_schema == question.response_schema;
             if !same {
@@ -35,7 +36,7 @@ impl Gate {
                 let (known, now) = (asked(&known.asked.payload), asked(&question.payload));
                 return Err(divergence(call, known, now).into());
             }
-            return known.answer.clone().ok_or(Unwind::Suspended(interrupt).into());
+            return known.answer.ok_or(Unwind::Suspended(interrupt).into());
         }
         // A journaled call under this number means that the node did not ask here before.
         task.look_up(call, call, Request::small(Ask::FUNCTION, json!(question)))?;
@@ -59,7 +60,7 @@ impl TaskSide {
         }
         let expires_ms =
             self.interrupt_ttl_ms.map(|ttl| self.clock.now_ms().saturating_add_unsigned(ttl));
-        let event = self.log.push(EventKind::Asked(Asked {
+        let asked = Asked {
             interrupt: interrupt.clone(),
             task: self.task.clone(),
             node: self.node.clone(),
@@ -70,8 +71,10 @@ impl TaskSide {
             expires_ms,
             answered: false,
             elicited,
-        }));
-        self.journal.note(event.seq);
+        };
+        let Event { at_ms: asked_ms, seq: asked_seq, run, .. } =
+            self.log.push(EventKind::Asked(asked.clone()));
+        self.journal.ask(Question { asked, asked_ms, asked_seq, run, answer: None });
         self.log.flush().await;
         Unwind::Suspended(interrupt)
     }

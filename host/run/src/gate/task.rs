@@ -31,7 +31,7 @@ pub struct TaskSide {
     pub log: Arc<ThreadLog>,
     /// Its journal, shared by all attempts.
     pub journal: Arc<Journal>,
-    /// Questions that it asked before, with answers as far as there are any.
+    /// Questions that it had asked when this run came to it, with answers as far as there are any.
     pub questions: Arc<BTreeMap<InterruptId, Question>>,
     /// How long a question may stay open.
     pub interrupt_ttl_ms: Option<u64>,
@@ -63,6 +63,11 @@ impl TaskSide {
             alive: self.alive.clone(),
             started: self.started.clone(),
         })
+    }
+
+    /// A question that the task has asked, before this run or in an attempt just now.
+    pub(crate) fn question(&self, interrupt: &InterruptId) -> Option<Question> {
+        self.questions.get(interrupt).cloned().or_else(|| self.journal.asked(interrupt))
     }
 
     /// See [`call_path`].

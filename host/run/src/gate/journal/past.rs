@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wattle_graph::event::{Called, Decision};
+use wattle_graph::event::{Asked, Called, Decision};
 
 use super::forget::{forget_failed, forget_last_rollbacks, is_in_doubt, is_rolled_back};
 
@@ -23,6 +23,8 @@ pub(crate) struct PastCalls {
     pub again: BTreeMap<u32, u64>,
     /// What was decided of calls in doubt, with the sequence numbers of that.
     pub settled: BTreeMap<u32, (u64, Decision)>,
+    /// Calls in doubt that a person was asked about, with the sequence numbers of that.
+    asked: BTreeMap<u32, u64>,
     /// Calls in doubt that the task failed with for good: whoever goes on after the end of the run
     /// wants them to be made again.
     doubtful: Vec<u32>,
@@ -37,6 +39,7 @@ impl PastCalls {
         self.open.entry(call).or_default().push(seq);
         self.again.insert(call, again);
         self.settled.remove(&call);
+        self.asked.remove(&call);
         self.newest = self.newest.max(seq);
     }
 
@@ -49,7 +52,10 @@ impl PastCalls {
     }
 
     /// Takes note of a question.
-    pub(crate) fn ask(&mut self, seq: u64) {
+    pub(crate) fn ask(&mut self, asked: &Asked, seq: u64) {
+        if asked.elicited.is_none() {
+            self.asked.insert(asked.call, seq);
+        }
         self.newest = self.newest.max(seq);
     }
 
@@ -66,13 +72,13 @@ impl PastCalls {
     }
 
     /// Forgets what must be made again after a failed attempt; `for_good` says that only a person
-    /// can want another one.
+    /// can want another one. A call that a person is asked about stays in doubt.
     pub(crate) fn give_up_attempt(&mut self, for_good: bool) {
         let last = self.answered.values().next_back().map_or(0, |(_, called)| called.batch);
         let doubtful =
             self.answered.range(last..).filter(|(_, (_, it))| for_good && is_in_doubt(it));
         self.doubtful = doubtful.map(|(call, _)| *call).collect();
-        self.open.clear();
+        self.open.retain(|call, _| self.asked.contains_key(call));
         forget_failed(&mut self.answered);
     }
 
@@ -80,6 +86,7 @@ impl PastCalls {
     pub(crate) fn end_run(&mut self) {
         for call in self.doubtful.drain(..) {
             self.answered.remove(&call);
+            self.open.remove(&call);
         }
     }
 
@@ -96,6 +103,7 @@ impl PastCalls {
             !begun.is_empty()
         });
         self.settled.retain(|_, (decided, _)| *decided < seq);
+        self.asked.retain(|_, asked| *asked < seq);
         self.newest = self.newest.min(seq.saturating_sub(1));
     }
 }

@@ -71,6 +71,8 @@ struct Desk {
     booked: AtomicUsize,
     /// Calls that fail before they book.
     fails: AtomicUsize,
+    /// Calls with the argument `hangs` that have no end.
+    hangs: AtomicUsize,
     is_twice: AtomicBool,
     /// Names that were given.
     named: AtomicUsize,
@@ -89,6 +91,7 @@ impl Desk {
             calls: AtomicUsize::new(0),
             booked: AtomicUsize::new(0),
             fails: AtomicUsize::new(0),
+            hangs: AtomicUsize::new(0),
             is_twice: AtomicBool::new(false),
             named: AtomicUsize::new(0),
             asked: Notify::new(),
@@ -139,9 +142,7 @@ impl Desk {
             self.asked.notify_one();
             return Ok(ServerAnswer::Asks(Elicitation { questions, state, held }));
         }
-        let fails = self.fails.load(Ordering::SeqCst);
-        self.fails.store(fails.saturating_sub(1), Ordering::SeqCst);
-        if fails > 0 {
+        if one_less(&self.fails) {
             return Err(Failure::new(code::UNAVAILABLE, "away").retryable());
         }
         self.booked.fetch_add(1, Ordering::SeqCst);
@@ -150,6 +151,12 @@ impl Desk {
         let structured = Some(json!(said));
         Ok(ServerAnswer::Done(ToolOutput { structured, ..ToolOutput::default() }))
     }
+}
+
+/// Counts down; whether it was above zero.
+fn one_less(counter: &AtomicUsize) -> bool {
+    let less = |count: usize| count.checked_sub(1);
+    counter.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok()
 }
 
 #[async_trait]
@@ -180,6 +187,9 @@ impl ToolServers for Desk {
         call: ServerCall<'_>,
     ) -> Result<ServerAnswer, Failure> {
         self.calls.fetch_add(1, Ordering::SeqCst);
+        if call.request.arguments["hangs"] == true && one_less(&self.hangs) {
+            std::future::pending::<()>().await;
+        }
         let state = call.rounds.last().and_then(|round| round.question.state.as_deref());
         let answered = match state {
             Some(state) => state.parse::<usize>().unwrap() + 1,

@@ -84,6 +84,33 @@ async fn calls_of_one_batch_are_answered_one_after_the_other() {
 }
 
 #[tokio::test]
+async fn an_attempt_does_not_ask_again_what_the_one_before_it_asked() {
+    let retried =
+        format!("{ONE}timeout = \"500ms\"\nretry = {{ attempts = 2, initial = \"1ms\" }}\n");
+    for (holds, calls) in [(true, 3), (false, 5)] {
+        let desk = Arc::new(Desk::new(holds, 1));
+        let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
+            let both = [json!({}), json!({ "hangs": true })];
+            let both = both.into_iter().map(|arguments| Ok(request(arguments)));
+            let answers = gate.call_tools(both.collect()).await?;
+            Ok(json!({ "out": answers.into_iter().flatten().count() }))
+        });
+        let world = world_of(&retried, plugin, &desk, InDoubt::Fail);
+        desk.hangs.store(1, Ordering::SeqCst);
+        let (ended, thread) = asked(&world).await;
+        let failed = world.count(&thread, |kind| matches!(kind, EventKind::TaskFailed(_))).await;
+        assert_eq!(failed, 1, "the first attempt took too long");
+        let open = questions(&ended);
+        assert_eq!((open.len(), desk.counts()), (2, (3, 0)));
+        let answers = [(open[0].id.as_str(), accept()), (open[1].id.as_str(), accept())];
+        let ended = world.resume(&thread, &answers, OnFailure::Keep).await.unwrap();
+        assert_eq!(ended.state["out"], json!([2]), "{:?}", ended.outcome);
+        assert_eq!(desk.counts(), (calls, 2));
+        desk.lets_go(0).await;
+    }
+}
+
+#[tokio::test]
 async fn a_call_may_ask_several_times() {
     for (holds, calls) in [(true, 1), (false, 4)] {
         let desk = Arc::new(Desk::new(holds, 3));
