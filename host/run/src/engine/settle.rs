@@ -69,7 +69,8 @@ pub struct SettleCall {
 
 impl Engine {
     /// Calls of a thread that were begun and have no answer. While a run is at work these are the
-    /// calls under way; when it has been cut or has failed they are in doubt.
+    /// calls under way; when it has been cut or has failed they are in doubt. Calls in which a server
+    /// has asked a person are among them while they wait for the answer.
     ///
     /// # Errors
     ///
@@ -81,7 +82,8 @@ impl Engine {
         Ok(tuple.map(|tuple| open(&tuple)).unwrap_or_default())
     }
 
-    /// Writes down what becomes of a call in doubt. It takes effect when the thread goes on.
+    /// Writes down what becomes of a call in doubt, or of one that waits for a person. It takes effect
+    /// when the thread goes on.
     ///
     /// # Errors
     ///
@@ -162,7 +164,8 @@ fn open(tuple: &CheckpointTuple) -> Vec<OpenCall> {
                 calls.push(Begun { call, at_ms: event.at_ms, decision: None, failed: None });
             }
             EventKind::Called(called) => answered(&mut calls, called),
-            EventKind::Asked(asked) => {
+            // What a server asks in another call of its batch is no sign that the task has gone on.
+            EventKind::Asked(asked) if asked.elicited.is_none() => {
                 let goes_on = |begun: &Begun<'_>| {
                     begun.failed.is_some() && begun.is_of(&asked.task, &asked.scope)
                 };

@@ -1,14 +1,17 @@
 //! Effects of which nobody knows whether they were had: a command that makes their tasks begin anew
-//! would have them a second time, and would forget what was decided of them.
+//! would have them a second time, and would forget what was decided of them. A call that its server
+//! holds open for a person would be lost.
 
 use std::collections::BTreeSet;
 
+use wattle_graph::elicitation::{Elicitation, Elicited};
 use wattle_graph::event::{CallStarted, Event, EventKind};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::TaskId;
 use wattle_graph::lineage::Lineage;
 
 use super::site::Known;
+use crate::gate::PastCalls;
 use crate::hostcall::HostCall as _;
 use crate::hostcall::http::{HttpRequest, is_safe};
 
@@ -29,12 +32,12 @@ pub(super) fn refuse_unclear(
         if let EventKind::CallStarted(call) = &event.kind
             && begins_anew(event, call, &afresh, events)
             && is_open(known, call)
-            && is_unclear(known, call)
+            && let Some((state, advice)) = unclear(known, call)
         {
+            let CallStarted { task, function, summary, .. } = call;
             let text = format!(
-                "task `{}` has a call of which nobody knows whether it had its effect: `{} {}`; \
-                 settle it with `resume` alone, then write",
-                call.task, call.function, call.summary
+                "task `{task}` has a call {state}: `{function} {summary}`; {advice} with `resume` \
+                 alone, then write"
             );
             return Err(Failure::new(code::CONFLICT, text));
         }
@@ -62,28 +65,41 @@ fn begins_anew(
     })
 }
 
+fn past<'k>(known: &'k Known, call: &CallStarted) -> Option<&'k PastCalls> {
+    known.past(&call.task)?.scopes.get(&call.scope)
+}
+
 /// Whether a call has no answer that its task would go on from.
 fn is_open(known: &Known, call: &CallStarted) -> bool {
-    let past = known.past(&call.task).and_then(|past| past.scopes.get(&call.scope));
-    past.is_some_and(|past| {
+    past(known, call).is_some_and(|past| {
         let is_begun = past.open.contains_key(&call.call) || past.settled.contains_key(&call.call);
         is_begun && !past.answered.contains_key(&call.call)
     })
 }
 
-/// Whether a call without an answer is one to decide about, or was decided about. Which tools may
-/// be called twice only their servers know, so a call of one is found by the question about it.
-fn is_unclear(known: &Known, call: &CallStarted) -> bool {
+/// What is to be done about a call without an answer before its task begins anew: how it stands, and
+/// the advice. It is one to decide about, or was decided about, or waits. Which tools may be called
+/// twice only their servers know, so a call of one is found by what was asked or decided last.
+fn unclear(known: &Known, call: &CallStarted) -> Option<(&'static str, &'static str)> {
+    let doubt = Some(("of which nobody knows whether it had its effect", "settle it"));
     if call.function == HttpRequest::FUNCTION {
-        return !is_safe(call.summary.split(' ').next().unwrap_or_default());
+        return doubt.filter(|_| !is_safe(call.summary.split(' ').next().unwrap_or_default()));
     }
-    known.tuple.events.iter().any(|event| match &event.kind {
-        EventKind::Asked(asked) => {
-            asked.task == call.task && asked.scope == call.scope && asked.call == call.call
+    let is_meant = |task: &TaskId, scope: &[u32], number: u32| {
+        *task == call.task && scope == call.scope && number == call.call
+    };
+    let (seq, elicited) = known.tuple.events.iter().rev().find_map(|event| match &event.kind {
+        EventKind::Asked(asked) if is_meant(&asked.task, &asked.scope, asked.call) => {
+            Some((event.seq, asked.elicited.as_deref()))
         }
-        EventKind::Settled(settled) => {
-            settled.task == call.task && settled.scope == call.scope && settled.call == call.call
-        }
-        _ => false,
-    })
+        EventKind::Settled(it) if is_meant(&it.task, &it.scope, it.call) => Some((event.seq, None)),
+        _ => None,
+    })?;
+    let begun = past(known, call).and_then(|past| past.begun(call.call));
+    match elicited.filter(|_| begun < Some(seq)) {
+        // The server ended its side with the question.
+        Some(Elicited { asked: Elicitation { held: None, .. }, .. }) => None,
+        Some(_) => Some(("that waits for the answer of a person", "answer")),
+        None => doubt,
+    }
 }

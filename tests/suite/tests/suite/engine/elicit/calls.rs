@@ -5,16 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
-use wattle_graph::event::EventKind;
+use wattle_graph::event::{EventKind, Write};
 use wattle_graph::failure::code;
-use wattle_graph::id::NodeName;
+use wattle_graph::id::{ChannelName, NodeName, ThreadId};
 use wattle_graph::step::Command;
 use wattle_run::grant::InDoubt;
 use wattle_run::hostcall::runs::{OnFailure, RunOutcome, Runs as _};
 use wattle_run::ports::store::RunOptions;
 use wattle_run::travel::CommandThread;
 use wattle_suite::native::NativePlugin;
-use wattle_suite::world::{failure, questions};
+use wattle_suite::world::{World, failure, questions};
 
 use super::{Desk, ONE, THEN, TWO, accept, asked, decline, request, world, world_of};
 
@@ -129,6 +129,23 @@ async fn a_call_may_ask_several_times() {
     }
 }
 
+fn commanded(world: &World, thread: &ThreadId, command: Command) -> CommandThread {
+    CommandThread {
+        thread: thread.clone(),
+        run: None,
+        app: world.request(None, Value::Null).app,
+        graph: None,
+        tenant: None,
+        checkpoint: None,
+        command,
+        answers: BTreeMap::new(),
+        context: Value::Null,
+        metadata: BTreeMap::new(),
+        options: RunOptions::default(),
+        principal: None,
+    }
+}
+
 #[tokio::test]
 async fn a_command_beside_a_call_takes_its_rounds_over() {
     for (holds, calls) in [(true, 1), (false, 3)] {
@@ -141,20 +158,7 @@ async fn a_command_beside_a_call_takes_its_rounds_over() {
             goto: vec![NodeName::new("c").unwrap()],
             sends: Vec::new(),
         };
-        let request = CommandThread {
-            thread: thread.clone(),
-            run: None,
-            app: world.request(None, Value::Null).app,
-            graph: None,
-            tenant: None,
-            checkpoint: None,
-            command,
-            answers: BTreeMap::new(),
-            context: Value::Null,
-            metadata: BTreeMap::new(),
-            options: RunOptions::default(),
-            principal: None,
-        };
+        let request = commanded(&world, &thread, command);
         let run = world.engine.command(request).await.unwrap();
         let ended = world.engine.wait(&run).await.unwrap();
         assert_eq!(questions(&ended)[0].payload["message"], "Sure?");
@@ -162,6 +166,33 @@ async fn a_command_beside_a_call_takes_its_rounds_over() {
         let out = ended.state["out"].as_array().unwrap();
         assert!(out.contains(&json!({ "work": ["accept", "decline"] })), "{out:?}");
         assert_eq!(desk.counts(), (calls, 1));
+    }
+}
+
+/// The task that asked sees what is written, so it begins anew.
+#[tokio::test]
+async fn a_command_that_writes_is_for_calls_that_nobody_holds() {
+    for holds in [true, false] {
+        let desk = Arc::new(Desk::new(holds, 1));
+        let world = world(ONE, &desk);
+        let (_, thread) = asked(&world).await;
+        let channel = ChannelName::new("out").unwrap();
+        let writes = vec![Write { channel, value: json!("more"), overwrite: false }];
+        let command = Command { writes, ..Command::default() };
+        let commanded = world.engine.command(commanded(&world, &thread, command)).await;
+        if holds {
+            let refused = commanded.unwrap_err();
+            assert_eq!(refused.code, code::CONFLICT);
+            assert!(refused.message.contains("waits for the answer of a person"), "{refused}");
+            assert_eq!(desk.waiting(), 1);
+            continue;
+        }
+        let ended = world.engine.wait(&commanded.unwrap()).await.unwrap();
+        assert_eq!(questions(&ended).len(), 1);
+        let ended = world.answer(&thread, accept()).await;
+        let out = json!(["more", { "work": ["accept"] }]);
+        assert_eq!(ended.state["out"], out, "{:?}", ended.outcome);
+        assert_eq!(desk.counts(), (3, 1));
     }
 }
 

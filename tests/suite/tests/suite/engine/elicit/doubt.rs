@@ -1,17 +1,19 @@
 //! Calls whose server is gone, or of which somebody decided.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use serde_json::json;
-use wattle_graph::event::Decision;
+use wattle_graph::event::{Decision, EventKind};
 use wattle_graph::failure::code;
 use wattle_graph::id::ThreadId;
 use wattle_run::engine::settle::SettleCall;
 use wattle_run::grant::InDoubt;
-use wattle_run::hostcall::runs::OnFailure;
+use wattle_run::hostcall::runs::{OnFailure, Runs as _};
+use wattle_suite::native::NativePlugin;
 use wattle_suite::world::{World, failure, questions};
 
-use super::{Desk, ONE, accept, asked, caller, decline, world, world_of};
+use super::{Desk, ONE, accept, asked, caller, decline, request, world, world_of};
 
 #[tokio::test]
 async fn a_call_whose_server_let_go_is_in_doubt() {
@@ -104,6 +106,35 @@ async fn a_call_that_is_held_is_made_again_if_somebody_says_so() {
     assert_eq!(ended.state["out"], json!([{ "work": ["accept"] }]), "{:?}", ended.outcome);
     assert_eq!(desk.counts(), (2, 1));
     desk.lets_go(0).await;
+}
+
+#[tokio::test]
+async fn a_call_in_doubt_is_listed_beside_one_of_its_batch_that_waits() {
+    let desk = Arc::new(Desk::new(true, 2));
+    let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        let both = [json!({}), json!({ "hangs": true })];
+        let both = both.into_iter().map(|arguments| Ok(request(arguments)));
+        for answer in gate.call_tools(both.collect()).await? {
+            answer?;
+        }
+        Ok(json!({}))
+    });
+    let mut world = world_of(ONE, plugin, &desk, InDoubt::Fail);
+    desk.hangs.store(1, Ordering::SeqCst);
+    let run = world.begin(json!({})).await.unwrap();
+    let is_asked = |kind: &EventKind| matches!(kind, EventKind::Asked(_));
+    while desk.counts().0 < 2 || world.count(&run.thread, is_asked).await == 0 {
+        tokio::task::yield_now().await;
+    }
+    // The second call is cut.
+    world.crash().await;
+    assert_eq!(world.engine.recover().await, 1);
+    let ended = world.engine.wait(&run).await.unwrap();
+    assert_eq!(questions(&ended).len(), 1);
+    let ended = world.answer(&run.thread, accept()).await;
+    assert_eq!(questions(&ended).len(), 1, "the first call asks once more");
+    let open = world.engine.open_calls(&run.thread).await.unwrap();
+    assert_eq!(open.len(), 2, "{open:?}");
 }
 
 #[tokio::test]
