@@ -42,6 +42,9 @@ pub struct Elicited {
     pub server: String,
     /// Its tool, by the name that it has there.
     pub tool: String,
+    /// The name of the host that the server holds the call open for, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// What it wants to know.
     pub asked: Elicitation,
 }

@@ -31,7 +31,8 @@ use crate::log::room::Room;
 pub(crate) use crate::log::term::{Tenure, Term};
 use crate::ports::Clock;
 use crate::ports::store::{
-    Batch, Durability, Epoch, RunRecord, Store, StoreError, ThreadHead, ThreadRecord, Ticket, Turn,
+    Batch, Durability, Epoch, Holder, RunRecord, Store, StoreError, ThreadHead, ThreadRecord,
+    Ticket, Turn,
 };
 use crate::quota::{Meter, Tally};
 use crate::replay::Made;
@@ -240,6 +241,11 @@ impl ThreadLog {
     /// The thread.
     pub fn thread(&self) -> &ThreadId {
         &self.writer.thread
+    }
+
+    /// The host that writes, under its lease.
+    pub(crate) fn holder(&self) -> Option<&Holder> {
+        self.tenure.as_deref().map(Tenure::holder)
     }
 
     /// Names the thread among all that there ever were. If a crash can undo the run that writes,

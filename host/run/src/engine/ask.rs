@@ -66,7 +66,7 @@ impl Engine {
                     thread: thread.clone(),
                     run: None,
                     answers,
-                    on_failure: OnFailure::Keep,
+                    on_failure: record.reopen.map_or(OnFailure::Keep, |_| OnFailure::Reopen),
                     app: Some(app),
                     tenant,
                     options,

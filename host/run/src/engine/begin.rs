@@ -24,7 +24,7 @@ use crate::facts;
 use crate::hostcall::runs::{OnFailure, ResumeRun, RunRef, StartRun};
 use crate::json::check_depth;
 use crate::log::{Commit, ThreadLog};
-use crate::ports::store::{RunOptions, RunRecord, ThreadHead, ThreadRecord, ThreadStatus};
+use crate::ports::store::{RunOptions, RunRecord, ThreadHead, ThreadRecord, ThreadStatus, Turn};
 use crate::replay::{self, Unstored};
 use crate::salvage::{self, Salvage};
 use crate::task::count::{TaskCount, finished};
@@ -223,6 +223,12 @@ impl Engine {
         };
         let reopen = (request.on_failure == OnFailure::Reopen && !answers.is_empty())
             .then_some(lineage.checkpoint.meta.id);
+        // A run that was left to a host begins wherever its turn comes.
+        if slot.asked.turn != Turn::Own
+            && let Some(host) = self.holds_elsewhere(&lineage, &nest).await?
+        {
+            return self.leave_to(host, slot, &head, request, reopen).await;
+        }
         let run = RunRecord { options: request.options, ..self.new_run(&mut slot, &head, reopen) };
         self.go_on(slot, head, run, reason, answers).await
     }

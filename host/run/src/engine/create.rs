@@ -122,7 +122,7 @@ impl Engine {
     }
 
     /// The record of a run before it begins.
-    fn asked_for(
+    pub(super) fn asked_for(
         &self,
         thread: ThreadId,
         run: Option<RunId>,

@@ -3,14 +3,22 @@
 //! Much ends such a wait: an input, an edit, a fork, a decision, a cancel, the end of the thread, on this host or on
 //! another one. None of these names calls. Instead, what is held for a thread is compared with what the thread waits
 //! for, whenever this host has done something with it, and now and then.
+//!
+//! Of hosts that share a store only one can go on with a call. A run that goes on with the thread is left to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wattle_graph::id::ThreadId;
+use serde_json::Value;
+use wattle_graph::failure::Failure;
+use wattle_graph::id::{CheckpointId, ThreadId};
+use wattle_graph::lineage::Lineage;
 
-use super::Engine;
-use crate::ports::store::{StoreError, ThreadStatus};
-use crate::view;
+use super::{Engine, Slot};
+use crate::hostcall::runs::{ResumeRun, RunRef};
+use crate::ports::store::{
+    Answer, Holder, RunKind, RunRecord, RunSpec, StoreError, ThreadHead, ThreadStatus,
+};
+use crate::view::{self, Nest};
 
 impl Engine {
     /// Lets go of calls that are held for a thread now and that it does not wait for. Nothing may be at work on the
@@ -61,5 +69,59 @@ impl Engine {
         let tuple = view::current(store, &head).await?;
         let held = tuple.map(view::held).unwrap_or_default();
         Ok(held.into_iter().filter_map(|it| it.asked.held).collect())
+    }
+
+    /// The live host that holds calls open with which a thread goes on, unless this host holds one of them.
+    pub(super) async fn holds_elsewhere(
+        &self,
+        lineage: &Lineage,
+        nest: &Nest,
+    ) -> Result<Option<Holder>, Failure> {
+        let nested = nest.live_questions().map(|(_, question)| question);
+        let questions = lineage.live_questions().cloned().chain(nested);
+        let hosts: BTreeSet<String> =
+            questions.filter_map(|it| it.asked.elicited.and_then(|it| it.host)).collect();
+        if hosts.is_empty() || hosts.contains(&self.holder().0) {
+            return Ok(None);
+        }
+        let live = self.hosts().await?.into_iter().filter(|host| !host.report.is_stopping);
+        Ok(live.map(|host| host.holder).find(|holder| hosts.contains(&holder.0)))
+    }
+
+    /// Leaves a run that would go on with a thread to another host: it is pending. If that host does not begin
+    /// it, any host does.
+    pub(super) async fn leave_to(
+        &self,
+        host: Holder,
+        mut slot: Slot,
+        head: &ThreadHead,
+        request: ResumeRun,
+        reopen: Option<CheckpointId>,
+    ) -> Result<RunRef, Failure> {
+        let asked = std::mem::take(&mut slot.asked);
+        let kind = if request.answers.is_empty() {
+            RunKind::Continue
+        } else {
+            RunKind::Answer { answer: Answer::ById(request.answers) }
+        };
+        let spec = RunSpec {
+            kind,
+            app: head.record.app.clone(),
+            graph: None,
+            context: Value::Null,
+            metadata: BTreeMap::new(),
+            due_ms: self.now_ms(),
+            ttl: None,
+            client: asked.spec.map(|spec| spec.client).unwrap_or_default(),
+            principal: asked.principal,
+        };
+        let new = self.asked_for(request.thread, Some(slot.run.clone()), request.options, spec);
+        let created_ms = asked.created_ms.or(new.created_ms);
+        let record = RunRecord { created_ms, reopen, ..new };
+        slot.release().await;
+        drop(slot);
+        tracing::debug!(thread = %record.thread, host = %host.0, "a run is left to another host");
+        self.enqueue(&record, Some(host)).await?;
+        Ok(RunRef { thread: record.thread, run: record.id })
     }
 }

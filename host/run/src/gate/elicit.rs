@@ -102,7 +102,9 @@ impl Entry {
         let question = elicit::question(server, tool, round, &asked)?;
         let round = round as u32;
         let (server, tool) = (server.to_owned(), tool.to_owned());
-        let elicited = Elicited { round, digest: self.request.digest, server, tool, asked };
+        let holder = self.task.log.holder().filter(|_| asked.held.is_some());
+        let host = holder.map(|holder| holder.0.clone());
+        let elicited = Elicited { round, digest: self.request.digest, server, tool, host, asked };
         let asked = json!([question, elicited]);
         self.task.count_bytes(weight(&asked), limits)?;
         self.task.check_room().await?;

@@ -150,6 +150,11 @@ impl Tenure {
         Self { term, silences }
     }
 
+    /// Who has the lease.
+    pub(crate) fn holder(&self) -> &Holder {
+        self.term.holder()
+    }
+
     /// Whether the lease holds now, without a question to the store.
     pub(crate) fn is_sure(&self, lease_ms: u64) -> bool {
         self.term.is_sure(lease_ms, self.silences.load(Ordering::Acquire))

@@ -4,6 +4,7 @@
 mod calls;
 mod doubt;
 mod ends;
+mod hosts;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
