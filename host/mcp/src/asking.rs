@@ -68,16 +68,18 @@ impl Running {
 
     /// What happens next. Nothing does after the end.
     pub(crate) async fn next(&mut self) -> Happened {
-        if let Some(ended) = self.ended.take() {
-            return Happened::Ended(ended);
-        }
-        tokio::select! {
-            biased;
-            Some(asked) = self.asks.recv() => Happened::Asked(asked),
-            ended = &mut self.work => {
-                Happened::Ended(Box::new(ended.unwrap_or(Err(ServiceError::TransportClosed))))
-            }
-        }
+        let ended = match self.ended.take() {
+            Some(ended) => ended,
+            None => tokio::select! {
+                biased;
+                Some(asked) = self.asks.recv() => return Happened::Asked(asked),
+                ended = &mut self.work => {
+                    Box::new(ended.unwrap_or(Err(ServiceError::TransportClosed)))
+                }
+            },
+        };
+        self.session.service().calls().come_back();
+        Happened::Ended(ended)
     }
 
     /// Whether nobody will know how it ends, since the way to the server is gone.
@@ -113,9 +115,11 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Sets a call aside. Its session is left to it.
-    pub(crate) fn new(mut running: Running, reply: Reply) -> Self {
-        running.session.service().calls().leave();
+    /// Sets a call aside. If the server asks without saying in which call, the session is left to this one.
+    pub(crate) fn new(mut running: Running, reply: Reply, asks_anywhere: bool) -> Self {
+        if asks_anywhere {
+            running.session.service().calls().leave();
+        }
         // Those that are held are counted by themselves.
         drop(running.room.take());
         Self { running, reply }

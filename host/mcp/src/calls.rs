@@ -47,7 +47,7 @@ struct State {
     next: u64,
     /// A call was given up before its end.
     is_marked: bool,
-    /// The session is left to a call that waits for a person.
+    /// The session is left to a call that waits for a person, until that has ended.
     is_left: bool,
 }
 
@@ -80,6 +80,11 @@ impl Calls {
     /// Leaves the session to a call that waits for a person.
     pub(crate) fn leave(&self) {
         self.lock().is_left = true;
+    }
+
+    /// That call has ended: others may share its session again.
+    pub(crate) fn come_back(&self) {
+        self.lock().is_left = false;
     }
 
     pub(crate) fn are_left(&self) -> bool {

@@ -20,7 +20,7 @@ use wattle_run::ports::sandbox::ToolInfo;
 use wattle_run::ports::tool_server::{ServerAnswer, ServerCall};
 
 use crate::asking::{Happened, Running, Seat, Waiting};
-use crate::calls::Asked;
+use crate::calls::{Asked, Calls};
 use crate::check::Check;
 use crate::client::{AsksAnywhere, Changes, Client};
 use crate::config::{Reachable, ServerConfig};
@@ -35,7 +35,7 @@ use crate::{fault, listing, outcome, question};
 const GOODBYE: Duration = Duration::from_secs(2);
 
 /// Sessions of their own that calls of one server have at once, each a process if the server is a program: as many as
-/// an agent calls tools at once. More calls wait their turn.
+/// an agent calls tools at once. More calls wait their turn, as long as for an answer.
 const OWN_SESSIONS: usize = 16;
 
 /// The share of its time after which a server that did not answer is asked for its tools again. They are
@@ -203,25 +203,18 @@ impl Server {
     ) -> Result<ServerAnswer, Failure> {
         let limit = self.limit_of(call.request);
         let mut parameters = self.parameters(call)?;
-        let mut first = Some(self.within(limit, self.seat()).await?);
-        let work = async {
-            for _ in 0..=SERVER_ROUNDS {
-                let seat = match first.take() {
-                    Some(seat) => seat,
-                    None => self.seat().await?,
-                };
-                let running = Running::start(seat, parameters.clone());
-                match self.follow(running, caller, call, 0).await? {
-                    Followed::Answer(answer) => return Ok(answer),
-                    Followed::Again(state) => {
-                        parameters.input_responses = None;
-                        parameters.request_state = Some(state);
-                    }
+        for _ in 0..=SERVER_ROUNDS {
+            let seat = self.seat(&call.request.tool, limit).await?;
+            let running = Running::start(seat, parameters.clone());
+            match self.within(limit, self.follow(running, caller, call, 0)).await? {
+                Followed::Answer(answer) => return Ok(answer),
+                Followed::Again(state) => {
+                    parameters.input_responses = None;
+                    parameters.request_state = Some(state);
                 }
             }
-            Err(self.too_often(&call.request.tool))
-        };
-        self.within(limit, work).await
+        }
+        Err(self.too_often(&call.request.tool))
     }
 
     /// Goes on with the call that is held for the last answer, if it is.
@@ -291,7 +284,8 @@ impl Server {
             }
             match self.place(caller, call, &question) {
                 Ok(place) => {
-                    let name = place.hold(Waiting::new(running, reply));
+                    let waiting = Waiting::new(running, reply, self.asks_anywhere.is_so());
+                    let name = place.hold(waiting);
                     let asked = question::held(question, Some(name));
                     return Ok(Followed::Answer(ServerAnswer::Asks(asked)));
                 }
@@ -362,16 +356,17 @@ impl Server {
     /// The session that is open, or a new one.
     async fn session(&self) -> Result<Arc<Session>, Failure> {
         let mut open = self.session.lock().await;
-        self.opened(&mut open).await
+        self.opened(&mut open, |_| true).await
     }
 
-    /// The same while it is locked. Nobody shares a session that is left to a call, or in which a question would be
-    /// nobody's.
-    async fn opened(&self, open: &mut Option<Arc<Session>>) -> Result<Arc<Session>, Failure> {
+    /// The same while it is locked, if the calls on it let others share it.
+    async fn opened(
+        &self,
+        open: &mut Option<Arc<Session>>,
+        is_of_use: impl Fn(&Calls) -> bool,
+    ) -> Result<Arc<Session>, Failure> {
         let is_of_use = |session: &&Arc<Session>| {
-            let calls = session.service().calls();
-            let is_unclear = self.asks_anywhere.is_so() && calls.are_marked();
-            !session.is_transport_closed() && !calls.are_left() && !is_unclear
+            !session.is_transport_closed() && is_of_use(session.service().calls())
         };
         if let Some(session) = open.as_ref().filter(is_of_use) {
             return Ok(session.clone());
@@ -380,17 +375,29 @@ impl Server {
         Ok(open.insert(session).clone())
     }
 
-    /// A place for a call. If the server asks people without saying in which call, the call is alone on its session.
-    async fn seat(&self) -> Result<Seat, Failure> {
-        let mut open = self.session.lock().await;
-        let session = self.opened(&mut open).await?;
-        if !self.asks_anywhere.is_so() || session.service().calls().are_over() {
-            return Ok(Seat::on(session, None));
+    /// A place for a call of a tool. If the server asks people without saying in which call, the call is alone on its
+    /// session.
+    async fn seat(&self, tool: &str, limit: Duration) -> Result<Seat, Failure> {
+        if let Some(seat) = self.within(limit, self.shared_seat()).await? {
+            return Ok(seat);
         }
-        drop(open);
-        let room = self.own_sessions.clone().acquire_owned().await;
-        let room = room.map_err(|error| Failure::internal(error.to_string()))?;
-        Ok(Seat::on(self.connect().await?, Some(room)))
+        let room = timeout(limit, self.own_sessions.clone().acquire_owned()).await;
+        let Ok(Ok(room)) = room else { return Err(self.no_room(tool)) };
+        let session = self.within(limit, self.connect()).await?;
+        Ok(Seat::on(session, Some(room)))
+    }
+
+    /// A place on the session that calls share; `None` if that has one that must be alone. Nobody shares a session
+    /// that is left to a call, or in which a question would be nobody's.
+    async fn shared_seat(&self) -> Result<Option<Seat>, Failure> {
+        let mut open = self.session.lock().await;
+        let is_of_use = |calls: &Calls| {
+            let is_unclear = self.asks_anywhere.is_so() && calls.are_marked();
+            !calls.are_left() && !is_unclear
+        };
+        let session = self.opened(&mut open, is_of_use).await?;
+        let is_free = !self.asks_anywhere.is_so() || session.service().calls().are_over();
+        Ok(is_free.then(|| Seat::on(session, None)))
     }
 
     async fn connect(&self) -> Result<Arc<Session>, Failure> {
@@ -440,6 +447,16 @@ impl Server {
             self.name
         );
         Failure::new(code::INVALID, message)
+    }
+
+    fn no_room(&self, tool: &str) -> Failure {
+        let message = format!(
+            "the tool `{tool}` of the MCP server `{}` waits for its turn: the server asks people, and \
+             {OWN_SESSIONS} of its calls have a session of their own already; try again",
+            self.name
+        );
+        let details = json!({ "limit": "own_sessions", "allowed": OWN_SESSIONS });
+        Failure::new(code::LIMIT, message).retryable().with_details(details)
     }
 
     fn too_often(&self, tool: &str) -> Failure {

@@ -69,9 +69,33 @@ const REFUSED: &str =
 /// A program that fails with it.
 const FAILED: &str = r#""error":{"code":-32603,"message":"not booked"}"#;
 
+/// A program that counts its calls, and asks in the second.
+const COUNTING: &str = r#">>> tools/call
+<<<
+
+{"jsonrpc":"2.0","id":$id,"result":{"content":[{"type":"text","text":"first"}]}}
+>>> tools/call
+<<<
+
+{"jsonrpc":"2.0","id":"e1","method":"elicitation/create","params":{"message":"Sure?","requestedSchema":{"type":"object","properties":{}}}}
+>>> answer
+<<<
+
+{"jsonrpc":"2.0","id":$call,"result":{"content":[{"type":"text","text":"second"}]}}
+>>> tools/call
+<<<
+
+{"jsonrpc":"2.0","id":$id,"result":{"content":[{"type":"text","text":"third"}]}}
+"#;
+
 fn desk(folder: &Path, failed: &str) -> McpServers {
+    played(folder, &DESK.replace("FAILED", failed))
+}
+
+/// A program that says what stands in a transcript.
+fn played(folder: &Path, transcript: &str) -> McpServers {
     let file = folder.join("desk.txt");
-    std::fs::write(&file, GREETING.to_owned() + &DESK.replace("FAILED", failed)).unwrap();
+    std::fs::write(&file, GREETING.to_owned() + transcript).unwrap();
     let arguments = ["--replay", file.to_str().unwrap()];
     servers(as_program(program().to_str().unwrap(), &arguments, folder))
 }
@@ -100,9 +124,14 @@ impl<'a> Talk<'a> {
         ServerCall { request: &self.request, thread: Some(&self.thread), rounds: &self.rounds }
     }
 
+    /// Makes the call.
+    async fn begun(&self) -> ServerAnswer {
+        self.servers.call(&caller(), NAME, self.as_call()).await.unwrap()
+    }
+
     /// Makes the call, in which the server asks.
     async fn asked(&self) -> Elicitation {
-        match self.servers.call(&caller(), NAME, self.as_call()).await.unwrap() {
+        match self.begun().await {
             ServerAnswer::Asks(asked) => asked,
             ServerAnswer::Done(output) => panic!("{output:?}"),
         }
@@ -148,6 +177,21 @@ async fn a_call_is_held_until_it_is_answered_or_let_go_of() {
     assert_eq!(talk.answer(asked, "accept").await.unwrap(), None);
 }
 
+/// What a program knows of earlier calls would be gone with its process.
+#[tokio::test]
+async fn calls_before_and_after_a_question_are_of_one_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let servers = played(folder.path(), COUNTING);
+    assert_eq!(text(&call(&servers, "book", json!({})).await.unwrap()), "first");
+    let mut talk = Talk::new(&servers, json!({}));
+    let asked = talk.asked().await;
+    // A list is no call, and needs no session of its own.
+    assert_eq!(names(&servers).await, ["book"]);
+    assert_eq!(talk.answer(asked, "accept").await.unwrap().as_deref(), Some("second"));
+    assert_eq!(text(&call(&servers, "book", json!({})).await.unwrap()), "third");
+    servers.close().await;
+}
+
 #[tokio::test]
 async fn where_nobody_can_be_asked_the_server_is_told_and_ends_its_call() {
     let folder = tempfile::tempdir().unwrap();
@@ -167,7 +211,7 @@ async fn no_call_gets_the_question_of_one_that_was_given_up() {
     assert_eq!(given_up.code, code::TIMEOUT);
     // Whose question it is cannot be known.
     let talk = Talk::new(&servers, json!({ "n": 1 }));
-    match servers.call(&caller(), NAME, talk.as_call()).await.unwrap() {
+    match talk.begun().await {
         ServerAnswer::Done(output) => assert_eq!(text(&output), "not booked"),
         ServerAnswer::Asks(asked) => panic!("{asked:?}"),
     }
