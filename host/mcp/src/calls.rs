@@ -2,9 +2,9 @@
 //!
 //! Over HTTP a question comes in the answer to its call, and the library says so. A program has one stream for all of
 //! its messages: there a question belongs to a call for sure only if that is alone, and if no call before it was given
-//! up, since its server may go on with that one.
+//! up, since its server may go on with that one. A question that comes beside several calls waits for the others to end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmcp::model::{
@@ -14,7 +14,7 @@ use rmcp::model::{
 use rmcp::service::{InboundStreamOrigin, PeerRequestOptions, RequestHandle};
 use rmcp::{ErrorData, Peer, RoleClient, ServiceError};
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use wattle_graph::elicitation::ElicitedQuestion;
 
 /// What a server is told of a call that nobody waits for.
@@ -39,16 +39,28 @@ struct Inner {
     state: Mutex<State>,
     /// Held while a call is sent: its id is known only then, and the question may be quicker.
     sending: tokio::sync::Mutex<()>,
+    /// Told when a call has ended, or a question waits no longer for that.
+    changed: Notify,
 }
 
 #[derive(Debug, Default)]
 struct State {
     calls: BTreeMap<u64, Call>,
+    /// Questions that may belong to any of several calls, in the order in which they came.
+    unclear: BTreeSet<u64>,
+    /// The number of the next call or question.
     next: u64,
     /// A call was given up before its end.
     is_marked: bool,
     /// The session is left to a call that waits for a person, until that has ended.
     is_left: bool,
+}
+
+impl State {
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
 }
 
 #[derive(Debug)]
@@ -95,14 +107,14 @@ impl Calls {
     pub(crate) fn enter(&self) -> (Place, mpsc::Receiver<Asked>) {
         let (tell, asks) = mpsc::channel(1);
         let mut state = self.lock();
-        let number = state.next;
-        state.next += 1;
+        let number = state.number();
         let asking = Arc::new(Semaphore::new(1));
         state.calls.insert(number, Call { id: None, tell, asking });
         (Place { calls: self.clone(), number, has_ended: false }, asks)
     }
 
-    /// The call that a question belongs to, which came as `origin` says.
+    /// The call that a question belongs to, which came as `origin` says. Waits as long as that is not clear and may
+    /// become so.
     ///
     /// # Errors
     ///
@@ -112,22 +124,66 @@ impl Calls {
         origin: Option<&InboundStreamOrigin>,
     ) -> Result<Asking, &'static str> {
         drop(self.0.sending.lock().await);
-        let state = self.lock();
-        let call = match origin {
-            Some(InboundStreamOrigin::OutboundRequest(id)) => {
-                state.calls.values().find(|call| call.id.as_ref() == Some(id))
+        if let Some(InboundStreamOrigin::OutboundRequest(id)) = origin {
+            let state = self.lock();
+            return asking(state.calls.values().find(|call| call.id.as_ref() == Some(id)));
+        }
+        let unclear = self.unclear();
+        loop {
+            // Before the look, so that no change in between is missed.
+            let changed = self.0.changed.notified();
+            if let Some(found) = unclear.look() {
+                return found;
             }
-            _ if state.is_marked => return Err("it may belong to a call that was given up"),
-            _ if state.calls.len() > 1 => {
-                return Err("it may belong to any of several calls at once");
-            }
-            _ => state.calls.values().next(),
-        };
-        let call = call.ok_or("it belongs to no call that is under way")?;
-        let turn = call.asking.clone().try_acquire_owned();
-        let turn = turn.map_err(|_| "an earlier question of its call has no answer yet")?;
-        Ok(Asking { tell: call.tell.clone(), _turn: turn })
+            changed.await;
+        }
     }
+
+    /// Takes note of a question that does not say which call it belongs to.
+    fn unclear(&self) -> Unclear {
+        let mut state = self.lock();
+        let number = state.number();
+        state.unclear.insert(number);
+        Unclear { calls: self.clone(), number }
+    }
+}
+
+/// A question that does not say which call it belongs to.
+struct Unclear {
+    calls: Calls,
+    number: u64,
+}
+
+impl Unclear {
+    /// The call that it belongs to, or why there is none; `None` as long as it may belong to several.
+    fn look(&self) -> Option<Result<Asking, &'static str>> {
+        let state = self.calls.lock();
+        if state.is_marked {
+            return Some(Err("it may belong to a call that was given up"));
+        }
+        if state.calls.len() <= 1 {
+            return Some(asking(state.calls.values().next()));
+        }
+        // If as many questions wait as calls, none of these may end before one is refused.
+        let is_stuck = state.unclear.len() >= state.calls.len();
+        let is_newest = state.unclear.last() == Some(&self.number);
+        (is_stuck && is_newest).then_some(Err("it may belong to any of several calls at once"))
+    }
+}
+
+impl Drop for Unclear {
+    fn drop(&mut self) {
+        self.calls.lock().unclear.remove(&self.number);
+        self.calls.0.changed.notify_waiters();
+    }
+}
+
+/// The turn of a question in a call.
+fn asking(call: Option<&Call>) -> Result<Asking, &'static str> {
+    let call = call.ok_or("it belongs to no call that is under way")?;
+    let turn = call.asking.clone().try_acquire_owned();
+    let turn = turn.map_err(|_| "an earlier question of its call has no answer yet")?;
+    Ok(Asking { tell: call.tell.clone(), _turn: turn })
 }
 
 /// A call that is asked in. The next question has its turn when this is dropped.
@@ -195,6 +251,8 @@ impl Drop for Place {
         let call = state.calls.remove(&self.number);
         let was_sent = call.is_some_and(|call| call.id.is_some());
         state.is_marked |= was_sent && !self.has_ended;
+        drop(state);
+        self.calls.0.changed.notify_waiters();
     }
 }
 
@@ -222,6 +280,10 @@ impl Drop for Sent {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
+    use futures::FutureExt as _;
+
     use super::*;
 
     const FROM_ONE_STREAM: Option<&InboundStreamOrigin> = None;
@@ -271,12 +333,27 @@ mod tests {
         assert!(calls.whose(FROM_ONE_STREAM).await.is_ok());
         assert!(calls.whose(Some(&InboundStreamOrigin::Unassociated)).await.is_ok());
         let (second, _asks) = sent(&calls, 2);
-        let several = calls.whose(FROM_ONE_STREAM).await.unwrap_err();
-        assert_eq!(several, "it may belong to any of several calls at once");
+        let mut whose = pin!(calls.whose(FROM_ONE_STREAM));
+        assert!(whose.as_mut().now_or_never().is_none(), "it may belong to either");
         end(first);
-        assert!(calls.whose(FROM_ONE_STREAM).await.is_ok());
+        assert!(whose.await.is_ok());
         end(second);
         assert!(calls.are_over());
+    }
+
+    #[tokio::test]
+    async fn of_as_many_questions_as_calls_the_newest_is_refused() {
+        let calls = Calls::default();
+        let (first, _asks) = sent(&calls, 1);
+        let (second, _asks) = sent(&calls, 2);
+        let mut whose = pin!(calls.whose(FROM_ONE_STREAM));
+        assert!(whose.as_mut().now_or_never().is_none());
+        let several = calls.whose(FROM_ONE_STREAM).await.unwrap_err();
+        assert_eq!(several, "it may belong to any of several calls at once");
+        assert!(whose.as_mut().now_or_never().is_none(), "it waits all the same");
+        drop(second);
+        assert_eq!(whose.await.unwrap_err(), "it may belong to a call that was given up");
+        end(first);
     }
 
     #[tokio::test]

@@ -86,7 +86,7 @@ impl Client {
         ErrorData::internal_error(format!("nobody is asked this question: {reason}"), None)
     }
 
-    /// Asks in the call that a question belongs to.
+    /// Asks in the call that a question belongs to, once that is clear.
     async fn ask(
         &self,
         question: ElicitedQuestion,
@@ -96,11 +96,13 @@ impl Client {
         if !matches!(origin, Some(InboundStreamOrigin::OutboundRequest(_))) {
             self.asks_anywhere.set();
         }
-        let asking = self.calls.whose(origin).await.map_err(|reason| self.unasked(reason))?;
+        let asked = async {
+            let asking = self.calls.whose(origin).await.map_err(|reason| self.unasked(reason))?;
+            let answer = asking.ask(question).await;
+            answer.unwrap_or_else(|| Err(self.unasked("its call has ended")))
+        };
         tokio::select! {
-            answer = asking.ask(question) => {
-                answer.unwrap_or_else(|| Err(self.unasked("its call has ended")))
-            }
+            answer = asked => answer,
             () = context.ct.cancelled() => Err(self.unasked("the server has taken it back")),
         }
     }

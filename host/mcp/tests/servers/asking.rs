@@ -8,7 +8,7 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Barrier, oneshot};
+use tokio::sync::{Barrier, mpsc, oneshot};
 use tokio::time::timeout;
 use wattle_graph::elicitation::Elicitation;
 use wattle_graph::failure::{Failure, code};
@@ -224,25 +224,42 @@ async fn no_call_gets_the_question_of_one_that_was_given_up() {
     servers.close().await;
 }
 
-/// Where answers to questions go, by the ids of the questions.
-type Answers = Arc<Mutex<HashMap<String, oneshot::Sender<Value>>>>;
+/// What the connections of a server have in common.
+struct Desk {
+    /// Where answers to questions go, by the ids of the questions.
+    answers: Mutex<HashMap<String, oneshot::Sender<Value>>>,
+    /// All calls in which it asks.
+    all: Barrier,
+    /// Questions for the stream beside the calls, if it asks there.
+    questions: Option<mpsc::UnboundedSender<String>>,
+    stream: Mutex<Option<mpsc::UnboundedReceiver<String>>>,
+}
 
-/// A server with sessions over HTTP, which asks when so many calls are there. Each call asks in the stream of its own
-/// answer, and tells what the person did.
-async fn desk_over_http(calls: usize) -> McpServers {
+/// A server with sessions over HTTP, which asks when so many calls are there, and tells what the person did. It asks
+/// in the stream of the answer to a call, or in one beside all calls.
+async fn desk_over_http(calls: usize, asks_beside: bool) -> McpServers {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let (answers, all) = (Answers::default(), Arc::new(Barrier::new(calls)));
+    let (questions, stream) = mpsc::unbounded_channel();
+    let desk = Arc::new(Desk {
+        answers: Mutex::default(),
+        all: Barrier::new(calls),
+        questions: asks_beside.then_some(questions),
+        stream: Mutex::new(asks_beside.then_some(stream)),
+    });
     tokio::spawn(async move {
         while let Ok((socket, _)) = listener.accept().await {
-            tokio::spawn(serve(socket, answers.clone(), all.clone()));
+            tokio::spawn(serve(socket, desk.clone()));
         }
     });
     servers(over_http(&format!("http://{address}/mcp")))
 }
 
-async fn serve(socket: TcpStream, answers: Answers, all: Arc<Barrier>) {
-    let (request, mut socket) = read(socket).await;
+const EVENTS: &str =
+    "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+
+async fn serve(socket: TcpStream, desk: Arc<Desk>) {
+    let (method, request, mut socket) = read(socket).await;
     let id = &request["id"];
     let result = |result: Value| json!({ "jsonrpc": "2.0", "id": id, "result": result });
     let (status, document) = match request["method"].as_str() {
@@ -261,11 +278,21 @@ async fn serve(socket: TcpStream, answers: Answers, all: Arc<Barrier>) {
             let tool = json!({ "name": "book", "inputSchema": { "type": "object" } });
             ("200 OK", result(json!({ "tools": [tool] })))
         }
-        Some("tools/call") => return ask(&mut socket, &request, answers, &all).await,
+        Some("tools/call") => return ask(&mut socket, &request, &desk).await,
         Some(_) => ("202 Accepted", Value::Null),
-        None if request.is_null() => ("405 Method Not Allowed", Value::Null),
+        None if request.is_null() => {
+            let stream = desk.stream.lock().unwrap().take_if(|_| method == "GET");
+            if let Some(mut questions) = stream {
+                socket.write_all(EVENTS.as_bytes()).await.unwrap();
+                while let Some(question) = questions.recv().await {
+                    socket.write_all(question.as_bytes()).await.unwrap();
+                }
+                return;
+            }
+            ("405 Method Not Allowed", Value::Null)
+        }
         None => {
-            let waiting = answers.lock().unwrap().remove(id.as_str().unwrap_or_default());
+            let waiting = desk.answers.lock().unwrap().remove(id.as_str().unwrap_or_default());
             waiting.unwrap().send(request["result"].clone()).unwrap();
             ("202 Accepted", Value::Null)
         }
@@ -280,27 +307,33 @@ async fn serve(socket: TcpStream, answers: Answers, all: Arc<Barrier>) {
     socket.write_all(format!("{head}{body}").as_bytes()).await.ok();
 }
 
-/// Asks in the stream of the answer, and waits.
-async fn ask(socket: &mut TcpStream, request: &Value, answers: Answers, all: &Barrier) {
+/// Asks, and waits.
+async fn ask(socket: &mut TcpStream, request: &Value, desk: &Desk) {
     let who = request["params"]["arguments"]["who"].as_str().unwrap().to_owned();
-    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-    socket.write_all(head.as_bytes()).await.unwrap();
+    socket.write_all(EVENTS.as_bytes()).await.unwrap();
     let (tell, answer) = oneshot::channel();
-    answers.lock().unwrap().insert(who.clone(), tell);
-    all.wait().await;
+    desk.answers.lock().unwrap().insert(who.clone(), tell);
+    desk.all.wait().await;
     let schema = json!({ "type": "object", "properties": {} });
     let question = json!({ "jsonrpc": "2.0", "id": who, "method": "elicitation/create",
         "params": { "message": format!("{who}?"), "requestedSchema": schema } });
-    socket.write_all(format!("data: {question}\n\n").as_bytes()).await.unwrap();
+    let question = format!("data: {question}\n\n");
+    match &desk.questions {
+        Some(questions) => questions.send(question).unwrap(),
+        None => socket.write_all(question.as_bytes()).await.unwrap(),
+    }
     let answer = answer.await.unwrap();
-    let block = json!({ "type": "text", "text": answer["action"] });
+    let said = answer["action"].as_str().unwrap_or("refused");
+    let block = json!({ "type": "text", "text": said });
     let done = json!({ "jsonrpc": "2.0", "id": request["id"], "result": { "content": [block] } });
     socket.write_all(format!("data: {done}\n\n").as_bytes()).await.ok();
 }
 
-/// Reads one request; null without a body.
-async fn read(socket: TcpStream) -> (Value, TcpStream) {
+/// Reads one request: its method, and its body, which is null without one.
+async fn read(socket: TcpStream) -> (String, Value, TcpStream) {
     let mut socket = BufReader::new(socket);
+    let mut first = String::new();
+    socket.read_line(&mut first).await.unwrap();
     let mut length = 0;
     loop {
         let mut line = String::new();
@@ -315,12 +348,13 @@ async fn read(socket: TcpStream) -> (Value, TcpStream) {
     }
     let mut body = vec![0; length];
     socket.read_exact(&mut body).await.unwrap();
-    (serde_json::from_slice(&body).unwrap_or_default(), socket.into_inner())
+    let method = first.split(' ').next().unwrap_or_default().to_owned();
+    (method, serde_json::from_slice(&body).unwrap_or_default(), socket.into_inner())
 }
 
 #[tokio::test]
 async fn over_http_each_question_goes_to_its_call() {
-    let servers = desk_over_http(2).await;
+    let servers = desk_over_http(2, false).await;
     names(&servers).await;
     let mut talks: Vec<Talk<'_>> =
         ["a", "b"].map(|who| Talk::new(&servers, json!({ "who": who }))).into();
@@ -331,4 +365,23 @@ async fn over_http_each_question_goes_to_its_call() {
         assert_eq!(message(&asked), text);
         assert_eq!(talk.answer(asked, action).await.unwrap().as_deref(), Some(action));
     }
+}
+
+/// The host has no reason yet to give each call a session of its own.
+#[tokio::test]
+async fn of_two_first_questions_beside_the_calls_one_is_asked_when_the_other_call_has_ended() {
+    let servers = desk_over_http(2, true).await;
+    names(&servers).await;
+    let mut talks: Vec<Talk<'_>> =
+        ["a", "b"].map(|who| Talk::new(&servers, json!({ "who": who }))).into();
+    let begun = timeout(SOON, join_all(talks.iter().map(Talk::begun))).await.unwrap();
+    let mut told = Vec::new();
+    for (talk, begun) in talks.iter_mut().zip(begun) {
+        told.push(match begun {
+            ServerAnswer::Done(output) => text(&output),
+            ServerAnswer::Asks(asked) => talk.answer(asked, "accept").await.unwrap().unwrap(),
+        });
+    }
+    told.sort();
+    assert_eq!(told, ["accept", "refused"]);
 }
