@@ -46,7 +46,18 @@ pub(crate) fn question(asked: &ElicitRequestParams) -> Option<ElicitedQuestion> 
     if let Value::Object(fields) = &mut schema {
         fields.remove("$schema");
     }
+    clean(&mut schema);
     Some(ElicitedQuestion { message: plain(message), schema })
+}
+
+/// Takes control characters out of all texts of a schema: titles, descriptions and values to choose from.
+fn clean(schema: &mut Value) {
+    match schema {
+        Value::String(text) => *text = plain(text),
+        Value::Array(items) => items.iter_mut().for_each(clean),
+        Value::Object(fields) => fields.values_mut().for_each(clean),
+        _ => {}
+    }
 }
 
 /// What a call of the newer protocol ended with.
@@ -181,7 +192,8 @@ mod tests {
     fn what_a_server_wants_is_for_people_or_named() {
         let form = json!({ "mode": "form", "message": "a\u{7}?", "requestedSchema": {
             "$schema": "https://json-schema.org/draft/2020-12/schema",
-            "type": "object", "properties": { "a": { "type": "string" } },
+            "type": "object",
+            "properties": { "a": { "type": "string", "description": "b\u{1b}[8m" } },
         } });
         let elicitation =
             |params: &Value| json!({ "method": "elicitation/create", "params": params });
@@ -191,6 +203,7 @@ mod tests {
         let Ok(Wanted::Answers(asked)) = round(elicitation(&form)) else { panic!("for people") };
         let question = &asked.questions["q"];
         assert_eq!((question.message.as_str(), question.schema.get("$schema")), ("a?", None));
+        assert_eq!(question.schema.pointer("/properties/a/description"), Some(&json!("b[8m")));
         let url = json!({ "mode": "url", "message": "go", "url": "https://example.com" });
         for (request, wants) in [
             (elicitation(&url), "a person to visit an address"),

@@ -21,7 +21,8 @@ const NAME_BYTES: usize = 64;
 ///
 /// # Errors
 ///
-/// `limit` for more than a person is asked; `invalid` for an answer that no schema can describe.
+/// `limit` for more than a person is asked; `invalid` for an answer that no schema can describe, and for a field whose
+/// name cannot be shown.
 pub fn question(
     server: &str,
     tool: &str,
@@ -39,6 +40,13 @@ pub fn question(
     let response_schema = response_schema(&named);
     check_depth("the question of a server", &payload)?;
     check_depth("the response schema of a server", &response_schema)?;
+    if asked.questions.values().any(|it| has_odd_name(&it.schema)) {
+        let text = format!(
+            "the tool `{tool}` of the MCP server `{server}` asks a person for a field whose name has \
+             control characters, so nobody is asked"
+        );
+        return Err(Failure::new(code::INVALID, text));
+    }
     let ask = Ask { payload, response_schema: Some(response_schema) };
     ask.check_schema().map_err(|failure| {
         let message = format!(
@@ -131,6 +139,18 @@ fn check_bounds(
         }
     }
     Ok(())
+}
+
+/// Whether a schema has a name that cannot be shown.
+fn has_odd_name(schema: &Value) -> bool {
+    match schema {
+        Value::Object(fields) => {
+            let is_odd = |name: &String| name.contains(char::is_control);
+            fields.iter().any(|(name, value)| is_odd(name) || has_odd_name(value))
+        }
+        Value::Array(items) => items.iter().any(has_odd_name),
+        _ => false,
+    }
 }
 
 /// The forms of an answer, see [`answers`]: of one question, or of several by their names.
@@ -227,6 +247,16 @@ mod tests {
         assert_eq!(names, ["question 1", "question 2"]);
         let cancel = json!({ "action": "cancel" });
         assert_eq!(answers(&asked, &json!({ "question 1": cancel }))[&id], cancel);
+    }
+
+    #[test]
+    fn a_person_is_not_asked_for_a_field_that_cannot_be_shown() {
+        let mut asked = asked(&["a"]);
+        asked.questions.get_mut("a").unwrap().schema =
+            json!({ "type": "object", "properties": { "pin\u{8}\u{8}\u{8}name": {} } });
+        let refused = question("s", "t", 0, &asked).unwrap_err();
+        assert_eq!(refused.code, code::INVALID);
+        assert!(refused.message.contains("control characters"), "{refused}");
     }
 
     #[test]
