@@ -62,6 +62,15 @@ pub(crate) fn ends_session(error: &ServiceError) -> bool {
     matches!(error, ServiceError::TransportSend(_) | ServiceError::TransportClosed)
 }
 
+/// Whether a server refuses a call since it does not know the state any more that it wanted back: it keeps the key to
+/// that for a while only, or was started again. It has done nothing then.
+pub(crate) fn is_of_state(error: &ServiceError) -> bool {
+    let ServiceError::McpError(data) = error else { return false };
+    let reason = data.data.as_ref().and_then(|data| data.get("reason"));
+    data.code == ErrorCode::INVALID_PARAMS
+        && reason.is_some_and(|reason| reason == "invalid_request_state")
+}
+
 /// The server understood and refused.
 fn of_refusal(speaker: &Speaker, subject: &str, data: &ErrorData) -> Failure {
     let kind = match data.code {

@@ -36,6 +36,37 @@ pub(crate) fn known(
     Some((number + 1, result(answer)))
 }
 
+/// The answers that a person gave to the same questions in a round from number `from` on, in the words of the newer
+/// protocol, and the number of the round after that. The names of the questions may be others.
+pub(crate) fn given(
+    rounds: &[Round],
+    from: usize,
+    asked: &Elicitation,
+) -> Option<(usize, BTreeMap<String, Value>)> {
+    let answers = |round: &Round| {
+        if round.question.questions.len() != asked.questions.len() {
+            return None;
+        }
+        let answers = asked.questions.iter().map(|(name, question)| {
+            let answer = answer_to(round, name, question)?;
+            Some((name.clone(), json!(result(answer))))
+        });
+        answers.collect::<Option<BTreeMap<String, Value>>>()
+    };
+    let mut later = rounds.iter().enumerate().skip(from);
+    later.find_map(|(number, round)| Some((number + 1, answers(round)?)))
+}
+
+/// The answer to a question in a round, by its name or else by its text.
+fn answer_to<'r>(round: &'r Round, name: &str, question: &ElicitedQuestion) -> Option<&'r Value> {
+    let known = &round.question.questions;
+    if known.get(name) == Some(question) {
+        return round.answers.get(name);
+    }
+    let (own, _) = known.iter().find(|(_, it)| *it == question)?;
+    round.answers.get(own)
+}
+
 /// The question of a server, if it is one for a person.
 pub(crate) fn question(asked: &ElicitRequestParams) -> Option<ElicitedQuestion> {
     let ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } = asked else {
@@ -186,6 +217,35 @@ mod tests {
         assert_eq!(known(0, "really?"), Some((2, ElicitationAction::Cancel)));
         assert_eq!(known(2, "really?"), None);
         assert_eq!(known(0, "perhaps?"), None);
+    }
+
+    #[test]
+    fn a_call_that_begins_anew_gets_the_answers_to_the_same_questions() {
+        let asking = |questions: &[(&str, &str)]| {
+            let named = |(name, text): &(&str, &str)| ((*name).to_owned(), asked(text));
+            let questions = questions.iter().map(named).collect();
+            Elicitation { questions, state: Some("opaque".to_owned()), held: None }
+        };
+        let round = |questions: &[(&str, &str)], action: &str| {
+            let answer = |(name, text): &(&str, &str)| {
+                let content = json!({ "text": text });
+                ((*name).to_owned(), json!({ "action": action, "content": content }))
+            };
+            Round { question: asking(questions), answers: questions.iter().map(answer).collect() }
+        };
+        let rounds =
+            [round(&[("1", "sure?")], "accept"), round(&[("2", "who?"), ("3", "when?")], "accept")];
+        let said = |from, questions: &[(&str, &str)]| {
+            let (next, answers) = given(&rounds, from, &asking(questions))?;
+            let said = answers.iter().map(|(name, it)| format!("{name} {}", it["content"]["text"]));
+            Some((next, said.collect::<Vec<_>>()))
+        };
+        assert_eq!(said(0, &[("1", "sure?")]), Some((1, vec!["1 \"sure?\"".to_owned()])));
+        let both = vec!["a \"when?\"".to_owned(), "b \"who?\"".to_owned()];
+        assert_eq!(said(1, &[("a", "when?"), ("b", "who?")]), Some((2, both)));
+        assert_eq!(said(1, &[("1", "sure?")]), None, "it was given before");
+        assert_eq!(said(0, &[("2", "who?")]), None);
+        assert_eq!(said(0, &[("2", "who?"), ("3", "where?")]), None);
     }
 
     #[test]

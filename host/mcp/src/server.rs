@@ -62,6 +62,8 @@ enum Followed {
     Answer(ServerAnswer),
     /// It is to be made again with this state.
     Again(String),
+    /// The server does not know the state that the call brought back, and has done nothing.
+    Forgotten(Failure),
 }
 
 /// A server.
@@ -195,7 +197,9 @@ impl Server {
         check
     }
 
-    /// Calls a tool once: nobody but the caller knows whether it may be called twice.
+    /// Calls a tool once: nobody but the caller knows whether it may be called twice. A server of the newer protocol
+    /// that does not know its state any more, since the answer came late or the server was started again, has done
+    /// nothing. It is called from the beginning then, and gets the answers to the same questions.
     pub(crate) async fn call(
         &self,
         caller: &Caller,
@@ -203,15 +207,32 @@ impl Server {
     ) -> Result<ServerAnswer, Failure> {
         let limit = self.limit_of(call.request);
         let mut parameters = self.parameters(call)?;
-        for _ in 0..=SERVER_ROUNDS {
+        // Where the call stands among the rounds if it has begun anew.
+        let mut anew = None;
+        for _ in 0..SERVER_ROUNDS + 2 {
             let seat = self.seat(&call.request.tool, limit).await?;
             let running = Running::start(seat, parameters.clone());
             match self.within(limit, self.follow(running, caller, call, 0)).await? {
+                Followed::Answer(ServerAnswer::Asks(asked)) if asked.held.is_none() => {
+                    let given = anew.and_then(|from| question::given(call.rounds, from, &asked));
+                    let Some((next, answers)) = given else {
+                        return Ok(ServerAnswer::Asks(asked));
+                    };
+                    anew = Some(next);
+                    parameters.input_responses = Some(answers);
+                    parameters.request_state = asked.state;
+                }
                 Followed::Answer(answer) => return Ok(answer),
                 Followed::Again(state) => {
                     parameters.input_responses = None;
                     parameters.request_state = Some(state);
                 }
+                Followed::Forgotten(_) if anew.is_none() && parameters.request_state.is_some() => {
+                    anew = Some(0);
+                    parameters.input_responses = None;
+                    parameters.request_state = None;
+                }
+                Followed::Forgotten(failure) => return Err(failure),
             }
         }
         Err(self.too_often(&call.request.tool))
@@ -231,6 +252,7 @@ impl Server {
         match self.within(self.limit_of(call.request), followed).await? {
             Followed::Answer(answer) => Ok(Some(answer)),
             Followed::Again(_) => Err(self.too_often(&call.request.tool)),
+            Followed::Forgotten(failure) => Err(failure),
         }
     }
 
@@ -319,6 +341,12 @@ impl Server {
         ended: Result<CallToolResponse, ServiceError>,
     ) -> Result<Followed, Failure> {
         let (server, subject) = (self.name.as_str(), format!("the tool `{tool}`"));
+        if let Err(error) = &ended
+            && fault::is_of_state(error)
+        {
+            let failure = fault::of_request(self.connector.speaker(), &subject, error);
+            return Ok(Followed::Forgotten(failure));
+        }
         let answer = match self.checked(session, &subject, ended).await? {
             CallToolResponse::Complete(result) => {
                 ServerAnswer::Done(outcome::output(server, result, self.output_bytes)?)
