@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationCapability,
     ErrorCode, FormElicitationCapability, Implementation, ListRootsResult, LoggingLevel,
-    LoggingMessageNotificationParam,
+    LoggingMessageNotificationParam, ProtocolVersion,
 };
 use rmcp::service::{InboundStreamOrigin, NotificationContext, RequestContext};
 use rmcp::{ClientHandler, ErrorData, RoleClient};
@@ -114,7 +114,9 @@ impl ClientHandler for Client {
         let mut offered = ClientCapabilities::default();
         offered.elicitation =
             Some(ElicitationCapability::new().with_form(FormElicitationCapability::new()));
-        ClientConfig::new(offered, ours)
+        // What a handshake names. The newer protocol has none.
+        let version = ProtocolVersion::LATEST_WITH_INITIALIZE;
+        ClientConfig::new(offered, ours).with_protocol_version(version)
     }
 
     async fn list_roots(

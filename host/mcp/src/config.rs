@@ -39,6 +39,8 @@ pub struct ServerConfig {
     /// Largest result of a call; [`DEFAULT_OUTPUT_BYTES`] by default, [`MAX_OUTPUT_BYTES`] at
     /// most.
     pub output_bytes: usize,
+    /// Whether a session begins with the handshake of the earlier protocols, also if the server knows the newer one.
+    pub handshake: bool,
     /// Secrets that it gets, in headers or in its environment: nothing that it says shows them.
     pub secrets: Vec<SecretString>,
 }
@@ -85,6 +87,7 @@ impl ServerConfig {
             reach,
             timeout: DEFAULT_TIMEOUT,
             output_bytes: DEFAULT_OUTPUT_BYTES,
+            handshake: false,
             secrets: Vec::new(),
         }
     }

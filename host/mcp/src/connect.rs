@@ -67,7 +67,7 @@ impl Connector {
             reach,
             mender: Mender::new(Speaker::new(server, config)),
             probe: PROBE.min(config.timeout / 3),
-            wants_handshake: AtomicBool::new(false),
+            wants_handshake: AtomicBool::new(config.handshake),
         })
     }
 
@@ -86,7 +86,10 @@ impl Connector {
         let session = match &self.reach {
             Ready::Http(http) => {
                 let transport = http.transport(server, self.mender.clone())?;
-                client.serve_with_lifecycle(transport, both_eras()).await
+                let wants_handshake = self.wants_handshake.load(Ordering::Relaxed);
+                let initialize = wants_handshake.then_some(ClientLifecycleMode::Initialize);
+                let lifecycle = initialize.unwrap_or_else(both_eras);
+                client.serve_with_lifecycle(transport, lifecycle).await
             }
             Ready::Command(command) => return self.start(server, command, client).await,
             Ready::Unready(reason) => {

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{CallToolRequestParams, CallToolResponse};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, ProtocolVersion};
 use rmcp::service::ClientCacheConfig;
 use rmcp::{ErrorData, ServiceError};
 use serde_json::{Value, json};
@@ -12,7 +12,8 @@ use tokio::sync::{Mutex, Semaphore};
 use tokio::time::{Instant, timeout};
 use wattle_graph::elicitation::ElicitedQuestion;
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::tool::ToolRequest;
+use wattle_graph::llm::Part;
+use wattle_graph::tool::{ToolOutput, ToolRequest};
 use wattle_run::hostcall::elicit;
 use wattle_run::limit::SERVER_ROUNDS;
 use wattle_run::ports::Caller;
@@ -30,6 +31,9 @@ use crate::held::{Held, Holder, Place};
 use crate::listing::Listing;
 use crate::question::{Wanted, known, responses, unsupported, wanted};
 use crate::{fault, listing, outcome, question};
+
+/// What a server says that asks through a session of the newer protocol, where it may not.
+const CANNOT_ASK: &str = "elicitation via server-initiated requests";
 
 /// How long a session may take to say goodbye when the host stops.
 const GOODBYE: Duration = Duration::from_secs(2);
@@ -349,7 +353,11 @@ impl Server {
         }
         let answer = match self.checked(session, &subject, ended).await? {
             CallToolResponse::Complete(result) => {
-                ServerAnswer::Done(outcome::output(server, result, self.output_bytes)?)
+                let mut output = outcome::output(server, result, self.output_bytes)?;
+                if output.is_error && is_newer(session) && speaks_of_asking(&output) {
+                    output.content.push(Part::Text(self.handshake_advice()));
+                }
+                ServerAnswer::Done(output)
             }
             CallToolResponse::InputRequired(asked) => match wanted(server, tool, asked)? {
                 Wanted::Answers(asked) => ServerAnswer::Asks(asked),
@@ -477,6 +485,13 @@ impl Server {
         Failure::new(code::INVALID, message)
     }
 
+    /// What to do about a server that asks people in the middle of a call, as it may in the earlier protocols only.
+    fn handshake_advice(&self) -> String {
+        let name = &self.name;
+        tracing::warn!(server = name, "an MCP server cannot ask people without `handshake = true`");
+        format!("[to let the server ask people, set `handshake = true` under `[mcp.{name}]`]")
+    }
+
     fn no_room(&self, tool: &str) -> Failure {
         let message = format!(
             "the tool `{tool}` of the MCP server `{}` waits for its turn: the server asks people, and \
@@ -504,6 +519,18 @@ pub(crate) async fn end(server: &str, session: Arc<Session>) {
     if let Err(error) = session.close_with_timeout(GOODBYE).await {
         tracing::debug!(server, %error, "an MCP session did not end well");
     }
+}
+
+/// Whether a session speaks the protocol without a handshake.
+fn is_newer(session: &Session) -> bool {
+    let info = session.peer().peer_info();
+    info.is_some_and(|info| info.protocol_version >= ProtocolVersion::NO_INITIALIZE)
+}
+
+/// Whether a tool failed as one does that cannot ask a person.
+fn speaks_of_asking(output: &ToolOutput) -> bool {
+    let said = |part: &Part| matches!(part, Part::Text(text) if text.contains(CANNOT_ASK));
+    output.content.iter().any(said)
 }
 
 fn millis(time: Duration) -> u64 {

@@ -34,6 +34,8 @@ pub struct McpTable {
     pub timeout: Option<Span>,
     /// Largest result of a call; 1 MiB without it.
     pub output: Option<ByteSize>,
+    /// Whether a session begins with the handshake of the earlier protocols, also if the server knows the newer one.
+    pub handshake: bool,
 }
 
 /// What a table is made complete with.
@@ -92,6 +94,7 @@ impl McpTable {
             output_bytes: self
                 .output
                 .map_or(DEFAULT_OUTPUT_BYTES, |size| usize::try_from(size.0).unwrap_or(usize::MAX)),
+            handshake: self.handshake,
             secrets,
         }
     }
@@ -187,7 +190,9 @@ mod tests {
         assert!(matches!(http.reach, Reach::Http(it) if it.headers.len() == 1 && !it.private));
         let secrets: Vec<&str> = http.secrets.iter().map(SecretString::expose_secret).collect();
         assert_eq!(secrets, ["x-1"]);
-        let child = server("command = './bin/serve'\ntimeout = '2s'\noutput = '4KiB'");
+        let child = "command = './bin/serve'\ntimeout = '2s'\noutput = '4KiB'\nhandshake = true";
+        let child = server(child);
+        assert!(child.handshake && !http.handshake);
         let Reach::Command(command) = child.reach else { panic!("no program") };
         assert_eq!(command.program, "/base/./bin/serve");
         assert_eq!(command.env.keys().collect::<Vec<_>>(), ["PATH"]);
