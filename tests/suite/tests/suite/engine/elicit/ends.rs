@@ -1,17 +1,23 @@
 //! Calls that nobody goes on with.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::json;
 use wattle_graph::failure::code;
+use wattle_graph::id::{CheckpointId, Namespace, ThreadId};
+use wattle_graph::step::{Edit, EditAs};
 use wattle_run::grant::InDoubt;
-use wattle_run::hostcall::runs::Runs as _;
+use wattle_run::hostcall::interrupt::Ask;
+use wattle_run::hostcall::runs::{OnFailure, RunRef, Runs as _};
 use wattle_run::limit::{ELICITED_MESSAGE_BYTES, SERVER_ROUNDS};
+use wattle_run::ports::store::{PruneStrategy, RunOptions};
+use wattle_run::travel::{EditThread, ForkFrom, ForkInto, ForkThread};
 use wattle_suite::native::NativePlugin;
-use wattle_suite::scripted::get;
-use wattle_suite::world::{failure, questions};
+use wattle_suite::scripted::{get, unavailable};
+use wattle_suite::world::{World, failure, questions};
 
-use super::{Desk, ONE, TWO, accept, asked, book, world, world_of};
+use super::{Desk, ONE, TWO, accept, asked, book, decline, world, world_of};
 
 #[tokio::test]
 async fn nothing_is_held_for_a_thread_that_is_gone_or_a_run_that_is_cancelled() {
@@ -36,6 +42,126 @@ async fn nothing_is_held_for_a_thread_that_is_gone_or_a_run_that_is_cancelled() 
     world.engine.cancel(&run).await.unwrap();
     world.engine.wait(&run).await.unwrap();
     desk.lets_go(0).await;
+}
+
+/// The end of what a thread stands at.
+fn edited(thread: &ThreadId) -> EditThread {
+    EditThread {
+        thread: thread.clone(),
+        app: None,
+        graph: None,
+        tenant: None,
+        namespace: Namespace::root(),
+        checkpoint: None,
+        supersteps: vec![vec![Edit { as_node: EditAs::End, writes: Vec::new() }]],
+        metadata: BTreeMap::new(),
+        principal: None,
+    }
+}
+
+/// Another beginning of a thread.
+fn forked(thread: &ThreadId) -> ForkThread {
+    ForkThread {
+        thread: thread.clone(),
+        run: None,
+        from: ForkFrom::Checkpoint { checkpoint: CheckpointId(1), input: None },
+        into: ForkInto::Same,
+        app: None,
+        tenant: None,
+        options: RunOptions::default(),
+        principal: None,
+    }
+}
+
+/// Ends the wait of a thread for an answer in some way.
+async fn end(world: &World, asked: &RunRef, how: &str) {
+    let (engine, thread) = (&world.engine, &asked.thread);
+    match how {
+        "edit" => drop(engine.edit(edited(thread)).await.unwrap()),
+        "prune" => engine.prune(thread, PruneStrategy::Delete).await.unwrap(),
+        "delete the run" => {
+            engine.delete_runs(thread, std::slice::from_ref(&asked.run)).await.unwrap();
+        }
+        "roll back" => engine.remove_run(asked).await.unwrap(),
+        other => panic!("{other}"),
+    }
+}
+
+#[tokio::test]
+async fn whatever_ends_the_wait_for_an_answer_ends_the_call() {
+    for how in ["edit", "prune", "delete the run", "roll back"] {
+        let desk = Desk::holding();
+        let world = world(ONE, &desk);
+        let (ended, _) = asked(&world).await;
+        end(&world, &ended.run, how).await;
+        desk.lets_go(0).await;
+        assert_eq!(desk.counts(), (1, 0), "{how}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_leaves_a_question_behind_lets_go_of_its_call_only() {
+    for is_fork in [true, false] {
+        let desk = Desk::holding();
+        let world = world(ONE, &desk);
+        let (_, thread) = asked(&world).await;
+        let run = if is_fork {
+            world.engine.fork(forked(&thread)).await
+        } else {
+            world.begin_on(Some(&thread), json!({})).await
+        };
+        let ended = world.engine.wait(&run.unwrap()).await.unwrap();
+        assert_eq!(questions(&ended).len(), 1, "it asks as well");
+        desk.lets_go(1).await;
+        let ended = world.answer(&thread, accept()).await;
+        assert_eq!(ended.state["out"], json!([{ "work": ["accept"] }]), "{:?}", ended.outcome);
+        assert_eq!((desk.waiting(), desk.counts()), (0, (2, 1)));
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_the_thread_waits_for_is_not_let_go_of() {
+    let desk = Desk::holding();
+    let world = world(ONE, &desk);
+    let (_, thread) = asked(&world).await;
+    world.engine.prune(&thread, PruneStrategy::KeepLatest).await.unwrap();
+    world.engine.sweep().await;
+    assert_eq!(desk.waiting(), 1);
+    let ended = world.answer(&thread, accept()).await;
+    assert_eq!(ended.state["out"], json!([{ "work": ["accept"] }]), "{:?}", ended.outcome);
+    assert_eq!(desk.counts(), (1, 1));
+}
+
+/// The server asks once more, knowing the answer to its first question; then another task fails, and the answers are
+/// taken back.
+#[tokio::test]
+async fn an_answer_that_is_taken_back_ends_the_call_in_which_it_was_given() {
+    let desk = Arc::new(Desk::new(true, 2));
+    let plugin = NativePlugin::new("p", "1")
+        .node("a", |_, gate| async move { book(&gate, "a").await })
+        .node("b", |_, gate| async move {
+            gate.ask(Ask { payload: json!("go on?"), response_schema: None }).await?;
+            gate.call(get("https://a.example/b")).await?;
+            Ok(json!({}))
+        });
+    let world = world_of(TWO, plugin, &desk, InDoubt::Retry);
+    let ended = world.run(json!({})).await;
+    let (thread, open) = (&ended.run.thread, questions(&ended));
+    let id = |node: &str| open.iter().find(|it| it.node.as_str() == node).unwrap().id.as_str();
+    let answers = [(id("a"), accept()), (id("b"), json!("yes"))];
+    world.net.fail_next(unavailable());
+    let failed = world.resume(thread, &answers, OnFailure::Reopen).await.unwrap();
+    assert_eq!(failure(&failed).code, code::UNAVAILABLE);
+    let view = world.engine.thread(thread).await.unwrap().unwrap();
+    assert_eq!(view.interrupts, open, "those that were answered, and no other");
+    desk.lets_go(0).await;
+    // Nobody knows what the call did, and the policy has it made again.
+    let ended = world.resume(thread, &answers, OnFailure::Reopen).await.unwrap();
+    assert_eq!(questions(&ended).len(), 1);
+    let ended = world.answer(thread, decline()).await;
+    let out = json!([{ "a": ["accept", "decline"] }]);
+    assert_eq!(ended.state["out"], out, "{:?}", ended.outcome);
+    assert_eq!(desk.counts(), (2, 1));
 }
 
 #[tokio::test]
