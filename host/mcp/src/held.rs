@@ -1,7 +1,8 @@
 //! Calls that are held open for the answers of people.
 //!
-//! A held call has a session or a process of its own, so there are at most so many for a server and for a tenant, and
-//! none is held for ever. Nothing of them outlives the host: a call whose host stopped is in doubt.
+//! A held call keeps its session open. Over HTTP several calls may share one; a program, which does not say in which
+//! call it asks, is left to its call. So there are at most so many for a server and for a tenant, and none is held for
+//! ever. Nothing of them outlives the host: a call whose host stopped is in doubt.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,7 +18,7 @@ use wattle_graph::id::ThreadId;
 /// How long a call is held: whoever is asked today answers tomorrow, and a process does not wait longer.
 const HELD: Duration = Duration::from_hours(24);
 
-/// Calls that are held of one server, each with a session or a process.
+/// Calls that are held of one server, each perhaps with a process.
 const HELD_OF_SERVER: usize = 32;
 
 /// Calls that are held for one tenant, of all servers: questions that nobody answers must not take the places of
@@ -168,7 +169,8 @@ fn too_many(holder: Holder<'_>, limit: &str, allowed: usize, whose: &str) -> Fai
     let Holder { server, tool, .. } = holder;
     let text = format!(
         "the tool `{tool}` of the MCP server `{server}` asks a person, and {allowed} calls {whose} \
-         wait for people already: answer some of their questions, or cancel their runs"
+         wait for people already: answer some of their questions, delete their threads, or give \
+         these a new input"
     );
     let details = json!({ "limit": limit, "allowed": allowed });
     Failure::new(code::LIMIT, text).with_details(details)
