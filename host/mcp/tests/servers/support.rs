@@ -96,7 +96,7 @@ pub(crate) async fn call_within(
     let call = ServerCall { request: &request, thread: None, rounds: &[] };
     match servers.call(&caller(), NAME, call).await? {
         ServerAnswer::Done(output) => Ok(output),
-        other => panic!("{other:?}"),
+        other @ ServerAnswer::Asks(_) => panic!("{other:?}"),
     }
 }
 

@@ -182,8 +182,12 @@ impl Journal {
         let Inner { open, asked, past, inner: tools, .. } = &mut *inner;
         let is_about = |it: &Asked, call: u32| it.call == call && it.elicited.is_none();
         open.retain(|call, _| asked.values().any(|it| is_about(&it.asked, *call)));
-        past.values_mut().for_each(|calls| calls.give_up_attempt(false));
-        tools.values().for_each(|journal| journal.give_up_attempt());
+        for calls in past.values_mut() {
+            calls.give_up_attempt(false);
+        }
+        for journal in tools.values() {
+            journal.give_up_attempt();
+        }
     }
 
     /// Begins an attempt: calls are counted from the start again. Calls of the last batch that
