@@ -223,11 +223,11 @@ impl Engine {
         };
         let reopen = (request.on_failure == OnFailure::Reopen && !answers.is_empty())
             .then_some(lineage.checkpoint.meta.id);
-        // A run that was left to a host begins wherever its turn comes.
-        if slot.asked.turn != Turn::Own
-            && let Some(host) = self.holds_elsewhere(&lineage, &nest).await?
-        {
-            return self.leave_to(host, slot, &head, request, reopen).await;
+        if let Some(host) = self.holds_elsewhere(&lineage, &nest).await? {
+            if slot.asked.turn != Turn::Own {
+                return self.leave_to(host, slot, &head, request, reopen).await;
+            }
+            self.check_left(&host, &slot.asked)?;
         }
         let run = RunRecord { options: request.options, ..self.new_run(&mut slot, &head, reopen) };
         self.go_on(slot, head, run, reason, answers).await

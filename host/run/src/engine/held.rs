@@ -8,11 +8,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
-use wattle_graph::failure::Failure;
+use serde_json::{Value, json};
+use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{CheckpointId, ThreadId};
 use wattle_graph::lineage::Lineage;
 
+use super::asked::Asked;
+use super::balance::LEFT_TO_OTHERS;
 use super::{Engine, Slot};
 use crate::hostcall::runs::{ResumeRun, RunRef};
 use crate::ports::store::{
@@ -86,6 +88,21 @@ impl Engine {
         }
         let live = self.hosts().await?.into_iter().filter(|host| !host.report.is_stopping);
         Ok(live.map(|host| host.holder).find(|holder| hosts.contains(&holder.0)))
+    }
+
+    /// Leaves a pending run to the host that holds a call for it. It begins on any host once that one had
+    /// the time to begin it.
+    ///
+    /// # Errors
+    ///
+    /// `busy` until then.
+    pub(super) fn check_left(&self, host: &Holder, asked: &Asked) -> Result<(), Failure> {
+        let left_ms = self.now_ms().saturating_sub(asked.due_ms.unwrap_or(0));
+        if left_ms >= LEFT_TO_OTHERS.as_millis() as i64 {
+            return Ok(());
+        }
+        let text = format!("the run is left to host `{}`, which holds a call open for it", host.0);
+        Err(Failure::new(code::BUSY, text).with_details(json!({ "host": host.0 })))
     }
 
     /// Leaves a run that would go on with a thread to another host: it is pending. If that host does not begin

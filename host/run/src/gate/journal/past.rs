@@ -51,10 +51,13 @@ impl PastCalls {
         self.answered.insert(called.call, (seq, called));
     }
 
-    /// Takes note of a question.
+    /// Takes note of a question. A call that asks has gone on, so what was decided of it before says
+    /// nothing any more.
     pub(crate) fn ask(&mut self, asked: &Asked, seq: u64) {
         if asked.elicited.is_none() {
             self.asked.insert(asked.call, seq);
+        } else {
+            self.settled.remove(&asked.call);
         }
         self.newest = self.newest.max(seq);
     }
