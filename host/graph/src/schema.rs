@@ -18,7 +18,7 @@ mod cost;
 mod outline;
 mod pattern;
 mod place;
-mod reference;
+pub mod reference;
 mod unique;
 
 use std::fmt;

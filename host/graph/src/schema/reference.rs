@@ -14,9 +14,7 @@ pub(super) struct Document<'s> {
 
 impl<'s> Document<'s> {
     pub(super) fn new(root: &'s Value) -> Self {
-        let mut anchors = HashMap::new();
-        collect(root, &mut anchors);
-        Self { root, anchors }
+        Self { root, anchors: anchors(root) }
     }
 
     /// The part that a reference names.
@@ -40,7 +38,14 @@ impl<'s> Document<'s> {
     }
 }
 
-/// Collects `$anchor`, and `$id` of older drafts that is a fragment.
+/// Parts by the names that they give themselves: `$anchor`, and `$id` of older drafts that is a
+/// fragment.
+pub fn anchors(root: &Value) -> HashMap<&str, &Value> {
+    let mut anchors = HashMap::new();
+    collect(root, &mut anchors);
+    anchors
+}
+
 fn collect<'s>(value: &'s Value, anchors: &mut HashMap<&'s str, &'s Value>) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| collect(item, anchors)),
@@ -56,7 +61,7 @@ fn collect<'s>(value: &'s Value, anchors: &mut HashMap<&'s str, &'s Value>) {
 }
 
 /// A fragment without percent signs; `None` if it is not well-formed.
-fn decoded(fragment: &str) -> Option<String> {
+pub fn decoded(fragment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(fragment.len());
     let mut rest = fragment.bytes();
     while let Some(byte) = rest.next() {

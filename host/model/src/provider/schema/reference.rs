@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde_json::{Map, Value};
+use wattle_graph::schema::reference::{anchors, decoded};
 
 /// Parts that are written once more. References to further ones are left open: a part may hold others that are written
 /// as well, so the schema would become many times as large.
@@ -240,40 +241,4 @@ fn required(map: &Map<String, Value>) -> impl Iterator<Item = &str> {
 
 fn is_schema(value: &Value) -> bool {
     value.is_object() || value.is_boolean()
-}
-
-/// Parts by the names that they give themselves.
-fn anchors(root: &Value) -> HashMap<&str, &Value> {
-    let mut anchors = HashMap::new();
-    let mut open = vec![root];
-    while let Some(value) = open.pop() {
-        match value {
-            Value::Array(items) => open.extend(items),
-            Value::Object(fields) => {
-                let text = |key: &str| fields.get(key).and_then(Value::as_str);
-                let old = |key: &str| text(key).and_then(|id| id.strip_prefix('#'));
-                let names = [text("$anchor"), text("$dynamicAnchor"), old("$id"), old("id")];
-                anchors.extend(names.into_iter().flatten().map(|name| (name, value)));
-                open.extend(fields.values());
-            }
-            _ => {}
-        }
-    }
-    anchors
-}
-
-/// A fragment without percent signs; `None` if it is not well-formed.
-fn decoded(fragment: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(fragment.len());
-    let mut rest = fragment.bytes();
-    while let Some(byte) = rest.next() {
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
-        }
-        let mut digit = || char::from(rest.next()?).to_digit(16);
-        let (high, low) = (digit()?, digit()?);
-        bytes.push(u8::try_from(high * 16 + low).ok()?);
-    }
-    String::from_utf8(bytes).ok()
 }
