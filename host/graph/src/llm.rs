@@ -9,6 +9,7 @@ mod completion;
 mod delta;
 mod image;
 mod message;
+mod picture;
 mod request;
 
 #[cfg(test)]
@@ -20,4 +21,5 @@ pub use self::image::{GeneratedImage, ImageRequest};
 pub use self::message::{
     Image, ImageSource, Message, PROVIDER_STATE, Part, Role, ToolCall, ToolResult,
 };
+pub use self::picture::picture_type;
 pub use self::request::{CompletionRequest, ResponseSchema, ToolChoice, ToolDefinition, Tries};

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::llm::{CompletionRequest, Image, ImageSource, Part};
+use wattle_graph::llm::{CompletionRequest, Image, ImageSource, Part, picture_type};
 use wattle_run::ports::BlobStore;
 use wattle_run::ports::blob::BlobRef;
 
@@ -15,6 +15,9 @@ use crate::config::ProviderKind;
 
 /// Bytes of all pictures of one call: what Gemini, the strictest of the providers, takes inline.
 pub(crate) const PICTURE_BYTES: u64 = 20 << 20;
+
+/// Characters of base64 whose bytes tell what a picture is.
+const HEAD: usize = 16;
 
 /// Where a picture's bytes are when a request is built.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,21 +129,10 @@ fn data_url(url: &str) -> Result<(String, Source), Failure> {
     Ok((type_of(data).map_or(declared, str::to_owned), Source::Base64(data.into())))
 }
 
-/// What a picture begins with in base64, and its type. The sizes in the head of a WebP file come between.
-const TYPES: [(&str, &str); 6] = [
-    ("iVBORw0KGgo", "image/png"),
-    ("/9j/", "image/jpeg"),
-    ("R0lGODdh", "image/gif"),
-    ("R0lGODlh", "image/gif"),
-    ("SUkqA", "image/tiff"),
-    ("TU0AK", "image/tiff"),
-];
-
 /// The type of a picture by its first bytes, which are in base64.
 fn type_of(data: &str) -> Option<&'static str> {
-    let is_webp = data.starts_with("UklGR") && data.get(11..16) == Some("XRUJQ");
-    let known = TYPES.into_iter().find(|(head, _)| data.starts_with(head));
-    known.map(|(_, kind)| kind).or(is_webp.then_some("image/webp"))
+    let head = STANDARD.decode(data.get(..data.len().min(HEAD))?).ok()?;
+    picture_type(&head)
 }
 
 /// The types of pictures that a provider takes, by its documentation of November 2026.

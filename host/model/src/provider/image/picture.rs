@@ -2,9 +2,13 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use wattle_graph::llm::picture_type;
 
 use crate::chat::PICTURE_BYTES;
 use crate::provider::image::Unfit;
+
+/// The types of pictures that providers make.
+const TYPES: [&str; 3] = ["image/png", "image/jpeg", "image/webp"];
 
 /// A picture that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,19 +28,10 @@ impl Picture {
             let reason = format!("a picture in it has more than {PICTURE_BYTES} bytes");
             return Err(Unfit::Broken(reason));
         }
-        match media_type(&bytes) {
+        match picture_type(&bytes).filter(|it| TYPES.contains(it)) {
             Some(media_type) => Ok(Self { bytes, media_type }),
             None => Err(Unfit::broken("a picture in it is neither png nor jpeg nor webp")),
         }
-    }
-}
-
-fn media_type(bytes: &[u8]) -> Option<&'static str> {
-    match bytes {
-        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
-        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
-        _ => None,
     }
 }
 

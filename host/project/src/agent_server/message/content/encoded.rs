@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use wattle_graph::llm;
 
 /// Characters that stand for three bytes.
 const GROUP: usize = 4;
@@ -43,13 +44,7 @@ pub(super) fn text(data: &str) -> Option<String> {
 /// The media type of a picture by its first bytes.
 pub(super) fn picture_type(data: &str) -> Option<&'static str> {
     let head = STANDARD.decode(data.get(..data.len().min(HEAD))?).ok()?;
-    match head.as_slice() {
-        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
-        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
-        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P'] => Some("image/webp"),
-        _ => None,
-    }
+    llm::picture_type(&head)
 }
 
 fn is_standard(text: &str) -> bool {
@@ -88,7 +83,7 @@ mod tests {
     #[test]
     fn pictures_are_known_by_their_beginning() {
         for (data, expected) in [
-            ("iVBORw==", Some("image/png")),
+            ("iVBORw0KGgo=", Some("image/png")),
             ("/9j/4AAQSkZJRgABAQAAAQABAAD", Some("image/jpeg")),
             ("R0lGODlhAQABAAAAACw=", Some("image/gif")),
             ("UklGRiQAAABXRUJQVlA4IBgAAAAw", Some("image/webp")),
