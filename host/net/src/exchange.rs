@@ -10,6 +10,7 @@ use reqwest::header::{CONTENT_LENGTH, LOCATION};
 use reqwest::{Method, Response, StatusCode, Url};
 use serde_json::json;
 use wattle_graph::failure::{Failure, code};
+use wattle_run::credentials::MASK;
 use wattle_run::grant::HttpRule;
 use wattle_run::hostcall::http::{HttpRequest, HttpResponse};
 use wattle_run::limit::NetLimits;
@@ -20,7 +21,7 @@ use crate::outbound::OutboundNet;
 use crate::payload::{self, Payload};
 use crate::resolver::Refused;
 use crate::rule;
-use crate::secret::{self, Filler, MASK, Place};
+use crate::secret::{self, Filler, Place};
 use crate::target;
 
 /// One exchange of a guest.

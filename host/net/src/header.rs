@@ -3,6 +3,7 @@
 use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
 use wattle_graph::failure::{Failure, code};
+use wattle_run::credentials::MASK;
 use wattle_run::hostcall::http::HttpRequest;
 
 use crate::secret::{self, Filler, Place};
@@ -127,7 +128,7 @@ pub(crate) fn answer(
     Ok(passed
         .map(|(name, value)| {
             let text = String::from_utf8_lossy(value.as_bytes());
-            let clean = filler.scrub_encoded(&text).unwrap_or_else(|| secret::MASK.to_owned());
+            let clean = filler.scrub_encoded(&text).unwrap_or_else(|| MASK.to_owned());
             (name.as_str().to_owned(), clean)
         })
         .collect())

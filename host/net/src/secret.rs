@@ -8,6 +8,7 @@ use std::sync::Arc;
 use secrecy::{ExposeSecret, SecretString};
 use url::form_urlencoded;
 use wattle_graph::failure::{Failure, code};
+use wattle_run::credentials::MASK;
 use wattle_run::ports::Clock;
 
 pub(crate) use self::token::Token;
@@ -20,9 +21,6 @@ const OPENINGS: [&str; 3] = ["{{secret:", "%7B%7Bsecret%3A", "%7B%7Bsecret:"];
 
 /// How it may end.
 const CLOSINGS: [&str; 2] = ["}}", "%7D%7D"];
-
-/// What stands in the place of a secret in anything that a guest gets.
-pub(crate) const MASK: &str = "***";
 
 /// Longest name of a secret.
 const NAME_BYTES: usize = 128;
