@@ -238,10 +238,11 @@ impl StreamableHttpClient for Lenient {
         uri: Arc<str>,
         message: ClientJsonRpcMessage,
         session: Option<Arc<str>>,
-        _auth: Option<String>,
+        auth: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<StreamableHttpPostResponse, Error> {
-        self.post(&uri, message, session, headers, MESSAGE_BYTES).await
+        let limit = MESSAGE_BYTES;
+        self.post_message_with_max_sse_event_size(uri, message, session, auth, headers, limit).await
     }
 
     async fn post_message_with_max_sse_event_size(
@@ -275,9 +276,9 @@ impl StreamableHttpClient for Lenient {
         auth: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Error> {
-        let uri = self.address(&uri);
-        let events = self.http.get_stream(uri, session, last_event, auth, headers).await?;
-        Ok(self.mended(events))
+        let limit = MESSAGE_BYTES;
+        self.get_stream_with_max_sse_event_size(uri, session, last_event, auth, headers, limit)
+            .await
     }
 
     async fn get_stream_with_max_sse_event_size(
