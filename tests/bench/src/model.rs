@@ -9,9 +9,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Builder;
 use wattle_graph::id::{AppName, PluginName};
-use wattle_graph::llm::{
-    CompletionRequest, Message, Part, Role, ToolChoice, ToolDefinition, Tries,
-};
+use wattle_graph::llm::{CompletionRequest, Message, Part, Role, ToolDefinition};
 use wattle_model::{ModelConfig, Routes};
 use wattle_run::ports::model::NoDeltas;
 use wattle_run::ports::{Caller, Model as _};
@@ -150,18 +148,10 @@ fn request(tools: usize) -> CompletionRequest {
         }),
     };
     let message = |role, text: &str| Message { role, parts: vec![Part::Text(text.to_owned())] };
-    CompletionRequest {
-        route: "chat".to_owned(),
-        messages: vec![message(Role::System, "You answer."), message(Role::User, "What is it?")],
-        tools: (0..tools).map(tool).collect(),
-        tool_choice: ToolChoice::Auto,
-        response_schema: None,
-        temperature: None,
-        max_output_tokens: None,
-        seed: None,
-        stop: Vec::new(),
-        tries: Tries::default(),
-    }
+    let messages = vec![message(Role::System, "You answer."), message(Role::User, "What is it?")];
+    let mut request = CompletionRequest::new("chat", messages);
+    request.tools = (0..tools).map(tool).collect();
+    request
 }
 
 /// An answer as one document.

@@ -10,7 +10,7 @@ use tokio::sync::{Notify, watch};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::llm::{
     Completion, CompletionRequest, Delta, FinishReason, GeneratedImage, ImageRequest, Message,
-    Part, Role, ToolChoice, Tries, Usage,
+    Part, Role, Tries, Usage,
 };
 use wattle_run::grant::{HttpRule, SqlRule};
 use wattle_run::hostcall::http::{HttpRequest, HttpResponse};
@@ -122,18 +122,8 @@ pub fn picture(text: &str) -> ImageRequest {
 
 /// A model call with one user message.
 pub fn prompt(text: &str) -> CompletionRequest {
-    CompletionRequest {
-        route: "chat".into(),
-        messages: vec![Message { role: Role::User, parts: vec![Part::Text(text.into())] }],
-        tools: Vec::new(),
-        tool_choice: ToolChoice::Auto,
-        response_schema: None,
-        temperature: None,
-        max_output_tokens: None,
-        seed: None,
-        stop: Vec::new(),
-        tries: Tries::default(),
-    }
+    let messages = vec![Message { role: Role::User, parts: vec![Part::Text(text.into())] }];
+    CompletionRequest::new("chat", messages)
 }
 
 /// What a model said.

@@ -8,8 +8,7 @@ use axum::http::HeaderValue;
 use serde_json::{Value, json};
 use wattle_graph::failure::Failure;
 use wattle_graph::llm::{
-    Completion, CompletionRequest, Delta, FinishReason, Message, Part, Role, ToolChoice, Tries,
-    Usage,
+    Completion, CompletionRequest, Delta, FinishReason, Message, Part, Role, Usage,
 };
 use wattle_run::hostcall::interrupt::Ask;
 use wattle_run::ports::model::{Deltas, RouteInfo};
@@ -77,18 +76,8 @@ impl Model for Talker {
 }
 
 fn prompt() -> CompletionRequest {
-    CompletionRequest {
-        route: "chat".to_owned(),
-        messages: vec![Message { role: Role::User, parts: vec![Part::Text("hi".to_owned())] }],
-        tools: Vec::new(),
-        tool_choice: ToolChoice::Auto,
-        response_schema: None,
-        temperature: None,
-        max_output_tokens: None,
-        seed: None,
-        stop: Vec::new(),
-        tries: Tries::default(),
-    }
+    let messages = vec![Message { role: Role::User, parts: vec![Part::Text("hi".to_owned())] }];
+    CompletionRequest::new("chat", messages)
 }
 
 /// An answer as a node keeps it.

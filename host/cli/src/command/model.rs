@@ -8,8 +8,8 @@ use serde_json::json;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, PluginName};
 use wattle_graph::llm::{
-    Completion, CompletionRequest, Delta, Message, Part, ResponseSchema, Role, ToolChoice,
-    ToolDefinition, ToolResult, Tries,
+    Completion, CompletionRequest, Delta, Message, Part, ResponseSchema, Role, ToolDefinition,
+    ToolResult,
 };
 use wattle_model::Routes;
 use wattle_run::ports::model::Deltas;
@@ -143,18 +143,11 @@ impl Deltas for Pieces {
 
 impl Asker<'_> {
     fn request(&self, words: &str) -> CompletionRequest {
-        CompletionRequest {
-            route: self.route.to_owned(),
-            messages: vec![Message { role: Role::User, parts: vec![Part::Text(words.to_owned())] }],
-            tools: Vec::new(),
-            tool_choice: ToolChoice::Auto,
-            response_schema: None,
-            temperature: None,
-            max_output_tokens: Some(ANSWER_TOKENS),
-            seed: None,
-            stop: Vec::new(),
-            tries: Tries::default(),
-        }
+        let parts = vec![Part::Text(words.to_owned())];
+        let messages = vec![Message { role: Role::User, parts }];
+        let mut request = CompletionRequest::new(self.route, messages);
+        request.max_output_tokens = Some(ANSWER_TOKENS);
+        request
     }
 
     async fn ask(&self, request: &CompletionRequest) -> Result<(Completion, usize), Failure> {

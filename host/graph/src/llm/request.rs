@@ -73,6 +73,24 @@ pub struct CompletionRequest {
     pub tries: Tries,
 }
 
+impl CompletionRequest {
+    /// A call without tools that leaves everything else to the route.
+    pub fn new(route: impl Into<String>, messages: Vec<Message>) -> Self {
+        Self {
+            route: route.into(),
+            messages,
+            tools: Vec::new(),
+            tool_choice: ToolChoice::default(),
+            response_schema: None,
+            temperature: None,
+            max_output_tokens: None,
+            seed: None,
+            stop: Vec::new(),
+            tries: Tries::default(),
+        }
+    }
+}
+
 /// What a caller says of models and attempts in place of the route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tries {

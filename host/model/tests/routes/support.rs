@@ -12,7 +12,7 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::Digest;
 use wattle_graph::llm::{
     Completion, CompletionRequest, Delta, Message, Part, ResponseSchema, Role, ToolCall,
-    ToolChoice, ToolDefinition, Tries,
+    ToolDefinition,
 };
 use wattle_model::{ModelConfig, Routes};
 use wattle_run::ports::blob::{BlobInfo, BlobRef};
@@ -90,21 +90,11 @@ pub(crate) fn simple(kind: &str, base: &str) -> Routes {
 }
 
 pub(crate) fn ask(text: &str) -> CompletionRequest {
-    CompletionRequest {
-        route: "chat".into(),
-        messages: vec![
-            message(Role::System, vec![Part::Text("be brief".into())]),
-            message(Role::User, vec![Part::Text(text.into())]),
-        ],
-        tools: Vec::new(),
-        tool_choice: ToolChoice::Auto,
-        response_schema: None,
-        temperature: None,
-        max_output_tokens: None,
-        seed: None,
-        stop: Vec::new(),
-        tries: Tries::default(),
-    }
+    let messages = vec![
+        message(Role::System, vec![Part::Text("be brief".into())]),
+        message(Role::User, vec![Part::Text(text.into())]),
+    ];
+    CompletionRequest::new("chat", messages)
 }
 
 pub(crate) fn message(role: Role, parts: Vec<Part>) -> Message {

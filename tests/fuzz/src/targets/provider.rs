@@ -12,7 +12,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use wattle_graph::id::{AppName, PluginName};
-use wattle_graph::llm::{CompletionRequest, Delta, Message, Part, Role, ToolChoice, Tries};
+use wattle_graph::llm::{CompletionRequest, Delta, Message, Part, Role};
 use wattle_model::config::ProviderKind;
 use wattle_model::recorded::Recorded;
 use wattle_model::{ModelConfig, Routes};
@@ -132,18 +132,8 @@ fn routes(base: &str) -> Routes {
 }
 
 fn request(route: &str) -> CompletionRequest {
-    CompletionRequest {
-        route: route.into(),
-        messages: vec![Message { role: Role::User, parts: vec![Part::Text("say it".into())] }],
-        tools: Vec::new(),
-        tool_choice: ToolChoice::Auto,
-        response_schema: None,
-        temperature: None,
-        max_output_tokens: None,
-        seed: None,
-        stop: Vec::new(),
-        tries: Tries::default(),
-    }
+    let messages = vec![Message { role: Role::User, parts: vec![Part::Text("say it".into())] }];
+    CompletionRequest::new(route, messages)
 }
 
 /// The pieces that are handed on.
