@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use futures::future::join_all;
+use wattle_graph::failure::Failure;
 use wattle_mcp::check::Check;
 use wattle_model::config::{ModelConfig, ProviderKind};
 use wattle_run::ports::sandbox::ToolInfo;
@@ -12,7 +13,7 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::wire::{environment, open_tools};
+use crate::wire::{ReadEnv, environment, open_tools};
 
 /// Characters of a description that are shown.
 const DESCRIPTION_CHARS: usize = 80;
@@ -23,13 +24,8 @@ pub(super) async fn check(
     args: McpCheckArgs,
     output: Output,
 ) -> Result<Exit, Error> {
-    let servers = open_tools(config, &environment(), &mut Vec::new())?;
-    let names: Vec<String> =
-        if args.servers.is_empty() { config.mcp.keys().cloned().collect() } else { args.servers };
-    let checks = join_all(names.iter().map(|name| servers.check(name))).await;
-    servers.close().await;
     let mut found = BTreeMap::new();
-    for (name, check) in names.into_iter().zip(checks) {
+    for (name, check) in look(config, &environment(), args.servers).await? {
         let mut check = check.map_err(|failure| Error::NotFound {
             message: failure.message,
             hint: "without a name, all servers are checked".to_owned(),
@@ -40,6 +36,21 @@ pub(super) async fn check(
     let is_usable = found.values().all(|check| check.failure.is_none());
     output.data(&found, in_words);
     Ok(if is_usable { Exit::Ok } else { Exit::Failed })
+}
+
+/// Looks at these servers, or at every one if none is named, all at once. A name that no server has is
+/// `not-found`.
+pub(super) async fn look(
+    config: &Config,
+    env: &ReadEnv,
+    named: Vec<String>,
+) -> Result<BTreeMap<String, Result<Check, Failure>>, Error> {
+    let servers = open_tools(config, env, &mut Vec::new())?;
+    let names: Vec<String> =
+        if named.is_empty() { config.mcp.keys().cloned().collect() } else { named };
+    let checks = join_all(names.iter().map(|name| servers.check(name))).await;
+    servers.close().await;
+    Ok(names.into_iter().zip(checks).collect())
 }
 
 /// What is changed in schemas of tools for the providers of the configuration.
@@ -106,7 +117,6 @@ fn words_of(name: &str, check: &Check) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
-    use wattle_graph::failure::Failure;
     use wattle_run::ports::sandbox::ToolHints;
 
     use super::*;

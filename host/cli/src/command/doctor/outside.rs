@@ -1,24 +1,20 @@
 //! What of the outside can be looked at beforehand: MCP servers and the service for traces.
 
-use futures::future::join_all;
-
 use crate::command::doctor::Report;
+use crate::command::mcp;
 use crate::config::Config;
-use crate::wire::{ReadEnv, find_secret, open_tools};
+use crate::wire::{ReadEnv, find_secret};
 
-/// Looks at every MCP server, all at once.
+/// Looks at every MCP server.
 pub(super) async fn tool_servers(config: &Config, env: &ReadEnv, report: &mut Report) {
-    let servers = match open_tools(config, env, &mut Vec::new()) {
-        Ok(servers) => servers,
+    let found = match mcp::look(config, env, Vec::new()).await {
+        Ok(found) => found,
         Err(error) => {
             report.fail("mcp", error.to_string(), "correct `[mcp]` in wattle.toml");
             return;
         }
     };
-    let looks = config.mcp.keys().map(|name| servers.check(name));
-    let found = join_all(looks).await;
-    servers.close().await;
-    for (name, found) in config.mcp.keys().zip(found) {
+    for (name, found) in found {
         let check = format!("mcp {name}");
         match found.map(|found| (found.failure, found.tools.len(), found.notes)) {
             Err(failure) | Ok((Some(failure), ..)) => {
