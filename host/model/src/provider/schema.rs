@@ -11,12 +11,14 @@
 //!
 //! # Layout
 //!
-//! * this page: what each provider demands ([`Demands`]), and what is logged ([`Schemas`]).
+//! * this page: what each provider demands ([`Demands`]), and what is logged ([`Schemas`]); `known`: what was done
+//!   before.
 //! * `top`: one pass, and the object that has to be at the top; `fold`: the object that stands for a union.
 //! * `walk`: keyword by keyword; `rule`: what keywords mean to each other.
 //! * `reference`: `$ref` and `$defs`; `pattern`: regular expressions.
 
 mod fold;
+mod known;
 mod pattern;
 mod reference;
 mod rule;
@@ -24,13 +26,14 @@ mod top;
 mod walk;
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 use wattle_graph::llm::ToolDefinition;
 
 use crate::config::ProviderKind;
+use crate::provider::schema::known::Known;
 use crate::provider::schema::pattern::Form;
 use crate::structured::strict;
 
@@ -43,9 +46,6 @@ const CHANGES: usize = 12;
 /// Notes about one provider that are remembered. Later ones are not written at all, so that a server that makes up a
 /// schema each time does not fill the log.
 const MAX_NOTES: usize = 1000;
-
-/// Bytes of schemas of one provider that are remembered: those of some servers with many tools.
-const KNOWN_BYTES: usize = 8 << 20;
 
 /// Characters of the name of a tool in a note.
 const NAME_CHARS: usize = 128;
@@ -176,15 +176,6 @@ pub(super) struct Schemas {
     known: Mutex<Known>,
 }
 
-/// Schemas that were looked at: every turn of a conversation has the same ones.
-#[derive(Debug, Default)]
-struct Known {
-    /// By tool and original: what is sent instead, if it is another one.
-    schemas: HashMap<String, Option<Arc<Value>>>,
-    /// Bytes of the originals.
-    bytes: usize,
-}
-
 impl Schemas {
     pub(super) fn new(provider: &str, kind: ProviderKind) -> Self {
         Self {
@@ -211,17 +202,11 @@ impl Schemas {
 
     /// The schema that is sent for that of a tool; `None` if it stays as it is.
     fn other(&self, tool: &ToolDefinition) -> Option<Arc<Value>> {
-        let key = format!("{}\n{}", tool.name, tool.arguments_schema);
-        if let Some(known) = self.known().schemas.get(&key) {
-            return known.clone();
+        if let Some(known) = self.known().find(tool) {
+            return known.other.clone();
         }
         let other = self.fitted(tool);
-        let mut known = self.known();
-        if known.bytes > KNOWN_BYTES {
-            *known = Known::default();
-        }
-        known.bytes += key.len();
-        known.schemas.insert(key, other.clone());
+        self.known().add(tool, other.clone());
         other
     }
 
