@@ -37,7 +37,9 @@ impl Mender {
 
     /// Brings a message into the form of the protocol, as far as that is possible. It shows no secret of the server.
     pub(crate) fn mend(&self, message: &mut Value) {
-        self.erase(message);
+        if self.speaker.erases() {
+            self.erase(message);
+        }
         let Some(message) = message.as_object_mut() else { return };
         if ["method", "result", "error"].iter().any(|field| message.contains_key(*field)) {
             message.insert("jsonrpc".into(), "2.0".into());

@@ -50,6 +50,11 @@ impl Speaker {
         self.credentials.hide(text)
     }
 
+    /// Whether there are secrets that no data shows.
+    pub(crate) fn erases(&self) -> bool {
+        self.secrets.erases()
+    }
+
     /// A text among data of the server; `None` if there is no secret in it.
     pub(crate) fn erase(&self, text: &str) -> Option<String> {
         self.secrets.erase(text)

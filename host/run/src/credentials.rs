@@ -78,6 +78,11 @@ impl Credentials {
         self.0.short.iter().fold(out, |text, secret| without_word(&text, secret))
     }
 
+    /// Whether [`erase`](Self::erase) looks for anything: there is a secret of eight bytes or more.
+    pub fn erases(&self) -> bool {
+        !self.0.long.is_empty()
+    }
+
     /// Data of a service without whole secrets, or `None` if there is none in it. Secrets of less than eight bytes
     /// stay.
     #[must_use]
@@ -181,6 +186,7 @@ mod tests {
         let data = format!("[{KEY}, abc, secret-0123456789]");
         assert_eq!(credentials.erase(&data).unwrap(), "[***, abc, secret-0123456789]");
         assert_eq!(credentials.erase("abc"), None);
+        assert!(credentials.erases() && !Credentials::new(["abc"]).erases());
     }
 
     #[test]
