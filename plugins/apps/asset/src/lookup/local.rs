@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::listings::TICKERS;
+use crate::listings::{self, TICKERS};
 use crate::lookup::{Security, name};
 use crate::ticker::{self, Given};
 
@@ -36,10 +36,9 @@ impl Line {
     }
 }
 
-/// The table with its index. Values are line numbers.
+/// The table, and names in it. Values are line numbers.
 pub(super) struct Table {
     lines: Vec<Line>,
-    by_ticker: HashMap<&'static str, usize>,
     by_whole: HashMap<String, usize>,
     /// Names that several securities share once cut are nobody's.
     by_stem: HashMap<String, Option<usize>>,
@@ -47,13 +46,8 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) fn read() -> Self {
-        let lines: Vec<Line> = TICKERS.lines().filter_map(line).collect();
-        let mut table = Self {
-            by_ticker: lines.iter().enumerate().map(|(at, line)| (line.ticker, at)).collect(),
-            by_whole: HashMap::new(),
-            by_stem: HashMap::new(),
-            lines,
-        };
+        let lines = TICKERS.lines().filter_map(line).collect();
+        let mut table = Self { lines, by_whole: HashMap::new(), by_stem: HashMap::new() };
         for (at, line) in table.lines.iter().enumerate() {
             for text in line.names() {
                 table.by_whole.entry(name::whole(text)).or_insert(at);
@@ -66,7 +60,7 @@ impl Table {
 
     /// The security that a ticker or a name means, if that is clear.
     pub(super) fn find(&self, query: &str) -> Option<Security> {
-        let at = self.by_ticker(query).or_else(|| self.by_name(query));
+        let at = by_ticker(query).or_else(|| self.by_name(query));
         at.or_else(|| self.by_part(query)).map(|at| self.lines[at].security())
     }
 
@@ -83,32 +77,28 @@ impl Table {
 
     fn is_name(&self, text: &str, ticker: &str) -> bool {
         let is_small = text.trim() == ticker.to_ascii_lowercase();
-        is_small && !self.by_ticker.contains_key(ticker) && self.by_name(ticker).is_some()
+        is_small && !listings::has(ticker) && self.by_name(ticker).is_some()
     }
 
     /// The security with exactly this ticker.
     pub(super) fn listed(&self, ticker: &str) -> Option<Security> {
-        self.by_ticker.get(ticker).map(|at| self.lines[*at].security())
+        listings::place(ticker).map(|at| self.lines[at].security())
     }
 
     /// Whether a name may stand beside a ticker of the table: it names the same company, in
     /// whichever of its listings, or no company of the table at all.
     pub(super) fn agree(&self, ticker: &str, name: &str) -> bool {
         let named = self.by_name(name).map(|at| self.lines[at].companies());
-        match (self.by_ticker.get(ticker), named) {
-            (Some(at), Some(named)) => !self.lines[*at].companies().is_disjoint(&named),
+        match (listings::place(ticker), named) {
+            (Some(at), Some(named)) => !self.lines[at].companies().is_disjoint(&named),
             _ => true,
         }
     }
 
     /// Whether the table has the ticker, and the name is one of its company.
     pub(super) fn has_company(&self, ticker: &str, name: &str) -> bool {
-        let is_known = self.by_ticker.contains_key(ticker) && self.by_name(name).is_some();
+        let is_known = listings::has(ticker) && self.by_name(name).is_some();
         is_known && self.agree(ticker, name)
-    }
-
-    fn by_ticker(&self, query: &str) -> Option<usize> {
-        self.by_ticker.get(ticker::normalize(query).as_str()).copied()
     }
 
     fn by_name(&self, query: &str) -> Option<usize> {
@@ -142,6 +132,10 @@ impl Table {
         let is_same = |at: &usize| !self.lines[*at].companies().is_disjoint(&companies);
         hits.iter().all(is_same).then_some(main)
     }
+}
+
+fn by_ticker(query: &str) -> Option<usize> {
+    listings::place(&ticker::normalize(query))
 }
 
 fn line(text: &'static str) -> Option<Line> {
