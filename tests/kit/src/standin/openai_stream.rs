@@ -21,9 +21,9 @@ pub(super) fn events(
     quirks: &StreamQuirks,
     wants_usage: bool,
 ) -> Vec<Event> {
-    let created = now_ms() / 1_000;
+    let (id, created) = (completion_id(answer), now_ms() / 1_000);
     let chunk = |choices: Value| {
-        json!({"id": completion_id(answer), "object": "chat.completion.chunk",
+        json!({"id": id, "object": "chat.completion.chunk",
                "created": created, "model": model, "choices": choices})
     };
     let delta = |delta: Value, finish: Value| {
