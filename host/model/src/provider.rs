@@ -278,11 +278,11 @@ impl Provider {
     async fn attempt(&self, aim: Aim<'_>, ask: &Ask<'_>, sink: &Sink<'_>) -> Result<Reply, Fault> {
         let _place = self.permits.acquire().await;
         aim.asks.add();
-        let owner = self.owner(aim);
+        let (owner, streams) = (self.owner(aim), self.streams(sink));
         let request = match self.kind {
-            ProviderKind::Openai => openai::request(self, ask, &owner, aim.model),
-            ProviderKind::Gemini => gemini::request(self, ask, &owner, aim.model),
-            ProviderKind::Anthropic => anthropic::request(self, ask, &owner, aim.model),
+            ProviderKind::Openai => openai::request(self, ask, &owner, aim.model, streams),
+            ProviderKind::Gemini => gemini::request(self, ask, &owner, aim.model, streams),
+            ProviderKind::Anthropic => anthropic::request(self, ask, &owner, aim.model, streams),
         };
         exchange::send(self, aim, sink, request).await
     }
@@ -316,8 +316,9 @@ impl Provider {
         }
     }
 
-    fn streams(&self) -> bool {
-        self.stream
+    /// Whether a model is asked for its answer in pieces.
+    fn streams(&self, sink: &Sink<'_>) -> bool {
+        sink.streams().unwrap_or(self.stream)
     }
 
     fn schemas(&self) -> &Schemas {

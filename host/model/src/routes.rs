@@ -106,6 +106,36 @@ impl Routes {
         self.from_env.iter().cloned().chain(aliased).collect()
     }
 
+    /// As [`Model::complete`], with the answer asked for in pieces or as one document, whatever the configuration
+    /// of the provider says: for checks of both.
+    ///
+    /// # Errors
+    ///
+    /// As [`Model::complete`].
+    pub async fn complete_as(
+        &self,
+        caller: &Caller,
+        request: &CompletionRequest,
+        blobs: &dyn BlobStore,
+        deltas: &dyn Deltas,
+        streams: bool,
+    ) -> Result<Completion, Failure> {
+        let sink = Sink::new(deltas).with_streams(streams);
+        self.answer(caller, request, blobs, &sink).await
+    }
+
+    async fn answer(
+        &self,
+        caller: &Caller,
+        request: &CompletionRequest,
+        blobs: &dyn BlobStore,
+        sink: &Sink<'_>,
+    ) -> Result<Completion, Failure> {
+        let route = self.find(caller, &request.route)?;
+        let pictures = Pictures::load(request, blobs).await?;
+        route.ask(request, &pictures, sink).await
+    }
+
     /// The names of all routes.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.routes.keys().map(String::as_str)
@@ -146,10 +176,7 @@ impl Model for Routes {
         blobs: &dyn BlobStore,
         deltas: &dyn Deltas,
     ) -> Result<Completion, Failure> {
-        let route = self.find(caller, &request.route)?;
-        let pictures = Pictures::load(request, blobs).await?;
-        let sink = Sink::new(deltas);
-        route.ask(request, &pictures, &sink).await
+        self.answer(caller, request, blobs, &Sink::new(deltas)).await
     }
 
     async fn generate_images(

@@ -10,11 +10,23 @@ use wattle_run::ports::model::Deltas;
 pub(crate) struct Sink<'a> {
     deltas: &'a dyn Deltas,
     begun: AtomicBool,
+    streams: Option<bool>,
 }
 
 impl<'a> Sink<'a> {
     pub(crate) fn new(deltas: &'a dyn Deltas) -> Self {
-        Self { deltas, begun: AtomicBool::new(false) }
+        Self { deltas, begun: AtomicBool::new(false), streams: None }
+    }
+
+    /// The same for an answer that comes in pieces, or as a whole.
+    pub(crate) fn with_streams(mut self, streams: bool) -> Self {
+        self.streams = Some(streams);
+        self
+    }
+
+    /// Whether the answer comes in pieces; `None` if the configuration of the provider says so.
+    pub(crate) fn streams(&self) -> Option<bool> {
+        self.streams
     }
 
     /// Whether a part of the present answer was handed on.

@@ -75,14 +75,10 @@ pub(super) async fn check(
         return Err(setup(format!("`{ASKER}` is no name")));
     };
     let caller = Caller { app, plugin, tenant: None };
-    let open = |stream: bool| {
-        let mut model = config.model.clone();
-        model.providers.values_mut().for_each(|provider| provider.stream = stream);
-        open_routes(model, config, &environment()).map_err(|error| setup(error.to_string()))
-    };
-    let (whole, streamed) = (open(false)?, open(true)?);
-    if let Some(unknown) = args.routes.iter().find(|route| !whole.has_route(&caller, route)) {
-        let known: Vec<&str> = whole.names().collect();
+    let routes = open_routes(config.model.clone(), config, &environment());
+    let routes = routes.map_err(|error| setup(error.to_string()))?;
+    if let Some(unknown) = args.routes.iter().find(|route| !routes.has_route(&caller, route)) {
+        let known: Vec<&str> = routes.names().collect();
         return Err(Error::NotFound {
             message: format!("there is no model route `{unknown}`"),
             hint: format!("the routes are {}", known.join(", ")),
@@ -90,11 +86,11 @@ pub(super) async fn check(
     }
     let mut checks = Vec::new();
     for route in args.routes {
-        let asker = |routes| Asker { routes, caller: &caller, route: &route };
-        let (whole, streamed) = (asker(&whole), asker(&streamed));
-        let usual = config.model.routes.get(&route);
-        let usual = usual.and_then(|route| config.model.providers.get(&route.provider));
-        let steps = steps(&whole, &streamed, usual.is_some_and(|it| it.stream)).await;
+        let asker = |streams| Asker { routes: &routes, caller: &caller, route: &route, streams };
+        let provider = config.model.routes.get(&route);
+        let provider = provider.and_then(|route| config.model.providers.get(&route.provider));
+        let usual = asker(provider.is_some_and(|it| it.stream));
+        let steps = steps(&asker(false), &asker(true), &usual).await;
         checks.push(Check { route, steps });
     }
     let is_usable = checks.iter().flat_map(|check| &check.steps).all(|it| it.failure.is_none());
@@ -103,8 +99,7 @@ pub(super) async fn check(
 }
 
 /// Tools and shapes are asked for in the way that the provider is configured for.
-async fn steps(whole: &Asker<'_>, streamed: &Asker<'_>, streams: bool) -> Vec<Step> {
-    let usual = if streams { streamed } else { whole };
+async fn steps(whole: &Asker<'_>, streamed: &Asker<'_>, usual: &Asker<'_>) -> Vec<Step> {
     vec![
         timed("whole", whole.words()).await,
         timed("streamed", streamed.words()).await,
@@ -129,6 +124,8 @@ struct Asker<'a> {
     routes: &'a Routes,
     caller: &'a Caller,
     route: &'a str,
+    /// Whether answers are asked for in pieces.
+    streams: bool,
 }
 
 /// Counts pieces.
@@ -152,7 +149,9 @@ impl Asker<'_> {
 
     async fn ask(&self, request: &CompletionRequest) -> Result<(Completion, usize), Failure> {
         let (blobs, pieces) = (MemoryBlobs::default(), Pieces::default());
-        let answer = self.routes.complete(self.caller, request, &blobs, &pieces).await?;
+        let (caller, streams) = (self.caller, self.streams);
+        let answer = self.routes.complete_as(caller, request, &blobs, &pieces, streams);
+        let answer = Box::pin(answer).await?;
         Ok((answer, pieces.0.into_inner()))
     }
 

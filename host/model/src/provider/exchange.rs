@@ -92,8 +92,8 @@ pub(super) async fn send(
     sink: &Sink<'_>,
     request: RequestBuilder,
 ) -> Result<Reply, Fault> {
-    let stream = provider.streams();
-    let accept = if stream { "text/event-stream, application/json" } else { "application/json" };
+    let streams = provider.streams(sink);
+    let accept = if streams { "text/event-stream, application/json" } else { "application/json" };
     let request = request.header(ACCEPT, accept);
     let answer = async {
         let response = match timeout(aim.timeout, request.send()).await {
@@ -107,7 +107,7 @@ pub(super) async fn send(
         }
         provider.read(aim, sink, response).await
     };
-    if stream {
+    if streams {
         return answer.await;
     }
     timeout(aim.timeout, answer).await.unwrap_or_else(|_| Err(fault::timeout(provider, aim)))

@@ -10,14 +10,15 @@ use reqwest::RequestBuilder;
 use crate::provider::state::Owner;
 use crate::provider::{Ask, Provider};
 
-/// A request for an answer of `model`.
+/// A request for an answer of `model`, in pieces if it `streams`.
 pub(super) fn request(
     provider: &Provider,
     ask: &Ask<'_>,
     owner: &Owner,
     model: &str,
+    streams: bool,
 ) -> RequestBuilder {
-    let path = if provider.streams() {
+    let path = if streams {
         format!("models/{model}:streamGenerateContent?alt=sse")
     } else {
         format!("models/{model}:generateContent")

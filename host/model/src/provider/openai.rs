@@ -17,13 +17,14 @@ use reqwest::RequestBuilder;
 use crate::provider::state::Owner;
 use crate::provider::{Ask, Provider};
 
-/// A request for an answer of `model`.
+/// A request for an answer of `model`, in pieces if it `streams`.
 pub(super) fn request(
     provider: &Provider,
     ask: &Ask<'_>,
     owner: &Owner,
     model: &str,
+    streams: bool,
 ) -> RequestBuilder {
-    let body = body::body(ask, owner, model, provider.streams(), provider.schemas());
+    let body = body::body(ask, owner, model, streams, provider.schemas());
     provider.post("chat/completions").json(&body)
 }
