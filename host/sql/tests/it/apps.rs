@@ -1,7 +1,6 @@
 //! The migrations of the bundled apps, on the databases that the apps say they run on.
 
 use std::collections::BTreeMap;
-use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 use wattle_run::grant::SqlAccess;
@@ -15,27 +14,19 @@ struct Bench {
     fresh: Fresh,
 }
 
-impl Deref for Bench {
-    type Target = Fresh;
-
-    fn deref(&self) -> &Fresh {
-        &self.fresh
-    }
-}
-
 impl Bench {
     async fn all() -> Vec<Self> {
         Fresh::all(&[SQLITE_FILE]).await.into_iter().map(|fresh| Self { fresh }).collect()
     }
 
     async fn migrate(&self, app: &str, folders: &BTreeMap<String, PathBuf>) -> Vec<String> {
-        let folder = self.databases.migration_folder(app, "main", folders).unwrap();
-        self.databases.migrate(app, "main", scripts(folder)).await.unwrap()
+        let folder = self.fresh.databases.migration_folder(app, "main", folders).unwrap();
+        self.fresh.databases.migrate(app, "main", scripts(folder)).await.unwrap()
     }
 
     async fn execute(&self, text: &str) -> Vec<Vec<SqlValue>> {
         let limits = SqlLimits::default();
-        let mut transaction = self.databases.begin("main", &limits).await.unwrap();
+        let mut transaction = self.fresh.databases.begin("main", &limits).await.unwrap();
         let executed = transaction.execute(text, &[]).await.unwrap();
         transaction.commit(None).await.unwrap();
         executed.returned.rows
@@ -43,8 +34,11 @@ impl Bench {
 
     async fn query(&self, text: &str) -> Vec<Vec<SqlValue>> {
         let limits = SqlLimits::default();
-        let rows =
-            self.databases.query("main", &SqlAccess::ReadOnly.into(), &limits, text, &[]).await;
+        let rows = self
+            .fresh
+            .databases
+            .query("main", &SqlAccess::ReadOnly.into(), &limits, text, &[])
+            .await;
         rows.unwrap().rows
     }
 }

@@ -1,7 +1,6 @@
 //! Behaviour of databases, the same for SQLite and PostgreSQL.
 
 use std::collections::BTreeMap;
-use std::ops::Deref;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -20,14 +19,6 @@ const TABLE: &str = "CREATE TABLE item (
 
 struct Bench {
     fresh: Fresh,
-}
-
-impl Deref for Bench {
-    type Target = Fresh;
-
-    fn deref(&self) -> &Fresh {
-        &self.fresh
-    }
 }
 
 impl Bench {
@@ -51,11 +42,11 @@ impl Bench {
         text: &str,
         parameters: &[SqlValue],
     ) -> Result<Rows, Failure> {
-        self.databases.query("main", &access.into(), limits, text, parameters).await
+        self.fresh.databases.query("main", &access.into(), limits, text, parameters).await
     }
 
     async fn begin(&self) -> Box<dyn SqlTransaction> {
-        self.databases.begin("main", &SqlLimits::default()).await.unwrap()
+        self.fresh.databases.begin("main", &SqlLimits::default()).await.unwrap()
     }
 
     /// What the marker of a key keeps.
@@ -78,7 +69,7 @@ impl Bench {
     }
 
     fn is_postgres(&self) -> bool {
-        self.dialect == "postgres"
+        self.fresh.dialect == "postgres"
     }
 }
 
@@ -311,7 +302,7 @@ async fn a_statement_that_takes_too_long_is_stopped() {
         let failure =
             bench.query_within(&limits, SqlAccess::ReadOnly, endless, &[]).await.unwrap_err();
         assert_eq!((failure.code.as_str(), failure.retryable), ("timeout", true), "{failure}");
-        let mut transaction = bench.databases.begin("main", &limits).await.unwrap();
+        let mut transaction = bench.fresh.databases.begin("main", &limits).await.unwrap();
         assert_eq!(transaction.query(endless, &[]).await.unwrap_err().code, "timeout");
         transaction.rollback().await.unwrap();
         bench.execute(TABLE, &[]).await.unwrap();
@@ -390,10 +381,10 @@ async fn names_and_servers_that_are_not_there_are_reported() {
 #[tokio::test(flavor = "multi_thread")]
 async fn migrations_are_applied_once_and_must_not_change() {
     for bench in Bench::all().await {
-        let folder = bench.folder.path().join("migrations");
+        let folder = bench.fresh.folder.path().join("migrations");
         std::fs::create_dir(&folder).unwrap();
         let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
-        let migrate = || bench.databases.migrate("asset", "main", scripts(&folder));
+        let migrate = || bench.fresh.databases.migrate("asset", "main", scripts(&folder));
 
         write("0001_tables.sql", &format!("{TABLE};\nCREATE TABLE other (id INTEGER);\n"));
         write("notes.txt", "not a migration");
@@ -419,6 +410,6 @@ async fn migrations_are_applied_once_and_must_not_change() {
 async fn migrations_for_another_dialect_are_missed() {
     let bench = Bench::sqlite(SQLITE_MEMORY).await;
     let none = BTreeMap::new();
-    let error = bench.databases.migration_folder("asset", "main", &none).unwrap_err();
+    let error = bench.fresh.databases.migration_folder("asset", "main", &none).unwrap_err();
     assert!(error.to_string().contains("sqlite"), "{error}");
 }

@@ -1,7 +1,6 @@
 //! Statements that want to do harm, as a model might be talked into writing them: none executes,
 //! none hangs past its limit, each is told why, and the database is as usable as before.
 
-use std::ops::Deref;
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
@@ -214,14 +213,6 @@ struct Bench {
     on: On,
 }
 
-impl Deref for Bench {
-    type Target = Fresh;
-
-    fn deref(&self) -> &Fresh {
-        &self.fresh
-    }
-}
-
 impl Bench {
     async fn new(fresh: Fresh) -> Self {
         let mut transaction = fresh.databases.begin("main", &SqlLimits::default()).await.unwrap();
@@ -242,7 +233,7 @@ impl Bench {
     }
 
     async fn query(&self, rule: &SqlRule, text: &str) -> Result<Rows, Failure> {
-        self.databases.query("main", rule, &SqlLimits::default(), text, &[]).await
+        self.fresh.databases.query("main", rule, &SqlLimits::default(), text, &[]).await
     }
 
     /// Everything that there is, to see that nothing has changed.
@@ -316,7 +307,7 @@ async fn s4_34_sqlite_itself_keeps_to_the_list_of_a_view() {
     rule.tables = Some(["v_secrets".to_owned()].into());
     assert_eq!(bench.query(&rule, "SELECT value FROM v_secrets").await.unwrap().rows.len(), 1);
     // A view made later, whose name is allowed, opens nothing but itself.
-    let mut transaction = bench.databases.begin("main", &SqlLimits::default()).await.unwrap();
+    let mut transaction = bench.fresh.databases.begin("main", &SqlLimits::default()).await.unwrap();
     let nested = "CREATE VIEW customers_of_secrets AS SELECT value FROM v_secrets";
     transaction.execute(nested, &[]).await.unwrap();
     transaction.commit(None).await.unwrap();

@@ -2,8 +2,6 @@
 //! of the database, makes no value without bounds, and leaves the host's bookkeeping whole. A role
 //! made for readers reads what it was granted and nothing else.
 
-use std::ops::Deref;
-
 use futures::future::join_all;
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
@@ -22,19 +20,11 @@ struct Bench {
     fresh: Fresh,
 }
 
-impl Deref for Bench {
-    type Target = Fresh;
-
-    fn deref(&self) -> &Fresh {
-        &self.fresh
-    }
-}
-
 impl Bench {
     async fn new(fresh: Fresh) -> Self {
         let bench = Self { fresh };
         assert_eq!(bench.migrate(&[NOTES]).await.unwrap(), ["0001_notes"]);
-        let mut transaction = bench.databases.begin("main", &limits()).await.unwrap();
+        let mut transaction = bench.fresh.databases.begin("main", &limits()).await.unwrap();
         assert_eq!(transaction.claim("key").await.unwrap(), None);
         transaction.execute("INSERT INTO notes VALUES (1, 'a')", &[]).await.unwrap();
         let marker = Marker { key: "key".into(), answers: json!(["written"]) };
@@ -51,14 +41,14 @@ impl Bench {
         let script =
             |(text, name): (&&str, &str)| Script { path: name.into(), text: (*text).into() };
         let scripts = texts.iter().zip(names).map(script).collect();
-        self.databases.migrate("app", "main", scripts).await
+        self.fresh.databases.migrate("app", "main", scripts).await
     }
 
     /// Sends a statement with the right to write: as a query of its own, and in a transaction.
     async fn try_everywhere(&self, text: &str) -> [Result<(), Failure>; 2] {
         let rule = SqlAccess::ReadWrite.into();
-        let query = self.databases.query("main", &rule, &limits(), text, &[]).await.map(drop);
-        let mut transaction = self.databases.begin("main", &limits()).await.unwrap();
+        let query = self.fresh.databases.query("main", &rule, &limits(), text, &[]).await.map(drop);
+        let mut transaction = self.fresh.databases.begin("main", &limits()).await.unwrap();
         let executed = transaction.execute(text, &[]).await.map(drop);
         transaction.rollback().await.unwrap();
         [query, executed]
@@ -67,7 +57,7 @@ impl Bench {
     /// Everything that the host keeps is there, and works.
     async fn is_whole(&self) {
         assert!(self.migrate(&[NOTES]).await.unwrap().is_empty());
-        let mut transaction = self.databases.begin("main", &limits()).await.unwrap();
+        let mut transaction = self.fresh.databases.begin("main", &limits()).await.unwrap();
         let known = transaction.claim("key").await.unwrap();
         assert_eq!(known, Some(json!(["written"])));
         transaction.execute("UPDATE notes SET text = 'b'", &[]).await.unwrap();
@@ -120,7 +110,7 @@ async fn the_hosts_tables_are_out_of_reach() {
 async fn sqlite_itself_keeps_the_hosts_tables() {
     let bench = Bench::new(Fresh::sqlite(SQLITE_FILE).await).await;
     // Somebody with the file made a view and a trigger over the host's tables.
-    let url = format!("sqlite:{}", bench.folder.path().join("main.db").display());
+    let url = format!("sqlite:{}", bench.fresh.folder.path().join("main.db").display());
     let mut direct = sqlx::SqliteConnection::connect(&url).await.unwrap();
     for text in [
         "CREATE VIEW peek AS SELECT checksum AS c FROM _wattle_migrations",
@@ -147,7 +137,7 @@ async fn a_migration_leaves_the_hosts_tables_and_the_database() {
     for bench in Bench::all().await {
         let error = bench.migrate(&[NOTES, "DELETE FROM _wattle_journal;"]).await.unwrap_err();
         assert!(error.to_string().contains("belong to the host"), "{error}");
-        if bench.dialect == "sqlite" {
+        if bench.fresh.dialect == "sqlite" {
             for text in ["ATTACH DATABASE 'other.db' AS other;", "PRAGMA query_only = 0;"] {
                 assert!(bench.migrate(&[NOTES, text]).await.is_err(), "{text}");
             }
@@ -196,7 +186,7 @@ async fn no_statement_makes_a_value_without_bounds() {
 async fn memory_of_sqlite_is_bounded() {
     let bench = Bench::new(Fresh::sqlite(SQLITE_MEMORY).await).await;
     // A database in memory is where a statement can fill memory and nothing else.
-    let mut transaction = bench.databases.begin("main", &limits()).await.unwrap();
+    let mut transaction = bench.fresh.databases.begin("main", &limits()).await.unwrap();
     let fill = "INSERT INTO notes WITH RECURSIVE n (i) AS
         (SELECT 10 UNION ALL SELECT i + 1 FROM n WHERE i < 200)
         SELECT i, CAST(zeroblob(8000000) AS TEXT) FROM n";
@@ -211,7 +201,7 @@ async fn memory_of_sqlite_is_bounded() {
 async fn a_role_for_readers_reads_what_it_was_granted() {
     let server = need!(Postgres::for_test());
     let bench = Bench::new(Fresh::postgres(server).await).await;
-    let server = bench.server.as_ref().unwrap();
+    let server = bench.fresh.server.as_ref().unwrap();
     let mut admin = PgConnection::connect(&server.url()).await.unwrap();
     for text in [
         "CREATE SCHEMA sales",
