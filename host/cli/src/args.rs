@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use wattle_mcp::check::NOTES;
 
 use crate::exit;
 use crate::load::compiler;
@@ -42,6 +43,13 @@ impl Args {
     /// How much to log: a server tells its news without being asked.
     pub fn verbosity(&self) -> u8 {
         self.verbose + u8::from(matches!(self.command, Command::Serve(_)))
+    }
+
+    /// Which part of the log the command says itself: its target.
+    pub fn told(&self) -> Option<&'static str> {
+        let looks_at_servers =
+            matches!(self.command, Command::Doctor | Command::Mcp(McpCommand::Check(_)));
+        looks_at_servers.then_some(NOTES)
     }
 }
 

@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     if let Command::Compile(limits) = &args.command {
         return compiler::work(limits);
     }
-    telemetry::start(args.verbosity());
+    telemetry::start(args.verbosity(), args.told());
     compiler::use_this_program();
     // For HTTP and commands; runs and guests execute on a runtime of their own.
     let runtime =

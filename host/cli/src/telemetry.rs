@@ -16,10 +16,11 @@ const QUIET: &str = "rmcp=off";
 /// What is told of changed files also without `--verbose`: somebody has put one there, and waits.
 const NEWS: &str = "info";
 
-/// Starts logging. `verbosity` is 0 for warnings, 1 for news, 2 and more for everything.
-pub fn start(verbosity: u8) {
+/// Starts logging. `verbosity` is 0 for warnings, 1 for news, 2 and more for everything. What has the target `told` is
+/// left out: the command says it itself.
+pub fn start(verbosity: u8, told: Option<&str>) {
     let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(filter(verbosity, &wanted()))
+        .with_env_filter(filter(verbosity, told, &wanted()))
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .finish();
@@ -29,14 +30,15 @@ pub fn start(verbosity: u8) {
 
 /// What is logged. The level is a directive as well: a default directive holds only where there is no
 /// other.
-fn filter(verbosity: u8, wanted: &str) -> EnvFilter {
+fn filter(verbosity: u8, told: Option<&str>, wanted: &str) -> EnvFilter {
     let level = match verbosity {
         0 => LevelFilter::WARN,
         1 => LevelFilter::INFO,
         2 => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
     };
-    EnvFilter::builder().parse_lossy(format!("{level},{QUIET},{RELOAD}={NEWS},{wanted}"))
+    let told = told.map(|target| format!("{target}=off,")).unwrap_or_default();
+    EnvFilter::builder().parse_lossy(format!("{level},{QUIET},{RELOAD}={NEWS},{told}{wanted}"))
 }
 
 #[expect(clippy::disallowed_methods, reason = "read before there is a configuration")]
@@ -55,12 +57,20 @@ mod tests {
     #[test]
     fn the_level_holds_for_everything_that_has_none_of_its_own() {
         for (verbosity, level) in [(0, "warn"), (1, "info"), (2, "debug"), (3, "trace")] {
-            let filter = filter(verbosity, "");
+            let filter = filter(verbosity, None, "");
             assert!(has(&filter, level), "{verbosity}: {filter}");
             assert!(has(&filter, "rmcp=off"), "{filter}");
         }
-        let wanted = filter(0, "wattle_run=debug,error");
+        let wanted = filter(0, None, "wattle_run=debug,error");
         assert!(has(&wanted, "error") && !has(&wanted, "warn"), "{wanted}");
         assert!(has(&wanted, "wattle_run=debug"), "{wanted}");
+    }
+
+    #[test]
+    fn what_a_command_says_itself_is_logged_where_somebody_asks_for_it() {
+        let told = filter(2, Some("notes"), "");
+        assert!(has(&told, "notes=off") && has(&told, "debug"), "{told}");
+        let wanted = filter(0, Some("notes"), "notes=info");
+        assert!(has(&wanted, "notes=info") && !has(&wanted, "notes=off"), "{wanted}");
     }
 }

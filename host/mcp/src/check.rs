@@ -4,6 +4,10 @@ use serde::Serialize;
 use wattle_graph::failure::Failure;
 use wattle_run::ports::sandbox::ToolInfo;
 
+/// Target of lines in the log about what was made good or left out. A look at a server has the same in
+/// [`Check::notes`].
+pub const NOTES: &str = "wattle_mcp::notes";
+
 /// A look at a server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Check {

@@ -10,6 +10,7 @@ use rmcp::model::{ContentBlock, Tool, ToolAnnotations};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
+use crate::check::NOTES;
 use crate::speaker::{Speaker, one_line};
 
 /// Notes about one server that are remembered. Later ones are not written at all: a server that makes up a
@@ -189,7 +190,7 @@ impl Mender {
         let what = self.speaker.hide(what);
         let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
         if noted.len() < MAX_NOTES && !noted.contains(&what) {
-            tracing::warn!(server = self.speaker.name(), "{what}");
+            tracing::warn!(target: NOTES, server = self.speaker.name(), "{what}");
             noted.push(what);
         }
     }

@@ -1,5 +1,6 @@
 //! The binary as a server, and commands that find it.
 
+mod check;
 mod storage;
 
 use std::io::{BufRead as _, BufReader};
