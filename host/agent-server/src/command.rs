@@ -54,7 +54,7 @@ async fn attempt(target: &Target<'_>, command: &Command) -> Result<Value, Refusa
     }
 }
 
-/// The highest number of what a thread has told so far.
+/// The highest number of an event of a thread so far.
 pub(crate) async fn end(target: &Target<'_>) -> Result<u64, Refusal> {
     let head = target.agents.ports().store.thread(target.thread).await;
     let head = head.map_err(|error| refused(&error.into()))?;

@@ -2,7 +2,7 @@
 //! client works in.
 //!
 //! * [`assistant`]: a graph with settings that a client made.
-//! * [`old`]: runs as older hosts kept them. [`webhook`]: who is to be told when a run is over.
+//! * [`old`]: runs as older hosts kept them. [`webhook`]: where the end of a run is reported.
 //! * [`cron`]: runs that come again and again.
 
 pub(crate) mod assistant;

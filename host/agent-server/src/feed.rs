@@ -8,8 +8,8 @@
 //! see states one reading of each checkpoint that is new to them. Work and bytes read grow with the
 //! length of the thread; memory grows only with what is open in it: messages and tools that have
 //! not ended, ids of messages, and the state of each graph that has not ended. A thread whose past
-//! was pruned is shorter. Subscribers of one connection share one reading: who comes later is
-//! brought to where the others are before anything new is told, so that the numbers that a
+//! was pruned is shorter. Subscribers of one connection share one reading. A later subscriber
+//! is brought to where the others are before anything new is sent, so that the numbers that a
 //! connection sends grow for each of them.
 
 mod hold;
@@ -49,7 +49,7 @@ struct Subscriber {
     subscription: Subscription,
     /// What it knows has no higher number.
     since: u64,
-    /// The last event of the log that it was told of.
+    /// The last event of the log from which it got what it wants.
     at: u64,
     /// What was folded so far, and by the code of which version it is shown.
     fold: Option<(V2, ThreadRecord)>,
@@ -67,7 +67,7 @@ impl Feed {
         }
     }
 
-    /// Adds a subscriber, who is told everything from the thread's beginning on but what it knows.
+    /// Adds a subscriber. It gets everything from the thread's beginning on except what it knows.
     pub(crate) fn subscribe(&mut self, id: String, subscription: Subscription, since: u64) {
         self.subscribers.push(Subscriber { id, subscription, since, at: 0, fold: None });
         self.begin_anew();
@@ -101,7 +101,7 @@ impl Feed {
     /// Nothing is lost if that is given up.
     pub(crate) async fn ready(&mut self) -> Ready {
         if self.subscribers.is_empty() {
-            // Nobody who could be told; the thread may still end.
+            // There is no subscriber to send to; the thread may still end.
             return self.log.idle().await;
         }
         self.connection.handed(self.log.position());
@@ -145,7 +145,7 @@ impl Feed {
         }
     }
 
-    /// What subscribers are told of the next event, each thing once.
+    /// What subscribers get of the next event, each thing once.
     pub(crate) async fn take(&mut self) -> Vec<Sent> {
         let Some(event) = self.log.pop() else { return Vec::new() };
         let Some(ThreadHead { record, last_seq, .. }) = self.log.head() else { return Vec::new() };
@@ -166,7 +166,7 @@ impl Feed {
         told.into_values().collect()
     }
 
-    /// Reads from the beginning on, for those who were told the least.
+    /// Reads from the beginning on, for the subscribers that have got the least.
     fn begin_anew(&mut self) {
         self.log.rewind();
         self.past = Past::new(&self.agents, self.log.id(), false);

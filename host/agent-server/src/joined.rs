@@ -144,7 +144,7 @@ impl Joined {
             match self.log.ready().await {
                 Ready::Event => {
                     if let Err(fault) = self.take().await {
-                        // The client comes back, and is told then what is left out here.
+                        // The client reconnects, and gets then what is left out here.
                         let (thread, error) = (self.log.id(), fault.detail());
                         tracing::warn!(%thread, error, "the stream of a thread ends");
                         return None;

@@ -86,8 +86,8 @@ pub(crate) async fn alone(
     }
 }
 
-/// Deletes the thread of a run that did not begin, unless it has one. A failure is logged: the client
-/// is told why its run did not begin.
+/// Deletes the thread of a run that did not begin, unless it has one. A failure is logged; the client
+/// gets the reason why its run did not begin.
 async fn take_back(agents: &Agents, thread: &ThreadId) {
     let done = match has_runs(agents, thread).await {
         Ok(true) => Ok(()),

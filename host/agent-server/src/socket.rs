@@ -141,7 +141,7 @@ enum Said {
 enum End {
     /// The client is gone.
     Left,
-    /// The client is to be told why.
+    /// The client gets the reason in a close frame.
     Told(CloseFrame),
 }
 
@@ -149,7 +149,7 @@ impl Session {
     fn new(agents: Agents, caller: Caller, thread: ThreadId, pass: Pass) -> Self {
         let feed = Feed::new(&agents, caller.tenant.clone(), &thread);
         let (commands, waiting) = mpsc::channel(WAITING);
-        // What is said of one command is told before there is more to say.
+        // Only one answer may wait, so the worker does not run ahead of what the client gets.
         let (done, answers) = mpsc::channel(1);
         let worker = Worker {
             agents: agents.clone(),
@@ -341,7 +341,7 @@ impl Session {
     }
 
     /// Subscriptions end with their connection, so one of another cannot be restored; those of this
-    /// one are told again what the client does not know.
+    /// one get again what the client does not know.
     fn reconnect(&mut self, command: &Command) -> Result<Value, Refusal> {
         let params: Reconnect = command.read()?;
         let since = params.last_event_id.as_deref().map(|id| {

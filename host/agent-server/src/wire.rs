@@ -7,7 +7,7 @@
 //! * [`command`]: commands of the streaming protocol.
 //! * [`request`]: what clients ask for. [`shape`]: what they are answered. [`outline`]: what else of
 //!   both is described.
-//! * [`schedule`]: when runs come again. [`webhook`]: who may be told of their ends, and how.
+//! * [`schedule`]: when runs come again. [`webhook`]: where and how their ends are reported.
 
 pub mod command;
 pub mod extract;

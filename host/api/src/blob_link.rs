@@ -37,7 +37,7 @@ pub async fn get_linked_blob(
 ) -> Result<Response, Problem> {
     let ports = state.engine.ports();
     let linked = ports.links.read(&tenant, &name).ok_or_else(missing)?;
-    // Whoever names no tenant, or names one in vain, is told no more than that.
+    // A caller that names an unknown or forbidden tenant gets the same answer as for a missing blob.
     let named = scope::named_tenant(&state.config, &headers, &extensions).map_err(|_| missing())?;
     if named.is_some() && named != linked.tenant {
         return Err(missing());

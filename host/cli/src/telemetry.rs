@@ -13,7 +13,7 @@ const FILTER_VARIABLE: &str = "WATTLE_LOG";
 /// What would say again, and with less sense, what the host says itself.
 const QUIET: &str = "rmcp=off";
 
-/// What is told of changed files also without `--verbose`: somebody has put one there, and waits.
+/// Level of messages about changed files without `--verbose`: somebody has changed a file, and waits.
 const NEWS: &str = "info";
 
 /// Starts logging. `verbosity` is 0 for warnings, 1 for news, 2 and more for everything. What has the target `told` is

@@ -412,7 +412,7 @@ pub struct Asked {
     /// When the thread expires if nobody answers, milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_ms: Option<i64>,
-    /// Whether it is told once more together with its answer, since a fork takes both over: nobody is asked.
+    /// Whether a fork repeats the question together with its answer, so that nobody is asked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub answered: bool,
     /// What a call needs to go on if the server of its tool asks. For the host alone, see [`Event::shown`].

@@ -180,8 +180,8 @@ pub fn call_path(scope: &[u32], call: u32) -> String {
     path.join(".")
 }
 
-/// The id of the message that an answer of a model becomes, the same where its pieces are told and
-/// where it is kept. `again` tells the times apart that the call was begun; `restarts` says how often
+/// The id of the message that an answer of a model becomes, the same in the stream of its pieces and
+/// in the state. `again` tells the times apart that the call was begun; `restarts` says how often
 /// the model answered anew since. Whoever has pieces of a void answer must not add further ones to
 /// them, so the next answer has another id.
 pub fn answer_id(task: &TaskId, scope: &[u32], call: u32, again: u64, restarts: u32) -> String {

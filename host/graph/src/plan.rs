@@ -111,8 +111,8 @@ pub fn led_to<'m>(thread: &ThreadId, meta: &'m CheckpointMeta) -> Vec<(TaskId, &
     numbered(&meta.next).into_iter().map(task).collect()
 }
 
-/// The tasks of some nodes that a superstep of at most so many triggers can have, by id. With node
-/// and index of a task, its id can be told under another checkpoint or namespace.
+/// The tasks of some nodes that a superstep of at most so many triggers can have, by id. From
+/// the node and the index of a task, its id under another checkpoint or namespace can be derived.
 pub fn conceivable<'n>(
     thread: &ThreadId,
     namespace: &Namespace,

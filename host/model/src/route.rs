@@ -37,7 +37,7 @@ pub(crate) struct Route {
     leads: Vec<Lead>,
 }
 
-/// Whose route it is: who is told what to change.
+/// Whose route it is. Messages about the route say what its owner can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// The operator's, in `wattle.toml`.
@@ -85,7 +85,7 @@ impl Route {
         Ok(Self { name: name.to_owned(), config, leads })
     }
 
-    /// What may be told about it.
+    /// What a guest may learn about it.
     pub(crate) fn info(&self) -> RouteInfo {
         RouteInfo {
             provider: self.config.provider.clone(),

@@ -80,7 +80,7 @@ pub enum Step {
     Done {
         /// All of it.
         completion: Box<Completion>,
-        /// What pieces told of it.
+        /// What its pieces contained.
         told: Told,
         /// What it took, if that is known.
         tokens: Option<Tokens>,
@@ -136,24 +136,24 @@ fn joined(deltas: impl IntoIterator<Item = Delta>) -> Vec<Delta> {
     joined
 }
 
-/// What pieces told of an answer.
+/// What the pieces of an answer contained.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Told {
-    /// Whether they told text.
+    /// Whether they contained text.
     pub text: bool,
-    /// Whether they told reasoning.
+    /// Whether they contained reasoning.
     pub reasoning: bool,
     /// The requests for tools that they began.
     pub calls: BTreeSet<u32>,
 }
 
 impl Told {
-    /// Whether they told anything.
+    /// Whether they contained anything.
     pub fn is_some(&self) -> bool {
         self.text || self.reasoning || !self.calls.is_empty()
     }
 
-    /// The parts of the whole answer that no piece told, as pieces.
+    /// The parts of the whole answer that no piece contained, as pieces.
     pub fn rest(&self, whole: &Completion) -> impl Iterator<Item = Piece> {
         let is_new = |piece: &Piece| match piece {
             Piece::Text(text) => !self.text && !text.is_empty(),

@@ -219,7 +219,8 @@ impl Transcript {
         }
     }
 
-    /// A tool's answer in the conversation: one that never reached its tool is told only here.
+    /// A tool's answer in the conversation. For a call that never reached its tool, there is no other
+    /// answer.
     fn hear(&mut self, message: MessageView<'_>) {
         let Some(id) = message.tool_call_id() else { return };
         let call = match self.calls.take(id) {

@@ -191,7 +191,7 @@ pub const TOOL_DEPTH: u32 = 4;
 /// names to the deepest one still fits into what the stores keep of it.
 pub const GRAPH_DEPTH: usize = 8;
 
-/// Violations of an arguments schema that are told: a model corrects a few at a time.
+/// Violations of an arguments schema that a failure lists: a model corrects a few at a time.
 pub const TOOL_VIOLATIONS: usize = 8;
 
 /// Parts of a memory namespace: deeper trees are data, not names.

@@ -1,4 +1,4 @@
-//! What can go wrong when databases are opened or migrated: told to the operator.
+//! Errors that the operator gets when a database cannot be opened or migrated.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! A failed statement, as the guest is told.
+//! The failure that a guest gets for a failed statement.
 
 use std::future::Future;
 use std::time::Duration;

@@ -163,7 +163,7 @@ fn tagged(tag: u8, bytes: &[u8]) -> Vec<u8> {
     packed
 }
 
-/// Bytes of the JSON of a packed record, told without unpacking it.
+/// Bytes of the JSON of a packed record, read without unpacking it.
 pub(crate) fn plain_bytes(packed: &[u8]) -> u64 {
     match packed.split_first() {
         Some((&LZ4, compressed)) => {

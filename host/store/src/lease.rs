@@ -33,7 +33,7 @@ pub(crate) struct Leases {
     held: HashMap<ThreadId, Lease>,
     /// When each holder was heard of last.
     beats: HashMap<Holder, Duration>,
-    /// What holders told of their hosts.
+    /// What holders reported of their hosts.
     reports: HashMap<Holder, HostReport>,
 }
 
@@ -79,7 +79,7 @@ impl Leases {
         }
     }
 
-    /// Live hosts that have told of themselves.
+    /// Live hosts that have reported.
     pub(crate) fn hosts(&self) -> Vec<LiveHost> {
         let now = (self.elapsed)();
         let live = self.reports.iter().filter_map(|(holder, report)| {
@@ -253,7 +253,7 @@ mod tests {
         };
         leases.report(&holder("a"), &report);
         leases.beat(&holder("a"));
-        assert_eq!(leases.hosts(), [], "it lives and has told nothing since");
+        assert_eq!(leases.hosts(), [], "it lives and has reported nothing since");
         leases.report(&holder("a"), &report);
         *lock(&now) += LEASE / 2;
         let listed = LiveHost { holder: holder("a"), silent_ms: LEASE_MS / 2, report };

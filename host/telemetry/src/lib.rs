@@ -1,8 +1,8 @@
 //! What leaves a host for its operator: traces over OTLP and metrics for Prometheus.
 //!
 //! Both are projections of the event log, made when a run has ended or stands still. Nothing here
-//! takes part in a run: an observer is told in a moment that it happened, all else is done by
-//! workers behind bounded queues, and what finds no room is counted and dropped.
+//! takes part in a run. The engine only notifies an observer, which returns at once; workers behind
+//! bounded queues do the rest. What finds no room in a queue is counted and dropped.
 //!
 //! # Layout
 //!

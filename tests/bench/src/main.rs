@@ -14,7 +14,7 @@
 //! * [`model`]: calls of models beside the same bytes alone.
 //! * [`served`]: our server, in a process of its own; [`usage`]: what a process takes.
 //! * [`graphs`], [`stores`], [`host`]: the graphs of the cases, the stores, an engine over both.
-//! * [`order`]: what a process is told, and what it answers.
+//! * [`order`]: the order to a process, and its answer.
 
 mod agent_server;
 mod attack;

@@ -1,5 +1,5 @@
-//! What a process that measures one case is told, and what it answers: the same JSON for ours and
-//! for the programs in `peer/`.
+//! The order to a process that measures one case, and its answer: the same JSON for ours and for the
+//! programs in `peer/`.
 
 use serde::{Deserialize, Serialize};
 

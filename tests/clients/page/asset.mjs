@@ -96,7 +96,7 @@ async function adds(visit) {
   await stored(page, "交易记录").getByText("0700.HK").first().waitFor();
 }
 
-/** The nodes are told while they work. */
+/** The page shows the nodes while they work. */
 async function progresses(visit) {
   const { page } = visit;
   await open(page);
@@ -273,7 +273,7 @@ async function expires(visit) {
   assert.equal(await page.evaluate((key) => localStorage.getItem(key), KEY), null);
 }
 
-/** A failure of a model is told, and what was written stays. */
+/** The page shows a failure of a model, and what was written stays. */
 async function fails(visit) {
   const { page } = visit;
   await open(page);

@@ -34,7 +34,7 @@ impl ManualClock {
         Self { hands: Arc::new(hands), time_zone: Arc::from("UTC") }
     }
 
-    /// The same time, told in another IANA time zone such as `Asia/Shanghai`.
+    /// The same time, shown in another IANA time zone such as `Asia/Shanghai`.
     pub fn in_zone(mut self, time_zone: &str) -> Self {
         self.time_zone = Arc::from(time_zone);
         self

@@ -23,8 +23,8 @@ use crate::step::run;
 /// Set in the environment of cargo when it is to call this program in place of the compiler.
 const WRAPS: &str = "WATTLE_XTASK_WRAPS_RUSTC";
 
-/// What the compiler is told so that libFuzzer sees which code an input reaches, and what it is
-/// compared with.
+/// Flags for the compiler, so that libFuzzer sees which code an input reaches, and what it is compared
+/// with.
 const COVERAGE: [&str; 5] = [
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",

@@ -221,7 +221,7 @@ impl Ground {
         Ok(Edit { as_node: writer(values, as_node)?, writes: writes(values, &self.channels)? })
     }
 
-    /// What a task of the past wrote. Where it led is told by the next superstep.
+    /// What a task of the past wrote. The next superstep says where it led.
     fn lived(&self, update: UpdateInput) -> Result<Edit, Fault> {
         let UpdateInput { values, command, as_node } = update;
         let as_node = as_node.as_deref();

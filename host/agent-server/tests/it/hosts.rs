@@ -120,7 +120,7 @@ impl Common {
         Self { store, memory: Arc::new(VolatileMemory::new()), clock, net }
     }
 
-    /// A host that has told the others that it is there.
+    /// A host that has reported to the store, so that the others know of it.
     async fn host(&self) -> Host {
         self.gated().await.0
     }

@@ -102,7 +102,7 @@ async fn stream(host: &Host, thread: &str, run: Value) -> Answer {
     host.post(&format!("/threads/{thread}/runs/stream"), run).await
 }
 
-/// Ids of the messages that a stream told, in order, and the text of each.
+/// Ids of the messages in a stream, in order, and the text of each.
 fn told(answer: &Answer) -> Vec<(String, String)> {
     let mut told: Vec<(String, String)> = Vec::new();
     for (_, data, _) in answer.frames().into_iter().filter(|(kind, ..)| kind == "messages") {
@@ -168,5 +168,5 @@ async fn an_answer_that_is_kept_by_a_later_run_has_the_id_of_its_pieces() {
     let resume = json!({ "assistant_id": "asker", "command": { "resume": "yes" } });
     let resumed = stream(&host, &thread, resume).await;
     assert_eq!(told(&asked), [(last_id(&resumed), "Hello".to_owned())]);
-    assert_eq!(told(&resumed), [], "it was told before");
+    assert_eq!(told(&resumed), [], "it was sent before");
 }

@@ -87,7 +87,7 @@ async fn a_nested_graph_that_is_tried_again_is_streamed_as_it_was_before() {
         let modes: String = modes.map(|mode| format!("&stream_mode={mode}")).concat();
         let query = format!("?{}", &modes[1..]);
         let again = host.send(rejoined(&thread, run, &query, "-1")).await.frames();
-        assert_eq!(again, *frames, "whoever comes later is told the same");
+        assert_eq!(again, *frames, "a later client gets the same");
         let numbers: Vec<u64> = frames.iter().map(|(.., id)| number(id)).collect();
         assert!(numbers.is_sorted_by(|one, other| one < other), "{numbers:?}");
     }

@@ -121,7 +121,7 @@ async fn commands_and_events_share_a_connection() {
     let rest = socket.until(is_last_word).await;
     assert_eq!(rest.last().unwrap()["params"]["data"]["event"], "completed");
 
-    // Who subscribes later on the same connection is told everything, and others nothing twice.
+    // A later subscriber on the same connection gets everything, and others get nothing twice.
     let wanted = json!({ "channels": ["lifecycle"] });
     let subscribed = socket.command(4, "subscription.subscribe", wanted.clone()).await;
     let second = subscribed["result"]["subscription_id"].as_str().unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! Somebody is told of the ends of runs.
+//! Webhooks report the ends of runs.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -88,7 +88,7 @@ impl Net for Receiver {
     }
 }
 
-/// A server whose webhooks are told again at once, so often.
+/// A server that repeats a failed webhook at once, at most `retries` times.
 fn host(receiver: &Arc<Receiver>, retries: usize) -> Host {
     let webhooks = Webhooks {
         key: Some(SigningKey::new(SECRET).unwrap()),
@@ -194,7 +194,7 @@ async fn it_is_told_again_until_it_says_that_it_knows() {
     host.post("/runs/wait", run("slow", json!({ "word": "b" }))).await.ok();
     let got = receiver.got(5).await;
     assert_eq!(got[4].body()["values"]["word"], "b");
-    assert_eq!(got.len(), 5, "nothing is told twice");
+    assert_eq!(got.len(), 5, "nothing is reported twice");
 }
 
 #[tokio::test]

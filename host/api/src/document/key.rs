@@ -109,7 +109,7 @@ pub struct RevokedKeysDocument {
     pub left: Vec<String>,
 }
 
-/// A key that was made. It is told this once.
+/// A key that was made. Only this answer shows it.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct MadeKeyDocument {
     /// What is known of it from now on.

@@ -88,7 +88,7 @@ fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
 }
 
 impl WantedKey {
-    /// Makes the key: what is kept of it, and the key itself, which is told once.
+    /// Makes the key: what is kept of it, and the key itself, which is shown once.
     ///
     /// # Errors
     ///

@@ -57,7 +57,7 @@ pub const ALL_BODY_BYTES: usize = 256 << 20;
 /// Largest bodies that fit into that at least, where `server.body_limit` is large.
 pub const LARGEST_BODIES: usize = 4;
 
-/// How long a caller with too many open requests is told to wait. Nobody knows when one ends.
+/// Seconds in `Retry-After` for a caller with too many open requests. Nobody knows when one ends.
 pub const OPEN_RETRY_SECONDS: u64 = 1;
 
 /// Callers whose counts are remembered before those that were quiet are forgotten.

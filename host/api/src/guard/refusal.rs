@@ -10,7 +10,7 @@ use wattle_graph::failure::code;
 
 use crate::problem::Problem;
 
-/// How a failure is told.
+/// The form in which a client gets a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// As `application/problem+json`.

@@ -1,4 +1,4 @@
-//! `[server.webhooks]`: who is told of the ends of runs.
+//! `[server.webhooks]`: how the ends of runs are reported.
 
 use std::collections::BTreeSet;
 

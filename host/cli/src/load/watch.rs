@@ -31,7 +31,7 @@ pub async fn watch(loader: Loader, report: impl Fn(&Change) + Send) -> Result<()
         Err(errors) => tracing::warn!(?errors, "cannot watch for changed files"),
     };
     let mut debouncer = new_debouncer(DEBOUNCE, None, tell).map_err(failed)?;
-    // A folder that is not there cannot be watched, and people are told to fill this one.
+    // A folder that does not exist cannot be watched, and operators put new plugins into this one.
     let plugins = &loader.config().plugins;
     if let Err(error) = std::fs::create_dir_all(plugins) {
         let folder = plugins.display();

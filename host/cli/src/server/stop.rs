@@ -20,8 +20,9 @@ use crate::output::Output;
 pub(crate) struct StopSignal(oneshot::Receiver<()>);
 
 impl StopSignal {
-    /// From now on a signal no longer ends the process by itself. The first one is told; a second
-    /// one, or a stop that takes longer than `limit`, ends the process at once.
+    /// From now on a signal no longer ends the process by itself. The first one ends
+    /// [`Self::received`]; a second one, or a stop that takes longer than `limit`, ends the process at
+    /// once.
     ///
     /// # Errors
     ///

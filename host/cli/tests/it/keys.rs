@@ -55,7 +55,7 @@ async fn the_first_key_closes_the_server_and_a_revoked_one_opens_nothing() {
     assert_eq!((&keys[0]["name"], &keys[1]["name"]), (&json!("operator"), &json!("ci")));
     assert_eq!((&keys[1]["id"], &keys[1]["scopes"]), (&json!(id), &json!(["write"])));
     assert!(keys[1]["used_ms"].is_i64(), "{keys}");
-    assert!(!keys.to_string().contains(&key), "a key is told once");
+    assert!(!keys.to_string().contains(&key), "a key is shown once");
 
     let revoke = || answer(with(&fixture, &operator, "DELETE", &format!("/api/v1/keys/{id}")));
     assert_eq!(revoke().await, (200, json!({ "revoked": [id], "left": [] })));

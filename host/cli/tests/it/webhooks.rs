@@ -81,7 +81,7 @@ async fn a_webhook_is_told_over_a_restart() {
     let key = SigningKey::new(SECRET).unwrap();
     let timestamp_s = text("webhook-timestamp").parse().unwrap();
     assert_eq!(text("webhook-signature"), key.sign(&text("webhook-id"), timestamp_s, &body));
-    // A run that begins after the host has stopped, or just before: it is told in any case.
+    // A run that begins after the host has stopped, or just before: its end is reported in any case.
     let mut later = run(&format!("{hooks}/hook"));
     later["after_seconds"] = json!(0.3);
     let (status, made) = answer(client.post(format!("{}/runs", server.url())).json(&later)).await;
@@ -91,7 +91,7 @@ async fn a_webhook_is_told_over_a_restart() {
     let (headers, _) = got.recv().await.unwrap();
     assert_eq!(headers["webhook-id"].to_str().unwrap(), made["run_id"].as_str().unwrap());
     server.shutdown().await;
-    assert!(got.try_recv().is_err(), "a redirect was followed, or an end told twice");
+    assert!(got.try_recv().is_err(), "a redirect was followed, or an end was reported twice");
 }
 
 #[tokio::test]

@@ -52,7 +52,7 @@ pub struct Usage {
 /// A model's answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Completion {
-    /// The id of the message that it becomes, under which its pieces were told. The gate gives it to
+    /// The id of the message that it becomes; its pieces were streamed under the same id. The gate gives it to
     /// answers of tasks; it is part of the journal, so an answer that is taken over keeps it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,

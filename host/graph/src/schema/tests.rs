@@ -167,7 +167,7 @@ fn recursion_over_deep_values_is_bounded() {
     let deep = |levels| (0..levels).fold(json!({}), |inner, _| json!({ "x": inner }));
     // The validator remembers what came of a reference, so this is little work.
     assert!(Schema::compile(&schema).unwrap().validate(&deep(90)).is_ok());
-    // Telling what is wrong does not remember, so nothing is told.
+    // An explanation remembers no references and would be much work, so there is none.
     let typed = json!({
         "type": "object",
         "properties": { "x": { "allOf": [{ "$ref": "#" }, { "$ref": "#" }] } },

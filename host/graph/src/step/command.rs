@@ -113,7 +113,7 @@ fn led(graph: &Graph, made: Checkpoint, command: &Command) -> Checkpoint {
 }
 
 /// A node that is to run with the state runs once. Where only sends lead to it, the state is a
-/// further send: tasks keep their indexes, by which their ids are told.
+/// further send: tasks keep their indexes, from which their ids are derived.
 fn add(triggers: &mut Vec<Trigger>, trigger: Trigger, state: &dyn Fn() -> Arc<Value>) {
     let mut of_node = triggers.iter().filter(|other| other.node == trigger.node).peekable();
     let is_further = of_node.peek().is_some();

@@ -11,9 +11,9 @@
 //!
 //! # Layout
 //!
-//! * this page: what each provider demands ([`Demands`]), and what is logged ([`Schemas`]); `known`: what was done
-//!   before.
-//! * `top`: one pass, and the object that has to be at the top; `fold`: the object that stands for a union.
+//! * this page: what each provider demands ([`Demands`]), and what is logged ([`Schemas`]); `known`: schemas that were
+//!   made good before.
+//! * `top`: one pass over a schema, and the form of its top; `fold`: merges a union of objects into one object.
 //! * `walk`: keyword by keyword; `rule`: what keywords mean to each other.
 //! * `reference`: `$ref` and `$defs`; `pattern`: regular expressions.
 
@@ -40,7 +40,7 @@ use crate::structured::strict;
 /// Passes over one schema: what one changes may need another. Two are enough for nearly all.
 const PASSES: usize = 8;
 
-/// Changes of one schema that are told.
+/// Changes of one schema that a note lists.
 const CHANGES: usize = 12;
 
 /// Notes about one provider that are remembered. Later ones are not written at all, so that a server that makes up a

@@ -1,8 +1,8 @@
 //! Finds the documents in what a model says.
 //!
 //! Models put words, fences and drafts around a document, think aloud before it, or write it as a
-//! text within a text. All documents are found, in their order and in one pass. A part of a
-//! document is none: what is broken or cut is told, never taken in pieces.
+//! text within a text. One pass finds all documents in their order. A document that is broken or
+//! cut is reported as an error. A complete object within it is not taken for a document.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ const MOST: usize = 16;
 /// What is wrong with a document that does not end.
 const NOT_COMPLETE: &str = "the json is not complete";
 
-/// Characters that are told of the place where a document is wrong.
+/// Characters of a broken document that its error quotes, from the first wrong one on.
 const EXCERPT_CHARS: usize = 40;
 
 /// What stands around reasoning.

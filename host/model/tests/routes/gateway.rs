@@ -18,7 +18,7 @@ const KINDS: [(&str, &str); 3] = [("openai", "/v1"), ("gemini", "/v1beta"), ("an
 /// How long a gateway may be silent. It answers within milliseconds, and starts slowly on a busy machine.
 const PATIENCE: &str = "60s";
 
-/// What a model is told, and what it says to that.
+/// A message to a model, and its answer.
 const WORDS: (&str, &str) = ("greet me", "Thank you, I have read your message: greet me");
 
 /// What has a model ask for a tool.

@@ -37,7 +37,7 @@ async fn a_candidate_is_the_only_one_that_is_asked() {
     let failure = complete(&routes, &second).await.unwrap_err();
     assert_eq!(models(&server).await, ["m-2"]);
     let expected = [("first".into(), "m-2".into(), 1, "unavailable".into())];
-    assert_eq!(told(&failure), expected, "one model is told of as well");
+    assert_eq!(told(&failure), expected, "attempts of a single model are named as well");
     assert!(!failure.message.contains("fallback(s)"), "{failure}");
 
     let fourth = with(Tries { candidate: Some(3), ..Tries::default() });

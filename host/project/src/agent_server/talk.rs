@@ -1,9 +1,9 @@
 //! What models and nodes say while a run goes on, for the streams of messages.
 //!
-//! An answer is told piece by piece as it comes, under the id that the guest finds in it. What a node
-//! writes afterwards is the same message once more, by its id or, if the node left that out, by what
-//! it says; so it is told only if nothing of it was told before. A message gets its id at the
-//! end of the superstep if its node gave it none; until then it waits.
+//! An answer is sent piece by piece as it arrives, under the id that the guest finds in it. The message
+//! that a node writes afterwards is the same one: it has the same id or, if the node left that out, the
+//! same content. So it is sent only if nothing of it was sent before. A message without an id gets one
+//! at the end of the superstep; until then it waits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -76,7 +76,7 @@ pub enum Said {
     Whole(Value),
 }
 
-/// A message that was told.
+/// A message that was sent.
 #[derive(Clone, Debug)]
 struct Told {
     id: String,
@@ -245,7 +245,7 @@ impl Talk {
         }
     }
 
-    /// Whether a message is an answer that was told as the model gave it.
+    /// Whether a message is an answer that was sent while the model gave it.
     fn was_told(&mut self, task: &TaskId, message: MessageView<'_>) -> bool {
         let Some(told) = self.told.get_mut(task) else { return false };
         let (text, calls) = (message.text(), message.tool_calls().len());

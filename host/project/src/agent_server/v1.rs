@@ -128,7 +128,7 @@ impl V1 {
                 let is_first = !self.has_begun && event.namespace.is_root();
                 let goes_on = goes_on(started.reason);
                 let shows = self.shows_state() || self.has(Mode::Updates);
-                // What is said again is told from what is new by what there was.
+                // The state at the start tells repeated messages from new ones.
                 (is_first && (self.speaks() || (goes_on && shows))).then_some(Need::Start)
             }
             EventKind::Checkpointed(made) => {

@@ -113,7 +113,7 @@ impl V2 {
 
     /// The state that an event is to be shown with, if any.
     pub fn needs(&self, event: &Event) -> Option<Need> {
-        // Tasks that are new are told with the state before them, which may be known.
+        // A new task is shown with the state before it, which may be known already.
         let is_new = EventId::end_of(event.seq) > self.after;
         if !self.shows_state() || !(is_new || self.subscription.has(&Channel::Tasks)) {
             return None;

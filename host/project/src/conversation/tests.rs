@@ -1,4 +1,4 @@
-//! The fold against logs of any form: what begins ends, and what is told is the answer.
+//! The fold against logs of any form: what begins ends, and the pieces make up the answer.
 
 use std::collections::BTreeMap;
 
@@ -91,7 +91,7 @@ fn an_answer_that_will_not_come_has_failed() {
         task_failed(0),
         run_ended(RunStatus::Failed),
         run_ended(RunStatus::Cancelled),
-        // A host that reads no answer says nothing of it; the node's message is told whole.
+        // A host that reads no answer says nothing of it; the node's message is shown whole.
         completed(0, 0, json!("no list of parts")),
     ];
     for end in ends {

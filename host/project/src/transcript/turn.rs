@@ -68,8 +68,8 @@ impl Turn {
         }
     }
 
-    /// Takes the whole answer: says what no piece has told, and makes the calls. Answers their
-    /// ids in order.
+    /// Takes the whole answer: says what no piece contained, and makes the calls. Returns their ids
+    /// in order.
     pub(super) fn finish(
         &mut self,
         completion: &Completion,

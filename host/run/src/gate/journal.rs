@@ -334,8 +334,8 @@ impl Journal {
         Err(divergence(call, before, now()))
     }
 
-    /// Which time it is that a call is begun. What was undone is forgotten but was told, so the
-    /// place in the log where that happened stands for all times before.
+    /// Which time it is that a call is begun. Calls that were undone are forgotten, but their pieces
+    /// were streamed. So the place in the log where that happened stands for all times before.
     pub(crate) fn again(&self, call: u32) -> u64 {
         let inner = self.lock();
         let next = |begun: &Begun| begun.again.saturating_add(1);

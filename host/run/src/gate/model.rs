@@ -18,7 +18,7 @@ impl Gate {
     ///
     /// # Errors
     ///
-    /// [`Stop::Unwind`] if the guest must end. A failure of the call is told at its end.
+    /// [`Stop::Unwind`] if the guest must end. The end of the stream reports a failure of the call.
     pub fn stream(self: &Arc<Self>, request: CompletionRequest) -> Result<GateStream, Stop> {
         stream::open(self, request)
     }

@@ -119,7 +119,7 @@ impl GateStream {
     ///
     /// # Errors
     ///
-    /// [`Unwind`] if the guest must end. A failure of the call is told by [`Self::finish`].
+    /// [`Unwind`] if the guest must end. [`Self::finish`] reports a failure of the call.
     pub async fn next(&mut self) -> Result<Vec<Delta>, Stop> {
         let Some(task) = self.gate.task.clone() else {
             return Ok(self.pieces.recv().await.unwrap_or_default());

@@ -102,7 +102,7 @@ fn reads_as<T: DeserializeOwned>(answer: &Value) -> Result<(), String> {
     T::deserialize(answer).map(drop).map_err(|error| error.to_string())
 }
 
-/// Whether the guest is not even told of a failure.
+/// Whether the function has no failure that a guest could get.
 fn always_answers(function: &str) -> bool {
     ["clock.now", "clock.monotonic", "clock.time-zone", "random.bytes"].contains(&function)
 }

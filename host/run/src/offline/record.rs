@@ -292,7 +292,7 @@ impl Record {
     }
 
     /// What failed, if the graph of a checkpoint runs in the place of a node that did, or one around
-    /// it does. One that a call started is told nothing.
+    /// it does. One that a call started gets no failure.
     pub(super) fn error_of(&self, meta: &CheckpointMeta) -> Option<Value> {
         let mut inside = meta.namespace.clone();
         while inside.place().is_none() {

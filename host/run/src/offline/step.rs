@@ -165,7 +165,7 @@ impl Superstep<'_> {
         }
     }
 
-    /// What the run told the task of itself.
+    /// What the task could read about its run.
     fn context(&self, task: &TaskId) -> RunContext {
         let (header, record) = (&self.world.export.header, self.world.record);
         let meta = &self.lineage.checkpoint.meta;
@@ -247,8 +247,8 @@ impl Superstep<'_> {
         }
     }
 
-    /// A task that ended well then, and does not now. Of a host call that differs, both requests
-    /// are told.
+    /// A task that ended well then, and does not now. For a host call that differs, the
+    /// divergence has both requests.
     fn ended(&self, recorded: &TaskFinished, ended: Ended) -> Divergence {
         let failure = match ended {
             Ended::Unwound(Unwind::Divergence(failure)) => {

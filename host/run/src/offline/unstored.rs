@@ -91,7 +91,7 @@ impl Superstep<'_> {
         }
     }
 
-    /// The state that a task was told at the end of a graph that it started.
+    /// The state that a task got at the end of a graph that it started.
     fn told(&self, task: &Task, started: &Started) -> Option<Value> {
         let past = self.happened.past(&task.id)?;
         let answered = past.scopes.values().flat_map(|calls| calls.answered.values());

@@ -127,7 +127,7 @@ pub struct ListNamespaces {
     pub prefix: Vec<String>,
     /// Only those that end so; `*` stands for any one part.
     pub suffix: Vec<String>,
-    /// Cut to so many parts; those that become equal are told once.
+    /// Cut to so many parts; those that become equal are listed once.
     pub max_depth: Option<usize>,
     /// At most so many.
     pub limit: usize,

@@ -379,7 +379,7 @@ pub trait Store: Send + Sync {
         Ok(())
     }
 
-    /// Live hosts that have told of themselves; none if no other process can open the store.
+    /// Live hosts that have reported; none if no other process can open the store.
     async fn hosts(&self) -> Result<Vec<LiveHost>, StoreError> {
         Ok(Vec::new())
     }

@@ -56,7 +56,7 @@ struct Kept {
 
 impl Entry {
     /// The entry of a task whose node has a cache. A graph with a state of its own has none, since
-    /// what it does depends on more than its input; nor has a task that is told of a failure.
+    /// what it does depends on more than its input; nor has a task that handles a failure.
     pub(super) fn of(context: &RunContext, task: &Task, node: &Node) -> Option<Self> {
         let cache = node.cache.as_ref().filter(|_| handled(context, task).is_none())?;
         if matches!(node.body, Body::Graph { state: SubgraphState::Own, .. }) {

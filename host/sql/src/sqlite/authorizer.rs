@@ -1,5 +1,5 @@
-//! SQLite's own word on what a statement touches, behind that of our parser: what is read is told
-//! by the database while it compiles the statement, whatever the text looks like.
+//! SQLite's own check of what a statement touches, behind that of our parser. While SQLite compiles a
+//! statement, it reports each table and column that the statement reads, whatever the text looks like.
 //!
 //! SQLite calls back with a number that we gave it, not with a pointer: rules are looked up by that
 //! number, and a number without a rule allows nothing. So a connection whose query was given up

@@ -1,5 +1,5 @@
 //! Statements that want to do harm, as a model might be talked into writing them: none executes,
-//! none hangs past its limit, each is told why, and the database is as usable as before.
+//! none hangs past its limit, each failure says why, and the database is as usable as before.
 
 use std::time::{Duration, Instant};
 
@@ -298,7 +298,7 @@ async fn s4_35_honest_queries_pass() {
 }
 
 /// The database itself keeps to the list, if a text should once get past our parser. Only SQLite
-/// can be told a list with each query; PostgreSQL has roles for that.
+/// can be given a list with each query; PostgreSQL has roles for that.
 #[tokio::test(flavor = "multi_thread")]
 async fn s4_34_sqlite_itself_keeps_to_the_list_of_a_view() {
     let bench = Bench::new(Fresh::sqlite(SQLITE_FILE).await).await;

@@ -293,7 +293,7 @@ fn renew(file: &File) -> io::Result<()> {
     file.set_modified(SystemTime::now())
 }
 
-/// A file whose time cannot be told, or lies in the future, counts as young.
+/// A file whose time cannot be read, or lies in the future, counts as young.
 fn is_older(path: &Path, age: Duration) -> bool {
     let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
     modified.is_ok_and(|modified| modified.elapsed().is_ok_and(|elapsed| elapsed >= age))

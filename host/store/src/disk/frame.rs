@@ -287,7 +287,7 @@ impl Frame {
         Ok(Self { header, bytes })
     }
 
-    /// What can be told without decoding.
+    /// What is known without decoding.
     pub(crate) fn header(&self) -> &Header {
         &self.header
     }

@@ -187,7 +187,7 @@ struct Selection<H, M> {
     /// The walk need not go past this one.
     oldest: Option<CheckpointId>,
     limit: usize,
-    /// What can be told without decoding.
+    /// What is known without decoding.
     header: H,
     meta: M,
 }

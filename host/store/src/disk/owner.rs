@@ -19,7 +19,7 @@ impl Snapshot {
         let records = self.transaction.open_table(RECORDS).map_err(while_trying(READ))?;
         for entry in records.iter().map_err(while_trying(READ))? {
             let (key, packed) = entry.map_err(while_trying(READ))?;
-            // A damaged thread is told of where threads are listed.
+            // Lists of threads warn of a damaged one.
             let Ok(thread) = read::<Summary>(RECORD, (IN_RECORDS, key.value()), packed.value())
             else {
                 continue;
@@ -47,7 +47,7 @@ impl Snapshot {
         let first = from.unwrap_or_default().as_bytes();
         for entry in records.range(first..).map_err(while_trying(READ))? {
             let (key, packed) = entry.map_err(while_trying(READ))?;
-            // A damaged thread is told of where threads are listed.
+            // Lists of threads warn of a damaged one.
             let Ok(thread) = read::<Summary>(RECORD, (IN_RECORDS, key.value()), packed.value())
             else {
                 continue;

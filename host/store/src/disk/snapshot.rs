@@ -253,7 +253,7 @@ impl Snapshot {
     }
 
     /// Threads that match. Where all of these are wanted, each is read once. One whose record is
-    /// damaged is left out, and told in the log: it must not hide the others.
+    /// damaged is left out with a warning in the log: it must not hide the others.
     pub(crate) fn threads(&self, query: &ThreadQuery) -> Result<Vec<ThreadRecord>, StoreError> {
         let records = self.transaction.open_table(RECORDS).map_err(while_trying(READ))?;
         let mut matching: Vec<(Summary, Option<ThreadRecord>)> = Vec::new();

@@ -57,7 +57,7 @@ impl<'l> Lister<'l> {
                 namespace.truncate(*depth);
                 path::past_all(&path::encode(self.scope, &namespace))
             }
-            // What is cut to this one stands behind it, and must not be told again.
+            // Namespaces that are cut to this one come after it, and must not be listed again.
             Some(depth) if *depth == namespace.len() => path::past_all(path),
             _ => path::past(path),
         };

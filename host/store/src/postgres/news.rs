@@ -1,8 +1,8 @@
 //! News of threads and runs, from this host to the others and back.
 //!
-//! They are told in a transaction of their own: one that carries news waits for all others that
-//! do, so that commits of batches would no longer share a flush. What gets lost so, when a host
-//! ends right after a commit, is found by looking at all watched threads now and then.
+//! News are sent in a transaction of their own: one that carries news waits for all others that
+//! do, so that commits of batches would no longer share a flush. News get lost when a host ends right
+//! after a commit. Other hosts find what happened by looking at all watched threads now and then.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -43,8 +43,8 @@ const TELL: &str = "SELECT pg_notify($1, news) FROM unnest($2::text[]) AS news";
 
 const NEWEST: &str = "SELECT id, last_seq FROM threads WHERE id = ANY($1) AND record IS NOT NULL";
 
-/// What is told. As JSON, which has no zero bytes, and which the longest id leaves far below the
-/// 8000 bytes that PostgreSQL allows.
+/// The payload of a notification. It is sent as JSON, which has no zero bytes, and which the longest id
+/// leaves far below the 8000 bytes that PostgreSQL allows.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Item {
@@ -164,13 +164,13 @@ async fn tell(link: Link, mut items: mpsc::Receiver<Item>) {
         let texts = texts(news.drain(..));
         let told = sqlx::query(TELL).bind(&link.schema).bind(texts).execute(&link.signals).await;
         if let Err(error) = told {
-            tracing::debug!(%error, "other hosts were not told of news");
+            tracing::debug!(%error, "cannot send news to other hosts");
         }
         tokio::time::sleep(PACE).await;
     }
 }
 
-/// What is told of many items: the last of each thread, and each signal once.
+/// The payloads for many items: the last of each thread, and each signal once.
 fn texts(news: impl Iterator<Item = Item>) -> Vec<String> {
     let (mut threads, mut signals) = (BTreeMap::new(), BTreeSet::new());
     for item in news {
@@ -200,7 +200,7 @@ async fn listen_once(
     let mut listener = PgListener::connect_with(&link.signals).await?;
     listener.eager_reconnect(false);
     listener.listen(&link.schema).await?;
-    // What was told before is found by looking.
+    // News that were sent before `LISTEN` are found by looking.
     watches.forget_idle();
     if let Err(error) = look(link, watches, &watches.watched()).await {
         tracing::debug!(%error, "watched threads cannot be read");

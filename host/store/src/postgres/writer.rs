@@ -49,7 +49,7 @@ pub(super) type Answer = Result<u64, StoreError>;
 /// Whom to tell.
 pub(super) type Asker = oneshot::Sender<Result<(), StoreError>>;
 
-/// What a writer is told.
+/// An order to a writer.
 #[derive(Debug)]
 pub(super) enum Job {
     /// To write a batch, which has a number by [`Urgency`].

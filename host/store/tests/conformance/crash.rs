@@ -1,4 +1,4 @@
-//! A process that is killed while it writes: everything it was told is durable must be there.
+//! A process that is killed while it writes: everything that was reported as durable must be there.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

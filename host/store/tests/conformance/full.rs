@@ -77,7 +77,7 @@ async fn on_a_full_disk() {
         }
     };
     is_about_the_file(&full);
-    // Whoever goes on is told the reason, not that somebody else wrote.
+    // A further append fails for this reason, not because somebody else wrote.
     is_about_the_file(&append(&store, &thread, events(newest + 2, newest + 2)).await.unwrap_err());
 
     // Not a byte more.

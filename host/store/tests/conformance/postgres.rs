@@ -255,7 +255,7 @@ async fn hosts_tell_of_themselves_while_they_live(server: &Server) {
     assert_eq!(b.hosts().await.unwrap(), [], "it has not shown that it lives");
     a.beat(&holder("a")).await.unwrap();
     b.beat(&holder("b")).await.unwrap();
-    assert_eq!(b.hosts().await.unwrap(), [], "none has told of itself");
+    assert_eq!(b.hosts().await.unwrap(), [], "none has reported");
     a.report(&holder("a"), &report(1, false)).await.unwrap();
     b.report(&holder("b"), &report(2, false)).await.unwrap();
     b.report(&holder("b"), &report(3, true)).await.unwrap();

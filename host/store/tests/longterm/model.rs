@@ -1,4 +1,4 @@
-//! Any history of changes, told to a memory and to a plain list: what is read must agree.
+//! Any history of changes, made to a memory and to a plain list: what is read must agree.
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;

@@ -42,7 +42,7 @@ pub(crate) struct Sender {
     url: Url,
     headers: HeaderMap,
     metrics: ExportMetrics,
-    /// Whether the operator was told of the present trouble.
+    /// Whether the log has a warning about the present trouble.
     warned: bool,
 }
 

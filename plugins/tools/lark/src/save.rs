@@ -8,7 +8,7 @@ use crate::bitable::{Refusal, Table};
 use crate::client_token::client_token;
 use crate::expense::{Arguments, Expense};
 
-/// Setting with the IANA name of the zone in which dates are told.
+/// Setting with the IANA name of the zone in which dates are written.
 const ZONE_SETTING: &str = "date_time_zone";
 
 /// The zone without a setting.

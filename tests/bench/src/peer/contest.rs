@@ -154,7 +154,7 @@ impl Contest {
         self.timed
     }
 
-    /// What a process of this case is told.
+    /// The order to a process of this case.
     pub(crate) fn order(&self, place: String, seconds: f64) -> Order {
         let seconds = if self.timed { seconds } else { 0.0 };
         Order { lanes: self.lanes, runs: self.runs, ..Order::new(place, seconds) }

@@ -1,5 +1,5 @@
-//! Files of an app and of its operator: `app.toml`, `streams/*.toml` and `wattle.toml`. A refused
-//! file is told in words, and an accepted stream can be made of any event.
+//! Files of an app and of its operator: `app.toml`, `streams/*.toml` and `wattle.toml`. For a
+//! refused file there is an error in words, and an accepted stream can be made of any event.
 
 use std::path::Path;
 use std::sync::Arc;

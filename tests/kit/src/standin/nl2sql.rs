@@ -24,7 +24,7 @@ const DIALECT: &str = "数据库方言：";
 /// Facts of a result that the model summarizes; other applications summarize something else.
 const RESULT_FACTS: [&str; 3] = ["final_status", "reason_code", "row_count"];
 
-/// The answer of a role, told by the form that is asked for; nothing for other applications.
+/// The answer of a role, which the wanted form identifies; nothing for other applications.
 pub(super) fn answer(question: &Question, schema: &Value) -> Option<(Value, &'static str)> {
     let asks_for = |names: &[&str]| {
         names.iter().all(|name| schema.pointer(&format!("/properties/{name}")).is_some())

@@ -19,7 +19,7 @@ use crate::wire::outline::{Drawing, FaultDocument, GraphSchemas};
 /// Between two levels of a namespace.
 const LEVEL: char = '|';
 
-/// Graphs inside of one another that are told of at most: an app may nest them without end.
+/// Levels of nested graphs that an answer shows at most: an app may nest them without end.
 const DEEPEST: usize = 16;
 
 async fn by_id(agents: &Agents, caller: &Caller, id: &str) -> Result<AgentGraph, Fault> {

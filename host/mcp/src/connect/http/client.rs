@@ -153,7 +153,7 @@ impl Lenient {
         StreamableHttpError::SessionExpired
     }
 
-    /// The address that stands for this one in the session.
+    /// The address to which this session's requests for `uri` go: the target of its last redirect, or `uri` itself.
     fn address(&self, uri: &str) -> Arc<str> {
         self.moved().as_ref().map_or(uri, Url::as_str).into()
     }

@@ -1,7 +1,8 @@
-//! A union of objects as one object.
+//! Merges a union of objects into one object.
 //!
-//! No provider takes a union at the top of a tool's arguments. The object has the properties of all kinds, and requires
-//! what all of them require. A property that only some kinds name is described as these describe it.
+//! No provider takes a union at the top of a tool's arguments. The merged object has the properties of all kinds. It
+//! requires the properties that all kinds require. If only some kinds name a property, it has the schema that they give
+//! it.
 
 use std::collections::HashSet;
 
@@ -12,10 +13,10 @@ use crate::provider::schema::walk::distinct;
 /// Schemas of one union that are looked at: references may lead in circles.
 const SCHEMAS: usize = 200;
 
-/// Properties that one kind needs, as far as they are told.
+/// Required properties of one kind that the description of the merged object names.
 const NEEDS: usize = 8;
 
-/// What is known of the objects that fit a schema.
+/// The keywords of a schema that describe objects.
 #[derive(Debug, Default)]
 pub(super) struct Object {
     pub(super) properties: Map<String, Value>,
@@ -24,11 +25,11 @@ pub(super) struct Object {
     pub(super) additional: Option<Value>,
     /// Title and description.
     pub(super) texts: Map<String, Value>,
-    /// What cannot be said in another way.
+    /// Sentences for the description, which say what no keyword of the merged object says.
     pub(super) words: Vec<String>,
 }
 
-/// Folds schemas of one document.
+/// Merges schemas of one document.
 pub(super) struct Fold<'d> {
     definitions: [&'d Map<String, Value>; 2],
     left: usize,
@@ -40,7 +41,7 @@ impl<'d> Fold<'d> {
         Self { definitions, left: SCHEMAS }
     }
 
-    /// The objects that fit a schema; `None` if no object does.
+    /// Merges a schema into one object; `None` if no object fits it.
     pub(super) fn object(&mut self, schema: &Value) -> Option<Object> {
         let Value::Object(map) = schema else {
             return Some(Object::default()).filter(|_| *schema != Value::Bool(false));
@@ -81,7 +82,7 @@ impl<'d> Fold<'d> {
 }
 
 impl Object {
-    /// What a schema says without others.
+    /// The object of a schema's own keywords, without references and unions.
     fn own(map: &Map<String, Value>) -> Self {
         let fields = |key: &str| map.get(key).and_then(Value::as_object).cloned();
         let names = map.get("required").and_then(Value::as_array).into_iter().flatten();
@@ -96,7 +97,7 @@ impl Object {
         }
     }
 
-    /// Objects that are of the other kind as well. Of two schemas of one property, constants say more.
+    /// Merges an object that has to fit as well. Of two schemas of one property, one with constants wins.
     fn and(&mut self, other: Self) {
         for (name, mut schema) in other.properties {
             match self.properties.get(&name) {
@@ -124,7 +125,7 @@ impl Object {
         self.words.extend(other.words);
     }
 
-    /// Objects of either kind; `None` if there is no kind.
+    /// Merges kinds of which one has to fit; `None` if there is no kind.
     fn either(mut kinds: Vec<Self>) -> Option<Self> {
         if kinds.len() < 2 {
             return kinds.pop();
@@ -168,7 +169,8 @@ fn shared(kinds: &[Object]) -> Vec<String> {
     first.filter(|name| sets.iter().all(|set| set.contains(name))).cloned().collect()
 }
 
-/// What each kind needs beside what all of them need, if every kind needs something else.
+/// A sentence with the properties that each kind requires and not all kinds share. `None` if a kind requires no such
+/// property, or if all require the same ones.
 fn needs(kinds: &[Object], shared: &[String]) -> Option<String> {
     let shared: HashSet<&String> = shared.iter().collect();
     let mut needs: Vec<String> = Vec::new();
@@ -186,7 +188,7 @@ fn needs(kinds: &[Object], shared: &[String]) -> Option<String> {
     (needs.len() > 1).then(|| format!("needs {}", needs.join(", or ")))
 }
 
-/// One schema for a value that fits one of these; anything fits if they are no list.
+/// One schema for values that fit any of a list of schemas. If `schemas` is no list, anything fits.
 fn choice(schemas: Value) -> Value {
     let Value::Array(mut schemas) = schemas else { return json!({}) };
     if let Some(constants) = constants(&schemas) {

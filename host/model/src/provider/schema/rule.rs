@@ -22,7 +22,7 @@ const OF_OBJECTS: [&str; 3] = ["properties", "required", "additionalProperties"]
 /// Keywords of lists.
 const OF_LISTS: [&str; 2] = ["items", "prefixItems"];
 
-/// Characters of what is told in words in place of a keyword.
+/// Characters that the description gets in place of a keyword.
 const WORDS_CHARS: usize = 300;
 
 impl Walk<'_> {
@@ -186,7 +186,8 @@ impl Walk<'_> {
         }
     }
 
-    /// A format that the provider may not know is told in words. Those of numbers only say how wide they are.
+    /// Moves a format that the provider may not know to the description. Formats of numbers only say how wide these
+    /// are, so they are left out.
     fn format(&mut self, out: &mut Map<String, Value>) {
         let Some(known) = self.demands.formats else { return };
         let Some(Value::String(format)) = out.get("format").cloned() else { return };
@@ -195,7 +196,7 @@ impl Walk<'_> {
         }
         out.shift_remove("format");
         if !has_kind(out, "integer") && !has_kind(out, "number") {
-            self.note("a `format` that the provider may not know is told in words");
+            self.note("a `format` that the provider may not know moves to the description");
             tell(out, &format!("format: {format}"));
         }
     }
@@ -206,7 +207,7 @@ impl Walk<'_> {
             return;
         }
         out.shift_remove("pattern");
-        self.note("a `pattern` that the provider may not know is told in words");
+        self.note("a `pattern` that the provider may not know moves to the description");
         tell(out, &format!("pattern: {pattern}"));
     }
 
@@ -255,7 +256,7 @@ impl Walk<'_> {
     }
 }
 
-/// Says in words what a schema does not say any more.
+/// Adds words to the description, in place of a keyword that was left out.
 pub(super) fn tell(out: &mut Map<String, Value>, words: &str) {
     let words: String = words.chars().take(WORDS_CHARS).collect();
     let text = match out.get("description").and_then(Value::as_str) {

@@ -1,4 +1,4 @@
-//! The top of a schema of arguments: an object that is written out.
+//! The top of a schema of arguments, which every provider wants as an object with `type` and `properties`.
 
 use std::mem;
 
@@ -9,20 +9,20 @@ use crate::provider::schema::rule::tell;
 use crate::provider::schema::walk::Walk;
 use crate::provider::schema::{Changes, Demands, pattern, reference};
 
-/// Keywords of what may be an object, and is not written out.
+/// Keywords of references and unions, which `fold` merges into one object.
 const UNIONS: [&str; 4] = ["$ref", "allOf", "anyOf", "oneOf"];
 
-/// Keywords that a union and its kinds share.
+/// Keywords of the top that those of the merged object replace.
 const FOLDED: [&str; 6] =
     ["title", "description", "properties", "required", "patternProperties", "additionalProperties"];
 
-/// Sentences about the kinds of a union.
+/// Sentences about the kinds of a union that the description gets.
 const WORDS: usize = 3;
 
 /// Longest name of a property that every provider takes.
 const KEY_CHARS: usize = 64;
 
-/// One pass over a schema of arguments: what comes out is nearer to what the provider demands, or the same.
+/// Makes one pass over a schema of arguments. The result meets more of the provider's demands, or equals the schema.
 pub(super) fn fit(schema: &Value, demands: &Demands, changes: &mut Changes) -> Value {
     let nothing = Map::new();
     let map = schema.as_object().unwrap_or(&nothing);
@@ -65,7 +65,7 @@ fn members<'a>(walk: &mut Walk<'a>, map: &'a Map<String, Value>, key: &str) -> M
     }
 }
 
-/// Makes one object of a union, of a reference, and of what takes other values than objects.
+/// Merges the top into one object if it is a union or a reference. A top that no object fits is left open.
 fn fold(walk: &mut Walk<'_>, top: &mut Map<String, Value>, definitions: [&Map<String, Value>; 2]) {
     let is_union = UNIONS.iter().any(|key| top.contains_key(*key));
     if !is_union && top.get("type").is_none_or(|kind| kind == "object") {
@@ -87,7 +87,7 @@ fn fold(walk: &mut Walk<'_>, top: &mut Map<String, Value>, definitions: [&Map<St
 fn unite(top: &mut Map<String, Value>, object: Object) {
     top.retain(|key, _| {
         let key = key.as_str();
-        // What the kinds name is not known any more for all of them.
+        // Which properties the kinds evaluate is not known any more, so `unevaluatedProperties` goes as well.
         !UNIONS.contains(&key) && !FOLDED.contains(&key) && key != "unevaluatedProperties"
     });
     top.extend(object.texts);
@@ -106,7 +106,7 @@ fn unite(top: &mut Map<String, Value>, object: Object) {
     }
 }
 
-/// Adds what has to be there and takes away what may not.
+/// Adds the keywords that the top must have and removes those that it must not have.
 fn write_out(walk: &mut Walk<'_>, top: &mut Map<String, Value>) {
     for key in walk.demands.refused_at_top {
         if top.shift_remove(*key).is_some() {
@@ -127,7 +127,7 @@ fn write_out(walk: &mut Walk<'_>, top: &mut Map<String, Value>) {
     }
 }
 
-/// Moves properties with names that the provider refuses to those by pattern, where each pattern matches one name.
+/// Moves properties whose names the provider refuses to `patternProperties`. Each pattern matches one name.
 fn move_odd_keys(walk: &mut Walk<'_>, top: &mut Map<String, Value>) {
     let Some(Value::Object(properties)) = top.get_mut("properties") else { return };
     let (plain, odd): (Map<String, Value>, Map<String, Value>) =

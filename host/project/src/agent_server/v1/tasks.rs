@@ -59,7 +59,7 @@ impl V1 {
         self.push_task(&event.namespace, event, "task_result", step, data);
     }
 
-    /// A question is told in the graph that asks and in those around it.
+    /// Reports a question in the graph that asks and in those around it.
     pub(super) fn ask(&mut self, event: &Event, asked: &Asked) {
         let Some(shown) = self.note(event, asked).filter(|_| self.has(Mode::Updates)) else {
             return;

@@ -98,7 +98,7 @@ impl Tools {
         }
         let asked = Asked::read(started.request.as_ref()?)?;
         let place = (started.task.clone(), started.call);
-        // A call that goes on after a question or a crash was told before. A command or a fork lets
+        // A call that goes on after a question or a crash was reported before. A command or a fork lets
         // another task go on with it; two tasks of one run that have the same id are two calls.
         let goes_on = |at: &(TaskId, u32), begun: &mut Begun| {
             *at == place || (begun.id == asked.id && at.0 != place.0 && begun.run != event.run)
@@ -111,7 +111,7 @@ impl Tools {
     }
 
     fn end(&mut self, called: &Called) -> Vec<Value> {
-        // What a fork takes over was told where it happened.
+        // A call that a fork takes over was reported in the run that made it.
         if called.kind() != Some(CallKind::CallTool)
             || !called.scope.is_empty()
             || called.reused.is_some()

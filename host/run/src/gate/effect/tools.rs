@@ -63,8 +63,8 @@ struct Toolbox {
 }
 
 /// The tools of a caller, each under the name it can be called by. A place that does not say what
-/// it has is told as such, so that the caller can tell a tool that is away from one that was never
-/// there.
+/// it has is listed as unavailable, so that the caller can tell a tool that is away from one that
+/// was never there.
 async fn list(site: &Site<'_>) -> Vec<ToolInfo> {
     let toolbox = open(site).await;
     for (_, failure) in &toolbox.missing {

@@ -24,6 +24,6 @@ pub struct LiveHost {
     pub holder: Holder,
     /// Milliseconds since its newest heartbeat, by the clock of the store.
     pub silent_ms: u64,
-    /// What it told of itself last.
+    /// Its last report.
     pub report: HostReport,
 }

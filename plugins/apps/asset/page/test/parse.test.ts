@@ -14,7 +14,7 @@ function answers(...events: [string, unknown][]) {
 
 const watch = () => ({ onThread: vi.fn(), onSteps: vi.fn() });
 
-it("S0-86 nodes are told, and then what is to be confirmed", async () => {
+it("S0-86 nodes are shown, and then what is to be confirmed", async () => {
   answers(
     ["start", { threadId: "t" }],
     ["node_start", { node: "ingest", message: "正在读取输入" }],

@@ -98,7 +98,7 @@ fn check(image: Option<&str>, text: Option<&str>) -> Result<Option<blob::Data>, 
     }
 }
 
-/// Bytes of the picture in a data URL, told without decoding it.
+/// Bytes of the picture in a data URL, counted without decoding it.
 fn decoded_length(url: &str) -> usize {
     let data = url.split_once(',').map_or(url, |(_, data)| data);
     let padding = data.bytes().rev().take_while(|byte| *byte == b'=').count();

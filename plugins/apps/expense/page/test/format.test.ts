@@ -9,7 +9,7 @@ test("amounts have two digits and groups", () => {
   expect(yuan(-20.5)).toBe("−¥20.50");
 });
 
-test("instants are told by the clocks of a zone", () => {
+test("instants are shown by the clocks of a zone", () => {
   expect(dateTime(MIDNIGHT, "Asia/Shanghai")).toBe("2025-01-14 00:00:00");
   expect(dateTime(MIDNIGHT, "UTC")).toBe("2025-01-13 16:00:00");
   expect(timeOf(MIDNIGHT, "Asia/Shanghai")).toBeUndefined();

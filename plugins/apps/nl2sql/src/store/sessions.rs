@@ -10,7 +10,7 @@ use crate::store::database;
 /// Characters of the first message that make a title.
 const TITLE_CHARACTERS: usize = 40;
 
-/// Status of a request for somebody else's session. It is not told from one that is not there.
+/// Status of a request for somebody else's session, the same as for one that does not exist.
 const NOT_FOUND: u16 = 404;
 
 const INSERT: &str = "INSERT INTO chat_session

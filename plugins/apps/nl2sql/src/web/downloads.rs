@@ -11,7 +11,7 @@ use crate::web::{NOT_FOUND, answer, refuse};
 pub(crate) fn download(request: &Request) -> Result<Response, Failure> {
     answer(Owner::of_request(request).and_then(|owner| {
         let file: String = request.param("file")?;
-        // Somebody else's file is not told from one that is not there.
+        // Somebody else's file gets the same answer as one that does not exist.
         let missing = || refuse(NOT_FOUND, "文件不存在或已过期");
         if !is_name(&file) {
             return Err(missing());

@@ -78,7 +78,7 @@ test("S1-70: while a question is open the next message answers it", async () => 
   expect(kinds(it)).toEqual(["said", "asked", "said", "answer"]);
 });
 
-test("S1-75: a failed turn is told once, by the session", async () => {
+test("S1-75: a failed turn is shown once, by the session", async () => {
   const it = new Conversation(null);
   answers.set("", () => good({ session_id: "s1" }));
   answers.set("/s1/run", () => {

@@ -1,4 +1,4 @@
-// How sessions are told.
+// Words for the states and times of sessions.
 import { finalTime, type Session, type Status } from "./api.ts";
 
 export const STATUS_NAMES: Record<Status, string> = {

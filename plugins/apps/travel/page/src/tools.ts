@@ -58,7 +58,7 @@ export function summaryOf(tool: string, output: unknown): string | undefined {
 const LONG_KEYS = new Set(["html", "subtitles", "description"]);
 const LONG_CHARS = 400;
 
-/** What a card shows of a document: long texts are told by their length. */
+/** What a card shows of a document: in place of long texts, their length. */
 export function keyJson(value: unknown): unknown {
   return JSON.parse(
     JSON.stringify(value ?? null, (key, inner: unknown) => {

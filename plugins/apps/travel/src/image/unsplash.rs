@@ -98,7 +98,7 @@ pub(crate) fn search(plans: &[Planned]) -> Result<Vec<Option<ImageAsset>>, Failu
             }
         });
     }
-    // Who was told to ask less does not go on asking.
+    // After a refusal for too many requests, no further ones are sent.
     if !is_limited {
         tell_used(base, &used)?;
     }

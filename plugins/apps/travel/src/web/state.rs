@@ -10,8 +10,8 @@ use crate::web::{NOT_MODIFIED, Refusal, answer, find, names};
 
 const PRECONDITION_FAILED: u16 = 412;
 
-/// Shows the snapshot. A page that asks with the `etag` that it has is told cheaply that nothing
-/// has changed: this is how two pages of one session see each other's edits.
+/// Shows the snapshot. A page that sends the `etag` it has gets status 304, which costs little, as long
+/// as nothing has changed: this is how two pages of one session see each other's edits.
 #[handler(GET, "/api/sessions/{id}/state")]
 pub(crate) fn show(request: &Request) -> Result<Response, Failure> {
     answer(|| {

@@ -49,7 +49,7 @@ fn twice() -> NativePlugin {
     })
 }
 
-/// The ids of the messages of which pieces were told, in order.
+/// The ids of the messages of which pieces were streamed, in order.
 fn told<'e>(events: impl IntoIterator<Item = &'e Event>) -> Vec<String> {
     let mut begun: BTreeMap<_, (&CallStarted, u32)> = BTreeMap::new();
     let mut told = Vec::new();
@@ -120,7 +120,7 @@ async fn an_answer_that_a_crash_cut_is_another_message() {
     assert_eq!(world.engine.recover().await, 1);
     let ended = world.engine.wait(&run).await.unwrap();
     let told = told(&world.events(&run.thread).await);
-    assert_eq!(told[told.len() - 2..], ids(&ended), "pieces of the first may be told or not");
+    assert_eq!(told[told.len() - 2..], ids(&ended), "pieces of the first may be streamed or not");
     let again: Vec<u64> = begun(&world, &run.thread).await.iter().map(|it| it.again).collect();
     assert_eq!(again, [0, 1, 0, 0]);
     assert!(ids(&ended)[0].ends_with("-0-1.0"), "{ended:?}");
@@ -138,7 +138,7 @@ async fn what_a_cancelled_run_paid_for_becomes_a_message_of_the_next() {
     let events = world.events(&cut.thread).await;
     let of = |run| told(events.iter().filter(move |event| event.run == run));
     assert_eq!(of(next.run), ids(&ended));
-    assert!(!ids(&ended).contains(&of(cut.run)[0].as_str()), "its pieces were told of another");
+    assert!(!ids(&ended).contains(&of(cut.run)[0].as_str()), "another message has its pieces");
     assert_eq!(world.model.calls(), 2);
 }
 
@@ -179,7 +179,7 @@ async fn a_fork_keeps_the_ids_of_answers_but_of_the_one_that_it_replaces() {
         assert_ne!(ids(&forked)[1], ids(&ended)[1]);
         let events = world.events(&run.thread).await;
         let told = told(events.iter().filter(|event| event.run == run.run));
-        assert_eq!(told, [ids(&forked)[1]], "the other one was told before");
+        assert_eq!(told, [ids(&forked)[1]], "the other one was streamed before");
     }
 }
 

@@ -320,7 +320,7 @@ async fn a_run_that_stores_only_its_end_replays_from_the_journal_after_a_crash()
     let finished = |kind: &EventKind| matches!(kind, EventKind::TaskFinished(_));
     assert_eq!(world.count(&run.thread, finished).await, 4, "what had finished did not run again");
     let made = |kind: &EventKind| matches!(kind, EventKind::Checkpointed(made) if made.source == Source::Loop);
-    assert_eq!(world.count(&run.thread, made).await, 3, "each superstep is told once");
+    assert_eq!(world.count(&run.thread, made).await, 3, "each superstep is reported once");
     assert_eq!(stored(&world, &run.thread).await, [(1, None), (4, Some(1))]);
     assert_eq!(ended.state["kept"], "as it was");
 }

@@ -17,7 +17,7 @@ async fn s2_41_a_reply_has_its_thread_and_steps() {
     assert_eq!(steps[1]["arguments"]["amount"], 20);
     assert_eq!(steps[1]["result"]["status"], "success");
     assert_eq!(steps[2]["content"], body["reply"]);
-    // Only what belongs to this message is told with the next one.
+    // The next answer has the steps of its own message only.
     let next = server.tell_on(body["threadId"].as_str().unwrap(), "你好").await;
     assert_eq!(next.steps.len(), 1);
 }

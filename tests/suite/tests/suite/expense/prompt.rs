@@ -1,4 +1,4 @@
-//! What the model is told: always the same, and everything it needs.
+//! The system prompt: always the same, and with everything that the model needs.
 
 use serde_json::{Value, json};
 use wattle_kit::standin::redact;
@@ -26,7 +26,7 @@ fn requests(server: &TestServer) -> Vec<Value> {
     server.requests_to(MODEL_PATH).into_iter().map(|entry| entry.body.unwrap()).collect()
 }
 
-/// What is told first is the prompt, byte by byte.
+/// The first message is the prompt, byte by byte.
 fn check_system(request: &Value) {
     let system = &request["messages"][0];
     assert_eq!(system["role"], "system");
@@ -50,8 +50,8 @@ async fn s2_31_the_system_prompt_is_the_same_bytes_at_any_time() {
     }
 }
 
-/// The rule by which the model asks is in what it is told; whatever it asks, its words and those
-/// of the user are there when the user has answered.
+/// The prompt has the rule by which the model asks. When the user has answered, the request has the
+/// model's question and the user's words.
 #[tokio::test]
 async fn s2_36_the_model_is_told_to_ask_back_and_sees_what_was_said() {
     let server = Setup::expense().await.start().await;
@@ -112,7 +112,7 @@ async fn s2_04_05_08_24_models_see_both_tools_by_name_with_their_arguments() {
     assert_eq!(fields["type"]["enum"], json!(["relative", "absolute"]));
     assert_eq!(fields["unit"]["enum"], json!(["day"]));
     assert_eq!(fields["offset"]["description"], "相对天数偏移：-1=昨天, 0=今天, 1=明天, -2=前天");
-    // Providers refuse a union at the top: the kinds are told where they are told apart.
+    // Providers refuse a union at the top: the property that tells the kinds apart describes them.
     for union in ["oneOf", "anyOf", "allOf"] {
         assert!(parse["parameters"].get(union).is_none(), "{parse}");
     }

@@ -1,4 +1,4 @@
-//! How runs run, told to the real binary: options, a run that shall stand still, caches to forget.
+//! How runs run, by the real binary: options, a run that shall stand still, caches to forget.
 
 use serde_json::json;
 use wattle_kit::standin::{self, Handle};

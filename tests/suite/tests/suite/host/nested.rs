@@ -158,7 +158,7 @@ async fn a_handler_is_told_what_failed() {
     );
     let error = &run["state"]["error"];
     assert_eq!((&error["node"], &error["code"]), (&json!("typed_failure"), &json!("misdeed")));
-    // A node that runs in nobody's place is told nothing.
+    // A node that runs in nobody's place gets no failure.
     let deeper = server.run("misdeeds", "deeper", json!({})).await;
     assert_eq!(deeper["state"]["error"], Value::Null, "{deeper}");
 }

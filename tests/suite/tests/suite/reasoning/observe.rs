@@ -44,7 +44,7 @@ async fn s1_61_s1_64_every_call_of_a_session_is_a_span() {
         assert_eq!(span["attributes"]["session.id"], session.as_str());
     }
     let events = serde_json::to_string(&spans).unwrap();
-    assert!(events.contains("task_planned"), "custom events are told as well");
+    assert!(events.contains("task_planned"), "custom events are shown as well");
 }
 
 #[tokio::test]

@@ -73,7 +73,7 @@ async fn s3_46_attempts_are_counted_together_whatever_went_wrong() {
     assert_eq!(models(&entries), [FIRST, FIRST, FIRST, "gemini-2.5-flash"]);
     let last = entries[3].body.as_ref().unwrap().to_string();
     assert!(last.contains("`blocks` has 1 blocks; give 4 to 16"), "{last}");
-    assert!(!last.contains("museum"), "only the last answer's errors are told: {last}");
+    assert!(!last.contains("museum"), "only the last answer's errors are shown: {last}");
 }
 
 #[tokio::test]

@@ -95,7 +95,7 @@ impl Guide {
     }
 }
 
-/// The path of a service; of Unsplash, that of what is looked up and of what is told.
+/// The path of a service. Searches of Unsplash and reports of used photographs are one service.
 fn service(path: &str) -> &str {
     if path.starts_with("/photos/") { UNSPLASH } else { path }
 }

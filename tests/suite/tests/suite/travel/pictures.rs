@@ -7,7 +7,7 @@ use wattle_suite::travel::{CHAT_MODEL, IMAGEN, TOKYO, UNSPLASH, working_on};
 
 const SEARCH: &str = "search_image";
 
-/// Where Unsplash is told that a photograph is used.
+/// Where the use of a photograph is reported to Unsplash.
 const USED: &str = "/photos/*";
 
 fn status(status: u16) -> Fault {
@@ -44,7 +44,7 @@ async fn s3_30_unsplash_is_asked_by_its_rules() {
     {
         assert_eq!(asked[0].query[name], value);
     }
-    assert_eq!(server.requests_on(USED).len(), 2, "photographs that are used are told of");
+    assert_eq!(server.requests_on(USED).len(), 2, "the use of photographs is reported");
     assert!(server.requests_on(IMAGEN).is_empty());
 }
 

@@ -99,7 +99,7 @@ async fn s3_46_a_refused_answer_is_sent_back_with_its_reasons() {
     insta::assert_snapshot!("travel_refused", complaint.trim());
 }
 
-/// What a model of Google is told by the user.
+/// The text of the user in a request to a model of Google.
 fn user(entry: &Entry) -> String {
     let body = entry.body.as_ref().unwrap();
     body["contents"][0]["parts"][0]["text"].as_str().unwrap().to_owned()

@@ -253,7 +253,7 @@ async fn s3_05_s3_75_a_refusal_is_shown_as_the_server_words_it() {
     }
 }
 
-/// What another page is told that sends a message meanwhile.
+/// The answer to another page that sends a message meanwhile.
 async fn second_page(server: &TestServer, session: &str) -> Result<Value, LeftOut> {
     let mut user = User::of(MAJORS[0], &server.url(""))?;
     user.open(session).await;

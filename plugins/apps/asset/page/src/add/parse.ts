@@ -21,7 +21,7 @@ interface Watch {
   onSteps: (steps: readonly Step[]) => void;
 }
 
-/** What has been told of the nodes, in the order in which they began. */
+/** The newest step of each node, in the order in which the nodes began. */
 export function withStep(steps: readonly Step[], step: Step): readonly Step[] {
   const others = steps.filter(({ node }) => node !== step.node);
   return others.length === steps.length

@@ -52,7 +52,7 @@ function Replacements({ replaced }: { replaced: readonly Replacement[] }) {
   );
 }
 
-/** The error, the statement that it was about, and what the next attempt was told. */
+/** The error, the statement that it was about, and the hints for the next attempt. */
 export function Hints({ context }: { context: HiddenContext }) {
   const { error, failed_sql: sql, hints } = context;
   return (

@@ -1,4 +1,4 @@
-//! What the user wants, told by a few words.
+//! What the user wants, recognized by a few words.
 
 use crate::standin::question::{Question, Speaker};
 
