@@ -138,6 +138,7 @@ fn in_path(name: &str) -> Option<PathBuf> {
     search_path().map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
+#[expect(clippy::disallowed_methods, reason = "programs are found as a shell finds them")]
 fn search_path() -> impl Iterator<Item = PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).collect::<Vec<_>>().into_iter()

@@ -10,6 +10,7 @@ use std::str::FromStr;
 /// # Panics
 ///
 /// If the variable has a value that is no `T`: a long trial that is not made would pass for one that was.
+#[expect(clippy::disallowed_methods, reason = "people set it for one execution of the tests")]
 pub fn setting<T: FromStr<Err: Display>>(variable: &str) -> Option<T> {
     parse(variable, env::var_os(variable))
 }

@@ -11,6 +11,7 @@ pub fn root() -> PathBuf {
 }
 
 /// The file of a guest crate, such as `wattle-guest-misdeeds`.
+#[expect(clippy::disallowed_methods, reason = "cargo reads its target folder from there")]
 pub fn path(package: &str) -> PathBuf {
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);

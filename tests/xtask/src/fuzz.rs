@@ -17,7 +17,7 @@ use wattle_needs::Program;
 
 use crate::files;
 use crate::native::NATIVE;
-use crate::shell::{cargo, root, say, target_folder};
+use crate::shell::{cargo, root, say, target_folder, variable};
 use crate::step::run;
 
 /// Set in the environment of cargo when it is to call this program in place of the compiler.
@@ -53,7 +53,7 @@ const BINARY: &str = "debug/wattle-fuzz";
 
 /// Compiles in place of the compiler, if cargo calls this program so.
 pub(crate) fn wrapped() -> Option<Result<ExitStatus>> {
-    std::env::var_os(WRAPS)?;
+    variable(WRAPS)?;
     let mut arguments = std::env::args_os().skip(1);
     let mut command = Command::new(arguments.next()?);
     let arguments: Vec<OsString> = arguments.collect();

@@ -1,5 +1,6 @@
 //! The programs that steps run: cargo with its folders. Lines for people.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,9 +17,15 @@ pub(crate) fn root() -> PathBuf {
     here.ancestors().nth(2).map_or(here.clone(), PathBuf::from)
 }
 
+/// A variable of this process's environment.
+#[expect(clippy::disallowed_methods, reason = "cargo sets and reads variables")]
+pub(crate) fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name)
+}
+
 /// Cargo's target folder, by the environment of this process.
 pub(crate) fn target_folder() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+    variable("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
 /// Progress for people.
@@ -29,7 +36,7 @@ pub(crate) fn say(text: &str) {
 
 /// The cargo that runs this tool.
 pub(crate) fn cargo() -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut command = Command::new(variable("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
     // Set for this tool only; a build script of a guest must not see them.
     for variable in ["CARGO_MANIFEST_DIR", "CARGO_PKG_NAME"] {

@@ -40,6 +40,7 @@ pub(crate) fn over_http(url: &str) -> ServerConfig {
 }
 
 /// A program.
+#[expect(clippy::disallowed_methods, reason = "a program of a test gets the `PATH` of the test")]
 pub(crate) fn as_program(program: &str, arguments: &[&str], folder: &Path) -> ServerConfig {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let path = path.to_string_lossy().into_owned();

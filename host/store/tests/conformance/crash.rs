@@ -19,7 +19,7 @@ const THREADS: u64 = 3;
 #[tokio::test]
 #[ignore = "started by another test, which kills it"]
 async fn writer_process() {
-    let store = RedbStore::open(std::env::var_os(FILE).unwrap()).unwrap();
+    let store = RedbStore::open(crate::passed(FILE)).unwrap();
     for number in 0..THREADS {
         let name = format!("t{number}");
         let thread = thread_id(&name);

@@ -59,8 +59,8 @@ fn size(path: &Path) -> u64 {
 async fn on_a_full_disk() {
     // Its default is to end the process.
     let _ignored = signal(SignalKind::from_raw(SIGXFSZ)).unwrap();
-    let folder = std::env::var_os(FOLDER).unwrap();
-    let path = Path::new(&folder).join("wattle.redb");
+    let folder = crate::passed(FOLDER);
+    let path = folder.join("wattle.redb");
     let store = RedbStore::open(&path).unwrap();
     let thread = create(&store, "t").await;
     let other = create(&store, "other").await;
@@ -107,7 +107,7 @@ async fn on_a_full_disk() {
     let store = RedbStore::open(&path).unwrap();
     assert_eq!(store.thread(&thread_id("t")).await.unwrap().unwrap().last_seq, seq + 2);
     store.verify(&thread).await.unwrap().unwrap();
-    the_memory_too(Path::new(&folder)).await;
+    the_memory_too(&folder).await;
 }
 
 async fn the_memory_too(folder: &Path) {

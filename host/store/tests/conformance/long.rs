@@ -193,7 +193,7 @@ async fn what_changes_facts_only_keeps_a_thread_from_being_replaced() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "started by another test, which kills it"]
 async fn changing_process() {
-    let store = RedbStore::open(std::env::var_os(FILE).unwrap()).unwrap();
+    let store = RedbStore::open(crate::passed(FILE)).unwrap();
     let changing = store.clone();
     let changes = tokio::spawn(async move {
         let thread = thread_id("long");

@@ -33,6 +33,7 @@ mod thread;
 mod trouble;
 
 use std::any::Any;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tempfile::TempDir;
@@ -52,6 +53,12 @@ fn redb() -> (Arc<dyn Store>, Guard) {
 /// An empty store in memory.
 fn memory() -> (Arc<dyn Store>, Guard) {
     (Arc::new(MemoryStore::new()), Box::new(()))
+}
+
+/// The path that a test passes to the process that it starts.
+#[expect(clippy::disallowed_methods, reason = "a test passes it by environment")]
+fn passed(variable: &str) -> PathBuf {
+    std::env::var_os(variable).unwrap().into()
 }
 
 /// Runs each check on an empty store of each kind.
