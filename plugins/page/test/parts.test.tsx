@@ -129,13 +129,15 @@ test("tabs hear of what another one posts, and of the user who comes back", asyn
   renderHook(() => useTabs("test-tabs", heard));
   const elsewhere = vi.fn();
   renderHook(() => useTabs("test-elsewhere", elsewhere));
-  const { result } = renderHook(() => useTabs("test-tabs", own));
+  const { result, unmount } = renderHook(() => useTabs("test-tabs", own));
   result.current("a thread");
   await vi.waitFor(() => expect(heard.mock.calls).toEqual([["a thread"]]));
   expect(own).not.toHaveBeenCalled();
   expect(elsewhere).not.toHaveBeenCalled();
   document.dispatchEvent(new Event("visibilitychange"));
   expect(own.mock.calls).toEqual([[undefined]]);
+  unmount();
+  result.current("too late");
 });
 
 test("a chat that finds no stream to join looks again, later each time, until it is closed", async () => {

@@ -17,7 +17,10 @@ export function useTabs(
     const channelOfTab = new BroadcastChannel(channel);
     channelOfTab.onmessage = ({ data }: MessageEvent<string>) => latest.current(data);
     opened.current = channelOfTab;
-    return () => channelOfTab.close();
+    return () => {
+      channelOfTab.close();
+      opened.current = undefined;
+    };
   }, [channel]);
   useEffect(() => {
     const seen = () => {

@@ -21,6 +21,7 @@ export function App() {
       sessions={sessions}
       current={conversation.session}
       onOpen={open}
+      onChanged={conversation.tell}
       onCleared={() => void conversation.reload()}
     />
   );

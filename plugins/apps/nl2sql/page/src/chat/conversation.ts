@@ -1,10 +1,12 @@
 // The conversation that is open: loads it, asks, waits for what another page or an earlier load
 // of this one has asked, and agrees with other tabs.
-import { ApiError, toast, useConnection } from "@wattle/page";
+import { ApiError, toast, useConnection, useTabs } from "@wattle/page";
 import { useCallback, useEffect, useRef, useState } from "react";
 import { ask, freshSession, listMessages } from "./api.ts";
-import { announce, useOtherTabs } from "./tabs.ts";
 import { begun, heard, merged, type Turn, turnsOf } from "./turns.ts";
+
+/** Tabs post the session that has changed. */
+const CHANNEL = "wattle-nl2sql";
 
 /** Pause between two looks at a question that is worked on. */
 const LOOK_MS = 1_500;
@@ -21,6 +23,8 @@ export interface Conversation {
   open: (session: string | undefined) => void;
   send: (question: string) => Promise<void>;
   reload: () => Promise<void>;
+  /** Tells other tabs that a session has changed. */
+  tell: (session: string) => void;
 }
 
 /** The session in the address, so that a reload opens it again. */
@@ -117,9 +121,10 @@ export function useConversation(onChange: () => void): Conversation {
   // biome-ignore lint/correctness/useExhaustiveDependencies: each finished question is news.
   useEffect(() => changed.current(), [finished]);
 
-  useOtherTabs((id) => {
+  const tell = useTabs(CHANNEL, (id) => {
     changed.current();
-    if (id === current.current && !asking.current) void reload();
+    const isOpen = id === undefined || id === current.current;
+    if (isOpen && !asking.current) void reload();
   });
 
   async function send(question: string): Promise<void> {
@@ -144,7 +149,7 @@ export function useConversation(onChange: () => void): Conversation {
             writeAddress(id);
           }
           if (current.current === id) setTurns((all) => [...all, begun(key, question)]);
-          announce(id);
+          tell(id);
           changed.current();
         },
         onTold: (told) => change((turn) => heard(turn, told)),
@@ -158,7 +163,7 @@ export function useConversation(onChange: () => void): Conversation {
       change((turn) => ({ ...turn, state: "waiting" }));
     } finally {
       if (current.current === id) asking.current = false;
-      announce(id);
+      tell(id);
     }
   }
 
@@ -171,5 +176,5 @@ export function useConversation(onChange: () => void): Conversation {
   }
 
   const isBusy = isWaiting || turns.some(({ state }) => state === "running");
-  return { session, turns, isLoading, isBusy, open, send, reload };
+  return { session, turns, isLoading, isBusy, open, send, reload, tell };
 }

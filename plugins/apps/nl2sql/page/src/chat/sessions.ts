@@ -2,7 +2,6 @@
 import { ApiError, toast, useConnection } from "@wattle/page";
 import { useCallback, useEffect, useState } from "react";
 import { deleteMessages, deleteSession, listSessions, SESSION_PAGE } from "./api.ts";
-import { announce } from "./tabs.ts";
 import type { Session } from "./types.ts";
 
 export interface Sessions {
@@ -37,10 +36,9 @@ export function useSessions(): Sessions {
   useEffect(refresh, [refresh]);
   useConnection(refresh);
 
-  async function change(work: Promise<unknown>, id: string): Promise<boolean> {
+  async function change(work: Promise<unknown>): Promise<boolean> {
     try {
       await work;
-      announce(id);
       refresh();
       return true;
     } catch (error) {
@@ -53,7 +51,7 @@ export function useSessions(): Sessions {
     ...found,
     refresh,
     more: () => setLimit((now) => Math.min(now + SESSION_PAGE, MOST)),
-    remove: (id) => change(deleteSession(id), id),
-    clear: (id) => change(deleteMessages(id), id),
+    remove: (id) => change(deleteSession(id)),
+    clear: (id) => change(deleteMessages(id)),
   };
 }

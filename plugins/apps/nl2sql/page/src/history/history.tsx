@@ -8,6 +8,8 @@ interface HistoryProps {
   sessions: Sessions;
   current: string | undefined;
   onOpen: (session: string | undefined) => void;
+  /** A session is gone, or its messages are. */
+  onChanged: (session: string) => void;
   /** The messages of the session that is open are gone. */
   onCleared: () => void;
 }
@@ -35,13 +37,14 @@ export function shortTime(iso: string): string {
   return iso.slice(5, 16).replace("T", " ");
 }
 
-export function History({ sessions, current, onOpen, onCleared }: HistoryProps) {
+export function History({ sessions, current, onOpen, onChanged, onCleared }: HistoryProps) {
   const [question, setQuestion] = useState<Question>();
   const [confirm, isBusy] = useOnce(async () => {
     if (question === undefined) return;
     const id = question.session.session_id;
     const work = question.what === "delete" ? sessions.remove : sessions.clear;
     if (!(await work(id))) return;
+    onChanged(id);
     setQuestion(undefined);
     if (id !== current) return;
     if (question.what === "delete") onOpen(undefined);
