@@ -13,6 +13,7 @@ use futures::StreamExt as _;
 use serde::de::DeserializeOwned;
 use wattle_graph::failure::code;
 use wattle_run::bulk::{in_bulk, is_long};
+use wattle_run::json::lenient;
 
 use self::objects::Objects;
 use crate::guard::BodyLimit;
@@ -128,13 +129,13 @@ fn too_large(limit_bytes: usize, is_of_key: bool) -> Problem {
     Problem::new(api_code::TOO_LARGE, detail)
 }
 
-/// Parses JSON.
+/// Parses JSON. Half of a character in a text is no reason to refuse it, see [`lenient::request`].
 ///
 /// # Errors
 ///
 /// `invalid`, with the field, line and column in `details`.
 pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    in_bulk(is_long(bytes.len()), || document(bytes))
+    in_bulk(is_long(bytes.len()), || lenient::request(bytes, document))
 }
 
 fn document<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
@@ -183,6 +184,15 @@ mod tests {
         assert_eq!(problem.code, code::INVALID);
         assert!(problem.detail.contains("`input.count`"), "{}", problem.detail);
         assert_eq!(problem.details.as_ref().unwrap()["column"], 23);
+    }
+
+    #[test]
+    fn half_a_character_takes_no_request_away() {
+        let read = parse::<Value>(br#"{"a": "caf\ud83d"}"#).unwrap();
+        assert_eq!(read["a"], "caf\u{fffd}");
+        let problem =
+            parse::<Sample>(br#"{"input": {"\ud83d": 1, "count": "\ude00"}}"#).unwrap_err();
+        assert_eq!(problem.details.as_ref().unwrap()["field"], "input.count");
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod params;
 
 use serde_json::{Value, json};
 use wattle_api::body::objects::Objects;
+use wattle_run::json::lenient;
 
 pub use self::params::{
     GetState, GetTree, InputRespond, ListCheckpoints, Reconnect, RunStart, StateFork, Subscribe,
@@ -85,15 +86,17 @@ impl Refusal {
 }
 
 impl Command {
-    /// Reads a command.
+    /// Reads a command. Half of a character in a text is no reason to refuse it, see [`lenient::request`].
     ///
     /// # Errors
     ///
     /// [`Code::InvalidArgument`] if it is none.
     pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
         let invalid = |why: String| Refusal::new(Code::InvalidArgument, why);
-        let mut document: Value = serde_json::from_slice(bytes)
-            .map_err(|error| invalid(format!("a command must be valid JSON: {error}")))?;
+        let mut document: Value = lenient::request(bytes, |bytes| {
+            serde_json::from_slice(bytes)
+                .map_err(|error| invalid(format!("a command must be valid JSON: {error}")))
+        })?;
         let id = document.get("id").and_then(Value::as_u64);
         let method = document.get("method").and_then(Value::as_str).map(str::to_owned);
         let (Some(id), Some(method)) = (id, method) else {
@@ -144,6 +147,13 @@ mod tests {
         let expected = json!({ "type": "error", "id": 3, "error": "no_such_run", "message": "no" });
         assert_eq!(refused, expected);
         assert_eq!(Refusal::new(Code::NoSuchRun, "no").answer(None)["id"], Value::Null);
+    }
+
+    #[test]
+    fn half_a_character_takes_no_command_away() {
+        let text = br#"{"id": 1, "method": "run.start", "params": {"a": "caf\ud83d"}}"#;
+        let command = Command::parse(text).unwrap();
+        assert_eq!(command.params, json!({ "a": "caf\u{fffd}" }));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use wattle_api::body::objects::Objects;
 use wattle_project::agent_server::mode::UnknownMode;
 use wattle_project::agent_server::v2::SubscriptionError;
+use wattle_run::json::lenient;
 
 pub use self::assistant::{
     AssistantCount, AssistantCreate, AssistantLatest, AssistantPatch, AssistantSearch,
@@ -60,13 +61,18 @@ impl From<SubscriptionError> for Invalid {
     }
 }
 
-/// Reads the body of a request; an empty one is an empty object.
+/// Reads the body of a request; an empty one is an empty object. Half of a character in a text is no reason to
+/// refuse it, see [`lenient::request`].
 ///
 /// # Errors
 ///
 /// [`Invalid::Schema`], with the place in the document.
 pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Invalid> {
     let body = if body.trim_ascii().is_empty() { b"{}" } else { body };
+    lenient::request(body, read)
+}
+
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Invalid> {
     let mut document = serde_json::Deserializer::from_slice(body);
     let read = serde_path_to_error::deserialize(Objects(&mut document));
     let read = read.map_err(|error| {

@@ -1,8 +1,9 @@
-//! Documents of services, also with halves of characters.
+//! Documents of services and clients, also with halves of characters.
 //!
 //! A service that cuts an answer into pieces may cut a character that JSON escapes as a pair
 //! (`\ud83d\ude00`). Each half alone is no character, so no parser takes it. Here a half becomes a
 //! stand-in, a character that Unicode leaves to private use, until [`Halves`] puts the pair together.
+//! A [request] comes in one piece, so a half in it becomes U+FFFD.
 
 use std::borrow::Cow;
 
@@ -22,7 +23,8 @@ const LOW: std::ops::Range<u32> = 0xdc00..0xe000;
 ///
 /// If it is not JSON, whatever its characters.
 pub fn read(text: &str) -> Result<Value, serde_json::Error> {
-    serde_json::from_str(text).or_else(|error| match without_halves(text) {
+    let stand_in = |half, text: &mut String| text.extend(stand_in(half));
+    serde_json::from_str(text).or_else(|error| match without_halves(text, stand_in) {
         Some(text) => serde_json::from_str(&text),
         None => Err(error),
     })
@@ -37,24 +39,45 @@ pub fn read_bytes(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     read(&String::from_utf8_lossy(bytes))
 }
 
-/// The text with stand-ins for escaped halves without the other half; `None` if there are none.
-fn without_halves(text: &str) -> Option<String> {
+/// Reads what a client sent. Should `parse` refuse it, it gets the document with U+FFFD for escaped halves without
+/// the other half: clients in JavaScript that cut a text within a character send them.
+///
+/// Lines and columns in an error of `parse` are those of what was sent.
+///
+/// # Errors
+///
+/// Those of `parse`.
+pub fn request<T, E>(bytes: &[u8], parse: impl Fn(&[u8]) -> Result<T, E>) -> Result<T, E> {
+    parse(bytes).or_else(|error| match without_lone_halves(bytes) {
+        Some(text) => parse(text.as_bytes()),
+        None => Err(error),
+    })
+}
+
+/// The same document, of the same length, with U+FFFD for the halves; `None` if there are none.
+fn without_lone_halves(bytes: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    without_halves(text, |_, text| text.push_str("\\ufffd"))
+}
+
+/// The text with what `put` writes for escaped halves without the other half; `None` if there are none.
+fn without_halves(text: &str, put: impl Fn(u32, &mut String)) -> Option<String> {
     let (mut mended, mut rest) = (String::new(), text);
     while let Some(at) = rest.find('\\') {
         let (before, escape) = rest.split_at(at);
         mended.push_str(before);
-        let (length, stand_in) = match unit(escape) {
+        let (length, half) = match unit(escape) {
             Some(high) if HIGH.contains(&high) => match unit(&escape[6..]) {
                 Some(low) if LOW.contains(&low) => (12, None),
-                _ => (6, stand_in(high)),
+                _ => (6, Some(high)),
             },
-            Some(low) if LOW.contains(&low) => (6, stand_in(low)),
+            Some(low) if LOW.contains(&low) => (6, Some(low)),
             Some(_) => (6, None),
             // The character behind it belongs to the escape.
             None => (1 + escape[1..].chars().next().map_or(0, char::len_utf8), None),
         };
-        match stand_in {
-            Some(stand_in) => mended.push(stand_in),
+        match half {
+            Some(half) => put(half, &mut mended),
             None => mended.push_str(&escape[..length]),
         }
         rest = &escape[length..];
@@ -158,6 +181,27 @@ mod tests {
             assert!(super::read(wrong).is_err(), "{wrong}");
         }
         assert_eq!(read_bytes(b"\"a\xff\"").unwrap(), json!("a\u{fffd}"));
+    }
+
+    #[test]
+    fn a_request_is_read_with_its_places() {
+        fn parse(bytes: &[u8]) -> Result<Value, serde_json::Error> {
+            serde_json::from_slice(bytes)
+        }
+        let read = |text: &str| request(text.as_bytes(), parse);
+        assert_eq!(
+            read(r#""\ude00\ud83d\ude00 \ud83d!""#).unwrap(),
+            json!("\u{fffd}\u{1f600} \u{fffd}!")
+        );
+        assert_eq!(read(r#"{"\uD83D": "\\ud83d"}"#).unwrap(), json!({"\u{fffd}": "\\ud83d"}));
+        // What a client means by a character of private use is not known here.
+        assert_eq!(
+            read("[\"\\ud83d\", \"\u{10f83d}\"]").unwrap(),
+            json!(["\u{fffd}", "\u{10f83d}"])
+        );
+        let error = read(r#"["\ud83d", x]"#).unwrap_err();
+        assert_eq!((error.line(), error.column()), (1, 12));
+        assert!(request(b"\"a\xff\"", parse).is_err());
     }
 
     #[test]

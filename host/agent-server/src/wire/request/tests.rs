@@ -79,6 +79,12 @@ fn what_makes_no_sense_is_refused() {
 }
 
 #[test]
+fn half_a_character_takes_no_request_away() {
+    let read: Value = parse(br#"{"input": {"content": "caf\ud83d"}}"#).unwrap();
+    assert_eq!(read["input"]["content"], "caf\u{fffd}");
+}
+
+#[test]
 fn answers_go_to_the_only_question_or_by_id() {
     let open = vec!["q1".to_owned(), "q2".to_owned()];
     let digest = "f9d6d241fcacfb73669fbbc09de72af0";
