@@ -116,6 +116,18 @@ mod tests {
     }
 
     #[test]
+    fn s2_07_without_a_year_it_is_the_current_one_also_near_its_turn() {
+        let host = FakeHost::new().zone("Asia/Shanghai", 28_800);
+        let december_30 =
+            |year, now_ms| host.run(|| resolve(absolute(year, 12, 30), now_ms)).unwrap();
+        // 10:30:45.123 on 2 January 2026 in Shanghai, and half past midnight there, while it was 2025 in UTC.
+        for now_ms in [1_767_321_045_123, 1_767_198_600_000] {
+            assert_eq!(december_30(None, now_ms), Some(1_798_560_000_000));
+            assert_eq!(december_30(Some(2025), now_ms), Some(1_767_024_000_000));
+        }
+    }
+
+    #[test]
     fn the_zone_can_be_set() {
         let host = FakeHost::new().zone("UTC", 0).zone("Asia/Tokyo", 32_400);
         let host = host.setting("date_time_zone", "UTC");

@@ -56,6 +56,22 @@ async fn s2_15_days_to_come_are_booked() {
     );
 }
 
+/// The date without a year is of the current year. The reply has the whole date, so that a user who meant the past
+/// year sees it.
+#[tokio::test]
+async fn s2_07_35_a_date_near_the_turn_of_the_year_is_said_with_its_year() {
+    let server = Setup::expense().await.start().await;
+    // 10:30:45.123 on 2 January 2026 in Shanghai.
+    server.clock().set_now_ms(1_767_321_045_123);
+    let reply = server.tell("12月30日打车花了20元").await;
+    let said = json!({ "type": "absolute", "month": 12, "day": 30 });
+    assert_eq!(reply.calls(PARSE)[0]["arguments"], said);
+    assert_eq!(server.booked()[0]["日期"], 1_798_560_000_000_i64);
+    assert!(reply.text.contains("📅 2026-12-30 00:00:00"), "{}", reply.text);
+    let reply = server.tell("2025年12月30日打车花了20元").await;
+    assert!(reply.text.contains("📅 2025-12-30 00:00:00"), "{}", reply.text);
+}
+
 #[tokio::test]
 async fn s2_36_what_is_missing_is_asked_for_and_remembered() {
     let server = Setup::expense().await.start().await;
