@@ -155,4 +155,14 @@ fn configurations_that_cannot_be_used_name_the_place() {
     check(route("ftp://x/", &json!({})), &["providers.first.base_url", "ftp"]);
     check(route("not an address", &json!({})), &["providers.first.base_url"]);
     check(route("https://u:hidden@x/", &json!({})), &["key_env"]);
+    for (base, ending) in [
+        ("https://x/v1/chat/completions", "/chat/completions"),
+        ("https://x/v1/chat/completions/", "/chat/completions"),
+        ("https://x/v1/completions", "/completions"),
+        ("https://x/v1/messages", "/messages"),
+        ("https://x/v1beta/models", "/models"),
+    ] {
+        let hint = format!("it ends with `{ending}`, which is added to it; remove that");
+        check(route(base, &json!({})), &["providers.first.base_url", base, &hint]);
+    }
 }
