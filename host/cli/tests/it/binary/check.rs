@@ -34,9 +34,25 @@ impl Bench {
             kind = "openai"
             base_url = "{base}/v1/"
             key_env = "KEY"
+            [model.providers.away]
+            kind = "openai"
+            base_url = "http://127.0.0.1:1/v1/"
+            key_env = "KEY"
+            [model.providers.astray]
+            kind = "openai"
+            base_url = "{base}/astray/"
+            key_env = "KEY"
             [model.routes.chat]
             provider = "standin"
             model = "m"
+            [model.routes.away]
+            provider = "away"
+            model = "m"
+            retries = 0
+            [model.routes.astray]
+            provider = "astray"
+            model = "m"
+            retries = 0
         "#
         );
         fs::write(folder.path().join("wattle.toml"), toml).unwrap();
@@ -112,4 +128,38 @@ async fn a_check_of_a_model_asks_it_in_every_way() {
     assert_eq!(found.status.code(), Some(1), "{said}");
     assert!(said.starts_with("chat: fail\n") && said.contains("calls no tool"), "{said}");
     assert_eq!(bench.run(&["model", "check", "nothing"]).status.code(), Some(4));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_of_a_model_at_a_wrong_address_says_which_and_what_to_change() {
+    let bench = Bench::new().await;
+    let found = bench.run(&["model", "check", "away"]);
+    let said = text(found.stdout);
+    assert_eq!(found.status.code(), Some(1), "{said}");
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!((lines.len(), lines[0]), (5, "away: fail"), "{said}");
+    let words = "unavailable: model `m` of provider `away` (route `away`) cannot be reached at \
+                 http://127.0.0.1:1/v1/: ";
+    for line in &lines[1..] {
+        assert!(line.contains(words), "{said}");
+        assert!(line.ends_with("; check `base_url` of the provider"), "{said}");
+    }
+
+    let base = &bench.standin.base_url;
+    let words = format!(
+        "unavailable: model `m` of provider `astray` (route `astray`) does not exist at \
+         {base}/astray/ (status 404); change "
+    );
+    let found = bench.run(&["model", "check", "astray", "--json"]);
+    assert_eq!(found.status.code(), Some(1));
+    let document: Value = serde_json::from_slice(&found.stdout).unwrap();
+    let steps = document[0]["steps"].as_array().unwrap();
+    assert_eq!(steps.len(), 4, "{document}");
+    for step in steps {
+        let failure = &step["failure"];
+        let message = failure["message"].as_str().unwrap();
+        let said = format!("{}: {message}", failure["code"].as_str().unwrap());
+        assert!(said.starts_with(&words), "{said}");
+        assert!(said.contains("or `base_url` of the provider: "), "{said}");
+    }
 }
