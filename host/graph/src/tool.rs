@@ -40,12 +40,13 @@ pub struct ToolOutput {
 }
 
 impl ToolOutput {
-    /// The content as one text; `None` if a part of it is no text.
+    /// The content as one text, with a line break between its parts; `None` if a part of it is no
+    /// text.
     pub fn text(&self) -> Option<String> {
-        let text = |part: &Part| match part {
-            Part::Text(text) => Some(text.clone()),
+        let texts = self.content.iter().map(|part| match part {
+            Part::Text(text) => Some(text.as_str()),
             _ => None,
-        };
-        self.content.iter().map(text).collect()
+        });
+        Some(texts.collect::<Option<Vec<_>>>()?.join("\n"))
     }
 }

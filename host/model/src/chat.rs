@@ -157,7 +157,7 @@ fn spoken<'a>(
                 Part::Text(text) => Some(text.as_str()),
                 _ => None,
             });
-            Ok(Turn::System(texts.collect()))
+            Ok(Turn::System(texts.collect::<Vec<_>>().join("\n\n")))
         }
         Role::User => {
             let mut shown = Vec::new();

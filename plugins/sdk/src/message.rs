@@ -198,11 +198,13 @@ pub struct ToolResult {
 
 /// All text parts, joined.
 pub(crate) fn text_of(parts: &[Part]) -> String {
-    parts
-        .iter()
-        .filter_map(|part| match part {
-            Part::Text(text) => Some(text.as_str()),
-            _ => None,
-        })
-        .collect()
+    texts_of(parts).collect()
+}
+
+/// All text parts.
+pub(crate) fn texts_of(parts: &[Part]) -> impl Iterator<Item = &str> {
+    parts.iter().filter_map(|part| match part {
+        Part::Text(text) => Some(text.as_str()),
+        _ => None,
+    })
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::json::{self, Extra};
-use crate::message::{Part, text_of};
+use crate::message::{Part, texts_of};
 use crate::node::Update;
 
 /// Where and for what a tool is called.
@@ -225,9 +225,16 @@ impl ToolOutput {
         self
     }
 
-    /// All text parts, joined.
+    /// All text parts, with a line break between them.
+    ///
+    /// ```
+    /// use wattle_plugin::tool::ToolOutput;
+    ///
+    /// let output = ToolOutput::text("BRK.B 12").with_part("AAPL 7");
+    /// assert_eq!(output.text_content(), "BRK.B 12\nAAPL 7");
+    /// ```
     pub fn text_content(&self) -> String {
-        text_of(&self.content)
+        texts_of(&self.content).collect::<Vec<_>>().join("\n")
     }
 
     /// The structured answer as a type.

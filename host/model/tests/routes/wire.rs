@@ -197,6 +197,16 @@ async fn providers_without_a_key_get_none() {
 }
 
 #[tokio::test]
+async fn instructions_in_several_parts_stay_apart() {
+    let server = server(vec![json_answer(&chat("hi"))]).await;
+    let mut request = ask("hi");
+    request.messages[0].parts.push(Part::Text("speak French".into()));
+    complete(&simple("openai", &server.uri()), &request).await.unwrap();
+    let body = &bodies(&server).await[0];
+    assert_eq!(body["messages"][0]["content"], "be brief\n\nspeak French");
+}
+
+#[tokio::test]
 async fn pictures_come_from_the_blob_store() {
     let server = server(vec![json_answer(&chat("a cat"))]).await;
     let blobs = Blobs::default();

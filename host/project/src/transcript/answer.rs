@@ -54,13 +54,13 @@ fn data_or_text(text: String) -> Value {
     document.filter(|it| it.is_object() || it.is_array()).unwrap_or(Value::String(text))
 }
 
-/// Content that consists of nothing but text.
+/// Content that consists of nothing but text, with a line break between its parts.
 fn text(content: &Value) -> Option<String> {
     match content {
         Value::String(text) => Some(text.clone()),
         Value::Array(parts) => {
             let texts = parts.iter().map(|part| part.get("text").and_then(Value::as_str));
-            texts.collect()
+            Some(texts.collect::<Option<Vec<_>>>()?.join("\n"))
         }
         _ => None,
     }
@@ -88,7 +88,7 @@ mod tests {
             (json!({ "content": text("x"), "structured": { "a": 1 } }), json!({ "a": 1 })),
             (json!({ "content": text("{\"a\":1}") }), json!({ "a": 1 })),
             (json!({ "content": text("12") }), json!("12")),
-            (json!({ "content": [{ "text": "a" }, { "text": "b" }] }), json!("ab")),
+            (json!({ "content": [{ "text": "a" }, { "text": "b" }] }), json!("a\nb")),
             (json!({ "content": [image] }), json!([image])),
             (json!({ "unknown": 1 }), json!({ "unknown": 1 })),
         ] {
@@ -96,8 +96,13 @@ mod tests {
         }
         let error = json!({ "content": text("too early"), "is_error": true });
         assert_eq!(of(error), Answer::Error("too early".to_owned()));
-        let message = json!({ "role": "tool", "content": "too early", "status": "error" });
-        let message = MessageView::of(&message).unwrap();
-        assert_eq!(Answer::of_message(message), Answer::Error("too early".to_owned()));
+        for (content, expected) in [
+            (json!("too early"), "too early"),
+            (json!([{ "text": "too" }, { "text": "early" }]), "too\nearly"),
+        ] {
+            let message = json!({ "role": "tool", "content": content, "status": "error" });
+            let message = MessageView::of(&message).unwrap();
+            assert_eq!(Answer::of_message(message), Answer::Error(expected.to_owned()));
+        }
     }
 }

@@ -90,6 +90,8 @@ mod tests {
     fn answers_are_data_or_text() {
         assert_eq!(check(ToolOutput::json(&json!({"items": [1]}))), Ok(vec![json!(1)]));
         assert_eq!(check(Ok(ToolOutput::text("[1, 2]"))).map(|items| items.len()), Ok(2));
+        let parts = ToolOutput::text("[1,").with_part("2]");
+        assert_eq!(check(Ok(parts)), Ok(vec![json!(1), json!(2)]));
     }
 
     #[test]
@@ -99,6 +101,8 @@ mod tests {
         assert_eq!(error, format!("{name}too slow"));
         let error = check(Ok(ToolOutput::error("no such index"))).unwrap_err();
         assert_eq!(error, format!("{name}no such index"));
+        let parts = ToolOutput::error("no such index").with_part("see the list");
+        assert_eq!(check(Ok(parts)).unwrap_err(), format!("{name}no such index\nsee the list"));
         for text in ["<html>", "{\"total\": 1}"] {
             let error = check(Ok(ToolOutput::text(text))).unwrap_err();
             assert!(error.starts_with(&format!("{name}its answer ")), "{error}");

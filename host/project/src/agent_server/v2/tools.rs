@@ -275,11 +275,13 @@ fn failed(id: &str, message: &str, code: Option<&str>) -> Value {
     error
 }
 
+/// The texts of an answer, with a line break between them as in the message.
 fn text(answer: &Value) -> String {
     match answer.get("content") {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Array(parts)) => {
-            parts.iter().filter_map(|part| part.get("text")?.as_str()).collect()
+            let texts = parts.iter().filter_map(|part| part.get("text")?.as_str());
+            texts.collect::<Vec<_>>().join("\n")
         }
         _ => String::new(),
     }

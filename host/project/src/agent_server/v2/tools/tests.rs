@@ -296,7 +296,7 @@ fn calls_that_no_model_asked_for_are_not_told() {
 fn an_answer_is_told_as_the_message_that_an_agent_makes_of_it() {
     let picture = json!({ "media": { "media_type": "image/png", "blob": "b" } });
     for (answer, content, artifact) in [
-        (json!({ "content": [{ "text": "a" }, { "text": "b" }] }), json!("ab"), Value::Null),
+        (json!({ "content": [{ "text": "a" }, { "text": "b" }] }), json!("a\nb"), Value::Null),
         (json!({ "content": [] }), json!(""), Value::Null),
         (json!({ "content": [], "structured": { "n": 1 } }), json!("{\"n\":1}"), json!({ "n": 1 })),
         (json!({ "content": [{ "text": "one" }], "structured": [1] }), json!("one"), json!([1])),
