@@ -1,10 +1,22 @@
 //! Tools of MCP servers in the hands of an agent: real components, the real server, a stand-in
 //! that speaks the protocol.
 
+use std::process::Command;
+use std::time::Duration;
+
 use serde_json::{Value, json};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::unix::pipe::{OpenOptions, Receiver};
+use tokio::time::timeout;
 use wattle_kit::standin::{Entry, Fault, FaultRule, Pattern};
-use wattle_suite::desk::{Desk, last_words, tool_messages};
+use wattle_suite::binary::{self, Served};
+use wattle_suite::desk::{Desk, last_words, message, tool_messages};
+use wattle_suite::place;
+use wattle_suite::scene::Scene;
 use wattle_suite::server::{Setup, TestServer};
+
+/// Longest wait for processes to end.
+const SOON: Duration = Duration::from_mins(1);
 
 /// An agent that is granted tools of these servers, which are tables of the configuration.
 async fn server(granted: &str, servers: impl FnOnce(&str) -> String) -> TestServer {
@@ -130,4 +142,55 @@ async fn a_program_serves_tools_and_gets_its_secrets_only() {
     assert!(text(&said["folder"]).ends_with("/data"), "{said}");
     let died = server.chat("call exit {}\ncall echo {\"text\":\"back\"}").await;
     assert!(told(&died).iter().any(|(_, text)| text.contains("back") || text.contains("files")));
+}
+
+/// A host whose agent has called a tool of a program, and a pipe that all processes of the program hold open. The
+/// shell that becomes the program does `first` before.
+async fn with_program(first: &str) -> (Scene, Served, Receiver) {
+    let scene = Scene::new(|place, standin| {
+        let desk = Desk { granted: "[\"mcp:probe/*\"]".to_owned(), ..Desk::default() };
+        desk.put(place);
+        let (pipe, program) = (place.root().join("pipe"), binary::path());
+        let script = format!(
+            "exec 3> '{}'; echo up >&3; {first} exec '{}'",
+            pipe.display(),
+            program.with_file_name("wattle-standin-mcp").display()
+        );
+        let probe = format!("[mcp.probe]\ncommand = \"/bin/sh\"\nargs = [\"-c\", \"{script}\"]\n");
+        [place::base_toml(standin), desk.toml(standin.addr.port()), probe].concat()
+    })
+    .await;
+    let pipe = scene.place.root().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let mut held = OpenOptions::new().open_receiver(&pipe).unwrap();
+    let server = binary::serve(&scene.place).await;
+    let mut start = message(None, "call echo {\"text\":\"a\"}");
+    start["wait"] = true.into();
+    let run = scene.post(&server, "/api/v1/apps/desk/runs", &start).await.expect(200);
+    assert_eq!(tool_messages(&run)[0]["status"], "success", "{run}");
+    held.read_exact(&mut [0; 3]).await.unwrap();
+    (scene, server, held)
+}
+
+/// Waits until no process holds the pipe open.
+async fn let_go(mut held: Receiver) {
+    let mut rest = Vec::new();
+    let read = timeout(SOON, held.read_to_end(&mut rest)).await;
+    read.expect("all processes end").unwrap();
+}
+
+#[tokio::test]
+async fn what_a_program_started_ends_with_a_host_that_is_stopped() {
+    let (_scene, mut server, held) = with_program("sleep 1000 &").await;
+    let status = server.program.terminate().await.unwrap();
+    assert_eq!(status.code(), Some(0), "{}", server.program.output());
+    let_go(held).await;
+}
+
+/// A host that is killed can end nothing. The program sees the end of its input.
+#[tokio::test]
+async fn a_program_ends_with_a_host_that_is_killed() {
+    let (_scene, mut server, held) = with_program("").await;
+    server.program.kill().await.unwrap();
+    let_go(held).await;
 }
