@@ -132,8 +132,8 @@ pub(crate) fn too_large(server: &str, allowed: usize) -> Failure {
     Failure::new(
         code::LIMIT,
         format!(
-            "the answer of the MCP server `{server}` is larger than {allowed} bytes; ask for less, \
-             or raise `output` under `[mcp.{server}]`"
+            "the answer of the MCP server `{server}` is larger than {allowed} bytes, the most that one \
+             message may have; ask it for less"
         ),
     )
     .with_details(serde_json::json!({ "limit": "mcp_output", "allowed": allowed }))

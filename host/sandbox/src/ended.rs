@@ -104,7 +104,7 @@ fn over_meter(meter: &Meter, refused: Refused, place: Place<'_>) -> Failure {
 fn pool_exhausted(error: &wasmtime::Error, place: Place<'_>) -> Failure {
     Failure::new(
         code::UNAVAILABLE,
-        format!("no room to run {place}: {error}; try again, or raise `max_instances`"),
+        format!("no room to run {place}: {error}; try again, or lower `runs` under `[limits]`"),
     )
     .retryable()
 }

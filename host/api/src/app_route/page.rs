@@ -14,7 +14,7 @@ use crate::app_route::pattern;
 use crate::problem::Problem;
 
 /// What a page may load and do: its own files and its own origin. No inline script or style, no
-/// other origin, no plug-in, and no frame of another site around it.
+/// other origin, no plug-in, and no frame around it.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
                       img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; \
                       frame-src 'self'; manifest-src 'self'; base-uri 'self'; form-action 'none'; \

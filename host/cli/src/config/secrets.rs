@@ -11,7 +11,7 @@ use wattle_net::TokenSource;
 pub enum SecretSource {
     /// In an environment variable.
     Env(String),
-    /// In a file; a line break at its end is not part of it.
+    /// In a file; line breaks at its end are not part of it.
     File(PathBuf),
     /// At a service that hands it out for a while against other secrets.
     Token(Box<TokenSource>),
