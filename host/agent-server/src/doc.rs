@@ -143,6 +143,13 @@ impl<'p> Shelf<'p> {
         self.ports.memory.delete(&self.scope, &self.namespace, key).await
     }
 
+    /// Deletes a document that was read. Whether none is there now; if not, it has been changed
+    /// meanwhile.
+    pub(crate) async fn remove<T>(&self, kept: &Kept<T>) -> Result<bool, Failure> {
+        let (memory, now_ms) = (&self.ports.memory, self.ports.clock.now_ms());
+        memory.delete_if(&self.scope, &self.namespace, &kept.key, &kept.known, now_ms).await
+    }
+
     /// All documents, in the order of their keys: for small ones of which there may be many.
     pub(crate) async fn every<T: DeserializeOwned>(&self) -> Result<Vec<T>, Failure> {
         Ok(self.under("").await?.into_iter().map(|kept| kept.doc).collect())

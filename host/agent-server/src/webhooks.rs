@@ -11,12 +11,15 @@
 mod deliver;
 mod payload;
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use wattle_graph::failure::Failure;
+use tokio::sync::Notify;
+use uuid::Uuid;
+use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::RunId;
 use wattle_run::ports::store::Holder;
 
@@ -24,8 +27,8 @@ pub use crate::wire::webhook::{AllowRule, AllowRuleError, Reachable, SigningKey,
 
 use crate::agents::Agents;
 use crate::asked::run::AskedRun;
-use crate::doc::Kept;
 use crate::doc::webhook::{Hook, hooks};
+use crate::doc::{Kept, attempts};
 use crate::fault::Fault;
 use crate::wire::webhook::Target;
 
@@ -72,16 +75,42 @@ impl Webhooks {
     }
 }
 
-/// The webhooks that this host delivers.
+/// The webhooks that this host delivers, and the runs with webhooks that it begins.
 #[derive(Default)]
 pub(crate) struct Hooks {
-    delivering: Mutex<HashSet<RunId>>,
+    work: Mutex<Work>,
+    /// Notified when something is taken out of the work.
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct Work {
+    delivering: HashSet<RunId>,
+    /// How many requests begin a run.
+    beginning: HashMap<RunId, usize>,
 }
 
 impl Hooks {
     /// No code that can panic runs under this lock.
-    fn lock(&self) -> MutexGuard<'_, HashSet<RunId>> {
-        self.delivering.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Work> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until something holds of the work.
+    async fn until(&self, mut holds: impl FnMut(&mut Work) -> bool) {
+        loop {
+            let mut changed = pin!(self.changed.notified());
+            changed.as_mut().enable();
+            if holds(&mut self.lock()) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Waits until no request of this host begins a run.
+    async fn begun(&self, run: &RunId) {
+        self.until(|work| !work.beginning.contains_key(run)).await;
     }
 }
 
@@ -94,14 +123,49 @@ struct Claim {
 impl Claim {
     /// `None` if another task has it.
     fn take(agents: &Agents, run: &RunId) -> Option<Self> {
-        let is_new = agents.hooks().lock().insert(run.clone());
+        let is_new = agents.hooks().lock().delivering.insert(run.clone());
         is_new.then(|| Self { agents: agents.clone(), run: run.clone() })
+    }
+
+    /// Waits until no other task has it.
+    async fn wait(agents: Agents, run: RunId) -> Self {
+        agents.hooks().until(|work| work.delivering.insert(run.clone())).await;
+        Self { agents, run }
     }
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        self.agents.hooks().lock().remove(&self.run);
+        self.agents.hooks().lock().delivering.remove(&self.run);
+        self.agents.hooks().changed.notify_waiters();
+    }
+}
+
+/// A request that begins a run.
+struct Beginning {
+    agents: Agents,
+    run: RunId,
+}
+
+impl Beginning {
+    fn new(agents: &Agents, run: &RunId) -> Self {
+        *agents.hooks().lock().beginning.entry(run.clone()).or_default() += 1;
+        Self { agents: agents.clone(), run: run.clone() }
+    }
+}
+
+impl Drop for Beginning {
+    fn drop(&mut self) {
+        {
+            let mut work = self.agents.hooks().lock();
+            if let Some(requests) = work.beginning.get_mut(&self.run) {
+                *requests -= 1;
+                if *requests == 0 {
+                    work.beginning.remove(&self.run);
+                }
+            }
+        }
+        self.agents.hooks().changed.notify_waiters();
     }
 }
 
@@ -110,22 +174,32 @@ impl Drop for Claim {
 pub(crate) struct Booking {
     agents: Agents,
     hook: Kept<Hook>,
-    /// `None` if this host delivers a webhook of the same run already.
+    /// `None` if a task of this host delivers a webhook of the same run already.
     claim: Option<Claim>,
+    beginning: Option<Beginning>,
     runtime: Handle,
 }
 
 impl Drop for Booking {
     fn drop(&mut self) {
         let _entered = self.runtime.enter();
-        match self.claim.take() {
-            Some(claim) => spawn(self.hook.clone(), claim),
-            None => keep_delivering(&self.agents, self.hook.clone()),
+        self.beginning = None;
+        let hook = self.hook.clone();
+        if let Some(claim) = self.claim.take() {
+            spawn(hook, claim);
+            return;
         }
+        // That task may have looked for the run before it began.
+        let claim = Claim::wait(self.agents.clone(), hook.doc.run.clone());
+        tokio::spawn(async move { spawn(hook, claim.await) });
     }
 }
 
 /// Stores the webhook of a run, if the request has one.
+///
+/// A webhook of the same run may be stored already: another host began the same run of a cron and
+/// died over it, or this one could not begin it before. It is written once more for this request, so
+/// that no task deletes it that did not find the run.
 ///
 /// # Errors
 ///
@@ -134,24 +208,43 @@ pub(crate) async fn book(agents: &Agents, asked: &AskedRun) -> Result<Option<Boo
     let url = asked.terms.kwargs.get("webhook").and_then(|url| url.as_str());
     let Some(url) = url else { return Ok(None) };
     agents.webhooks().check(url)?;
-    let now_ms = agents.now_ms();
     let hook = Hook {
         run: asked.run.clone(),
         thread: asked.thread.clone(),
         tenant: asked.tenant.clone(),
         url: url.to_owned(),
         attempts: 0,
-        next_ms: now_ms,
+        next_ms: agents.now_ms(),
         has_payload: false,
         host: agents.host().to_owned(),
+        request: Uuid::new_v4().to_string(),
     };
     // Before it is stored: another task would find no such run and delete the webhook.
+    let beginning = Some(Beginning::new(agents, &asked.run));
     let claim = Claim::take(agents, &asked.run);
-    // A webhook that is stored already is of the same run of a cron, which another host begins, or
-    // which this one could not begin before. Its delivery waits for the run.
-    let hook = hooks(agents.ports()).make(asked.run.as_str(), hook).await?;
+    let shelf = hooks(agents.ports());
+    let stored = attempts(|| async {
+        if let Some(made) = shelf.make(hook.run.as_str(), hook.clone()).await? {
+            return Ok(Some(Some(made)));
+        }
+        let Some(known) = shelf.get_to_change::<Hook>(hook.run.as_str()).await? else {
+            return Ok(None);
+        };
+        if known.doc.has_payload {
+            // The run is over.
+            return Ok(Some(None));
+        }
+        let Hook { host, request, .. } = hook.clone();
+        let again = Hook { host, request, ..known.doc.clone() };
+        Ok::<_, Failure>(shelf.change(&known, again).await?.map(Some))
+    });
+    let contested = || {
+        let text = format!("the webhook of run `{}` changes all the time; try again", hook.run);
+        Failure::new(code::UNAVAILABLE, text)
+    };
+    let stored = stored.await?.ok_or_else(contested)?;
     let runtime = Handle::current();
-    Ok(hook.map(|hook| Booking { agents: agents.clone(), hook, claim, runtime }))
+    Ok(stored.map(|hook| Booking { agents: agents.clone(), hook, claim, beginning, runtime }))
 }
 
 /// Deletes the webhook of a run that is about to be deleted.

@@ -115,6 +115,18 @@ impl<H: Hook> Memory for Hooked<H> {
         self.through("delete", namespace, self.below.delete(scope, namespace, key)).await
     }
 
+    async fn delete_if(
+        &self,
+        scope: &MemoryScope,
+        namespace: &[String],
+        key: &str,
+        known: &Value,
+        now_ms: i64,
+    ) -> Result<bool, Failure> {
+        let delete = self.below.delete_if(scope, namespace, key, known, now_ms);
+        self.through("delete_if", namespace, delete).await
+    }
+
     async fn search(
         &self,
         scope: &MemoryScope,

@@ -10,7 +10,7 @@ use wattle_project::agent_server::time::iso;
 use wattle_run::ports::Ports;
 use wattle_run::ports::memory::MemoryScope;
 
-use crate::doc::Shelf;
+use crate::doc::{Kept, Shelf};
 
 /// A webhook whose delivery is not complete.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,12 +29,27 @@ pub(crate) struct Hook {
     pub(crate) has_payload: bool,
     /// The host that delivers it.
     pub(crate) host: String,
+    /// The request that began the run last, or is about to.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) request: String,
 }
 
 impl Hook {
     /// Whether the stored webhook is this one: no host has changed, taken over or deleted it since.
     pub(crate) async fn is_own(&self, ports: &Ports) -> Result<bool, Failure> {
         Ok(hooks(ports).get(self.run.as_str()).await?.as_ref() == Some(self))
+    }
+
+    /// Deletes it unless it was changed since, and its payload afterwards. `false` if it was changed.
+    pub(crate) async fn forget_unchanged(
+        kept: &Kept<Self>,
+        ports: &Ports,
+    ) -> Result<bool, Failure> {
+        if !hooks(ports).remove(kept).await? {
+            return Ok(false);
+        }
+        payloads(ports).delete(&kept.key).await?;
+        Ok(true)
     }
 
     /// Deletes it, and its payload afterwards: no stored webhook lacks its payload.

@@ -66,11 +66,15 @@ async fn step(agents: &Agents, hook: &mut Kept<Hook>) -> Result<Next, Failure> {
         // A client may have deleted the run, after it cancelled it. Another host may have taken the
         // webhook over.
         if !hook.doc.is_own(ports).await? {
-            return Ok(Next::Nothing);
+            return look_again(agents, hook).await;
         }
         let Some(payload) = payload else {
-            hook.doc.forget(ports).await?;
-            return Ok(Next::Nothing);
+            agents.hooks().begun(&hook.doc.run).await;
+            // A request that was about to begin the run has changed it.
+            if Hook::forget_unchanged(hook, ports).await? {
+                return Ok(Next::Nothing);
+            }
+            return look_again(agents, hook).await;
         };
         hook.doc.save_payload(ports, &payload).await?;
         let ready = Hook { has_payload: true, ..hook.doc.clone() };
@@ -79,12 +83,14 @@ async fn step(agents: &Agents, hook: &mut Kept<Hook>) -> Result<Next, Failure> {
             if hooks(ports).get::<Hook>(hook.doc.run.as_str()).await?.is_none() {
                 hook.doc.forget(ports).await?;
             }
-            return Ok(Next::Nothing);
+            return look_again(agents, hook).await;
         };
         *hook = ready;
     }
-    let (is_own, payload) = (hook.doc.is_own(ports).await?, hook.doc.payload(ports).await?);
-    let (true, Some(payload)) = (is_own, payload) else { return Ok(Next::Nothing) };
+    if !hook.doc.is_own(ports).await? {
+        return look_again(agents, hook).await;
+    }
+    let Some(payload) = hook.doc.payload(ports).await? else { return Ok(Next::Nothing) };
     match send(agents, &hook.doc, &payload).await {
         Ok(()) => {
             tracing::info!(run = %hook.doc.run, "a webhook was delivered");
@@ -94,6 +100,16 @@ async fn step(agents: &Agents, hook: &mut Kept<Hook>) -> Result<Next, Failure> {
         Err(Miss::Never(why)) => give_up(agents, &hook.doc, &why).await,
         Err(Miss::Retry(why)) => again(agents, hook, &why).await,
     }
+}
+
+/// Goes on with a webhook as it is stored now, unless it was deleted or another host delivers it.
+async fn look_again(agents: &Agents, hook: &mut Kept<Hook>) -> Result<Next, Failure> {
+    let stored = hooks(agents.ports()).get_to_change::<Hook>(hook.doc.run.as_str()).await?;
+    let stored = stored.filter(|stored| stored.doc.host == hook.doc.host);
+    Ok(stored.map_or(Next::Nothing, |stored| {
+        *hook = stored;
+        Next::Again(Duration::ZERO)
+    }))
 }
 
 async fn again(agents: &Agents, hook: &mut Kept<Hook>, why: &str) -> Result<Next, Failure> {

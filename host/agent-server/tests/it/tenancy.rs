@@ -324,6 +324,17 @@ impl Memory for Gone {
         Err(gone())
     }
 
+    async fn delete_if(
+        &self,
+        _: &MemoryScope,
+        _: &[String],
+        _: &str,
+        _: &Value,
+        _: i64,
+    ) -> Result<bool, Failure> {
+        Err(gone())
+    }
+
     async fn list(
         &self,
         _: &MemoryScope,

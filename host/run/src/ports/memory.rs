@@ -181,6 +181,18 @@ pub trait Memory: Send + Sync {
         key: &str,
     ) -> Result<(), Failure>;
 
+    /// Deletes one document if it is what the caller knows, durable when this returns, and nobody
+    /// writes it in between. Answers whether none is there now, so it may be made again when the
+    /// answer was lost.
+    async fn delete_if(
+        &self,
+        scope: &MemoryScope,
+        namespace: &[String],
+        key: &str,
+        known: &Value,
+        now_ms: i64,
+    ) -> Result<bool, Failure>;
+
     /// Finds documents: by score and then newest update first with a query, newest update first
     /// without one. `limit` if there is too much to look at.
     async fn search(

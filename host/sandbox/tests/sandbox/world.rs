@@ -238,6 +238,17 @@ impl Memory for Nothing {
         Err(nothing())
     }
 
+    async fn delete_if(
+        &self,
+        _scope: &MemoryScope,
+        _namespace: &[String],
+        _key: &str,
+        _known: &Value,
+        _now_ms: i64,
+    ) -> Result<bool, Failure> {
+        Err(nothing())
+    }
+
     async fn list(
         &self,
         _scope: &MemoryScope,

@@ -212,6 +212,19 @@ impl Memory for RedbMemory {
         self.write(Change::Delete { place }).await.map(drop)
     }
 
+    async fn delete_if(
+        &self,
+        scope: &MemoryScope,
+        namespace: &[String],
+        key: &str,
+        known: &Value,
+        now_ms: i64,
+    ) -> Result<bool, Failure> {
+        let place = (path::encode(scope, namespace), key.to_owned());
+        let gone = self.write(Change::DeleteIf { place, known: known.clone(), now_ms }).await?;
+        Ok(gone > 0)
+    }
+
     async fn search(
         &self,
         scope: &MemoryScope,

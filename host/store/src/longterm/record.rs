@@ -83,6 +83,15 @@ impl Record {
         }
     }
 
+    /// The same of a conditional deletion.
+    pub(crate) fn removal(old: Option<&Self>, known: &Value, now_ms: i64) -> Swap {
+        match old.filter(|old| old.is_alive(now_ms)).map(Self::value) {
+            None => Swap::Done,
+            Some(Ok(old)) if old == *known => Swap::Write,
+            Some(_) => Swap::Refuse,
+        }
+    }
+
     /// The document itself.
     ///
     /// # Errors

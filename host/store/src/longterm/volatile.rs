@@ -144,6 +144,23 @@ impl Memory for VolatileMemory {
         Ok(())
     }
 
+    async fn delete_if(
+        &self,
+        scope: &MemoryScope,
+        namespace: &[String],
+        key: &str,
+        known: &Value,
+        now_ms: i64,
+    ) -> Result<bool, Failure> {
+        let place = (path::encode(scope, namespace), key.to_owned());
+        let mut documents = lock(&self.0);
+        let removal = Record::removal(documents.0.get(&place), known, now_ms);
+        if removal == Swap::Write {
+            documents.0.remove(&place);
+        }
+        Ok(removal != Swap::Refuse)
+    }
+
     async fn search(
         &self,
         scope: &MemoryScope,

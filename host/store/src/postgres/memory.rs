@@ -63,6 +63,9 @@ const PUT_OVER: &str = "
 
 const DELETE: &str = "DELETE FROM memory WHERE path = $1 AND key = $2";
 
+const DELETE_IF: &str = "
+    DELETE FROM memory WHERE path = $1 AND key = $2 AND document = $3 RETURNING 1";
+
 const PAGE_OF_DOCUMENTS: &str = "
     SELECT path, key, created_ms, updated_ms, expires_ms, refresh_ms, document FROM memory
     WHERE path >= $1 AND path < $2 AND (path, key) > ($1, $3)
@@ -246,6 +249,29 @@ impl Memory for PostgresMemory {
         let path = path::encode(scope, namespace);
         let delete = || sqlx::query(DELETE).bind(&path).bind(key.as_bytes());
         self.0.rows("delete a document", delete).await.map(drop).map_err(failure)
+    }
+
+    async fn delete_if(
+        &self,
+        scope: &MemoryScope,
+        namespace: &[String],
+        key: &str,
+        known: &Value,
+        now_ms: i64,
+    ) -> Result<bool, Failure> {
+        let Some((_, old)) = self.read(scope, namespace, key, now_ms).await? else {
+            return Ok(true);
+        };
+        if Record::removal(Some(&old), known, now_ms) == Swap::Refuse {
+            return Ok(false);
+        }
+        let path = path::encode(scope, namespace);
+        let delete = || sqlx::query(DELETE_IF).bind(&path).bind(key.as_bytes()).bind(&old.document);
+        if self.0.row("delete a document", delete).await.map_err(failure)?.is_some() {
+            return Ok(true);
+        }
+        // Somebody else was faster, or a first attempt was made and its answer lost.
+        Ok(self.read(scope, namespace, key, now_ms).await?.is_none())
     }
 
     async fn search(

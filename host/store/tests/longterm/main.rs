@@ -100,6 +100,7 @@ conformance! {
         a_namespace_without_documents_is_gone;
     swap:
         a_document_is_written_over_what_is_known
+        a_document_is_deleted_if_it_is_what_is_known
         what_has_expired_is_not_known
         one_of_many_writes
         keys_follow_one_another

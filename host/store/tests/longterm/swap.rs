@@ -37,6 +37,23 @@ pub(crate) async fn a_document_is_written_over_what_is_known(memory: &dyn Memory
     assert!(!put_if(memory, Some(&two), new(one), NOW_MS).await);
 }
 
+pub(crate) async fn a_document_is_deleted_if_it_is_what_is_known(memory: &dyn Memory) {
+    let delete_if = async |known: &Value, now_ms| {
+        memory.delete_if(&nobody(), &parts(&["a"]), "k", known, now_ms).await.unwrap()
+    };
+    let one = json!({ "n": 1, "f": 0.1 });
+    assert!(delete_if(&one, NOW_MS).await, "there is none");
+    put(memory, &["a"], "k", one.clone()).await;
+    assert!(!delete_if(&json!({ "n": 2 }), NOW_MS).await, "it is another");
+    assert_eq!(get(memory, &["a"], "k").await.unwrap().value, one);
+    assert!(delete_if(&one, NOW_MS).await);
+    assert!(get(memory, &["a"], "k").await.is_none());
+    assert!(delete_if(&one, NOW_MS).await, "the answer of the first attempt may have been lost");
+    let kept = PutItem { ttl_ms: Some(100), ..item(&["a"], "k", json!(1)) };
+    assert!(put_if(memory, None, kept, NOW_MS).await);
+    assert!(delete_if(&one, NOW_MS + 100).await, "it has expired");
+}
+
 pub(crate) async fn what_has_expired_is_not_known(memory: &dyn Memory) {
     let kept = |value: Value| PutItem { ttl_ms: Some(100), ..item(&["a"], "k", value) };
     assert!(put_if(memory, None, kept(json!(1)), NOW_MS).await);

@@ -172,6 +172,31 @@ async fn one_that_a_host_left_before_its_run_began_is_told() {
 }
 
 #[tokio::test]
+async fn one_whose_run_begins_while_a_host_finds_none_is_told() {
+    let receiver = Receiver::new(&[]);
+    let common = common(&receiver);
+    let ((one, gates), (two, looks)) = (common.gated().await, common.gated().await);
+    let id = telling(&one).await;
+    common.clock.advance(HOUR_MS);
+    let gate = gates.hold("put_if webhooks done");
+    let agents = one.agents.clone();
+    let began = tokio::spawn(async move { agents.run_crons().await });
+    let _held = gate.reached().await;
+    one.die();
+    began.abort();
+    common.clock.advance(LEASE_MS);
+    let gate = looks.hold("delete_if webhooks");
+    two.agents.reconcile().await;
+    let found_none = gate.reached().await;
+    two.agents.run_crons().await;
+    assert_eq!(count(&two, &id).await, 1);
+    drop(found_none);
+    receiver.got(1).await;
+    settle().await;
+    assert_eq!((receiver.sent(), kept(&common).await), (1, 0));
+}
+
+#[tokio::test]
 async fn one_of_a_run_that_is_over_is_not_told_again_by_who_notes_that() {
     let receiver = Receiver::new(&[]);
     let common = common(&receiver);

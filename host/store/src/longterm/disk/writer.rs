@@ -35,8 +35,8 @@ const REOPEN_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) struct Command {
     /// What to do.
     pub change: Change,
-    /// Told how many documents it removed, or as a conditional put has there now, once it is
-    /// durable.
+    /// How many documents it removed, once that is durable; of a conditional change 1 if what it
+    /// wanted holds now, and 0 if not.
     pub answer: oneshot::Sender<Result<usize, Failure>>,
 }
 
@@ -66,6 +66,15 @@ pub(crate) enum Change {
     Delete {
         /// Where.
         place: Place,
+    },
+    /// Delete one, if it is what is known.
+    DeleteIf {
+        /// Where.
+        place: Place,
+        /// What is known to be there.
+        known: Value,
+        /// When.
+        now_ms: i64,
     },
     /// Some were read.
     Touch {
@@ -189,6 +198,14 @@ impl<'t> Tables<'t> {
                 Ok(usize::from(swap != Swap::Refuse))
             }
             Change::Delete { place } => self.remove(std::slice::from_ref(place)),
+            Change::DeleteIf { place, known, now_ms } => {
+                let removal =
+                    Record::removal(get(&self.documents, place)?.as_ref(), known, *now_ms);
+                if removal == Swap::Write {
+                    self.remove(std::slice::from_ref(place))?;
+                }
+                Ok(usize::from(removal != Swap::Refuse))
+            }
             Change::Touch { places, now_ms } => self.touch(places, *now_ms),
             Change::Clear { paths } => {
                 let places = self.places_in(paths)?;
