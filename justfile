@@ -16,6 +16,10 @@ quick *crates:
 eval *apps:
     cargo xtask eval {{apps}}
 
+# install large servers and gateways of others, and test with them
+peers:
+    cargo xtask peers
+
 # format, lints, documentation, spelling, licences
 check:
     cargo xtask check

@@ -22,6 +22,9 @@ use crate::error::Error;
 /// the demo first, which takes a minute on a busy machine.
 const READY_LIMIT: Duration = Duration::from_mins(4);
 
+/// What Uvicorn, a web server for Python, prints in front of its address.
+const UVICORN: &str = "Uvicorn running on ";
+
 /// Lines of output kept for a failing test to show; older ones are dropped.
 const KEPT_LINES: usize = 1_000;
 
@@ -143,6 +146,17 @@ impl Program {
                 hint: self.output.tail(),
             }),
         }
+    }
+
+    /// Waits for the address that a server on Uvicorn prints, such as `http://127.0.0.1:41903`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`ready`](Self::ready).
+    pub async fn uvicorn_address(&mut self) -> Result<String, Error> {
+        let line = self.ready(|line| line.contains(UVICORN)).await?;
+        let address = line.split_once(UVICORN).and_then(|(_, rest)| rest.split(' ').next());
+        Ok(address.unwrap_or_default().to_owned())
     }
 
     /// The process id, while the program runs.
@@ -272,6 +286,13 @@ mod tests {
         assert!(program.id().is_some());
         program.kill().await.unwrap();
         assert_eq!(program.id(), None);
+    }
+
+    #[tokio::test]
+    async fn the_address_of_a_server_on_uvicorn_is_read() {
+        let line = "INFO:     Uvicorn running on http://127.0.0.1:1 (Press CTRL+C to quit)";
+        let mut program = shell(&format!("echo starting; echo '{line}' >&2; exec sleep 60"));
+        assert_eq!(program.uvicorn_address().await.unwrap(), "http://127.0.0.1:1");
     }
 
     #[tokio::test]

@@ -9,12 +9,18 @@ use crate::{Missing, Program};
 /// The command that installs the clients.
 const INSTALL: &str = "cargo xtask clients";
 
+/// The command that installs [`PEERS`].
+const INSTALL_PEERS: &str = "cargo xtask peers";
+
 /// The command that builds the pages.
 const BUILD: &str = "cargo xtask pages";
 
 /// A program that starts once for each user of a test, below `tests/clients`. It is bundled with all that it imports, and
 /// so starts in a fourth of the time.
 pub const BUNDLED: (&str, &str) = ("ai-sdk", "user.mjs");
+
+/// The client with servers and gateways that only `cargo xtask peers` installs.
+pub const PEERS: &str = "peers";
 
 /// The file of the bundle of [`BUNDLED`], in the folder of each client that the program uses.
 pub const BUNDLE: &str = "user.bundle.mjs";
@@ -74,7 +80,8 @@ pub fn page(app: &str) -> Result<PathBuf, Missing> {
 }
 
 fn not_installed(name: &str) -> Missing {
-    Missing::new(format!("the client `{name}`"), INSTALL)
+    let install = if name == PEERS { INSTALL_PEERS } else { INSTALL };
+    Missing::new(format!("the client `{name}`"), install)
 }
 
 /// Below cargo's target folder, in which the program of a test is at `debug/deps`.

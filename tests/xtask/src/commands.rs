@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use anyhow::{Result, bail};
-use wattle_needs::{RECORD, requires_all};
+use wattle_needs::{RECORD, REQUIRE, requires_all};
 
 use crate::browser::{self, Browser};
 use crate::native::{NATIVE, nextest};
@@ -100,6 +100,17 @@ pub(crate) fn eval(apps: &[&str]) -> Result<()> {
     let filters = apps.iter().map(|app| format!("test(/::{app}(_|$)/)"));
     tests.args(filters.flat_map(|filter| ["--filterset".to_owned(), filter]));
     run("run the data sets", &mut tests)
+}
+
+/// The tests with servers and gateways of others that are too large for [`test`]. None of them is left out.
+pub(crate) fn peers() -> Result<()> {
+    needs::nextest()?;
+    peers::install_tested()?;
+    guests::build()?;
+    programs("build the host", &["wattle"])?;
+    let mut tests = compiling(&["nextest", "run", "--profile", "peers"]);
+    tests.args(["--package", "wattle-model", "--package", "wattle-suite"]).env(REQUIRE, "all");
+    run("run the tests with large servers and gateways", &mut tests)
 }
 
 /// Builds programs of the workspace.

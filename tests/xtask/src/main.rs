@@ -30,6 +30,8 @@ usage: cargo xtask <command>
                   format, lint and tests of what changed and of what depends on it, without
                   browsers, clients and data sets
   eval [app...]   the data sets of the applications, also with imprecise models (minutes)
+  peers           install large servers and gateways of others, and run the tests that talk to them
+                  (needs Python; the first time takes some minutes)
   check           format, lints, documentation, spelling and licences
   fuzz [target...] [--seconds N]
                   hand made-up bytes to what reads foreign ones (needs a C++ compiler)
@@ -61,6 +63,7 @@ fn command(words: &[&str]) -> Result<()> {
         ["demo", rest @ ..] => commands::demo(rest),
         ["test", rest @ ..] => commands::test(rest),
         ["eval", rest @ ..] => commands::eval(rest),
+        ["peers"] => commands::peers(),
         ["check"] => commands::check(),
         ["quick", rest @ ..] => quick::quick(rest),
         ["fuzz", rest @ ..] => fuzz::fuzz(rest),

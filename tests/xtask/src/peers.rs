@@ -1,5 +1,5 @@
-//! The programs that the benchmark measures beside Wattle: installed below cargo's target folder,
-//! at the versions that the files in `tests/bench/peer` pin.
+//! The programs that the benchmark measures beside Wattle, and those of `cargo xtask peers`: installed below cargo's
+//! target folder, at the versions that the files in `tests/bench/peer` and `tests/clients/peers` pin.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,6 +7,7 @@ use std::process::Command;
 
 use anyhow::Result;
 use wattle_needs::Program;
+use wattle_needs::clients::PEERS;
 
 use crate::files::{copy, make, same};
 use crate::python;
@@ -53,6 +54,17 @@ pub(crate) fn install_server() -> Result<()> {
     }
     let from = root().join("tests/bench/peer/server");
     python::install("the server of LangGraph", &from, &folder().join("agent-server"))
+}
+
+/// Installs the servers and gateways that tests talk to and that are too large for every machine.
+///
+/// # Errors
+///
+/// If this machine has no language for them, or they cannot be installed.
+pub(crate) fn install_tested() -> Result<()> {
+    Program::Python.find()?;
+    let from = root().join("tests/clients").join(PEERS);
+    python::install("FastMCP and LiteLLM", &from, &target_folder().join("clients").join(PEERS))
 }
 
 fn install_node() -> Result<()> {

@@ -10,6 +10,7 @@ mod failure;
 mod gateway;
 mod header;
 mod image;
+mod peers;
 mod retry;
 mod schema;
 mod state;

@@ -13,6 +13,7 @@ mod host;
 mod mcp;
 mod nl2sql;
 mod observe;
+mod peers;
 mod reasoning;
 mod replays;
 mod tidy;
