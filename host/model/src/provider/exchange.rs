@@ -31,6 +31,9 @@ const USAGE_WAIT: Duration = Duration::from_secs(15);
 /// The data of the last event of a stream.
 const DONE: &str = "[DONE]";
 
+/// What some gateways write in front of an answer.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// An answer that is arriving in some format. Every piece is handed on at once.
 pub(super) trait Assembly {
     /// Takes an event of a stream, or a whole answer.
@@ -145,7 +148,7 @@ struct Arrival<'a, A> {
 
 /// How an answer comes.
 enum Form {
-    /// Only white space has come, which DeepSeek sends while it is busy.
+    /// Only a byte order mark has come, or white space, which DeepSeek sends while it is busy.
     Unknown,
     /// One JSON document.
     Document(Vec<u8>),
@@ -210,8 +213,7 @@ impl<A: Assembly> Arrival<'_, A> {
     /// Takes bytes; says whether the answer is complete.
     fn take(&mut self, mut chunk: &[u8]) -> Result<bool, Fault> {
         if let Form::Unknown = self.form {
-            // However the bytes are cut, white space before the answer is no part of it.
-            chunk = chunk.trim_ascii_start();
+            chunk = without_lead(chunk);
             match chunk.first() {
                 None => return Ok(false),
                 Some(b'{' | b'[') => self.form = Form::Document(Vec::new()),
@@ -310,4 +312,11 @@ impl<A: Assembly> Arrival<'_, A> {
     fn unreadable(&self, reason: &str) -> Fault {
         fault::broken(self.provider, self.aim, reason)
     }
+}
+
+/// The bytes without those before an answer that are no part of it, however they are cut.
+fn without_lead(bytes: &[u8]) -> &[u8] {
+    let is_lead = |byte: u8| byte.is_ascii_whitespace() || BYTE_ORDER_MARK.contains(&byte);
+    let start = bytes.iter().position(|byte| !is_lead(*byte));
+    &bytes[start.unwrap_or(bytes.len())..]
 }
