@@ -169,21 +169,25 @@ impl Calls {
 }
 
 /// The arguments that a text is. Some services write no arguments as `null`, some write the text of the
-/// document as a text once more.
+/// document as a text once more. Gateways that translate Anthropic's format write the empty object with which a
+/// block begins in front of the arguments.
 pub(in crate::provider) fn arguments(text: &str) -> Value {
     let text = text.trim();
     if text.is_empty() {
         return json!({});
     }
-    match lenient::read(text).map(lenient::settled) {
-        Ok(Value::Null) => json!({}),
-        Ok(Value::String(inner)) => match lenient::read(inner.trim()).map(lenient::settled) {
-            Ok(object @ Value::Object(_)) => object,
-            _ => Value::String(text.to_owned()),
-        },
-        Ok(document) => document,
-        Err(_) => Value::String(text.to_owned()),
-    }
+    let read = match lenient::read(text).map(lenient::settled) {
+        Ok(Value::Null) => Some(json!({})),
+        Ok(Value::String(inner)) => object(&inner),
+        Ok(document) => Some(document),
+        Err(_) => text.strip_prefix("{}").and_then(object),
+    };
+    read.unwrap_or_else(|| text.into())
+}
+
+/// The object that a text is, if it is one.
+fn object(text: &str) -> Option<Value> {
+    lenient::read(text.trim()).ok().map(lenient::settled).filter(Value::is_object)
 }
 
 impl Call {
@@ -407,9 +411,11 @@ mod tests {
             assert_eq!(arguments(none), json!({}), "{none}");
         }
         assert_eq!(arguments(r#""{\"a\": 1}""#), json!({ "a": 1 }));
+        assert_eq!(arguments(r#"{}{"a": 1}"#), json!({ "a": 1 }));
         assert_eq!(arguments(r#"{"a": "\ud83d"}"#), json!({ "a": "\u{fffd}" }));
         assert_eq!(arguments("{\"a\": oops"), json!("{\"a\": oops"));
         assert_eq!(arguments("\"word\""), json!("\"word\""));
+        assert_eq!(arguments("{}[1]"), json!("{}[1]"));
     }
 
     #[test]
