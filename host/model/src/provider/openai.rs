@@ -10,7 +10,7 @@ mod own;
 mod think;
 
 pub(super) use self::assemble::OpenAi;
-pub(super) use self::calls::arguments;
+pub(super) use self::calls::{arguments, given};
 
 use reqwest::RequestBuilder;
 

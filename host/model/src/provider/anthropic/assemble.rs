@@ -8,7 +8,7 @@ use wattle_graph::llm::{FinishReason, ToolCall, Usage};
 use wattle_run::json::lenient::{self, Halves};
 
 use crate::provider::exchange::{Assembly, Broken, Progress};
-use crate::provider::openai::arguments;
+use crate::provider::openai::{arguments, given};
 use crate::provider::reply::Reply;
 use crate::provider::state::{Draft, Fields, OwnBytes, Owner, says};
 use crate::sink::Sink;
@@ -186,9 +186,8 @@ impl<'a> Anthropic<'a> {
         }
         let arguments = match block.fields.get("input") {
             Some(Value::String(text)) => text.clone(),
-            Some(Value::Object(fields)) if fields.is_empty() => String::new(),
-            None | Some(Value::Null) => String::new(),
-            Some(document) => lenient::settled(document.clone()).to_string(),
+            Some(document) if says(document) => lenient::settled(document.clone()).to_string(),
+            _ => String::new(),
         };
         let id = text_of(&block.fields, "id");
         self.said += id.len() + name.len() + arguments.len();
@@ -373,12 +372,7 @@ impl Assembly for Anthropic<'_> {
 
 /// The arguments of a request for a tool: the pieces, else what the block began with.
 fn input(begun: Option<&Value>, pieces: &str) -> Value {
-    match begun {
-        _ if !pieces.trim().is_empty() => arguments(pieces),
-        Some(Value::String(text)) => arguments(text),
-        None | Some(Value::Null) => Value::Object(Map::new()),
-        Some(document) => document.clone(),
-    }
+    if pieces.trim().is_empty() { given(begun) } else { arguments(pieces) }
 }
 
 fn json_fields(fields: Fields) -> Fields {

@@ -8,7 +8,7 @@ use wattle_graph::llm::{FinishReason, ToolCall, Usage};
 use wattle_run::json::lenient::{self, Halves};
 
 use crate::provider::exchange::{Assembly, Broken, Progress};
-use crate::provider::openai::arguments;
+use crate::provider::openai::given;
 use crate::provider::reply::Reply;
 use crate::provider::state::{Draft, Fields, OwnBytes, Owner, says};
 use crate::sink::Sink;
@@ -101,11 +101,7 @@ impl<'a> Gemini<'a> {
             "" => format!("call#{name}#{}", self.calls),
             id => id.to_owned(),
         };
-        let arguments = match call.get("args") {
-            None | Some(Value::Null) => json!({}),
-            Some(Value::String(text)) => arguments(text),
-            Some(document) => lenient::settled(document.clone()),
-        };
+        let arguments = given(call.get("args"));
         let shown = arguments.to_string();
         self.said += id.len() + name.len() + shown.len();
         // Without a name there is nothing to hand on.

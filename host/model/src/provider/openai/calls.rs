@@ -9,7 +9,7 @@ use wattle_graph::llm::ToolCall;
 use wattle_run::json::lenient::{self, Halves};
 
 use crate::provider::openai::own;
-use crate::provider::state::{Draft, Fields, OwnBytes};
+use crate::provider::state::{Draft, Fields, OwnBytes, says};
 use crate::sink::Sink;
 
 /// Requests in one answer: far more than any host runs at once.
@@ -168,18 +168,26 @@ impl Calls {
     }
 }
 
-/// The arguments that a text is. Some services write no arguments as `null`, some write the text of the
-/// document as a text once more. Gateways that translate Anthropic's format write the empty object with which a
-/// block begins in front of the arguments.
+/// The arguments that a service gives as a document, or as its text. No arguments are absent, `null` or, from
+/// services written in PHP, an empty list.
+pub(in crate::provider) fn given(document: Option<&Value>) -> Value {
+    match document {
+        Some(Value::String(text)) => arguments(text),
+        Some(document) if says(document) => lenient::settled(document.clone()),
+        _ => json!({}),
+    }
+}
+
+/// The arguments that a text is. Some services write the text of the document as a text once more. Gateways that
+/// translate Anthropic's format write the empty object with which a block begins in front of the arguments.
 pub(in crate::provider) fn arguments(text: &str) -> Value {
     let text = text.trim();
     if text.is_empty() {
         return json!({});
     }
-    let read = match lenient::read(text).map(lenient::settled) {
-        Ok(Value::Null) => Some(json!({})),
+    let read = match lenient::read(text) {
         Ok(Value::String(inner)) => object(&inner),
-        Ok(document) => Some(document),
+        Ok(document) => Some(given(Some(&document))),
         Err(_) => text.strip_prefix("{}").and_then(object),
     };
     read.unwrap_or_else(|| text.into())
@@ -407,8 +415,13 @@ mod tests {
 
     #[test]
     fn arguments_are_read_in_every_form() {
-        for none in ["", " ", "null", "{}", "\"{}\""] {
+        for none in ["", " ", "null", "{}", "[]", "\"{}\""] {
             assert_eq!(arguments(none), json!({}), "{none}");
+        }
+        for none in
+            [None, Some(&json!(null)), Some(&json!({})), Some(&json!([])), Some(&json!("[]"))]
+        {
+            assert_eq!(given(none), json!({}), "{none:?}");
         }
         assert_eq!(arguments(r#""{\"a\": 1}""#), json!({ "a": 1 }));
         assert_eq!(arguments(r#"{}{"a": 1}"#), json!({ "a": 1 }));
