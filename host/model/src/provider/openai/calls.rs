@@ -69,14 +69,15 @@ impl<'a> Piece<'a> {
         }
     }
 
-    /// Whether it begins another request although it looks like a piece of this one: that has all that it
-    /// needs, and more comes for a tool of a name.
+    /// Whether it begins another request although it looks like a piece of this one: the arguments of this one
+    /// have not begun or are complete, and the name is another one or more arguments come for it.
     fn begins_after(&self, call: &Call) -> bool {
-        let is_another = self.name.is_some_and(|name| name != call.name);
-        self.name.is_some()
-            && !call.name.is_empty()
-            && call.nesting.is_closed()
-            && (is_another || !self.arguments.trim().is_empty())
+        match self.name {
+            None => false,
+            Some(_) if call.name.is_empty() => false,
+            Some(name) if name != call.name => !call.nesting.is_open(),
+            Some(_) => call.nesting.is_closed() && !self.arguments.trim().is_empty(),
+        }
     }
 }
 
@@ -379,6 +380,12 @@ mod tests {
             piece(json!(0), none.clone(), json!("add"), json!("{\"a\":3}")),
         ];
         assert_eq!(read(&numbered_alike), two, "one number, no ids");
+        let without_arguments = [
+            piece(json!(0), none.clone(), json!("add"), json!("")),
+            piece(json!(0), none.clone(), json!("save"), none.clone()),
+        ];
+        let expected = [call("a-0", "add", json!({})), call("a-1", "save", json!({}))];
+        assert_eq!(read(&without_arguments), expected, "one number, no ids, no arguments");
         let names_repeated = [
             piece(json!(0), none.clone(), json!("add"), json!("{\"a\":")),
             piece(json!(0), none.clone(), json!("add"), json!("1}")),
