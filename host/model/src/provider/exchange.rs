@@ -263,7 +263,11 @@ impl<A: Assembly> Arrival<'_, A> {
         }
     }
 
+    /// Takes a document. Google's streams without events are lists of them.
     fn document(&mut self, document: &Value) -> Result<(), Fault> {
+        if let Value::Array(documents) = document {
+            return documents.iter().try_for_each(|document| self.document(document));
+        }
         self.assembly.take(document).map_err(|broken| match broken {
             Broken::Error(body) => fault::in_stream(self.provider, self.aim, &body),
             Broken::Unreadable(reason) => self.unreadable(&reason),
@@ -282,11 +286,7 @@ impl<A: Assembly> Arrival<'_, A> {
             Form::Document(document) => {
                 let document = lenient::read_bytes(&document)
                     .map_err(|error| self.unreadable(&format!("it is not json: {error}")))?;
-                // Google's streams without events are lists.
-                match &document {
-                    Value::Array(pieces) => pieces.iter().try_for_each(|it| self.document(it))?,
-                    document => self.document(document)?,
-                }
+                self.document(&document)?;
                 if self.assembly.progress() == Progress::Nothing {
                     return Err(self.unreadable("it has nothing of an answer in it"));
                 }

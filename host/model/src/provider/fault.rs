@@ -96,12 +96,9 @@ pub(super) fn in_stream(provider: &Provider, aim: Aim<'_>, body: &Value) -> Faul
 /// The status that an error would have had as an answer of its own.
 fn status_of(body: &Value) -> u16 {
     let field = |name: &str| body.pointer(name);
-    let number = ["/error/code", "/error/status", "/code"]
-        .iter()
-        .find_map(|name| field(name)?.as_u64())
-        .and_then(|number| u16::try_from(number).ok());
-    if let Some(number @ 400..=599) = number {
-        return number;
+    let status = |name: &str| field(name).and_then(number).filter(|it| (400..600).contains(it));
+    if let Some(status) = ["/error/code", "/error/status", "/code"].into_iter().find_map(status) {
+        return status;
     }
     let word = |name: &str| field(name).and_then(Value::as_str).unwrap_or_default();
     match (word("/error/type"), word("/error/code")) {
@@ -114,6 +111,14 @@ fn status_of(body: &Value) -> u16 {
         | (_, "rate_limit_exceeded" | "insufficient_quota") => 429,
         ("overloaded_error", _) => 529,
         _ => 500,
+    }
+}
+
+/// A number, which some gateways write as a text.
+fn number(value: &Value) -> Option<u16> {
+    match value {
+        Value::String(text) => text.parse().ok(),
+        other => other.as_u64().and_then(|number| number.try_into().ok()),
     }
 }
 
@@ -170,7 +175,11 @@ fn refused(
     headers: &HeaderMap,
     text: &str,
 ) -> Fault {
-    let body: Value = serde_json::from_str(text).unwrap_or_default();
+    let body = match serde_json::from_str::<Value>(text).unwrap_or_default() {
+        // Google's endpoint of OpenAI's format puts its error into a list.
+        Value::Array(mut errors) if errors.len() == 1 => errors.remove(0),
+        body => body,
+    };
     let class = Class::of(status, &body);
     let mut details = json!({ "status": status.as_u16() });
     let mut retry = if class.passes() { Retry::BackOff } else { Retry::Never };

@@ -251,6 +251,7 @@ async fn errors_inside_of_a_stream_mean_what_they_say() {
         (json!({ "code": "insufficient_quota" }), "rate-limited", false),
         (json!({ "code": "rate_limit_exceeded" }), "rate-limited", true),
         (json!({ "code": 503 }), "unavailable", true),
+        (json!({ "code": "429" }), "rate-limited", true),
         (json!({ "message": "?" }), "unavailable", true),
     ];
     for (error, code, retryable) in cases {
