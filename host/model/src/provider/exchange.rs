@@ -16,6 +16,7 @@ use crate::provider::idle::Idle;
 use crate::provider::pace::{Pace, SAID_BYTES};
 use crate::provider::reply::Reply;
 use crate::provider::sse::Events;
+use crate::provider::state::says;
 use crate::provider::{Aim, Provider};
 use crate::sink::Sink;
 
@@ -79,9 +80,11 @@ pub(super) enum Broken {
 }
 
 impl Broken {
-    /// The error that a document reports in place of an answer, if it does.
+    /// The error that a document reports in place of an answer, if it does. A field that is empty or false reports
+    /// none.
     pub(super) fn reported(document: &Value) -> Result<(), Self> {
-        match document.get("error").filter(|error| !error.is_null()) {
+        let is_one = |error: &Value| says(error) && *error != Value::Bool(false);
+        match document.get("error").filter(|error| is_one(error)) {
             Some(error) => Err(Self::Error(json!({ "error": error }))),
             None => Ok(()),
         }
