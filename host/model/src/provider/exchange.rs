@@ -32,6 +32,9 @@ const USAGE_WAIT: Duration = Duration::from_secs(15);
 /// The data of the last event of a stream.
 const DONE: &str = "[DONE]";
 
+/// What is wrong with documents that mean nothing.
+const NO_ANSWER: &str = "it has nothing of an answer in it";
+
 /// What some gateways write in front of an answer.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
@@ -81,10 +84,12 @@ pub(super) enum Broken {
 
 impl Broken {
     /// The error that a document reports in place of an answer, if it does. A field that is empty or false reports
-    /// none.
+    /// none. Servers of vLLM write that the document itself is an error.
     pub(super) fn reported(document: &Value) -> Result<(), Self> {
         let is_one = |error: &Value| says(error) && *error != Value::Bool(false);
-        match document.get("error").filter(|error| is_one(error)) {
+        let is_itself = ["object", "type"].iter().any(|field| document[*field] == "error");
+        let itself = is_itself.then_some(document);
+        match document.get("error").filter(|error| is_one(error)).or(itself) {
             Some(error) => Err(Self::Error(json!({ "error": error }))),
             None => Ok(()),
         }
@@ -127,8 +132,8 @@ pub(super) async fn read<A: Assembly>(
     response: Response,
     assembly: A,
 ) -> Result<Reply, Fault> {
-    let form = Form::Unknown;
-    Arrival { provider, aim, sink, assembly, form, idle: Idle::default() }.read(response).await
+    let (form, idle) = (Form::Unknown, Idle::default());
+    Arrival { provider, aim, sink, assembly, form, idle, complaint: None }.read(response).await
 }
 
 /// An answer with a status that is no success.
@@ -147,6 +152,8 @@ struct Arrival<'a, A> {
     assembly: A,
     form: Form,
     idle: Idle,
+    /// The last document with words of an error that came before anything of an answer.
+    complaint: Option<Value>,
 }
 
 /// How an answer comes.
@@ -250,7 +257,7 @@ impl<A: Assembly> Arrival<'_, A> {
             return if self.assembly.progress() > Progress::Nothing {
                 Ok(true)
             } else {
-                Err(self.unreadable("it is empty"))
+                Err(self.without_answer("it is empty"))
             };
         }
         if data.is_empty() {
@@ -279,6 +286,9 @@ impl<A: Assembly> Arrival<'_, A> {
         if self.assembly.carried() > SAID_BYTES {
             return Err(self.unreadable(&format!("it says more than {SAID_BYTES} bytes")));
         }
+        if self.assembly.progress() == Progress::Nothing && fault::has_words(document) {
+            self.complaint = Some(document.clone());
+        }
         Ok(())
     }
 
@@ -291,7 +301,7 @@ impl<A: Assembly> Arrival<'_, A> {
                     .map_err(|error| self.unreadable(&format!("it is not json: {error}")))?;
                 self.document(&document)?;
                 if self.assembly.progress() == Progress::Nothing {
-                    return Err(self.unreadable("it has nothing of an answer in it"));
+                    return Err(self.without_answer(NO_ANSWER));
                 }
                 return Ok(self.assembly.reply());
             }
@@ -303,12 +313,32 @@ impl<A: Assembly> Arrival<'_, A> {
                 {
                     return Ok(self.assembly.reply());
                 }
+                if events.are_foreign() && self.assembly.progress() == Progress::Nothing {
+                    return Err(self.foreign());
+                }
             }
         }
         match self.assembly.progress() {
-            Progress::Nothing => Err(self.unreadable("it is neither json nor a stream of events")),
+            Progress::Nothing => Err(self.without_answer(NO_ANSWER)),
             Progress::Begun => Err(fault::cut(self.provider, self.aim, self.sink, None)),
             _ => Ok(self.assembly.reply()),
+        }
+    }
+
+    /// What a web server sends from an address that lacks a part of its path.
+    fn foreign(&self) -> Fault {
+        let address = &self.provider.base_url;
+        self.unreadable(&format!(
+            "it is neither json nor a stream of events; perhaps there is no model at {address}, so \
+             check `base_url` of the provider"
+        ))
+    }
+
+    /// An answer with nothing of one in it. What a service writes in its place says more than the `reason`.
+    fn without_answer(&self, reason: &str) -> Fault {
+        match &self.complaint {
+            Some(document) => fault::in_stream(self.provider, self.aim, document),
+            None => self.unreadable(reason),
         }
     }
 

@@ -16,6 +16,10 @@ use crate::sink::Sink;
 /// Characters of a provider's own words that go into a failure: enough for a sentence or two.
 const QUOTE_CHARS: usize = 500;
 
+/// Where the words of an error are, in one dialect or another.
+const WORDS: [&str; 6] =
+    ["/error/message", "/message", "/error", "/detail", "/msg", "/base_resp/status_msg"];
+
 /// Code of a failure in which the provider kept back what it was asked for.
 pub(crate) const WITHHELD: &str = "withheld";
 
@@ -315,9 +319,17 @@ fn subject(provider: &Provider, aim: Aim<'_>) -> String {
 
 /// The message in an error body, whatever its dialect; else the body's beginning.
 fn own_words(provider: &Provider, body: &Value, text: &str) -> String {
-    let fields = ["/error/message", "/message", "/error", "/detail"];
-    let message = fields.iter().find_map(|field| body.pointer(field).and_then(Value::as_str));
-    quote(provider, message.unwrap_or(text))
+    quote(provider, words(body).unwrap_or(text))
+}
+
+/// Whether a document has the words of an error.
+pub(super) fn has_words(document: &Value) -> bool {
+    words(document).is_some()
+}
+
+fn words(body: &Value) -> Option<&str> {
+    let mut texts = WORDS.iter().filter_map(|field| body.pointer(field)?.as_str());
+    texts.find(|text| !text.is_empty())
 }
 
 fn quote(provider: &Provider, text: &str) -> String {

@@ -4,6 +4,9 @@
 //! CR LF or CR; comments, which services send to keep a connection alive, are skipped. The last
 //! event may lack the empty line behind it.
 
+/// Comments, and fields that mean nothing to the formats that are read here.
+const OTHERS: [&str; 4] = [":", "event:", "id:", "retry:"];
+
 /// The data of events, as far as they have arrived.
 #[derive(Debug, Default)]
 pub(super) struct Events {
@@ -13,6 +16,8 @@ pub(super) struct Events {
     data: Option<String>,
     /// The last byte was a CR: an LF that follows belongs to it.
     after_cr: bool,
+    /// A line is no part of an event.
+    are_foreign: bool,
 }
 
 impl Events {
@@ -36,6 +41,11 @@ impl Events {
         complete.or_else(|| self.data.take())
     }
 
+    /// Whether the bytes are something else, such as a web page.
+    pub(super) fn are_foreign(&self) -> bool {
+        self.are_foreign
+    }
+
     fn end_of_line(&mut self) -> Option<String> {
         let line = std::mem::take(&mut self.line);
         if line.is_empty() {
@@ -44,7 +54,6 @@ impl Events {
         // A whole line has whole characters, unless the service sends other things than UTF-8.
         let line = String::from_utf8_lossy(&line);
         let line = line.trim_start_matches('\u{feff}');
-        // Names, ids and retry times mean nothing to the formats that are read here.
         if let Some(value) = line.strip_prefix("data:") {
             let value = value.strip_prefix(' ').unwrap_or(value);
             match &mut self.data {
@@ -54,6 +63,8 @@ impl Events {
                 }
                 None => self.data = Some(value.to_owned()),
             }
+        } else if !OTHERS.iter().any(|start| line.starts_with(start)) {
+            self.are_foreign = true;
         }
         None
     }
@@ -86,6 +97,21 @@ mod tests {
         ];
         for (text, expected) in cases {
             assert_eq!(read(&[text.as_bytes()]), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn other_texts_are_no_events() {
+        for (text, is_foreign) in [
+            ("", false),
+            (": x\n\nevent: y\nid: 1\nretry: 1\ndata: a\n\n", false),
+            ("busy", true),
+            ("<html>\r\n</html>\r\n", true),
+        ] {
+            let mut events = Events::default();
+            events.feed(text.as_bytes());
+            events.end();
+            assert_eq!(events.are_foreign(), is_foreign, "{text:?}");
         }
     }
 

@@ -185,6 +185,7 @@ impl Assembly for OpenAi<'_> {
         let Some(choice) = chunk.pointer("/choices/0").filter(|choice| choice.is_object()) else {
             return Ok(());
         };
+        Broken::reported(choice)?;
         self.seen = true;
         if let Some(delta) = choice.get("delta").or_else(|| choice.get("message")) {
             self.take_delta(delta).map_err(Broken::Unreadable)?;
