@@ -31,6 +31,13 @@ const WAS_UNREADABLE: &str = "Your last answer in this conversation called a too
                               that were no complete JSON object. Make the call again with \
                               complete arguments.";
 
+/// Asks for another answer after a call that its provider could not read.
+const WAS_MISREAD: &str = "Your last answer in this conversation ended with a tool call that could \
+                           not be read. Make the call again, or answer in words.";
+
+/// Reasons to end of providers that could not read a call, or did not expect it.
+const MISREAD: [&str; 2] = ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"];
+
 /// What keeps an answer from being one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Flaw {
@@ -42,6 +49,9 @@ enum Flaw {
     Withheld,
     /// The arguments of all calls break off or are no JSON.
     Unreadable,
+    /// No calls, because the provider could not read the one with which the answer ends. Words
+    /// before it only announce it.
+    Misread,
 }
 
 /// The answer of one turn. `request` makes the request, with a note to the model if there is one.
@@ -49,8 +59,8 @@ enum Flaw {
 ///
 /// # Errors
 ///
-/// Those of the model call, and `no-answer`, `limit` or `withheld` for an answer with neither
-/// words nor calls.
+/// Those of the model call, `no-answer`, `limit` or `withheld` for an answer with neither words nor
+/// calls, and `no-answer` for one whose call the provider could not read.
 pub(crate) fn ask(
     config: &AgentConfig,
     request: impl Fn(Option<&str>) -> Request,
@@ -60,12 +70,22 @@ pub(crate) fn ask(
     loop {
         let completion = without_cut_call(request(note).complete()?, &config.route);
         requests += 1;
-        let Some(flaw) = Flaw::of(&completion) else { return Ok(completion) };
+        let Some(flaw) = Flaw::of(&completion) else {
+            log_filter(&completion, &config.route);
+            return Ok(completion);
+        };
         note = flaw.note().filter(|_| requests < MAX_REQUESTS);
         if note.is_none() {
             let reason = &completion.finish_reason;
             return flaw.failure(config, reason).map_or(Ok(completion), Err);
         }
+    }
+}
+
+/// Logs that a provider kept back an answer or a part of it. What is left may end in the middle.
+fn log_filter(completion: &Completion, route: &str) {
+    if completion.finish_reason == FinishReason::ContentFilter {
+        log::warn!("the provider of route `{route}` withheld an answer, or the rest of one");
     }
 }
 
@@ -95,6 +115,14 @@ fn is_unreadable(call: &ToolCall) -> bool {
     call.arguments.is_string()
 }
 
+/// Whether an answer ended with a call that its provider could not read. Gateways write the reason in
+/// small letters, or with words before it.
+fn is_misread(reason: &FinishReason) -> bool {
+    let FinishReason::Other(reason) = reason else { return false };
+    let reason = reason.to_ascii_uppercase();
+    MISREAD.iter().any(|name| reason.contains(*name))
+}
+
 impl Flaw {
     fn of(completion: &Completion) -> Option<Self> {
         if completion.tool_calls().next().is_some() {
@@ -103,6 +131,9 @@ impl Flaw {
             let is_broken = completion.finish_reason != FinishReason::Length
                 && completion.tool_calls().all(is_unreadable);
             return is_broken.then_some(Self::Unreadable);
+        }
+        if is_misread(&completion.finish_reason) {
+            return Some(Self::Misread);
         }
         if completion.is_answer() {
             return None;
@@ -119,6 +150,7 @@ impl Flaw {
         match self {
             Self::Empty => Some(WAS_EMPTY),
             Self::Unreadable => Some(WAS_UNREADABLE),
+            Self::Misread => Some(WAS_MISREAD),
             Self::OutOfTokens | Self::Withheld => None,
         }
     }
@@ -127,19 +159,8 @@ impl Flaw {
     fn failure(self, config: &AgentConfig, reason: &FinishReason) -> Option<Failure> {
         let route = &config.route;
         match self {
-            Self::Empty => {
-                let (mut why, mut details) = (String::new(), json!({"requests": MAX_REQUESTS}));
-                if let FinishReason::Other(reason) = reason {
-                    why = format!(", and ended with `{reason}`");
-                    details["finish_reason"] = json!(reason);
-                }
-                let message = format!(
-                    "the model of route `{route}` gave no answer in {MAX_REQUESTS} requests: \
-                     neither words nor tool calls{why}; ask in other words, or give the route \
-                     another model"
-                );
-                Some(Failure::new(NO_ANSWER, message).with_details(details))
-            }
+            Self::Empty => Some(no_answer(route, "neither words nor tool calls", reason)),
+            Self::Misread => Some(no_answer(route, "no tool call that can be read", reason)),
             Self::OutOfTokens => {
                 let message = format!(
                     "the model of route `{route}` used up its tokens before it said anything; \
@@ -159,6 +180,20 @@ impl Flaw {
             Self::Unreadable => None,
         }
     }
+}
+
+/// The failure of a turn whose last answer was `what`.
+fn no_answer(route: &str, what: &str, reason: &FinishReason) -> Failure {
+    let (mut why, mut details) = (String::new(), json!({"requests": MAX_REQUESTS}));
+    if let FinishReason::Other(reason) = reason {
+        why = format!(", and ended with `{reason}`");
+        details["finish_reason"] = json!(reason);
+    }
+    let message = format!(
+        "the model of route `{route}` gave no answer in {MAX_REQUESTS} requests: {what}{why}; ask in \
+         other words, or give the route another model"
+    );
+    Failure::new(NO_ANSWER, message).with_details(details)
 }
 
 #[cfg(test)]
@@ -233,6 +268,31 @@ mod tests {
         let (_, ended) = turn(vec![malformed.clone(), malformed], chat());
         let failure = ended.unwrap_err();
         assert!(failure.message.contains("`MALFORMED_FUNCTION_CALL`"), "{failure}");
+    }
+
+    #[test]
+    fn a_call_that_its_provider_could_not_read_is_asked_for_once_more() {
+        for reason in ["MALFORMED_FUNCTION_CALL", "function_call_filter: unexpected_tool_call"] {
+            let finish_reason = FinishReason::Other(reason.to_owned());
+            let announced = Completion { finish_reason, ..Completion::of_text("Let me save it.") };
+            let (host, ended) = turn(vec![announced.clone(), two_calls()], chat());
+            assert_eq!(ended.unwrap().sends.len(), 2);
+            let noted = systems(&host.llm_requests()[1].messages);
+            assert!(noted[0].contains("could not be read"), "{noted:?}");
+            let (_, ended) = turn(vec![announced.clone(), announced], chat());
+            let failure = ended.unwrap_err();
+            assert_eq!(&*failure.code, "no-answer");
+            assert!(failure.message.contains(&format!("`{reason}`")), "{failure}");
+        }
+    }
+
+    #[test]
+    fn what_a_filter_leaves_is_an_answer_and_logged() {
+        let finish_reason = FinishReason::ContentFilter;
+        let left = Completion { finish_reason, ..Completion::of_text("so far") };
+        let (host, ended) = turn(vec![left], chat());
+        assert_eq!(ended.unwrap().update("messages").unwrap()[0]["content"], "so far");
+        assert!(host.logged()[0].message.contains("withheld"), "{:?}", host.logged());
     }
 
     #[test]
