@@ -13,6 +13,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use wattle_graph::llm::{PROVIDER_STATE, Part, ToolCall};
+use wattle_run::json::lenient;
 
 /// Bytes of what a provider sends for itself in one answer: signatures and encrypted reasoning have some ten
 /// KiB, pages that a provider's own tools found some hundred. The journal keeps all of it.
@@ -202,7 +203,8 @@ impl State {
         {
             fields.extend(own);
         }
-        Part::Other(value)
+        // Halves of characters that came in two pieces stand side by side by now.
+        Part::Other(lenient::settled(value))
     }
 }
 
@@ -415,6 +417,17 @@ mod tests {
         ];
         assert_eq!(said.pieces, expected);
         assert_eq!(said.fields, fields(json!({ "details": [1] })));
+    }
+
+    #[test]
+    fn halves_of_a_character_are_whole_in_the_state() {
+        let piece = |text: &str| lenient::read(text).unwrap().as_str().unwrap().to_owned();
+        let joined = piece(r#""caf\ud83d""#) + &piece(r#""\ude00""#);
+        let owner = Owner::new("p", "m");
+        let draft = Draft { fields: fields(json!({ "details": joined })), ..Draft::default() };
+        let parts = draft.parts(owner.clone());
+        let said = Said::new(&parts, &owner);
+        assert_eq!(Value::Object(said.fields), json!({ "details": "caf\u{1f600}" }));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 use wattle_graph::llm::{FinishReason, ToolCall, Usage};
-use wattle_run::json::lenient::{self, Halves};
+use wattle_run::json::lenient::Halves;
 
 use crate::provider::exchange::{Assembly, Broken, Progress};
 use crate::provider::openai::given;
@@ -68,8 +68,7 @@ impl<'a> Gemini<'a> {
         }
         let own =
             object.iter().filter(|(name, value)| !READ.contains(&name.as_str()) && says(value));
-        let mut fields: Fields =
-            own.map(|(name, value)| (name.clone(), lenient::settled(value.clone()))).collect();
+        let mut fields: Fields = own.map(|(name, value)| (name.clone(), value.clone())).collect();
         self.own.add_fields(&fields).map_err(Broken::Unreadable)?;
         if let Some(call) = object.get("functionCall").filter(|call| call.is_object()) {
             if let Some(id) = call.get("id").and_then(Value::as_str) {
@@ -89,7 +88,7 @@ impl<'a> Gemini<'a> {
                 self.draft.text(&text, fields);
             }
         } else if !fields.is_empty() {
-            self.draft.own(lenient::settled(part.clone()));
+            self.draft.own(part.clone());
         }
         Ok(())
     }
