@@ -2,6 +2,9 @@
 //!
 //! Fields that are not part of the format are the provider's own. They travel with the message, see
 //! [`state`](crate::provider::state), and are put together as OpenAI's own clients do it.
+//!
+//! A reason to stop ends the answer, even if the connection stays open, unless the service shows that it gives one
+//! with every chunk, as gateways in front of Gemini do: then only the end of the stream ends the answer.
 
 use serde_json::{Value, json};
 use wattle_graph::llm::{FinishReason, Usage};
@@ -44,6 +47,9 @@ pub(in crate::provider) struct OpenAi<'a> {
     /// Their size, with those of the requests for tools.
     own: OwnBytes,
     finish: Option<String>,
+    /// Whether a reason to stop ends nothing here: more of the answer came behind it, or together with it and with
+    /// usage.
+    goes_on: bool,
     usage: Option<Usage>,
     /// Any part of an answer was seen, if only an empty one.
     seen: bool,
@@ -71,6 +77,7 @@ impl<'a> OpenAi<'a> {
             fields: Fields::new(),
             own: OwnBytes::default(),
             finish: None,
+            goes_on: false,
             usage: None,
             seen: false,
         }
@@ -179,32 +186,36 @@ impl Assembly for OpenAi<'_> {
         {
             model.clone_into(&mut self.model);
         }
-        if let Some(told) = chunk.get("usage").filter(|usage| usage.is_object()) {
-            self.usage = Some(usage(told));
+        let counts = chunk.get("usage").filter(|usage| usage.is_object());
+        if let Some(counts) = counts {
+            self.usage = Some(usage(counts));
         }
         let Some(choice) = chunk.pointer("/choices/0").filter(|choice| choice.is_object()) else {
             return Ok(());
         };
         Broken::reported(choice)?;
         self.seen = true;
+        let (carried, was_finished) = (self.carried(), self.finish.is_some());
         if let Some(delta) = choice.get("delta").or_else(|| choice.get("message")) {
             self.take_delta(delta).map_err(Broken::Unreadable)?;
         }
         match choice.get("finish_reason").and_then(Value::as_str) {
             // DeepSeek stops so when it has no machine left, some routers so for any error.
             Some(reason @ ("insufficient_system_resource" | "error")) => {
-                Err(Broken::GaveUp(reason.to_owned()))
+                return Err(Broken::GaveUp(reason.to_owned()));
             }
-            Some(reason) if !reason.is_empty() => {
-                self.finish = Some(reason.to_owned());
-                Ok(())
-            }
-            _ => Ok(()),
+            Some(reason) if !reason.is_empty() => self.finish = Some(reason.to_owned()),
+            _ => {}
         }
+        let is_finished = was_finished || counts.is_some() && self.finish.is_some();
+        self.goes_on |= is_finished && self.carried() > carried;
+        Ok(())
     }
 
     fn progress(&self) -> Progress {
         match (&self.finish, &self.usage) {
+            // An end before anything was said is one of those, or an empty answer, which is worth the wait.
+            (Some(_), _) if self.goes_on || self.carried() == 0 => Progress::Open,
             (Some(_), Some(_)) => Progress::Counted,
             (Some(_), None) => Progress::Said,
             (None, _) if self.seen => Progress::Begun,
@@ -272,7 +283,9 @@ mod tests {
 
     use crate::provider::state::{Piece, Said};
 
-    use super::{Assembly as _, Broken, FinishReason, OpenAi, Owner, Reply, Sink, Value, json};
+    use super::{
+        Assembly as _, Broken, FinishReason, OpenAi, Owner, Progress, Reply, Sink, Value, json,
+    };
 
     fn read(chunks: &[Value]) -> Result<Reply, Broken> {
         let sink = Sink::new(&NoDeltas);
@@ -373,6 +386,29 @@ mod tests {
         };
         let reply = read(&[piece("caf\\ud83d"), piece("\\ude00!\\ud83d"), end("stop")]).unwrap();
         assert_eq!(reply.text(), "caf\u{1f600}!\u{fffd}");
+    }
+
+    #[test]
+    fn a_reason_to_stop_in_every_chunk_is_no_end() {
+        let words = delta(json!({ "content": "a" }));
+        let mut last = words.clone();
+        last["choices"][0]["finish_reason"] = json!("stop");
+        let usage = json!({ "choices": [], "usage": { "prompt_tokens": 1 } });
+        let mut counted = last.clone();
+        counted["usage"] = usage["usage"].clone();
+        for (chunks, progress) in [
+            (vec![&words, &end("stop")], Progress::Said),
+            (vec![&last], Progress::Said),
+            (vec![&last, &usage], Progress::Counted),
+            (vec![&last, &last], Progress::Open),
+            (vec![&counted], Progress::Open),
+            (vec![&end("stop")], Progress::Open),
+        ] {
+            let sink = Sink::new(&NoDeltas);
+            let mut assembly = OpenAi::new(Owner::new("p", "m"), "m", &sink);
+            chunks.iter().for_each(|chunk| assembly.take(chunk).unwrap());
+            assert_eq!(assembly.progress(), progress, "{chunks:?}");
+        }
     }
 
     #[test]
