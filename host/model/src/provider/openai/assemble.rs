@@ -30,6 +30,9 @@ const READ: [&str; 8] = [
     "annotations",
 ];
 
+/// Where usage is. Moonshot has it in the choice, Groq in a field of its own.
+const USAGE: [&str; 3] = ["/usage", "/choices/0/usage", "/x_groq/usage"];
+
 /// An answer that is arriving.
 pub(in crate::provider) struct OpenAi<'a> {
     owner: Owner,
@@ -186,7 +189,8 @@ impl Assembly for OpenAi<'_> {
         {
             model.clone_into(&mut self.model);
         }
-        let counts = chunk.get("usage").filter(|usage| usage.is_object());
+        let mut counts = USAGE.iter().filter_map(|place| chunk.pointer(place));
+        let counts = counts.find(|usage| usage.is_object());
         if let Some(counts) = counts {
             self.usage = Some(usage(counts));
         }
@@ -386,6 +390,19 @@ mod tests {
         };
         let reply = read(&[piece("caf\\ud83d"), piece("\\ude00!\\ud83d"), end("stop")]).unwrap();
         assert_eq!(reply.text(), "caf\u{1f600}!\u{fffd}");
+    }
+
+    #[test]
+    fn usage_is_found_wherever_it_is() {
+        let counts = json!({ "prompt_tokens": 7 });
+        for last in [
+            json!({ "choices": [], "usage": counts }),
+            json!({ "choices": [{ "delta": {}, "usage": counts }], "usage": null }),
+            json!({ "choices": [], "x_groq": { "id": "a", "usage": counts } }),
+        ] {
+            let reply = read(&[delta(json!({ "content": "a" })), end("stop"), last]).unwrap();
+            assert_eq!(reply.usage.input_tokens, Some(7));
+        }
     }
 
     #[test]
