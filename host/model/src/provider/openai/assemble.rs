@@ -102,7 +102,7 @@ impl<'a> OpenAi<'a> {
         let refusal = field("refusal");
         self.refused |= !refusal.is_empty();
         self.add_piece(Piece::Text(refusal.to_owned()));
-        for call in list(delta.get("tool_calls")) {
+        for call in calls(delta) {
             self.calls.take(call, &self.id, self.sink, &mut self.own)?;
         }
         // The form before there were several requests at once.
@@ -247,6 +247,14 @@ impl Assembly for OpenAi<'_> {
         self.calls.give(&mut draft);
         let usage = self.usage.unwrap_or_default();
         Reply { parts: draft.parts(self.owner), finish, usage, model: self.model }
+    }
+}
+
+/// The requests for tools of a piece. Some services write a single one without a list.
+fn calls(delta: &Value) -> &[Value] {
+    match delta.get("tool_calls") {
+        Some(call) if call.get("function").is_some() => std::slice::from_ref(call),
+        calls => list(calls),
     }
 }
 
