@@ -70,27 +70,36 @@ impl<'a> Gemini<'a> {
             object.iter().filter(|(name, value)| !READ.contains(&name.as_str()) && says(value));
         let mut fields: Fields = own.map(|(name, value)| (name.clone(), value.clone())).collect();
         self.own.add_fields(&fields).map_err(Broken::Unreadable)?;
-        if let Some(call) = object.get("functionCall").filter(|call| call.is_object()) {
+        let call = object.get("functionCall").filter(|call| call.is_object());
+        let text = object.get("text").and_then(Value::as_str);
+        if let Some(text) = text {
+            let thought = object.get("thought").and_then(Value::as_bool) == Some(true);
+            // Of a part with a text and a call the fields are the call's.
+            let own = if call.is_some() { Fields::new() } else { std::mem::take(&mut fields) };
+            self.say(text, thought, own);
+        }
+        if let Some(call) = call {
             if let Some(id) = call.get("id").and_then(Value::as_str) {
                 fields.insert("functionCall".into(), json!({ "id": id }));
             }
             self.call(call, fields);
-        } else if let Some(text) = object.get("text").and_then(Value::as_str) {
-            let thought = object.get("thought").and_then(Value::as_bool) == Some(true);
-            self.said += text.len();
-            if thought {
-                let text = self.reasoning.feed(text);
-                self.sink.reasoning(&text);
-                self.draft.reasoning(&text, fields);
-            } else {
-                let text = self.text.feed(text);
-                self.sink.text(&text);
-                self.draft.text(&text, fields);
-            }
-        } else if !fields.is_empty() {
+        } else if text.is_none() && !fields.is_empty() {
             self.draft.own(part.clone());
         }
         Ok(())
+    }
+
+    fn say(&mut self, text: &str, thought: bool, fields: Fields) {
+        self.said += text.len();
+        if thought {
+            let text = self.reasoning.feed(text);
+            self.sink.reasoning(&text);
+            self.draft.reasoning(&text, fields);
+        } else {
+            let text = self.text.feed(text);
+            self.sink.text(&text);
+            self.draft.text(&text, fields);
+        }
     }
 
     fn call(&mut self, call: &Value, fields: Fields) {
