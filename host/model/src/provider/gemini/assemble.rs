@@ -131,7 +131,9 @@ impl Assembly for Gemini<'_> {
         if let Some(told) = document.get("usageMetadata").filter(|usage| usage.is_object()) {
             self.usage = Some(usage(told));
         }
-        if text("/promptFeedback/blockReason").is_some() {
+        // An empty reason says nothing, nor does the first one of the format, which is unused.
+        let is_reason = |it: &str| !it.is_empty() && !it.ends_with("_UNSPECIFIED");
+        if text("/promptFeedback/blockReason").is_some_and(is_reason) {
             self.blocked = true;
             self.seen = true;
         }
