@@ -99,7 +99,12 @@ fn user(parts: &[Shown<'_>]) -> Vec<Value> {
                 json!({ "inline_data": { "mime_type": media_type, "data": data.as_ref() } })
             }
             Source::Address(url) => {
-                json!({ "file_data": { "mime_type": media_type, "file_uri": url } })
+                let mut file = json!({ "file_uri": url });
+                // `image/*` is no type of a picture. Without one Gemini finds it out.
+                if !media_type.ends_with("/*") {
+                    file["mime_type"] = json!(media_type);
+                }
+                json!({ "file_data": file })
             }
         },
     };
