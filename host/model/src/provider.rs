@@ -14,6 +14,7 @@ mod reply;
 mod schema;
 mod sse;
 mod state;
+mod think;
 
 use std::collections::HashMap;
 use std::fmt;

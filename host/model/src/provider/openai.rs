@@ -7,7 +7,6 @@ mod assemble;
 mod body;
 mod calls;
 mod own;
-mod think;
 
 pub(super) use self::assemble::OpenAi;
 pub(super) use self::calls::{arguments, given};

@@ -11,6 +11,7 @@ use crate::provider::exchange::{Assembly, Broken, Progress};
 use crate::provider::openai::{arguments, given};
 use crate::provider::reply::Reply;
 use crate::provider::state::{Draft, Fields, OwnBytes, Owner, says};
+use crate::provider::think::Words;
 use crate::sink::Sink;
 
 /// Blocks of one answer: an answer with tools of the provider's own has some dozens.
@@ -45,8 +46,8 @@ struct Block {
     kind: Kind,
     /// All fields but those that come in pieces.
     fields: Fields,
-    /// Text or thought.
-    said: String,
+    /// Text with the reasoning in it, or thought.
+    words: Words,
     halves: Halves,
     /// The arguments, where they come in pieces.
     arguments: String,
@@ -140,11 +141,19 @@ impl<'a> Anthropic<'a> {
             kind == Kind::Own || !READ.contains(&name.as_str()) && says(value)
         });
         self.own.add_fields(own).map_err(Broken::Unreadable)?;
+        // What was handed on before a block cannot be taken back with it.
+        let words = match self.blocks.last_mut() {
+            Some(last) => {
+                last.words.end(self.sink);
+                Words::unmarked()
+            }
+            None => Words::default(),
+        };
         self.blocks.push(Block {
             number,
             kind,
             fields: object.clone(),
-            said: String::new(),
+            words,
             halves: Halves::default(),
             arguments: String::new(),
             call: None,
@@ -163,13 +172,13 @@ impl<'a> Anthropic<'a> {
     fn say(&mut self, index: usize, piece: &str) {
         let block = &mut self.blocks[index];
         let piece = block.halves.feed(piece);
+        let before = block.words.bytes();
         match block.kind {
-            Kind::Text => self.sink.text(&piece),
-            Kind::Thinking => self.sink.reasoning(&piece),
-            Kind::ToolUse | Kind::Own => return,
+            Kind::Text => block.words.feed(&piece, self.sink),
+            Kind::Thinking => block.words.reason(&piece, self.sink),
+            Kind::ToolUse | Kind::Own => {}
         }
-        self.said += piece.len();
-        block.said.push_str(&piece);
+        self.said += block.words.bytes() - before;
     }
 
     /// Hands on a request for a tool, with the arguments that it begins with.
@@ -335,14 +344,16 @@ impl Assembly for Anthropic<'_> {
             let mut fields = json_fields(block.fields);
             match block.kind {
                 Kind::Text | Kind::Thinking => {
-                    block.said.push_str(tail);
                     fields.retain(|name, value| !READ.contains(&name.as_str()) && says(value));
+                    let mut words = block.words;
                     if block.kind == Kind::Text {
-                        self.sink.text(tail);
-                        draft.text(&block.said, fields);
+                        words.feed(tail, self.sink);
+                        words.end(self.sink);
+                        draft.reasoning(&words.reasoning, Fields::new());
+                        draft.text(&words.text, fields);
                     } else {
-                        self.sink.reasoning(tail);
-                        draft.reasoning(&block.said, fields);
+                        words.reason(tail, self.sink);
+                        draft.reasoning(&words.reasoning, fields);
                     }
                 }
                 Kind::ToolUse => {

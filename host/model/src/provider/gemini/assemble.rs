@@ -11,6 +11,7 @@ use crate::provider::exchange::{Assembly, Broken, Progress};
 use crate::provider::openai::given;
 use crate::provider::reply::Reply;
 use crate::provider::state::{Draft, Fields, OwnBytes, Owner, says};
+use crate::provider::think::Words;
 use crate::sink::Sink;
 
 /// Fields of a part that are read here. All others are Gemini's own, such as `thoughtSignature`.
@@ -25,6 +26,8 @@ pub(in crate::provider) struct Gemini<'a> {
     sink: &'a Sink<'a>,
     model: String,
     draft: Draft,
+    /// The text since the last part of another kind.
+    words: Words,
     text: Halves,
     reasoning: Halves,
     calls: usize,
@@ -47,6 +50,7 @@ impl<'a> Gemini<'a> {
             sink,
             model: model.to_owned(),
             draft: Draft::default(),
+            words: Words::default(),
             text: Halves::default(),
             reasoning: Halves::default(),
             calls: 0,
@@ -84,25 +88,45 @@ impl<'a> Gemini<'a> {
             }
             self.call(call, fields);
         } else if text.is_none() && !fields.is_empty() {
+            self.settle();
             self.draft.own(part.clone());
         }
         Ok(())
     }
 
     fn say(&mut self, text: &str, thought: bool, fields: Fields) {
-        self.said += text.len();
         if thought {
+            self.settle();
             let text = self.reasoning.feed(text);
+            self.said += text.len();
             self.sink.reasoning(&text);
             self.draft.reasoning(&text, fields);
+            return;
+        }
+        let text = self.text.feed(text);
+        if fields.is_empty() {
+            let before = self.words.bytes();
+            self.words.feed(&text, self.sink);
+            self.said += self.words.bytes() - before;
         } else {
-            let text = self.text.feed(text);
+            // What is signed goes back as it came.
+            self.settle();
+            self.said += text.len();
             self.sink.text(&text);
             self.draft.text(&text, fields);
         }
     }
 
+    /// Puts the text so far into the draft, with the reasoning in it. What follows cannot be taken back with it.
+    fn settle(&mut self) {
+        self.words.end(self.sink);
+        let words = std::mem::replace(&mut self.words, Words::unmarked());
+        self.draft.reasoning(&words.reasoning, Fields::new());
+        self.draft.text(&words.text, Fields::new());
+    }
+
     fn call(&mut self, call: &Value, fields: Fields) {
+        self.settle();
         let text = |field: &str| call.get(field).and_then(Value::as_str).unwrap_or_default();
         let name = text("name").to_owned();
         let id = match text("id") {
@@ -167,10 +191,9 @@ impl Assembly for Gemini<'_> {
     }
 
     fn reply(mut self) -> Reply {
-        let (text, reasoning) = (self.text.end(), self.reasoning.end());
-        self.sink.text(text);
-        self.draft.reasoning(reasoning, Fields::new());
-        self.draft.text(text, Fields::new());
+        self.draft.reasoning(self.reasoning.end(), Fields::new());
+        self.words.feed(self.text.end(), self.sink);
+        self.settle();
         let finish = if self.blocked {
             FinishReason::ContentFilter
         } else {

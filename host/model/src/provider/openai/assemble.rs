@@ -13,9 +13,9 @@ use wattle_run::json::lenient::Halves;
 use crate::provider::exchange::{Assembly, Broken, Progress};
 use crate::provider::openai::calls::Calls;
 use crate::provider::openai::own;
-use crate::provider::openai::think::{Piece, Think};
 use crate::provider::reply::Reply;
 use crate::provider::state::{Draft, Fields, OwnBytes, Owner};
+use crate::provider::think::Words;
 use crate::sink::Sink;
 
 /// Fields of a message that this crate reads or writes itself.
@@ -39,11 +39,11 @@ pub(in crate::provider) struct OpenAi<'a> {
     sink: &'a Sink<'a>,
     id: String,
     model: String,
-    text: Words,
-    reasoning: Words,
+    words: Words,
+    text: Halves,
+    reasoning: Halves,
     /// Whether the model said in so many words that it refuses.
     refused: bool,
-    think: Think,
     calls: Calls,
     /// Fields of the message that are the provider's own.
     fields: Fields,
@@ -58,13 +58,6 @@ pub(in crate::provider) struct OpenAi<'a> {
     seen: bool,
 }
 
-/// A text as it arrives.
-#[derive(Default)]
-struct Words {
-    said: String,
-    halves: Halves,
-}
-
 impl<'a> OpenAi<'a> {
     pub(in crate::provider) fn new(owner: Owner, model: &str, sink: &'a Sink<'a>) -> Self {
         Self {
@@ -72,10 +65,10 @@ impl<'a> OpenAi<'a> {
             sink,
             id: String::new(),
             model: model.to_owned(),
-            text: Words::default(),
-            reasoning: Words::default(),
+            words: Words::default(),
+            text: Halves::default(),
+            reasoning: Halves::default(),
             refused: false,
-            think: Think::default(),
             calls: Calls::default(),
             fields: Fields::new(),
             own: OwnBytes::default(),
@@ -101,7 +94,7 @@ impl<'a> OpenAi<'a> {
         // A refusal is text, where it was said.
         let refusal = field("refusal");
         self.refused |= !refusal.is_empty();
-        self.add_piece(Piece::Text(refusal.to_owned()));
+        self.words.say(&self.text.feed(refusal), self.sink);
         for call in calls(delta) {
             self.calls.take(call, &self.id, self.sink, &mut self.own)?;
         }
@@ -110,54 +103,19 @@ impl<'a> OpenAi<'a> {
             let call = json!({ "index": 0, "function": function });
             self.calls.take(&call, &self.id, self.sink, &mut self.own)?;
         }
+        // Neither can be taken back.
+        if self.refused || !self.calls.is_empty() {
+            self.words.keep();
+        }
         own::add_fields(&mut self.fields, delta, &READ, &mut self.own)
     }
 
     fn add_reasoning(&mut self, piece: &str) {
-        if !piece.is_empty() {
-            // A service that keeps reasoning apart leaves no marks in the text.
-            if let Some(held) = self.think.end() {
-                self.add_piece(held);
-            }
-            self.add_piece(Piece::Reasoning(piece.to_owned()));
-        }
+        self.words.reason(&self.reasoning.feed(piece), self.sink);
     }
 
-    fn add_content(&mut self, text: &str) {
-        let pieces = self.think.feed(text);
-        for piece in pieces {
-            match piece {
-                // Requests for tools that were handed on cannot be taken back.
-                Piece::Closing(text) if !self.calls.is_empty() || self.refused => {
-                    self.add_piece(Piece::Text(text));
-                }
-                piece => self.add_piece(piece),
-            }
-        }
-    }
-
-    fn add_piece(&mut self, piece: Piece) {
-        match piece {
-            Piece::Text(text) => {
-                let text = self.text.halves.feed(&text);
-                self.sink.text(&text);
-                self.text.said.push_str(&text);
-            }
-            Piece::Reasoning(text) => {
-                let text = self.reasoning.halves.feed(&text);
-                self.sink.reasoning(&text);
-                self.reasoning.said.push_str(&text);
-            }
-            Piece::Closing(text) => self.turn_into_reasoning(&text),
-        }
-    }
-
-    /// What was taken for text was reasoning, and so is this. It was handed on as text already.
-    fn turn_into_reasoning(&mut self, text: &str) {
-        let said = std::mem::take(&mut self.text);
-        self.sink.restart();
-        self.add_piece(Piece::Reasoning(said.said));
-        self.add_piece(Piece::Reasoning(text.to_owned()));
+    fn add_content(&mut self, piece: &str) {
+        self.words.feed(&self.text.feed(piece), self.sink);
     }
 
     /// Mistral sends lists of `{"type": "text" | "thinking", ...}`.
@@ -228,22 +186,18 @@ impl Assembly for OpenAi<'_> {
     }
 
     fn carried(&self) -> usize {
-        self.text.said.len() + self.reasoning.said.len() + self.calls.bytes() + self.own.count()
+        self.words.bytes() + self.calls.bytes() + self.own.count()
     }
 
     fn reply(mut self) -> Reply {
-        if let Some(piece) = self.think.end() {
-            self.add_piece(piece);
-        }
-        let tail = self.text.halves.end();
-        self.sink.text(tail);
-        self.text.said.push_str(tail);
-        self.reasoning.said.push_str(self.reasoning.halves.end());
+        self.words.feed(self.text.end(), self.sink);
+        self.words.end(self.sink);
+        self.words.reason(self.reasoning.end(), self.sink);
         let finish = finish(self.finish.as_deref(), !self.calls.is_empty(), self.refused);
         let mut draft = Draft::default();
         draft.fields = self.fields;
-        draft.reasoning(&self.reasoning.said, Fields::new());
-        draft.text(&self.text.said, Fields::new());
+        draft.reasoning(&self.words.reasoning, Fields::new());
+        draft.text(&self.words.text, Fields::new());
         self.calls.give(&mut draft);
         let usage = self.usage.unwrap_or_default();
         Reply { parts: draft.parts(self.owner), finish, usage, model: self.model }

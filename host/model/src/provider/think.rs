@@ -1,8 +1,11 @@
 //! Reasoning that a model writes into its text, between `<think>` and `</think>`.
 //!
-//! Local servers often leave it there. A text that begins so is taken apart. Some leave out the first mark,
-//! since it is part of the prompt that they make: the second one alone says that everything before it was
-//! reasoning, unless it is quoted. The marks may be cut anywhere.
+//! Local servers, and gateways before them, often leave it there, in whatever format they answer. A text that
+//! begins so is taken apart. Some leave out the first mark, since it is part of the prompt that they make: the
+//! second one alone says that everything before it was reasoning, unless it is quoted. The marks may be cut
+//! anywhere.
+
+use crate::sink::Sink;
 
 /// What opens reasoning at the beginning of a text.
 const OPEN: &str = "<think>";
@@ -13,9 +16,82 @@ const CLOSE: &str = "</think>";
 /// Signs before a mark that is spoken about.
 const QUOTES: [char; 6] = ['`', '"', '\'', '“', '‘', '「'];
 
+/// The text of an answer and its reasoning, as they arrive. Each piece is handed on at once.
+#[derive(Debug, Default)]
+pub(super) struct Words {
+    pub(super) text: String,
+    pub(super) reasoning: String,
+    think: Think,
+    /// Something was handed on behind the text that cannot be taken back with it.
+    is_kept: bool,
+}
+
+impl Words {
+    /// Nothing yet; marks in the text mean nothing.
+    pub(super) fn unmarked() -> Self {
+        Self { think: Think::Outside, ..Self::default() }
+    }
+
+    /// Bytes so far.
+    pub(super) fn bytes(&self) -> usize {
+        self.text.len() + self.reasoning.len()
+    }
+
+    /// Takes a piece of the text, in which the model may have left its reasoning.
+    pub(super) fn feed(&mut self, piece: &str, sink: &Sink<'_>) {
+        for piece in self.think.feed(piece) {
+            self.add(piece, sink);
+        }
+    }
+
+    /// Takes a piece that is text, whatever is in it.
+    pub(super) fn say(&mut self, piece: &str, sink: &Sink<'_>) {
+        self.add(Piece::Text(piece.to_owned()), sink);
+    }
+
+    /// Takes a piece of the reasoning. A service that keeps it apart leaves no marks in the text.
+    pub(super) fn reason(&mut self, piece: &str, sink: &Sink<'_>) {
+        if !piece.is_empty() {
+            self.end(sink);
+            self.add(Piece::Reasoning(piece.to_owned()), sink);
+        }
+    }
+
+    /// From now on what was handed on as text stays text.
+    pub(super) fn keep(&mut self) {
+        self.is_kept = true;
+    }
+
+    /// Hands on what was held back. Marks mean nothing from now on.
+    pub(super) fn end(&mut self, sink: &Sink<'_>) {
+        if let Some(piece) = self.think.end() {
+            self.add(piece, sink);
+        }
+    }
+
+    fn add(&mut self, piece: Piece, sink: &Sink<'_>) {
+        match piece {
+            Piece::Reasoning(text) => {
+                sink.reasoning(&text);
+                self.reasoning.push_str(&text);
+            }
+            Piece::Closing(text) if !self.is_kept => {
+                // It was handed on as text already.
+                let said = std::mem::take(&mut self.text);
+                sink.restart();
+                self.add(Piece::Reasoning(said + &text), sink);
+            }
+            Piece::Text(text) | Piece::Closing(text) => {
+                sink.text(&text);
+                self.text.push_str(&text);
+            }
+        }
+    }
+}
+
 /// One piece of a text.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+enum Piece {
     Text(String),
     Reasoning(String),
     /// All text so far, and this, was reasoning.
@@ -24,7 +100,7 @@ pub(super) enum Piece {
 
 /// Takes a text apart as it arrives.
 #[derive(Debug)]
-pub(super) enum Think {
+enum Think {
     /// Nothing but what may become the opening mark was seen.
     Start(String),
     /// Inside, with what may become the closing mark.
@@ -45,7 +121,7 @@ impl Default for Think {
 
 impl Think {
     /// Takes a piece of text.
-    pub(super) fn feed(&mut self, piece: &str) -> Vec<Piece> {
+    fn feed(&mut self, piece: &str) -> Vec<Piece> {
         let mut pieces = Vec::new();
         let mut rest = piece.to_owned();
         while !rest.is_empty() {
@@ -55,7 +131,7 @@ impl Think {
     }
 
     /// What was held back when the text ends.
-    pub(super) fn end(&mut self) -> Option<Piece> {
+    fn end(&mut self) -> Option<Piece> {
         match std::mem::replace(self, Self::Outside) {
             Self::Start(held) | Self::Unopened(held, _) if !held.is_empty() => {
                 Some(Piece::Text(held))
@@ -139,6 +215,8 @@ fn held_back(text: &str, mark: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use wattle_run::ports::model::NoDeltas;
+
     use super::*;
 
     /// The text and the reasoning, fed in pieces of `size` characters.
@@ -184,6 +262,21 @@ mod tests {
             for size in [1, 2, 3, 100] {
                 assert_eq!(read(whole, size), (text.into(), reasoning.into()), "{whole} by {size}");
             }
+        }
+    }
+
+    #[test]
+    fn words_before_a_closing_mark_are_reasoning_unless_more_was_handed_on() {
+        let sink = Sink::new(&NoDeltas);
+        for (is_kept, text, reasoning) in [(false, "Hello!", "hm\n"), (true, "hm\nHello!", "")] {
+            let mut words = Words::default();
+            words.feed("hm\n", &sink);
+            if is_kept {
+                words.keep();
+            }
+            words.feed("</think>\n\nHello!", &sink);
+            words.end(&sink);
+            assert_eq!((words.text.as_str(), words.reasoning.as_str()), (text, reasoning));
         }
     }
 }
