@@ -385,7 +385,9 @@ mod tests {
         ] {
             let sink = Sink::new(&NoDeltas);
             let mut assembly = OpenAi::new(Owner::new("p", "m"), "m", &sink);
-            chunks.iter().for_each(|chunk| assembly.take(chunk).unwrap());
+            for chunk in &chunks {
+                assembly.take(chunk).unwrap();
+            }
             assert_eq!(assembly.progress(), progress, "{chunks:?}");
         }
     }
