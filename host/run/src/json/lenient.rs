@@ -4,6 +4,8 @@
 //! (`\ud83d\ude00`). Each half alone is no character, so no parser takes it. Here a half becomes a
 //! stand-in, a character that Unicode leaves to private use, until [`Halves`] puts the pair together.
 //! A [request] comes in one piece, so a half in it becomes U+FFFD.
+//!
+//! A byte order mark before a document is no part of it. Programs for Windows begin their output with one.
 
 use std::borrow::Cow;
 
@@ -12,6 +14,9 @@ use serde_json::Value;
 /// The stand-in of the first half there is, `\ud800`. Those of all 2,048 follow up to the last code point
 /// of Unicode's last plane, which is for private use.
 const STAND_IN: u32 = 0x10_f800;
+
+/// The byte order mark as it arrives in UTF-8.
+const MARK: char = '\u{feff}';
 
 /// The first halves of pairs, and the second ones.
 const HIGH: std::ops::Range<u32> = 0xd800..0xdc00;
@@ -23,6 +28,7 @@ const LOW: std::ops::Range<u32> = 0xdc00..0xe000;
 ///
 /// If it is not JSON, whatever its characters.
 pub fn read(text: &str) -> Result<Value, serde_json::Error> {
+    let text = text.strip_prefix(MARK).unwrap_or(text);
     let stand_in = |half, text: &mut String| text.extend(stand_in(half));
     serde_json::from_str(text).or_else(|error| match without_halves(text, stand_in) {
         Some(text) => serde_json::from_str(&text),
@@ -202,6 +208,16 @@ mod tests {
         let error = read(r#"["\ud83d", x]"#).unwrap_err();
         assert_eq!((error.line(), error.column()), (1, 12));
         assert!(request(b"\"a\xff\"", parse).is_err());
+    }
+
+    #[test]
+    fn a_mark_before_a_document_is_no_part_of_it() {
+        assert_eq!(
+            read_bytes(b"\xef\xbb\xbf{\"a\": \"\xef\xbb\xbf\"}").unwrap(),
+            json!({"a": "\u{feff}"})
+        );
+        assert_eq!(read("\u{feff}\"\\ud83d\"").map(settled).unwrap(), json!("\u{fffd}"));
+        assert!(read("\u{feff}\u{feff}1").is_err());
     }
 
     #[test]
