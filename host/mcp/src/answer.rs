@@ -37,7 +37,7 @@ pub fn output(
 
 /// A result in the form of the protocol.
 fn mended(mender: &Mender, json: &[u8]) -> Result<Value, Error> {
-    let result = lenient::read_bytes(json).map(lenient::settled)?;
+    let result = lenient::message(json).map(lenient::settled)?;
     let mut message = json!({ "result": result });
     mender.mend(&mut message);
     Ok(message["result"].take())

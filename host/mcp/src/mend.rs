@@ -201,6 +201,28 @@ impl Mender {
     }
 }
 
+/// The messages of a document: it is one, or a batch of them, as in the protocol of 2025-03-26. An answer comes last in
+/// a batch, since nothing behind it is read. `None` if the document is neither.
+pub(crate) fn messages(document: Value) -> Option<Vec<Value>> {
+    match document {
+        Value::Object(_) => Some(vec![document]),
+        Value::Array(mut items) if !items.is_empty() && items.iter().all(is_message) => {
+            items.sort_by_key(is_answer);
+            Some(items)
+        }
+        _ => None,
+    }
+}
+
+fn is_message(value: &Value) -> bool {
+    value.get("method").is_some() || is_answer(value)
+}
+
+/// Whether a message answers a request.
+pub(crate) fn is_answer(message: &Value) -> bool {
+    message.get("result").is_some() || message.get("error").is_some()
+}
+
 /// The error of an answer: its code is a whole number, its message a text.
 fn failed(error: &mut Value) {
     let text = match &*error {
@@ -370,6 +392,20 @@ mod tests {
         assert_eq!(blocks(json!([null, { "type": "text" }])), json!([]));
         let link = blocks(json!([{ "type": "resource_link", "uri": "file:///a" }]));
         assert_eq!(link[0]["name"], "file:///a");
+    }
+
+    #[test]
+    fn a_batch_is_read_message_by_message() {
+        let said = json!({ "method": "notifications/message", "params": {} });
+        let answer = json!({ "id": 1, "result": {} });
+        assert_eq!(messages(answer.clone()), Some(vec![answer.clone()]));
+        let both = json!([answer, said]);
+        assert_eq!(messages(both), Some(vec![said.clone(), answer]));
+        for printed in
+            [json!([]), json!([1, 2]), json!([{ "a": 1 }, said]), json!("a"), json!(null)]
+        {
+            assert_eq!(messages(printed.clone()), None, "{printed}");
+        }
     }
 
     #[test]

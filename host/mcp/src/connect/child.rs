@@ -23,7 +23,7 @@ use wattle_run::json::lenient;
 
 use crate::config::CommandConfig;
 use crate::connect::MESSAGE_BYTES;
-use crate::mend::Mender;
+use crate::mend::{self, Mender};
 use crate::speaker::Speaker;
 
 /// Longest line of a program's complaints that is logged as one.
@@ -148,21 +148,21 @@ async fn pass_on(output: ChildStdout, mut to: DuplexStream, mender: Mender) {
             );
             return;
         }
-        let Some(mut message) =
-            lenient::read_bytes(&line).ok().filter(serde_json::Value::is_object)
-        else {
+        let read = lenient::message(&line).map(lenient::settled).ok();
+        let Some(messages) = read.and_then(mend::messages) else {
             let text = speaker.quote(&String::from_utf8_lossy(&line));
             if !text.is_empty() {
                 tracing::info!(server, "{text}");
             }
             continue;
         };
-        message = lenient::settled(message);
-        mender.mend(&mut message);
-        let mut line = message.to_string();
-        line.push('\n');
-        if to.write_all(line.as_bytes()).await.is_err() {
-            return;
+        for mut message in messages {
+            mender.mend(&mut message);
+            let mut line = message.to_string();
+            line.push('\n');
+            if to.write_all(line.as_bytes()).await.is_err() {
+                return;
+            }
         }
     }
 }

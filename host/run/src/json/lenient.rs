@@ -6,6 +6,8 @@
 //! A [request] comes in one piece, so a half in it becomes U+FFFD.
 //!
 //! A byte order mark before a document is no part of it. Programs for Windows begin their output with one.
+//!
+//! A [`message`] may hold numbers that JSON does not have.
 
 use std::borrow::Cow;
 
@@ -58,6 +60,57 @@ pub fn request<T, E>(bytes: &[u8], parse: impl Fn(&[u8]) -> Result<T, E>) -> Res
         Some(text) => parse(text.as_bytes()),
         None => Err(error),
     })
+}
+
+/// Reads a message of a program from bytes, as [`read_bytes`] does. A number that JSON does not have is `null`: Python
+/// writes `NaN` and `Infinity`, and a number may be out of range. Words of a model are not read so, since a model can be
+/// asked again.
+///
+/// # Errors
+///
+/// As [`read`].
+pub fn message(bytes: &[u8]) -> Result<Value, serde_json::Error> {
+    let text = String::from_utf8_lossy(bytes);
+    read(&text).or_else(|error| match with_finite_numbers(&text) {
+        Some(text) => read(&text),
+        None => Err(error),
+    })
+}
+
+/// The text with `null` for numbers that are not finite; `None` if there are none.
+fn with_finite_numbers(text: &str) -> Option<String> {
+    let (mut mended, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find(|sign: char| sign == '"' || is_of_word(sign)) {
+        let (before, token) = rest.split_at(at);
+        mended.push_str(before);
+        let length = if token.starts_with('"') {
+            quoted(token)
+        } else {
+            token.find(|sign: char| !is_of_word(sign))
+        };
+        let (token, after) = token.split_at(length.unwrap_or(token.len()));
+        let is_finite = token.parse::<f64>().map_or(true, f64::is_finite);
+        mended.push_str(if is_finite { token } else { "null" });
+        rest = after;
+    }
+    mended.push_str(rest);
+    (mended != text).then_some(mended)
+}
+
+/// Whether a sign may stand in a number or a name outside of texts.
+fn is_of_word(sign: char) -> bool {
+    sign.is_ascii_alphanumeric() || matches!(sign, '+' | '-' | '.')
+}
+
+/// The bytes of the text in quotes that something begins with; `None` if it does not end.
+fn quoted(text: &str) -> Option<usize> {
+    let mut is_escaped = false;
+    let end = text[1..].find(|sign: char| {
+        let ends = sign == '"' && !is_escaped;
+        is_escaped = sign == '\\' && !is_escaped;
+        ends
+    });
+    end.map(|end| end + 2)
 }
 
 /// The same document, of the same length, with U+FFFD for the halves; `None` if there are none.
@@ -221,6 +274,20 @@ mod tests {
     }
 
     #[test]
+    fn numbers_that_json_does_not_have_are_null() {
+        let text =
+            r#"{"a": [NaN,-Infinity, 1e400], "NaN": "say \"NaN\", NaN", "b": -1.5e3, "c": true}"#;
+        let expected =
+            json!({"a": [null, null, null], "NaN": "say \"NaN\", NaN", "b": -1500.0, "c": true});
+        assert_eq!(message(text.as_bytes()).unwrap(), expected);
+        assert_eq!(message(b"[NaN, \"\\ud83d\"]").map(settled).unwrap(), json!([null, "\u{fffd}"]));
+        assert!(read_bytes(text.as_bytes()).is_err());
+        for wrong in ["{NaN: 1}", "[NaN NaN]", "[nan_]", "[\"NaN]", "[NaN, \"\\"] {
+            assert!(message(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
     fn a_character_that_was_cut_is_put_together() {
         let mut halves = Halves::default();
         let mut joined = String::new();
@@ -256,6 +323,7 @@ mod tests {
         #[test]
         fn no_text_makes_it_panic(text in r#"[\\u0-9a-fA-F"d{}]{0,24}"#) {
             let _ = read(&text).map(settled);
+            let _ = message(text.as_bytes());
         }
     }
 }

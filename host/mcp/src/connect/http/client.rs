@@ -12,12 +12,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use futures::stream::BoxStream;
+use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt as _};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE};
 use reqwest::{Response, StatusCode, Url};
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, ServerJsonRpcMessage,
+    ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage,
 };
 use rmcp::transport::streamable_http_client::{
     AuthRequiredError, HttpStatusError, SseError, StreamableHttpClient, StreamableHttpError,
@@ -28,7 +28,7 @@ use sse_stream::{Sse, SseStream};
 use wattle_run::json::lenient;
 
 use crate::connect::MESSAGE_BYTES;
-use crate::mend::Mender;
+use crate::mend::{self, Mender};
 
 /// Bytes that are read of a refusal.
 const REFUSAL_BYTES: usize = 64 << 10;
@@ -91,27 +91,37 @@ impl Lenient {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
         let body = read(response, MESSAGE_BYTES).await?;
-        let mut document = lenient::read_bytes(&body).map(lenient::settled).map_err(|error| {
+        let document = lenient::message(&body).map(lenient::settled).map_err(|error| {
             unexpected(if is_page(&body) {
                 "it answers with a web page; check `url`".to_owned()
             } else {
                 format!("its answer is not JSON: {error}")
             })
         })?;
-        // A list of one answer is what batches of an older version of the protocol look like.
-        if let Value::Array(items) = &mut document
-            && let [_] = items.as_slice()
-        {
-            document = items.remove(0);
-        }
-        self.mender.mend(&mut document);
+        let messages = mend::messages(document)
+            .ok_or_else(|| unexpected("its answer is none of the protocol".to_owned()))?;
+        self.answered(&request.id, messages, given)
+    }
+
+    /// The messages of an answer, in form. Several of them are passed on as events.
+    fn answered(
+        &self,
+        id: &RequestId,
+        mut messages: Vec<Value>,
+        given: Option<String>,
+    ) -> Result<StreamableHttpPostResponse, Error> {
+        messages.iter_mut().for_each(|message| self.mender.mend(message));
         // There is one question, so the answer is about it, whatever id it has.
-        if let Some(fields) = document.as_object_mut()
-            && (fields.contains_key("result") || fields.contains_key("error"))
-        {
-            fields.insert("id".into(), serde_json::to_value(&request.id)?);
+        if let Some(answer) = messages.last_mut().filter(|message| mend::is_answer(message)) {
+            answer["id"] = serde_json::to_value(id)?;
         }
-        let message: ServerJsonRpcMessage = serde_json::from_value(document)
+        if messages.len() > 1 {
+            let events = messages.iter().map(|message| Ok(event(Sse::default(), message)));
+            let events: Vec<Result<Sse, SseError>> = events.collect();
+            return Ok(StreamableHttpPostResponse::Sse(stream::iter(events).boxed(), given));
+        }
+        let message = messages.pop().unwrap_or_default();
+        let message: ServerJsonRpcMessage = serde_json::from_value(message)
             .map_err(|error| unexpected(format!("its answer is none of the protocol: {error}")))?;
         Ok(StreamableHttpPostResponse::Json(message, given))
     }
@@ -173,7 +183,7 @@ impl Lenient {
             return Err(HttpStatusError::new(status.as_u16(), retry_after).into());
         }
         let body = read(response, REFUSAL_BYTES).await.unwrap_or_default();
-        let mut document = lenient::read_bytes(&body).map(lenient::settled).unwrap_or_default();
+        let mut document = lenient::message(&body).map(lenient::settled).unwrap_or_default();
         if has_session && is_forgotten(status, &document) {
             return Err(self.forgotten());
         }
@@ -210,23 +220,30 @@ impl Lenient {
         Err(unexpected(format!("it answers with status {}{hint}{colon}{words}", status.as_u16())))
     }
 
-    /// Events whose messages are in form. One that is no message stays as it is.
+    /// Events whose messages are in form, each in an event of its own. One that is no message stays as it is.
     fn mended(
         &self,
         events: BoxStream<'static, Result<Sse, SseError>>,
     ) -> BoxStream<'static, Result<Sse, SseError>> {
         let mender = self.mender.clone();
-        let mend = move |event: Result<Sse, SseError>| {
-            let mut event = event?;
-            if let Some(data) = event.data.as_deref().filter(|data| !data.trim().is_empty())
-                && let Ok(mut document) = lenient::read(data).map(lenient::settled)
-            {
-                mender.mend(&mut document);
-                event.data = Some(document.to_string());
-            }
-            Ok(event)
+        let mend = move |read: Result<Sse, SseError>| {
+            let data = read.as_ref().ok().and_then(|event| event.data.as_deref());
+            let document = data.and_then(|data| lenient::message(data.as_bytes()).ok());
+            let messages = document.map(lenient::settled).and_then(mend::messages);
+            let events: Vec<Result<Sse, SseError>> = match (read, messages) {
+                (Ok(place), Some(messages)) => {
+                    let place = Sse { data: None, ..place };
+                    let mended = messages.into_iter().map(|mut message| {
+                        mender.mend(&mut message);
+                        Ok(event(place.clone(), &message))
+                    });
+                    mended.collect()
+                }
+                (read, _) => vec![read],
+            };
+            stream::iter(events)
         };
-        events.map(mend).boxed()
+        events.flat_map(mend).boxed()
     }
 }
 
@@ -305,6 +322,11 @@ impl StreamableHttpClient for Lenient {
 
 fn unexpected(text: String) -> Error {
     StreamableHttpError::UnexpectedServerResponse(Cow::Owned(text))
+}
+
+/// An event with a message.
+fn event(place: Sse, message: &Value) -> Sse {
+    Sse { data: Some(message.to_string()), ..place }
 }
 
 /// That the server wants other credentials, with what it says about them.
