@@ -17,6 +17,8 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use wattle_graph::elicitation::ElicitedQuestion;
 
+use crate::outcome;
+
 /// What a server is told of a call that nobody waits for.
 const GIVEN_UP: &str = "nobody waits for the answer any more";
 
@@ -234,7 +236,9 @@ impl Place {
             ServerResult::CallToolResult(result) => Ok(CallToolResponse::Complete(result)),
             ServerResult::InputRequiredResult(asked) => Ok(CallToolResponse::InputRequired(asked)),
             ServerResult::CreateTaskResult(task) => Ok(CallToolResponse::Task(task)),
-            _ => Err(ServiceError::UnexpectedResponse),
+            other => outcome::of_another_form(&other)
+                .map(CallToolResponse::Complete)
+                .ok_or(ServiceError::UnexpectedResponse),
         }
     }
 

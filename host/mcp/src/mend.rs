@@ -45,6 +45,12 @@ impl Mender {
         if ["method", "result", "error"].iter().any(|field| message.contains_key(*field)) {
             message.insert("jsonrpc".into(), "2.0".into());
         }
+        // JSON-RPC 1.0 has both fields in each answer, and one of them says nothing.
+        for (said, other) in [("result", "error"), ("error", "result")] {
+            if message.contains_key(said) && message.get(other).is_some_and(Value::is_null) {
+                message.remove(other);
+            }
+        }
         if let Some(Value::Object(result)) = message.get_mut("result") {
             self.result(result);
         }
@@ -417,6 +423,19 @@ mod tests {
             assert_eq!(message["error"], json!({ "code": -32603, "message": "no" }));
             serde_json::from_value::<ServerJsonRpcMessage>(message).unwrap();
         }
+    }
+
+    #[test]
+    fn a_field_that_says_nothing_is_left_out_beside_one_that_does() {
+        let answer = json!({ "id": 1, "result": { "content": [] }, "error": null });
+        assert_eq!(
+            mended(answer),
+            json!({ "jsonrpc": "2.0", "id": 1, "result": { "content": [] } })
+        );
+        let refusal = json!({ "id": 1, "result": null, "error": { "code": 1, "message": "no" } });
+        assert_eq!(mended(refusal).get("result"), None);
+        let nothing = json!({ "id": 1, "result": null, "error": null });
+        assert_eq!(mended(nothing), json!({ "jsonrpc": "2.0", "id": 1, "result": null }));
     }
 
     #[test]

@@ -3,8 +3,8 @@
 //! Only text crosses: it goes into a journal and into a model's conversation. Of everything else a
 //! note stays that says what was left out.
 
-use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
-use serde_json::Value;
+use rmcp::model::{CallToolResult, ContentBlock, ResourceContents, ServerResult};
+use serde_json::{Map, Value};
 use wattle_graph::failure::Failure;
 use wattle_graph::llm::Part;
 use wattle_graph::tool::ToolOutput;
@@ -47,6 +47,25 @@ pub(crate) fn output(
     let content = texts.into_iter().map(Part::Text).collect();
     let is_error = result.is_error.unwrap_or(false);
     Ok(ToolOutput { content, structured, is_error, updates: Vec::new() })
+}
+
+/// The result of a call in another form than that of the protocol. Its tool has run, so what it holds is the answer: a
+/// text, or its JSON. `None` if it says that the call is not complete.
+pub(crate) fn of_another_form(result: &ServerResult) -> Option<CallToolResult> {
+    let mut document = serde_json::to_value(result).ok()?;
+    if let Some(fields) = document.as_object_mut() {
+        fields.remove("_meta");
+        if fields.remove("resultType").is_some_and(|kind| kind != "complete") {
+            return None;
+        }
+    }
+    let is_empty = document.is_null() || document.as_object().is_some_and(Map::is_empty);
+    let text = match document {
+        Value::String(text) => text,
+        other => other.to_string(),
+    };
+    let content = if is_empty { Vec::new() } else { vec![ContentBlock::text(text)] };
+    Some(CallToolResult::success(content))
 }
 
 /// Bytes that are compared to find out whether texts say a document: a longer one is shown as well.
@@ -206,6 +225,25 @@ mod tests {
         let output = taken(json!({ "structuredContent": { "n": 1 } }), 1000).unwrap();
         assert_eq!(output.content, [Part::Text(r#"{"n":1}"#.into())]);
         assert_eq!(output.structured, Some(json!({ "n": 1 })));
+    }
+
+    #[test]
+    fn a_result_of_another_form_is_an_answer() {
+        for (result, text) in [
+            (json!("three"), Some("three")),
+            (json!({ "toolResult": 3 }), Some(r#"{"toolResult":3}"#)),
+            (json!({}), None),
+            (json!({ "resultType": "complete", "_meta": { "a": 1 } }), None),
+            (json!(null), None),
+        ] {
+            let read = of_another_form(&serde_json::from_value(result.clone()).unwrap()).unwrap();
+            let output = output("graph", read, 1_000).unwrap();
+            let expected: Vec<Part> =
+                text.map(|text| Part::Text(text.into())).into_iter().collect();
+            assert_eq!((output.content, output.is_error), (expected, false), "{result}");
+        }
+        let open = json!({ "resultType": "input_required", "inputRequests": [] });
+        assert!(of_another_form(&serde_json::from_value(open).unwrap()).is_none());
     }
 
     #[test]

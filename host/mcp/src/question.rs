@@ -15,6 +15,10 @@ use crate::speaker::plain;
 /// The name of a question that comes through a session, which gives it none.
 const ONLY: &str = "question";
 
+/// What a server wants in a way that nobody here can read, and what to do about it.
+const UNKNOWN: (&str, &str) =
+    ("something that this host does not know", "ask its makers for another way");
+
 /// What a person is asked for the only question of a session.
 pub(crate) fn held(question: ElicitedQuestion, held: Option<String>) -> Elicitation {
     Elicitation { questions: BTreeMap::from([(ONLY.to_owned(), question)]), state: None, held }
@@ -125,7 +129,7 @@ pub(crate) fn wanted(
             InputRequest::ListRoots(_) => {
                 ("the roots of its client", "name folders in its configuration")
             }
-            _ => ("something that this host does not know", "ask its makers for another way"),
+            _ => UNKNOWN,
         };
         return Err(unsupported(server, tool, "mcp.input-required", refused));
     }
@@ -137,6 +141,11 @@ pub(crate) fn wanted(
         }
         state => Ok(Wanted::Answers(Elicitation { questions, state, held: None })),
     }
+}
+
+/// A call that is not complete and does not say in the words of the protocol what it wants.
+pub(crate) fn unreadable(server: &str, tool: &str) -> Failure {
+    unsupported(server, tool, "mcp.input-required", UNKNOWN)
 }
 
 /// A server that wants something that this host does not offer: `what`, and what to do about it.

@@ -29,7 +29,7 @@ use crate::connect::{Connector, Session};
 use crate::error::ConfigError;
 use crate::held::{Held, Holder, Place};
 use crate::listing::Listing;
-use crate::question::{Wanted, known, responses, unsupported, wanted};
+use crate::question::{Wanted, known, responses, unreadable, unsupported, wanted};
 use crate::{fault, listing, outcome, question};
 
 /// What a server says that asks through a session of the newer protocol, where it may not.
@@ -350,6 +350,9 @@ impl Server {
         {
             let failure = fault::of_request(self.connector.speaker(), &subject, error);
             return Ok(Followed::Forgotten(failure));
+        }
+        if matches!(ended, Err(ServiceError::UnexpectedResponse)) {
+            return Err(unreadable(server, tool));
         }
         let answer = match self.checked(session, &subject, ended).await? {
             CallToolResponse::Complete(result) => {
