@@ -4,7 +4,7 @@
 //! form before ([`Mender`]), and knows more ways in which servers say the usual things:
 //!
 //! * whatever the body of a success after a notification is, it says `accepted`;
-//! * a server that has forgotten its sessions says so with 404 or 400;
+//! * a server that has forgotten its sessions says so with 404, or in any words with 400 or 401;
 //! * a redirect within the origin is followed, such as that from `/mcp` to `/mcp/`.
 
 use std::borrow::Cow;
@@ -17,7 +17,8 @@ use futures::{Stream, StreamExt as _};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE};
 use reqwest::{Response, StatusCode, Url};
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage,
+    ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, ListToolsRequest,
+    PaginatedRequestParams, RequestId, ServerJsonRpcMessage,
 };
 use rmcp::transport::streamable_http_client::{
     AuthRequiredError, HttpStatusError, SseError, StreamableHttpClient, StreamableHttpError,
@@ -39,8 +40,8 @@ const MAX_HOPS: usize = 3;
 /// Header of the session.
 const SESSION: &str = "mcp-session-id";
 
-/// JSON-RPC leaves these codes to servers. The one of a session that is gone is among them.
-const SERVER_ERRORS: std::ops::RangeInclusive<i64> = -32_099..=-32_000;
+/// The id of the request that finds out whether a session is known. The library counts its own.
+const QUESTION: &str = "session";
 
 type Error = StreamableHttpError<reqwest::Error>;
 
@@ -68,11 +69,17 @@ impl Lenient {
     ) -> Result<StreamableHttpPostResponse, Error> {
         let response = self.send(uri, &message, session.as_deref(), &headers).await?;
         let status = response.status();
-        if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-            return Err(no_entry(response).await);
-        }
         if status == StatusCode::NOT_FOUND && session.is_some() {
             return Err(self.forgotten());
+        }
+        if let (Some(session), ClientJsonRpcMessage::Request(_)) = (&session, &message)
+            && may_be_of_session(&response)
+            && self.has_forgotten(uri, session, &headers).await
+        {
+            return Err(self.forgotten());
+        }
+        if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            return Err(no_entry(response).await);
         }
         let given = response.headers().get(SESSION).and_then(|value| value.to_str().ok());
         let given = given.map(str::to_owned);
@@ -153,6 +160,22 @@ impl Lenient {
         Err(unexpected(format!("it redirects more than {MAX_HOPS} times")))
     }
 
+    /// Whether the server does not know the session in which it has refused a request. Its words leave that open, since
+    /// a tool may use the same. A list of tools has no effect. A server that refuses that as well has made no call in
+    /// the session, so a call may be made again.
+    async fn has_forgotten(
+        &self,
+        uri: &str,
+        session: &str,
+        headers: &HashMap<HeaderName, HeaderValue>,
+    ) -> bool {
+        let list = ListToolsRequest::with_param(PaginatedRequestParams::default());
+        let list = ClientRequest::ListToolsRequest(list);
+        let question = ClientJsonRpcMessage::request(list, RequestId::String(QUESTION.into()));
+        let answer = self.send(uri, &question, Some(session), headers).await;
+        answer.is_ok_and(|answer| may_be_of_session(&answer))
+    }
+
     fn moved(&self) -> MutexGuard<'_, Option<Url>> {
         self.moved.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -184,9 +207,6 @@ impl Lenient {
         }
         let body = read(response, REFUSAL_BYTES).await.unwrap_or_default();
         let mut document = lenient::message(&body).map(lenient::settled).unwrap_or_default();
-        if has_session && is_forgotten(status, &document) {
-            return Err(self.forgotten());
-        }
         self.mender.mend(&mut document);
         let error = document.get("error").cloned();
         let error = error.and_then(|error| serde_json::from_value::<ErrorData>(error).ok());
@@ -367,18 +387,14 @@ fn next_hop(url: &Url, response: &Response) -> Result<Option<Url>, Error> {
     }
 }
 
-/// Whether a refusal means that the server does not know the session any more. Servers say so with 404, or with 400
-/// and an error that is about no request.
-fn is_forgotten(status: StatusCode, document: &Value) -> bool {
-    if status != StatusCode::BAD_REQUEST {
-        return false;
+/// Whether the reason for a refusal may be a session that the server does not know. 401 with a challenge asks for
+/// credentials.
+fn may_be_of_session(response: &Response) -> bool {
+    match response.status() {
+        StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND => true,
+        StatusCode::UNAUTHORIZED => !response.headers().contains_key(WWW_AUTHENTICATE),
+        _ => false,
     }
-    let Some(error) = document.get("error") else { return false };
-    let code = error.get("code").and_then(Value::as_i64);
-    let message = error.get("message").and_then(Value::as_str).unwrap_or_default();
-    document.get("id").is_none_or(Value::is_null)
-        && (code.is_some_and(|code| SERVER_ERRORS.contains(&code))
-            || message.to_ascii_lowercase().contains("session"))
 }
 
 /// The bytes of an event stream, up to so many without the end of an event.
