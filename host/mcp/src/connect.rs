@@ -83,20 +83,39 @@ impl Connector {
     /// Opens a session. The caller bounds the time; the rest of an abandoned attempt ends by
     /// itself.
     pub(crate) async fn connect(&self, server: &str, client: Client) -> Result<Session, Failure> {
-        let session = match &self.reach {
-            Ready::Http(http) => {
-                let transport = http.transport(server, self.mender.clone())?;
-                let wants_handshake = self.wants_handshake.load(Ordering::Relaxed);
-                let initialize = wants_handshake.then_some(ClientLifecycleMode::Initialize);
-                let lifecycle = initialize.unwrap_or_else(both_eras);
-                client.serve_with_lifecycle(transport, lifecycle).await
-            }
-            Ready::Command(command) => return self.start(server, command, client).await,
+        match &self.reach {
+            Ready::Http(http) => self.greet(server, http, client).await,
+            Ready::Command(command) => self.start(server, command, client).await,
             Ready::Unready(reason) => {
                 let message = format!("the MCP server `{server}` cannot be used: {reason}");
-                return Err(Failure::new(code::UNAVAILABLE, message));
+                Err(Failure::new(code::UNAVAILABLE, message))
             }
-        };
+        }
+    }
+
+    /// Opens a session over HTTP. A server that answers the first question in no way of the newer protocol is greeted
+    /// with a handshake. The next session asks it again, since the reason may have been one of the moment.
+    async fn greet(
+        &self,
+        server: &str,
+        http: &HttpReach,
+        client: Client,
+    ) -> Result<Session, Failure> {
+        if !self.wants_handshake.load(Ordering::Relaxed) {
+            let transport = http.transport(server, self.mender.clone())?;
+            let probed = client.clone().serve_with_lifecycle(transport, both_eras()).await;
+            let error = match probed {
+                Ok(session) => return Ok(session),
+                Err(error) => error,
+            };
+            let failure = fault::of_connecting(self.speaker(), &error);
+            if !fault::may_want_handshake(&error) {
+                return Err(failure);
+            }
+            tracing::debug!(server, %failure, "an MCP server over HTTP is greeted with a handshake");
+        }
+        let transport = http.transport(server, self.mender.clone())?;
+        let session = client.serve_with_lifecycle(transport, ClientLifecycleMode::Initialize).await;
         session.map_err(|error| fault::of_connecting(self.speaker(), &error))
     }
 

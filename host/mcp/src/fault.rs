@@ -44,6 +44,22 @@ pub(crate) fn of_connecting(speaker: &Speaker, error: &ClientInitializeError) ->
     }
 }
 
+/// Whether a server that failed so at the first question of the newer protocol may take a handshake: it is there, did not
+/// refuse in the words of that protocol, and refuses neither credentials nor the rate of requests.
+pub(crate) fn may_want_handshake(error: &ClientInitializeError) -> bool {
+    let error = match error {
+        ClientInitializeError::LegacyFallbackFailed { .. }
+        | ClientInitializeError::JsonRpcError(_) => return false,
+        ClientInitializeError::TransportError { error, .. } => &*error.error,
+        _ => return true,
+    };
+    let slows_down = |status: &HttpStatusError| status.status == TOO_MANY_REQUESTS;
+    let is_away = find::<reqwest::Error>(error).is_some_and(reqwest::Error::is_connect);
+    let is_refused = find::<AuthRequiredError>(error).is_some()
+        || find::<HttpStatusError>(error).is_some_and(slows_down);
+    !is_away && !is_refused
+}
+
 /// A request in a session failed. `subject` is what was asked, such as ``tool `add` ``.
 pub(crate) fn of_request(speaker: &Speaker, subject: &str, error: &ServiceError) -> Failure {
     match error {

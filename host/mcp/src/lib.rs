@@ -19,8 +19,8 @@
 //! The protocol is that of crate `rmcp`, in both eras: a server is asked for the stateless
 //! protocol of 2026-07-28 first, and addressed with a handshake and a session if it does not know
 //! it. A program that does not answer that first question, or ends at it, is started again for a handshake; that costs
-//! at most five seconds once. A server over HTTP that does not answer costs ten. A server can be configured to begin
-//! with the handshake.
+//! at most five seconds once. A server over HTTP that does not answer costs ten; one that answers in no way of the newer
+//! protocol is addressed with a handshake as well. A server can be configured to begin with the handshake.
 //!
 //! What a server says is foreign text: names and descriptions are cleaned and bounded, results
 //! are bounded, and what a server asks of its client (to sample, to list roots) is refused. What it asks a person
