@@ -2,10 +2,13 @@
 
 pub mod lenient;
 
-use serde_json::Value;
+use serde_json::{Number, Value};
 use wattle_graph::failure::{Failure, code};
 
 use crate::limit::JSON_DEPTH;
+
+/// Below this, every whole number is a float of its own: 2^53.
+const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// Refuses JSON that is nested too deep to be stored: readers recurse, and a log that could be
 /// written but not read would be lost.
@@ -38,6 +41,25 @@ pub(crate) fn weight(value: &Value) -> u64 {
     }
 }
 
+/// The same document with whole numbers written without a point, as JavaScript and canonical JSON (RFC 8785) write them.
+/// JSON Schema takes `1.0` for an integer; guests and servers that read one do not.
+pub(crate) fn with_integers(value: Value) -> Value {
+    match value {
+        Value::Number(number) => integer(&number).map_or(Value::Number(number), Value::from),
+        Value::Array(items) => items.into_iter().map(with_integers).collect(),
+        Value::Object(fields) => {
+            fields.into_iter().map(|(name, value)| (name, with_integers(value))).collect()
+        }
+        other => other,
+    }
+}
+
+/// The integer that a float is, if it is surely one.
+fn integer(number: &Number) -> Option<i64> {
+    let float = number.as_f64().filter(|_| number.is_f64())?;
+    (float.fract() == 0.0 && float.abs() < EXACT).then_some(float as i64)
+}
+
 fn fits(value: &Value, levels: usize) -> bool {
     match value {
         Value::Array(items) => levels > 0 && items.iter().all(|item| fits(item, levels - 1)),
@@ -50,7 +72,7 @@ fn fits(value: &Value, levels: usize) -> bool {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{JSON_DEPTH, check_depth, weight};
+    use super::{JSON_DEPTH, check_depth, weight, with_integers};
 
     fn nested(levels: usize) -> Value {
         (0..levels).fold(json!(1), |inner, _| json!([inner]))
@@ -61,6 +83,18 @@ mod tests {
         assert!(check_depth("a value", &nested(JSON_DEPTH)).is_ok());
         let refused = check_depth("a value", &nested(JSON_DEPTH + 1)).unwrap_err();
         assert!(refused.message.starts_with("a value is nested deeper than"), "{refused}");
+    }
+
+    #[test]
+    fn whole_numbers_have_no_point() {
+        let value =
+            json!({ "a": 1.0, "b": [-2.0, 2.5, 3], "c": { "d": 1e3, "e": -0.0 }, "f": "1.0" });
+        let expected = json!({ "a": 1, "b": [-2, 2.5, 3], "c": { "d": 1000, "e": 0 }, "f": "1.0" });
+        assert_eq!(with_integers(value), expected);
+        for large in [9_007_199_254_740_992.0, -1e300] {
+            assert_eq!(with_integers(json!(large)), json!(large));
+        }
+        assert_eq!(with_integers(json!(u64::MAX)), json!(u64::MAX));
     }
 
     #[test]

@@ -26,7 +26,7 @@ use crate::gate::{Gate, Setting};
 use crate::grant::{ToolGrant, ToolSource};
 use crate::hostcall::elicit::nobody_to_ask;
 use crate::hostcall::tools::{ListTools, ToolCall, ToolHints, ToolInfo};
-use crate::json::{check_depth, weight};
+use crate::json::{check_depth, weight, with_integers};
 use crate::limit;
 use crate::ports::tool_server::{ServerAnswer, ServerCall};
 use crate::ports::{Caller, ToolServers};
@@ -292,7 +292,7 @@ async fn call_plugin(
         task: task.as_ref().map(|task| task.task.clone()),
         tenant: site.caller.tenant.clone(),
         violations,
-        arguments: request.arguments.clone(),
+        arguments: with_integers(request.arguments.clone()),
         state: request.state.clone(),
     };
     let gate = Arc::new(Gate::for_tool(setting, task, site.depth + 1));
@@ -372,7 +372,8 @@ async fn call_server(
         entry.task.count_bytes(known.bytes, limits)?;
     }
     let call_id = call_id(site, request);
-    let named = ToolRequest { tool: tool.info.name.clone(), call_id, ..request.clone() };
+    let arguments = with_integers(request.arguments.clone());
+    let named = ToolRequest { tool: tool.info.name.clone(), call_id, arguments, ..request.clone() };
     let thread = site.entry.map(|entry| entry.task.log.thread());
     let call = ServerCall { request: &named, thread, rounds: &known.rounds };
     let allowed = deadline(request, limits.node_timeout_ms);
