@@ -94,19 +94,24 @@ impl Lenient {
             let events = SseStream::from_bytes_stream(bounded(response, event_bytes)).boxed();
             return Ok(StreamableHttpPostResponse::Sse(self.mended(events), given));
         }
-        if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
-            return Ok(StreamableHttpPostResponse::Accepted);
-        }
         let body = read(response, MESSAGE_BYTES).await?;
-        let document = lenient::message(&body).map(lenient::settled).map_err(|error| {
+        let messages = lenient::message(&body).map(lenient::settled).map(mend::messages);
+        // These promise an answer for later, and some servers send it with them.
+        if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
+            let last = messages.as_ref().ok().and_then(|it| it.as_ref()?.last());
+            if !last.is_some_and(mend::is_answer) {
+                return Ok(StreamableHttpPostResponse::Accepted);
+            }
+        }
+        let messages = messages.map_err(|error| {
             unexpected(if is_page(&body) {
                 "it answers with a web page; check `url`".to_owned()
             } else {
                 format!("its answer is not JSON: {error}")
             })
         })?;
-        let messages = mend::messages(document)
-            .ok_or_else(|| unexpected("its answer is none of the protocol".to_owned()))?;
+        let messages =
+            messages.ok_or_else(|| unexpected("its answer is none of the protocol".to_owned()))?;
         self.answered(&request.id, messages, given)
     }
 
