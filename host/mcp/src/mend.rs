@@ -78,7 +78,8 @@ impl Mender {
             *tools = listed.into_iter().filter_map(|tool| self.tool(tool)).collect();
             for name in ["nextCursor", "ttlMs"] {
                 let is_odd = match result.get(name) {
-                    Some(Value::String(_)) => name == "ttlMs",
+                    // An empty cursor leads to no page, and some servers end their list with one.
+                    Some(Value::String(text)) => name == "ttlMs" || text.is_empty(),
                     Some(Value::Number(number)) => name != "ttlMs" || !number.is_u64(),
                     Some(_) => true,
                     None => false,
