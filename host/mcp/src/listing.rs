@@ -46,22 +46,53 @@ pub(crate) struct Listing {
     /// How often the tools had changed when they were asked for.
     pub(crate) changes: u64,
     pub(crate) until: Instant,
+    /// All pages were read.
+    pub(crate) is_whole: bool,
 }
 
-/// Reads all pages.
+impl Listing {
+    /// Adds tools of an earlier list, as many as there is room for: they may stand on pages that were not read.
+    pub(crate) fn fill_in(&mut self, earlier: Self) {
+        let mut bytes: usize = self.tools.iter().map(weight).sum();
+        for tool in earlier.tools {
+            if self.tools.iter().any(|known| known.name == tool.name) {
+                continue;
+            }
+            bytes += weight(&tool);
+            if self.tools.len() == MAX_TOOLS || bytes > LIST_BYTES {
+                break;
+            }
+            self.tools.push(tool);
+        }
+    }
+}
+
+/// Reads all pages. A later one that cannot be read takes none before it away: the second result says why the rest is
+/// missing.
 pub(crate) async fn read(
     mender: &Mender,
     peer: &Peer<RoleClient>,
     changes: u64,
-) -> Result<Listing, ServiceError> {
+) -> Result<(Listing, Result<(), ServiceError>), ServiceError> {
     let mut tools = Vec::new();
     let mut ttl = DEFAULT_TTL;
     let mut cursor = None;
     let mut bytes = 0;
     let mut has_room = true;
     let mut cursors = HashSet::new();
+    let mut rest = Ok(());
     for _ in 0..MAX_PAGES {
-        let page = peer.list_tools(Some(page_after(cursor))).await?;
+        let page = match peer.list_tools(Some(page_after(cursor))).await {
+            Ok(page) => page,
+            Err(error) if cursors.is_empty() => return Err(error),
+            Err(error) => {
+                rest = Err(error);
+                cursor = None;
+                // It is asked for again soon.
+                ttl = LEAST_TTL;
+                break;
+            }
+        };
         ttl = ttl_of(&page).unwrap_or(ttl);
         has_room = take(mender, &page, &mut tools, &mut bytes);
         cursor = page.next_cursor;
@@ -81,7 +112,8 @@ pub(crate) async fn read(
              {LIST_BYTES} bytes"
         ));
     }
-    Ok(Listing { tools, changes, until: Instant::now() + ttl.clamp(LEAST_TTL, MOST_TTL) })
+    let until = Instant::now() + ttl.clamp(LEAST_TTL, MOST_TTL);
+    Ok((Listing { tools, changes, until, is_whole: rest.is_ok() }, rest))
 }
 
 /// The tools of a page, as many as there is room for.
@@ -100,13 +132,18 @@ fn take(
 ) -> bool {
     for tool in &page.tools {
         let Some(tool) = info(mender, tool) else { continue };
-        *bytes += tool.description.len() + tool.arguments_schema.to_string().len();
+        *bytes += weight(&tool);
         if tools.len() == MAX_TOOLS || *bytes > LIST_BYTES {
             return false;
         }
         tools.push(tool);
     }
     true
+}
+
+/// The bytes of a tool in a list.
+fn weight(tool: &ToolInfo) -> usize {
+    tool.description.len() + tool.arguments_schema.to_string().len()
 }
 
 fn page_after(cursor: Option<String>) -> PaginatedRequestParams {
@@ -205,6 +242,26 @@ mod tests {
         let (page, mut tools, mut bytes) = (serde_json::from_value(page).unwrap(), vec![], 0);
         assert!(!take(&Mender::new("graph"), &page, &mut tools, &mut bytes));
         assert_eq!(tools.len(), MAX_TOOLS);
+    }
+
+    #[test]
+    fn an_earlier_list_fills_in_what_is_missing() {
+        let listing = |tools: Vec<ToolInfo>| Listing {
+            tools,
+            changes: 0,
+            until: Instant::now(),
+            is_whole: false,
+        };
+        let named = |name: &str, description: &str| {
+            let tool = json!({ "name": name, "description": description, "inputSchema": {} });
+            self::tool(tool).unwrap()
+        };
+        let mut new = listing(vec![named("a", "new")]);
+        new.fill_in(listing(vec![named("a", "old"), named("b", "old")]));
+        assert_eq!(new.tools, [named("a", "new"), named("b", "old")]);
+        let many = (0..MAX_TOOLS).map(|number| named(&format!("t{number}"), ""));
+        new.fill_in(listing(many.collect()));
+        assert_eq!(new.tools.len(), MAX_TOOLS);
     }
 
     #[test]

@@ -159,7 +159,10 @@ impl Server {
     fn keep(&self, kept: &mut Kept, answer: Result<Listing, Failure>) -> Result<(), Failure> {
         kept.silence = None;
         match answer {
-            Ok(listing) => {
+            Ok(mut listing) => {
+                if let Some(earlier) = kept.listing.take().filter(|_| !listing.is_whole) {
+                    listing.fill_in(earlier);
+                }
                 kept.listing = Some(listing);
                 Ok(())
             }
@@ -388,8 +391,13 @@ impl Server {
     async fn ask_for_tools(&self) -> Result<Listing, Failure> {
         let session = self.session().await?;
         let changes = self.changes.count();
-        let listing = listing::read(self.connector.mender(), session.peer(), changes).await;
-        self.checked(&session, "the list of its tools", listing).await
+        let (mender, subject) = (self.connector.mender(), "the list of its tools");
+        let read = listing::read(mender, session.peer(), changes).await;
+        let (listing, rest) = self.checked(&session, subject, read).await?;
+        if let Err(failure) = self.checked(&session, subject, rest).await {
+            mender.note(&format!("later pages of the list of tools are missing: {failure}"));
+        }
+        Ok(listing)
     }
 
     /// The session that is open, or a new one.
