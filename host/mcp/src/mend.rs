@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rmcp::model::{ContentBlock, Tool, ToolAnnotations};
+use rmcp::model::{ContentBlock, Implementation, ServerCapabilities, Tool, ToolAnnotations};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
@@ -89,7 +89,11 @@ impl Mender {
                 }
             }
         }
-        if result.contains_key("content") || result.contains_key("structuredContent") {
+        let is_of_call = ["content", "structuredContent"].iter().any(|it| result.contains_key(*it));
+        if !is_of_call && result.get("protocolVersion").is_some_and(Value::is_string) {
+            self.greeting(result);
+        }
+        if is_of_call {
             if let Some(content) = result.get_mut("content") {
                 let said = std::mem::take(list(content));
                 *content = said.into_iter().filter_map(|block| self.block(block)).collect();
@@ -105,6 +109,28 @@ impl Mender {
         }
         if result.get("_meta").is_some_and(|meta| !meta.is_object()) {
             result.remove("_meta");
+        }
+    }
+
+    /// The answer to a handshake. What a server says of itself beside the version of the protocol decides nothing here.
+    fn greeting(&self, result: &mut Map<String, Value>) {
+        let capabilities = result.entry("capabilities").or_insert(Value::Null);
+        if settle::<ServerCapabilities>(capabilities, &[]).is_none() {
+            *capabilities = json!({});
+        }
+        let info = result.entry("serverInfo").or_insert(Value::Null);
+        if !info.is_object() {
+            *info = json!({});
+        }
+        for name in ["name", "version"] {
+            if !info[name].is_string() {
+                self.note(&format!("the server does not say its {name}"));
+                info[name] = "".into();
+            }
+        }
+        settle::<Implementation>(info, &["name", "version"]);
+        if result.get("instructions").is_some_and(|text| !text.is_string()) {
+            result.remove("instructions");
         }
     }
 
@@ -319,7 +345,7 @@ fn settle<T: DeserializeOwned>(value: &mut Value, required: &[&str]) -> Option<V
 
 #[cfg(test)]
 mod tests {
-    use rmcp::model::{CallToolResult, ListToolsResult, ServerJsonRpcMessage};
+    use rmcp::model::{CallToolResult, InitializeResult, ListToolsResult, ServerJsonRpcMessage};
 
     use super::*;
 
@@ -413,6 +439,24 @@ mod tests {
         {
             assert_eq!(messages(printed.clone()), None, "{printed}");
         }
+    }
+
+    #[test]
+    fn an_odd_handshake_takes_no_server_away() {
+        let version = "2025-11-25";
+        for greeting in [
+            json!({ "protocolVersion": version }),
+            json!({ "protocolVersion": version, "capabilities": [], "serverInfo": "odd" }),
+            json!({ "protocolVersion": version, "capabilities": { "tools": true },
+                "serverInfo": { "name": 7, "icons": 1 }, "instructions": [] }),
+        ] {
+            let message = mended(json!({ "id": 1, "result": greeting }));
+            let read: InitializeResult = serde_json::from_value(message["result"].clone()).unwrap();
+            assert_eq!(read.protocol_version.as_str(), version);
+            assert_eq!(read.server_info.version, "", "{greeting}");
+        }
+        let result = json!({ "content": [], "protocolVersion": version });
+        assert_eq!(mended(json!({ "result": result }))["result"], result);
     }
 
     #[test]
