@@ -6,7 +6,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rmcp::model::{ContentBlock, Implementation, ServerCapabilities, Tool, ToolAnnotations};
+use rmcp::model::{
+    ContentBlock, Implementation, ResourceContents, ServerCapabilities, Tool, ToolAnnotations,
+};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
@@ -194,7 +196,12 @@ impl Mender {
                 }
                 &["type", "data", "mimeType"]
             }
-            "resource" => &["type", "resource"],
+            "resource" => {
+                if let Some(contents) = block.get_mut("resource") {
+                    embedded(contents);
+                }
+                &["type", "resource"]
+            }
             "resource_link" => {
                 if let (Some(Value::String(uri)), false) =
                     (block.get("uri").cloned(), block.get("name").is_some_and(Value::is_string))
@@ -286,6 +293,19 @@ const INTERNAL_ERROR: i32 = -32603;
 
 fn text_block(text: &str) -> Value {
     json!({ "type": "text", "text": text })
+}
+
+/// What is embedded in a block: its text, or its data in Base64, counts without an address as well.
+fn embedded(contents: &mut Value) {
+    if let Value::String(text) = contents {
+        *contents = json!({ "text": text });
+    }
+    let Some(fields) = contents.as_object_mut() else { return };
+    if !fields.get("uri").is_some_and(Value::is_string) {
+        fields.insert("uri".into(), "".into());
+    }
+    let kept = if fields.contains_key("text") { "text" } else { "blob" };
+    settle::<ResourceContents>(contents, &["uri", kept]);
 }
 
 /// The type of a block that does not say it.
@@ -423,6 +443,17 @@ mod tests {
         assert_eq!(picture[0]["mimeType"], "image/png");
         assert_eq!(blocks(json!("alone")), json!([{ "type": "text", "text": "alone" }]));
         assert_eq!(blocks(json!([null, { "type": "text" }])), json!([]));
+        for resource in [
+            json!("inside"),
+            json!({ "text": "inside" }),
+            json!({ "uri": 7, "text": "inside", "mimeType": 7 }),
+        ] {
+            let read = blocks(json!([{ "type": "resource", "resource": resource }]));
+            let text = &read[0]["resource"]["text"];
+            assert_eq!((&read[0]["type"], text), (&json!("resource"), &json!("inside")));
+        }
+        let data = blocks(json!([{ "type": "resource", "resource": { "blob": "aGk=" } }]));
+        assert_eq!(data[0]["resource"]["blob"], "aGk=");
         let link = blocks(json!([{ "type": "resource_link", "uri": "file:///a" }]));
         assert_eq!(link[0]["name"], "file:///a");
     }
