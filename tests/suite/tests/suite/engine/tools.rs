@@ -4,11 +4,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::sync::Notify;
+use tokio::sync::{Barrier, Notify};
+use tokio::time::timeout;
 use wattle_graph::event::EventKind;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::tool::{ToolOutput, ToolRequest};
@@ -249,6 +251,18 @@ async fn a_name_that_two_tools_claim_stands_for_none_of_them() {
     assert!(told, "the operator is told, too");
 }
 
+fn tool(name: &str, read_only: bool) -> ToolInfo {
+    ToolInfo {
+        name: name.into(),
+        description: String::new(),
+        arguments_schema: json!({}),
+        accepts_invalid: false,
+        hints: ToolHints { read_only, idempotent: false },
+        reference: None,
+        unavailable: None,
+    }
+}
+
 /// A server with one tool; `safe` says whether it may be called again.
 struct Far {
     name: &'static str,
@@ -272,15 +286,7 @@ impl ToolServers for Far {
     }
 
     async fn list(&self, _: &Caller, _: &str) -> Result<Vec<ToolInfo>, Failure> {
-        Ok(vec![ToolInfo {
-            name: self.name.into(),
-            description: String::new(),
-            arguments_schema: json!({}),
-            accepts_invalid: false,
-            hints: ToolHints { read_only: self.safe, idempotent: false },
-            reference: None,
-            unavailable: None,
-        }])
+        Ok(vec![tool(self.name, self.safe)])
     }
 
     async fn call(&self, _: &Caller, _: &str, _: ServerCall<'_>) -> Result<ServerAnswer, Failure> {
@@ -382,6 +388,38 @@ async fn a_tool_of_a_server_does_not_take_the_reference_of_another_tool() {
     let ended = world.run(json!({})).await;
     assert_eq!(ended.state["out"][0], json!(["think", "confirm", "mcp:far/t/think"]));
     assert_eq!(ended.state["out"][1], "there");
+}
+
+/// Servers that say what they have once all of them are asked.
+struct Together(Barrier);
+
+#[async_trait]
+impl ToolServers for Together {
+    fn has_server(&self, _: &str) -> bool {
+        true
+    }
+
+    async fn list(&self, _: &Caller, server: &str) -> Result<Vec<ToolInfo>, Failure> {
+        self.0.wait().await;
+        Ok(vec![tool(server, true)])
+    }
+
+    async fn call(&self, _: &Caller, _: &str, _: ServerCall<'_>) -> Result<ServerAnswer, Failure> {
+        Err(unavailable())
+    }
+}
+
+#[tokio::test]
+async fn servers_are_asked_for_their_tools_at_once() {
+    let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        let names: Vec<String> = gate.tools().await?.into_iter().map(|tool| tool.name).collect();
+        Ok(json!({ "out": names }))
+    });
+    let tools = vec!["mcp:far/*".parse().unwrap(), "mcp:near/*".parse().unwrap()];
+    let servers = Arc::new(Together(Barrier::new(tools.len())));
+    let world = World::with_servers(ONE, plugin, servers, Grants { tools, ..Grants::default() });
+    let ended = timeout(Duration::from_mins(1), world.run(json!({}))).await;
+    assert_eq!(ended.expect("no server waits for another").state["out"], json!(["far", "near"]));
 }
 
 /// A world over one plugin that may call its own tools.
