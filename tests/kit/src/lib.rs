@@ -12,6 +12,7 @@
 //! * [`configuration`]: the configurations that applications ship, on stand-ins
 //! * [`clock`]: a clock that moves only when told
 //! * [`link`]: a link to a server that a test holds up and breaks
+//! * [`log`]: what the code under test logs
 //! * [`layer`]: a store over another store that does a few things differently
 //! * [`memory`]: a long-term memory over another one, with a hook before and after each call
 //! * [`gates`]: calls that a test holds up or lets fail
@@ -27,6 +28,7 @@ pub mod forgetful;
 pub mod gates;
 pub mod layer;
 pub mod link;
+pub mod log;
 pub mod memory;
 pub mod oddity;
 pub mod picture;

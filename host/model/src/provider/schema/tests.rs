@@ -1,5 +1,7 @@
 //! Odd schemas, and what is sent in their place.
 
+mod notes;
+
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use proptest::sample::select;
@@ -457,27 +459,6 @@ fn changes_are_told_with_their_places() {
         "`type` is `object` at the top",
     ];
     assert_eq!(told, expected);
-}
-
-#[test]
-fn each_tool_is_noted_once() {
-    let schemas = Schemas::new("first", ProviderKind::Openai);
-    let tool = |name: &str, arguments_schema: Value| ToolDefinition {
-        name: name.into(),
-        description: String::new(),
-        arguments_schema,
-    };
-    let fine = tool("fine", json!({ "type": "object", "properties": {} }));
-    let mut tools = vec![tool("odd", json!({ "type": "object" })), fine.clone()];
-    let write = |tool: &ToolDefinition, schema: &Value| json!([tool.name, schema]);
-    for _ in 0..3 {
-        let sent = schemas.written(&tools, write);
-        assert_eq!(sent, json!([["odd", fine.arguments_schema], ["fine", fine.arguments_schema]]));
-    }
-    assert_eq!(schemas.noted.lock().unwrap().len(), 1);
-    tools.resize(129, fine);
-    schemas.written(&tools, write);
-    assert_eq!(schemas.noted.lock().unwrap().len(), 2);
 }
 
 /// Keywords, and names.

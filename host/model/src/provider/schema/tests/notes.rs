@@ -1,0 +1,43 @@
+//! What is noted about the tools of a request.
+
+use wattle_kit::log::Log;
+
+use super::*;
+
+#[test]
+fn each_tool_is_noted_once() {
+    let schemas = Schemas::new("first", ProviderKind::Openai);
+    let tool = |name: &str, arguments_schema: Value| ToolDefinition {
+        name: name.into(),
+        description: String::new(),
+        arguments_schema,
+    };
+    let fine = tool("fine", json!({ "type": "object", "properties": {} }));
+    let mut tools = vec![tool("odd", json!({ "type": "object" })), fine.clone()];
+    let write = |tool: &ToolDefinition, schema: &Value| json!([tool.name, schema]);
+    for _ in 0..3 {
+        let sent = schemas.written(&tools, write);
+        assert_eq!(sent, json!([["odd", fine.arguments_schema], ["fine", fine.arguments_schema]]));
+    }
+    assert_eq!(schemas.noted.lock().unwrap().len(), 1);
+    tools.resize(129, fine);
+    schemas.written(&tools, write);
+    assert_eq!(schemas.noted.lock().unwrap().len(), 2);
+}
+
+#[test]
+fn more_tools_than_are_taken_are_noted_with_what_to_do() {
+    let (log, _guard) = Log::start();
+    let fine = ToolDefinition {
+        name: "fine".into(),
+        description: String::new(),
+        arguments_schema: json!({ "type": "object", "properties": {} }),
+    };
+    let tools = vec![fine; 150];
+    for kind in [ProviderKind::Openai, ProviderKind::Gemini, ProviderKind::Anthropic] {
+        Schemas::new("first", kind).written(&tools, |tool, _| json!(tool.name));
+    }
+    let note = "WARN message=150 tools are offered in one request; OpenAI refuses more than 128, so \
+                name the needed ones in `tools` of the agent provider=first";
+    assert_eq!(log.lines(), [note]);
+}
