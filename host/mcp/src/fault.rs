@@ -132,11 +132,18 @@ fn of_transport(speaker: &Speaker, error: &(dyn Error + 'static)) -> Failure {
         }
         Some(StreamableHttpError::Client(error)) if error.is_connect() => {
             let reason = speaker.quote(&root(error).to_string());
-            // What a server says that does not speak TLS, as the library for TLS reads it.
-            let hint = if reason.contains("InvalidContentType") { " (no TLS)" } else { "" };
+            // Path and query may hold secrets.
+            let origin = error.url().map(|url| url.origin().ascii_serialization());
+            let address = origin.unwrap_or_default();
+            // What a server without TLS answers, as the library for TLS reads it.
+            let hint = if reason.contains("InvalidContentType") {
+                "the server does not speak TLS, so write `http://` in `url`"
+            } else {
+                "check `url`"
+            };
             away(
                 speaker,
-                &format!("no connection: {reason}{hint}; check `url` under `[mcp.{server}]`"),
+                &format!("no connection to {address}: {reason}; {hint} under `[mcp.{server}]`"),
             )
         }
         _ => away(speaker, &speaker.quote(&root(error).to_string())),

@@ -318,6 +318,26 @@ async fn a_server_that_is_away_is_found_when_it_is_back() {
     assert!(failure.message.contains("refused"), "{failure}");
 }
 
+#[tokio::test]
+async fn an_address_without_a_server_is_named_with_what_to_do() {
+    let standin = standin().await;
+    let without_tls = format!("https://{}", standin.addr);
+    for (origin, advice) in [
+        ("http://127.0.0.1:9", "; check `url` under `[mcp.probe]`"),
+        ("http://nowhere.invalid", "; check `url` under `[mcp.probe]`"),
+        (
+            without_tls.as_str(),
+            "; the server does not speak TLS, so write `http://` in `url` under `[mcp.probe]`",
+        ),
+    ] {
+        let servers = servers(over_http(&format!("{origin}/mcp?key=k-1")));
+        let failure = list(&servers).await.unwrap_err();
+        assert_eq!((failure.code.as_str(), failure.retryable), ("unavailable", true), "{failure}");
+        assert!(failure.message.contains(&format!("no connection to {origin}: ")), "{failure}");
+        assert!(failure.message.ends_with(advice) && !failure.message.contains("k-1"), "{failure}");
+    }
+}
+
 fn servers_at_nobody() -> McpServers {
     let mut config = over_http("http://127.0.0.1:9/mcp");
     config.timeout = Duration::from_secs(5);
