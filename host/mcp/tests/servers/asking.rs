@@ -19,27 +19,8 @@ use wattle_run::ports::ToolServers as _;
 use wattle_run::ports::tool_server::{Round, ServerAnswer, ServerCall};
 
 use crate::support::{
-    NAME, SOON, as_program, call, call_within, caller, names, over_http, program, servers, text,
+    NAME, SOON, call, call_within, caller, names, over_http, played, servers, text,
 };
-
-/// How a program without sessions of the newer protocol begins.
-const GREETING: &str = r#"
->>>* server/discover
-<<<
-
-{"jsonrpc":"2.0","id":$id,"error":{"code":-32601,"message":"Method not found"}}
->>>* initialize
-<<<
-
-{"jsonrpc":"2.0","id":$id,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"desk","version":"1"}}}
->>>* notifications/initialized
-<<<
-
->>>* tools/list
-<<<
-
-{"jsonrpc":"2.0","id":$id,"result":{"tools":[{"name":"book","inputSchema":{"type":"object"}}]}}
-"#;
 
 /// A program that asks in each call but one, and says whether it booked. `FAILED` stands for how it ends a call in
 /// which nobody was asked.
@@ -90,14 +71,6 @@ const COUNTING: &str = r#">>> tools/call
 
 fn desk(folder: &Path, failed: &str) -> McpServers {
     played(folder, &DESK.replace("FAILED", failed))
-}
-
-/// A program that says what stands in a transcript.
-fn played(folder: &Path, transcript: &str) -> McpServers {
-    let file = folder.join("desk.txt");
-    std::fs::write(&file, GREETING.to_owned() + transcript).unwrap();
-    let arguments = ["--replay", file.to_str().unwrap()];
-    servers(as_program(program().to_str().unwrap(), &arguments, folder))
 }
 
 /// A call in which a person can be asked.

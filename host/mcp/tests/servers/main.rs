@@ -8,5 +8,6 @@ mod changed;
 mod child;
 mod hostile;
 mod http;
+mod log;
 mod official;
 mod support;

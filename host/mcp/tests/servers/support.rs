@@ -23,6 +23,25 @@ pub(crate) const SOON: Duration = Duration::from_mins(1);
 /// The name under which every test configures its server.
 pub(crate) const NAME: &str = "probe";
 
+/// How a program without sessions of the newer protocol begins.
+const GREETING: &str = r#"
+>>>* server/discover
+<<<
+
+{"jsonrpc":"2.0","id":$id,"error":{"code":-32601,"message":"Method not found"}}
+>>>* initialize
+<<<
+
+{"jsonrpc":"2.0","id":$id,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"desk","version":"1"}}}
+>>>* notifications/initialized
+<<<
+
+>>>* tools/list
+<<<
+
+{"jsonrpc":"2.0","id":$id,"result":{"tools":[{"name":"book","inputSchema":{"type":"object"}}]}}
+"#;
+
 /// Loopback is private here, and nothing is forbidden.
 pub(crate) fn reachable(address: IpAddr, private: bool) -> bool {
     private || !address.is_loopback()
@@ -117,4 +136,12 @@ pub(crate) fn program() -> PathBuf {
     let missing = "run `cargo build --bin wattle-standin-mcp` first";
     assert!(program.is_file(), "{} is missing; {missing}", program.display());
     program
+}
+
+/// A program that says what stands in a transcript.
+pub(crate) fn played(folder: &Path, transcript: &str) -> McpServers {
+    let file = folder.join("transcript.txt");
+    std::fs::write(&file, GREETING.to_owned() + transcript).unwrap();
+    let arguments = ["--replay", file.to_str().unwrap()];
+    servers(as_program(program().to_str().unwrap(), &arguments, folder))
 }

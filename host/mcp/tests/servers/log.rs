@@ -1,0 +1,31 @@
+//! What an operator reads in the log about a server.
+
+use serde_json::json;
+use tokio::time::timeout;
+use wattle_kit::log::Log;
+
+use crate::support::{SOON, call, played, text};
+
+/// A program that speaks of its work.
+const TALKING: &str = r#">>> tools/call
+<<<
+
+{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"warning","logger":"desk","data":"the book is\nfull"}}
+{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":{"room":1}}}
+{"jsonrpc":"2.0","id":$id,"result":{"content":[{"type":"text","text":"booked"}]}}
+"#;
+
+#[tokio::test]
+async fn what_a_server_says_to_its_operator_is_in_the_log() {
+    let (log, _guard) = Log::start();
+    let folder = tempfile::tempdir().unwrap();
+    let servers = played(folder.path(), TALKING);
+    assert_eq!(text(&call(&servers, "book", json!({})).await.unwrap()), "booked");
+    for line in [
+        r#"WARN message=the book is full server="probe""#,
+        r#"INFO message={"room":1} server="probe""#,
+    ] {
+        assert_eq!(timeout(SOON, log.line(line)).await.as_deref(), Ok(line));
+    }
+    servers.close().await;
+}
