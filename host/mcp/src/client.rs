@@ -1,14 +1,18 @@
 //! What we are to a server: a client that lists and calls tools, and answers nothing in a person's name.
 
-#![expect(deprecated, reason = "servers of today log through the protocol and ask for roots")]
+#![expect(
+    deprecated,
+    reason = "servers of today log through the protocol, ask for roots and sample"
+)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationCapability,
-    ErrorCode, FormElicitationCapability, Implementation, ListRootsResult, LoggingLevel,
-    LoggingMessageNotificationParam, ProtocolVersion,
+    ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult,
+    ElicitRequestParams, ElicitResult, ElicitationCapability, ErrorCode, FormElicitationCapability,
+    Implementation, ListRootsResult, LoggingLevel, LoggingMessageNotificationParam,
+    ProtocolVersion,
 };
 use rmcp::service::{InboundStreamOrigin, NotificationContext, RequestContext};
 use rmcp::{ClientHandler, ErrorData, RoleClient};
@@ -117,6 +121,14 @@ impl ClientHandler for Client {
         // What a handshake names. The newer protocol has none.
         let version = ProtocolVersion::LATEST_WITH_INITIALIZE;
         ClientConfig::new(offered, ours).with_protocol_version(version)
+    }
+
+    async fn create_message(
+        &self,
+        _: CreateMessageRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<CreateMessageResult, ErrorData> {
+        Err(self.refuse("sampling"))
     }
 
     async fn list_roots(

@@ -15,6 +15,17 @@ const TALKING: &str = r#">>> tools/call
 {"jsonrpc":"2.0","id":$id,"result":{"content":[{"type":"text","text":"booked"}]}}
 "#;
 
+/// A program that asks for an answer of a model, and ends its call whatever it gets.
+const SAMPLING: &str = r#">>> tools/call
+<<<
+
+{"jsonrpc":"2.0","id":"s1","method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{"type":"text","text":"Hi"}}],"maxTokens":10}}
+>>> answer
+<<<
+
+{"jsonrpc":"2.0","id":$call,"result":{"content":[{"type":"text","text":"booked"}]}}
+"#;
+
 #[tokio::test]
 async fn what_a_server_says_to_its_operator_is_in_the_log() {
     let (log, _guard) = Log::start();
@@ -27,5 +38,17 @@ async fn what_a_server_says_to_its_operator_is_in_the_log() {
     ] {
         assert_eq!(timeout(SOON, log.line(line)).await.as_deref(), Ok(line));
     }
+    servers.close().await;
+}
+
+#[tokio::test]
+async fn a_request_that_is_refused_is_in_the_log() {
+    let (log, _guard) = Log::start();
+    let folder = tempfile::tempdir().unwrap();
+    let servers = played(folder.path(), SAMPLING);
+    assert_eq!(text(&call(&servers, "book", json!({})).await.unwrap()), "booked");
+    let line = "WARN message=an MCP server asks for sampling, which this host does not offer \
+                server=\"probe\"";
+    assert!(log.lines().iter().any(|it| it == line), "{:?}", log.lines());
     servers.close().await;
 }
