@@ -122,7 +122,9 @@ impl Lenient {
         mut messages: Vec<Value>,
         given: Option<String>,
     ) -> Result<StreamableHttpPostResponse, Error> {
-        messages.iter_mut().for_each(|message| self.mender.mend(message));
+        for message in &mut messages {
+            self.mender.mend(message);
+        }
         // There is one question, so the answer is about it, whatever id it has.
         if let Some(answer) = messages.last_mut().filter(|message| mend::is_answer(message)) {
             answer["id"] = serde_json::to_value(id)?;
