@@ -107,15 +107,31 @@ fn reads_as_reference(name: &str) -> bool {
     name.parse::<ToolGrant>().is_ok()
 }
 
-/// Finds a tool, checks the arguments and calls it.
+/// Finds a tool, checks the arguments and calls it. A call that was begun before goes on or is settled first: why its
+/// tool is not found says something about now, and not about how that call ended.
 async fn call(site: &Site<'_>, request: &ToolRequest) -> Result<ToolOutput, Stop> {
     let known = site.entry.map(Entry::rounds).transpose()?.unwrap_or_default();
-    let tool = match known.asker.clone() {
+    if let Some(entry) = site.entry {
+        entry.task.count_bytes(known.bytes, &site.grants.limits)?;
+    }
+    if let Some(output) = go_on(site, request, &known).await? {
+        return Ok(output);
+    }
+    let found = match known.asker.clone() {
         Some((server, tool)) => {
             let grant = ToolGrant { source: ToolSource::Server(server), tool: Some(tool) };
-            find_by_reference(site, grant, &request.tool).await?
+            find_by_reference(site, grant, &request.tool).await
         }
-        None => find(site, &request.tool).await?,
+        None => find(site, &request.tool).await,
+    };
+    let tool = match found {
+        Ok(tool) => tool,
+        Err(failure) if is_of_plugin(&request.tool) => return Err(failure.into()),
+        Err(failure) => {
+            // Nobody knows whether a second call would do harm.
+            let output = settled(site, ToolHints::default(), &known).await?;
+            return output.ok_or(Stop::Failure(failure));
+        }
     };
     check_depth("the arguments", &request.arguments)?;
     match &tool.source {
@@ -127,6 +143,12 @@ async fn call(site: &Site<'_>, request: &ToolRequest) -> Result<ToolOutput, Stop
         // servers take `"2"` for 2.
         ToolSource::Server(server) => call_server(site, server, &tool, request, &known).await,
     }
+}
+
+/// Whether a name is that of a plugin's tool, which is never in doubt: the calls that it makes have their own journal.
+fn is_of_plugin(name: &str) -> bool {
+    let grant = name.parse::<ToolGrant>();
+    grant.is_ok_and(|it| it.tool.is_some() && matches!(it.source, ToolSource::Plugin(_)))
 }
 
 /// What is wrong with the arguments of a plugin's tool that takes them all the same.
@@ -208,14 +230,17 @@ async fn find_by_reference(
     wanted: &str,
 ) -> Result<Tool, Failure> {
     let name = grant.tool.as_deref().unwrap_or_default();
-    let mut allowed = site.grants.tools.iter();
-    if !allowed.any(|known| known.source == grant.source && known.covers(name)) {
+    if !is_granted(site, &grant.source, name) {
         return Err(denied(site.caller, wanted));
     }
     let infos = offered(site, &grant.source).await?;
     let info = infos.into_iter().find(|info| info.name == name);
     let info = info.ok_or_else(|| unknown(site.caller, wanted, &[]))?;
     Ok(Tool { source: grant.source, info })
+}
+
+fn is_granted(site: &Site<'_>, source: &ToolSource, tool: &str) -> bool {
+    site.grants.tools.iter().any(|grant| grant.source == *source && grant.covers(tool))
 }
 
 fn denied(caller: &Caller, wanted: &str) -> Failure {
@@ -360,6 +385,58 @@ fn stop(site: &Site<'_>, ended: Ended) -> Stop {
     failure.into()
 }
 
+/// A call of a tool of a server.
+struct Remote<'a> {
+    server: &'a str,
+    request: &'a ToolRequest,
+    /// The request with the tool's name on the server, as it is sent.
+    named: ToolRequest,
+    known: &'a Rounds,
+    allowed_ms: u64,
+}
+
+impl<'a> Remote<'a> {
+    fn new(
+        site: &Site<'_>,
+        (server, tool): (&'a str, &str),
+        request: &'a ToolRequest,
+        known: &'a Rounds,
+    ) -> Self {
+        let call_id = call_id(site, request);
+        let arguments = with_integers(request.arguments.clone());
+        let named = ToolRequest { tool: tool.to_owned(), call_id, arguments, ..request.clone() };
+        let allowed_ms = deadline(request, site.grants.limits.node_timeout_ms);
+        Self { server, request, named, known, allowed_ms }
+    }
+
+    fn as_call<'c>(&'c self, site: &'c Site<'_>) -> ServerCall<'c> {
+        let thread = site.entry.map(|entry| entry.task.log.thread());
+        ServerCall { request: &self.named, thread, rounds: &self.known.rounds }
+    }
+}
+
+/// Goes on with the call that the server holds open for the last answer, if it does. Whoever holds the call knows how it
+/// stands, so nothing is decided before, and its tool is not looked up. What somebody decided goes before the answer.
+async fn go_on(
+    site: &Site<'_>,
+    request: &ToolRequest,
+    known: &Rounds,
+) -> Result<Option<ToolOutput>, Stop> {
+    let Some((server, tool)) = known.asker.as_ref().filter(|_| known.is_held()) else {
+        return Ok(None);
+    };
+    let is_decided = site.entry.is_some_and(|entry| entry.settled.is_some());
+    if is_decided || !is_granted(site, &ToolSource::Server(server.clone()), tool) {
+        return Ok(None);
+    }
+    let call = Remote::new(site, (server, tool), request, known);
+    let gone_on = site.ports.tools.go_on(site.caller, server, call.as_call(site));
+    match in_time(request, call.allowed_ms, gone_on).await? {
+        Some(answer) => answered(site, &call, answer).await.map(Some),
+        None => Ok(None),
+    }
+}
+
 async fn call_server(
     site: &Site<'_>,
     server: &str,
@@ -367,47 +444,37 @@ async fn call_server(
     request: &ToolRequest,
     known: &Rounds,
 ) -> Result<ToolOutput, Stop> {
+    if let Some(output) = settled(site, tool.info.hints, known).await? {
+        return Ok(output);
+    }
+    let call = Remote::new(site, (server, &tool.info.name), request, known);
+    let made = site.ports.tools.call(site.caller, server, call.as_call(site));
+    let answer = in_time(request, call.allowed_ms, made).await?;
+    answered(site, &call, answer).await
+}
+
+/// What a server answered to a call. If it asks, a person is asked.
+async fn answered(
+    site: &Site<'_>,
+    call: &Remote<'_>,
+    answer: ServerAnswer,
+) -> Result<ToolOutput, Stop> {
     let (limits, tools) = (&site.grants.limits, site.ports.tools.as_ref());
-    if let Some(entry) = site.entry {
-        entry.task.count_bytes(known.bytes, limits)?;
-    }
-    let call_id = call_id(site, request);
-    let arguments = with_integers(request.arguments.clone());
-    let named = ToolRequest { tool: tool.info.name.clone(), call_id, arguments, ..request.clone() };
-    let thread = site.entry.map(|entry| entry.task.log.thread());
-    let call = ServerCall { request: &named, thread, rounds: &known.rounds };
-    let allowed = deadline(request, limits.node_timeout_ms);
-    let mut answer = None;
-    // Whoever holds the call knows how it stands, so nothing is decided before. What somebody decided goes before the
-    // answer.
-    let is_decided = site.entry.is_some_and(|entry| entry.settled.is_some());
-    if known.is_held() && !is_decided {
-        answer = in_time(request, allowed, tools.go_on(site.caller, server, call)).await?;
-    }
-    let answer = match answer {
-        Some(answer) => answer,
-        None => {
-            if let Some(output) = settled(site, tool, known).await? {
-                return Ok(output);
-            }
-            in_time(request, allowed, tools.call(site.caller, server, call)).await?
-        }
-    };
     match (answer, site.entry) {
         (ServerAnswer::Done(output), _) => {
-            within_output(output, &request.tool, limits.output_bytes)
+            within_output(output, &call.request.tool, limits.output_bytes)
         }
         (ServerAnswer::Asks(asked), Some(entry)) => {
             let thread = entry.task.log.thread();
             let mut held = Held { tools, thread, name: asked.held.clone() };
-            let asker = (server, tool.info.name.as_str());
-            let unwind = entry.elicit(asker, known.rounds.len(), asked, limits).await?;
+            let asker = (call.server, call.named.tool.as_str());
+            let unwind = entry.elicit(asker, call.known.rounds.len(), asked, limits).await?;
             if matches!(unwind, Unwind::Suspended(_)) {
                 held.name = None;
             }
             Err(unwind.into())
         }
-        (ServerAnswer::Asks(_), None) => Err(nobody_to_ask(server, &tool.info.name).into()),
+        (ServerAnswer::Asks(_), None) => Err(nobody_to_ask(call.server, &call.named.tool).into()),
     }
 }
 
@@ -442,8 +509,11 @@ async fn in_time<T>(
 
 /// What becomes of a call that was begun before and of which nobody knows how it ended: its answer, or nothing if it
 /// is made.
-async fn settled(site: &Site<'_>, tool: &Tool, known: &Rounds) -> Result<Option<ToolOutput>, Stop> {
-    let hints = tool.info.hints;
+async fn settled(
+    site: &Site<'_>,
+    hints: ToolHints,
+    known: &Rounds,
+) -> Result<Option<ToolOutput>, Stop> {
     let Some(entry) = site.entry.filter(|_| !(hints.read_only || hints.idempotent)) else {
         return Ok(None);
     };

@@ -75,6 +75,8 @@ struct Desk {
     /// Calls with the argument `hangs` that have no end.
     hangs: AtomicUsize,
     is_twice: AtomicBool,
+    /// Lists of tools that cannot be read.
+    unlisted: AtomicUsize,
     /// Names that were given.
     named: AtomicUsize,
     asked: Notify,
@@ -94,6 +96,7 @@ impl Desk {
             fails: AtomicUsize::new(0),
             hangs: AtomicUsize::new(0),
             is_twice: AtomicBool::new(false),
+            unlisted: AtomicUsize::new(0),
             named: AtomicUsize::new(0),
             asked: Notify::new(),
             freed: Notify::new(),
@@ -144,7 +147,7 @@ impl Desk {
             return Ok(ServerAnswer::Asks(Elicitation { questions, state, held }));
         }
         if one_less(&self.fails) {
-            return Err(Failure::new(code::UNAVAILABLE, "away").retryable());
+            return Err(away());
         }
         self.booked.fetch_add(1, Ordering::SeqCst);
         let answers = call.rounds.iter().flat_map(|round| round.answers.values());
@@ -152,6 +155,10 @@ impl Desk {
         let structured = Some(json!(said));
         Ok(ServerAnswer::Done(ToolOutput { structured, ..ToolOutput::default() }))
     }
+}
+
+fn away() -> Failure {
+    Failure::new(code::UNAVAILABLE, "away").retryable()
 }
 
 /// Counts down; whether it was above zero.
@@ -167,6 +174,9 @@ impl ToolServers for Desk {
     }
 
     async fn list(&self, _: &Caller, server: &str) -> Result<Vec<ToolInfo>, Failure> {
+        if one_less(&self.unlisted) {
+            return Err(away());
+        }
         if server == "near" && !self.is_twice.load(Ordering::SeqCst) {
             return Ok(Vec::new());
         }

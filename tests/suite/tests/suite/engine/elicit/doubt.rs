@@ -27,6 +27,34 @@ async fn a_call_whose_server_let_go_is_in_doubt() {
     assert!(doubt.message.contains("waited for the answer of a person"), "{doubt}");
 }
 
+/// Its server is started anew together with the host, and is not there yet when the answer comes.
+#[tokio::test]
+async fn a_call_is_in_doubt_also_if_its_tool_cannot_be_looked_up() {
+    let retried = format!("{ONE}retry = {{ attempts = 2, initial = \"1ms\" }}\n");
+    for graph in [retried.as_str(), ONE] {
+        let desk = Desk::holding();
+        let world = world(graph, &desk);
+        let (_, thread) = asked(&world).await;
+        desk.lose();
+        desk.unlisted.store(1, Ordering::SeqCst);
+        let ended = world.answer(&thread, accept()).await;
+        assert_eq!((failure(&ended).code.as_str(), desk.counts()), (code::IN_DOUBT, (1, 0)));
+        let open = world.engine.open_calls(&thread).await.unwrap();
+        assert_eq!(open.len(), 1, "somebody can decide: {open:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_held_goes_on_without_a_list_of_tools() {
+    let desk = Desk::holding();
+    let world = world(ONE, &desk);
+    let (_, thread) = asked(&world).await;
+    desk.unlisted.store(1, Ordering::SeqCst);
+    let ended = world.answer(&thread, accept()).await;
+    assert_eq!(ended.state["out"], json!([{ "work": ["accept"] }]), "{:?}", ended.outcome);
+    assert_eq!((desk.counts(), desk.unlisted.load(Ordering::SeqCst)), ((1, 1), 1));
+}
+
 #[tokio::test]
 async fn a_person_or_the_policy_has_it_made_again_with_the_answer() {
     for in_doubt in [InDoubt::Ask, InDoubt::Retry] {
