@@ -126,6 +126,21 @@ impl Engine {
         Box::pin(self.fork_thread(&record.thread, &fork, asked)).await
     }
 
+    /// Has the answers of a run name the questions that are open now, as far as they are for these: a client answers
+    /// what it sees, and others may be open when the run begins.
+    pub(super) async fn name_questions(&self, record: &mut RunRecord) {
+        let RunRecord { thread, spec, .. } = record;
+        let kind = spec.as_deref_mut().map(|spec| &mut spec.kind);
+        let Some(RunKind::Answer { answer } | RunKind::Command { answer: Some(answer), .. }) = kind
+        else {
+            return;
+        };
+        // The beginning of the run says why an answer is for none.
+        if let Ok(answers) = self.answers(thread, answer).await {
+            *answer = Answer::ById(answers);
+        }
+    }
+
     async fn answers(
         &self,
         thread: &ThreadId,

@@ -225,7 +225,7 @@ impl Engine {
             .then_some(lineage.checkpoint.meta.id);
         if let Some(host) = self.holds_elsewhere(&lineage, &nest).await? {
             if slot.asked.turn != Turn::Own {
-                return self.leave_to(host, slot, &head, request, reopen).await;
+                return self.leave_to(host, slot, &head, request, reopen, answers).await;
             }
             self.check_left(&host, &slot.asked)?;
         }

@@ -66,11 +66,15 @@ impl Engine {
             self.refuse_known(run).await?;
         }
         let CreateRun { tenant, strategy, is_patient, .. } = request;
-        let record = self.asked_for(thread, request.run, request.options, request.spec);
+        let mut record = self.asked_for(thread, request.run, request.options, request.spec);
         let ahead = match &head {
             Some(head) => self.ahead(head).await?,
             None => Ahead::default(),
         };
+        // While a run is at work, its client may answer what that is about to ask.
+        if head.is_some() && ahead.running.is_none() {
+            self.name_questions(&mut record).await;
+        }
         let is_due = record.due_ms() <= record.started_ms;
         let goes_before = matches!(strategy, Multitask::Interrupt | Multitask::Rollback);
         let place = self.place_for_start();

@@ -9,8 +9,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
+use wattle_graph::event::EventKind;
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::{CheckpointId, ThreadId};
+use wattle_graph::id::{CheckpointId, Namespace, ThreadId};
 use wattle_graph::lineage::Lineage;
 
 use super::asked::Asked;
@@ -106,7 +107,7 @@ impl Engine {
     }
 
     /// Leaves a run that would go on with a thread to another host: it is pending. If that host does not begin
-    /// it, any host does.
+    /// it, any host does. Its answers name their questions: others may be open when it begins.
     pub(super) async fn leave_to(
         &self,
         host: Holder,
@@ -114,12 +115,18 @@ impl Engine {
         head: &ThreadHead,
         request: ResumeRun,
         reopen: Option<CheckpointId>,
+        answers: Vec<(Namespace, EventKind)>,
     ) -> Result<RunRef, Failure> {
         let asked = std::mem::take(&mut slot.asked);
-        let kind = if request.answers.is_empty() {
+        let by_id = answers.into_iter().filter_map(|(_, kind)| match kind {
+            EventKind::Answered(it) => Some((it.interrupt.to_string(), it.answer)),
+            _ => None,
+        });
+        let by_id: BTreeMap<String, Value> = by_id.collect();
+        let kind = if by_id.is_empty() {
             RunKind::Continue
         } else {
-            RunKind::Answer { answer: Answer::ById(request.answers) }
+            RunKind::Answer { answer: Answer::ById(by_id) }
         };
         let spec = RunSpec {
             kind,
