@@ -6,7 +6,6 @@ mod nest;
 use std::collections::BTreeMap;
 
 use wattle_graph::checkpoint::Source;
-use wattle_graph::elicitation::Elicited;
 use wattle_graph::event::{Asked, Event, EventKind, RunReason, RunStatus};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{CheckpointId, Namespace, TaskId, ThreadId};
@@ -72,21 +71,34 @@ pub(crate) fn open_question(
     }
 }
 
-/// What servers of tools ask in calls that they hold open and that go on when the thread does: those of tasks that have
-/// not ended, without an answer and without a decision.
-pub(crate) fn held(tuple: CheckpointTuple) -> Vec<Elicited> {
-    let past = past_tasks(&tuple.events);
-    let (lineage, nest) = open(tuple);
+/// What servers of tools ask in calls that they hold open and that go on when the thread does: the last round of each
+/// call of a task that has not ended, of those without an answer of the call and without a decision.
+pub(crate) fn held(
+    past: &BTreeMap<TaskId, PastTask>,
+    lineage: &Lineage,
+    nest: &Nest,
+) -> Vec<Question> {
     let nested = nest.live_questions().map(|(_, question)| question);
-    let asked = lineage.live_questions().cloned().chain(nested).map(|question| question.asked);
-    let goes_on = |asked: &Asked| {
-        let calls = past.get(&asked.task).and_then(|task| task.scopes.get(&asked.scope));
+    let mut last: BTreeMap<(TaskId, Vec<u32>, u32), (u32, Question)> = BTreeMap::new();
+    for question in lineage.live_questions().cloned().chain(nested) {
+        let Asked { task, scope, call, elicited: Some(elicited), .. } = &question.asked else {
+            continue;
+        };
+        let (call, round) = ((task.clone(), scope.clone(), *call), elicited.round);
+        if last.get(&call).is_none_or(|(known, _)| *known < round) {
+            last.insert(call, (round, question));
+        }
+    }
+    let goes_on = |(task, scope, call): &(TaskId, Vec<u32>, u32)| {
+        let calls = past.get(task).and_then(|task| task.scopes.get(scope));
         calls.is_none_or(|calls| {
-            !calls.answered.contains_key(&asked.call) && !calls.settled.contains_key(&asked.call)
+            !calls.answered.contains_key(call) && !calls.settled.contains_key(call)
         })
     };
-    let elicited = asked.filter(goes_on).filter_map(|asked| asked.elicited);
-    elicited.filter(|it| it.asked.held.is_some()).map(|it| *it).collect()
+    let is_held = |asked: &Asked| asked.elicited.as_ref().is_some_and(|it| it.asked.held.is_some());
+    let last = last.into_iter().filter(|(call, _)| goes_on(call));
+    let last = last.map(|(_, (_, question))| question);
+    last.filter(|question| is_held(&question.asked)).collect()
 }
 
 /// The checkpoint that a thread stands at, with its pending events.

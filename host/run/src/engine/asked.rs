@@ -19,8 +19,6 @@ pub(super) struct Asked {
     pub(super) run: Option<RunId>,
     pub(super) turn: Turn,
     pub(super) created_ms: Option<i64>,
-    /// From when on a run that was pending may begin.
-    pub(super) due_ms: Option<i64>,
     pub(super) spec: Option<Box<RunSpec>>,
     /// Who asks.
     pub(super) principal: Option<Principal>,
@@ -37,9 +35,9 @@ impl Asked {
     pub(super) fn of(record: &RunRecord, turn: Turn) -> Self {
         let spec = record.spec.as_deref().filter(|spec| !spec.client.is_null());
         let spec = spec.map(|spec| Box::new(spec.emptied()));
-        let (created_ms, due_ms) = (record.created_ms, Some(record.due_ms()));
+        let created_ms = record.created_ms;
         let principal = record.spec.as_ref().and_then(|spec| spec.principal.clone());
-        Self { run: Some(record.id.clone()), turn, created_ms, due_ms, spec, principal }
+        Self { run: Some(record.id.clone()), turn, created_ms, spec, principal }
     }
 }
 

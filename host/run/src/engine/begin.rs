@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::{Answered, Checkpointed, EventKind, RunReason, RunStarted, RunStatus};
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::{AppName, CheckpointId, GraphName, Namespace, RunId, TaskId, ThreadId};
+use wattle_graph::id::{
+    AppName, CheckpointId, GraphName, InterruptId, Namespace, RunId, TaskId, ThreadId,
+};
 use wattle_graph::interrupt::{AnswerError, Question, match_answers};
 use wattle_graph::lineage::Lineage;
 use wattle_graph::principal::Principal;
@@ -15,6 +17,7 @@ use wattle_graph::step::{Position, accept_input, input_reductions};
 
 use super::asked::Asked;
 use super::blank::bound;
+use super::held::left_to;
 use super::owner::check_owner;
 use super::{Engine, Slot, new_run_id, new_thread_id, no_thread};
 use crate::app::{App, GraphPack};
@@ -205,7 +208,9 @@ impl Engine {
         self.admit(&head).await?;
         let store = self.0.ports.store.as_ref();
         let tuple = view::current(store, &head).await.map_err(store_failure)?;
-        let (lineage, nest) = view::open(tuple.ok_or_else(|| no_thread(thread))?);
+        let tuple = tuple.ok_or_else(|| no_thread(thread))?;
+        let past = self.is_shared().then(|| view::past_tasks(&tuple.events));
+        let (lineage, nest) = view::open(tuple);
         let open = view::questions(&lineage, &nest);
         for answer in request.answers.values() {
             check_depth("an answer", answer)?;
@@ -223,11 +228,17 @@ impl Engine {
         };
         let reopen = (request.on_failure == OnFailure::Reopen && !answers.is_empty())
             .then_some(lineage.checkpoint.meta.id);
-        if let Some(host) = self.holds_elsewhere(&lineage, &nest).await? {
-            if slot.asked.turn != Turn::Own {
+        if let Some(past) = past {
+            let held = view::held(&past, &lineage, &nest);
+            let is_answered =
+                |id: &InterruptId| answers.iter().any(|(_, kind)| answers_it(kind, id));
+            let host = self.goes_on_at(thread, held, is_answered).await?;
+            if let Some(host) = host.filter(|host| host != self.holder()) {
+                if slot.asked.turn == Turn::Own {
+                    return Err(left_to(&host));
+                }
                 return self.leave_to(host, slot, &head, request, reopen, answers).await;
             }
-            self.check_left(&host, &slot.asked)?;
         }
         let run = RunRecord { options: request.options, ..self.new_run(&mut slot, &head, reopen) };
         self.go_on(slot, head, run, reason, answers).await
@@ -507,6 +518,11 @@ pub(super) fn in_their_graphs(
         Some((graph, EventKind::Answered(answered)))
     });
     placed.collect()
+}
+
+/// Whether an event is the answer to a question.
+fn answers_it(kind: &EventKind, question: &InterruptId) -> bool {
+    matches!(kind, EventKind::Answered(answered) if answered.interrupt == *question)
 }
 
 /// Without answers, a thread goes on only if something can run.

@@ -18,7 +18,7 @@ use crate::facts;
 use crate::hostcall::runs::{CreateRun, Multitask, RunRef};
 use crate::limit::THREAD_PENDING_RUNS;
 use crate::ports::store::{
-    RunKind, RunOptions, RunRecord, RunSpec, ThreadHead, ThreadRecord, ThreadStatus, Turn,
+    Holder, RunKind, RunOptions, RunRecord, RunSpec, ThreadHead, ThreadRecord, ThreadStatus, Turn,
 };
 use crate::task::options;
 
@@ -97,13 +97,27 @@ impl Engine {
             }
         }
         let is_left = is_due && ahead.is_free() && place.is_none();
-        let host = if is_left { self.assign() } else { None };
         drop(place);
+        let host = if is_left { self.assign_run(head.as_ref(), &record).await? } else { None };
         if head.is_none() {
             self.create_thread_for(&record, tenant).await?;
         }
         self.enqueue(&record, host).await?;
         Ok(record)
+    }
+
+    /// The host that is to begin a run: the one that holds calls open with which it goes on, or else the least busy one.
+    async fn assign_run(
+        &self,
+        head: Option<&ThreadHead>,
+        record: &RunRecord,
+    ) -> Result<Option<Holder>, Failure> {
+        if let Some(head) = head.filter(|_| self.is_shared())
+            && let Some(holder) = self.would_go_on_at(head, record).await?
+        {
+            return Ok(Some(holder));
+        }
+        Ok(self.assign())
     }
 
     /// The thread of a run that is asked for; `None` if it is new.

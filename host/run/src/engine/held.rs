@@ -4,24 +4,35 @@
 //! another one. None of these names calls. Instead, what is held for a thread is compared with what the thread waits
 //! for, whenever this host has done something with it, and now and then.
 //!
-//! Of hosts that share a store only one can go on with a call. A run that goes on with the thread is left to it.
+//! # Where a call goes on
+//!
+//! Of hosts that share a store only the one that holds a call can go on with it, and an answer may come to any of them.
+//! A host that does not hold the call leaves the run to the one that does. The run is pending then, and names the
+//! questions that it answers.
+//!
+//! It is left to that host for as long as the host lives and does not stop, and no time is compared. A host that is full
+//! begins the run when it has room. A host that was not notified finds the run in its next list of pending runs. A host
+//! whose clock is behind sees that the run is due, since it is due from the last change of its thread on.
+//!
+//! The other hosts look again and again. The store says which hosts live, by its own clock, so a host that died is waited
+//! for no longer than its lease. Then any host begins the run, and the call is in doubt. So it is if its own host begins
+//! the run and finds that the call is gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
+use wattle_graph::elicitation::Elicited;
 use wattle_graph::event::EventKind;
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::{CheckpointId, Namespace, ThreadId};
-use wattle_graph::lineage::Lineage;
+use wattle_graph::id::{CheckpointId, InterruptId, Namespace, ThreadId};
+use wattle_graph::interrupt::Question;
 
-use super::asked::Asked;
-use super::balance::LEFT_TO_OTHERS;
 use super::{Engine, Slot};
 use crate::hostcall::runs::{ResumeRun, RunRef};
 use crate::ports::store::{
     Answer, Holder, RunKind, RunRecord, RunSpec, StoreError, ThreadHead, ThreadStatus,
 };
-use crate::view::{self, Nest};
+use crate::view::{self, store_failure};
 
 impl Engine {
     /// Lets go of calls that are held for a thread now and that it does not wait for. Nothing may be at work on the
@@ -69,45 +80,71 @@ impl Engine {
         let Some(head) = head.filter(|head| head.record.status != ThreadStatus::Idle) else {
             return Ok(BTreeSet::new());
         };
-        let tuple = view::current(store, &head).await?;
-        let held = tuple.map(view::held).unwrap_or_default();
-        Ok(held.into_iter().filter_map(|it| it.asked.held).collect())
+        let Some(tuple) = view::current(store, &head).await? else { return Ok(BTreeSet::new()) };
+        let past = view::past_tasks(&tuple.events);
+        let (lineage, nest) = view::open(tuple);
+        let held = view::held(&past, &lineage, &nest).into_iter();
+        let elicited = held.filter_map(|question| question.asked.elicited);
+        Ok(elicited.filter_map(|it| it.asked.held).collect())
     }
 
-    /// The live host that holds calls open with which a thread goes on, unless this host holds one of them.
-    pub(super) async fn holds_elsewhere(
+    /// The host on which a thread goes on with what was asked in calls that are held open: this one, or another one that
+    /// lives and does not stop. `None` if nobody holds any of the calls. Of several hosts, the one counts first whose
+    /// questions are answered.
+    pub(super) async fn goes_on_at(
         &self,
-        lineage: &Lineage,
-        nest: &Nest,
+        thread: &ThreadId,
+        mut held: Vec<Question>,
+        is_answered: impl Fn(&InterruptId) -> bool,
     ) -> Result<Option<Holder>, Failure> {
-        let nested = nest.live_questions().map(|(_, question)| question);
-        let questions = lineage.live_questions().cloned().chain(nested);
-        let hosts: BTreeSet<String> =
-            questions.filter_map(|it| it.asked.elicited.and_then(|it| it.host)).collect();
-        if hosts.is_empty() || hosts.contains(&self.holder().0) {
+        if held.is_empty() {
             return Ok(None);
         }
-        let live = self.hosts().await?.into_iter().filter(|host| !host.report.is_stopping);
-        Ok(live.map(|host| host.holder).find(|holder| hosts.contains(&holder.0)))
+        held.sort_by_key(|it| it.answer.is_none() && !is_answered(&it.asked.interrupt));
+        let names = self.0.ports.tools.held(Some(thread)).into_iter();
+        let names: BTreeSet<String> = names.map(|(_, name)| name).collect();
+        let mut others = self.hosts().await?;
+        others.retain(|host| host.holder != *self.holder() && !host.report.is_stopping);
+        let place = |question: &Question| {
+            let Elicited { host, asked, .. } = question.asked.elicited.as_deref()?;
+            // The name of a host says nothing of what it holds: it may have started again.
+            if asked.held.as_ref().is_some_and(|name| names.contains(name)) {
+                return Some(self.holder().clone());
+            }
+            let other = others.iter().find(|other| Some(&other.holder.0) == host.as_ref())?;
+            Some(other.holder.clone())
+        };
+        Ok(held.iter().find_map(place))
     }
 
-    /// Leaves a pending run to the host that holds a call for it. It begins on any host once that one had
-    /// the time to begin it.
-    ///
-    /// # Errors
-    ///
-    /// `busy` until then.
-    pub(super) fn check_left(&self, host: &Holder, asked: &Asked) -> Result<(), Failure> {
-        let left_ms = self.now_ms().saturating_sub(asked.due_ms.unwrap_or(0));
-        if left_ms >= LEFT_TO_OTHERS.as_millis() as i64 {
-            return Ok(());
-        }
-        let text = format!("the run is left to host `{}`, which holds a call open for it", host.0);
-        Err(Failure::new(code::BUSY, text).with_details(json!({ "host": host.0 })))
+    /// The same for a run that is asked for.
+    pub(super) async fn would_go_on_at(
+        &self,
+        head: &ThreadHead,
+        record: &RunRecord,
+    ) -> Result<Option<Holder>, Failure> {
+        let answers = match record.spec.as_deref().map(|spec| &spec.kind) {
+            Some(RunKind::Answer { answer } | RunKind::Command { answer: Some(answer), .. }) => {
+                Some(answer)
+            }
+            Some(RunKind::Continue | RunKind::Command { answer: None, .. }) => None,
+            _ => return Ok(None),
+        };
+        let store = self.0.ports.store.as_ref();
+        let tuple = view::current(store, head).await.map_err(store_failure)?;
+        let Some(tuple) = tuple else { return Ok(None) };
+        let past = view::past_tasks(&tuple.events);
+        let (lineage, nest) = view::open(tuple);
+        let is_answered = |id: &InterruptId| match answers {
+            Some(Answer::ById(answers)) => answers.contains_key(id.as_str()),
+            Some(Answer::Matched(_)) | None => false,
+        };
+        let held = view::held(&past, &lineage, &nest);
+        self.goes_on_at(&record.thread, held, is_answered).await
     }
 
-    /// Leaves a run that would go on with a thread to another host: it is pending. If that host does not begin
-    /// it, any host does. Its answers name their questions: others may be open when it begins.
+    /// Leaves a run that would go on with a thread to another host: it is pending. Its answers name their questions:
+    /// others may be open when it begins.
     pub(super) async fn leave_to(
         &self,
         host: Holder,
@@ -134,7 +171,8 @@ impl Engine {
             graph: None,
             context: Value::Null,
             metadata: BTreeMap::new(),
-            due_ms: self.now_ms(),
+            // By the clock of whoever has changed the thread last, which often is that host.
+            due_ms: self.now_ms().min(head.record.updated_ms),
             ttl: None,
             client: asked.spec.map(|spec| spec.client).unwrap_or_default(),
             principal: asked.principal,
@@ -148,4 +186,10 @@ impl Engine {
         self.enqueue(&record, Some(host)).await?;
         Ok(RunRef { thread: record.thread, run: record.id })
     }
+}
+
+/// Why a run does not begin here that is left to a host.
+pub(super) fn left_to(host: &Holder) -> Failure {
+    let text = format!("the run is left to host `{}`, which holds a call open for it", host.0);
+    Failure::new(code::BUSY, text).with_details(json!({ "host": host.0 }))
 }
