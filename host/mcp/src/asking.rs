@@ -34,6 +34,11 @@ impl Seat {
     }
 }
 
+/// Whether the way to the server is gone. The library needs seconds more to close a session.
+pub(crate) fn is_gone(session: &Session) -> bool {
+    session.is_transport_closed() || session.service().calls().are_lost()
+}
+
 /// What happens in a call.
 pub(crate) enum Happened {
     /// It is done, or failed.
@@ -82,13 +87,13 @@ impl Running {
         Happened::Ended(ended)
     }
 
-    /// Whether nobody will know how it ends, since the way to the server is gone.
+    /// Whether nobody will know how it ends, since the way to the server is gone, or its session.
     async fn is_cut(&mut self) -> bool {
         if !self.work.is_finished() {
-            return self.session.is_transport_closed();
+            return is_gone(&self.session);
         }
         let ended = (&mut self.work).await.unwrap_or(Err(ServiceError::TransportClosed));
-        let is_cut = ended.as_ref().is_err_and(fault::ends_session);
+        let is_cut = ended.as_ref().is_err_and(fault::is_cut);
         self.ended = Some(Box::new(ended));
         is_cut
     }

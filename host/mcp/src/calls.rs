@@ -41,7 +41,7 @@ struct Inner {
     state: Mutex<State>,
     /// Held while a call is sent: its id is known only then, and the question may be quicker.
     sending: tokio::sync::Mutex<()>,
-    /// Told when a call has ended, or a question waits no longer for that.
+    /// Told when a call has ended, a question waits no longer for that, or the way to the server is gone.
     changed: Notify,
 }
 
@@ -56,6 +56,8 @@ struct State {
     is_marked: bool,
     /// The session is left to a call that waits for a person, until that has ended.
     is_left: bool,
+    /// The way to the server is gone.
+    is_lost: bool,
 }
 
 impl State {
@@ -103,6 +105,29 @@ impl Calls {
 
     pub(crate) fn are_left(&self) -> bool {
         self.lock().is_left
+    }
+
+    /// Takes note that the way to the server is gone, so that no answer reaches it.
+    pub(crate) fn lose(&self) {
+        self.lock().is_lost = true;
+        self.0.changed.notify_waiters();
+    }
+
+    /// Whether the way to the server is gone.
+    pub(crate) fn are_lost(&self) -> bool {
+        self.lock().is_lost
+    }
+
+    /// Waits until the way to the server is gone.
+    pub(crate) async fn lost(&self) {
+        loop {
+            // Before the look, so that no change in between is missed.
+            let changed = self.0.changed.notified();
+            if self.are_lost() {
+                return;
+            }
+            changed.await;
+        }
     }
 
     /// A place for one more call, and its questions.
@@ -374,6 +399,16 @@ mod tests {
         let calls = Calls::default();
         drop(calls.enter());
         assert!(calls.are_over());
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_a_server_hears_that_it_is_gone() {
+        let calls = Calls::default();
+        let mut lost = pin!(calls.lost());
+        assert!(lost.as_mut().now_or_never().is_none());
+        calls.lose();
+        lost.await;
+        assert!(calls.are_lost());
     }
 
     #[tokio::test]

@@ -68,6 +68,11 @@ impl Client {
         Self { speaker, changes, asks_anywhere, calls: Calls::default() }
     }
 
+    /// The same for another session.
+    pub(crate) fn afresh(&self) -> Self {
+        Self { calls: Calls::default(), ..self.clone() }
+    }
+
     /// The calls under way on the session.
     pub(crate) fn calls(&self) -> &Calls {
         &self.calls
@@ -108,6 +113,7 @@ impl Client {
         tokio::select! {
             answer = asked => answer,
             () = context.ct.cancelled() => Err(self.unasked("the server has taken it back")),
+            () = self.calls.lost() => Err(self.unasked("the server is gone")),
         }
     }
 }

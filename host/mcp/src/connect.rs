@@ -128,8 +128,9 @@ impl Connector {
         client: Client,
     ) -> Result<Session, Failure> {
         if !self.wants_handshake.load(Ordering::Relaxed) {
-            let program = child::start(server, command, self.mender.clone())?;
-            let probed = client.clone().serve_with_lifecycle(program, both_eras());
+            let client = client.afresh();
+            let program = child::start(server, command, self.mender.clone(), client.calls())?;
+            let probed = client.serve_with_lifecycle(program, both_eras());
             match timeout(self.probe, probed).await {
                 Ok(Ok(session)) => return Ok(session),
                 Ok(Err(error)) => {
@@ -141,7 +142,7 @@ impl Connector {
                 }
             }
         }
-        let program = child::start(server, command, self.mender.clone())?;
+        let program = child::start(server, command, self.mender.clone(), client.calls())?;
         let session = client.serve_with_lifecycle(program, ClientLifecycleMode::Initialize).await;
         let session = session.map_err(|error| fault::of_connecting(self.speaker(), &error))?;
         self.wants_handshake.store(true, Ordering::Relaxed);

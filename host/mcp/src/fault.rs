@@ -18,6 +18,10 @@ use crate::speaker::Speaker;
 /// HTTP's word for `slow down`.
 const TOO_MANY_REQUESTS: u16 = 429;
 
+/// What the library says of a request that was under way in a session which it has opened anew.
+const LOST_WITH_SESSION: &str =
+    "streamable HTTP session was re-initialized before the response arrived";
+
 /// A session could not be opened.
 pub(crate) fn of_connecting(speaker: &Speaker, error: &ClientInitializeError) -> Failure {
     match error {
@@ -63,6 +67,9 @@ pub(crate) fn may_want_handshake(error: &ClientInitializeError) -> bool {
 /// A request in a session failed. `subject` is what was asked, such as ``tool `add` ``.
 pub(crate) fn of_request(speaker: &Speaker, subject: &str, error: &ServiceError) -> Failure {
     match error {
+        ServiceError::McpError(_) if is_lost(error) => {
+            away(speaker, "its session was opened anew before the answer")
+        }
         ServiceError::McpError(data) => of_refusal(speaker, subject, data),
         ServiceError::TransportSend(error) => of_transport(speaker, error.error.as_ref()),
         ServiceError::TransportClosed => away(speaker, "the connection ended before the answer"),
@@ -76,6 +83,24 @@ pub(crate) fn of_request(speaker: &Speaker, subject: &str, error: &ServiceError)
 /// Whether the session behind such a failure is of no more use.
 pub(crate) fn ends_session(error: &ServiceError) -> bool {
     matches!(error, ServiceError::TransportSend(_) | ServiceError::TransportClosed)
+}
+
+/// Whether a request was under way in a session that was opened anew. Its server has not refused it.
+pub(crate) fn is_lost(error: &ServiceError) -> bool {
+    let ServiceError::McpError(data) = error else { return false };
+    data.code == ErrorCode::INTERNAL_ERROR && data.message == LOST_WITH_SESSION
+}
+
+/// Whether nobody knows how a request ended, since its session is gone.
+pub(crate) fn is_cut(error: &ServiceError) -> bool {
+    ends_session(error) || is_lost(error)
+}
+
+/// A call that a server may have carried out, though it gave no answer. `why` says what happened instead.
+pub(crate) fn in_doubt(speaker: &Speaker, subject: &str, why: &str) -> Failure {
+    let server = speaker.name();
+    let message = format!("the MCP server `{server}` {why}, so {subject} may have had its effect");
+    Failure::new(code::IN_DOUBT, message)
 }
 
 /// Whether a server refuses a call since it does not know the state any more that it wanted back: it keeps the key to
@@ -227,5 +252,16 @@ mod tests {
             assert_eq!((failure.code.as_str(), failure.retryable), (expected, retryable));
             assert_eq!(failure.message, "the MCP server `graph` refuses tool `a`: no");
         }
+    }
+
+    #[test]
+    fn a_request_that_is_lost_with_its_session_is_not_refused() {
+        let data = ErrorData::internal_error(LOST_WITH_SESSION, None);
+        let lost = ServiceError::McpError(data);
+        assert!(is_cut(&lost) && !ends_session(&lost));
+        let failure = of_request(&"graph".into(), "the list of its tools", &lost);
+        let message = "the MCP server `graph` is not available: its session was opened anew before \
+                       the answer";
+        assert_eq!((failure.message.as_str(), failure.retryable), (message, true));
     }
 }

@@ -20,7 +20,7 @@ use wattle_run::ports::Caller;
 use wattle_run::ports::sandbox::ToolInfo;
 use wattle_run::ports::tool_server::{ServerAnswer, ServerCall};
 
-use crate::asking::{Happened, Running, Seat, Waiting};
+use crate::asking::{Happened, Running, Seat, Waiting, is_gone};
 use crate::calls::{Asked, Calls};
 use crate::check::Check;
 use crate::client::{AsksAnywhere, Changes, Client};
@@ -299,7 +299,8 @@ impl Server {
                 Happened::Asked(asked) => asked,
                 Happened::Ended(ended) => {
                     // A server that is told so may fail with it.
-                    let is_refusal = matches!(*ended, Err(ServiceError::McpError(_)));
+                    let is_refusal = matches!(&*ended, Err(error @ ServiceError::McpError(_))
+                        if !fault::is_cut(error));
                     if let Some(refused) = refused.filter(|_| is_refusal) {
                         return Err(refused);
                     }
@@ -357,6 +358,10 @@ impl Server {
         if matches!(ended, Err(ServiceError::UnexpectedResponse)) {
             return Err(unreadable(server, tool));
         }
+        if ended.as_ref().is_err_and(fault::is_lost) {
+            let why = "lost the session of the call before it answered";
+            return Err(fault::in_doubt(self.connector.speaker(), &subject, why));
+        }
         let answer = match self.checked(session, &subject, ended).await? {
             CallToolResponse::Complete(result) => {
                 let mut output = outcome::output(server, result, self.output_bytes)?;
@@ -412,9 +417,8 @@ impl Server {
         open: &mut Option<Arc<Session>>,
         is_of_use: impl Fn(&Calls) -> bool,
     ) -> Result<Arc<Session>, Failure> {
-        let is_of_use = |session: &&Arc<Session>| {
-            !session.is_transport_closed() && is_of_use(session.service().calls())
-        };
+        let is_of_use =
+            |session: &&Arc<Session>| !is_gone(session) && is_of_use(session.service().calls());
         if let Some(session) = open.as_ref().filter(is_of_use) {
             return Ok(session.clone());
         }

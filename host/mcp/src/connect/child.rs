@@ -21,6 +21,7 @@ use tokio::time::timeout;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::json::lenient;
 
+use crate::calls::Calls;
 use crate::config::CommandConfig;
 use crate::connect::MESSAGE_BYTES;
 use crate::mend::{self, Mender};
@@ -38,6 +39,8 @@ const GOODBYE: Duration = Duration::from_secs(2);
 /// A program and the way to it.
 pub(super) struct Program {
     transport: AsyncRwTransport<RoleClient, DuplexStream, ChildStdin>,
+    /// The calls on it.
+    calls: Calls,
     /// `None` when it has ended.
     group: Option<Box<dyn ChildWrapper>>,
 }
@@ -47,6 +50,7 @@ pub(super) fn start(
     server: &str,
     config: &CommandConfig,
     mender: Mender,
+    calls: &Calls,
 ) -> Result<Program, Failure> {
     let mut command = Command::new(&config.program);
     command
@@ -77,7 +81,8 @@ pub(super) fn start(
     tokio::spawn(log(mender.speaker().clone(), complaints));
     let (read, write) = duplex(PIPE_BYTES);
     tokio::spawn(pass_on(output, write, mender));
-    Ok(Program { transport: AsyncRwTransport::new(read, input), group: Some(group) })
+    let (transport, calls) = (AsyncRwTransport::new(read, input), calls.clone());
+    Ok(Program { transport, calls, group: Some(group) })
 }
 
 impl Transport<RoleClient> for Program {
@@ -91,7 +96,11 @@ impl Transport<RoleClient> for Program {
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
-        self.transport.receive().await
+        let message = self.transport.receive().await;
+        if message.is_none() {
+            self.calls.lose();
+        }
+        message
     }
 
     async fn close(&mut self) -> Result<(), Self::Error> {

@@ -8,12 +8,13 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Barrier, mpsc, oneshot};
+use tokio::sync::{Barrier, Notify, mpsc, oneshot};
 use tokio::time::timeout;
 use wattle_graph::elicitation::Elicitation;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::ThreadId;
 use wattle_graph::tool::ToolRequest;
+use wattle_kit::log::Log;
 use wattle_mcp::McpServers;
 use wattle_run::ports::ToolServers as _;
 use wattle_run::ports::tool_server::{Round, ServerAnswer, ServerCall};
@@ -197,8 +198,36 @@ async fn no_call_gets_the_question_of_one_that_was_given_up() {
     servers.close().await;
 }
 
+/// A program that ends while its question is open. The client answers a ping once it has read what came before.
+const DYING: &str = r#">>> tools/call
+<<<
+
+{"jsonrpc":"2.0","id":"e1","method":"elicitation/create","params":{"message":"Sure?","requestedSchema":{"type":"object","properties":{}}}}
+{"jsonrpc":"2.0","id":"p1","method":"ping"}
+>>> answer
+<<<
+
+~~~ exit
+"#;
+
+/// The library closes the session of a program for seconds.
+#[tokio::test]
+async fn an_answer_for_a_program_that_has_ended_is_for_nobody() {
+    let (log, _guard) = Log::start();
+    let folder = tempfile::tempdir().unwrap();
+    let servers = played(folder.path(), DYING);
+    let mut talk = Talk::new(&servers, json!({}));
+    let asked = talk.asked().await;
+    timeout(SOON, log.line("input stream terminated")).await.unwrap();
+    assert_eq!(talk.answer(asked, "accept").await.unwrap(), None);
+}
+
 /// What the connections of a server have in common.
 struct Desk {
+    /// The session that it knows.
+    session: Mutex<&'static str>,
+    /// Told when a call is there that gets no answer.
+    silent: Notify,
     /// Where answers to questions go, by the ids of the questions.
     answers: Mutex<HashMap<String, oneshot::Sender<Value>>>,
     /// All calls in which it asks.
@@ -210,32 +239,40 @@ struct Desk {
 
 /// A server with sessions over HTTP, which asks when so many calls are there, and tells what the person did. It asks
 /// in the stream of the answer to a call, or in one beside all calls.
-async fn desk_over_http(calls: usize, asks_beside: bool) -> McpServers {
+async fn desk_over_http(calls: usize, asks_beside: bool) -> (McpServers, Arc<Desk>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (questions, stream) = mpsc::unbounded_channel();
     let desk = Arc::new(Desk {
+        session: Mutex::new("s-1"),
+        silent: Notify::new(),
         answers: Mutex::default(),
         all: Barrier::new(calls),
         questions: asks_beside.then_some(questions),
         stream: Mutex::new(asks_beside.then_some(stream)),
     });
+    let shared = desk.clone();
     tokio::spawn(async move {
         while let Ok((socket, _)) = listener.accept().await {
-            tokio::spawn(serve(socket, desk.clone()));
+            tokio::spawn(serve(socket, shared.clone()));
         }
     });
-    servers(over_http(&format!("http://{address}/mcp")))
+    (servers(over_http(&format!("http://{address}/mcp"))), desk)
 }
+
+/// Who calls and gets no answer.
+const SILENT: &str = "silent";
 
 const EVENTS: &str =
     "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
 
 async fn serve(socket: TcpStream, desk: Arc<Desk>) {
-    let (method, request, mut socket) = read(socket).await;
+    let Request { method, session, body: request, mut socket } = read(socket).await;
     let id = &request["id"];
     let result = |result: Value| json!({ "jsonrpc": "2.0", "id": id, "result": result });
+    let known = *desk.session.lock().unwrap();
     let (status, document) = match request["method"].as_str() {
+        _ if !session.is_empty() && session != known => ("404 Not Found", Value::Null),
         Some("server/discover") => {
             let error = json!({ "code": -32601, "message": "Method not found" });
             ("400 Bad Request", json!({ "jsonrpc": "2.0", "id": id, "error": error }))
@@ -272,7 +309,7 @@ async fn serve(socket: TcpStream, desk: Arc<Desk>) {
     };
     let body = if document.is_null() { String::new() } else { document.to_string() };
     let head = format!(
-        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\nmcp-session-id: s-1\r\n\
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\nmcp-session-id: {known}\r\n\
          content-length: {}\r\nconnection: close\r\n\r\n",
         body.len()
     );
@@ -284,6 +321,12 @@ async fn serve(socket: TcpStream, desk: Arc<Desk>) {
 async fn ask(socket: &mut TcpStream, request: &Value, desk: &Desk) {
     let who = request["params"]["arguments"]["who"].as_str().unwrap().to_owned();
     socket.write_all(EVENTS.as_bytes()).await.unwrap();
+    if who == SILENT {
+        desk.silent.notify_one();
+        // Until the client leaves.
+        socket.read_to_end(&mut Vec::new()).await.ok();
+        return;
+    }
     let (tell, answer) = oneshot::channel();
     desk.answers.lock().unwrap().insert(who.clone(), tell);
     desk.all.wait().await;
@@ -302,18 +345,30 @@ async fn ask(socket: &mut TcpStream, request: &Value, desk: &Desk) {
     socket.write_all(format!("data: {done}\n\n").as_bytes()).await.ok();
 }
 
-/// Reads one request: its method, and its body, which is null without one.
-async fn read(socket: TcpStream) -> (String, Value, TcpStream) {
+/// One request.
+struct Request {
+    method: String,
+    /// The id of its session; empty without one.
+    session: String,
+    /// Null without one.
+    body: Value,
+    socket: TcpStream,
+}
+
+async fn read(socket: TcpStream) -> Request {
     let mut socket = BufReader::new(socket);
     let mut first = String::new();
     socket.read_line(&mut first).await.unwrap();
-    let mut length = 0;
+    let (mut length, mut session) = (0, String::new());
     loop {
         let mut line = String::new();
         socket.read_line(&mut line).await.unwrap();
         let line = line.trim().to_ascii_lowercase();
         if let Some(value) = line.strip_prefix("content-length:") {
             length = value.trim().parse().unwrap();
+        }
+        if let Some(value) = line.strip_prefix("mcp-session-id:") {
+            session = value.trim().to_owned();
         }
         if line.is_empty() {
             break;
@@ -322,12 +377,13 @@ async fn read(socket: TcpStream) -> (String, Value, TcpStream) {
     let mut body = vec![0; length];
     socket.read_exact(&mut body).await.unwrap();
     let method = first.split(' ').next().unwrap_or_default().to_owned();
-    (method, serde_json::from_slice(&body).unwrap_or_default(), socket.into_inner())
+    let body = serde_json::from_slice(&body).unwrap_or_default();
+    Request { method, session, body, socket: socket.into_inner() }
 }
 
 #[tokio::test]
 async fn over_http_each_question_goes_to_its_call() {
-    let servers = desk_over_http(2, false).await;
+    let (servers, _) = desk_over_http(2, false).await;
     names(&servers).await;
     let mut talks: Vec<Talk<'_>> =
         ["a", "b"].map(|who| Talk::new(&servers, json!({ "who": who }))).into();
@@ -340,10 +396,29 @@ async fn over_http_each_question_goes_to_its_call() {
     }
 }
 
+/// The library ends all that is under way in a session when it opens that anew.
+#[tokio::test]
+async fn a_session_that_is_opened_anew_leaves_its_calls_in_doubt() {
+    let (servers, desk) = desk_over_http(1, false).await;
+    let mut talk = Talk::new(&servers, json!({ "who": "a" }));
+    let asked = timeout(SOON, talk.asked()).await.unwrap();
+    let silent = call(&servers, "book", json!({ "who": SILENT }));
+    let others = async {
+        desk.silent.notified().await;
+        *desk.session.lock().unwrap() = "s-2";
+        let told = call(&servers, "book", json!({ "who": "b" })).await.unwrap();
+        assert_eq!(text(&told), "refused", "nobody can be asked in it");
+    };
+    let (cut, ()) = timeout(SOON, async { tokio::join!(silent, others) }).await.unwrap();
+    let cut = cut.unwrap_err();
+    assert_eq!(cut.code, code::IN_DOUBT, "{cut}");
+    assert_eq!(talk.answer(asked, "accept").await.unwrap(), None);
+}
+
 /// The host has no reason yet to give each call a session of its own.
 #[tokio::test]
 async fn of_two_first_questions_beside_the_calls_one_is_asked_when_the_other_call_has_ended() {
-    let servers = desk_over_http(2, true).await;
+    let (servers, _) = desk_over_http(2, true).await;
     names(&servers).await;
     let mut talks: Vec<Talk<'_>> =
         ["a", "b"].map(|who| Talk::new(&servers, json!({ "who": who }))).into();

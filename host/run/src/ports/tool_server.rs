@@ -55,7 +55,8 @@ pub trait ToolServers: Send + Sync {
 
     /// Makes a call, from its beginning or, if the server has ended its side with the last questions, with the
     /// answers to them. A question that was answered when the call was made before is not asked again. A tool that
-    /// answers with an error is an answer; a failure means that there was none. Dropping the future ends the call.
+    /// answers with an error is an answer; a failure means that there was none. The failure is `in-doubt` if the server
+    /// may have carried out the call without a word about it. Dropping the future ends the call.
     async fn call(
         &self,
         caller: &Caller,

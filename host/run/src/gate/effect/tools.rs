@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::TryFutureExt as _;
 use futures::future::join_all;
 use serde_json::json;
 use wattle_graph::event::Decision;
@@ -23,7 +24,7 @@ use crate::gate::elicit::Rounds;
 use crate::gate::entry::Entry;
 use crate::gate::unwind::{Ended, Stop, Unwind};
 use crate::gate::{Gate, Setting};
-use crate::grant::{ToolGrant, ToolSource};
+use crate::grant::{InDoubt, ToolGrant, ToolSource};
 use crate::hostcall::elicit::nobody_to_ask;
 use crate::hostcall::tools::{ListTools, ToolCall, ToolHints, ToolInfo};
 use crate::json::{check_depth, weight, with_integers};
@@ -431,6 +432,8 @@ async fn go_on(
     }
     let call = Remote::new(site, (server, tool), request, known);
     let gone_on = site.ports.tools.go_on(site.caller, server, call.as_call(site));
+    // What the tool says of its effects is not looked up.
+    let gone_on = gone_on.map_err(|failure| cut(site, ToolHints::default(), failure));
     match in_time(request, call.allowed_ms, gone_on).await? {
         Some(answer) => answered(site, &call, answer).await.map(Some),
         None => Ok(None),
@@ -449,6 +452,7 @@ async fn call_server(
     }
     let call = Remote::new(site, (server, &tool.info.name), request, known);
     let made = site.ports.tools.call(site.caller, server, call.as_call(site));
+    let made = made.map_err(|failure| cut(site, tool.info.hints, failure));
     let answer = in_time(request, call.allowed_ms, made).await?;
     answered(site, &call, answer).await
 }
@@ -505,6 +509,17 @@ async fn in_time<T>(
         Err(_elapsed) => Err(timed_out(&request.tool, allowed_ms).into()),
         Ok(answer) => answer.map_err(Stop::Failure),
     }
+}
+
+/// The failure of a call. One that its server may have carried out stays in doubt, unless a second call does no harm or
+/// the operator allows it.
+fn cut(site: &Site<'_>, hints: ToolHints, failure: Failure) -> Failure {
+    let is_harmless = hints.read_only || hints.idempotent;
+    let may_repeat = is_harmless || site.grants.in_doubt == InDoubt::Retry;
+    if failure.code == code::IN_DOUBT && may_repeat {
+        return Failure { code: code::UNAVAILABLE.to_owned(), ..failure }.retryable();
+    }
+    failure
 }
 
 /// What becomes of a call that was begun before and of which nobody knows how it ended: its answer, or nothing if it

@@ -72,6 +72,8 @@ struct Desk {
     booked: AtomicUsize,
     /// Calls that fail before they book.
     fails: AtomicUsize,
+    /// Calls of which the server loses the answer.
+    losses: AtomicUsize,
     /// Calls with the argument `hangs` that have no end.
     hangs: AtomicUsize,
     is_twice: AtomicBool,
@@ -94,6 +96,7 @@ impl Desk {
             calls: AtomicUsize::new(0),
             booked: AtomicUsize::new(0),
             fails: AtomicUsize::new(0),
+            losses: AtomicUsize::new(0),
             hangs: AtomicUsize::new(0),
             is_twice: AtomicBool::new(false),
             unlisted: AtomicUsize::new(0),
@@ -150,6 +153,9 @@ impl Desk {
             return Err(away());
         }
         self.booked.fetch_add(1, Ordering::SeqCst);
+        if one_less(&self.losses) {
+            return Err(Failure::new(code::IN_DOUBT, "lost"));
+        }
         let answers = call.rounds.iter().flat_map(|round| round.answers.values());
         let said: Vec<&Value> = answers.map(|answer| &answer["action"]).collect();
         let structured = Some(json!(said));

@@ -9,7 +9,7 @@ use wattle_graph::failure::code;
 use wattle_graph::id::ThreadId;
 use wattle_run::engine::settle::SettleCall;
 use wattle_run::grant::InDoubt;
-use wattle_run::hostcall::runs::{OnFailure, Runs as _};
+use wattle_run::hostcall::runs::{OnFailure, RunOutcome, Runs as _};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::world::{World, failure, questions};
 
@@ -90,6 +90,29 @@ async fn a_call_that_failed_since_is_made_again_without_doubt() {
         }
         assert_eq!(ended.state["out"], json!([{ "work": ["accept"] }]), "{:?}", ended.outcome);
         assert_eq!(desk.counts(), (2, 1));
+    }
+}
+
+#[tokio::test]
+async fn a_call_whose_answer_is_lost_is_made_again_only_where_that_is_allowed() {
+    let retried = format!("{ONE}retry = {{ attempts = 2, initial = \"1ms\" }}\n");
+    for holds in [true, false] {
+        for (in_doubt, calls) in [(InDoubt::Fail, 1), (InDoubt::Ask, 1), (InDoubt::Retry, 2)] {
+            let rounds = usize::from(holds);
+            let desk = Arc::new(Desk::new(holds, rounds));
+            let world = world_of(&retried, caller(), &desk, in_doubt);
+            desk.losses.store(1, Ordering::SeqCst);
+            let mut ended = world.run(json!({})).await;
+            if holds {
+                ended = world.answer(&ended.run.thread, accept()).await;
+            }
+            assert_eq!(desk.counts(), (calls, calls), "{:?}", ended.outcome);
+            if in_doubt == InDoubt::Retry {
+                assert_eq!(ended.outcome, RunOutcome::Completed);
+            } else {
+                assert_eq!(failure(&ended).code, code::IN_DOUBT);
+            }
+        }
     }
 }
 
