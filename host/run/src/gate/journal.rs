@@ -24,6 +24,7 @@ use crate::limit;
 
 pub(crate) use self::forget::is_in_doubt;
 use self::forget::{forget_failed, forget_last_rollbacks, is_rolled_back};
+use self::past::keeps_open;
 pub(crate) use self::past::{PastCalls, Scopes};
 
 /// The journal of one task.
@@ -176,11 +177,11 @@ impl Journal {
     }
 
     /// Takes note that an attempt has failed: calls that were begun before it and of which nobody knows
-    /// how they ended are made again, but one that a person is asked about stays in doubt.
+    /// how they ended are made again, but one that waits for a person stays in doubt.
     pub(crate) fn give_up_attempt(&self) {
         let mut inner = self.lock();
         let Inner { open, asked, past, inner: tools, .. } = &mut *inner;
-        let is_about = |it: &Asked, call: u32| it.call == call && it.elicited.is_none();
+        let is_about = |it: &Asked, call: u32| it.call == call && keeps_open(it);
         open.retain(|call, _| asked.values().any(|it| is_about(&it.asked, *call)));
         for calls in past.values_mut() {
             calls.give_up_attempt(false);
@@ -474,6 +475,28 @@ mod tests {
         past.ask(&serde_json::from_value(asked).unwrap(), 3);
         past.give_up_attempt(false);
         assert_eq!((past.begun(0), past.begun(1)), (None, Some(2)));
+    }
+
+    #[test]
+    fn a_call_that_is_held_stays_open_when_an_attempt_fails_until_it_goes_on() {
+        let mut past = PastCalls::default();
+        past.begin(0, 0, 1);
+        past.begin(1, 0, 2);
+        let question = |call: u32, held: Option<&str>| -> Asked {
+            let asked = json!({ "questions": {}, "held": held });
+            let elicited = json!({ "round": 0, "digest": Digest::of(b""), "server": "s",
+                "tool": "t", "asked": asked });
+            let asked = json!({ "interrupt": "i", "task": "t", "node": "n", "call": call,
+                "payload": "?", "elicited": elicited });
+            serde_json::from_value(asked).unwrap()
+        };
+        past.ask(&question(0, None), 3);
+        past.ask(&question(1, Some("name")), 4);
+        past.give_up_attempt(false);
+        assert_eq!((past.begun(0), past.begun(1)), (None, Some(2)));
+        past.begin(1, 1, 5);
+        past.give_up_attempt(false);
+        assert_eq!(past.begun(1), None, "it was under way");
     }
 
     #[test]

@@ -23,7 +23,8 @@ pub(crate) struct PastCalls {
     pub again: BTreeMap<u32, u64>,
     /// What was decided of calls in doubt, with the sequence numbers of that.
     pub settled: BTreeMap<u32, (u64, Decision)>,
-    /// Calls in doubt that a person was asked about, with the sequence numbers of that.
+    /// Calls that may have had their effect and wait for a person, with the sequence numbers of the question: those in
+    /// doubt, and those that a server holds open.
     asked: BTreeMap<u32, u64>,
     /// Calls in doubt that the task failed with for good: whoever goes on after the end of the run
     /// wants them to be made again.
@@ -54,9 +55,10 @@ impl PastCalls {
     /// Takes note of a question. A call that asks has gone on, so what was decided of it before says
     /// nothing any more.
     pub(crate) fn ask(&mut self, asked: &Asked, seq: u64) {
-        if asked.elicited.is_none() {
+        if keeps_open(asked) {
             self.asked.insert(asked.call, seq);
-        } else {
+        }
+        if asked.elicited.is_some() {
             self.settled.remove(&asked.call);
         }
         self.newest = self.newest.max(seq);
@@ -75,7 +77,8 @@ impl PastCalls {
     }
 
     /// Forgets what must be made again after a failed attempt; `for_good` says that only a person
-    /// can want another one. A call that a person is asked about stays in doubt.
+    /// can want another one. A call that a person is asked about stays in doubt, and so does one that its server holds
+    /// open: it was not under way.
     pub(crate) fn give_up_attempt(&mut self, for_good: bool) {
         let last = self.answered.values().next_back().map_or(0, |(_, called)| called.batch);
         let doubtful =
@@ -109,4 +112,9 @@ impl PastCalls {
         self.asked.retain(|_, asked| *asked < seq);
         self.newest = self.newest.min(seq.saturating_sub(1));
     }
+}
+
+/// Whether a call stays open over attempts that fail while a question of it has no answer.
+pub(super) fn keeps_open(asked: &Asked) -> bool {
+    asked.elicited.as_ref().is_none_or(|elicited| elicited.asked.held.is_some())
 }

@@ -83,19 +83,30 @@ async fn calls_of_one_batch_are_answered_one_after_the_other() {
     assert_eq!(desk.counts(), (2, 2));
 }
 
+/// Two attempts, of which the first takes too long: everything else has the time of a busy machine.
+fn retried() -> String {
+    format!("{ONE}timeout = \"3s\"\nretry = {{ attempts = 2, initial = \"1ms\" }}\n")
+}
+
+/// A node that makes two calls at once. One of them may hang.
+fn asking_beside_one_that_hangs() -> NativePlugin {
+    NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        let both = [json!({}), json!({ "hangs": true })];
+        let both = both.into_iter().map(|arguments| Ok(request(arguments)));
+        let mut out = Vec::new();
+        for answer in gate.call_tools(both.collect()).await? {
+            out.push(answer?.structured);
+        }
+        Ok(json!({ "out": out.len() }))
+    })
+}
+
 #[tokio::test]
 async fn an_attempt_does_not_ask_again_what_the_one_before_it_asked() {
-    let retried =
-        format!("{ONE}timeout = \"500ms\"\nretry = {{ attempts = 2, initial = \"1ms\" }}\n");
+    let retried = retried();
     for (holds, calls) in [(true, 3), (false, 5)] {
         let desk = Arc::new(Desk::new(holds, 1));
-        let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
-            let both = [json!({}), json!({ "hangs": true })];
-            let both = both.into_iter().map(|arguments| Ok(request(arguments)));
-            let answers = gate.call_tools(both.collect()).await?;
-            Ok(json!({ "out": answers.into_iter().flatten().count() }))
-        });
-        let world = world_of(&retried, plugin, &desk, InDoubt::Fail);
+        let world = world_of(&retried, asking_beside_one_that_hangs(), &desk, InDoubt::Fail);
         desk.hangs.store(1, Ordering::SeqCst);
         let (ended, thread) = asked(&world).await;
         let failed = world.count(&thread, |kind| matches!(kind, EventKind::TaskFailed(_))).await;
@@ -108,6 +119,21 @@ async fn an_attempt_does_not_ask_again_what_the_one_before_it_asked() {
         assert_eq!(desk.counts(), (calls, 2));
         desk.lets_go(0).await;
     }
+}
+
+/// The call was not under way in the attempt that failed.
+#[tokio::test]
+async fn an_attempt_that_fails_leaves_a_call_that_is_held_in_doubt() {
+    let desk = Desk::holding();
+    let world = world_of(&retried(), asking_beside_one_that_hangs(), &desk, InDoubt::Fail);
+    desk.hangs.store(1, Ordering::SeqCst);
+    let (ended, thread) = asked(&world).await;
+    let open = questions(&ended);
+    assert_eq!((open.len(), desk.counts()), (2, (3, 0)));
+    desk.lose();
+    let answers = [(open[0].id.as_str(), accept()), (open[1].id.as_str(), accept())];
+    let ended = world.resume(&thread, &answers, OnFailure::Keep).await.unwrap();
+    assert_eq!((failure(&ended).code.as_str(), desk.counts()), (code::IN_DOUBT, (3, 0)));
 }
 
 #[tokio::test]
