@@ -85,10 +85,18 @@ pub(crate) fn ends_session(error: &ServiceError) -> bool {
     matches!(error, ServiceError::TransportSend(_) | ServiceError::TransportClosed)
 }
 
-/// Whether a request was under way in a session that was opened anew. Its server has not refused it.
+/// Whether the session of a request was lost while the server may have carried it out.
 pub(crate) fn is_lost(error: &ServiceError) -> bool {
-    let ServiceError::McpError(data) = error else { return false };
-    data.code == ErrorCode::INTERNAL_ERROR && data.message == LOST_WITH_SESSION
+    match error {
+        ServiceError::McpError(data) => {
+            data.code == ErrorCode::INTERNAL_ERROR && data.message == LOST_WITH_SESSION
+        }
+        ServiceError::TransportSend(error) => matches!(
+            find::<StreamableHttpError<reqwest::Error>>(error.error.as_ref()),
+            Some(StreamableHttpError::SessionRecoveryTimeout)
+        ),
+        _ => false,
+    }
 }
 
 /// Whether nobody knows how a request ended, since its session is gone.
@@ -96,10 +104,13 @@ pub(crate) fn is_cut(error: &ServiceError) -> bool {
     ends_session(error) || is_lost(error)
 }
 
-/// A call that a server may have carried out, though it gave no answer. `why` says what happened instead.
-pub(crate) fn in_doubt(speaker: &Speaker, subject: &str, why: &str) -> Failure {
+/// A call whose session was lost while the server may have carried it out.
+pub(crate) fn in_doubt(speaker: &Speaker, subject: &str) -> Failure {
     let server = speaker.name();
-    let message = format!("the MCP server `{server}` {why}, so {subject} may have had its effect");
+    let message = format!(
+        "the MCP server `{server}` has lost the session of the call, so {subject} may have had its \
+         effect"
+    );
     Failure::new(code::IN_DOUBT, message)
 }
 

@@ -358,9 +358,11 @@ impl Server {
         if matches!(ended, Err(ServiceError::UnexpectedResponse)) {
             return Err(unreadable(server, tool));
         }
-        if ended.as_ref().is_err_and(fault::is_lost) {
-            let why = "lost the session of the call before it answered";
-            return Err(fault::in_doubt(self.connector.speaker(), &subject, why));
+        if let Err(error) = &ended
+            && fault::is_lost(error)
+        {
+            self.forget(session, error).await;
+            return Err(fault::in_doubt(self.connector.speaker(), &subject));
         }
         let answer = match self.checked(session, &subject, ended).await? {
             CallToolResponse::Complete(result) => {
@@ -468,17 +470,23 @@ impl Server {
         subject: &str,
         answer: Result<T, ServiceError>,
     ) -> Result<T, Failure> {
-        let error = match answer {
-            Ok(answer) => return Ok(answer),
-            Err(error) => error,
-        };
-        if fault::ends_session(&error) {
+        match answer {
+            Ok(answer) => Ok(answer),
+            Err(error) => {
+                self.forget(session, &error).await;
+                Err(fault::of_request(self.connector.speaker(), subject, &error))
+            }
+        }
+    }
+
+    /// Does not use a session again that is broken.
+    async fn forget(&self, session: &Arc<Session>, error: &ServiceError) {
+        if fault::ends_session(error) {
             let mut open = self.session.lock().await;
             if open.as_ref().is_some_and(|open| Arc::ptr_eq(open, session)) {
                 *open = None;
             }
         }
-        Err(fault::of_request(self.connector.speaker(), subject, &error))
     }
 
     async fn within<T>(

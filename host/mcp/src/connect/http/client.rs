@@ -4,17 +4,21 @@
 //! form before ([`Mender`]), and knows more ways in which servers say the usual things:
 //!
 //! * whatever the body of a success after a notification is, it says `accepted`;
-//! * a server that has forgotten its sessions says so with 404, or in any words with 400 or 401;
+//! * a server that has forgotten its sessions says so with 404, or with 400 or 401, see `without_session`;
 //! * a redirect within the origin is followed, such as that from `/mcp` to `/mcp/`.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt as _};
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE};
+use reqwest::header::{
+    ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE,
+};
 use reqwest::{Response, StatusCode, Url};
 use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, ListToolsRequest,
@@ -26,6 +30,7 @@ use rmcp::transport::streamable_http_client::{
 };
 use serde_json::Value;
 use sse_stream::{Sse, SseStream};
+use tokio::time::timeout;
 use wattle_run::json::lenient;
 
 use crate::connect::MESSAGE_BYTES;
@@ -40,8 +45,12 @@ const MAX_HOPS: usize = 3;
 /// Header of the session.
 const SESSION: &str = "mcp-session-id";
 
-/// The id of the request that finds out whether a session is known. The library counts its own.
-const QUESTION: &str = "session";
+/// Ids of the requests that find out whether a session is known: numbers, as the library has them, and far above those.
+/// A server may read nothing else, and no id comes twice in a session.
+static QUESTIONS: AtomicI64 = AtomicI64::new(1_000_000_000);
+
+/// How long such a request may take. A server that refuses a session does so at once.
+const QUESTION_TIME: Duration = Duration::from_secs(10);
 
 type Error = StreamableHttpError<reqwest::Error>;
 
@@ -72,19 +81,26 @@ impl Lenient {
         if status == StatusCode::NOT_FOUND && session.is_some() {
             return Err(self.forgotten());
         }
-        if let (Some(session), ClientJsonRpcMessage::Request(_)) = (&session, &message)
-            && may_be_of_session(&response)
-            && self.has_forgotten(uri, session, &headers).await
-        {
-            return Err(self.forgotten());
-        }
-        if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-            return Err(no_entry(response).await);
+        if status == StatusCode::TOO_MANY_REQUESTS {
+            return Err(
+                HttpStatusError::new(status.as_u16(), retry_after(response.headers())).into()
+            );
         }
         let given = response.headers().get(SESSION).and_then(|value| value.to_str().ok());
         let given = given.map(str::to_owned);
         if !status.is_success() {
-            return self.refused(&message, session.is_some(), given, response).await;
+            let refusal = Refusal::read(response).await;
+            if let (Some(session), ClientJsonRpcMessage::Request(request)) = (&session, &message)
+                && may_be_of_session(refusal.status, &refusal.headers)
+                && let Some(error) =
+                    self.without_session(uri, session, &headers, &request.request, &refusal).await
+            {
+                return Err(error);
+            }
+            if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+                return Err(no_entry(&refusal));
+            }
+            return self.refused(&message, session.is_some(), given, refusal);
         }
         let ClientJsonRpcMessage::Request(request) = &message else {
             return Ok(StreamableHttpPostResponse::Accepted);
@@ -167,20 +183,44 @@ impl Lenient {
         Err(unexpected(format!("it redirects more than {MAX_HOPS} times")))
     }
 
-    /// Whether the server does not know the session in which it has refused a request. Its words leave that open, since
-    /// a tool may use the same. A list of tools has no effect. A server that refuses that as well has made no call in
-    /// the session, so a call may be made again.
-    async fn has_forgotten(
+    /// What follows for a request that the server has refused if it does not know the session; nothing if it does. The
+    /// words of the refusal leave that open, since a tool may use the same. So the server is asked for a list of tools in
+    /// the session, which has no effect.
+    ///
+    /// If it refuses that in the same words, it has looked at neither request, and the library may make the first one
+    /// again in another session. A call that was refused in other words may have been carried out: a tool may end the
+    /// session, and one of several servers behind an address may know it.
+    async fn without_session(
         &self,
         uri: &str,
         session: &str,
         headers: &HashMap<HeaderName, HeaderValue>,
-    ) -> bool {
+        request: &ClientRequest,
+        refusal: &Refusal,
+    ) -> Option<Error> {
         let list = ListToolsRequest::with_param(PaginatedRequestParams::default());
         let list = ClientRequest::ListToolsRequest(list);
-        let question = ClientJsonRpcMessage::request(list, RequestId::String(QUESTION.into()));
-        let answer = self.send(uri, &question, Some(session), headers).await;
-        answer.is_ok_and(|answer| may_be_of_session(&answer))
+        let id = RequestId::Number(QUESTIONS.fetch_add(1, Ordering::Relaxed));
+        let question = ClientJsonRpcMessage::request(list, id);
+        let answer = async {
+            let answer = self.send(uri, &question, Some(session), headers).await.ok()?;
+            if !may_be_of_session(answer.status(), answer.headers()) {
+                return None;
+            }
+            Some(Refusal::read(answer).await)
+        };
+        let answer = timeout(QUESTION_TIME, answer).await.ok()??;
+        if !matches!(request, ClientRequest::CallToolRequest(_)) || answer.says_the_same(refusal) {
+            return Some(self.forgotten());
+        }
+        let speaker = self.mender.speaker();
+        let words = speaker.quote(&String::from_utf8_lossy(&refusal.body));
+        tracing::warn!(
+            server = speaker.name(),
+            "a call is refused, and its session is gone: {words}"
+        );
+        // The library's word for a request that may have been carried out.
+        Some(StreamableHttpError::SessionRecoveryTimeout)
     }
 
     fn moved(&self) -> MutexGuard<'_, Option<Url>> {
@@ -199,20 +239,14 @@ impl Lenient {
     }
 
     /// An answer with a status that is no success.
-    async fn refused(
+    fn refused(
         &self,
         message: &ClientJsonRpcMessage,
         has_session: bool,
         given: Option<String>,
-        response: Response,
+        refusal: Refusal,
     ) -> Result<StreamableHttpPostResponse, Error> {
-        let status = response.status();
-        let retry_after = response.headers().get("retry-after");
-        let retry_after = retry_after.and_then(|value| value.to_str().ok()).map(str::to_owned);
-        if status == StatusCode::TOO_MANY_REQUESTS {
-            return Err(HttpStatusError::new(status.as_u16(), retry_after).into());
-        }
-        let body = read(response, REFUSAL_BYTES).await.unwrap_or_default();
+        let Refusal { status, headers, body } = refusal;
         let mut document = lenient::message(&body).map(lenient::settled).unwrap_or_default();
         self.mender.mend(&mut document);
         let error = document.get("error").cloned();
@@ -232,7 +266,7 @@ impl Lenient {
             }
         }
         if status.is_server_error() {
-            return Err(HttpStatusError::new(status.as_u16(), retry_after).into());
+            return Err(HttpStatusError::new(status.as_u16(), retry_after(&headers)).into());
         }
         let words = if is_page(&body) { "".into() } else { String::from_utf8_lossy(&body) };
         let words = self.mender.speaker().quote(&words);
@@ -356,12 +390,48 @@ fn event(place: Sse, message: &Value) -> Sse {
     Sse { data: Some(message.to_string()), ..place }
 }
 
+/// An answer with a status that is no success.
+struct Refusal {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Vec<u8>,
+}
+
+impl Refusal {
+    async fn read(response: Response) -> Self {
+        let (status, headers) = (response.status(), response.headers().clone());
+        let body = read(response, REFUSAL_BYTES).await.unwrap_or_default();
+        Self { status, headers, body }
+    }
+
+    /// Whether two requests were refused alike. Each refusal may name the id of its request.
+    fn says_the_same(&self, other: &Self) -> bool {
+        self.status == other.status && self.words() == other.words()
+    }
+
+    fn words(&self) -> Value {
+        match lenient::message(&self.body) {
+            Ok(Value::Object(mut fields)) => {
+                fields.remove("id");
+                Value::Object(fields)
+            }
+            Ok(other) => other,
+            Err(_) => String::from_utf8_lossy(&self.body).into(),
+        }
+    }
+}
+
+fn retry_after(headers: &HeaderMap) -> Option<String> {
+    headers.get("retry-after").and_then(|value| value.to_str().ok()).map(str::to_owned)
+}
+
 /// That the server wants other credentials, with what it says about them.
-async fn no_entry(response: Response) -> Error {
-    let challenge = response.headers().get(WWW_AUTHENTICATE).cloned();
-    let body = read(response, REFUSAL_BYTES).await.unwrap_or_default();
-    let words = match &challenge {
-        _ if !body.is_empty() && !is_page(&body) => String::from_utf8_lossy(&body),
+fn no_entry(refusal: &Refusal) -> Error {
+    let challenge = refusal.headers.get(WWW_AUTHENTICATE);
+    let words = match challenge {
+        _ if !refusal.body.is_empty() && !is_page(&refusal.body) => {
+            String::from_utf8_lossy(&refusal.body)
+        }
         Some(challenge) => String::from_utf8_lossy(challenge.as_bytes()),
         None => "".into(),
     };
@@ -396,10 +466,10 @@ fn next_hop(url: &Url, response: &Response) -> Result<Option<Url>, Error> {
 
 /// Whether the reason for a refusal may be a session that the server does not know. 401 with a challenge asks for
 /// credentials.
-fn may_be_of_session(response: &Response) -> bool {
-    match response.status() {
+fn may_be_of_session(status: StatusCode, headers: &HeaderMap) -> bool {
+    match status {
         StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND => true,
-        StatusCode::UNAUTHORIZED => !response.headers().contains_key(WWW_AUTHENTICATE),
+        StatusCode::UNAUTHORIZED => !headers.contains_key(WWW_AUTHENTICATE),
         _ => false,
     }
 }
