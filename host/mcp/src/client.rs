@@ -10,16 +10,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rmcp::model::{
     ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult,
-    ElicitRequestParams, ElicitResult, ElicitationCapability, ErrorCode, FormElicitationCapability,
-    Implementation, ListRootsResult, LoggingLevel, LoggingMessageNotificationParam,
-    ProtocolVersion,
+    CustomRequest, CustomResult, ElicitRequestParams, ElicitResult, ElicitationCapability,
+    ErrorCode, FormElicitationCapability, Implementation, ListRootsResult, LoggingLevel,
+    LoggingMessageNotificationParam, ProtocolVersion,
 };
 use rmcp::service::{InboundStreamOrigin, NotificationContext, RequestContext};
 use rmcp::{ClientHandler, ErrorData, RoleClient};
 use wattle_graph::elicitation::ElicitedQuestion;
 
 use crate::calls::Calls;
-use crate::question::question;
+use crate::question::{ASK, question};
 use crate::speaker::Speaker;
 
 /// How we call ourselves.
@@ -153,6 +153,19 @@ impl ClientHandler for Client {
             Some(question) => self.ask(question, &context).await,
             None => Err(self.refuse("visits of a person to an address")),
         }
+    }
+
+    /// What the library does not know, or cannot read.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleClient>,
+    ) -> Result<CustomResult, ErrorData> {
+        if request.method == ASK {
+            return Err(self.unasked("its form has a field of a kind that this host cannot show"));
+        }
+        let method = self.speaker.quote(&request.method);
+        Err(self.refuse(&format!("`{method}`")))
     }
 
     async fn on_logging_message(

@@ -10,7 +10,7 @@
 //! * `client`: what we are to a server: a client that calls tools and can ask people.
 //! * `asking`: calls on their way, in which a server may ask; `calls`: those of one session, and which of them a
 //!   question belongs to; `held`: those that wait for people; `question`: questions and answers in our words.
-//! * `mend`: messages of servers in the form of the protocol, part by part.
+//! * `mend`: messages of servers in the form of the protocol, part by part; `mend/form` for what people are asked.
 //! * `listing`: a server's tools in our words; `outcome`: a tool's result likewise.
 //! * [`check`]: what a server says when it is looked at.
 //! * [`answer`]: answers of servers without a server, for checks.

@@ -4,6 +4,8 @@
 //! the result of a call that has been made. Here a message is plain JSON yet. What leaves no doubt is made good. A part
 //! that cannot be read is left out, and everything else stays. Each is noted once for each server.
 
+mod form;
+
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::model::{
@@ -59,6 +61,7 @@ impl Mender {
         if let Some(error) = message.get_mut("error").filter(|error| !error.is_null()) {
             failed(error);
         }
+        form::mend(self, message);
     }
 
     fn erase(&self, value: &mut Value) {
@@ -89,6 +92,11 @@ impl Mender {
                 if is_odd {
                     result.remove(name);
                 }
+            }
+        }
+        if let Some(Value::Object(requests)) = result.get_mut("inputRequests") {
+            for request in requests.values_mut().filter_map(Value::as_object_mut) {
+                form::mend(self, request);
             }
         }
         let is_of_call = ["content", "structuredContent"].iter().any(|it| result.contains_key(*it));

@@ -12,6 +12,9 @@ use wattle_run::ports::tool_server::Round;
 
 use crate::speaker::plain;
 
+/// The method of a request to a person.
+pub(crate) const ASK: &str = "elicitation/create";
+
 /// The name of a question that comes through a session, which gives it none.
 const ONLY: &str = "question";
 

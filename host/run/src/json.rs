@@ -43,7 +43,7 @@ pub(crate) fn weight(value: &Value) -> u64 {
 
 /// The same document with whole numbers written without a point, as JavaScript and canonical JSON (RFC 8785) write them.
 /// JSON Schema takes `1.0` for an integer; guests and servers that read one do not.
-pub(crate) fn with_integers(value: Value) -> Value {
+pub fn with_integers(value: Value) -> Value {
     match value {
         Value::Number(number) => integer(&number).map_or(Value::Number(number), Value::from),
         Value::Array(items) => items.into_iter().map(with_integers).collect(),

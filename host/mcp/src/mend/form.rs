@@ -1,0 +1,182 @@
+//! Forms for people, brought into the form of the protocol.
+//!
+//! The library reads fields of plain kinds with few keywords. With any other field in the form, it does not know that
+//! the request is one to a person. Servers make their forms from types: a field that may be left out has a branch for
+//! `null`, a time of the day has a format of its own, a bound is a number with a point.
+
+use rmcp::model::{ElicitationSchema, PrimitiveSchemaDefinition};
+use serde_json::{Map, Value};
+use wattle_run::json::with_integers;
+
+use super::{Mender, settle};
+use crate::question::ASK;
+use crate::speaker::one_line;
+
+/// Keywords that say of which kind a field is.
+const KINDS: [&str; 4] = ["type", "enum", "oneOf", "items"];
+
+/// Keywords of fields that have no kind of their own.
+const OTHER_KINDS: [&str; 5] = ["anyOf", "allOf", "$ref", "properties", "not"];
+
+/// Mends the form of a request, if that is one to a person.
+pub(super) fn mend(mender: &Mender, request: &mut Map<String, Value>) {
+    if request.get("method").is_none_or(|method| method != ASK) {
+        return;
+    }
+    let params = request.get_mut("params").and_then(Value::as_object_mut);
+    // A visit to an address has no form.
+    let Some(params) = params.filter(|params| !params.contains_key("url")) else { return };
+    let place = params.entry("requestedSchema").or_insert(Value::Null);
+    let mut form = match with_integers(place.take()) {
+        Value::Object(form) => form,
+        _ => Map::new(),
+    };
+    let required: Vec<Value> = match form.remove("required") {
+        Some(Value::Array(names)) => names.into_iter().filter(Value::is_string).collect(),
+        _ => Vec::new(),
+    };
+    let fields = match form.remove("properties") {
+        Some(Value::Object(fields)) => fields,
+        _ => Map::new(),
+    };
+    form.insert("type".into(), "object".into());
+    form.insert("properties".into(), Value::Object(mended(mender, fields, &required)));
+    if !required.is_empty() {
+        form.insert("required".into(), required.into());
+    }
+    let mut form = Value::Object(form);
+    settle::<ElicitationSchema>(&mut form, &["type", "properties"]);
+    *place = form;
+}
+
+/// The fields of a form. One that cannot be shown is left out, unless it is required: then nobody is asked.
+fn mended(mender: &Mender, fields: Map<String, Value>, required: &[Value]) -> Map<String, Value> {
+    let mut kept = Map::new();
+    for (name, value) in fields {
+        let (value, is_read) = field(value);
+        if is_read || required.iter().any(|it| *it == name) {
+            kept.insert(name, value);
+        } else {
+            let name = one_line(&name);
+            mender.note(&format!(
+                "the field `{name}` of a question cannot be shown, and is left out"
+            ));
+        }
+    }
+    kept
+}
+
+/// A field, and whether it can be shown.
+fn field(value: Value) -> (Value, bool) {
+    let Value::Object(fields) = value else { return (value, false) };
+    let mut fields = without_null(fields);
+    let has = |kinds: &[&str]| kinds.iter().any(|kind| fields.contains_key(*kind));
+    // A text fits where everything does. The values to choose from are texts.
+    if !has(&OTHER_KINDS) && !has(&["type", "items"]) {
+        fields.insert("type".into(), "string".into());
+    }
+    let mut field = Value::Object(fields);
+    let is_read = settle::<PrimitiveSchemaDefinition>(&mut field, &KINDS).is_some();
+    (field, is_read)
+}
+
+/// A field without its branch for `null`: whoever does not want to give it leaves it out.
+fn without_null(mut fields: Map<String, Value>) -> Map<String, Value> {
+    let kinds = fields.get("type").and_then(Value::as_array);
+    if let Some(only) = kinds.and_then(|kinds| only_other(kinds, |kind| kind == "null")) {
+        fields.insert("type".into(), only);
+    }
+    if let Some(Value::Array(values)) = fields.get_mut("enum") {
+        values.retain(|value| !value.is_null());
+    }
+    for keyword in ["anyOf", "oneOf"] {
+        let branches = fields.get(keyword).and_then(Value::as_array);
+        let only = branches.and_then(|it| only_other(it, |branch| branch["type"] == "null"));
+        let Some(Value::Object(only)) = only else { continue };
+        fields.remove(keyword);
+        for (name, value) in only {
+            fields.entry(name).or_insert(value);
+        }
+    }
+    fields
+}
+
+/// The only item that is not for `null`, beside others that are.
+fn only_other(items: &[Value], is_null: impl Fn(&Value) -> bool) -> Option<Value> {
+    let mut rest = items.iter().filter(|item| !is_null(item));
+    let only = rest.next()?;
+    let is_only = rest.next().is_none() && items.len() > 1;
+    is_only.then(|| only.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::{ServerJsonRpcMessage, ServerRequest};
+    use serde_json::json;
+
+    use super::*;
+    use crate::question::question;
+
+    /// The form of a request as it is read. `None` if the request is none to a person.
+    fn read(form: &Value) -> Option<Value> {
+        let params = json!({ "message": "Sure?", "requestedSchema": form });
+        let mut message = json!({ "jsonrpc": "2.0", "id": 1, "method": ASK, "params": params });
+        Mender::new("graph").mend(&mut message);
+        match serde_json::from_value(message).unwrap() {
+            ServerJsonRpcMessage::Request(read) => match read.request {
+                ServerRequest::ElicitRequest(asked) => Some(question(&asked.params)?.schema),
+                _ => None,
+            },
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn fields_are_read_as_servers_write_them() {
+        let text = json!({ "type": "string" });
+        for (odd, expected) in [
+            (json!({ "anyOf": [{ "type": "string" }, { "type": "null" }] }), text.clone()),
+            (
+                json!({ "anyOf": [{ "type": "integer" }, { "type": "null" }], "title": "N", "default": null }),
+                json!({ "type": "integer", "title": "N" }),
+            ),
+            (json!({ "type": ["string", "null"] }), text.clone()),
+            (json!({ "type": "string", "format": "time" }), text.clone()),
+            (
+                json!({ "type": "string", "format": "password", "minLength": 1.0 }),
+                json!({ "type": "string", "minLength": 1 }),
+            ),
+            (
+                json!({ "type": "integer", "minimum": 0.0 }),
+                json!({ "type": "integer", "minimum": 0 }),
+            ),
+            (json!({ "title": "Any" }), json!({ "type": "string", "title": "Any" })),
+            (json!({ "enum": ["a", "b", null] }), json!({ "type": "string", "enum": ["a", "b"] })),
+            (json!({ "type": "boolean", "title": 7 }), json!({ "type": "boolean" })),
+        ] {
+            let form = read(&json!({ "type": "object", "properties": { "f": odd } })).unwrap();
+            assert_eq!(form["properties"]["f"], expected, "{odd}");
+        }
+    }
+
+    #[test]
+    fn a_field_that_cannot_be_shown_is_left_out_if_it_may_be() {
+        let nested = json!({ "type": "object", "properties": {} });
+        let fields = json!({ "a": { "type": "boolean" }, "b": nested });
+        let form = |required: &str| {
+            read(&json!({ "type": "object", "properties": fields, "required": [required] }))
+        };
+        let shown = form("a").unwrap();
+        assert_eq!(shown["properties"], json!({ "a": { "type": "boolean" } }));
+        assert_eq!(form("b"), None);
+    }
+
+    #[test]
+    fn a_form_without_fields_is_one() {
+        for form in
+            [json!(null), json!({}), json!({ "type": "object" }), json!({ "properties": [] })]
+        {
+            assert_eq!(read(&form).unwrap()["properties"], json!({}), "{form}");
+        }
+    }
+}
