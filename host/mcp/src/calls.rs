@@ -1,8 +1,9 @@
 //! The calls under way on a session, and which of them a question of the server belongs to.
 //!
 //! Over HTTP a question comes in the answer to its call, and the library says so. A program has one stream for all of
-//! its messages: there a question belongs to a call for sure only if that is alone, and if no call before it was given
-//! up, since its server may go on with that one. A question that comes beside several calls waits for the others to end.
+//! its messages: there a question belongs to a call for sure only if no other call may ask, and if no call before it was
+//! given up, since its server may go on with that one. A call whose question has no answer asks nothing else. A question
+//! that comes beside several calls waits for the others to end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -41,7 +42,7 @@ struct Inner {
     state: Mutex<State>,
     /// Held while a call is sent: its id is known only then, and the question may be quicker.
     sending: tokio::sync::Mutex<()>,
-    /// Told when a call has ended, a question waits no longer for that, or the way to the server is gone.
+    /// Told when a call has ended or asks, a question waits no longer for that, or the way to the server is gone.
     changed: Notify,
 }
 
@@ -153,7 +154,7 @@ impl Calls {
         drop(self.0.sending.lock().await);
         if let Some(InboundStreamOrigin::OutboundRequest(id)) = origin {
             let state = self.lock();
-            return asking(state.calls.values().find(|call| call.id.as_ref() == Some(id)));
+            return self.asking(state.calls.values().find(|call| call.id.as_ref() == Some(id)));
         }
         let unclear = self.unclear();
         loop {
@@ -164,6 +165,16 @@ impl Calls {
             }
             changed.await;
         }
+    }
+
+    /// The turn of a question in a call.
+    fn asking(&self, call: Option<&Call>) -> Result<Asking, &'static str> {
+        let call = call.ok_or("it belongs to no call that is under way")?;
+        let turn = call.asking.clone().try_acquire_owned();
+        let turn = turn.map_err(|_| "an earlier question of its call has no answer yet")?;
+        // A question that is not clear is none of this call.
+        self.0.changed.notify_waiters();
+        Ok(Asking { tell: call.tell.clone(), _turn: turn })
     }
 
     /// Takes note of a question that does not say which call it belongs to.
@@ -188,11 +199,14 @@ impl Unclear {
         if state.is_marked {
             return Some(Err("it may belong to a call that was given up"));
         }
-        if state.calls.len() <= 1 {
-            return Some(asking(state.calls.values().next()));
+        let mut free = state.calls.values().filter(|call| call.asking.available_permits() > 0);
+        let (first, second) = (free.next(), free.next());
+        if second.is_none() {
+            // Each call waits for an answer, or there is none.
+            return Some(self.calls.asking(first.or_else(|| state.calls.values().next())));
         }
-        // If as many questions wait as calls, none of these may end before one is refused.
-        let is_stuck = state.unclear.len() >= state.calls.len();
+        // If as many questions wait as calls may ask, none of these may end before one is refused.
+        let is_stuck = state.unclear.len() >= 2 + free.count();
         let is_newest = state.unclear.last() == Some(&self.number);
         (is_stuck && is_newest).then_some(Err("it may belong to any of several calls at once"))
     }
@@ -203,14 +217,6 @@ impl Drop for Unclear {
         self.calls.lock().unclear.remove(&self.number);
         self.calls.0.changed.notify_waiters();
     }
-}
-
-/// The turn of a question in a call.
-fn asking(call: Option<&Call>) -> Result<Asking, &'static str> {
-    let call = call.ok_or("it belongs to no call that is under way")?;
-    let turn = call.asking.clone().try_acquire_owned();
-    let turn = turn.map_err(|_| "an earlier question of its call has no answer yet")?;
-    Ok(Asking { tell: call.tell.clone(), _turn: turn })
 }
 
 /// A call that is asked in. The next question has its turn when this is dropped.
@@ -368,6 +374,20 @@ mod tests {
         assert!(whose.await.is_ok());
         end(second);
         assert!(calls.are_over());
+    }
+
+    #[tokio::test]
+    async fn a_call_that_waits_for_an_answer_asks_nothing_else() {
+        let calls = Calls::default();
+        let (_first, _asks) = sent(&calls, 1);
+        let (_second, mut asks) = sent(&calls, 2);
+        let mut whose = pin!(calls.whose(FROM_ONE_STREAM));
+        assert!(whose.as_mut().now_or_never().is_none(), "it may belong to either");
+        let _asked = calls.whose(Some(&in_answer_to(1))).await.unwrap();
+        let asking = whose.await.unwrap();
+        let (reply, _answer) = oneshot::channel();
+        asking.tell.try_send(Asked { question: question(), reply }).unwrap();
+        assert!(asks.try_recv().is_ok());
     }
 
     #[tokio::test]

@@ -102,7 +102,9 @@ impl Client {
         context: &RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
         let origin = context.extensions.get::<InboundStreamOrigin>();
-        if !matches!(origin, Some(InboundStreamOrigin::OutboundRequest(_))) {
+        let is_in_answer = matches!(origin, Some(InboundStreamOrigin::OutboundRequest(_)));
+        // A question beside no call says nothing of how the server asks in one.
+        if !is_in_answer && !self.calls.are_over() {
             self.asks_anywhere.set();
         }
         let asked = async {
