@@ -6,7 +6,7 @@ use std::time::Duration;
 use rmcp::model::{ListToolsResult, PaginatedRequestParams, Tool};
 use rmcp::{Peer, RoleClient, ServiceError};
 use serde_json::Value;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 use wattle_run::ports::sandbox::{ToolHints, ToolInfo};
 
 use crate::mend::Mender;
@@ -48,6 +48,8 @@ pub(crate) struct Listing {
     pub(crate) until: Instant,
     /// All pages were read.
     pub(crate) is_whole: bool,
+    /// A later page did not come in time.
+    pub(crate) is_late: bool,
 }
 
 impl Listing {
@@ -68,11 +70,12 @@ impl Listing {
 }
 
 /// Reads all pages. A later one that cannot be read takes none before it away: the second result says why the rest is
-/// missing.
+/// missing. The later ones have so much time together.
 pub(crate) async fn read(
     mender: &Mender,
     peer: &Peer<RoleClient>,
     changes: u64,
+    time: Duration,
 ) -> Result<(Listing, Result<(), ServiceError>), ServiceError> {
     let mut tools = Vec::new();
     let mut ttl = DEFAULT_TTL;
@@ -81,8 +84,17 @@ pub(crate) async fn read(
     let mut has_room = true;
     let mut cursors = HashSet::new();
     let mut rest = Ok(());
+    let mut until = None;
     for _ in 0..MAX_PAGES {
-        let page = match peer.list_tools(Some(page_after(cursor))).await {
+        let page = peer.list_tools(Some(page_after(cursor)));
+        let page = match until {
+            None => page.await,
+            Some(until) => timeout_at(until, page)
+                .await
+                .unwrap_or_else(|_elapsed| Err(ServiceError::Timeout { timeout: time })),
+        };
+        until.get_or_insert_with(|| Instant::now() + time);
+        let page = match page {
             Ok(page) => page,
             Err(error) if cursors.is_empty() => return Err(error),
             Err(error) => {
@@ -113,7 +125,8 @@ pub(crate) async fn read(
         ));
     }
     let until = Instant::now() + ttl.clamp(LEAST_TTL, MOST_TTL);
-    Ok((Listing { tools, changes, until, is_whole: rest.is_ok() }, rest))
+    let is_late = matches!(rest, Err(ServiceError::Timeout { .. }));
+    Ok((Listing { tools, changes, until, is_whole: rest.is_ok(), is_late }, rest))
 }
 
 /// The tools of a page, as many as there is room for.
@@ -251,6 +264,7 @@ mod tests {
             changes: 0,
             until: Instant::now(),
             is_whole: false,
+            is_late: false,
         };
         let named = |name: &str, description: &str| {
             let tool = json!({ "name": name, "description": description, "inputSchema": {} });

@@ -53,7 +53,7 @@ struct Kept {
     silence: Option<Silence>,
 }
 
-/// That a server did not answer in its time.
+/// That a server did not answer in its time, or not with all pages.
 #[derive(Debug)]
 struct Silence {
     failure: Failure,
@@ -160,6 +160,7 @@ impl Server {
         kept.silence = None;
         match answer {
             Ok(mut listing) => {
+                kept.silence = listing.is_late.then(|| self.silence(self.too_late(self.limit)));
                 if let Some(earlier) = kept.listing.take().filter(|_| !listing.is_whole) {
                     listing.fill_in(earlier);
                 }
@@ -168,12 +169,15 @@ impl Server {
             }
             Err(failure) => {
                 if failure.code == code::TIMEOUT {
-                    let until = Instant::now() + self.limit / PATIENCE_SHARE;
-                    kept.silence = Some(Silence { failure: failure.clone(), until });
+                    kept.silence = Some(self.silence(failure.clone()));
                 }
                 Err(failure)
             }
         }
+    }
+
+    fn silence(&self, failure: Failure) -> Silence {
+        Silence { failure, until: Instant::now() + self.limit / PATIENCE_SHARE }
     }
 
     /// Looks at the server: see [`McpServers::check`](crate::McpServers::check).
@@ -392,16 +396,25 @@ impl Server {
     }
 
     fn is_fresh(&self, listing: &Listing) -> bool {
-        listing.changes == self.changes.count() && Instant::now() < listing.until
+        let is_young = Instant::now() < listing.until;
+        listing.changes == self.changes.count() && (is_young || self.is_left())
+    }
+
+    /// Whether the session is left to a call that waits for a person. Its program may answer nothing else meanwhile.
+    fn is_left(&self) -> bool {
+        let is_left = |session: &Arc<Session>| session.service().calls().are_left();
+        self.session.try_lock().is_ok_and(|open| open.as_ref().is_some_and(is_left))
     }
 
     async fn ask_for_tools(&self) -> Result<Listing, Failure> {
         let session = self.session().await?;
         let changes = self.changes.count();
         let (mender, subject) = (self.connector.mender(), "the list of its tools");
-        let read = listing::read(mender, session.peer(), changes).await;
+        let read = listing::read(mender, session.peer(), changes, self.limit / 2).await;
         let (listing, rest) = self.checked(&session, subject, read).await?;
-        if let Err(failure) = self.checked(&session, subject, rest).await {
+        // The session was good enough for the pages before.
+        if let Err(error) = rest {
+            let failure = fault::of_request(self.connector.speaker(), subject, &error);
             mender.note(&format!("later pages of the list of tools are missing: {failure}"));
         }
         Ok(listing)
@@ -494,10 +507,12 @@ impl Server {
         limit: Duration,
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
-        timeout(limit, work).await.unwrap_or_else(|_| {
-            let message = format!("the MCP server `{}` did not answer within {limit:?}", self.name);
-            Err(Failure::new(code::TIMEOUT, message).retryable())
-        })
+        timeout(limit, work).await.unwrap_or_else(|_| Err(self.too_late(limit)))
+    }
+
+    fn too_late(&self, limit: Duration) -> Failure {
+        let message = format!("the MCP server `{}` did not answer within {limit:?}", self.name);
+        Failure::new(code::TIMEOUT, message).retryable()
     }
 
     fn refused(&self, tool: &str, reason: &str) -> Failure {

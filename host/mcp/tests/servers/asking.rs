@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use futures::FutureExt as _;
 use futures::future::join_all;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Barrier, Notify, mpsc, oneshot};
-use tokio::time::timeout;
+use tokio::time::{self, timeout};
 use wattle_graph::elicitation::Elicitation;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::ThreadId;
@@ -20,7 +22,7 @@ use wattle_run::ports::ToolServers as _;
 use wattle_run::ports::tool_server::{Round, ServerAnswer, ServerCall};
 
 use crate::support::{
-    NAME, SOON, call, call_within, caller, names, over_http, played, servers, text,
+    NAME, SOON, call, call_within, caller, list, names, over_http, played, servers, text,
 };
 
 /// A program that asks in each call but one, and says whether it booked. `FAILED` stands for how it ends a call in
@@ -164,6 +166,22 @@ async fn calls_before_and_after_a_question_are_of_one_process() {
     assert_eq!(talk.answer(asked, "accept").await.unwrap().as_deref(), Some("second"));
     assert_eq!(text(&call(&servers, "book", json!({})).await.unwrap()), "third");
     servers.close().await;
+}
+
+/// A program that handles one message at a time answers nothing else while it waits for a person.
+#[tokio::test]
+async fn no_list_is_asked_for_in_a_session_that_is_left_to_a_call() {
+    let folder = tempfile::tempdir().unwrap();
+    let servers = desk(folder.path(), REFUSED);
+    names(&servers).await;
+    let mut talk = Talk::new(&servers, json!({}));
+    let asked = talk.asked().await;
+    time::pause();
+    time::advance(Duration::from_hours(2)).await;
+    time::resume();
+    let kept = list(&servers).now_or_never().expect("a list from memory").unwrap();
+    assert_eq!(kept[0].name, "book");
+    assert_eq!(talk.answer(asked, "accept").await.unwrap().as_deref(), Some("booked"));
 }
 
 #[tokio::test]

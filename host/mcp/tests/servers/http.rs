@@ -285,6 +285,33 @@ async fn a_silent_server_is_waited_for_once() {
 }
 
 #[tokio::test]
+async fn a_later_page_that_does_not_come_takes_none_before_it_away() {
+    let standin = standin().await;
+    let mut config = over_http(&format!("{}/mcp?era=current&page=2", standin.base_url));
+    config.timeout = Duration::from_secs(4);
+    let servers = servers(config);
+    let hangs = FaultRule { skip: 1, times: None, ..fault("tools/list", Fault::Hang) };
+    standin.fault(hangs);
+    let first = names(&servers).await;
+    assert_eq!(first[0], "echo");
+    assert_eq!(names(&servers).now_or_never().expect("a list from memory"), first);
+    standin.clear_faults();
+    standin.release();
+    assert!(call(&servers, "echo", json!({ "text": "a" })).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_later_page_that_fails_does_not_end_the_session() {
+    let standin = standin().await;
+    let servers = at(&standin, "?era=legacy&page=2");
+    let status = Fault::Status { status: 500, retry_after: None, body: None };
+    standin.fault(FaultRule { skip: 1, ..fault("tools/list", status) });
+    names(&servers).await;
+    call(&servers, "echo", json!({ "text": "a" })).await.unwrap();
+    assert_eq!(asked(&standin, "initialize").len(), 1);
+}
+
+#[tokio::test]
 async fn private_addresses_need_a_word() {
     let standin = standin().await;
     let port = standin.addr.port();
