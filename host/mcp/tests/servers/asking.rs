@@ -1,6 +1,7 @@
 //! Servers that hold a call open and ask a person.
 
 use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,6 +12,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Barrier, Notify, mpsc, oneshot};
+use tokio::task::JoinHandle;
 use tokio::time::{self, timeout};
 use wattle_graph::elicitation::Elicitation;
 use wattle_graph::failure::{Failure, code};
@@ -242,6 +244,9 @@ async fn an_answer_for_a_program_that_has_ended_is_for_nobody() {
 
 /// What the connections of a server have in common.
 struct Desk {
+    address: SocketAddr,
+    /// Takes connections.
+    accepting: Mutex<Option<JoinHandle<()>>>,
     /// The session that it knows.
     session: Mutex<&'static str>,
     /// Told when a call is there that gets no answer.
@@ -262,6 +267,8 @@ async fn desk_over_http(calls: usize, asks_beside: bool) -> (McpServers, Arc<Des
     let address = listener.local_addr().unwrap();
     let (questions, stream) = mpsc::unbounded_channel();
     let desk = Arc::new(Desk {
+        address,
+        accepting: Mutex::default(),
         session: Mutex::new("s-1"),
         silent: Notify::new(),
         answers: Mutex::default(),
@@ -269,13 +276,25 @@ async fn desk_over_http(calls: usize, asks_beside: bool) -> (McpServers, Arc<Des
         questions: asks_beside.then_some(questions),
         stream: Mutex::new(asks_beside.then_some(stream)),
     });
+    open(&desk, listener);
+    (servers(over_http(&format!("http://{address}/mcp"))), desk)
+}
+
+fn open(desk: &Arc<Desk>, listener: TcpListener) {
     let shared = desk.clone();
-    tokio::spawn(async move {
+    let accepting = tokio::spawn(async move {
         while let Ok((socket, _)) = listener.accept().await {
             tokio::spawn(serve(socket, shared.clone()));
         }
     });
-    (servers(over_http(&format!("http://{address}/mcp"))), desk)
+    *desk.accepting.lock().unwrap() = Some(accepting);
+}
+
+/// Takes no further connection. Those that there are stay.
+async fn close(desk: &Desk) {
+    let accepting = desk.accepting.lock().unwrap().take().unwrap();
+    accepting.abort();
+    accepting.await.unwrap_err();
 }
 
 /// Who calls and gets no answer.
@@ -412,6 +431,22 @@ async fn over_http_each_question_goes_to_its_call() {
         assert_eq!(message(&asked), text);
         assert_eq!(talk.answer(asked, action).await.unwrap().as_deref(), Some(action));
     }
+}
+
+#[tokio::test]
+async fn an_answer_is_sent_again_to_a_server_that_cannot_be_reached() {
+    let (log, _guard) = Log::start();
+    let (servers, desk) = desk_over_http(1, false).await;
+    let mut talk = Talk::new(&servers, json!({ "who": "a" }));
+    let asked = timeout(SOON, talk.asked()).await.unwrap();
+    close(&desk).await;
+    let reachable = async {
+        log.line("an answer to an MCP server is sent again").await;
+        open(&desk, TcpListener::bind(desk.address).await.unwrap());
+    };
+    let both = async { tokio::join!(talk.answer(asked, "accept"), reachable) };
+    let (told, ()) = timeout(SOON, both).await.unwrap();
+    assert_eq!(told.unwrap().as_deref(), Some("accept"));
 }
 
 /// The library ends all that is under way in a session when it opens that anew.

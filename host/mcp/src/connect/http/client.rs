@@ -30,7 +30,7 @@ use rmcp::transport::streamable_http_client::{
 };
 use serde_json::Value;
 use sse_stream::{Sse, SseStream};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use wattle_run::json::lenient;
 
 use crate::connect::MESSAGE_BYTES;
@@ -51,6 +51,10 @@ static QUESTIONS: AtomicI64 = AtomicI64::new(1_000_000_000);
 
 /// How long such a request may take. A server that refuses a session does so at once.
 const QUESTION_TIME: Duration = Duration::from_secs(10);
+
+/// Pauses before an answer is sent again. The library gives it five seconds altogether.
+const ANSWER_PAUSES: [Duration; 3] =
+    [Duration::from_millis(100), Duration::from_millis(500), Duration::from_secs(2)];
 
 type Error = StreamableHttpError<reqwest::Error>;
 
@@ -76,7 +80,12 @@ impl Lenient {
         headers: HashMap<HeaderName, HeaderValue>,
         event_bytes: usize,
     ) -> Result<StreamableHttpPostResponse, Error> {
-        let response = self.send(uri, &message, session.as_deref(), &headers).await?;
+        let sent = if matches!(message, ClientJsonRpcMessage::Response(_)) {
+            self.send_answer(uri, &message, session.as_deref(), &headers).await
+        } else {
+            self.send(uri, &message, session.as_deref(), &headers).await
+        };
+        let response = sent?;
         let status = response.status();
         if status == StatusCode::NOT_FOUND && session.is_some() {
             return Err(self.forgotten());
@@ -181,6 +190,28 @@ impl Lenient {
             url = next;
         }
         Err(unexpected(format!("it redirects more than {MAX_HOPS} times")))
+    }
+
+    /// Sends what a person has answered, and again if there was no connection: then nothing has left this host. The
+    /// library would only log that the answer is lost, and the server would wait for it.
+    async fn send_answer(
+        &self,
+        uri: &str,
+        message: &ClientJsonRpcMessage,
+        session: Option<&str>,
+        headers: &HashMap<HeaderName, HeaderValue>,
+    ) -> Result<Response, Error> {
+        for pause in ANSWER_PAUSES {
+            match self.send(uri, message, session, headers).await {
+                Err(StreamableHttpError::Client(error)) if error.is_connect() => {
+                    let server = self.mender.speaker().name();
+                    tracing::debug!(server, "an answer to an MCP server is sent again");
+                    sleep(pause).await;
+                }
+                sent => return sent,
+            }
+        }
+        self.send(uri, message, session, headers).await
     }
 
     /// What follows for a request that the server has refused if it does not know the session; nothing if it does. The
