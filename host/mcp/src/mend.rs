@@ -21,6 +21,9 @@ use crate::speaker::{Speaker, one_line};
 /// new oddity each time must not fill the log.
 const MAX_NOTES: usize = 1000;
 
+/// Fields of the result of a call, of which it has one.
+const CALL_FIELDS: [&str; 3] = ["content", "structuredContent", "isError"];
+
 /// The type of a picture, a sound or a file that does not say its own.
 const ANY_TYPE: &str = "application/octet-stream";
 
@@ -99,26 +102,42 @@ impl Mender {
                 form::mend(self, request);
             }
         }
-        let is_of_call = ["content", "structuredContent"].iter().any(|it| result.contains_key(*it));
+        let is_of_call = CALL_FIELDS.iter().any(|name| result.contains_key(*name));
         if !is_of_call && result.get("protocolVersion").is_some_and(Value::is_string) {
             self.greeting(result);
         }
         if is_of_call {
-            if let Some(content) = result.get_mut("content") {
-                let said = std::mem::take(list(content));
-                *content = said.into_iter().filter_map(|block| self.block(block)).collect();
-            }
-            match result.get("isError") {
-                Some(Value::String(text)) => {
-                    let is_error = text.eq_ignore_ascii_case("true");
-                    result.insert("isError".into(), is_error.into());
-                }
-                Some(Value::Bool(_)) | None => {}
-                Some(_) => drop(result.remove("isError")),
-            }
+            self.called(result);
         }
         if result.get("_meta").is_some_and(|meta| !meta.is_object()) {
             result.remove("_meta");
+        }
+    }
+
+    /// The result of a call. What it says in other words than those of the protocol is a text.
+    fn called(&self, result: &mut Map<String, Value>) {
+        if let Some(content) = result.get_mut("content") {
+            let said = std::mem::take(list(content));
+            *content = said.into_iter().filter_map(|block| self.block(block)).collect();
+        }
+        match result.get("isError") {
+            Some(Value::String(text)) => {
+                let is_error = text.eq_ignore_ascii_case("true");
+                result.insert("isError".into(), is_error.into());
+            }
+            Some(Value::Bool(_)) | None => {}
+            Some(_) => drop(result.remove("isError")),
+        }
+        if result.contains_key("content") || result.contains_key("structuredContent") {
+            return;
+        }
+        let is_other = |name: &str| !["isError", "resultType", "_meta"].contains(&name);
+        let other = result.iter().filter(|(name, _)| is_other(name));
+        let other: Map<String, Value> =
+            other.map(|(name, it)| (name.clone(), it.clone())).collect();
+        if !other.is_empty() {
+            let text = Value::Object(other).to_string();
+            result.insert("content".into(), json!([text_block(&text)]));
         }
     }
 
@@ -464,6 +483,23 @@ mod tests {
         assert_eq!(data[0]["resource"]["blob"], "aGk=");
         let link = blocks(json!([{ "type": "resource_link", "uri": "file:///a" }]));
         assert_eq!(link[0]["name"], "file:///a");
+    }
+
+    #[test]
+    fn an_error_of_a_call_stays_one_in_whatever_words() {
+        for (result, is_error, text) in [
+            (json!({ "isError": "true", "message": "no" }), true, r#"{"message":"no"}"#),
+            (json!({ "isError": true, "error": "no" }), true, r#"{"error":"no"}"#),
+            (json!({ "isError": "False", "value": 3 }), false, r#"{"value":3}"#),
+            (json!({ "isError": 1, "value": 3 }), false, r#"{"value":3}"#),
+        ] {
+            let message = mended(json!({ "result": result }));
+            let read: CallToolResult = serde_json::from_value(message["result"].clone()).unwrap();
+            assert_eq!(read.is_error.unwrap_or(false), is_error, "{result}");
+            assert_eq!(message["result"]["content"][0]["text"], text, "{result}");
+        }
+        let bare = json!({ "isError": true });
+        assert_eq!(mended(json!({ "result": bare }))["result"], bare);
     }
 
     #[test]
