@@ -242,9 +242,27 @@ pub(crate) async fn book(agents: &Agents, asked: &AskedRun) -> Result<Option<Boo
         let text = format!("the webhook of run `{}` changes all the time; try again", hook.run);
         Failure::new(code::UNAVAILABLE, text)
     };
-    let stored = stored.await?.ok_or_else(contested)?;
-    let runtime = Handle::current();
-    Ok(stored.map(|hook| Booking { agents: agents.clone(), hook, claim, beginning, runtime }))
+    let stored = stored.await;
+    if let Ok(Some(Some(hook))) = stored {
+        let (agents, runtime) = (agents.clone(), Handle::current());
+        return Ok(Some(Booking { agents, hook, claim, beginning, runtime }));
+    }
+    // A task that was to deliver what is stored may have found the claim.
+    drop((claim, beginning));
+    deliver_stored(agents, &asked.run).await;
+    match stored? {
+        Some(_) => Ok(None),
+        None => Err(contested().into()),
+    }
+}
+
+/// Delivers the webhook of a run, if it is left to this host and no task does so already.
+async fn deliver_stored(agents: &Agents, run: &RunId) {
+    match hooks(agents.ports()).get_to_change::<Hook>(run.as_str()).await {
+        Ok(Some(hook)) if hook.doc.host == agents.host() => keep_delivering(agents, hook),
+        Ok(_) => {}
+        Err(failure) => tracing::warn!(%run, %failure, "a webhook cannot be read"),
+    }
 }
 
 /// Deletes the webhook of a run that is about to be deleted.

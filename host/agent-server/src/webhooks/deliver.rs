@@ -90,7 +90,15 @@ async fn step(agents: &Agents, hook: &mut Kept<Hook>) -> Result<Next, Failure> {
     if !hook.doc.is_own(ports).await? {
         return look_again(agents, hook).await;
     }
-    let Some(payload) = hook.doc.payload(ports).await? else { return Ok(Next::Nothing) };
+    let Some(payload) = hook.doc.payload(ports).await? else {
+        // A host that found no run has deleted it, together with an earlier webhook of this run.
+        let again = Hook { has_payload: false, ..hook.doc.clone() };
+        let Some(again) = hooks(ports).change(hook, again).await? else {
+            return look_again(agents, hook).await;
+        };
+        *hook = again;
+        return Ok(Next::Again(Duration::ZERO));
+    };
     match send(agents, &hook.doc, &payload).await {
         Ok(()) => {
             tracing::info!(run = %hook.doc.run, "a webhook was delivered");

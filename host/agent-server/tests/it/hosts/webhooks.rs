@@ -216,3 +216,56 @@ async fn one_of_a_run_that_is_over_is_not_told_again_by_who_notes_that() {
     assert_eq!((receiver.sent(), kept(&common).await), (1, 0));
     assert_eq!(executions([&one, &two]), 1);
 }
+
+#[tokio::test]
+async fn one_whose_payload_is_deleted_with_that_of_an_earlier_one_is_told() {
+    let receiver = Receiver::new(&[]);
+    let common = common(&receiver);
+    let ((one, gates), (two, looks)) = (common.gated().await, common.gated().await);
+    let (three, sends) = common.gated().await;
+    telling(&one).await;
+    common.clock.advance(HOUR_MS);
+    let gate = gates.hold("put_if webhooks done");
+    let agents = one.agents.clone();
+    let began = tokio::spawn(async move { agents.run_crons().await });
+    let _held = gate.reached().await;
+    one.die();
+    began.abort();
+    common.clock.advance(LEASE_MS);
+    let (deletes, reads) = (looks.hold("delete tidings"), sends.hold("get tidings"));
+    two.agents.reconcile().await;
+    let deletes = deletes.reached().await;
+    three.agents.run_crons().await;
+    let reads = reads.reached().await;
+    drop(deletes);
+    settle().await;
+    drop(reads);
+    let message = receiver.got(1).await.remove(0);
+    assert_eq!(message.body()["status"], "success");
+    settle().await;
+    assert_eq!((receiver.sent(), kept(&common).await), (1, 0));
+}
+
+#[tokio::test]
+async fn one_that_is_taken_over_while_its_run_is_asked_for_again_is_told() {
+    let receiver = Receiver::new(&[]);
+    let common = common(&receiver);
+    let ((one, gates), (two, looks)) = (common.gated().await, common.gated().await);
+    telling(&one).await;
+    common.clock.advance(HOUR_MS);
+    let gate = looks.hold("put_if webhooks");
+    let agents = two.agents.clone();
+    let begins = tokio::spawn(async move { agents.run_crons().await });
+    let held = gate.reached().await;
+    let sends = gates.hold("get tidings");
+    one.agents.run_crons().await;
+    let _sends = sends.reached().await;
+    one.die();
+    common.clock.advance(LEASE_MS);
+    two.agents.reconcile().await;
+    drop(held);
+    begins.await.unwrap();
+    receiver.got(1).await;
+    settle().await;
+    assert_eq!((receiver.sent(), kept(&common).await), (1, 0));
+}
