@@ -18,6 +18,9 @@ use crate::speaker::Speaker;
 /// HTTP's word for `slow down`.
 const TOO_MANY_REQUESTS: u16 = 429;
 
+/// That of a server that has too much to do, if it says when to come again.
+const SERVICE_UNAVAILABLE: u16 = 503;
+
 /// What the library says of a request that was under way in a session which it has opened anew.
 const LOST_WITH_SESSION: &str =
     "streamable HTTP session was re-initialized before the response arrived";
@@ -57,7 +60,11 @@ pub(crate) fn may_want_handshake(error: &ClientInitializeError) -> bool {
         ClientInitializeError::TransportError { error, .. } => &*error.error,
         _ => return true,
     };
-    let slows_down = |status: &HttpStatusError| status.status == TOO_MANY_REQUESTS;
+    let slows_down = |it: &HttpStatusError| match it.status {
+        TOO_MANY_REQUESTS => true,
+        SERVICE_UNAVAILABLE => it.retry_after.is_some(),
+        _ => false,
+    };
     let is_away = find::<reqwest::Error>(error).is_some_and(reqwest::Error::is_connect);
     let is_refused = find::<AuthRequiredError>(error).is_some()
         || find::<HttpStatusError>(error).is_some_and(slows_down);
@@ -248,6 +255,10 @@ fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn 
 
 #[cfg(test)]
 mod tests {
+    use std::any::TypeId;
+
+    use rmcp::transport::DynamicTransportError;
+
     use super::*;
 
     #[test]
@@ -263,6 +274,20 @@ mod tests {
             assert_eq!((failure.code.as_str(), failure.retryable), (expected, retryable));
             assert_eq!(failure.message, "the MCP server `graph` refuses tool `a`: no");
         }
+    }
+
+    #[test]
+    fn a_server_that_has_too_much_to_do_is_not_greeted_again() {
+        let wants = |status: u16, retry_after: Option<&str>| {
+            let error = HttpStatusError::new(status, retry_after.map(str::to_owned));
+            let error = StreamableHttpError::<reqwest::Error>::HttpStatus(error);
+            let error =
+                DynamicTransportError::from_parts("http", TypeId::of::<()>(), Box::new(error));
+            let error = ClientInitializeError::TransportError { error, context: "asking".into() };
+            may_want_handshake(&error)
+        };
+        assert!(wants(500, None) && wants(503, None));
+        assert!(!wants(429, None) && !wants(503, Some("1")));
     }
 
     #[test]

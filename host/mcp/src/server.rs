@@ -9,7 +9,7 @@ use rmcp::service::ClientCacheConfig;
 use rmcp::{ErrorData, ServiceError};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, Semaphore};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use wattle_graph::elicitation::ElicitedQuestion;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::llm::Part;
@@ -45,6 +45,15 @@ const OWN_SESSIONS: usize = 16;
 /// The share of its time after which a server that did not answer is asked for its tools again. They are
 /// asked for before every call of a model, so nobody waits for that.
 const PATIENCE_SHARE: u32 = 3;
+
+/// How often one call is made at most: from the beginning, from there once more, and for each round of questions.
+const MOST_CALLS: usize = SERVER_ROUNDS + 2;
+
+/// Pause before a call that its server wants to be made again: it is busy. The pause doubles.
+const BUSY_PAUSE: Duration = Duration::from_millis(100);
+
+/// The longest of these pauses.
+const MOST_BUSY_PAUSE: Duration = Duration::from_secs(5);
 
 /// What is remembered of a server's tools.
 #[derive(Debug, Default)]
@@ -220,7 +229,8 @@ impl Server {
         let mut parameters = self.parameters(call)?;
         // Where the call stands among the rounds if it has begun anew.
         let mut anew = None;
-        for _ in 0..SERVER_ROUNDS + 2 {
+        let mut pause = BUSY_PAUSE;
+        for _ in 0..MOST_CALLS {
             let seat = self.seat(&call.request.tool, limit).await?;
             let running = Running::start(seat, parameters.clone());
             match self.within(limit, self.follow(running, caller, call, 0)).await? {
@@ -235,6 +245,8 @@ impl Server {
                 }
                 Followed::Answer(answer) => return Ok(answer),
                 Followed::Again(state) => {
+                    sleep(pause).await;
+                    pause = MOST_BUSY_PAUSE.min(pause * 2);
                     parameters.input_responses = None;
                     parameters.request_state = Some(state);
                 }
@@ -542,12 +554,12 @@ impl Server {
 
     fn too_often(&self, tool: &str) -> Failure {
         let message = format!(
-            "the tool `{tool}` of the MCP server `{}` wants to be called again, and was \
-             {SERVER_ROUNDS} times: look whether the server is well",
+            "the tool `{tool}` of the MCP server `{}` wants to be called again and again: look \
+             whether the server is well",
             self.name
         );
         let details = json!({ "limit": "server_rounds", "allowed": SERVER_ROUNDS });
-        Failure::new(code::LIMIT, message).with_details(details)
+        Failure::new(code::LIMIT, message).retryable().with_details(details)
     }
 }
 
