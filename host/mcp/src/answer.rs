@@ -4,7 +4,6 @@ use rmcp::model::{CallToolResult, ListToolsResult};
 use serde_json::{Error, Value, json};
 use wattle_graph::failure::Failure;
 use wattle_graph::tool::ToolOutput;
-use wattle_run::json::lenient;
 use wattle_run::ports::sandbox::ToolInfo;
 
 use crate::mend::Mender;
@@ -37,7 +36,7 @@ pub fn output(
 
 /// A result in the form of the protocol.
 fn mended(mender: &Mender, json: &[u8]) -> Result<Value, Error> {
-    let result = lenient::message(json).map(lenient::settled)?;
+    let result = mender.read(json)?;
     let mut message = json!({ "result": result });
     mender.mend(&mut message);
     Ok(message["result"].take())

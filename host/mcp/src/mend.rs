@@ -13,6 +13,7 @@ use rmcp::model::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
+use wattle_run::json::lenient;
 
 use crate::check::NOTES;
 use crate::speaker::{Speaker, one_line};
@@ -41,6 +42,20 @@ impl Mender {
 
     pub(crate) fn speaker(&self) -> &Speaker {
         &self.speaker
+    }
+
+    /// Reads what the server sent. A number that JSON does not have is `null`.
+    ///
+    /// # Errors
+    ///
+    /// If it is not JSON.
+    pub(crate) fn read(&self, bytes: &[u8]) -> Result<Value, serde_json::Error> {
+        let read = lenient::read_bytes(bytes).or_else(|error| {
+            let read = lenient::message(bytes).map_err(|_| error)?;
+            self.note("a number that JSON does not have is read as `null`");
+            Ok(read)
+        });
+        read.map(lenient::settled)
     }
 
     /// Brings a message into the form of the protocol, as far as that is possible. It shows no secret of the server.
@@ -556,6 +571,14 @@ mod tests {
         assert_eq!(mended(refusal).get("result"), None);
         let nothing = json!({ "id": 1, "result": null, "error": null });
         assert_eq!(mended(nothing), json!({ "jsonrpc": "2.0", "id": 1, "result": null }));
+    }
+
+    #[test]
+    fn a_number_that_json_lacks_is_noted() {
+        let mender = Mender::new("graph");
+        assert_eq!(mender.read(b"{\"n\": NaN}").unwrap(), json!({ "n": null }));
+        assert_eq!(mender.notes(), ["a number that JSON does not have is read as `null`"]);
+        assert!(mender.read(b"ready").is_err());
     }
 
     #[test]

@@ -19,7 +19,6 @@ use tokio::io::{
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 use wattle_graph::failure::{Failure, code};
-use wattle_run::json::lenient;
 
 use crate::calls::Calls;
 use crate::config::CommandConfig;
@@ -157,7 +156,7 @@ async fn pass_on(output: ChildStdout, mut to: DuplexStream, mender: Mender) {
             );
             return;
         }
-        let read = lenient::message(&line).map(lenient::settled).ok();
+        let read = mender.read(&line).ok();
         let Some(messages) = read.and_then(mend::messages) else {
             let text = speaker.quote(&String::from_utf8_lossy(&line));
             if !text.is_empty() {

@@ -56,6 +56,10 @@ impl Entry {
     ///
     /// [`Unwind::Suspended`] as long as the last round of this call has no answer.
     pub(crate) fn check_answered(&self) -> Result<(), Unwind> {
+        // Every host call comes here, and few tasks are asked.
+        if !self.task.has_elicited() {
+            return Ok(());
+        }
         match self.asked().last() {
             Some(Question { asked, answer: None, .. }) => Err(Unwind::Suspended(asked.interrupt)),
             _ => Ok(()),

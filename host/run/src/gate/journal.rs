@@ -372,6 +372,11 @@ impl Journal {
         self.lock().asked.get(interrupt).cloned()
     }
 
+    /// Whether servers of tools have asked since the journal began.
+    pub(crate) fn has_elicited(&self) -> bool {
+        self.lock().asked.values().any(|it| it.asked.elicited.is_some())
+    }
+
     /// Takes note that something was begun, or a question asked, at a place in the log.
     fn note(&self, seq: u64) {
         let mut inner = self.lock();

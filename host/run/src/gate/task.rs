@@ -70,6 +70,12 @@ impl TaskSide {
         self.questions.get(interrupt).cloned().or_else(|| self.journal.asked(interrupt))
     }
 
+    /// Whether servers of tools have asked in the task.
+    pub(crate) fn has_elicited(&self) -> bool {
+        let mut questions = self.questions.values();
+        questions.any(|it| it.asked.elicited.is_some()) || self.journal.has_elicited()
+    }
+
     /// See [`call_path`].
     pub(crate) fn place_of(&self, call: u32) -> String {
         call_path(&self.scope, call)

@@ -8,7 +8,7 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::InterruptId;
 
 use crate::hostcall::interrupt::Ask;
-use crate::json::check_depth;
+use crate::json::{check_depth, with_integers};
 use crate::limit::{
     ELICITED_MESSAGE_BYTES, ELICITED_NAME_BYTES, ELICITED_QUESTIONS, ELICITED_STATE_BYTES,
     SERVER_ROUNDS,
@@ -60,15 +60,13 @@ pub fn question(
 }
 
 /// The answers of a person by the names that the server gave to its questions, each
-/// `{"action": "accept" | "decline" | "cancel", "content": ...}`.
+/// `{"action": "accept" | "decline" | "cancel", "content": ...}`. Whole numbers in them have no point, as in arguments.
 pub fn answers(asked: &Elicitation, answer: &Value) -> BTreeMap<String, Value> {
     let named = named(asked);
     let is_alone = named.len() == 1;
     let of = |name: &str| if is_alone { Some(answer) } else { answer.get(name) };
-    named
-        .into_iter()
-        .map(|(name, own, _)| (own.to_owned(), of(&name).cloned().unwrap_or_default()))
-        .collect()
+    let answer = |name: &str| of(name).cloned().map(with_integers).unwrap_or_default();
+    named.into_iter().map(|(name, own, _)| (own.to_owned(), answer(&name))).collect()
 }
 
 /// Why a call that asks fails where nobody can be asked.
@@ -222,6 +220,8 @@ mod tests {
         }
         let answer = json!({ "action": "cancel" });
         assert_eq!(answers(&asked, &answer), BTreeMap::from([("a".to_owned(), answer)]));
+        let answer = json!({ "action": "accept", "content": { "seats": 2.0 } });
+        assert_eq!(answers(&asked, &answer)["a"]["content"], json!({ "seats": 2 }));
     }
 
     #[test]

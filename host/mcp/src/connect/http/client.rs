@@ -120,7 +120,7 @@ impl Lenient {
             return Ok(StreamableHttpPostResponse::Sse(self.mended(events), given));
         }
         let body = read(response, MESSAGE_BYTES).await?;
-        let messages = lenient::message(&body).map(lenient::settled).map(mend::messages);
+        let messages = self.mender.read(&body).map(mend::messages);
         // These promise an answer for later, and some servers send it with them.
         if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
             let last = messages.as_ref().ok().and_then(|it| it.as_ref()?.last());
@@ -278,7 +278,7 @@ impl Lenient {
         refusal: Refusal,
     ) -> Result<StreamableHttpPostResponse, Error> {
         let Refusal { status, headers, body } = refusal;
-        let mut document = lenient::message(&body).map(lenient::settled).unwrap_or_default();
+        let mut document = self.mender.read(&body).unwrap_or_default();
         self.mender.mend(&mut document);
         let error = document.get("error").cloned();
         let error = error.and_then(|error| serde_json::from_value::<ErrorData>(error).ok());
@@ -320,8 +320,8 @@ impl Lenient {
         let mender = self.mender.clone();
         let mend = move |read: Result<Sse, SseError>| {
             let data = read.as_ref().ok().and_then(|event| event.data.as_deref());
-            let document = data.and_then(|data| lenient::message(data.as_bytes()).ok());
-            let messages = document.map(lenient::settled).and_then(mend::messages);
+            let document = data.and_then(|data| mender.read(data.as_bytes()).ok());
+            let messages = document.and_then(mend::messages);
             let events: Vec<Result<Sse, SseError>> = match (read, messages) {
                 (Ok(place), Some(messages)) => {
                     let place = Sse { data: None, ..place };
