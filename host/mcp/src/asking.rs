@@ -83,7 +83,7 @@ impl Running {
                 }
             },
         };
-        self.session.service().calls().come_back();
+        self.session.service().calls().share();
         Happened::Ended(ended)
     }
 
@@ -120,10 +120,10 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Sets a call aside. If the server asks without saying in which call, the session is left to this one.
+    /// Sets a call aside. If the server asks without saying in which call, the session is reserved for this one.
     pub(crate) fn new(mut running: Running, reply: Reply, asks_anywhere: bool) -> Self {
         if asks_anywhere {
-            running.session.service().calls().leave();
+            running.session.service().calls().reserve();
         }
         // Those that are held are counted by themselves.
         drop(running.room.take());

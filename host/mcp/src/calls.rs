@@ -54,9 +54,9 @@ struct State {
     /// The number of the next call or question.
     next: u64,
     /// A call was given up before its end.
-    is_marked: bool,
-    /// The session is left to a call that waits for a person, until that has ended.
-    is_left: bool,
+    has_given_up: bool,
+    /// The session is reserved for a call that waits for a person, until that has ended.
+    is_reserved: bool,
     /// The way to the server is gone.
     is_lost: bool,
 }
@@ -83,29 +83,29 @@ impl Calls {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there is none, and none was given up.
-    pub(crate) fn are_over(&self) -> bool {
+    /// Whether there is none, and none was given up: then no question can come.
+    pub(crate) fn are_clear(&self) -> bool {
         let state = self.lock();
-        state.calls.is_empty() && !state.is_marked
+        state.calls.is_empty() && !state.has_given_up
     }
 
     /// Whether a call was given up before its end, so that a question may be one of that.
-    pub(crate) fn are_marked(&self) -> bool {
-        self.lock().is_marked
+    pub(crate) fn have_given_up(&self) -> bool {
+        self.lock().has_given_up
     }
 
-    /// Leaves the session to a call that waits for a person.
-    pub(crate) fn leave(&self) {
-        self.lock().is_left = true;
+    /// Reserves the session for a call that waits for a person.
+    pub(crate) fn reserve(&self) {
+        self.lock().is_reserved = true;
     }
 
     /// That call has ended: others may share its session again.
-    pub(crate) fn come_back(&self) {
-        self.lock().is_left = false;
+    pub(crate) fn share(&self) {
+        self.lock().is_reserved = false;
     }
 
-    pub(crate) fn are_left(&self) -> bool {
-        self.lock().is_left
+    pub(crate) fn are_reserved(&self) -> bool {
+        self.lock().is_reserved
     }
 
     /// Takes note that the way to the server is gone, so that no answer reaches it.
@@ -196,7 +196,7 @@ impl Unclear {
     /// The call that it belongs to, or why there is none; `None` as long as it may belong to several.
     fn look(&self) -> Option<Result<Asking, &'static str>> {
         let state = self.calls.lock();
-        if state.is_marked {
+        if state.has_given_up {
             return Some(Err("it may belong to a call that was given up"));
         }
         let mut free = state.calls.values().filter(|call| call.asking.available_permits() > 0);
@@ -285,7 +285,7 @@ impl Drop for Place {
         let mut state = self.calls.lock();
         let call = state.calls.remove(&self.number);
         let was_sent = call.is_some_and(|call| call.id.is_some());
-        state.is_marked |= was_sent && !self.has_ended;
+        state.has_given_up |= was_sent && !self.has_ended;
         drop(state);
         self.calls.0.changed.notify_waiters();
     }
@@ -373,7 +373,7 @@ mod tests {
         end(first);
         assert!(whose.await.is_ok());
         end(second);
-        assert!(calls.are_over());
+        assert!(calls.are_clear());
     }
 
     #[tokio::test]
@@ -413,12 +413,12 @@ mod tests {
         let (_second, _asks) = sent(&calls, 2);
         let unclear = calls.whose(FROM_ONE_STREAM).await.unwrap_err();
         assert_eq!(unclear, "it may belong to a call that was given up");
-        assert!(calls.are_marked());
+        assert!(calls.have_given_up());
         assert!(calls.whose(Some(&in_answer_to(2))).await.is_ok());
         // Nobody can ask in a call that was not sent.
         let calls = Calls::default();
         drop(calls.enter());
-        assert!(calls.are_over());
+        assert!(calls.are_clear());
     }
 
     #[tokio::test]

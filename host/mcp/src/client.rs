@@ -104,7 +104,7 @@ impl Client {
         let origin = context.extensions.get::<InboundStreamOrigin>();
         let is_in_answer = matches!(origin, Some(InboundStreamOrigin::OutboundRequest(_)));
         // A question beside no call says nothing of how the server asks in one.
-        if !is_in_answer && !self.calls.are_over() {
+        if !is_in_answer && !self.calls.are_clear() {
             self.asks_anywhere.set();
         }
         let asked = async {

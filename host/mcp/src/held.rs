@@ -37,7 +37,7 @@ pub(crate) struct Holder<'a> {
 /// Held calls by their names. A name is good for one thread and cannot be guessed.
 pub(crate) struct Held<C>(Mutex<HashMap<String, Kept<C>>>);
 
-/// A call, or the place for one.
+/// A call, or the slot for one.
 struct Kept<C> {
     server: String,
     thread: ThreadId,
@@ -72,12 +72,12 @@ impl<C: Send + 'static> Held<C> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a call; free again if it is dropped empty.
+    /// A slot for a call; free again if it is dropped empty.
     ///
     /// # Errors
     ///
     /// `limit` if too many calls are held.
-    pub(crate) fn place(self: &Arc<Self>, holder: Holder<'_>) -> Result<Place<C>, Failure> {
+    pub(crate) fn slot(self: &Arc<Self>, holder: Holder<'_>) -> Result<Slot<C>, Failure> {
         let Holder { server, thread, tenant, .. } = holder;
         let mut kept = self.lock();
         let of_server = kept.values().filter(|it| it.server == server).count();
@@ -97,7 +97,7 @@ impl<C: Send + 'static> Held<C> {
             call: None,
         };
         kept.insert(name.clone(), place);
-        Ok(Place { held: self.clone(), name: Some(name) })
+        Ok(Slot { held: self.clone(), name: Some(name) })
     }
 
     /// Takes the call of a thread that has a name.
@@ -130,14 +130,14 @@ impl<C: Send + 'static> Held<C> {
     }
 }
 
-/// A place for a call.
-pub(crate) struct Place<C: Send + 'static> {
+/// A slot for a call.
+pub(crate) struct Slot<C: Send + 'static> {
     held: Arc<Held<C>>,
     /// `None` once the call is there.
     name: Option<String>,
 }
 
-impl<C: Send + 'static> Place<C> {
+impl<C: Send + 'static> Slot<C> {
     /// Holds a call; its name.
     pub(crate) fn hold(mut self, call: C) -> String {
         let name = self.name.take().unwrap_or_default();
@@ -157,7 +157,7 @@ impl<C: Send + 'static> Place<C> {
     }
 }
 
-impl<C: Send + 'static> Drop for Place<C> {
+impl<C: Send + 'static> Drop for Slot<C> {
     fn drop(&mut self) {
         if let Some(name) = self.name.take() {
             self.held.lock().remove(&name);
@@ -187,20 +187,20 @@ mod tests {
         ThreadId::new(name).unwrap()
     }
 
-    fn place(
+    fn slot(
         held: &Arc<Held<Alive>>,
         server: &str,
         thread: &ThreadId,
         tenant: Option<&str>,
-    ) -> Result<Place<Alive>, Failure> {
-        held.place(Holder { server, tool: "book", thread, tenant })
+    ) -> Result<Slot<Alive>, Failure> {
+        held.slot(Holder { server, tool: "book", thread, tenant })
     }
 
     fn hold(held: &Arc<Held<Alive>>, thread: &ThreadId, call: &Alive) -> String {
-        place(held, "s", thread, None).unwrap().hold(call.clone())
+        slot(held, "s", thread, None).unwrap().hold(call.clone())
     }
 
-    fn limit(refused: Result<Place<Alive>, Failure>) -> String {
+    fn limit(refused: Result<Slot<Alive>, Failure>) -> String {
         let failure = refused.err().unwrap();
         assert_eq!(failure.code, code::LIMIT);
         failure.details.unwrap()["limit"].as_str().unwrap().to_owned()
@@ -257,18 +257,18 @@ mod tests {
         let call = Alive::default();
         for number in 0..HELD_OF_TENANT {
             let server = format!("s{number}");
-            place(&held, &server, &thread, Some("acme")).unwrap().hold(call.clone());
+            slot(&held, &server, &thread, Some("acme")).unwrap().hold(call.clone());
         }
-        assert_eq!(limit(place(&held, "s", &thread, Some("acme"))), "tenant_held_calls");
+        assert_eq!(limit(slot(&held, "s", &thread, Some("acme"))), "tenant_held_calls");
         for _ in 0..HELD_OF_SERVER {
-            place(&held, "s", &thread, None).unwrap().hold(call.clone());
+            slot(&held, "s", &thread, None).unwrap().hold(call.clone());
         }
-        assert_eq!(limit(place(&held, "s", &thread, Some("zeta"))), "held_calls");
-        assert!(place(&held, "other", &thread, Some("zeta")).is_ok());
+        assert_eq!(limit(slot(&held, "s", &thread, Some("zeta"))), "held_calls");
+        assert!(slot(&held, "other", &thread, Some("zeta")).is_ok());
         held.drain();
         // One that nobody fills is free again.
         for _ in 0..=HELD_OF_SERVER {
-            assert!(place(&held, "s", &thread, None).is_ok());
+            assert!(slot(&held, "s", &thread, None).is_ok());
         }
     }
 }

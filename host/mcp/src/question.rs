@@ -23,13 +23,13 @@ const UNKNOWN: (&str, &str) =
     ("something that this host does not know", "ask its makers for another way");
 
 /// What a person is asked for the only question of a session.
-pub(crate) fn held(question: ElicitedQuestion, held: Option<String>) -> Elicitation {
+pub(crate) fn only(question: ElicitedQuestion, held: Option<String>) -> Elicitation {
     Elicitation { questions: BTreeMap::from([(ONLY.to_owned(), question)]), state: None, held }
 }
 
 /// The answer that a person gave to a question when the call was made before, in a round from number `from` on, and
 /// the number of the round after that.
-pub(crate) fn known(
+pub(crate) fn held_answer(
     rounds: &[Round],
     from: usize,
     question: &ElicitedQuestion,
@@ -45,7 +45,7 @@ pub(crate) fn known(
 
 /// The answers that a person gave to the same questions in a round from number `from` on, in the words of the newer
 /// protocol, and the number of the round after that. The names of the questions may be others.
-pub(crate) fn given(
+pub(crate) fn stateless_answers(
     rounds: &[Round],
     from: usize,
     asked: &Elicitation,
@@ -195,7 +195,7 @@ mod tests {
     /// A round that was held, with one question and its answer.
     fn round(message: &str, action: &str) -> Round {
         let answers = BTreeMap::from([(ONLY.to_owned(), json!({ "action": action }))]);
-        Round { question: held(asked(message), Some("name".to_owned())), answers }
+        Round { question: only(asked(message), Some("name".to_owned())), answers }
     }
 
     fn input(value: Value) -> Result<Wanted, Failure> {
@@ -221,7 +221,7 @@ mod tests {
         let rounds =
             [round("sure?", "accept"), round("really?", "cancel"), round("sure?", "decline")];
         let known = |from, message: &str| {
-            let (next, answer) = known(&rounds, from, &asked(message))?;
+            let (next, answer) = held_answer(&rounds, from, &asked(message))?;
             Some((next, answer.action))
         };
         assert_eq!(known(0, "sure?"), Some((1, ElicitationAction::Accept)));
@@ -248,7 +248,7 @@ mod tests {
         let rounds =
             [round(&[("1", "sure?")], "accept"), round(&[("2", "who?"), ("3", "when?")], "accept")];
         let said = |from, questions: &[(&str, &str)]| {
-            let (next, answers) = given(&rounds, from, &asking(questions))?;
+            let (next, answers) = stateless_answers(&rounds, from, &asking(questions))?;
             let said = answers.iter().map(|(name, it)| format!("{name} {}", it["content"]["text"]));
             Some((next, said.collect::<Vec<_>>()))
         };

@@ -27,9 +27,9 @@ use crate::client::{AsksAnywhere, Changes, Client};
 use crate::config::{Reachable, ServerConfig};
 use crate::connect::{Connector, Session};
 use crate::error::ConfigError;
-use crate::held::{Held, Holder, Place};
+use crate::held::{Held, Holder, Slot};
 use crate::listing::Listing;
-use crate::question::{Wanted, known, responses, unreadable, unsupported, wanted};
+use crate::question::{Wanted, held_answer, responses, unreadable, unsupported, wanted};
 use crate::{fault, listing, outcome, question};
 
 /// What a server says that asks through a session of the newer protocol, where it may not.
@@ -75,8 +75,8 @@ enum Followed {
     Answer(ServerAnswer),
     /// It is to be made again with this state.
     Again(String),
-    /// The server does not know the state that the call brought back, and has done nothing.
-    Forgotten(Failure),
+    /// The state that the call brought back is not known any more. The server has done nothing.
+    Stale(Failure),
 }
 
 /// A server.
@@ -228,18 +228,19 @@ impl Server {
         let limit = self.limit_of(call.request);
         let mut parameters = self.parameters(call)?;
         // Where the call stands among the rounds if it has begun anew.
-        let mut anew = None;
+        let mut resumed = None;
         let mut pause = BUSY_PAUSE;
         for _ in 0..MOST_CALLS {
             let seat = self.seat(&call.request.tool, limit).await?;
             let running = Running::start(seat, parameters.clone());
             match self.within(limit, self.follow(running, caller, call, 0)).await? {
                 Followed::Answer(ServerAnswer::Asks(asked)) if asked.held.is_none() => {
-                    let given = anew.and_then(|from| question::given(call.rounds, from, &asked));
+                    let given = resumed
+                        .and_then(|from| question::stateless_answers(call.rounds, from, &asked));
                     let Some((next, answers)) = given else {
                         return Ok(ServerAnswer::Asks(asked));
                     };
-                    anew = Some(next);
+                    resumed = Some(next);
                     parameters.input_responses = Some(answers);
                     parameters.request_state = asked.state;
                 }
@@ -250,12 +251,12 @@ impl Server {
                     parameters.input_responses = None;
                     parameters.request_state = Some(state);
                 }
-                Followed::Forgotten(_) if anew.is_none() && parameters.request_state.is_some() => {
-                    anew = Some(0);
+                Followed::Stale(_) if resumed.is_none() && parameters.request_state.is_some() => {
+                    resumed = Some(0);
                     parameters.input_responses = None;
                     parameters.request_state = None;
                 }
-                Followed::Forgotten(failure) => return Err(failure),
+                Followed::Stale(failure) => return Err(failure),
             }
         }
         Err(self.too_often(&call.request.tool))
@@ -275,7 +276,7 @@ impl Server {
         match self.within(self.limit_of(call.request), followed).await? {
             Followed::Answer(answer) => Ok(Some(answer)),
             Followed::Again(_) => Err(self.too_often(&call.request.tool)),
-            Followed::Forgotten(failure) => Err(failure),
+            Followed::Stale(failure) => Err(failure),
         }
     }
 
@@ -323,16 +324,16 @@ impl Server {
                     return self.ended(running.session(), &call.request.tool, *ended).await;
                 }
             };
-            if let Some((next, known)) = known(call.rounds, answered, &question) {
+            if let Some((next, known)) = held_answer(call.rounds, answered, &question) {
                 answered = next;
                 reply.send(Ok(known)).ok();
                 continue;
             }
-            match self.place(caller, call, &question) {
-                Ok(place) => {
+            match self.slot(caller, call, &question) {
+                Ok(slot) => {
                     let waiting = Waiting::new(running, reply, self.asks_anywhere.is_so());
-                    let name = place.hold(waiting);
-                    let asked = question::held(question, Some(name));
+                    let name = slot.hold(waiting);
+                    let asked = question::only(question, Some(name));
                     return Ok(Followed::Answer(ServerAnswer::Asks(asked)));
                 }
                 Err(failure) => {
@@ -344,18 +345,18 @@ impl Server {
         }
     }
 
-    /// A place to hold a call while a person is asked.
-    fn place(
+    /// A slot to hold a call while a person is asked.
+    fn slot(
         &self,
         caller: &Caller,
         call: ServerCall<'_>,
         question: &ElicitedQuestion,
-    ) -> Result<Place<Waiting>, Failure> {
+    ) -> Result<Slot<Waiting>, Failure> {
         let (server, tool) = (self.name.as_str(), call.request.tool.as_str());
         let Some(thread) = call.thread else { return Err(elicit::nobody_to_ask(server, tool)) };
-        let asked = question::held(question.clone(), None);
+        let asked = question::only(question.clone(), None);
         elicit::question(server, tool, call.rounds.len(), &asked)?;
-        self.held.place(Holder { server, tool, thread, tenant: caller.tenant.as_deref() })
+        self.held.slot(Holder { server, tool, thread, tenant: caller.tenant.as_deref() })
     }
 
     async fn ended(
@@ -369,7 +370,7 @@ impl Server {
             && fault::is_of_state(error)
         {
             let failure = fault::of_request(self.connector.speaker(), &subject, error);
-            return Ok(Followed::Forgotten(failure));
+            return Ok(Followed::Stale(failure));
         }
         if matches!(ended, Err(ServiceError::UnexpectedResponse)) {
             return Err(unreadable(server, tool));
@@ -409,13 +410,13 @@ impl Server {
 
     fn is_fresh(&self, listing: &Listing) -> bool {
         let is_young = Instant::now() < listing.until;
-        listing.changes == self.changes.count() && (is_young || self.is_left())
+        listing.changes == self.changes.count() && (is_young || self.is_reserved())
     }
 
-    /// Whether the session is left to a call that waits for a person. Its program may answer nothing else meanwhile.
-    fn is_left(&self) -> bool {
-        let is_left = |session: &Arc<Session>| session.service().calls().are_left();
-        self.session.try_lock().is_ok_and(|open| open.as_ref().is_some_and(is_left))
+    /// Whether the session is reserved for a call that waits for a person. Its program may answer nothing else meanwhile.
+    fn is_reserved(&self) -> bool {
+        let is_reserved = |session: &Arc<Session>| session.service().calls().are_reserved();
+        self.session.try_lock().is_ok_and(|open| open.as_ref().is_some_and(is_reserved))
     }
 
     async fn ask_for_tools(&self) -> Result<Listing, Failure> {
@@ -466,15 +467,15 @@ impl Server {
     }
 
     /// A place on the session that calls share; `None` if that has one that must be alone. Nobody shares a session
-    /// that is left to a call, or in which a question would be nobody's.
+    /// that is reserved for a call, or in which a question would be nobody's.
     async fn shared_seat(&self) -> Result<Option<Seat>, Failure> {
         let mut open = self.session.lock().await;
         let is_of_use = |calls: &Calls| {
-            let is_unclear = self.asks_anywhere.is_so() && calls.are_marked();
-            !calls.are_left() && !is_unclear
+            let is_unclear = self.asks_anywhere.is_so() && calls.have_given_up();
+            !calls.are_reserved() && !is_unclear
         };
         let session = self.opened(&mut open, is_of_use).await?;
-        let is_free = !self.asks_anywhere.is_so() || session.service().calls().are_over();
+        let is_free = !self.asks_anywhere.is_so() || session.service().calls().are_clear();
         Ok(is_free.then(|| Seat::on(session, None)))
     }
 

@@ -41,18 +41,18 @@ impl Engine {
         let held = self.0.ports.tools.held(Some(thread));
         if !held.is_empty() {
             let engine = self.clone();
-            self.0.runtime.spawn(async move { engine.compare(held).await });
+            self.0.runtime.spawn(async move { engine.release_unwanted(held).await });
         }
     }
 
     /// The same for all threads on which nothing is at work here. Other hosts may have done something with them.
     pub(super) async fn sweep_held(&self) {
         let held = self.0.ports.tools.held(None).into_iter();
-        self.compare(held.filter(|(thread, _)| !self.is_active(thread)).collect()).await;
+        self.release_unwanted(held.filter(|(thread, _)| !self.is_active(thread)).collect()).await;
     }
 
     /// Lets go of those of some calls that no thread waits for.
-    async fn compare(&self, held: Vec<(ThreadId, String)>) {
+    async fn release_unwanted(&self, held: Vec<(ThreadId, String)>) {
         let mut by_thread: BTreeMap<ThreadId, BTreeSet<String>> = BTreeMap::new();
         for (thread, name) in held {
             by_thread.entry(thread).or_default().insert(name);
