@@ -9,10 +9,12 @@ mod hosts;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
+use tokio::time::timeout;
 use wattle_graph::elicitation::{Elicitation, ElicitedQuestion};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::ThreadId;
@@ -25,6 +27,9 @@ use wattle_run::ports::tool_server::{ServerAnswer, ServerCall};
 use wattle_run::ports::{Caller, ToolServers};
 use wattle_suite::native::{Answer, NativePlugin};
 use wattle_suite::world::{World, questions};
+
+/// What a test waits for at most.
+const SOON: Duration = Duration::from_mins(1);
 
 const ONE: &str = r#"
 [graphs.one]
@@ -117,9 +122,12 @@ impl Desk {
 
     /// Waits until it holds no more than so many calls.
     async fn lets_go(&self, most: usize) {
-        while self.waiting() > most {
-            self.freed.notified().await;
-        }
+        let freed = async {
+            while self.waiting() > most {
+                self.freed.notified().await;
+            }
+        };
+        timeout(SOON, freed).await.expect("it lets go of its calls");
         assert_eq!(self.waiting(), most);
     }
 
