@@ -1,9 +1,9 @@
 //! The calls under way on a session, and which of them a question of the server belongs to.
 //!
 //! Over HTTP a question comes in the answer to its call, and the library says so. A program has one stream for all of
-//! its messages: there a question belongs to a call for sure only if no other call may ask, and if no call before it was
-//! given up, since its server may go on with that one. A call whose question has no answer asks nothing else. A question
-//! that comes beside several calls waits for the others to end.
+//! its messages: there a question belongs to a call for sure only if no other call may ask, and if no call before it
+//! was given up, since its server may go on with that one. A call whose question has no answer asks nothing else. A
+//! question that comes beside several calls waits for the others to end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -413,7 +413,7 @@ impl Server {
         listing.changes == self.changes.count() && (is_young || self.is_reserved())
     }
 
-    /// Whether the session is reserved for a call that waits for a person. Its program may answer nothing else meanwhile.
+    /// Whether the session is reserved for a call that waits for a person. Its program may answer nothing else.
     fn is_reserved(&self) -> bool {
         let is_reserved = |session: &Arc<Session>| session.service().calls().are_reserved();
         self.session.try_lock().is_ok_and(|open| open.as_ref().is_some_and(is_reserved))

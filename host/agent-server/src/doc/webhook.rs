@@ -52,7 +52,7 @@ impl Hook {
         Ok(true)
     }
 
-    /// Deletes it, and its payload afterwards: so a stored webhook has its payload, unless it was made again in between.
+    /// Deletes it, and its payload afterwards: a stored webhook has its payload, unless it was made again in between.
     pub(crate) async fn forget(&self, ports: &Ports) -> Result<(), Failure> {
         hooks(ports).delete(self.run.as_str()).await?;
         payloads(ports).delete(self.run.as_str()).await

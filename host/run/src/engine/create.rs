@@ -106,7 +106,7 @@ impl Engine {
         Ok(record)
     }
 
-    /// The host that is to begin a run: the one that holds calls open with which it goes on, or else the least busy one.
+    /// The host that is to begin a run: the one that holds calls open for it, or else the least busy one.
     async fn assign_run(
         &self,
         head: Option<&ThreadHead>,

@@ -10,13 +10,13 @@
 //! A host that does not hold the call leaves the run to the one that does. The run is pending then, and names the
 //! questions that it answers.
 //!
-//! It is left to that host for as long as the host lives and does not stop, and no time is compared. A host that is full
-//! begins the run when it has room. A host that was not notified finds the run in its next list of pending runs. A host
-//! whose clock is behind sees that the run is due, since it is due from the last change of its thread on.
+//! It is left to that host for as long as the host lives and does not stop, and no time is compared. A host that is
+//! full begins the run when it has room. A host that was not notified finds the run in its next list of pending runs. A
+//! host whose clock is behind sees that the run is due, since it is due from the last change of its thread on.
 //!
-//! The other hosts look again and again. The store says which hosts live, by its own clock, so a host that died is waited
-//! for no longer than its lease. Then any host begins the run, and the call is in doubt. So it is if its own host begins
-//! the run and finds that the call is gone.
+//! The other hosts look again and again. The store says which hosts live, by its own clock, so a host that died is
+//! waited for no longer than its lease. Then any host begins the run, and the call is in doubt. So it is if its own
+//! host begins the run and finds that the call is gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -88,9 +88,9 @@ impl Engine {
         Ok(elicited.filter_map(|it| it.asked.held).collect())
     }
 
-    /// The host on which a thread goes on with what was asked in calls that are held open: this one, or another one that
-    /// lives and does not stop. `None` if nobody holds any of the calls. Of several hosts, the one counts first whose
-    /// questions are answered.
+    /// The host on which a thread goes on with what was asked in calls that are held open: this one, or another one
+    /// that lives and does not stop. `None` if nobody holds any of the calls. Of several hosts, the one counts first
+    /// whose questions are answered.
     pub(super) async fn goes_on_at(
         &self,
         thread: &ThreadId,

@@ -215,8 +215,8 @@ impl Lenient {
     }
 
     /// What follows for a request that the server has refused if it does not know the session; nothing if it does. The
-    /// words of the refusal leave that open, since a tool may use the same. So the server is asked for a list of tools in
-    /// the session, which has no effect.
+    /// words of the refusal leave that open, since a tool may use the same. So the server is asked for a list of tools
+    /// in the session, which has no effect.
     ///
     /// If it refuses that in the same words, it has looked at neither request, and the library may make the first one
     /// again in another session. A call that was refused in other words may have been carried out: a tool may end the
