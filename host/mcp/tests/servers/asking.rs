@@ -405,7 +405,7 @@ async fn read(socket: TcpStream) -> Request {
             length = value.trim().parse().unwrap();
         }
         if let Some(value) = line.strip_prefix("mcp-session-id:") {
-            session = value.trim().to_owned();
+            value.trim().clone_into(&mut session);
         }
         if line.is_empty() {
             break;
