@@ -1,9 +1,12 @@
 //! Reasoning that a model writes into its text, between `<think>` and `</think>`.
 //!
 //! Local servers, and gateways before them, often leave it there, in whatever format they answer. A text that
-//! begins so is taken apart. Some leave out the first mark, since it is part of the prompt that they make: the
-//! second one alone says that everything before it was reasoning, unless it is quoted. The marks may be cut
-//! anywhere.
+//! begins so is taken apart. The marks may be cut anywhere.
+//!
+//! Some leave out the first mark, since it is part of the prompt that they make. Then the second one alone says that
+//! everything before it was reasoning. That is a guess, and a wrong one takes words out of an answer. It is made
+//! only where it is likely: not for a model whose services keep the reasoning apart, not in a document, not inside
+//! of code, and not for a mark that the text speaks about.
 
 use crate::sink::Sink;
 
@@ -13,8 +16,18 @@ const OPEN: &str = "<think>";
 /// What closes it.
 const CLOSE: &str = "</think>";
 
-/// Signs before a mark that is spoken about.
-const QUOTES: [char; 6] = ['`', '"', '\'', '“', '‘', '「'];
+/// White space that a text keeps in front of its first sign, in characters. More of it says nothing.
+const LEAD: usize = 256;
+
+/// Words in the names of models whose services keep the reasoning apart from the text.
+const APART: [&str; 4] = ["claude", "gemini", "gpt", "grok"];
+
+/// Signs before a mark that is spoken about: quotes, brackets, marks of Markdown, of a diff or of a program, and a
+/// space. Reasoning ends with its last word or with a line break.
+const SPOKEN: [char; 26] = [
+    '`', '"', '\'', '“', '‘', '„', '「', '『', '«', '(', '（', '[', '{', '}', '<', '>', '*', '_',
+    '\\', '/', '|', '=', '+', '-', ' ', '\t',
+];
 
 /// The text of an answer and its reasoning, as they arrive. Each piece is handed on at once.
 #[derive(Debug, Default)]
@@ -23,13 +36,19 @@ pub(super) struct Words {
     pub(super) reasoning: String,
     think: Think,
     /// Something was handed on behind the text that cannot be taken back with it.
-    is_kept: bool,
+    is_fixed: bool,
 }
 
 impl Words {
+    /// Nothing yet, of this model.
+    pub(super) fn of(model: &str) -> Self {
+        let (held, guesses) = (String::new(), !keeps_apart(model));
+        Self { think: Think::Start { held, guesses }, ..Self::default() }
+    }
+
     /// Nothing yet; marks in the text mean nothing.
     pub(super) fn unmarked() -> Self {
-        Self { think: Think::Outside, ..Self::default() }
+        Self::default()
     }
 
     /// Bytes so far.
@@ -58,8 +77,8 @@ impl Words {
     }
 
     /// From now on what was handed on as text stays text.
-    pub(super) fn keep(&mut self) {
-        self.is_kept = true;
+    pub(super) fn fix_text(&mut self) {
+        self.is_fixed = true;
     }
 
     /// Hands on what was held back. Marks mean nothing from now on.
@@ -75,7 +94,7 @@ impl Words {
                 sink.reasoning(&text);
                 self.reasoning.push_str(&text);
             }
-            Piece::Closing(text) if !self.is_kept => {
+            Piece::Closing(text) if !self.is_fixed => {
                 // It was handed on as text already.
                 let said = std::mem::take(&mut self.text);
                 sink.restart();
@@ -99,24 +118,24 @@ enum Piece {
 }
 
 /// Takes a text apart as it arrives.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 enum Think {
-    /// Nothing but what may become the opening mark was seen.
-    Start(String),
+    /// Nothing but white space and what may become the opening mark was seen.
+    Start {
+        /// What was seen.
+        held: String,
+        /// Whether a closing mark counts alone.
+        guesses: bool,
+    },
     /// Inside, with what may become the closing mark.
     Inside(String),
     /// White space after the closing mark belongs to neither side.
     Closed,
-    /// Text, unless a closing mark follows, with what may become a mark, and the sign before that.
-    Unopened(String, Option<char>),
+    /// Text, unless a closing mark follows.
+    Unopened(Unopened),
     /// All further text is text.
+    #[default]
     Outside,
-}
-
-impl Default for Think {
-    fn default() -> Self {
-        Self::Start(String::new())
-    }
 }
 
 impl Think {
@@ -132,8 +151,10 @@ impl Think {
 
     /// What was held back when the text ends.
     fn end(&mut self) -> Option<Piece> {
-        match std::mem::replace(self, Self::Outside) {
-            Self::Start(held) | Self::Unopened(held, _) if !held.is_empty() => {
+        match std::mem::take(self) {
+            Self::Start { held, .. } | Self::Unopened(Unopened { held, .. })
+                if !held.is_empty() =>
+            {
                 Some(Piece::Text(held))
             }
             Self::Inside(held) if !held.is_empty() => Some(Piece::Reasoning(held)),
@@ -144,18 +165,8 @@ impl Think {
     /// One move to another state, with what is left to read there.
     fn step(self, rest: String, pieces: &mut Vec<Piece>) -> (Self, String) {
         match self {
-            Self::Start(held) => {
-                let all = held + &rest;
-                let begins = all.trim_start();
-                if let Some(inside) = begins.strip_prefix(OPEN) {
-                    return (Self::Inside(String::new()), inside.to_owned());
-                }
-                if OPEN.starts_with(begins) {
-                    return (Self::Start(all), String::new());
-                }
-                (Self::Unopened(String::new(), None), all)
-            }
-            Self::Unopened(held, before) => unopened(held + &rest, before, pieces),
+            Self::Start { held, guesses } => begun(&(held + &rest), guesses),
+            Self::Unopened(unopened) => unopened.step(&rest, pieces),
             Self::Inside(held) => {
                 let all = held + &rest;
                 if let Some((reasoning, after)) = all.split_once(CLOSE) {
@@ -178,6 +189,123 @@ impl Think {
     }
 }
 
+/// A text of which nothing was handed on. Of the white space in front no more is held than a text keeps, so each piece
+/// is read once.
+fn begun(all: &str, guesses: bool) -> (Think, String) {
+    let begins = all.trim_start();
+    if let Some(inside) = begins.strip_prefix(OPEN) {
+        return (Think::Inside(String::new()), inside.to_owned());
+    }
+    let lead = &all[..all.len() - begins.len()];
+    let lead = lead.char_indices().nth(LEAD).map_or(lead, |(end, _)| &lead[..end]);
+    let text = format!("{lead}{begins}");
+    if OPEN.starts_with(begins) {
+        return (Think::Start { held: text, guesses }, String::new());
+    }
+    // No model thinks in front of a document and leaves that out.
+    let think = if guesses && !begins.starts_with(['{', '[']) {
+        Think::Unopened(Unopened::default())
+    } else {
+        Think::Outside
+    };
+    (think, text)
+}
+
+/// A text that did not begin with the opening mark.
+#[derive(Debug, Default)]
+struct Unopened {
+    /// What may become a mark.
+    held: String,
+    /// The sign before that.
+    before: Option<char>,
+    code: Code,
+}
+
+impl Unopened {
+    fn step(mut self, rest: &str, pieces: &mut Vec<Piece>) -> (Think, String) {
+        let all = std::mem::take(&mut self.held) + rest;
+        let close = all.find(CLOSE);
+        if all.find(OPEN).is_some_and(|open| close.is_none_or(|close| open < close)) {
+            return (Think::Outside, all);
+        }
+        if let Some(close) = close {
+            let (before, mark) = all.split_at(close);
+            self.read(before);
+            if self.speaks() {
+                return (Think::Outside, all);
+            }
+            pieces.push(Piece::Closing(before.to_owned()));
+            return (Think::Closed, mark[CLOSE.len()..].to_owned());
+        }
+        let held = held_back(&all, CLOSE).max(held_back(&all, OPEN));
+        let (sure, held) = all.split_at(all.len() - held);
+        self.read(sure);
+        push(pieces, Piece::Text(sure.to_owned()));
+        self.held = held.to_owned();
+        (Think::Unopened(self), String::new())
+    }
+
+    fn read(&mut self, text: &str) {
+        self.code.read(text);
+        self.before = text.chars().next_back().or(self.before);
+    }
+
+    /// Whether a mark that stands here is spoken about.
+    fn speaks(&mut self) -> bool {
+        self.code.is_open() || self.before.is_some_and(|sign| SPOKEN.contains(&sign))
+    }
+}
+
+/// Whether a text stands in code of Markdown at its end.
+#[derive(Debug, Default)]
+struct Code {
+    /// The last signs "`" in a row.
+    ticks: usize,
+    /// The length of the fence that opened a block; 0 outside of one.
+    fence: usize,
+    /// Within the code of a line.
+    in_line: bool,
+}
+
+impl Code {
+    fn read(&mut self, text: &str) {
+        for sign in text.chars() {
+            if sign == '`' {
+                self.ticks += 1;
+                continue;
+            }
+            self.end_row();
+            self.in_line &= sign != '\n';
+        }
+    }
+
+    fn is_open(&mut self) -> bool {
+        self.end_row();
+        self.fence > 0 || self.in_line
+    }
+
+    /// A row of signs "`" has ended.
+    fn end_row(&mut self) {
+        match std::mem::take(&mut self.ticks) {
+            0 => {}
+            1 | 2 => self.in_line = self.fence == 0 && !self.in_line,
+            ticks if self.fence == 0 => (self.fence, self.in_line) = (ticks, false),
+            ticks if ticks >= self.fence => self.fence = 0,
+            _ => {}
+        }
+    }
+}
+
+/// Whether the services of a model keep its reasoning apart from the text.
+fn keeps_apart(model: &str) -> bool {
+    let model = model.to_ascii_lowercase();
+    let name = model.rsplit('/').next().unwrap_or_default();
+    // OpenAI's `o3` and the like.
+    let is_numbered =
+        name.strip_prefix('o').is_some_and(|rest| rest.starts_with(|it: char| it.is_ascii_digit()));
+    is_numbered || APART.iter().any(|word| model.contains(word))
+}
+
 fn push(pieces: &mut Vec<Piece>, piece: Piece) {
     let is_empty = match &piece {
         Piece::Text(text) | Piece::Reasoning(text) => text.is_empty(),
@@ -186,26 +314,6 @@ fn push(pieces: &mut Vec<Piece>, piece: Piece) {
     if !is_empty {
         pieces.push(piece);
     }
-}
-
-/// A text that did not begin with the opening mark.
-fn unopened(all: String, before: Option<char>, pieces: &mut Vec<Piece>) -> (Think, String) {
-    let close = all.find(CLOSE);
-    if all.find(OPEN).is_some_and(|open| close.is_none_or(|close| open < close)) {
-        return (Think::Outside, all);
-    }
-    if let Some(close) = close {
-        let sign = all[..close].chars().next_back().or(before);
-        if sign.is_some_and(|sign| QUOTES.contains(&sign)) {
-            return (Think::Outside, all);
-        }
-        pieces.push(Piece::Closing(all[..close].to_owned()));
-        return (Think::Closed, all[close + CLOSE.len()..].to_owned());
-    }
-    let held = held_back(&all, CLOSE).max(held_back(&all, OPEN));
-    let (sure, held) = all.split_at(all.len() - held);
-    push(pieces, Piece::Text(sure.to_owned()));
-    (Think::Unopened(held.to_owned(), sure.chars().next_back().or(before)), String::new())
 }
 
 /// How much of a text's end may be the beginning of a mark.
@@ -220,8 +328,8 @@ mod tests {
     use super::*;
 
     /// The text and the reasoning, fed in pieces of `size` characters.
-    fn read(text: &str, size: usize) -> (String, String) {
-        let mut think = Think::default();
+    fn read_of(model: &str, text: &str, size: usize) -> (String, String) {
+        let mut think = Words::of(model).think;
         let letters: Vec<char> = text.chars().collect();
         let mut pieces: Vec<Piece> = letters
             .chunks(size)
@@ -241,6 +349,13 @@ mod tests {
         read
     }
 
+    fn check(whole: &str, text: &str, reasoning: &str) {
+        for size in [1, 2, 3, 100] {
+            let read = read_of("qwen3", whole, size);
+            assert_eq!(read, (text.into(), reasoning.into()), "{whole} by {size}");
+        }
+    }
+
     #[test]
     fn marks_take_a_text_apart() {
         let cases = [
@@ -252,27 +367,80 @@ mod tests {
             ("<think>never ends</", "", "never ends</"),
             ("<think></think>", "", ""),
             ("The user greets me.\n</think>\n\nHello!", "Hello!", "The user greets me.\n"),
+            ("So be it.</think>Hello!", "Hello!", "So be it."),
             ("</think>Hello!", "Hello!", ""),
-            ("close it with `</think>` then", "close it with `</think>` then", ""),
-            ("a <think> b </think> c", "a <think> b </think> c", ""),
+            ("```\na\n```\nIt is `a`.\n</think>\nHello!", "Hello!", "```\na\n```\nIt is `a`.\n"),
             ("a </thin", "a </thin", ""),
             ("", "", ""),
         ];
         for (whole, text, reasoning) in cases {
-            for size in [1, 2, 3, 100] {
-                assert_eq!(read(whole, size), (text.into(), reasoning.into()), "{whole} by {size}");
-            }
+            check(whole, text, reasoning);
         }
+    }
+
+    #[test]
+    fn a_closing_mark_that_is_spoken_about_is_text() {
+        for whole in [
+            "close it with `</think>` then",
+            "a <think> b </think> c",
+            "strip </think> first",
+            "the **</think>** mark",
+            "the mark (</think>)",
+            "write \\</think>",
+            "+</think>",
+            "It ends with:\n\n```\n</think>\n```\n\nAll that follows is the answer.",
+            "````md\n```\na\n```\n</think>\n````\nso",
+            "`a.</think>` ends it",
+            "{\"note\":\"first.</think>\",\"total\":3}",
+            " [\"first.</think>\"]",
+        ] {
+            check(whole, whole, "");
+        }
+    }
+
+    #[test]
+    fn a_closing_mark_means_nothing_alone_for_models_that_keep_their_reasoning_apart() {
+        let whole = "I think.\n</think>\nHello!";
+        for (model, is_apart) in [
+            ("us.anthropic.claude-opus-5", true),
+            ("models/gemini-3-flash", true),
+            ("openai/gpt-5", true),
+            ("openai/o3-mini", true),
+            ("grok-5", true),
+            ("qwen3", false),
+            ("deepseek-r1:8b", false),
+            ("olmo", false),
+        ] {
+            let text = if is_apart { whole } else { "Hello!" };
+            assert_eq!(read_of(model, whole, 3).0, text, "{model}");
+            assert_eq!(read_of(model, "<think>hm</think>Hello!", 3).0, "Hello!", "{model}");
+        }
+    }
+
+    #[test]
+    fn white_space_in_front_is_bounded() {
+        let space = " ".repeat(300);
+        check(&format!("{space}<think>a</think>b"), "b", "a");
+        check(&format!("{space}b"), &format!("{}b", " ".repeat(LEAD)), "");
+        check(&space, &" ".repeat(LEAD), "");
+        let sink = Sink::new(&NoDeltas);
+        let mut words = Words::of("qwen3");
+        for _ in 0..2_000 {
+            words.feed(&space, &sink);
+        }
+        assert_eq!(words.bytes(), 0);
+        words.end(&sink);
+        assert_eq!(words.bytes(), LEAD);
     }
 
     #[test]
     fn words_before_a_closing_mark_are_reasoning_unless_more_was_handed_on() {
         let sink = Sink::new(&NoDeltas);
-        for (is_kept, text, reasoning) in [(false, "Hello!", "hm\n"), (true, "hm\nHello!", "")] {
-            let mut words = Words::default();
+        for (is_fixed, text, reasoning) in [(false, "Hello!", "hm\n"), (true, "hm\nHello!", "")] {
+            let mut words = Words::of("qwen3");
             words.feed("hm\n", &sink);
-            if is_kept {
-                words.keep();
+            if is_fixed {
+                words.fix_text();
             }
             words.feed("</think>\n\nHello!", &sink);
             words.end(&sink);

@@ -25,6 +25,8 @@ pub(in crate::provider) struct Anthropic<'a> {
     owner: Owner,
     sink: &'a Sink<'a>,
     id: String,
+    /// The model that was asked.
+    asked: String,
     model: String,
     blocks: Vec<Block>,
     calls: usize,
@@ -69,6 +71,7 @@ impl<'a> Anthropic<'a> {
             owner,
             sink,
             id: String::new(),
+            asked: model.to_owned(),
             model: model.to_owned(),
             blocks: Vec::new(),
             calls: 0,
@@ -147,7 +150,7 @@ impl<'a> Anthropic<'a> {
                 last.words.end(self.sink);
                 Words::unmarked()
             }
-            None => Words::default(),
+            None => Words::of(&self.asked),
         };
         self.blocks.push(Block {
             number,

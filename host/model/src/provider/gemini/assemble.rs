@@ -50,7 +50,7 @@ impl<'a> Gemini<'a> {
             sink,
             model: model.to_owned(),
             draft: Draft::default(),
-            words: Words::default(),
+            words: Words::of(model),
             text: Halves::default(),
             reasoning: Halves::default(),
             calls: 0,

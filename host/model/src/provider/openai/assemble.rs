@@ -65,7 +65,7 @@ impl<'a> OpenAi<'a> {
             sink,
             id: String::new(),
             model: model.to_owned(),
-            words: Words::default(),
+            words: Words::of(model),
             text: Halves::default(),
             reasoning: Halves::default(),
             refused: false,
@@ -105,7 +105,7 @@ impl<'a> OpenAi<'a> {
         }
         // Neither can be taken back.
         if self.refused || !self.calls.is_empty() {
-            self.words.keep();
+            self.words.fix_text();
         }
         own::add_fields(&mut self.fields, delta, &READ, &mut self.own)
     }
