@@ -46,7 +46,11 @@ impl Recorded {
     /// arrives in these pieces. Answers with what it says, and with what is handed on meanwhile.
     pub async fn read(&self, pieces: Vec<Bytes>) -> (Result<Completion, Failure>, Vec<Delta>) {
         let pieces = stream::iter(pieces.into_iter().map(Ok::<_, Infallible>));
-        let response = Response::from(http::Response::new(Body::wrap_stream(pieces)));
+        self.read_body(Body::wrap_stream(pieces)).await
+    }
+
+    async fn read_body(&self, body: Body) -> (Result<Completion, Failure>, Vec<Delta>) {
+        let response = Response::from(http::Response::new(body));
         let (told, asks) = (Told::default(), Asks::default());
         let sink = Sink::new(&told);
         let aim = Aim {
@@ -71,5 +75,133 @@ struct Told(Mutex<Vec<Delta>>);
 impl Deltas for Told {
     fn push(&self, delta: Delta) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(delta);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use futures::StreamExt as _;
+    use serde_json::{Value, json};
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+
+    /// Reads pieces, each behind a pause of these seconds, over a connection that stays open. Says also how many
+    /// seconds that took.
+    async fn slowly(
+        kind: ProviderKind,
+        pieces: Vec<(u64, String)>,
+    ) -> (Result<Completion, Failure>, u64) {
+        let pieces = stream::iter(pieces).then(|(pause, piece)| async move {
+            sleep(Duration::from_secs(pause)).await;
+            Ok::<_, Infallible>(Bytes::from(piece))
+        });
+        let body = Body::wrap_stream(pieces.chain(stream::pending()));
+        let (reader, began) = (Recorded::new(kind).unwrap(), Instant::now());
+        let (read, _) = reader.read_body(body).await;
+        (read, began.elapsed().as_secs())
+    }
+
+    async fn openai(pieces: Vec<(u64, String)>) -> (Result<Completion, Failure>, u64) {
+        slowly(ProviderKind::Openai, pieces).await
+    }
+
+    fn event(data: &Value) -> String {
+        format!("data: {data}\n\n")
+    }
+
+    /// A chunk with words, with a reason to stop or without one.
+    fn words(text: &str, finish: Option<&str>) -> String {
+        let choice = json!({ "delta": { "content": text }, "finish_reason": finish });
+        event(&json!({ "choices": [choice], "usage": null }))
+    }
+
+    fn counted(text: &str) -> String {
+        let choice = json!({ "delta": { "content": text }, "finish_reason": "stop" });
+        event(&json!({ "choices": [choice], "usage": { "completion_tokens": 1 } }))
+    }
+
+    fn stop() -> String {
+        event(&json!({ "choices": [{ "delta": {}, "finish_reason": "stop" }] }))
+    }
+
+    fn usage() -> String {
+        event(&json!({ "choices": [], "usage": { "completion_tokens": 3 } }))
+    }
+
+    fn whole() -> String {
+        let choice = json!({ "message": { "content": "hi" }, "finish_reason": "stop" });
+        event(&json!({ "choices": [choice], "usage": { "completion_tokens": 3 } }))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pause_behind_a_reason_to_stop_with_every_chunk_loses_nothing() {
+        let done = || "data: [DONE]\n\n".to_owned();
+        for (one, two) in [
+            (counted("One, "), counted("two.")),
+            (words("One, ", Some("stop")), words("two.", Some("stop"))),
+            (stop(), words("One, two.", None)),
+        ] {
+            let (read, took) = openai(vec![(30, one), (30, two), (30, done())]).await;
+            assert_eq!((read.unwrap().text().as_str(), took), ("One, two.", 90));
+        }
+        let usage = words("One, ", Some("stop")) + &usage();
+        let (read, took) = openai(vec![(0, usage), (30, counted("two.")), (30, done())]).await;
+        assert_eq!((read.unwrap().text().as_str(), took), ("One, two.", 60));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_end_of_a_stream_is_waited_for_as_long_as_more_may_follow() {
+        for (pieces, wait) in [
+            (words("hi", None) + &stop(), 15),
+            (words("hi", None) + &stop() + &usage(), 2),
+            (words("hi", Some("stop")), 60),
+            (counted("hi"), 60),
+            (whole(), 2),
+        ] {
+            let (read, took) = openai(vec![(1, pieces.clone())]).await;
+            assert_eq!((read.unwrap().text().as_str(), took), ("hi", 1 + wait), "{pieces}");
+        }
+        let late = vec![(0, words("hi", None) + &stop()), (10, usage())];
+        let (read, took) = openai(late).await;
+        assert_eq!((read.unwrap().usage.output_tokens, took), (Some(3), 12));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_keeps_a_connection_alive_does_not_prolong_an_answer_that_may_be_over() {
+        for (said, wait) in [(counted("hi"), 60), (words("hi", None) + &stop(), 15)] {
+            let pings = (0..100).map(|_| (7, ": ping\n\n".to_owned()));
+            let (read, took) = openai(std::iter::once((0, said)).chain(pings).collect()).await;
+            assert_eq!((read.unwrap().text().as_str(), took), ("hi", wait));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_is_no_end_where_a_reason_to_stop_means_nothing() {
+        for (pieces, why) in [
+            (vec![(0, counted("One, ")), (1, counted("two."))], "in the middle of its answer"),
+            (vec![(1, stop())], "did not answer within"),
+        ] {
+            let (read, took) = openai(pieces).await;
+            let failure = read.unwrap_err();
+            assert_eq!((&*failure.code, failure.retryable, took), ("timeout", true, 61));
+            assert!(failure.message.contains(why), "{failure}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reason_to_stop_at_the_beginning_of_a_message_means_nothing() {
+        let begin = json!({ "type": "message_start", "message": {
+            "content": [], "stop_reason": "end_turn", "usage": { "input_tokens": 3 } } });
+        let delta = json!({ "type": "text_delta", "text": "hi" });
+        let delta = json!({ "type": "content_block_delta", "index": 0, "delta": delta });
+        let end =
+            event(&json!({ "type": "message_delta", "delta": { "stop_reason": "end_turn" } }))
+                + &event(&json!({ "type": "message_stop" }));
+        let pieces = vec![(0, event(&begin)), (30, event(&delta)), (30, end)];
+        let (read, took) = slowly(ProviderKind::Anthropic, pieces).await;
+        assert_eq!((read.unwrap().text().as_str(), took), ("hi", 60));
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use reqwest::header::ACCEPT;
 use reqwest::{RequestBuilder, Response};
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use wattle_run::json::lenient;
 
 use crate::provider::fault::{self, Fault};
@@ -60,8 +60,11 @@ pub(super) enum Progress {
     Nothing,
     /// A part, if only an empty one.
     Begun,
-    /// Everything that the model says, if the connection ends here. The format has no sign for the end of
-    /// a stream, so more may follow as long as the connection is there.
+    /// A part with a reason to stop that ends nothing: more followed on one, or nothing was said before it. Only the
+    /// end of the stream ends the answer.
+    GoesOn,
+    /// Everything that the model says, if nothing follows. The reason to stop may be the first one of a service that
+    /// gives it with every piece, so more may follow as long as the connection is there.
     Open,
     /// Everything that the model says. Its usage may follow.
     Said,
@@ -132,8 +135,10 @@ pub(super) async fn read<A: Assembly>(
     response: Response,
     assembly: A,
 ) -> Result<Reply, Fault> {
-    let (form, idle) = (Form::Unknown, Idle::default());
-    Arrival { provider, aim, sink, assembly, form, idle, complaint: None }.read(response).await
+    let (form, idle, since) = (Form::Unknown, Idle::default(), Instant::now());
+    Arrival { provider, aim, sink, assembly, form, idle, since, complaint: None }
+        .read(response)
+        .await
 }
 
 /// An answer with a status that is no success.
@@ -152,6 +157,8 @@ struct Arrival<'a, A> {
     assembly: A,
     form: Form,
     idle: Idle,
+    /// When the last event came that brought the answer on.
+    since: Instant,
     /// The last document with words of an error that came before anything of an answer.
     complaint: Option<Value>,
 }
@@ -172,14 +179,22 @@ impl<A: Assembly> Arrival<'_, A> {
         self.assembly.progress() >= Progress::Open
     }
 
-    /// Longest wait for the next bytes.
+    /// Longest wait for the next bytes. Bytes that only keep the connection alive prolong an answer that goes on, and
+    /// not the wait behind one that may be over.
     fn wait(&self) -> Duration {
+        let longest = self.aim.timeout;
         let wait = match self.assembly.progress() {
-            Progress::Nothing | Progress::Begun | Progress::Open => return self.aim.timeout,
-            Progress::Said => USAGE_WAIT,
-            Progress::Counted | Progress::Ended => TAIL_WAIT,
+            Progress::Nothing | Progress::Begun | Progress::GoesOn => return longest,
+            Progress::Open => longest,
+            Progress::Said => USAGE_WAIT.min(longest),
+            Progress::Counted | Progress::Ended => TAIL_WAIT.min(longest),
         };
-        wait.min(self.aim.timeout)
+        wait.saturating_sub(self.since.elapsed())
+    }
+
+    /// What events bring on.
+    fn arrived(&self) -> (Progress, usize) {
+        (self.assembly.progress(), self.assembly.carried())
     }
 
     async fn read(mut self, mut response: Response) -> Result<Reply, Fault> {
@@ -188,7 +203,7 @@ impl<A: Assembly> Arrival<'_, A> {
             let chunk = match timeout(self.wait(), response.chunk()).await {
                 Ok(Ok(Some(chunk))) => chunk,
                 Ok(Ok(None)) => break,
-                // All was said; only the connection did not end well.
+                // The reason to stop ended the answer, however the connection ends.
                 Err(_) | Ok(Err(_)) if self.is_finished() => break,
                 Err(_) => return Err(fault::stalled(self.provider, self.aim, self.sink.begun())),
                 Ok(Err(error)) => {
@@ -238,11 +253,15 @@ impl<A: Assembly> Arrival<'_, A> {
             Form::Events(events) => {
                 let events = events.feed(chunk);
                 for data in events {
-                    let before = self.assembly.carried();
+                    let before = self.arrived();
                     if self.event(&data)? {
                         return Ok(true);
                     }
-                    self.idle.event(self.assembly.carried() > before);
+                    let after = self.arrived();
+                    self.idle.event(after.1 > before.1);
+                    if after != before {
+                        self.since = Instant::now();
+                    }
                 }
                 Ok(false)
             }

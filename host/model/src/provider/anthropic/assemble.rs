@@ -35,6 +35,8 @@ pub(in crate::provider) struct Anthropic<'a> {
     /// The size of the fields and blocks that are Anthropic's own.
     own: OwnBytes,
     stop: Option<String>,
+    /// More of the answer came behind a reason to stop.
+    goes_on: bool,
     counts: Option<Map<String, Value>>,
     /// The counts came with or after the reason to stop.
     is_counted: bool,
@@ -78,6 +80,7 @@ impl<'a> Anthropic<'a> {
             said: 0,
             own: OwnBytes::default(),
             stop: None,
+            goes_on: false,
             counts: None,
             is_counted: false,
             is_ended: false,
@@ -85,8 +88,26 @@ impl<'a> Anthropic<'a> {
         }
     }
 
-    /// A whole message, or the beginning of one.
+    /// A whole message.
     fn message(&mut self, message: &Value) -> Result<(), Broken> {
+        self.read(message)?;
+        self.stopped(message);
+        self.count(message);
+        Ok(())
+    }
+
+    /// The beginning of a message. Gateways give a reason to stop there, before anything is said.
+    fn begun(&mut self, message: &Value) -> Result<(), Broken> {
+        self.read(message)?;
+        if self.carried() > 0 {
+            self.stopped(message);
+        }
+        self.count(message);
+        Ok(())
+    }
+
+    /// What a message says of itself, and its blocks.
+    fn read(&mut self, message: &Value) -> Result<(), Broken> {
         self.seen = true;
         let text = |field: &str| message.get(field).and_then(Value::as_str);
         if let Some(id) = text("id") {
@@ -104,8 +125,6 @@ impl<'a> Anthropic<'a> {
             }
             _ => {}
         }
-        self.stopped(message);
-        self.count(message);
         Ok(())
     }
 
@@ -287,12 +306,12 @@ impl<'a> Anthropic<'a> {
     }
 }
 
-impl Assembly for Anthropic<'_> {
-    fn take(&mut self, document: &Value) -> Result<(), Broken> {
-        Broken::reported(document)?;
+impl Anthropic<'_> {
+    /// Takes an event of a stream, or a whole answer.
+    fn event(&mut self, document: &Value) -> Result<(), Broken> {
         match document.get("type").and_then(Value::as_str) {
             Some("message_start") => match document.get("message") {
-                Some(message) => self.message(message),
+                Some(message) => self.begun(message),
                 None => Ok(()),
             },
             Some("content_block_start") => {
@@ -325,10 +344,21 @@ impl Assembly for Anthropic<'_> {
             _ => Ok(()),
         }
     }
+}
+
+impl Assembly for Anthropic<'_> {
+    fn take(&mut self, document: &Value) -> Result<(), Broken> {
+        Broken::reported(document)?;
+        let (said, was_stopped) = (self.said, self.stop.is_some());
+        self.event(document)?;
+        self.goes_on |= was_stopped && self.said > said;
+        Ok(())
+    }
 
     fn progress(&self) -> Progress {
         match self.stop {
             _ if self.is_ended => Progress::Ended,
+            Some(_) if self.goes_on || self.carried() == 0 => Progress::GoesOn,
             Some(_) if self.is_counted => Progress::Counted,
             Some(_) => Progress::Said,
             None if self.seen => Progress::Begun,

@@ -37,6 +37,8 @@ pub(in crate::provider) struct Gemini<'a> {
     /// The size of the fields and parts that are Gemini's own.
     own: OwnBytes,
     finish: Option<String>,
+    /// More of the answer came behind a reason to stop.
+    goes_on: bool,
     /// Why the prompt was blocked.
     blocked: bool,
     usage: Option<Usage>,
@@ -58,6 +60,7 @@ impl<'a> Gemini<'a> {
             said: 0,
             own: OwnBytes::default(),
             finish: None,
+            goes_on: false,
             blocked: false,
             usage: None,
             seen: false,
@@ -165,10 +168,12 @@ impl Assembly for Gemini<'_> {
             return Ok(());
         };
         self.seen = true;
+        let (said, was_finished) = (self.said, self.finish.is_some());
         let parts = candidate.pointer("/content/parts").and_then(Value::as_array);
         for part in parts.into_iter().flatten() {
             self.part(part)?;
         }
+        self.goes_on |= was_finished && self.said > said;
         if let Some(reason) = candidate.get("finishReason").and_then(Value::as_str)
             && !reason.is_empty()
         {
@@ -180,6 +185,7 @@ impl Assembly for Gemini<'_> {
     fn progress(&self) -> Progress {
         match self.finish {
             _ if self.blocked => Progress::Counted,
+            Some(_) if self.goes_on || self.carried() == 0 => Progress::GoesOn,
             Some(_) => Progress::Open,
             None if self.seen => Progress::Begun,
             None => Progress::Nothing,
@@ -274,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_to_stop_in_every_piece_ends_nothing() {
+    fn what_follows_a_reason_to_stop_is_read() {
         let reply = read(&[
             json!({ "usageMetadata": { "promptTokenCount": 3 } }),
             stop(json!({ "text": "" })),

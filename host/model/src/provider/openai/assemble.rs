@@ -3,8 +3,9 @@
 //! Fields that are not part of the format are the provider's own. They travel with the message, see
 //! [`state`](crate::provider::state), and are put together as OpenAI's own clients do it.
 //!
-//! A reason to stop ends the answer, even if the connection stays open, unless the service shows that it gives one
-//! with every chunk, as gateways in front of Gemini do: then only the end of the stream ends the answer.
+//! A reason to stop ends the answer, even if the connection stays open. Some services give one with every chunk, such as
+//! gateways in front of Gemini. If more of the answer follows a reason, only the end of the stream ends the answer. If
+//! the reason comes together with words, more may follow.
 
 use serde_json::{Value, json};
 use wattle_graph::llm::{FinishReason, Usage};
@@ -50,9 +51,10 @@ pub(in crate::provider) struct OpenAi<'a> {
     /// Their size, with those of the requests for tools.
     own: OwnBytes,
     finish: Option<String>,
-    /// Whether a reason to stop ends nothing here: more of the answer came behind it, or together with it and with
-    /// usage.
+    /// More of the answer came behind a reason to stop.
     goes_on: bool,
+    /// The reason to stop came in one chunk with a part of the answer.
+    may_go_on: bool,
     usage: Option<Usage>,
     /// Any part of an answer was seen, if only an empty one.
     seen: bool,
@@ -74,6 +76,7 @@ impl<'a> OpenAi<'a> {
             own: OwnBytes::default(),
             finish: None,
             goes_on: false,
+            may_go_on: false,
             usage: None,
             seen: false,
         }
@@ -108,6 +111,11 @@ impl<'a> OpenAi<'a> {
             self.words.fix_text();
         }
         own::add_fields(&mut self.fields, delta, &READ, &mut self.own)
+    }
+
+    /// Bytes of texts, names and arguments.
+    fn said(&self) -> usize {
+        self.words.bytes() + self.calls.bytes()
     }
 
     fn add_reasoning(&mut self, piece: &str) {
@@ -157,8 +165,9 @@ impl Assembly for OpenAi<'_> {
         };
         Broken::reported(choice)?;
         self.seen = true;
-        let (carried, was_finished) = (self.carried(), self.finish.is_some());
-        if let Some(delta) = choice.get("delta").or_else(|| choice.get("message")) {
+        let (said, was_finished) = (self.said(), self.finish.is_some());
+        let delta = choice.get("delta").filter(|delta| delta.is_object());
+        if let Some(delta) = delta.or_else(|| choice.get("message")) {
             self.take_delta(delta).map_err(Broken::Unreadable)?;
         }
         match choice.get("finish_reason").and_then(Value::as_str) {
@@ -169,15 +178,20 @@ impl Assembly for OpenAi<'_> {
             Some(reason) if !reason.is_empty() => self.finish = Some(reason.to_owned()),
             _ => {}
         }
-        let is_finished = was_finished || counts.is_some() && self.finish.is_some();
-        self.goes_on |= is_finished && self.carried() > carried;
+        if self.said() > said {
+            self.goes_on |= was_finished;
+            // Nothing follows a whole answer.
+            self.may_go_on |= delta.is_some() && self.finish.is_some();
+        }
         Ok(())
     }
 
     fn progress(&self) -> Progress {
         match (&self.finish, &self.usage) {
-            // An end before anything was said is one of those, or an empty answer, which is worth the wait.
-            (Some(_), _) if self.goes_on || self.carried() == 0 => Progress::Open,
+            // Before anything was said, it may be the reason of a service that gives one with every chunk, or the end
+            // of an empty answer, with which nothing is lost.
+            (Some(_), _) if self.goes_on || self.carried() == 0 => Progress::GoesOn,
+            (Some(_), _) if self.may_go_on => Progress::Open,
             (Some(_), Some(_)) => Progress::Counted,
             (Some(_), None) => Progress::Said,
             (None, _) if self.seen => Progress::Begun,
@@ -186,7 +200,7 @@ impl Assembly for OpenAi<'_> {
     }
 
     fn carried(&self) -> usize {
-        self.words.bytes() + self.calls.bytes() + self.own.count()
+        self.said() + self.own.count()
     }
 
     fn reply(mut self) -> Reply {
@@ -368,20 +382,28 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_to_stop_in_every_chunk_is_no_end() {
+    fn a_reason_to_stop_says_how_far_an_answer_is() {
         let words = delta(json!({ "content": "a" }));
         let mut last = words.clone();
         last["choices"][0]["finish_reason"] = json!("stop");
         let usage = json!({ "choices": [], "usage": { "prompt_tokens": 1 } });
         let mut counted = last.clone();
         counted["usage"] = usage["usage"].clone();
+        let choice = json!({ "message": { "content": "a" }, "finish_reason": "stop" });
+        let whole = json!({ "choices": [choice] });
+        let own = delta(json!({ "reasoning_details": [{ "signature": "s" }] }));
         for (chunks, progress) in [
             (vec![&words, &end("stop")], Progress::Said),
-            (vec![&last], Progress::Said),
-            (vec![&last, &usage], Progress::Counted),
-            (vec![&last, &last], Progress::Open),
+            (vec![&words, &end("stop"), &own], Progress::Said),
+            (vec![&words, &end("stop"), &usage], Progress::Counted),
+            (vec![&words, &end("stop"), &words], Progress::GoesOn),
+            (vec![&last], Progress::Open),
+            (vec![&last, &usage], Progress::Open),
+            (vec![&last, &last], Progress::GoesOn),
             (vec![&counted], Progress::Open),
-            (vec![&end("stop")], Progress::Open),
+            (vec![&whole], Progress::Said),
+            (vec![&whole, &usage], Progress::Counted),
+            (vec![&end("stop")], Progress::GoesOn),
         ] {
             let sink = Sink::new(&NoDeltas);
             let mut assembly = OpenAi::new(Owner::new("p", "m"), "m", &sink);
