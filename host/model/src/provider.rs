@@ -1,6 +1,7 @@
 //! One provider: its client, its key and its bounded concurrency.
 
 mod anthropic;
+mod arguments;
 mod exchange;
 mod fault;
 mod gemini;

@@ -9,7 +9,6 @@ mod calls;
 mod own;
 
 pub(super) use self::assemble::OpenAi;
-pub(super) use self::calls::{arguments, given};
 
 use reqwest::RequestBuilder;
 

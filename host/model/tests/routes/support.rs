@@ -159,7 +159,11 @@ impl Kept {
         }
         let texts = [Part::Reasoning(reasoning), Part::Text(text)];
         let calls = calls.into_iter().map(|(id, name, text)| {
-            let arguments = serde_json::from_str(&text).unwrap_or(Value::String(text));
+            // No piece at all stands for no arguments.
+            let arguments = match text.as_str() {
+                "" => json!({}),
+                text => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
+            };
             Part::ToolCall(ToolCall { id, name, arguments })
         });
         let spoken = texts.into_iter().filter(|part| match part {

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use wattle_graph::llm::{FinishReason, ToolCall, Usage};
 use wattle_run::json::lenient::{self, Halves};
 
+use crate::provider::arguments::{self, Arguments};
 use crate::provider::exchange::{Assembly, Broken, Progress};
-use crate::provider::openai::{arguments, given};
 use crate::provider::reply::Reply;
 use crate::provider::state::{Draft, Fields, OwnBytes, Owner, says};
 use crate::provider::think::Words;
@@ -54,7 +54,7 @@ struct Block {
     words: Words,
     halves: Halves,
     /// The arguments, where they come in pieces.
-    arguments: String,
+    arguments: Arguments,
     /// The number of the request for a tool among those of the answer, once it was handed on.
     call: Option<usize>,
 }
@@ -177,7 +177,7 @@ impl<'a> Anthropic<'a> {
             fields: object.clone(),
             words,
             halves: Halves::default(),
-            arguments: String::new(),
+            arguments: Arguments::default(),
             call: None,
         });
         let index = self.blocks.len() - 1;
@@ -216,7 +216,7 @@ impl<'a> Anthropic<'a> {
             block.fields.insert("id".into(), id.into());
         }
         let arguments = match block.fields.get("input") {
-            Some(Value::String(text)) => text.clone(),
+            Some(Value::String(text)) => Arguments::whole(text).text().to_owned(),
             Some(document) if says(document) => lenient::settled(document.clone()).to_string(),
             _ => String::new(),
         };
@@ -274,12 +274,10 @@ impl<'a> Anthropic<'a> {
                 }
             }
             "input_json_delta" => {
-                let more = text_of(delta, "partial_json");
-                let more = block.halves.feed(more);
+                let more = block.arguments.feed(text_of(delta, "partial_json"));
                 self.said += more.len();
-                block.arguments.push_str(&more);
                 if let Some(call) = block.call {
-                    self.sink.arguments(call, &more);
+                    self.sink.arguments(call, more);
                 }
             }
             "citations_delta" => {
@@ -390,7 +388,10 @@ impl Assembly for Anthropic<'_> {
                     }
                 }
                 Kind::ToolUse => {
-                    block.arguments.push_str(tail);
+                    let rest = block.arguments.end();
+                    if let Some(call) = block.call {
+                        self.sink.arguments(call, rest);
+                    }
                     let call = ToolCall {
                         id: text_of(&fields, "id").to_owned(),
                         name: text_of(&fields, "name").to_owned(),
@@ -400,7 +401,8 @@ impl Assembly for Anthropic<'_> {
                     draft.call(call, fields);
                 }
                 Kind::Own => {
-                    if !block.arguments.is_empty() {
+                    block.arguments.end();
+                    if !block.arguments.text().is_empty() {
                         let arguments = input(fields.get("input"), &block.arguments);
                         fields.insert("input".into(), arguments);
                     }
@@ -415,8 +417,8 @@ impl Assembly for Anthropic<'_> {
 }
 
 /// The arguments of a request for a tool: the pieces, else what the block began with.
-fn input(begun: Option<&Value>, pieces: &str) -> Value {
-    if pieces.trim().is_empty() { given(begun) } else { arguments(pieces) }
+fn input(begun: Option<&Value>, pieces: &Arguments) -> Value {
+    if pieces.text().is_empty() { arguments::of_document(begun) } else { pieces.value() }
 }
 
 fn json_fields(fields: Fields) -> Fields {

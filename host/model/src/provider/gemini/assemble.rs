@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use wattle_graph::llm::{FinishReason, ToolCall, Usage};
 use wattle_run::json::lenient::Halves;
 
+use crate::provider::arguments;
 use crate::provider::exchange::{Assembly, Broken, Progress};
-use crate::provider::openai::given;
 use crate::provider::reply::Reply;
 use crate::provider::state::{Draft, Fields, OwnBytes, Owner, says};
 use crate::provider::think::Words;
@@ -136,8 +136,11 @@ impl<'a> Gemini<'a> {
             "" => format!("call#{name}#{}", self.calls),
             id => id.to_owned(),
         };
-        let arguments = given(call.get("args"));
-        let shown = arguments.to_string();
+        let arguments = arguments::of_document(call.get("args"));
+        let shown = match &arguments {
+            Value::String(text) => text.clone(),
+            arguments => arguments.to_string(),
+        };
         self.said += id.len() + name.len() + shown.len();
         // Without a name there is nothing to hand on.
         if !name.is_empty() {

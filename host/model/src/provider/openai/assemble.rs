@@ -212,7 +212,7 @@ impl Assembly for OpenAi<'_> {
         draft.fields = self.fields;
         draft.reasoning(&self.words.reasoning, Fields::new());
         draft.text(&self.words.text, Fields::new());
-        self.calls.give(&mut draft);
+        self.calls.give(&mut draft, self.sink);
         let usage = self.usage.unwrap_or_default();
         Reply { parts: draft.parts(self.owner), finish, usage, model: self.model }
     }

@@ -4,12 +4,12 @@
 //! same number for all of them, everything at once, the pieces of two mixed, ids that come late or are
 //! others in each piece.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use wattle_graph::llm::ToolCall;
-use wattle_run::json::lenient::{self, Halves};
 
+use crate::provider::arguments::Arguments;
 use crate::provider::openai::own;
-use crate::provider::state::{Draft, Fields, OwnBytes, says};
+use crate::provider::state::{Draft, Fields, OwnBytes};
 use crate::sink::Sink;
 
 /// Requests in one answer: far more than any host runs at once.
@@ -33,8 +33,7 @@ struct Call {
     told: Option<String>,
     id: String,
     name: String,
-    arguments: String,
-    halves: Halves,
+    arguments: Arguments,
     nesting: Nesting,
     /// Fields that are the provider's own.
     fields: Fields,
@@ -70,12 +69,17 @@ impl<'a> Piece<'a> {
     }
 
     /// Whether it begins another request although it looks like a piece of this one: the arguments of this one
-    /// have not begun or are complete, and the name is another one or more arguments come for it.
+    /// are complete and more come, or the name is another one and the arguments have not begun. Under its own id a
+    /// request goes on until it has arguments: an empty object stands in front of them, and its name may be cut.
     fn begins_after(&self, call: &Call) -> bool {
+        let has_its_id = self.id.is_some() && self.id == call.told.as_deref();
         match self.name {
             None => false,
             Some(_) if call.name.is_empty() => false,
-            Some(name) if name != call.name => !call.nesting.is_open(),
+            Some(name) if name != call.name => {
+                call.nesting.is_closed() || !has_its_id && !call.nesting.is_open()
+            }
+            Some(_) if has_its_id && call.arguments.is_none() => false,
             Some(_) => call.nesting.is_closed() && !self.arguments.trim().is_empty(),
         }
     }
@@ -88,7 +92,8 @@ impl Calls {
 
     /// Bytes of the ids, names and arguments.
     pub(super) fn bytes(&self) -> usize {
-        self.calls.iter().map(|call| call.id.len() + call.name.len() + call.arguments.len()).sum()
+        let bytes = |call: &Call| call.id.len() + call.name.len() + call.arguments.text().len();
+        self.calls.iter().map(bytes).sum()
     }
 
     /// Takes one piece. `answer` is the id of the answer, from which missing ids are made. What the fields
@@ -157,46 +162,18 @@ impl Calls {
         found.filter(|index| !piece.begins_after(&self.calls[*index]))
     }
 
-    /// All requests, complete, as the next parts of an answer. Arguments that are not JSON stay the text
-    /// that they are, so that the tool's schema refuses them and the model reads why.
-    pub(super) fn give(self, draft: &mut Draft) {
-        for mut call in self.calls {
-            call.arguments.push_str(call.halves.end());
-            let arguments = arguments(&call.arguments);
+    /// All requests, complete, as the next parts of an answer. Hands on what was held back of their arguments.
+    pub(super) fn give(self, draft: &mut Draft, sink: &Sink<'_>) {
+        for (index, mut call) in self.calls.into_iter().enumerate() {
+            let rest = call.arguments.end();
+            if call.shown {
+                sink.arguments(index, rest);
+            }
+            let arguments = call.arguments.value();
             let request = ToolCall { id: call.id, name: call.name, arguments };
             draft.call(request, call.fields);
         }
     }
-}
-
-/// The arguments that a service gives as a document, or as its text. No arguments are absent, `null` or, from
-/// services written in PHP, an empty list.
-pub(in crate::provider) fn given(document: Option<&Value>) -> Value {
-    match document {
-        Some(Value::String(text)) => arguments(text),
-        Some(document) if says(document) => lenient::settled(document.clone()),
-        _ => json!({}),
-    }
-}
-
-/// The arguments that a text is. Some services write the text of the document as a text once more. Gateways that
-/// translate Anthropic's format write the empty object with which a block begins in front of the arguments.
-pub(in crate::provider) fn arguments(text: &str) -> Value {
-    let text = text.trim();
-    if text.is_empty() {
-        return json!({});
-    }
-    let read = match lenient::read(text) {
-        Ok(Value::String(inner)) => object(&inner),
-        Ok(document) => Some(given(Some(&document))),
-        Err(_) => text.strip_prefix("{}").and_then(object),
-    };
-    read.unwrap_or_else(|| text.into())
-}
-
-/// The object that a text is, if it is one.
-fn object(text: &str) -> Option<Value> {
-    lenient::read(text.trim()).ok().map(lenient::settled).filter(Value::is_object)
 }
 
 impl Call {
@@ -215,14 +192,13 @@ impl Call {
                 id.clone_into(&mut self.id);
             }
         }
-        let arguments = self.halves.feed(&piece.arguments);
-        self.nesting.feed(&arguments);
-        self.arguments.push_str(&arguments);
+        self.nesting.feed(&piece.arguments);
+        let more = self.arguments.feed(&piece.arguments);
         if self.shown {
-            sink.arguments(index, &arguments);
+            sink.arguments(index, more);
         } else if !self.name.is_empty() {
             self.shown = true;
-            sink.call(index, &self.id, &self.name, &self.arguments);
+            sink.call(index, &self.id, &self.name, self.arguments.text());
         }
     }
 }
@@ -306,7 +282,7 @@ mod tests {
             calls.take(piece, "a", &sink, &mut OwnBytes::default()).unwrap();
         }
         let mut draft = Draft::default();
-        calls.give(&mut draft);
+        calls.give(&mut draft, &sink);
         let read: Vec<(String, String, Value)> = draft
             .parts(Owner::new("p", "m"))
             .into_iter()
@@ -329,7 +305,12 @@ mod tests {
             }
             calls[*index as usize].2.push_str(arguments);
         }
-        calls.into_iter().map(|(id, name, text)| (id, name, arguments(&text))).collect()
+        // Clients take no piece at all for no arguments.
+        let document = |text: String| match text.as_str() {
+            "" => json!({}),
+            text => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
+        };
+        calls.into_iter().map(|(id, name, text)| (id, name, document(text))).collect()
     }
 
     fn piece(number: Value, id: Value, name: Value, arguments: Value) -> Value {
@@ -421,21 +402,35 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_read_in_every_form() {
-        for none in ["", " ", "null", "{}", "[]", "\"{}\""] {
-            assert_eq!(arguments(none), json!({}), "{none}");
+    fn what_stands_for_no_arguments_is_not_handed_on() {
+        let none = Value::Null;
+        let more = |arguments: &str| piece(json!(0), none.clone(), none.clone(), json!(arguments));
+        let begun = |arguments: &str| piece(json!(0), json!("x"), json!("add"), json!(arguments));
+        for pieces in [
+            vec![begun("{}"), more("{\"a\":"), more("1}")],
+            vec![begun("{}"), begun("{\"a\""), begun(":1}")],
+            vec![begun("{"), more("}{"), more("\"a\":1}")],
+        ] {
+            assert_eq!(read(&pieces), [call("x", "add", json!({"a": 1}))], "{pieces:?}");
         }
-        for none in
-            [None, Some(&json!(null)), Some(&json!({})), Some(&json!([])), Some(&json!("[]"))]
+        for pieces in
+            [vec![begun("[]")], vec![begun(""), more("nu"), more("ll")], vec![begun("{}")]]
         {
-            assert_eq!(given(none), json!({}), "{none:?}");
+            assert_eq!(read(&pieces), [call("x", "add", json!({}))], "{pieces:?}");
         }
-        assert_eq!(arguments(r#""{\"a\": 1}""#), json!({ "a": 1 }));
-        assert_eq!(arguments(r#"{}{"a": 1}"#), json!({ "a": 1 }));
-        assert_eq!(arguments(r#"{"a": "\ud83d"}"#), json!({ "a": "\u{fffd}" }));
-        assert_eq!(arguments("{\"a\": oops"), json!("{\"a\": oops"));
-        assert_eq!(arguments("\"word\""), json!("\"word\""));
-        assert_eq!(arguments("{}[1]"), json!("{}[1]"));
+        let cut = [begun(""), more("{")];
+        assert_eq!(read(&cut), [call("x", "add", json!("{"))], "cut behind its first sign");
+    }
+
+    #[test]
+    fn another_name_under_one_id_begins_no_other_request() {
+        let none = Value::Null;
+        let pieces = [
+            piece(json!(0), json!("x"), json!("get_"), json!("")),
+            piece(json!(0), json!("x"), json!("weather"), json!("")),
+            piece(json!(0), none.clone(), none.clone(), json!("{}")),
+        ];
+        assert_eq!(read(&pieces), [call("x", "get_", json!({}))]);
     }
 
     #[test]
