@@ -36,7 +36,10 @@ pub(crate) async fn complete(call: &Call<'_>, shape: &Shape<'_>) -> Result<Compl
         match call.turn(&chat, format(shape, rung)).await {
             Ok(reply) => break (chat, reply),
             Err(failure) => match lower(rung, call.provider.kind()) {
-                Some(next) if refuses_schema(&failure) => rung = next,
+                Some(next) if refuses_schema(&failure) => {
+                    call.sink.restart();
+                    rung = next;
+                }
                 _ => return Err(failure),
             },
         }
@@ -116,8 +119,10 @@ fn refuses_schema(failure: &Failure) -> bool {
     let Some(status @ (400 | 422)) = status.filter(|_| failure.code == code::INVALID) else {
         return false;
     };
-    // Only what the provider says counts: the route may be named after json.
-    let told = failure.message.split_once(&format!("(status {status}): "));
+    // Only what the provider says counts: the route may be named after json. Servers of vLLM refuse a schema in their
+    // answer.
+    let places = [format!("(status {status}): "), "(in its answer): ".to_owned()];
+    let told = places.iter().find_map(|place| failure.message.split_once(place.as_str()));
     let told = told.map(|(_, told)| told.to_lowercase()).unwrap_or_default();
     SCHEMA_WORDS.iter().any(|word| told.contains(word))
 }

@@ -35,6 +35,10 @@ const DONE: &str = "[DONE]";
 /// What is wrong with documents that mean nothing.
 const NO_ANSWER: &str = "it has nothing of an answer in it";
 
+/// Fields in which a document says more of the error that it reports.
+const BESIDE: [&str; 7] =
+    ["code", "status", "statusCode", "status_code", "message", "detail", "msg"];
+
 /// What some gateways write in front of an answer.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
@@ -86,16 +90,34 @@ pub(super) enum Broken {
 }
 
 impl Broken {
-    /// The error that a document reports in place of an answer, if it does. A field that is empty or false reports
-    /// none. Servers of vLLM write that the document itself is an error.
+    /// The error that a document reports in place of an answer, if it does, with what the document says of it in other
+    /// fields. Servers of vLLM write that the document itself is an error.
     pub(super) fn reported(document: &Value) -> Result<(), Self> {
-        let is_one = |error: &Value| says(error) && *error != Value::Bool(false);
-        let is_itself = ["object", "type"].iter().any(|field| document[*field] == "error");
-        let itself = is_itself.then_some(document);
-        match document.get("error").filter(|error| is_one(error)).or(itself) {
-            Some(error) => Err(Self::Error(json!({ "error": error }))),
-            None => Ok(()),
+        if let Some(error) = document.get("error").filter(|error| is_error(error)) {
+            let mut report = json!({ "error": error });
+            for name in BESIDE {
+                let beside = document.get(name).filter(|it| it.is_string() || it.is_number());
+                if let Some(beside) = beside {
+                    report[name] = beside.clone();
+                }
+            }
+            return Err(Self::Error(report));
         }
+        if ["object", "type"].iter().any(|field| document[*field] == "error") {
+            return Err(Self::Error(json!({ "error": document })));
+        }
+        Ok(())
+    }
+}
+
+/// Whether a field reports an error. Services have one in every piece, in which all is empty, zero or false.
+fn is_error(error: &Value) -> bool {
+    match error {
+        Value::Bool(is_one) => *is_one,
+        Value::Number(number) => number.as_u64() != Some(0),
+        Value::Array(errors) => errors.iter().any(is_error),
+        Value::Object(fields) => fields.values().any(is_error),
+        Value::Null | Value::String(_) => says(error),
     }
 }
 
@@ -159,7 +181,7 @@ struct Arrival<'a, A> {
     idle: Idle,
     /// When the last event came that brought the answer on.
     since: Instant,
-    /// The last document with words of an error that came before anything of an answer.
+    /// The last document with words of an error, if nothing of an answer followed.
     complaint: Option<Value>,
 }
 
@@ -206,9 +228,7 @@ impl<A: Assembly> Arrival<'_, A> {
                 // The reason to stop ended the answer, however the connection ends.
                 Err(_) | Ok(Err(_)) if self.is_finished() => break,
                 Err(_) => return Err(fault::stalled(self.provider, self.aim, self.sink.begun())),
-                Ok(Err(error)) => {
-                    return Err(fault::cut(self.provider, self.aim, self.sink, Some(&error)));
-                }
+                Ok(Err(error)) => return Err(self.cut(Some(&error))),
             };
             bytes += chunk.len();
             if bytes > ANSWER_BYTES {
@@ -297,6 +317,7 @@ impl<A: Assembly> Arrival<'_, A> {
         if let Value::Array(documents) = document {
             return documents.iter().try_for_each(|document| self.document(document));
         }
+        let before = self.arrived();
         self.assembly.take(document).map_err(|broken| match broken {
             Broken::Error(body) => fault::in_stream(self.provider, self.aim, &body),
             Broken::Unreadable(reason) => self.unreadable(&reason),
@@ -305,7 +326,9 @@ impl<A: Assembly> Arrival<'_, A> {
         if self.assembly.carried() > SAID_BYTES {
             return Err(self.unreadable(&format!("it says more than {SAID_BYTES} bytes")));
         }
-        if self.assembly.progress() == Progress::Nothing && fault::has_words(document) {
+        if self.arrived() != before {
+            self.complaint = None;
+        } else if fault::words(document).is_some() {
             self.complaint = Some(document.clone());
         }
         Ok(())
@@ -332,20 +355,28 @@ impl<A: Assembly> Arrival<'_, A> {
                 {
                     return Ok(self.assembly.reply());
                 }
-                if events.are_foreign() && self.assembly.progress() == Progress::Nothing {
-                    return Err(self.foreign());
+                if let Some(line) = events.foreign()
+                    && self.complaint.is_none()
+                    && self.assembly.progress() == Progress::Nothing
+                {
+                    return Err(self.foreign(line));
                 }
             }
         }
         match self.assembly.progress() {
             Progress::Nothing => Err(self.without_answer(NO_ANSWER)),
-            Progress::Begun => Err(fault::cut(self.provider, self.aim, self.sink, None)),
+            Progress::Begun => Err(self.cut(None)),
             _ => Ok(self.assembly.reply()),
         }
     }
 
-    /// What a web server sends from an address that lacks a part of its path.
-    fn foreign(&self) -> Fault {
+    /// Something else than an answer, which begins with this line: words of a gateway, or what a web server sends from
+    /// an address that lacks a part of its path.
+    fn foreign(&self, line: &str) -> Fault {
+        if !line.starts_with('<') {
+            let reason = format!("it is neither json nor a stream of events, but says `{line}`");
+            return self.unreadable(&reason);
+        }
         let address = &self.provider.base_url;
         self.unreadable(&format!(
             "it is neither json nor a stream of events; perhaps there is no model at {address}, so \
@@ -355,10 +386,27 @@ impl<A: Assembly> Arrival<'_, A> {
 
     /// An answer with nothing of one in it. What a service writes in its place says more than the `reason`.
     fn without_answer(&self, reason: &str) -> Fault {
-        match &self.complaint {
-            Some(document) => fault::in_stream(self.provider, self.aim, document),
-            None => self.unreadable(reason),
-        }
+        let unreadable = || self.unreadable(&format!("{reason}{}", self.complained()));
+        self.reported().unwrap_or_else(unreadable)
+    }
+
+    /// A stream that ended before the answer did, perhaps because of an `error` of the connection.
+    fn cut(&self, error: Option<&reqwest::Error>) -> Fault {
+        let cut = || fault::cut(self.provider, self.aim, self.sink, error, &self.complained());
+        self.reported().unwrap_or_else(cut)
+    }
+
+    /// The error in the place of an answer, if it has the status of one.
+    fn reported(&self) -> Option<Fault> {
+        let document = self.complaint.as_ref()?;
+        fault::status_of(document)?;
+        Some(fault::in_stream(self.provider, self.aim, document))
+    }
+
+    /// What the service says in the place of an answer, for the end of a sentence.
+    fn complained(&self) -> String {
+        let words = self.complaint.as_ref().and_then(fault::words);
+        words.map(|words| format!("; it says `{words}`")).unwrap_or_default()
     }
 
     fn unreadable(&self, reason: &str) -> Fault {

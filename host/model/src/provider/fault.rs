@@ -8,6 +8,7 @@ use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
 use wattle_run::credentials::without_cut_words;
+use wattle_run::json::lenient;
 
 use crate::provider::{Aim, Provider};
 use crate::retry::{Retry, asked_pause, should_retry};
@@ -19,6 +20,21 @@ const QUOTE_CHARS: usize = 500;
 /// Where the words of an error are, in one dialect or another.
 const WORDS: [&str; 6] =
     ["/error/message", "/message", "/error", "/detail", "/msg", "/base_resp/status_msg"];
+
+/// Where the status of an error is, in one dialect or another.
+const STATUSES: [&str; 8] = [
+    "/error/code",
+    "/error/status",
+    "/error/status_code",
+    "/code",
+    "/status",
+    "/statusCode",
+    "/status_code",
+    "/error_code",
+];
+
+/// Where the kind of an error is, as a word. A code says more than a type.
+const KINDS: [&str; 3] = ["/error/code", "/error/type", "/code"];
 
 /// Code of a failure in which the provider kept back what it was asked for.
 pub(crate) const WITHHELD: &str = "withheld";
@@ -69,16 +85,17 @@ pub(super) fn stalled(provider: &Provider, aim: Aim<'_>, begun: bool) -> Fault {
     Fault { failure: Failure::new(code::TIMEOUT, text).retryable(), retry: Retry::BackOff }
 }
 
-/// A stream that ended before the answer did.
+/// A stream that ended before the answer did. What the service said of that is `complained`.
 pub(super) fn cut(
     provider: &Provider,
     aim: Aim<'_>,
     sink: &Sink<'_>,
     error: Option<&reqwest::Error>,
+    complained: &str,
 ) -> Fault {
     let reason = error.map_or_else(|| "the stream ended too early".to_owned(), root);
     let place = if sink.begun() { "in the middle of" } else { "before" };
-    unreachable(provider, aim, &format!("was cut off {place} its answer: {reason}"))
+    unreachable(provider, aim, &format!("was cut off {place} its answer: {reason}{complained}"))
 }
 
 /// An answer whose connection broke.
@@ -93,28 +110,44 @@ pub(super) fn gave_up(provider: &Provider, aim: Aim<'_>, reason: &str) -> Fault 
 
 /// An error that a service reports inside of an answer that began as a success.
 pub(super) fn in_stream(provider: &Provider, aim: Aim<'_>, body: &Value) -> Fault {
-    let status = StatusCode::from_u16(status_of(body)).unwrap_or(StatusCode::BAD_GATEWAY);
+    let status = status_of(body).and_then(|status| StatusCode::from_u16(status).ok());
+    let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     refused(provider, aim, status, "in its answer", &HeaderMap::new(), &body.to_string())
 }
 
-/// The status that an error would have had as an answer of its own.
-fn status_of(body: &Value) -> u16 {
-    let field = |name: &str| body.pointer(name);
-    let status = |name: &str| field(name).and_then(number).filter(|it| (400..600).contains(it));
-    if let Some(status) = ["/error/code", "/error/status", "/code"].into_iter().find_map(status) {
-        return status;
-    }
-    let word = |name: &str| field(name).and_then(Value::as_str).unwrap_or_default();
-    match (word("/error/type"), word("/error/code")) {
-        (_, "model_not_found") => 404,
-        ("invalid_request_error", _) => 400,
-        ("authentication_error", _) | (_, "invalid_api_key") => 401,
-        ("permission_error", _) => 403,
-        ("not_found_error", _) => 404,
-        ("rate_limit_error" | "insufficient_quota", _)
-        | (_, "rate_limit_exceeded" | "insufficient_quota") => 429,
-        ("overloaded_error", _) => 529,
-        _ => 500,
+/// The status that an error would have had as an answer of its own, if the document tells.
+pub(super) fn status_of(body: &Value) -> Option<u16> {
+    let status = |place: &&str| body.pointer(place).and_then(number);
+    let mut statuses = STATUSES.iter().filter_map(status);
+    let kind = |place: &&str| status_of_kind(body.pointer(place)?.as_str()?);
+    statuses
+        .find(|status| (400..600).contains(status))
+        .or_else(|| KINDS.iter().find_map(kind))
+        .or_else(|| status_of_minimax(body))
+}
+
+/// The status that a word of an error stands for.
+fn status_of_kind(word: &str) -> Option<u16> {
+    Some(match word {
+        "invalid_request_error" => 400,
+        // `InvalidApiKey` and `Throttling...` are those of Alibaba Cloud.
+        "authentication_error" | "invalid_api_key" | "InvalidApiKey" => 401,
+        "permission_error" => 403,
+        "not_found_error" | "model_not_found" => 404,
+        "rate_limit_error" | "rate_limit_exceeded" | "insufficient_quota" => 429,
+        word if word.starts_with("Throttling") => 429,
+        "overloaded_error" => 529,
+        _ => return None,
+    })
+}
+
+/// The status that a code of MiniMax stands for. Source: "Error codes" of MiniMax's documentation.
+fn status_of_minimax(body: &Value) -> Option<u16> {
+    match body.pointer("/base_resp/status_code")?.as_u64()? {
+        1002 => Some(429),
+        1004 => Some(401),
+        1008 => Some(402),
+        _ => None,
     }
 }
 
@@ -179,9 +212,9 @@ fn refused(
     headers: &HeaderMap,
     text: &str,
 ) -> Fault {
-    let body = match serde_json::from_str::<Value>(text).unwrap_or_default() {
+    let body = match lenient::read(text).map(lenient::settled).unwrap_or_default() {
         // Google's endpoint of OpenAI's format puts its error into a list.
-        Value::Array(mut errors) if errors.len() == 1 => errors.remove(0),
+        Value::Array(errors) => errors.into_iter().next().unwrap_or_default(),
         body => body,
     };
     let class = Class::of(status, &body);
@@ -322,12 +355,8 @@ fn own_words(provider: &Provider, body: &Value, text: &str) -> String {
     quote(provider, words(body).unwrap_or(text))
 }
 
-/// Whether a document has the words of an error.
-pub(super) fn has_words(document: &Value) -> bool {
-    words(document).is_some()
-}
-
-fn words(body: &Value) -> Option<&str> {
+/// The words of an error, if a document has any.
+pub(super) fn words(body: &Value) -> Option<&str> {
     let mut texts = WORDS.iter().filter_map(|field| body.pointer(field)?.as_str());
     texts.find(|text| !text.is_empty())
 }
@@ -354,6 +383,29 @@ fn root(error: &reqwest::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_status_of_an_error_in_an_answer_is_found() {
+        for (body, status) in [
+            (json!({ "error": { "code": 503 } }), Some(503)),
+            (json!({ "error": { "code": "429" } }), Some(429)),
+            (json!({ "error": "bad key", "code": 401 }), Some(401)),
+            (json!({ "status": 401, "message": "?" }), Some(401)),
+            (json!({ "statusCode": 429, "message": "?" }), Some(429)),
+            (json!({ "code": "InvalidApiKey", "message": "?" }), Some(401)),
+            (json!({ "code": "Throttling.RateQuota", "message": "?" }), Some(429)),
+            (json!({ "base_resp": { "status_code": 1008, "status_msg": "?" } }), Some(402)),
+            (json!({ "base_resp": { "status_code": 0, "status_msg": "success" } }), None),
+            (json!({ "code": 0, "msg": "success" }), None),
+            (json!({ "code": 200, "status": "failed" }), None),
+            (
+                json!({ "error": { "type": "invalid_request_error", "code": "invalid_api_key" } }),
+                Some(401),
+            ),
+        ] {
+            assert_eq!(status_of(&body), status, "{body}");
+        }
+    }
 
     #[test]
     fn statuses_have_their_meaning() {

@@ -4,8 +4,11 @@
 //! CR LF or CR; comments, which services send to keep a connection alive, are skipped. The last
 //! event may lack the empty line behind it.
 
-/// Comments, and fields that mean nothing to the formats that are read here.
+/// Beginnings of lines that mean nothing to the formats that are read here: comments, and fields.
 const OTHERS: [&str; 4] = [":", "event:", "id:", "retry:"];
+
+/// Characters that are kept of a line that is no part of an event.
+const FOREIGN: usize = 200;
 
 /// The data of events, as far as they have arrived.
 #[derive(Debug, Default)]
@@ -16,8 +19,8 @@ pub(super) struct Events {
     data: Option<String>,
     /// The last byte was a CR: an LF that follows belongs to it.
     after_cr: bool,
-    /// A line is no part of an event.
-    are_foreign: bool,
+    /// The beginning of the first line that is no part of an event.
+    foreign: Option<String>,
 }
 
 impl Events {
@@ -41,9 +44,9 @@ impl Events {
         complete.or_else(|| self.data.take())
     }
 
-    /// Whether the bytes are something else, such as a web page.
-    pub(super) fn are_foreign(&self) -> bool {
-        self.are_foreign
+    /// The beginning of the first line that is no part of an event. The bytes may be something else, such as a web page.
+    pub(super) fn foreign(&self) -> Option<&str> {
+        self.foreign.as_deref()
     }
 
     fn end_of_line(&mut self) -> Option<String> {
@@ -63,8 +66,8 @@ impl Events {
                 }
                 None => self.data = Some(value.to_owned()),
             }
-        } else if !OTHERS.iter().any(|start| line.starts_with(start)) {
-            self.are_foreign = true;
+        } else if self.foreign.is_none() && !OTHERS.iter().any(|start| line.starts_with(start)) {
+            self.foreign = Some(line.trim().chars().take(FOREIGN).collect());
         }
         None
     }
@@ -102,17 +105,21 @@ mod tests {
 
     #[test]
     fn other_texts_are_no_events() {
-        for (text, is_foreign) in [
-            ("", false),
-            (": x\n\nevent: y\nid: 1\nretry: 1\ndata: a\n\n", false),
-            ("busy", true),
-            ("<html>\r\n</html>\r\n", true),
+        for (text, foreign) in [
+            ("", None),
+            (": x\n\nevent: y\nid: 1\nretry: 1\ndata: a\n\n", None),
+            ("busy", Some("busy")),
+            ("data: a\n\nx-y: 1\nx-z: 1\n", Some("x-y: 1")),
+            ("<html>\r\n</html>\r\n", Some("<html>")),
         ] {
             let mut events = Events::default();
             events.feed(text.as_bytes());
             events.end();
-            assert_eq!(events.are_foreign(), is_foreign, "{text:?}");
+            assert_eq!(events.foreign(), foreign, "{text:?}");
         }
+        let mut events = Events::default();
+        events.feed(format!("{}\n", "é".repeat(1_000)).as_bytes());
+        assert_eq!(events.foreign().map(|line| line.chars().count()), Some(FOREIGN));
     }
 
     proptest! {
