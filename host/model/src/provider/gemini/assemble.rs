@@ -161,8 +161,6 @@ impl Assembly for Gemini<'_> {
         if let Some(told) = document.get("usageMetadata").filter(|usage| usage.is_object()) {
             self.usage = Some(usage(told));
         }
-        // An empty reason says nothing, nor does the first one of the format, which is unused.
-        let is_reason = |it: &str| !it.is_empty() && !it.ends_with("_UNSPECIFIED");
         if text("/promptFeedback/blockReason").is_some_and(is_reason) {
             self.blocked = true;
             self.seen = true;
@@ -177,9 +175,8 @@ impl Assembly for Gemini<'_> {
             self.part(part)?;
         }
         self.goes_on |= was_finished && self.said > said;
-        if let Some(reason) = candidate.get("finishReason").and_then(Value::as_str)
-            && !reason.is_empty()
-        {
+        let reason = candidate.get("finishReason").and_then(Value::as_str);
+        if let Some(reason) = reason.filter(|reason| is_reason(reason)) {
             reason.clone_into(self.finish.get_or_insert_default());
         }
         Ok(())
@@ -211,6 +208,12 @@ impl Assembly for Gemini<'_> {
         let usage = self.usage.unwrap_or_default();
         Reply { parts: self.draft.parts(self.owner), finish, usage, model: self.model }
     }
+}
+
+/// Whether a reason says anything. The first one of each kind is the default of the format, and gateways write it into
+/// every piece.
+fn is_reason(reason: &str) -> bool {
+    !reason.is_empty() && !reason.ends_with("_UNSPECIFIED")
 }
 
 /// Gemini says `STOP` for requests for tools, too.
