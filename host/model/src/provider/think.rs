@@ -65,7 +65,10 @@ impl Words {
 
     /// Takes a piece that is text, whatever is in it.
     pub(super) fn say(&mut self, piece: &str, sink: &Sink<'_>) {
-        self.add(Piece::Text(piece.to_owned()), sink);
+        if !piece.is_empty() {
+            self.end(sink);
+            self.add(Piece::Text(piece.to_owned()), sink);
+        }
     }
 
     /// Takes a piece of the reasoning. A service that keeps it apart leaves no marks in the text.
@@ -79,6 +82,13 @@ impl Words {
     /// From now on what was handed on as text stays text.
     pub(super) fn fix_text(&mut self) {
         self.is_fixed = true;
+    }
+
+    /// Another part of the answer begins. Of all marks only the one that closes reasoning means something from now on.
+    pub(super) fn interrupt(&mut self, sink: &Sink<'_>) {
+        if !matches!(self.think, Think::Inside(_)) {
+            self.end(sink);
+        }
     }
 
     /// Hands on what was held back. Marks mean nothing from now on.

@@ -163,14 +163,11 @@ impl<'a> Anthropic<'a> {
             kind == Kind::Own || !READ.contains(&name.as_str()) && says(value)
         });
         self.own.add_fields(own).map_err(Broken::Unreadable)?;
-        // What was handed on before a block cannot be taken back with it.
-        let words = match self.blocks.last_mut() {
-            Some(last) => {
-                last.words.end(self.sink);
-                Words::unmarked()
-            }
-            None => Words::of(&self.asked),
-        };
+        if let Some(last) = self.blocks.len().checked_sub(1) {
+            self.speak(last, Words::interrupt);
+        }
+        // What was handed on before a block cannot be taken back with it. Empty blocks were not.
+        let words = if self.said == 0 { Words::of(&self.asked) } else { Words::unmarked() };
         self.blocks.push(Block {
             number,
             kind,
@@ -192,15 +189,26 @@ impl<'a> Anthropic<'a> {
     }
 
     fn say(&mut self, index: usize, piece: &str) {
-        let block = &mut self.blocks[index];
-        let piece = block.halves.feed(piece);
-        let before = block.words.bytes();
-        match block.kind {
-            Kind::Text => block.words.feed(&piece, self.sink),
-            Kind::Thinking => block.words.reason(&piece, self.sink),
+        let (kind, piece) = (self.blocks[index].kind, self.blocks[index].halves.feed(piece));
+        self.speak(index, |words, sink| match kind {
+            Kind::Text => words.feed(&piece, sink),
+            Kind::Thinking => words.reason(&piece, sink),
             Kind::ToolUse | Kind::Own => {}
+        });
+        // Words of another block cannot be taken back with those of the last one.
+        if index + 1 < self.blocks.len()
+            && let Some(last) = self.blocks.last_mut()
+        {
+            last.words.fix_text();
         }
-        self.said += block.words.bytes() - before;
+    }
+
+    /// Has the words of a block change, and counts what is handed on of them.
+    fn speak(&mut self, index: usize, change: impl FnOnce(&mut Words, &Sink<'_>)) {
+        let words = &mut self.blocks[index].words;
+        let before = words.bytes();
+        change(words, self.sink);
+        self.said += words.bytes() - before;
     }
 
     /// Hands on a request for a tool, with the arguments that it begins with.
@@ -463,9 +471,61 @@ fn usage(counts: &Map<String, Value>) -> Usage {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use wattle_graph::llm::Part;
     use wattle_run::ports::model::NoDeltas;
 
     use super::*;
+
+    fn begin(number: u64, block: Value) -> Value {
+        json!({ "type": "content_block_start", "index": number, "content_block": block })
+    }
+
+    fn text(number: u64, text: &str) -> Value {
+        let delta = json!({ "type": "text_delta", "text": text });
+        json!({ "type": "content_block_delta", "index": number, "delta": delta })
+    }
+
+    /// Reasoning and text of what a model says.
+    fn read(events: &[Value]) -> (String, String) {
+        let sink = Sink::new(&NoDeltas);
+        let mut assembly = Anthropic::new(Owner::new("a", "qwen3"), "qwen3", &sink);
+        for event in events {
+            assembly.take(event).unwrap();
+        }
+        let mut read = (String::new(), String::new());
+        for part in assembly.reply().parts {
+            match part {
+                Part::Reasoning(text) => read.0.push_str(&text),
+                Part::Text(text) => read.1.push_str(&text),
+                _ => {}
+            }
+        }
+        read
+    }
+
+    #[test]
+    fn reasoning_is_found_behind_empty_blocks_and_within_others() {
+        let call = json!({ "type": "tool_use", "id": "t", "name": "add", "input": {} });
+        let empty = begin(0, json!({ "type": "thinking", "thinking": "" }));
+        let open = begin(1, json!({ "type": "text", "text": "" }));
+        let behind = [empty, open.clone(), text(1, "hm\n"), text(1, "</think>\n\nHello!")];
+        assert_eq!(read(&behind), ("hm\n".into(), "Hello!".into()));
+        let within = [
+            begin(0, json!({ "type": "text", "text": "<think>h" })),
+            begin(1, call),
+            text(0, "m</th"),
+            text(0, "ink>Hello!"),
+        ];
+        assert_eq!(read(&within), ("hm".into(), "Hello!".into()));
+        let mixed = [
+            begin(0, json!({ "type": "text", "text": "" })),
+            open,
+            text(1, "hm\n"),
+            text(0, "Hello!"),
+            text(1, "</think>\n\n"),
+        ];
+        assert_eq!(read(&mixed), (String::new(), "Hello!hm\n".into()), "nothing is taken back");
+    }
 
     #[test]
     fn what_is_its_own_is_bounded() {

@@ -26,14 +26,14 @@ pub(in crate::provider) struct Gemini<'a> {
     sink: &'a Sink<'a>,
     model: String,
     draft: Draft,
-    /// The text since the last part of another kind.
+    /// The text since the last part that is no unsigned text.
     words: Words,
     text: Halves,
     reasoning: Halves,
     calls: usize,
     parts: usize,
-    /// Bytes of texts, names and arguments.
-    said: usize,
+    /// Bytes of texts, names and arguments in the draft.
+    drafted: usize,
     /// The size of the fields and parts that are Gemini's own.
     own: OwnBytes,
     finish: Option<String>,
@@ -57,7 +57,7 @@ impl<'a> Gemini<'a> {
             reasoning: Halves::default(),
             calls: 0,
             parts: 0,
-            said: 0,
+            drafted: 0,
             own: OwnBytes::default(),
             finish: None,
             goes_on: false,
@@ -65,6 +65,11 @@ impl<'a> Gemini<'a> {
             usage: None,
             seen: false,
         }
+    }
+
+    /// Bytes of texts, names and arguments.
+    fn said(&self) -> usize {
+        self.drafted + self.words.bytes()
     }
 
     fn part(&mut self, part: &Value) -> Result<(), Broken> {
@@ -101,20 +106,18 @@ impl<'a> Gemini<'a> {
         if thought {
             self.settle();
             let text = self.reasoning.feed(text);
-            self.said += text.len();
+            self.drafted += text.len();
             self.sink.reasoning(&text);
             self.draft.reasoning(&text, fields);
             return;
         }
         let text = self.text.feed(text);
         if fields.is_empty() {
-            let before = self.words.bytes();
             self.words.feed(&text, self.sink);
-            self.said += self.words.bytes() - before;
         } else {
             // What is signed goes back as it came.
             self.settle();
-            self.said += text.len();
+            self.drafted += text.len();
             self.sink.text(&text);
             self.draft.text(&text, fields);
         }
@@ -124,6 +127,7 @@ impl<'a> Gemini<'a> {
     fn settle(&mut self) {
         self.words.end(self.sink);
         let words = std::mem::replace(&mut self.words, Words::unmarked());
+        self.drafted += words.bytes();
         self.draft.reasoning(&words.reasoning, Fields::new());
         self.draft.text(&words.text, Fields::new());
     }
@@ -141,7 +145,7 @@ impl<'a> Gemini<'a> {
             Value::String(text) => text.clone(),
             arguments => arguments.to_string(),
         };
-        self.said += id.len() + name.len() + shown.len();
+        self.drafted += id.len() + name.len() + shown.len();
         // Without a name there is nothing to hand on.
         if !name.is_empty() {
             self.sink.call(self.calls, &id, &name, &shown);
@@ -169,12 +173,12 @@ impl Assembly for Gemini<'_> {
             return Ok(());
         };
         self.seen = true;
-        let (said, was_finished) = (self.said, self.finish.is_some());
+        let (said, was_finished) = (self.said(), self.finish.is_some());
         let parts = candidate.pointer("/content/parts").and_then(Value::as_array);
         for part in parts.into_iter().flatten() {
             self.part(part)?;
         }
-        self.goes_on |= was_finished && self.said > said;
+        self.goes_on |= was_finished && self.said() > said;
         let reason = candidate.get("finishReason").and_then(Value::as_str);
         if let Some(reason) = reason.filter(|reason| is_reason(reason)) {
             reason.clone_into(self.finish.get_or_insert_default());
@@ -193,11 +197,13 @@ impl Assembly for Gemini<'_> {
     }
 
     fn carried(&self) -> usize {
-        self.said + self.own.count()
+        self.said() + self.own.count()
     }
 
     fn reply(mut self) -> Reply {
-        self.draft.reasoning(self.reasoning.end(), Fields::new());
+        let reasoning = self.reasoning.end();
+        self.sink.reasoning(reasoning);
+        self.draft.reasoning(reasoning, Fields::new());
         self.words.feed(self.text.end(), self.sink);
         self.settle();
         let finish = if self.blocked {

@@ -155,10 +155,10 @@ impl Assembly for OpenAi<'_> {
         {
             model.clone_into(&mut self.model);
         }
-        let mut counts = USAGE.iter().filter_map(|place| chunk.pointer(place));
-        let counts = counts.find(|usage| usage.is_object());
-        if let Some(counts) = counts {
-            self.usage = Some(usage(counts));
+        // Without a number it stands beside the real one, or behind it.
+        let mut told = USAGE.iter().filter_map(|place| chunk.pointer(place)).map(usage);
+        if let Some(usage) = told.find(|usage| *usage != Usage::default()) {
+            self.usage = Some(usage);
         }
         let Some(choice) = chunk.pointer("/choices/0").filter(|choice| choice.is_object()) else {
             return Ok(());
@@ -250,8 +250,9 @@ fn usage(told: &Value) -> Usage {
         input_tokens: count("/prompt_tokens"),
         output_tokens: count("/completion_tokens"),
         cached_input_tokens: count("/prompt_tokens_details/cached_tokens")
-            // DeepSeek's name for it.
-            .or_else(|| count("/prompt_cache_hit_tokens")),
+            // The names of DeepSeek and of Moonshot for it.
+            .or_else(|| count("/prompt_cache_hit_tokens"))
+            .or_else(|| count("/cached_tokens")),
         reasoning_tokens: count("/completion_tokens_details/reasoning_tokens"),
     }
 }
@@ -346,6 +347,16 @@ mod tests {
     }
 
     #[test]
+    fn a_refusal_stays_where_it_was_said() {
+        let reply = read(&[
+            delta(json!({ "content": "a <" })),
+            delta(json!({ "refusal": "no" })),
+            end("stop"),
+        ]);
+        assert_eq!(reply.unwrap().text(), "a <no");
+    }
+
+    #[test]
     fn text_before_a_closing_mark_alone_was_reasoning() {
         let reply = read(&[
             delta(json!({ "content": "The user greets me.\n</thi" })),
@@ -370,14 +381,20 @@ mod tests {
 
     #[test]
     fn usage_is_found_wherever_it_is() {
-        let counts = json!({ "prompt_tokens": 7 });
+        let counts = json!({ "prompt_tokens": 7, "cached_tokens": 2 });
         for last in [
             json!({ "choices": [], "usage": counts }),
             json!({ "choices": [{ "delta": {}, "usage": counts }], "usage": null }),
             json!({ "choices": [], "x_groq": { "id": "a", "usage": counts } }),
+            json!({ "choices": [{ "delta": {}, "usage": counts }], "usage": {} }),
         ] {
-            let reply = read(&[delta(json!({ "content": "a" })), end("stop"), last]).unwrap();
-            assert_eq!(reply.usage.input_tokens, Some(7));
+            let empty = json!({ "choices": [], "usage": { "prompt_tokens": null } });
+            let chunks = [delta(json!({ "content": "a" })), end("stop"), last, empty];
+            let reply = read(&chunks).unwrap();
+            assert_eq!(
+                (reply.usage.input_tokens, reply.usage.cached_input_tokens),
+                (Some(7), Some(2))
+            );
         }
     }
 
