@@ -22,21 +22,14 @@ const NO_ANSWER: &str = "no-answer";
 /// Code of the failure when a provider keeps an answer to itself.
 const WITHHELD: &str = "withheld";
 
-/// Asks for another answer after an empty one.
-const WAS_EMPTY: &str =
-    "Your last answer in this conversation was empty. Call a tool, or answer in words.";
+/// What a model is asked for if it was offered no tools.
+const WORDS: &str = "Answer in words.";
 
-/// Asks for another answer after calls that cannot be read.
-const WAS_UNREADABLE: &str = "Your last answer in this conversation called a tool with arguments \
-                              that were no complete JSON object. Make the call again with \
-                              complete arguments.";
+/// Reasons to end of providers that could not read a call.
+const MISREAD: [&str; 2] = ["MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE"];
 
-/// Asks for another answer after a call that its provider could not read.
-const WAS_MISREAD: &str = "Your last answer in this conversation ended with a tool call that could \
-                           not be read. Make the call again, or answer in words.";
-
-/// Reasons to end of providers that could not read a call, or did not expect it.
-const MISREAD: [&str; 2] = ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"];
+/// Reasons to end of providers that read a call and did not expect it.
+const UNEXPECTED: [&str; 2] = ["UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"];
 
 /// What keeps an answer from being one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +45,9 @@ enum Flaw {
     /// No calls, because the provider could not read the one with which the answer ends. Words
     /// before it only announce it.
     Misread,
+    /// No calls, because the provider did not expect the one with which the answer ends. Words
+    /// before it may be all that there is to say.
+    Unexpected,
 }
 
 /// The answer of one turn. `request` makes the request, with a note to the model if there is one.
@@ -60,32 +56,56 @@ enum Flaw {
 /// # Errors
 ///
 /// Those of the model call, `no-answer`, `limit` or `withheld` for an answer with neither words nor
-/// calls, and `no-answer` for one whose call the provider could not read.
+/// calls, and `no-answer` for one whose call the provider could not read. Words before a call that
+/// it did not expect are the answer if the model has nothing better to say when it is asked again.
 pub(crate) fn ask(
     config: &AgentConfig,
     request: impl Fn(Option<&str>) -> Request,
 ) -> Result<Completion, Failure> {
-    let mut note = None;
+    let (mut note, mut words): (Option<String>, _) = (None, None);
     let mut requests = 0;
     loop {
-        let completion = without_cut_call(request(note).complete()?, &config.route);
+        let request = request(note.as_deref());
+        let offers_tools = !request.tools.is_empty();
+        let completion = without_cut_call(request.complete()?, &config.route);
         requests += 1;
         let Some(flaw) = Flaw::of(&completion) else {
             log_filter(&completion, &config.route);
             return Ok(completion);
         };
-        note = flaw.note().filter(|_| requests < MAX_REQUESTS);
+        log_unexpected(flaw, &config.route);
+        let failure = flaw.failure(config, &completion);
+        note = flaw.note(offers_tools).filter(|_| requests < MAX_REQUESTS);
         if note.is_none() {
-            let reason = &completion.finish_reason;
-            return flaw.failure(config, reason).map_or(Ok(completion), Err);
+            return match (failure, words) {
+                (None, _) => Ok(completion),
+                (Some(_), Some(words)) => Ok(words),
+                (Some(failure), None) => Err(failure),
+            };
+        }
+        if flaw == Flaw::Unexpected && failure.is_none() {
+            words = Some(completion);
         }
     }
 }
 
-/// Logs that a provider kept back an answer or a part of it. What is left may end in the middle.
+/// Logs that an answer was filtered or refused. What is left may end in the middle. The host does not
+/// tell a filter of the provider from a refusal of the model.
 fn log_filter(completion: &Completion, route: &str) {
     if completion.finish_reason == FinishReason::ContentFilter {
-        log::warn!("the provider of route `{route}` withheld an answer, or the rest of one");
+        log::warn!(
+            "an answer of route `{route}`, or the rest of one, was withheld by the provider or \
+             refused by the model"
+        );
+    }
+}
+
+/// Logs that a call was dropped, of which there may be nothing else to see.
+fn log_unexpected(flaw: Flaw, route: &str) {
+    if flaw == Flaw::Unexpected {
+        log::warn!(
+            "an answer of route `{route}` ended with a tool call that its provider did not expect"
+        );
     }
 }
 
@@ -115,12 +135,12 @@ fn is_unreadable(call: &ToolCall) -> bool {
     call.arguments.is_string()
 }
 
-/// Whether an answer ended with a call that its provider could not read. Gateways write the reason in
-/// small letters, or with words before it.
-fn is_misread(reason: &FinishReason) -> bool {
+/// Whether an answer ended for one of these reasons. Gateways write them in small letters, or with
+/// words before them.
+fn ended_with(reason: &FinishReason, names: &[&str]) -> bool {
     let FinishReason::Other(reason) = reason else { return false };
     let reason = reason.to_ascii_uppercase();
-    MISREAD.iter().any(|name| reason.contains(*name))
+    names.iter().any(|name| reason.contains(*name))
 }
 
 impl Flaw {
@@ -132,8 +152,11 @@ impl Flaw {
                 && completion.tool_calls().all(is_unreadable);
             return is_broken.then_some(Self::Unreadable);
         }
-        if is_misread(&completion.finish_reason) {
+        if ended_with(&completion.finish_reason, &MISREAD) {
             return Some(Self::Misread);
+        }
+        if ended_with(&completion.finish_reason, &UNEXPECTED) {
+            return Some(Self::Unexpected);
         }
         if completion.is_answer() {
             return None;
@@ -145,21 +168,37 @@ impl Flaw {
         })
     }
 
-    /// What the model is asked the next time; `None` if that would not help.
-    fn note(self) -> Option<&'static str> {
-        match self {
-            Self::Empty => Some(WAS_EMPTY),
-            Self::Unreadable => Some(WAS_UNREADABLE),
-            Self::Misread => Some(WAS_MISREAD),
-            Self::OutOfTokens | Self::Withheld => None,
-        }
+    /// What the model is asked the next time; `None` if that would not help. A model without tools
+    /// cannot call one.
+    fn note(self, offers_tools: bool) -> Option<String> {
+        let (flaw, wanted) = match self {
+            Self::Empty => ("was empty", "Call a tool, or answer in words."),
+            Self::Unreadable => (
+                "called a tool with arguments that were no complete JSON object",
+                "Make the call again with complete arguments.",
+            ),
+            Self::Misread => (
+                "ended with a tool call that could not be read",
+                "Make the call again, or answer in words.",
+            ),
+            Self::Unexpected => (
+                "ended with a tool call that was not expected",
+                "Call no other tools than those that you have, or answer in words.",
+            ),
+            Self::OutOfTokens | Self::Withheld => return None,
+        };
+        let wanted = if offers_tools { wanted } else { WORDS };
+        Some(format!("Your last answer in this conversation {flaw}. {wanted}"))
     }
 
-    /// Why the turn fails; `None` if its calls are answered one by one.
-    fn failure(self, config: &AgentConfig, reason: &FinishReason) -> Option<Failure> {
-        let route = &config.route;
+    /// Why the turn fails; `None` if its calls are answered one by one, or its words are the answer.
+    fn failure(self, config: &AgentConfig, completion: &Completion) -> Option<Failure> {
+        let (route, reason) = (&config.route, &completion.finish_reason);
         match self {
-            Self::Empty => Some(no_answer(route, "neither words nor tool calls", reason)),
+            Self::Unexpected if completion.is_answer() => None,
+            Self::Empty | Self::Unexpected => {
+                Some(no_answer(route, "neither words nor tool calls", reason))
+            }
             Self::Misread => Some(no_answer(route, "no tool call that can be read", reason)),
             Self::OutOfTokens => {
                 let message = format!(
@@ -270,20 +309,47 @@ mod tests {
         assert!(failure.message.contains("`MALFORMED_FUNCTION_CALL`"), "{failure}");
     }
 
+    /// Words behind which a provider dropped a call, for this reason.
+    fn dropped(words: &str, reason: &str) -> Completion {
+        let finish_reason = FinishReason::Other(reason.to_owned());
+        Completion { finish_reason, ..Completion::of_text(words) }
+    }
+
     #[test]
     fn a_call_that_its_provider_could_not_read_is_asked_for_once_more() {
-        for reason in ["MALFORMED_FUNCTION_CALL", "function_call_filter: unexpected_tool_call"] {
-            let finish_reason = FinishReason::Other(reason.to_owned());
-            let announced = Completion { finish_reason, ..Completion::of_text("Let me save it.") };
+        for reason in ["MALFORMED_FUNCTION_CALL", "function_call_filter: malformed_function_call"] {
+            let announced = dropped("Let me save it.", reason);
             let (host, ended) = turn(vec![announced.clone(), two_calls()], chat());
             assert_eq!(ended.unwrap().sends.len(), 2);
             let noted = systems(&host.llm_requests()[1].messages);
-            assert!(noted[0].contains("could not be read"), "{noted:?}");
+            assert!(noted[0].contains("could not be read. Make the call again"), "{noted:?}");
             let (_, ended) = turn(vec![announced.clone(), announced], chat());
             let failure = ended.unwrap_err();
             assert_eq!(&*failure.code, "no-answer");
             assert!(failure.message.contains(&format!("`{reason}`")), "{failure}");
         }
+    }
+
+    #[test]
+    fn words_before_a_call_that_was_not_expected_are_the_answer_in_the_end() {
+        let unexpected = |words| dropped(words, "UNEXPECTED_TOOL_CALL");
+        let without_tools = json!({"route": "chat", "tools": []});
+        for (second, content) in [
+            (unexpected("It is 4."), "It is 4."),
+            (unexpected(""), "It is 3."),
+            (Completion::default(), "It is 3."),
+            (Completion::of_text("It is 5."), "It is 5."),
+        ] {
+            let (host, ended) = turn(vec![unexpected("It is 3."), second], without_tools.clone());
+            assert_eq!(ended.unwrap().update("messages").unwrap()[0]["content"], content);
+            let noted = systems(&host.llm_requests()[1].messages);
+            assert!(noted[0].ends_with("was not expected. Answer in words."), "{noted:?}");
+            assert!(host.logged()[0].message.contains("did not expect"), "{:?}", host.logged());
+        }
+        let (_, ended) = turn(vec![unexpected(""), unexpected(" ")], chat());
+        let failure = ended.unwrap_err();
+        assert_eq!(&*failure.code, "no-answer");
+        assert!(failure.message.contains("`UNEXPECTED_TOOL_CALL`"), "{failure}");
     }
 
     #[test]
