@@ -100,8 +100,14 @@ fn user(parts: &[Shown<'_>]) -> Vec<Value> {
             }
             Source::Address(url) => {
                 let mut file = json!({ "file_uri": url });
-                // `image/*` is no type of a picture. Without one Gemini finds it out.
-                if !media_type.ends_with("/*") {
+                // `image/*` is no type of a picture. Gateways want one; the field is optional by "FileData" of the
+                // Gemini API's reference.
+                let media_type = if media_type.ends_with("/*") {
+                    type_by_ending(url)
+                } else {
+                    Some(media_type.as_str())
+                };
+                if let Some(media_type) = media_type {
                     file["mime_type"] = json!(media_type);
                 }
                 json!({ "file_data": file })
@@ -109,6 +115,20 @@ fn user(parts: &[Shown<'_>]) -> Vec<Value> {
         },
     };
     parts.iter().map(part).collect()
+}
+
+/// The type of a picture by the ending of the path of its address.
+fn type_by_ending(url: &str) -> Option<&'static str> {
+    let path = url.split(['?', '#']).next()?;
+    let (_, ending) = path.rsplit('/').next()?.rsplit_once('.')?;
+    Some(match ending.to_ascii_lowercase().as_str() {
+        "png" => "image/png",
+        "jpg" | "jpeg" => "image/jpeg",
+        "webp" => "image/webp",
+        "gif" => "image/gif",
+        "heic" => "image/heic",
+        _ => return None,
+    })
 }
 
 /// What the model said. Thoughts without a signature do not go back.
