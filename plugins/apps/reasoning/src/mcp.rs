@@ -2,6 +2,7 @@
 
 use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
+use wattle_plugin::message::Part;
 use wattle_plugin::prelude::{Failure, ToolOutput, Value, json, tools};
 
 use crate::plan::Mode;
@@ -55,9 +56,21 @@ fn document(tool: &str, answer: Result<ToolOutput, Failure>) -> Result<Value, Fa
     }
     match output.structured {
         Some(document) => Ok(document),
-        None => serde_json::from_str(&text)
+        None => parsed(&text, &output.content)
             .map_err(|error| failed(tool, &format!("its answer is no JSON: {error}"), "invalid")),
     }
+}
+
+/// The document that a text is, or the parts of it without the line breaks between them: a server that cuts a document
+/// into parts may cut it within a string.
+fn parsed(text: &str, parts: &[Part]) -> Result<Value, serde_json::Error> {
+    serde_json::from_str(text).or_else(|error| {
+        let texts = parts.iter().filter_map(|part| match part {
+            Part::Text(text) => Some(text.as_str()),
+            _ => None,
+        });
+        serde_json::from_str(&texts.collect::<String>()).map_err(|_| error)
+    })
 }
 
 /// The list of an answer, bare or under `items`.
@@ -92,6 +105,8 @@ mod tests {
         assert_eq!(check(Ok(ToolOutput::text("[1, 2]"))).map(|items| items.len()), Ok(2));
         let parts = ToolOutput::text("[1,").with_part("2]");
         assert_eq!(check(Ok(parts)), Ok(vec![json!(1), json!(2)]));
+        let parts = ToolOutput::text("[\"a").with_part("b\"]");
+        assert_eq!(check(Ok(parts)), Ok(vec![json!("ab")]), "cut within a string");
     }
 
     #[test]
