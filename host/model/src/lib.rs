@@ -16,6 +16,8 @@
 //!   dialects.
 //! * `provider/schema`: schemas of tools in the form that each provider demands.
 //! * `provider/state`: what a provider sent for itself, and gets back.
+//! * `provider/think`: reasoning that a model writes into its text; `provider/arguments`: arguments of requests for
+//!   tools, in pieces.
 //! * [`recorded`]: answers without a connection, for checks.
 //! * `provider/image`: pictures that models make, in the formats of Google and OpenAI.
 //! * `provider/fault`: errors in our words.
