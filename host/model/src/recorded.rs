@@ -191,6 +191,29 @@ mod tests {
         }
     }
 
+    #[tokio::test]
+    async fn a_reset_is_an_end_only_where_a_reason_to_stop_is_one() {
+        for (said, is_whole) in [
+            (words("hi", None) + &stop(), true),
+            (counted("hi"), true),
+            (counted("One, ") + &counted("two."), false),
+            (words("hi", None), false),
+            (stop(), false),
+        ] {
+            let reset = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+            let pieces = [Ok(Bytes::from(said.clone())), Err(reset)];
+            let reader = Recorded::new(ProviderKind::Openai).unwrap();
+            let (read, _) = reader.read_body(Body::wrap_stream(stream::iter(pieces))).await;
+            match read {
+                Ok(answer) => assert!(is_whole && answer.text() == "hi", "{said}"),
+                Err(failure) => {
+                    assert!(!is_whole && failure.retryable, "{said}: {failure}");
+                    assert!(failure.message.contains("was cut off"), "{failure}");
+                }
+            }
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_reason_to_stop_at_the_beginning_of_a_message_means_nothing() {
         let begin = json!({ "type": "message_start", "message": {
