@@ -251,7 +251,7 @@ impl Unopened {
         let (sure, held) = all.split_at(all.len() - held);
         self.read(sure);
         push(pieces, Piece::Text(sure.to_owned()));
-        self.held = held.to_owned();
+        held.clone_into(&mut self.held);
         (Think::Unopened(self), String::new())
     }
 
