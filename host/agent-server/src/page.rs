@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
+use wattle_run::json::weight;
 
 use crate::fault::Fault;
 
@@ -20,7 +21,7 @@ const ANSWER_BYTES: usize = 32 << 20;
 const STATES: usize = 10_000;
 
 /// Bytes of these states, about: states may be large, and each is read whole.
-const STATES_BYTES: usize = 256 << 20;
+const STATES_BYTES: u64 = 256 << 20;
 
 /// A list of documents as it is sent. They are written down one by one, so that never more than one
 /// lies in memory in its large form.
@@ -87,7 +88,7 @@ impl IntoResponse for Page {
 #[derive(Debug, Default)]
 pub(crate) struct Looks {
     states: usize,
-    bytes: usize,
+    bytes: u64,
 }
 
 impl Looks {
@@ -107,19 +108,6 @@ impl Looks {
              {STATES_BYTES} bytes of them; say more of them with `metadata`, `status` or `ids`"
         );
         Err(Failure::new(code::LIMIT, text).with_details(json!({ "limit": "states" })))
-    }
-}
-
-/// About how many bytes a value takes as text.
-fn weight(value: &Value) -> usize {
-    match value {
-        Value::Null | Value::Bool(_) => 4,
-        Value::Number(_) => 8,
-        Value::String(text) => text.len() + 2,
-        Value::Array(items) => 2 + items.iter().map(|item| weight(item) + 1).sum::<usize>(),
-        Value::Object(fields) => {
-            2 + fields.iter().map(|(name, value)| name.len() + 4 + weight(value)).sum::<usize>()
-        }
     }
 }
 

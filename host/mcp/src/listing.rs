@@ -7,6 +7,7 @@ use rmcp::model::{ListToolsResult, PaginatedRequestParams, Tool};
 use rmcp::{Peer, RoleClient, ServiceError};
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
+use wattle_run::json;
 use wattle_run::ports::sandbox::{ToolHints, ToolInfo};
 
 use crate::mend::Mender;
@@ -25,7 +26,7 @@ const MAX_TOOLS: usize = 1000;
 const SCHEMA_BYTES: usize = 256 << 10;
 
 /// Bytes of the descriptions and schemas of all tools of one server.
-const LIST_BYTES: usize = 4 << 20;
+const LIST_BYTES: u64 = 4 << 20;
 
 /// Most pages of a list; a server whose pages never end is cut off.
 const MAX_PAGES: usize = 100;
@@ -55,7 +56,7 @@ pub(crate) struct Listing {
 impl Listing {
     /// Adds tools of an earlier list, as many as there is room for: they may stand on pages that were not read.
     pub(crate) fn fill_in(&mut self, earlier: Self) {
-        let mut bytes: usize = self.tools.iter().map(weight).sum();
+        let mut bytes: u64 = self.tools.iter().map(weight).sum();
         for tool in earlier.tools {
             if self.tools.iter().any(|known| known.name == tool.name) {
                 continue;
@@ -141,7 +142,7 @@ fn take(
     mender: &Mender,
     page: &ListToolsResult,
     tools: &mut Vec<ToolInfo>,
-    bytes: &mut usize,
+    bytes: &mut u64,
 ) -> bool {
     for tool in &page.tools {
         let Some(tool) = info(mender, tool) else { continue };
@@ -154,9 +155,9 @@ fn take(
     true
 }
 
-/// The bytes of a tool in a list.
-fn weight(tool: &ToolInfo) -> usize {
-    tool.description.len() + tool.arguments_schema.to_string().len()
+/// About how many bytes a tool takes in a list.
+fn weight(tool: &ToolInfo) -> u64 {
+    tool.description.len() as u64 + json::weight(&tool.arguments_schema)
 }
 
 fn page_after(cursor: Option<String>) -> PaginatedRequestParams {
@@ -250,7 +251,7 @@ mod tests {
         let page = json!({ "tools": vec![tool(SCHEMA_BYTES - 100); 20] });
         let (page, mut tools, mut bytes) = (serde_json::from_value(page).unwrap(), vec![], 0);
         assert!(!take(&Mender::new("graph"), &page, &mut tools, &mut bytes));
-        assert_eq!(tools.len(), LIST_BYTES / SCHEMA_BYTES);
+        assert_eq!(tools.len() as u64, LIST_BYTES / SCHEMA_BYTES as u64);
         let page = json!({ "tools": vec![tool(1); MAX_TOOLS + 1] });
         let (page, mut tools, mut bytes) = (serde_json::from_value(page).unwrap(), vec![], 0);
         assert!(!take(&Mender::new("graph"), &page, &mut tools, &mut bytes));

@@ -29,7 +29,7 @@ pub(crate) fn check_depth(what: &str, value: &Value) -> Result<(), Failure> {
 }
 
 /// About how many bytes a value takes as text: what budgets count, without writing it.
-pub(crate) fn weight(value: &Value) -> u64 {
+pub fn weight(value: &Value) -> u64 {
     match value {
         Value::Null | Value::Bool(_) => 4,
         Value::Number(_) => 8,

@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use wattle_graph::llm::ToolDefinition;
+use wattle_run::json;
 
 /// Bytes of schemas of one provider that are remembered: those of some servers with many tools.
-const KNOWN_BYTES: usize = 8 << 20;
+const KNOWN_BYTES: u64 = 8 << 20;
 
 /// Schemas of tools of one name that are remembered. Several servers may have a tool `search`, and one server may make
 /// up a schema each time.
@@ -21,8 +22,8 @@ const VERSIONS: usize = 64;
 pub(super) struct Known {
     /// By name of the tool, the newest last.
     schemas: HashMap<String, Vec<Version>>,
-    /// Bytes of all originals that were added.
-    bytes: usize,
+    /// About how many bytes the originals take.
+    bytes: u64,
 }
 
 /// One schema of a tool.
@@ -46,11 +47,11 @@ impl Known {
             *self = Self::default();
         }
         let original = tool.arguments_schema.clone();
-        self.bytes += tool.name.len() + original.to_string().len();
         let versions = self.schemas.entry(tool.name.clone()).or_default();
         if versions.len() >= VERSIONS {
-            versions.remove(0);
+            self.bytes -= json::weight(&versions.remove(0).original);
         }
+        self.bytes += json::weight(&original);
         versions.push(Version { original, other });
     }
 }
@@ -85,7 +86,7 @@ mod tests {
         }
     }
 
-    /// The number that stands for the schema, if it is known.
+    /// The number that was added for the schema, if it is known.
     fn found(known: &Known, name: &str, schema: &str) -> Option<u64> {
         known.find(&tool(name, schema))?.other.as_ref()?.as_u64()
     }
@@ -124,6 +125,7 @@ mod tests {
         }
         assert_eq!(found(&known, "t", "0"), None);
         assert_eq!(found(&known, "t", "1"), Some(1));
+        assert_eq!(known.bytes, 8 * VERSIONS as u64, "a number counts 8");
         known.bytes = KNOWN_BYTES + 1;
         add(&mut known, "u", "{}", 7);
         assert_eq!(found(&known, "t", "1"), None);
