@@ -53,7 +53,7 @@ pub(crate) struct Running {
     session: Arc<Session>,
     asks: mpsc::Receiver<Asked>,
     work: JoinHandle<Result<CallToolResponse, ServiceError>>,
-    /// How it ended, if that was looked at before it is told.
+    /// Its result, if it ended before its caller waits for it again.
     ended: Option<Box<Result<CallToolResponse, ServiceError>>>,
     room: Option<OwnedSemaphorePermit>,
 }

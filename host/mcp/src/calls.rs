@@ -20,7 +20,7 @@ use wattle_graph::elicitation::ElicitedQuestion;
 
 use crate::outcome;
 
-/// What a server is told of a call that nobody waits for.
+/// The reason in the notification that cancels a call.
 const GIVEN_UP: &str = "nobody waits for the answer any more";
 
 /// Where the answer to a question goes.
@@ -291,7 +291,7 @@ impl Drop for Place {
     }
 }
 
-/// A call that was sent. Dropped before its end, the server is told that nobody waits for it.
+/// A call that was sent. If it is dropped before its end, the server gets a notification that cancels it.
 struct Sent(Option<RequestHandle<RoleClient>>);
 
 impl Sent {

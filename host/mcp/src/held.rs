@@ -15,7 +15,8 @@ use uuid::Uuid;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::ThreadId;
 
-/// How long a call is held: whoever is asked today answers tomorrow, and a process does not wait longer.
+/// How long a call is held. A person has until the next day to answer. A longer wait would keep the server's process
+/// for nothing.
 const HELD: Duration = Duration::from_hours(24);
 
 /// Calls that are held of one server, each perhaps with a process.

@@ -79,8 +79,8 @@ impl Copy<'_> {
         self.once_begun(rows)
     }
 
-    /// Only the answers that the task was given. What a server asked in a call is left out: the call is made anew
-    /// and may be another now.
+    /// Copies the questions that the task asked itself, with their answers. Those that a server asked in a call are
+    /// left out: the task makes the call again, perhaps with other arguments.
     pub(super) fn answers(&self, lineage: &Lineage) -> Rows {
         let mut rows = Rows::new();
         let own = lineage.questions.values().filter(|it| it.asked.task == *self.old);

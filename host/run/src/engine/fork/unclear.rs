@@ -77,9 +77,9 @@ fn is_open(known: &Known, call: &CallStarted) -> bool {
     })
 }
 
-/// What is to be done about a call without an answer before its task begins anew: how it stands, and
-/// the advice. It is one to decide about, or was decided about, or waits. Which tools may be called
-/// twice only their servers know, so a call of one is found by what was asked or decided last.
+/// Why a task cannot begin anew because of a call without an answer, and what to do about the call. `None` if it can.
+/// The log does not say which tools may be called twice. So the last question or decision about a call of a tool
+/// counts.
 fn unclear(known: &Known, call: &CallStarted) -> Option<(&'static str, &'static str)> {
     let doubt = Some(("of which nobody knows whether it had its effect", "settle it"));
     if call.function == HttpRequest::FUNCTION {
