@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use wattle_kit::gates::{Gates, Held};
 use wattle_run::ports::memory::MemoryScope;
 
 use super::crons::{HOUR_MS, count, hourly, on_thread};
@@ -121,6 +122,17 @@ async fn telling(host: &Host) -> String {
     on_thread(host, cron).await
 }
 
+/// Has a host begin a run of a cron, and die after it has stored the webhook and before the run has begun.
+async fn dying_before_a_run(host: &Host, gates: &Gates) -> Held {
+    let gate = gates.hold("put_if webhooks done");
+    let agents = host.agents.clone();
+    let began = tokio::spawn(async move { agents.run_crons().await });
+    let held = gate.reached().await;
+    host.die();
+    began.abort();
+    held
+}
+
 #[tokio::test]
 async fn one_of_a_run_that_two_hosts_begin_is_told_once() {
     let receiver = Receiver::new(&[]);
@@ -150,12 +162,7 @@ async fn one_that_a_host_left_before_its_run_began_is_told() {
         let ((one, gates), two) = (common.gated().await, common.host().await);
         let id = telling(&one).await;
         common.clock.advance(HOUR_MS);
-        let gate = gates.hold("put_if webhooks done");
-        let agents = one.agents.clone();
-        let began = tokio::spawn(async move { agents.run_crons().await });
-        let _held = gate.reached().await;
-        one.die();
-        began.abort();
+        let _held = dying_before_a_run(&one, &gates).await;
         common.clock.advance(LEASE_MS);
         if looks_first {
             two.agents.reconcile().await;
@@ -177,12 +184,7 @@ async fn one_whose_run_begins_while_a_host_finds_none_is_told() {
     let ((one, gates), (two, looks)) = (common.gated().await, common.gated().await);
     let id = telling(&one).await;
     common.clock.advance(HOUR_MS);
-    let gate = gates.hold("put_if webhooks done");
-    let agents = one.agents.clone();
-    let began = tokio::spawn(async move { agents.run_crons().await });
-    let _held = gate.reached().await;
-    one.die();
-    began.abort();
+    let _held = dying_before_a_run(&one, &gates).await;
     common.clock.advance(LEASE_MS);
     let gate = looks.hold("delete_if webhooks");
     two.agents.reconcile().await;
@@ -225,12 +227,7 @@ async fn one_whose_payload_is_deleted_with_that_of_an_earlier_one_is_told() {
     let (three, sends) = common.gated().await;
     telling(&one).await;
     common.clock.advance(HOUR_MS);
-    let gate = gates.hold("put_if webhooks done");
-    let agents = one.agents.clone();
-    let began = tokio::spawn(async move { agents.run_crons().await });
-    let _held = gate.reached().await;
-    one.die();
-    began.abort();
+    let _held = dying_before_a_run(&one, &gates).await;
     common.clock.advance(LEASE_MS);
     let (deletes, reads) = (looks.hold("delete tidings"), sends.hold("get tidings"));
     two.agents.reconcile().await;
