@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use wattle_graph::llm::{Part, Role};
+use wattle_kit::standin::{Config, Server};
 use wattle_model::{ModelConfig, Routes};
 use wattle_run::ports::Model;
 use wiremock::ResponseTemplate;
@@ -43,6 +44,26 @@ async fn a_cut_connection_is_unavailable() {
     // Nobody listens there any more.
     let failure = complete(&simple("openai", &base), &ask("hi")).await.unwrap_err();
     assert!(failure.message.contains("cannot be reached"), "{failure}");
+}
+
+#[tokio::test]
+async fn an_address_without_a_provider_is_named_with_what_to_do() {
+    let standin = Server::start(Config::default()).await.unwrap();
+    let without_tls = format!("https://{}/v1/", standin.addr);
+    for (base, advice) in [
+        ("http://127.0.0.1:9/v1/", "; check `base_url` of the provider"),
+        ("http://nowhere.invalid/v1/", "; check `base_url` of the provider"),
+        (
+            without_tls.as_str(),
+            "; the server does not speak TLS, so write `http://` in `base_url` of the provider",
+        ),
+    ] {
+        let failure = complete(&simple("openai", base), &ask("hi")).await.unwrap_err();
+        assert_eq!((failure.code.as_str(), failure.retryable), ("unavailable", true), "{failure}");
+        assert!(failure.message.contains(&format!("cannot be reached at {base}: ")), "{failure}");
+        assert!(failure.message.ends_with(advice), "{failure}");
+        assert_no_key(&failure);
+    }
 }
 
 #[tokio::test]

@@ -144,18 +144,16 @@ async fn a_program_serves_tools_and_gets_its_secrets_only() {
     assert!(told(&died).iter().any(|(_, text)| text.contains("back") || text.contains("files")));
 }
 
-/// A host whose agent has called a tool of a program, and a pipe that all processes of the program hold open. The
-/// shell that becomes the program does `first` before.
-async fn with_program(first: &str) -> (Scene, Served, Receiver) {
+/// A host whose agent has called a tool of a program, and a pipe that all processes of the program hold open. A shell
+/// runs this script, in which `PROGRAM` is the program.
+async fn with_program(script: &str) -> (Scene, Served, Receiver) {
     let scene = Scene::new(|place, standin| {
         let desk = Desk { granted: "[\"mcp:probe/*\"]".to_owned(), ..Desk::default() };
         desk.put(place);
-        let (pipe, program) = (place.root().join("pipe"), binary::path());
-        let script = format!(
-            "exec 3> '{}'; echo up >&3; {first} exec '{}'",
-            pipe.display(),
-            program.with_file_name("wattle-standin-mcp").display()
-        );
+        let program = binary::path().with_file_name("wattle-standin-mcp");
+        let script = script.replace("PROGRAM", &format!("'{}'", program.display()));
+        let pipe = place.root().join("pipe");
+        let script = format!("exec 3> '{}'; echo up >&3; {script}", pipe.display());
         let probe = format!("[mcp.probe]\ncommand = \"/bin/sh\"\nargs = [\"-c\", \"{script}\"]\n");
         [place::base_toml(standin), desk.toml(standin.addr.port()), probe].concat()
     })
@@ -181,16 +179,21 @@ async fn let_go(mut held: Receiver) {
 
 #[tokio::test]
 async fn what_a_program_started_ends_with_a_host_that_is_stopped() {
-    let (_scene, mut server, held) = with_program("sleep 1000 &").await;
-    let status = server.program.terminate().await.unwrap();
-    assert_eq!(status.code(), Some(0), "{}", server.program.output());
-    let_go(held).await;
+    for script in ["sleep 1000 & exec PROGRAM", "sleep 1000 & PROGRAM; true"] {
+        let (_scene, mut server, held) = with_program(script).await;
+        let status = server.program.terminate().await.unwrap();
+        assert_eq!(status.code(), Some(0), "{}", server.program.output());
+        let_go(held).await;
+    }
 }
 
-/// A host that is killed can end nothing. The program sees the end of its input.
+/// A host that is killed can end nothing. The program sees the end of its input, and a shell or a package runner that
+/// waits for it ends after it.
 #[tokio::test]
 async fn a_program_ends_with_a_host_that_is_killed() {
-    let (_scene, mut server, held) = with_program("").await;
-    server.program.kill().await.unwrap();
-    let_go(held).await;
+    for script in ["exec PROGRAM", "PROGRAM; true"] {
+        let (_scene, mut server, held) = with_program(script).await;
+        server.program.kill().await.unwrap();
+        let_go(held).await;
+    }
 }

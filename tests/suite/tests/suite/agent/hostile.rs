@@ -192,6 +192,21 @@ async fn a_tool_of_a_server_that_is_away_is_told_from_one_that_is_not_granted() 
 }
 
 #[tokio::test]
+async fn a_server_that_is_away_is_named_to_the_operator_of_a_run_that_goes_on() {
+    let granted = "[\"tools/*\", \"mcp:gone/*\"]".to_owned();
+    let away = "[mcp.gone]\nurl = \"http://127.0.0.1:1/mcp\"\nprivate = true\n";
+    let desk = Desk { granted, ..Desk::default() };
+    let server = Setup::desk(&desk).await.with(away).start().await;
+    let run = server.chat("call echo {\"text\":\"a\"}").await;
+    assert_eq!(tool_messages(&run)[0]["content"], "a");
+    let events = server.events(run["thread"].as_str().unwrap()).await;
+    let logs = events.iter().filter(|event| event.event == "log");
+    let mut logs = logs.map(|log| log.data.to_string());
+    let words = ["tools are missing", "`gone`", "check `url` under `[mcp.gone]`"];
+    assert!(logs.any(|log| words.iter().all(|word| log.contains(word))), "{events:?}");
+}
+
+#[tokio::test]
 async fn a_tool_runs_with_its_own_grants_and_tools_call_tools_only_if_granted() {
     let server = Setup::desk(&Desk::default()).await.start().await;
     let run = server
