@@ -108,9 +108,8 @@ pub(crate) fn peers() -> Result<()> {
     peers::install_tested()?;
     guests::build()?;
     programs("build the host", &["wattle"])?;
-    let mut tests = compiling(&["nextest", "run", "--profile", "peers"]);
-    tests.args(["--package", "wattle-model", "--package", "wattle-suite"]).env(REQUIRE, "all");
-    run("run the tests with large servers and gateways", &mut tests)
+    let mut tests = nextest("peers");
+    run("run the tests with large servers and gateways", tests.env(REQUIRE, "all"))
 }
 
 /// Builds programs of the workspace.
