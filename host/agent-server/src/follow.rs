@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use wattle_graph::event::{Event, EventKind};
+use wattle_graph::failure::Failure;
 use wattle_run::hostcall::runs::{RunRef, Runs as _};
 use wattle_run::ports::store::RunRecord;
 use wattle_run::tail::{self, Tail, TailQuery, Until};
@@ -23,8 +24,10 @@ pub(crate) enum Next {
     Silence,
     /// Nothing more: the run is over and everybody can see that, or it is gone.
     Over,
-    /// Nothing more from this host, which stops or cannot read the log.
-    Broken,
+    /// Nothing more from this host, which stops. The run is not over.
+    Stopping,
+    /// Nothing more, since the log cannot be read. Whether the run goes on is not known.
+    Unreadable(Failure),
 }
 
 /// Reads the events of one run.
@@ -67,11 +70,15 @@ impl Log {
                 Ok(tail::Next::CaughtUp) if self.tail.is_at_work() => {}
                 Ok(tail::Next::CaughtUp | tail::Next::Idle) => return self.over().await,
                 Ok(tail::Next::Gone | tail::Next::Replaced) => return Next::Over,
-                Err(failure) => return self.broken(&failure),
+                Err(failure) => {
+                    let thread = &self.run.thread;
+                    tracing::warn!(%thread, error = %failure, "the stream of a run ends");
+                    return Next::Unreadable(failure);
+                }
             }
             tokio::select! {
                 is_news = self.tail.wait(HEARTBEAT) => if !is_news { return Next::Silence },
-                _ = self.stopping.wait_for(|stopping| *stopping) => return Next::Broken,
+                _ = self.stopping.wait_for(|stopping| *stopping) => return Next::Stopping,
             }
         }
     }
@@ -80,10 +87,5 @@ impl Log {
     async fn over(&self) -> Next {
         let _ = self.agents.engine().wait(&self.run).await;
         Next::Over
-    }
-
-    fn broken(&self, error: &dyn std::fmt::Display) -> Next {
-        tracing::warn!(thread = %self.run.thread, %error, "the stream of a run ends");
-        Next::Broken
     }
 }

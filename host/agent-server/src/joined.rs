@@ -13,6 +13,7 @@ use futures::stream;
 use serde_json::{Value, json};
 use wattle_graph::checkpoint::Source;
 use wattle_graph::event::{Event, EventKind};
+use wattle_graph::failure::Failure;
 use wattle_graph::id::{CheckpointId, Namespace, RunId};
 use wattle_project::agent_server::id::EventId;
 use wattle_project::agent_server::mode::Mode;
@@ -24,7 +25,7 @@ use crate::asked::run::AskedRun;
 use crate::fault::Fault;
 use crate::feed::{Ready, ThreadLog};
 use crate::run::KnownRun;
-use crate::stream::{Shower, of_events};
+use crate::stream::{Shower, error, of_events};
 use crate::view;
 use crate::wire::request::Modes;
 
@@ -106,6 +107,7 @@ struct Joined {
     /// The run whose events come, unless they are of none.
     run: Option<(RunId, Option<Shower>)>,
     ready: VecDeque<Bytes>,
+    is_over: bool,
 }
 
 impl Joined {
@@ -133,6 +135,7 @@ impl Joined {
             after,
             run: None,
             ready: VecDeque::new(),
+            is_over: false,
         })
     }
 
@@ -141,20 +144,30 @@ impl Joined {
             if let Some(bytes) = self.ready.pop_front() {
                 return Some(bytes);
             }
+            if self.is_over {
+                return None;
+            }
             match self.log.ready().await {
                 Ready::Event => {
                     if let Err(fault) = self.take().await {
-                        // The client reconnects, and gets then what is left out here.
+                        // A client that comes back gets then what is left out here.
                         let (thread, error) = (self.log.id(), fault.detail());
                         tracing::warn!(%thread, error, "the stream of a thread ends");
-                        return None;
+                        self.break_off(&Failure::internal(fault.detail()));
                     }
                 }
                 Ready::Anew => (self.after, self.run) = (0, None),
                 Ready::Silence => return Some(HEARTBEAT.into()),
-                Ready::Gone | Ready::Stopping | Ready::Broken => return None,
+                Ready::Gone | Ready::Stopping => return None,
+                Ready::Unreadable(failure) => self.break_off(&failure),
             }
         }
+    }
+
+    /// Says at last why nothing more comes.
+    fn break_off(&mut self, failure: &Failure) {
+        self.ready.push_back(error(failure));
+        self.is_over = true;
     }
 
     async fn take(&mut self) -> Result<(), Fault> {

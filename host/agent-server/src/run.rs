@@ -118,7 +118,11 @@ pub(crate) enum Turn {
 }
 
 /// Waits until a run has begun, or will not.
-pub(crate) async fn turn(agents: &Agents, run: &RunRef) -> Result<Turn, Fault> {
+///
+/// # Errors
+///
+/// Those of the store, and `unavailable` if the engine shuts down.
+pub(crate) async fn turn(agents: &Agents, run: &RunRef) -> Result<Turn, Failure> {
     let mut stopping = agents.api().stopping.clone();
     let record = tokio::select! {
         record = agents.engine().begun(run) => record?,

@@ -241,7 +241,7 @@ impl Session {
             Ready::Stopping => {
                 Err(End::Told(closing(close_code::AWAY, "the host is shutting down")))
             }
-            Ready::Broken => {
+            Ready::Unreadable(_) => {
                 self.say(socket, [unreadable()]).await?;
                 let code = CLOSE + StatusCode::INTERNAL_SERVER_ERROR.as_u16();
                 Err(End::Told(closing(code, "the thread cannot be read")))

@@ -164,7 +164,12 @@ impl Frames {
                         }
                         Ok(Turn::Gone) => Phase::Over,
                         // The client comes back: the run is not over.
-                        Ok(Turn::Stopping) | Err(_) => return self.end(),
+                        Ok(Turn::Stopping) => return self.end(),
+                        Err(_) if *self.agents.api().stopping.borrow() => return self.end(),
+                        Err(failure) => {
+                            self.ready.push_back(error(&failure));
+                            Phase::Over
+                        }
                     };
                 }
                 Phase::Reading(log) => match log.next().await {
@@ -176,7 +181,11 @@ impl Frames {
                     Next::Silence => return Some(HEARTBEAT.into()),
                     Next::Over => self.phase = Phase::Over,
                     // Nor is it here.
-                    Next::Broken => return self.end(),
+                    Next::Stopping => return self.end(),
+                    Next::Unreadable(failure) => {
+                        self.ready.push_back(error(&failure));
+                        self.phase = Phase::Over;
+                    }
                 },
             }
         }
@@ -191,8 +200,9 @@ impl Frames {
     }
 }
 
-/// A run that could not begin has no events, so this frame has no id.
-fn error(failure: &Failure) -> Bytes {
+/// The last frame of a run that could not begin, or of a log that cannot be read. It has no id: no
+/// event says so, and a client that comes back asks for what follows the frames that it has.
+pub(crate) fn error(failure: &Failure) -> Bytes {
     let data: Value = error_of(failure);
     format!("event: error\r\ndata: {data}\r\n\r\n").into()
 }

@@ -13,7 +13,7 @@ use crate::agents::Agents;
 use crate::follow::HEARTBEAT;
 
 /// What there is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub(crate) enum Ready {
     /// An event.
     Event,
@@ -26,7 +26,7 @@ pub(crate) enum Ready {
     /// Nothing more from this host, which stops.
     Stopping,
     /// Nothing more, since the log cannot be read.
-    Broken,
+    Unreadable(Failure),
 }
 
 /// Reads the events of all runs of a thread for a tenant.
@@ -116,7 +116,7 @@ impl ThreadLog {
     async fn look(&mut self) -> Option<Ready> {
         let next = match self.tail.next().await {
             Ok(next) => next,
-            Err(failure) => return Some(self.broken(&failure)),
+            Err(failure) => return Some(self.unreadable(failure)),
         };
         if self.is_foreign() {
             return Some(Ready::Gone);
@@ -148,8 +148,8 @@ impl ThreadLog {
         }
     }
 
-    fn broken(&self, failure: &Failure) -> Ready {
+    fn unreadable(&self, failure: Failure) -> Ready {
         tracing::warn!(thread = %self.thread, error = %failure, "the stream of a thread ends");
-        Ready::Broken
+        Ready::Unreadable(failure)
     }
 }

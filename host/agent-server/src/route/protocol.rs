@@ -138,7 +138,7 @@ impl Told {
                 Ready::Anew => {}
                 Ready::Silence => return Some(HEARTBEAT.into()),
                 Ready::Gone | Ready::Stopping => return None,
-                Ready::Broken => {
+                Ready::Unreadable(_) => {
                     self.is_over = true;
                     let frame = format!("event: error\r\ndata: {}\r\n\r\n", socket::unreadable());
                     return Some(frame.into());

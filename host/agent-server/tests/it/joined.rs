@@ -79,6 +79,8 @@ async fn a_read_that_fails_ends_the_stream_and_leaves_no_run_out() {
     host.post(&format!("/threads/{id}/runs/wait"), slow("a")).await.ok();
     let mut live = Live::open(&host, joined(&id, "", Some("-1"))).await;
     store.failing_runs.store(1, Ordering::SeqCst);
+    let (kind, error, number) = live.next().await.unwrap();
+    assert_eq!((kind.as_str(), number.as_str()), ("error", ""), "{error}");
     assert_eq!(live.next().await, None, "the client comes back");
     let mut live = Live::open(&host, joined(&id, "", Some("-1"))).await;
     let frames = live.until(is_done).await;

@@ -10,7 +10,7 @@ use wattle_kit::layer::{Layer, Layered};
 use wattle_run::ports::store::{Store, StoreError};
 use wattle_store::MemoryStore;
 
-use crate::host::{Host, Parts};
+use crate::host::{Answer, Host, Parts, request};
 
 /// A store whose logs cannot be read at times.
 struct Damaged {
@@ -43,11 +43,15 @@ fn documents(text: &str) -> Vec<Value> {
     data.filter_map(|data| serde_json::from_str(data).ok()).collect()
 }
 
-#[tokio::test]
-async fn a_stream_whose_log_cannot_be_read_ends_with_an_error() {
+fn host() -> (Host, Arc<Layered<Damaged>>) {
     let store = Arc::new(Layered::<Damaged>::over(Arc::new(MemoryStore::new())));
     let parts = Parts { store: store.clone(), ..Parts::default() };
-    let host = Host::with_parts(ApiConfig::default(), parts);
+    (Host::with_parts(ApiConfig::default(), parts), store)
+}
+
+#[tokio::test]
+async fn a_stream_whose_log_cannot_be_read_ends_with_an_error() {
+    let (host, store) = host();
     let start = json!({
         "graph": "agent", "input": { "value": "v" }, "thread_id": "t", "wait": true,
     });
@@ -73,4 +77,33 @@ async fn a_stream_whose_log_cannot_be_read_ends_with_an_error() {
         (&json!("RUN_ERROR"), &json!("broken")),
         "{agent}"
     );
+}
+
+/// A stream from its beginning on.
+async fn from_the_beginning(host: &Host, path: &str) -> Answer {
+    let mut request = request("GET", path, None);
+    request.headers_mut().insert("last-event-id", "-1".parse().unwrap());
+    host.send(request).await
+}
+
+#[tokio::test]
+async fn streams_of_the_agent_server_say_it_too() {
+    let (host, store) = host();
+    let id = host.thread().await;
+    let start = json!({ "assistant_id": "slow", "input": { "word": "a" } });
+    host.post(&format!("/threads/{id}/runs/wait"), start).await.ok();
+    let runs = host.get(&format!("/threads/{id}/runs")).await.ok();
+    let run = runs[0]["run_id"].as_str().unwrap();
+    store.is_damaged.store(true, Ordering::SeqCst);
+    for path in [format!("/threads/{id}/runs/{run}/stream"), format!("/threads/{id}/stream")] {
+        let frames = from_the_beginning(&host, &path).await.frames();
+        let (kind, error, number) = frames.last().unwrap();
+        assert_eq!((kind.as_str(), &error["error"]), ("error", &json!("broken")), "{path}");
+        assert!(error["message"].as_str().unwrap().contains("checksum"), "{path}: {error}");
+        assert_eq!(number, "", "{path}");
+    }
+    let wanted = json!({ "channels": ["lifecycle"] });
+    let frames = host.post(&format!("/threads/{id}/stream/events"), wanted).await.frames();
+    let (kind, error, _) = frames.last().unwrap();
+    assert_eq!((kind.as_str(), &error["type"]), ("error", &json!("error")), "{error}");
 }
