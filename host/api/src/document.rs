@@ -14,6 +14,7 @@ pub mod travel;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use wattle_run::engine::recover::Recovery;
 
 /// A page of a list.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -51,6 +52,15 @@ pub struct RecoveryDocument {
     pub recovered: usize,
     /// Runs that are set aside, since they cannot be gone on with.
     pub set_aside: usize,
+}
+
+impl RecoveryDocument {
+    /// How far a recovery is; `None` when nothing is left to do.
+    pub(crate) fn of(recovery: Recovery) -> Option<Self> {
+        let Recovery { is_over, found, recovered, set_aside } = recovery;
+        let is_done = is_over && set_aside == 0;
+        (!is_done).then_some(Self { over: is_over, found, recovered, set_aside })
+    }
 }
 
 /// A file or folder that could not be loaded. What was loaded from it before stays.

@@ -2,7 +2,6 @@
 
 use axum::Json;
 use axum::extract::State;
-use wattle_run::engine::recover::Recovery;
 
 use crate::document::{Health, RecoveryDocument};
 use crate::state::ApiState;
@@ -15,12 +14,6 @@ pub async fn health(State(state): State<ApiState>) -> Json<Health> {
         status: "ok".into(),
         version: env!("CARGO_PKG_VERSION").into(),
         instance: state.instance.to_string(),
-        recovery: recovery(state.engine.recovery()),
+        recovery: RecoveryDocument::of(state.engine.recovery()),
     })
-}
-
-fn recovery(recovery: Recovery) -> Option<RecoveryDocument> {
-    let Recovery { is_over, found, recovered, set_aside } = recovery;
-    let is_done = is_over && set_aside == 0;
-    (!is_done).then_some(RecoveryDocument { over: is_over, found, recovered, set_aside })
 }

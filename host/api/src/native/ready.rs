@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use wattle_graph::failure::code;
 
+use crate::document::RecoveryDocument;
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 
@@ -21,6 +22,10 @@ pub struct Ready {
     pub status: String,
     /// Which server this is: another one after each start.
     pub instance: String,
+    /// How far the host is with runs that were cut before its start; absent when all of them go on
+    /// or have ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<RecoveryDocument>,
 }
 
 /// Says whether runs can begin: the store writes and flushes a few bytes for it, at most once a
@@ -34,9 +39,11 @@ pub async fn ready(State(state): State<ApiState>) -> Result<Json<Ready>, Problem
         return Err(Problem::new(code::UNAVAILABLE, "the host is shutting down"));
     }
     match tokio::time::timeout(READY_TIMEOUT, state.engine.ports().store.prove()).await {
-        Ok(Ok(())) => {
-            Ok(Json(Ready { status: "ready".into(), instance: state.instance.to_string() }))
-        }
+        Ok(Ok(())) => Ok(Json(Ready {
+            status: "ready".into(),
+            instance: state.instance.to_string(),
+            recovery: RecoveryDocument::of(state.engine.recovery()),
+        })),
         Ok(Err(error)) => Err(Problem::new(code::UNAVAILABLE, error.to_string())),
         Err(_) => {
             let seconds = READY_TIMEOUT.as_secs();

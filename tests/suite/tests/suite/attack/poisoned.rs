@@ -31,6 +31,8 @@ async fn a_poisoned_thread_keeps_nobody_from_working_and_says_why() {
     })
     .await;
     assert_eq!((&recovery["over"], &recovery["recovered"]), (&true.into(), &0.into()), "{health}");
+    let (_, ready) = host.get("/readyz").await.unwrap();
+    assert_eq!((&ready["status"], &ready["recovery"]), (&"ready".into(), &recovery), "{ready}");
 
     let show = async || binary::run(&host.place, &["thread", "show", &thread]).await;
     let shown = show().await;
