@@ -4,6 +4,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser as _;
+use tokio::runtime::Builder;
+#[cfg(unix)]
+use tokio::runtime::Runtime;
+#[cfg(unix)]
+use tokio::signal::unix::{SignalKind, signal};
 use wattle::args::{Args, Command};
 use wattle::command;
 use wattle::exit::Exit;
@@ -19,6 +24,11 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// How long threads may take to let go when a command has ended.
 const LET_GO: Duration = Duration::from_millis(500);
 
+/// The signal of a write beyond the limit on the size of files, by its number on Linux, macOS and the
+/// BSDs.
+#[cfg(unix)]
+const SIGXFSZ: i32 = 25;
+
 fn main() -> ExitCode {
     let args = Args::parse();
     if let Command::Compile(limits) = &args.command {
@@ -27,10 +37,12 @@ fn main() -> ExitCode {
     telemetry::start(args.verbosity(), args.told());
     compiler::use_this_program();
     // For HTTP and commands; runs and guests execute on a runtime of their own.
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().thread_name("wattle-api").enable_all().build();
+    let runtime = Builder::new_multi_thread().thread_name("wattle-api").enable_all().build();
     let exit = match runtime {
         Ok(runtime) => {
+            // Before anything is opened: a start and a repair write as well.
+            #[cfg(unix)]
+            survive_limits_of_files(&runtime);
             let exit = runtime.block_on(command::execute(args));
             // Work for somebody who has left must not keep the process.
             runtime.shutdown_timeout(LET_GO);
@@ -42,4 +54,14 @@ fn main() -> ExitCode {
         }
     };
     exit.into()
+}
+
+/// Keeps a write beyond the limit on the size of files from ending the process: with a handler, which
+/// stays for as long as the process lives, the write fails, as it does on a full disk.
+#[cfg(unix)]
+fn survive_limits_of_files(runtime: &Runtime) {
+    let _entered = runtime.enter();
+    if let Err(error) = signal(SignalKind::from_raw(SIGXFSZ)) {
+        tracing::warn!(%error, "a limit on the size of files would end the process");
+    }
 }

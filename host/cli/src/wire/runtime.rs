@@ -3,8 +3,6 @@
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle, Runtime};
-#[cfg(unix)]
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::error::Error;
 
@@ -17,11 +15,6 @@ const EVENT_INTERVAL: u32 = 1;
 
 /// How long guests may take to let go when the host stops: a few epochs are enough.
 const LONGEST_STOP: Duration = Duration::from_secs(5);
-
-/// The signal of a write beyond the limit on the size of files, by its number on Linux, macOS and the
-/// BSDs.
-#[cfg(unix)]
-const SIGXFSZ: i32 = 25;
 
 /// A runtime that may be dropped anywhere.
 pub(super) struct EngineRuntime(Option<Runtime>);
@@ -39,23 +32,11 @@ impl EngineRuntime {
             what: "the engine's threads",
             message: error.to_string(),
         })?;
-        #[cfg(unix)]
-        survive_limits_of_files(&runtime);
         Ok(Self(Some(runtime)))
     }
 
     pub(super) fn handle(&self) -> Handle {
         self.0.as_ref().map_or_else(Handle::current, |runtime| runtime.handle().clone())
-    }
-}
-
-/// Keeps a write beyond the limit on the size of files from ending the process: with a handler, which
-/// stays for as long as the process lives, the write fails, as it does on a full disk.
-#[cfg(unix)]
-fn survive_limits_of_files(runtime: &Runtime) {
-    let _entered = runtime.enter();
-    if let Err(error) = signal(SignalKind::from_raw(SIGXFSZ)) {
-        tracing::warn!(%error, "a limit on the size of files would end the process");
     }
 }
 

@@ -161,3 +161,35 @@ async fn a_full_disk_is_no_end_and_readiness_tells_it() {
     assert_eq!(make(&served, "room again").await.0, 200);
     assert_eq!(served.terminate(), Some(0));
 }
+
+/// What a command says that may give no file more than a page, and its exit code; `None` if a signal
+/// ends it.
+#[cfg(target_os = "linux")]
+fn said_within_a_page(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
+    let limited = ["--fsize=4096:", "env", "-i", env!("CARGO_BIN_EXE_wattle")];
+    let mut command = Command::new("prlimit");
+    let ended = command.args(limited).args(args).current_dir(folder).output().unwrap();
+    let text = [ended.stdout, ended.stderr].concat();
+    (ended.status.code(), String::from_utf8(text).unwrap())
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_command_that_reaches_the_limit_on_files_says_so() {
+    let (from, to) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let copy = from.path().join("copy");
+    let copy = copy.to_str().unwrap();
+    let served = Served::start(from.path());
+    make_some(&served, 1).await;
+    let (went_well, text) = said(from.path(), &["store", "backup", copy], None);
+    assert!(went_well, "{text}");
+    assert_eq!(served.terminate(), Some(0));
+    let restore = ["store", "restore", copy];
+    for (folder, args) in [(&from, &["store", "repair"][..]), (&to, &restore[..])] {
+        let (code, text) = said_within_a_page(folder.path(), args);
+        assert_eq!(code, Some(1), "{args:?}: {text}");
+        assert!(text.to_lowercase().contains("file too large"), "{args:?}: {text}");
+    }
+    let (went_well, text) = said(from.path(), &["store", "verify"], None);
+    assert!(went_well && text.contains("nothing is damaged"), "{text}");
+}
