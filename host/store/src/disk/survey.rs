@@ -3,7 +3,8 @@
 //! Threads are found by all tables that name them, so that one of them may be damaged. Each thread
 //! is then read in whole: its records, its frames with their seals, and the indexes that lead to
 //! them. What redb does with a damaged page, an error or a panic, counts as damage of what was
-//! looked for.
+//! looked for. A file that cannot be read ends the look: redb then reads nothing more, which says
+//! nothing about the rest.
 
 mod check;
 
@@ -66,19 +67,23 @@ impl Found {
 }
 
 /// Looks at everything.
+///
+/// # Errors
+///
+/// [`StoreError::Backend`] if the file cannot be read.
 pub(crate) fn survey(snapshot: &Snapshot) -> Result<Found, StoreError> {
     let mut tables = Vec::new();
     let format = guarded(LOOK, || snapshot.fact(FACT_FORMAT)).ok().flatten();
     let has_checks = format.is_none_or(|format| format > UNCHECKED_FORMAT);
     let see = |table| move |key: &[u8], stored: &[u8]| Named::see(table, key, stored, has_checks);
-    let heads = walk_table(snapshot, HEADS, see(IN_HEADS));
-    let records = walk_table(snapshot, RECORDS, see(IN_RECORDS));
+    let heads = walk_table(snapshot, HEADS, see(IN_HEADS))?;
+    let records = walk_table(snapshot, RECORDS, see(IN_RECORDS))?;
     let mut names: BTreeSet<ThreadId> = BTreeSet::new();
     let named = heads.entries.iter().chain(&records.entries);
     names.extend(named.filter_map(|named| thread_of(&named.key)));
     let runs = walk_table(snapshot, RUNS, |key, stored| {
         read::<RunRecord>("run record", (IN_RUNS, key), stored)
-    });
+    })?;
     for run in &runs.entries {
         match run {
             Ok(run) => drop(names.insert(run.thread.clone())),
@@ -91,18 +96,18 @@ pub(crate) fn survey(snapshot: &Snapshot) -> Result<Found, StoreError> {
         walked.broken.is_none() && walked.entries.iter().all(|named| named.is_sound)
     };
     let is_complete = [&heads, &records].iter().any(names_all);
-    let pending = walk_table(snapshot, PENDING, |key, place| (run_of(key), place));
+    let pending = walk_table(snapshot, PENDING, |key, place| (run_of(key), place))?;
     for (name, broken) in [
         ("heads", heads.broken),
         ("records", records.broken),
         ("runs", runs.broken),
-        ("log", walk_table(snapshot, LOG, |_, _| ()).broken),
+        ("log", walk_table(snapshot, LOG, |_, _| ())?.broken),
         ("pending", pending.broken),
-        ("thread_runs", walk_table(snapshot, THREAD_RUNS, |_, _| ()).broken),
-        ("marks", walk_table(snapshot, MARKS, |_, _| ()).broken),
-        ("mentions", walk_table(snapshot, MENTIONS, |_, ()| ()).broken),
-        ("remains", walk_table(snapshot, REMAINS, |_, _| ()).broken),
-        ("wattle", walk_table(snapshot, FACTS, |_, _| ()).broken),
+        ("thread_runs", walk_table(snapshot, THREAD_RUNS, |_, _| ())?.broken),
+        ("marks", walk_table(snapshot, MARKS, |_, _| ())?.broken),
+        ("mentions", walk_table(snapshot, MENTIONS, |_, ()| ())?.broken),
+        ("remains", walk_table(snapshot, REMAINS, |_, _| ())?.broken),
+        ("wattle", walk_table(snapshot, FACTS, |_, _| ())?.broken),
     ] {
         if let Some(reason) = broken {
             tables.push(Damage { subject: format!("table `{name}`"), reason });
@@ -112,14 +117,25 @@ pub(crate) fn survey(snapshot: &Snapshot) -> Result<Found, StoreError> {
     let places = places.filter_map(|(run, place)| Some((run?, place))).collect();
     let aside = guarded(LOOK, || snapshot.all_aside())?;
     names.retain(|name| !aside.iter().any(|(aside, _)| aside == name));
-    let looked = |name: ThreadId| {
-        let found = guarded(LOOK, || check::check(snapshot, &name));
-        (name, found.map_err(|error| error.to_string()))
-    };
-    let threads: BTreeMap<ThreadId, Result<Sound, String>> =
-        names.into_iter().map(looked).collect();
+    let mut threads = BTreeMap::new();
+    for name in names {
+        let found = or_damage(guarded(LOOK, || check::check(snapshot, &name)))?;
+        threads.insert(name, found);
+    }
     tables.extend(lost_turns(&threads, &places));
     Ok(Found { threads, aside, tables, places, is_complete })
+}
+
+/// What was read, or what is damaged of it.
+///
+/// # Errors
+///
+/// [`StoreError::Backend`], which is no damage.
+fn or_damage<T>(read: Result<T, StoreError>) -> Result<Result<T, String>, StoreError> {
+    match read {
+        Err(error @ StoreError::Backend { .. }) => Err(error),
+        read => Ok(read.map_err(|error| error.to_string())),
+    }
 }
 
 /// Pending runs that their table does not have: they would never begin.
@@ -159,12 +175,16 @@ struct Walked<T> {
     broken: Option<String>,
 }
 
-/// Walks a table from its beginning; where a page cannot be read, also from its end.
+/// Walks a table from its beginning; where a page is damaged, also from its end.
+///
+/// # Errors
+///
+/// [`StoreError::Backend`] if the file cannot be read.
 fn walk_table<K, V, T>(
     snapshot: &Snapshot,
     table: TableDefinition<'_, K, V>,
     see: impl Fn(K::SelfType<'_>, V::SelfType<'_>) -> T,
-) -> Walked<T>
+) -> Result<Walked<T>, StoreError>
 where
     K: Key + 'static,
     V: Value + 'static,
@@ -195,8 +215,8 @@ where
         }
         Err(crate::error::corrupt("table", format!("it says it has {says} entries and has {has}")))
     });
-    let broken = walked.err().map(|error| error.to_string());
-    Walked { entries: entries.into_values().collect(), broken }
+    let broken = or_damage(walked)?.err();
+    Ok(Walked { entries: entries.into_values().collect(), broken })
 }
 
 /// One pass over a table, up to an entry that was seen before.

@@ -3,10 +3,10 @@
 //! redb repairs what a crash left and notes in the file that it is open, so a damaged file would be
 //! written before its damage is known. Here all that it writes stays in memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs::File;
-use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::Mutex;
@@ -73,14 +73,21 @@ pub(crate) fn is_damage(error: &DatabaseError) -> bool {
     }
 }
 
-/// Opens a file for reading, also one that was not closed, and one with damaged pages as far as it
-/// can be read. What is written to it later is not seen.
+/// Opens a file for reading, also one that was not closed, and one with damaged pages or unreadable
+/// blocks as far as it can be read. What is written to it later is not seen.
 ///
 /// # Errors
 ///
 /// [`StoreError::Corrupt`] if its header cannot be read.
 pub(crate) fn read(path: &Path) -> Result<ReadOnlyDatabase, StoreError> {
     let backend = Look::open(path, true).map_err(|error| failed(path, &error))?;
+    read_from(path, backend)
+}
+
+fn read_from<F>(path: &Path, backend: Look<F>) -> Result<ReadOnlyDatabase, StoreError>
+where
+    F: Read + Seek + Send + 'static,
+{
     guarded(LOOK, || {
         let mut builder = Builder::new();
         // In this mode a reader needs neither the list of free pages nor a file that was closed.
@@ -100,33 +107,47 @@ fn failed(path: &Path, error: &io::Error) -> StoreError {
 }
 
 /// A file with what was written over it in memory.
-struct Look(Mutex<Layers>);
+struct Look<F>(Mutex<Layers<F>>);
 
-struct Layers {
-    file: File,
+struct Layers<F> {
+    file: F,
     /// Bytes of the file.
     below: u64,
     bytes: u64,
-    /// Whether what lies behind the end is read as zeros: after an error of the file redb reads
-    /// nothing more, and the rest of a file that was cut may be whole.
+    /// Whether what lies behind the end, or cannot be read, is read as zeros: after an error of the
+    /// file redb reads nothing more, and the rest of the file may be whole.
     is_padded: bool,
     /// Blocks that were written, by their number.
     above: BTreeMap<u64, Box<[u8; BLOCK_BYTES]>>,
+    /// Numbers of blocks that cannot be read.
+    unreadable: BTreeSet<u64>,
 }
 
-impl fmt::Debug for Look {
+impl<F> fmt::Debug for Look<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Look").finish_non_exhaustive()
     }
 }
 
-impl Look {
-    /// A file; if that is wanted, as if it had been closed, and without an end.
+impl Look<File> {
     fn open(path: &Path, as_closed: bool) -> io::Result<Self> {
         let file = File::open(path)?;
         let below = file.metadata()?.len();
-        let above = BTreeMap::new();
-        let mut layers = Layers { file, below, bytes: below, is_padded: as_closed, above };
+        Self::over(file, below, as_closed)
+    }
+}
+
+impl<F: Read + Seek> Look<F> {
+    /// A file; if that is wanted, as if it had been closed, and without an end.
+    fn over(file: F, below: u64, as_closed: bool) -> io::Result<Self> {
+        let mut layers = Layers {
+            file,
+            below,
+            bytes: below,
+            is_padded: as_closed,
+            above: BTreeMap::new(),
+            unreadable: BTreeSet::new(),
+        };
         if as_closed && below > FLAGS_OFFSET as u64 {
             let mut first = layers.block(0)?;
             first[FLAGS_OFFSET] &= !IS_OPEN;
@@ -136,22 +157,44 @@ impl Look {
     }
 }
 
-impl Layers {
+impl<F: Read + Seek> Layers<F> {
     /// A block as it stands; zeros beyond the end of the file.
     fn block(&mut self, number: u64) -> io::Result<Box<[u8; BLOCK_BYTES]>> {
         if let Some(block) = self.above.get(&number) {
             return Ok(block.clone());
         }
         let mut block = Box::new([0; BLOCK_BYTES]);
-        let from = number * BLOCK_BYTES as u64;
-        let there = self.below.saturating_sub(from).min(BLOCK_BYTES as u64) as usize;
-        self.file.seek(SeekFrom::Start(from))?;
-        self.file.read_exact(&mut block[..there])?;
+        self.read_below(number * BLOCK_BYTES as u64, &mut block[..])?;
         Ok(block)
     }
 
-    /// Bytes that are not written over, read at once.
+    /// Bytes that are not written over.
     fn read_below(&mut self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        match self.read_at_once(offset, out) {
+            Err(_) if self.is_padded => {
+                self.read_by_blocks(offset, out);
+                Ok(())
+            }
+            read => read,
+        }
+    }
+
+    /// The same with zeros in place of what cannot be read.
+    fn read_by_blocks(&mut self, offset: u64, out: &mut [u8]) {
+        for (number, _, at, length) in parts(offset, out.len()) {
+            let part = &mut out[at..at + length];
+            let Err(error) = self.read_at_once(offset + at as u64, part) else { continue };
+            part.fill(0);
+            if self.unreadable.insert(number) {
+                let byte = number * BLOCK_BYTES as u64;
+                tracing::error!(
+                    byte, %error, "a block of a file cannot be read: it counts as damaged"
+                );
+            }
+        }
+    }
+
+    fn read_at_once(&mut self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         let there = self.below.saturating_sub(offset).min(out.len() as u64) as usize;
         out[there..].fill(0);
         if there == 0 {
@@ -186,7 +229,7 @@ fn parts(offset: u64, bytes: usize) -> impl Iterator<Item = (u64, usize, usize, 
     })
 }
 
-impl StorageBackend for Look {
+impl<F: Read + Seek + Send + 'static> StorageBackend for Look<F> {
     fn len(&self) -> io::Result<u64> {
         Ok(lock(&self.0).bytes)
     }
@@ -287,6 +330,53 @@ mod tests {
         drop((look, table));
         assert!(matches!(soundness(&path).unwrap(), Soundness::Sound));
         assert!(fs::read(&path).unwrap() == before);
+    }
+
+    /// A file with a block that the disk cannot read.
+    struct Flaky {
+        file: File,
+        block: u64,
+    }
+
+    impl Read for Flaky {
+        fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+            let from = self.file.stream_position()?;
+            let block = self.block * BLOCK_BYTES as u64;
+            if from < block + BLOCK_BYTES as u64 && block < from + out.len() as u64 {
+                return Err(io::Error::other("the disk cannot read it"));
+            }
+            self.file.read(out)
+        }
+    }
+
+    impl Seek for Flaky {
+        fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+            self.file.seek(to)
+        }
+    }
+
+    #[test]
+    fn a_block_that_cannot_be_read_is_damage_of_what_it_holds_alone() {
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join("file.redb");
+        let database = Database::create(&path).unwrap();
+        write(&database, 0..300);
+        drop(database);
+        let whole = fs::read(&path).unwrap();
+        let values = whole.windows(64).enumerate().filter(|(_, bytes)| *bytes == [7; 64]);
+        let mut lost = Vec::new();
+        for (at, _) in values.step_by(200_000) {
+            let (file, block) = (File::open(&path).unwrap(), (at / BLOCK_BYTES) as u64);
+            let backend = Look::over(Flaky { file, block }, whole.len() as u64, true).unwrap();
+            let look = read_from(&path, backend).unwrap();
+            let table = look.begin_read().unwrap().open_table(TABLE).unwrap();
+            let is_there = |number: &u64| {
+                let found = guarded(LOOK, || table.get(*number).map_err(while_trying(LOOK)));
+                found.is_ok_and(|found| found.is_some())
+            };
+            lost.push(300 - (0..300).filter(is_there).count());
+        }
+        assert!(lost.iter().all(|lost| *lost < 10) && lost.iter().sum::<usize>() > 0, "{lost:?}");
     }
 
     #[test]

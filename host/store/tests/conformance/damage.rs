@@ -371,6 +371,27 @@ async fn a_changed_byte_sets_one_thread_aside() {
     assert!(store.survey().await.unwrap().damaged.is_empty());
 }
 
+/// After a read that failed, redb reads nothing more of a file. No thread is damaged for that.
+#[tokio::test]
+async fn a_survey_ends_at_a_file_that_cannot_be_read() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("wattle.redb");
+    let store = RedbStore::open(&path).unwrap();
+    for number in 0..200 {
+        create(&store, &format!("t{number}")).await;
+    }
+    drop(store);
+    let whole = fs::read(&path).unwrap();
+    let store = RedbStore::open(&path).unwrap();
+    fs::File::options().write(true).open(&path).unwrap().set_len(2 * PAGE).unwrap();
+    let error = store.survey().await.unwrap_err();
+    assert!(matches!(error, StoreError::Backend { .. }), "{error}");
+    drop(store);
+    fs::write(&path, &whole).unwrap();
+    let survey = RedbStore::survey_file(&path).unwrap();
+    assert_eq!((survey.threads, survey.damaged.len()), (200, 0), "{:?}", survey.damaged);
+}
+
 #[tokio::test]
 async fn a_lost_table_of_pending_runs_is_found_and_repaired() {
     const PENDING: redb::TableDefinition<'_, &[u8], u64> = redb::TableDefinition::new("pending");

@@ -13,7 +13,7 @@ use crate::disk::chain::{load, walk};
 use crate::disk::frame::Frame;
 use crate::disk::head::Head;
 use crate::disk::snapshot::Snapshot;
-use crate::disk::survey::LOOK;
+use crate::disk::survey::{LOOK, or_damage};
 use crate::disk::table::MARK_EVERY;
 use crate::disk::verify::verify;
 use crate::error::corrupt;
@@ -48,7 +48,7 @@ impl Sound {
 ///
 /// # Errors
 ///
-/// The first damage.
+/// The first damage, and [`StoreError::Backend`] if the file cannot be read.
 pub(super) fn check(snapshot: &Snapshot, thread: &ThreadId) -> Result<Sound, StoreError> {
     let head = snapshot.head(thread)?.ok_or_else(|| broken(thread, "its head is missing"))?;
     let mut mentions = BTreeSet::new();
@@ -72,7 +72,7 @@ pub(super) fn check(snapshot: &Snapshot, thread: &ThreadId) -> Result<Sound, Sto
     frames.reverse();
     let mut sound = Sound { head, frames, runs, pending, mentions, index: None };
     let looked = guarded(LOOK, || indexes(snapshot, thread, &sound));
-    sound.index = looked.err().map(|error| error.to_string());
+    sound.index = or_damage(looked)?.err();
     Ok(sound)
 }
 
