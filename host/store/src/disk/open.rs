@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use redb::{
-    Builder, Database, DatabaseError, Error, ReadOnlyDatabase, ReadableDatabase, ReadableTable,
-    TableError,
+    Builder, Database, DatabaseError, Error, Key, ReadOnlyDatabase, ReadTransaction,
+    ReadableDatabase, ReadableTable, TableDefinition, TableError, Value,
 };
 use wattle_run::ports::store::{Damage, StoreError, Survey};
 
@@ -25,8 +25,8 @@ use crate::file::mark::{self, Turn};
 const CACHE_BYTES: usize = 128 * 1024 * 1024;
 
 /// A file up to this size is compared with its checksums at every opening: all of it is read for
-/// that, so a start must not wait for more. Of a larger one damaged records are found when they are
-/// read, and all damage by `wattle store verify`.
+/// that, so a start must not wait for more. Of a larger one, only tables are read that every start
+/// needs; damaged records are found when they are read, and all damage by `wattle store verify`.
 pub const CHECKED_AT_START_BYTES: u64 = 256 * 1024 * 1024;
 
 const OPEN: &str = "open its file";
@@ -42,22 +42,41 @@ pub(crate) struct Opened {
 /// Opens or creates the file, and finds out where its log goes on. A damaged file is rebuilt
 /// without the threads that are damaged, if these can be named.
 pub(crate) fn open(path: &Path) -> Result<Opened, StoreError> {
+    open_checked(path, CHECKED_AT_START_BYTES)
+}
+
+/// The same. A file of more than so many bytes is compared with its checksums only if it cannot be
+/// opened otherwise.
+fn open_checked(path: &Path, checked_bytes: u64) -> Result<Opened, StoreError> {
     mark::refuse_lost(path)?;
     // Until redb has its own lock.
     let _turn = Turn::take(path)?;
     refuse_in_use(path)?;
-    if let Some(damage) = damage(path)? {
-        rebuild::at_start(path, &damage).map_err(|error| with_damage(path, error, &damage))?;
-    }
-    let opened = guarded(OPEN, || open_whole(path))?;
+    rebuild_damaged(path, checked_bytes)?;
+    let opened = match guarded(OPEN, || open_whole(path)) {
+        Err(error @ StoreError::Corrupt { .. }) => {
+            if !rebuild_damaged(path, u64::MAX)? {
+                return Err(error);
+            }
+            guarded(OPEN, || open_whole(path))?
+        }
+        opened => opened?,
+    };
     mark::make(path)?;
     Ok(opened)
 }
 
-/// What is damaged of a file, if it is small enough to be checked at each opening.
-fn damage(path: &Path) -> Result<Option<String>, StoreError> {
+/// Rebuilds a file of at most so many bytes if it is damaged; answers with whether it was.
+fn rebuild_damaged(path: &Path, checked_bytes: u64) -> Result<bool, StoreError> {
+    let Some(damage) = damage(path, checked_bytes)? else { return Ok(false) };
+    rebuild::at_start(path, &damage).map_err(|error| with_damage(path, error, &damage))?;
+    Ok(true)
+}
+
+/// What is damaged of a file, if it has at most so many bytes.
+fn damage(path: &Path, checked_bytes: u64) -> Result<Option<String>, StoreError> {
     let bytes = std::fs::metadata(path).map_or(0, |facts| facts.len());
-    if bytes == 0 || bytes > CHECKED_AT_START_BYTES {
+    if bytes == 0 || bytes > checked_bytes {
         return Ok(None);
     }
     match soundness(path)? {
@@ -85,9 +104,33 @@ fn open_whole(path: &Path) -> Result<Opened, StoreError> {
         Some(found) => return Err(unknown(path, found)),
         None => create(&database).map_err(while_trying("create its tables"))?,
     }
+    read_tables(&database).map_err(while_trying(OPEN))?;
     let opening = count(&database).map_err(while_trying(OPEN))?;
     let (entry, threads) = read_ends(&database).map_err(while_trying(OPEN))?;
     Ok(Opened { database, intake: Intake::new(entry + 1, threads), opening })
+}
+
+/// Reads the tables that every start reads in whole, so that damage which would end a start is found
+/// while the file can still be rebuilt.
+fn read_tables(database: &Database) -> Result<(), Error> {
+    let transaction = database.begin_read()?;
+    walk(&transaction, RECORDS)?;
+    walk(&transaction, PENDING)?;
+    match walk(&transaction, REMAINS) {
+        // Files have this table since a thread was deleted.
+        Err(Error::TableDoesNotExist(_)) => Ok(()),
+        walked => walked,
+    }
+}
+
+fn walk<K: Key + 'static, V: Value + 'static>(
+    transaction: &ReadTransaction,
+    table: TableDefinition<'_, K, V>,
+) -> Result<(), Error> {
+    for entry in transaction.open_table(table)?.iter()? {
+        entry?;
+    }
+    Ok(())
 }
 
 fn open_file(path: &Path) -> Result<Database, StoreError> {
@@ -150,7 +193,7 @@ pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
         return Ok(());
     }
     refuse_in_use(path)?;
-    if let Some(damage) = damage(path)? {
+    if let Some(damage) = damage(path, CHECKED_AT_START_BYTES)? {
         return Err(foreign(path, damage));
     }
     guarded(OPEN, || {
@@ -257,4 +300,60 @@ pub(crate) fn foreign(path: &Path, message: impl std::fmt::Display) -> StoreErro
         format!("checkpoint store `{}`", path.display()),
         format!("{message}; restore it from a backup, or move it away to start anew"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use tempfile::TempDir;
+    use wattle_graph::id::ThreadId;
+    use wattle_run::ports::Store as _;
+    use wattle_run::ports::store::{Batch, ThreadQuery, ThreadRecord};
+
+    use super::*;
+    use crate::RedbStore;
+
+    /// Bytes of a page of redb.
+    const PAGE: usize = 4096;
+
+    const THREADS: usize = 200;
+
+    async fn fill(path: &Path) {
+        let store = RedbStore::open(path).unwrap();
+        for number in 0..THREADS {
+            let id = ThreadId::new(format!("thread-{number:03}")).unwrap();
+            let record = Some(ThreadRecord::blank(id.clone(), 1));
+            store.append(&id, Batch { record, ..Batch::default() }).await.await.unwrap();
+        }
+    }
+
+    /// Makes zeros of each page that has a text.
+    fn wipe(path: &Path, text: &[u8]) {
+        let mut bytes = fs::read(path).unwrap();
+        for page in bytes.chunks_mut(PAGE) {
+            if page.windows(text.len()).any(|window| window == text) {
+                page.fill(0);
+            }
+        }
+        fs::write(path, bytes).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_large_file_is_compared_if_a_start_cannot_read_it() {
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join("wattle.redb");
+        fill(&path).await;
+        wipe(&path, br#""id":"thread-007""#);
+        drop(open_checked(&path, 0).unwrap());
+        assert!(dir.path().join("wattle.redb.damaged-1").exists());
+        let store = RedbStore::open(&path).unwrap();
+        let whole = store.threads(&ThreadQuery::default()).await.unwrap().len();
+        let damaged = store.survey().await.unwrap().damaged;
+        assert_eq!(whole + damaged.len(), THREADS, "{damaged:?}");
+        assert!(damaged.iter().any(|damage| damage.subject == "thread `thread-007`"));
+        drop(store);
+        drop(open_checked(&path, 0).unwrap());
+        assert!(!dir.path().join("wattle.redb.damaged-2").exists());
+    }
 }

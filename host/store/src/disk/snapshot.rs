@@ -317,27 +317,20 @@ impl Snapshot {
         packed.map(|packed| read(RUN, (IN_RUNS, key), packed.value())).transpose()
     }
 
-    /// Pending runs with their places.
-    pub(crate) fn pending(&self) -> Result<Vec<(RunId, u64)>, StoreError> {
-        let pending = self.transaction.open_table(PENDING).map_err(while_trying(READ))?;
-        let mut runs = Vec::new();
-        for entry in pending.iter().map_err(while_trying(READ))? {
-            let (key, place) = entry.map_err(while_trying(READ))?;
-            let id = run_of(key.value());
-            let id = id.ok_or_else(|| corrupt(named(RUN, key.value()), "its id is none"))?;
-            runs.push((id, place.value()));
-        }
-        Ok(runs)
-    }
-
-    /// The pending runs in their order. One whose record is damaged is left out: its thread is found to
-    /// be damaged when that is read.
+    /// The pending runs in their order. One whose id or record is damaged is left out: its thread is
+    /// found to be damaged when that is read.
     pub(crate) fn pending_runs(&self) -> Result<Pending, StoreError> {
+        let table = self.transaction.open_table(PENDING).map_err(while_trying(READ))?;
         let mut pending = Pending::default();
-        for (run, place) in self.pending()? {
+        for entry in table.iter().map_err(while_trying(READ))? {
+            let (key, place) = entry.map_err(while_trying(READ))?;
+            let Some(run) = run_of(key.value()) else {
+                tracing::error!(run = named(RUN, key.value()), "the id of a pending run is none");
+                continue;
+            };
             match self.run(&run) {
                 Ok(Some(record)) if record.status == RunStatus::Pending => {
-                    pending.put(place, &record);
+                    pending.put(place.value(), &record);
                 }
                 Ok(_) => tracing::error!(%run, "a run is listed as pending and is not"),
                 Err(error) => tracing::error!(%run, %error, "a pending run cannot be read"),
