@@ -52,9 +52,10 @@ pub(crate) struct Anew {
     pub(crate) stage: Stage,
     /// A thread that must not be at work.
     pub(crate) source: ThreadId,
-    /// The number that was set aside for it, and its newest frame that is in the file already.
+    /// The number that was set aside for it.
     pub(crate) number: u64,
-    pub(crate) written: Option<u64>,
+    /// Whether a part of it is in the file already.
+    pub(crate) is_written: bool,
 }
 
 /// How it went.
@@ -92,7 +93,7 @@ impl Writer {
         let mut stage = Stage { gone: (vec![thread.clone()], runs), ..Stage::default() };
         stage.remains.insert(head.number, Some(head.frame));
         self.commit(&stage)?;
-        Ok(Some(self.remains.add(head.number, head.frame)))
+        Ok(Some(self.remains.add(head.number)))
     }
 
     /// Deletes a thread whose head cannot be read, or that was set aside. Nothing leads to its
@@ -128,23 +129,23 @@ impl Writer {
 
     /// Puts what was written in place of the old thread, if that still stands as it did.
     pub(crate) fn replace(&mut self, anew: Anew) -> Result<Replaced, StoreError> {
-        let (number, written) = (anew.number, anew.written);
+        let (number, is_written) = (anew.number, anew.is_written);
         let replaced = self.replace_now(anew);
         if !matches!(replaced, Ok(Replaced::Done(_))) {
-            self.give_up(number, written);
+            self.give_up(number, is_written);
         }
         replaced
     }
 
     /// Leaves what was written of a thread to be deleted.
-    pub(crate) fn give_up(&mut self, number: u64, written: Option<u64>) {
-        if let Some(frame) = written {
-            drop(self.remains.add(number, frame));
+    pub(crate) fn give_up(&mut self, number: u64, is_written: bool) {
+        if is_written {
+            drop(self.remains.add(number));
         }
     }
 
     fn replace_now(&mut self, anew: Anew) -> Result<Replaced, StoreError> {
-        let Anew { thread, before, mut stage, source, number, written } = anew;
+        let Anew { thread, before, mut stage, source, number, is_written } = anew;
         self.leases.free(&source)?;
         let snapshot = Snapshot::newest(&self.source)?;
         match &before {
@@ -158,7 +159,7 @@ impl Writer {
         drop(snapshot);
         let before = before.map(|before| before.head);
         stage.threads = Some(self.intake.threads());
-        if written.is_some() {
+        if is_written {
             stage.remains.insert(number, None);
         }
         if let Some(before) = &before {
@@ -173,7 +174,7 @@ impl Writer {
             Some(head) => self.watches.advance(&thread, head.last_seq),
             None => self.watches.remove(&thread),
         }
-        Ok(Replaced::Done(before.map(|before| self.remains.add(before.number, before.frame))))
+        Ok(Replaced::Done(before.map(|before| self.remains.add(before.number))))
     }
 
     /// After an error it is not known what is in the file.

@@ -1,10 +1,17 @@
 //! What is left of threads that are gone, and of attempts to write one anew that came to nothing:
 //! it is deleted bit by bit, between the commits of others.
+//!
+//! The file notes what is left. Only its notes count: after a commit that failed nobody knows whether
+//! the file has it.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
+use std::time::{Duration, Instant};
 
-use redb::{Durability, Error, Key, ReadableTable, Table, TableError, Value, WriteTransaction};
+use redb::{
+    Durability, Error, Key, ReadOnlyTable, ReadTransaction, ReadableTable, Table, TableError,
+    Value, WriteTransaction,
+};
 use tokio::sync::oneshot;
 use wattle_run::ports::store::{Compacted, StoreError};
 
@@ -19,91 +26,142 @@ use crate::file::handle::Source;
 /// Entries of a table that one commit deletes: it takes some milliseconds, for which others wait.
 const PART: usize = 512;
 
+/// Pause after an attempt that failed: the next ones may fail as well, and batches wait for each.
+const PAUSE: Duration = Duration::from_secs(30);
+
 const DELETE: &str = "delete what is left of a thread";
 
 /// Whoever waits until nothing is left of a thread.
 pub(crate) type Cleared = oneshot::Receiver<Result<(), StoreError>>;
 
-/// What is left of threads, by their numbers.
-#[derive(Debug, Default)]
-pub(crate) struct Remains(BTreeMap<u64, Remain>);
+/// How that is said to them.
+type Waiting = Option<oneshot::Sender<Result<(), StoreError>>>;
 
+/// What is left of threads.
 #[derive(Debug, Default)]
-struct Remain {
-    /// The newest frame that is left; 0 for none.
-    frame: u64,
-    waiting: Option<oneshot::Sender<Result<(), StoreError>>>,
+pub(crate) struct Remains {
+    /// By the numbers of the threads, who waits until nothing is left.
+    left: BTreeMap<u64, Waiting>,
+    /// When it is tried again, after an attempt that failed.
+    next_attempt: Option<Instant>,
 }
 
 impl Remains {
     /// What an earlier process left.
     pub(crate) fn read(source: &Source) -> Result<Self, StoreError> {
         let transaction = source.handle().begin_read().map_err(while_trying(DELETE))?;
-        let table = match transaction.open_table(REMAINS) {
-            Ok(table) => table,
-            // No thread was deleted since files have this table.
-            Err(TableError::TableDoesNotExist(_)) => return Ok(Self::default()),
-            Err(error) => return Err(while_trying(DELETE)(error)),
-        };
-        let mut remains = BTreeMap::new();
+        let Some(table) = notes(&transaction)? else { return Ok(Self::default()) };
+        let mut left = BTreeMap::new();
         for entry in table.iter().map_err(while_trying(DELETE))? {
-            let (number, frame) = entry.map_err(while_trying(DELETE))?;
-            remains.insert(number.value(), Remain { frame: frame.value(), waiting: None });
+            let (number, _) = entry.map_err(while_trying(DELETE))?;
+            left.insert(number.value(), None);
         }
-        Ok(Self(remains))
+        Ok(Self { left, next_attempt: None })
     }
 
     /// Adds what is left of a thread, which the file says already.
-    pub(crate) fn add(&mut self, number: u64, frame: u64) -> Cleared {
+    pub(crate) fn add(&mut self, number: u64) -> Cleared {
         let (waiting, cleared) = oneshot::channel();
-        self.0.insert(number, Remain { frame, waiting: Some(waiting) });
+        self.left.insert(number, Some(waiting));
+        // The file took that.
+        self.next_attempt = None;
         cleared
     }
 
     /// Whether nothing is left.
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.left.is_empty()
     }
 
-    /// Deletes a part of what is left, if there is anything. What cannot be deleted now is left to
-    /// the next opening of the file.
-    pub(crate) fn clear_some(&mut self, source: &Source) {
-        let Some(mut first) = self.0.first_entry() else {
-            return;
-        };
-        let (number, frame) = (*first.key(), first.get().frame);
-        let answer = match guarded(DELETE, || clear(source, number, frame)) {
-            Ok(Some(left)) => {
-                first.get_mut().frame = left;
-                return;
+    /// Whether something is left and may be deleted now.
+    pub(crate) fn is_due(&self) -> bool {
+        let has_rested = || self.next_attempt.is_none_or(|at| Instant::now() >= at);
+        !self.left.is_empty() && has_rested()
+    }
+
+    /// Deletes a part of what is left, if there is anything. After a failure nobody waits any more. It
+    /// is tried again later, but for a thread whose rest is damaged, which stays until the next start.
+    fn clear_some(&mut self, source: &Source) -> Result<(), StoreError> {
+        let Some(&number) = self.left.keys().next() else { return Ok(()) };
+        let error = match guarded(DELETE, || clear(source, number)) {
+            Ok(true) => return Ok(()),
+            Ok(false) => {
+                answer(self.left.remove(&number).flatten(), Ok(()));
+                return Ok(());
             }
-            Ok(None) => Ok(()),
-            Err(error) => {
-                tracing::error!(%error, "deleted threads still take space until the next start");
-                Err(error)
-            }
+            Err(error) => error,
         };
-        if let Some(waiting) = first.remove().waiting {
-            // Whoever waited may be gone.
-            let _ = waiting.send(answer);
+        tracing::error!(%error, "deleted threads still take space");
+        if let StoreError::Corrupt { .. } = error {
+            answer(self.left.remove(&number).flatten(), Err(error.clone()));
+        } else {
+            self.next_attempt = Some(Instant::now() + PAUSE);
+            self.tell(&error);
         }
+        Err(error)
+    }
+
+    /// Says to all who wait why it takes longer.
+    pub(crate) fn tell(&mut self, error: &StoreError) {
+        for waiting in self.left.values_mut() {
+            answer(waiting.take(), Err(error.clone()));
+        }
+    }
+}
+
+fn answer(waiting: Waiting, answer: Result<(), StoreError>) {
+    if let Some(waiting) = waiting {
+        // Whoever waited may be gone.
+        let _ = waiting.send(answer);
     }
 }
 
 impl Writer {
-    /// Shrinks the file, with nothing left in it of deleted threads; `None` if a read does not end.
+    /// Whether something is left of deleted threads that can be deleted now.
+    pub(crate) fn has_remains(&self) -> bool {
+        self.trouble.is_none() && self.remains.is_due()
+    }
+
+    /// Deletes a part of what is left of threads.
+    pub(crate) fn clear_some(&mut self) -> Result<(), StoreError> {
+        let cleared = self.remains.clear_some(&self.source);
+        cleared.inspect_err(|error| self.start_over(error))
+    }
+
+    /// Shrinks the file, with nothing left in it of deleted threads but what is damaged; `None` if a
+    /// read does not end.
     pub(crate) fn compact(&mut self) -> Result<Option<Compacted>, StoreError> {
+        self.heal()?;
         while !self.remains.is_empty() {
-            self.remains.clear_some(&self.source);
+            match self.clear_some() {
+                Ok(()) | Err(StoreError::Corrupt { .. }) => {}
+                Err(error) => return Err(error),
+            }
         }
-        self.source.compact()
+        self.source.compact().inspect_err(|error| self.start_over(error))
     }
 }
 
-/// Deletes a part of what is left of a thread; answers with its newest frame that is still left, 0
-/// if only other entries are, `None` if nothing is.
-fn clear(source: &Source, number: u64, frame: u64) -> Result<Option<u64>, StoreError> {
+/// The notes of what is left; `None` if no thread was deleted since files have this table.
+fn notes(transaction: &ReadTransaction) -> Result<Option<ReadOnlyTable<u64, u64>>, StoreError> {
+    match transaction.open_table(REMAINS) {
+        Ok(table) => Ok(Some(table)),
+        Err(TableError::TableDoesNotExist(_)) => Ok(None),
+        Err(error) => Err(while_trying(DELETE)(error)),
+    }
+}
+
+/// The newest frame that is left of a thread, 0 if only other entries are; `None` if nothing is.
+fn left_of(snapshot: &Snapshot, number: u64) -> Result<Option<u64>, StoreError> {
+    let Some(notes) = notes(&snapshot.transaction)? else { return Ok(None) };
+    let frame = notes.get(number).map_err(while_trying(DELETE))?;
+    Ok(frame.map(|frame| frame.value()))
+}
+
+/// Deletes a part of what is left of a thread; answers with whether more is.
+fn clear(source: &Source, number: u64) -> Result<bool, StoreError> {
     let snapshot = Snapshot::newest(source)?;
+    let Some(frame) = left_of(&snapshot, number)? else { return Ok(false) };
     let (mut entries, mut left) = (Vec::new(), 0);
     for step in walk(&snapshot, frame) {
         let (number, header) = step?;
@@ -117,17 +175,18 @@ fn clear(source: &Source, number: u64, frame: u64) -> Result<Option<u64>, StoreE
     let handle = source.handle();
     let mut transaction = handle.writing()?.begin_write().map_err(while_trying(DELETE))?;
     transaction.set_durability(Durability::Immediate).map_err(while_trying(DELETE))?;
-    let left = remove(&transaction, number, &entries, left).map_err(while_trying(DELETE))?;
+    let is_left = remove(&transaction, number, &entries, left).map_err(while_trying(DELETE))?;
     transaction.commit().map_err(while_trying(DELETE))?;
-    Ok(left)
+    Ok(is_left)
 }
 
+/// Deletes entries of the log, and others if these were the last; answers with whether more is left.
 fn remove(
     transaction: &WriteTransaction,
     number: u64,
     entries: &[u64],
     left: u64,
-) -> Result<Option<u64>, Error> {
+) -> Result<bool, Error> {
     let mut log = transaction.open_table(LOG)?;
     for entry in entries.iter().rev() {
         log.remove(entry)?;
@@ -136,10 +195,10 @@ fn remove(
     let is_cleared = left == 0 && entries.len() < PART && index_is_cleared(transaction, number)?;
     if is_cleared {
         remains.remove(number)?;
-        return Ok(None);
+        return Ok(false);
     }
     remains.insert(number, left)?;
-    Ok(Some(left))
+    Ok(true)
 }
 
 /// Deletes some of the entries that have a thread's number in their keys; answers with whether
@@ -163,4 +222,33 @@ fn take<K: Key + 'static, V: Value + 'static>(
         taken += 1;
     }
     Ok(taken < PART)
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::disk::open::{self, Opened};
+
+    #[test]
+    fn what_cannot_be_deleted_now_is_deleted_when_the_file_is_open_again() {
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join("wattle.redb");
+        let Opened { database, .. } = open::open(&path).unwrap();
+        let transaction = database.begin_write().unwrap();
+        transaction.open_table(REMAINS).unwrap().insert(7, 0).unwrap();
+        transaction.commit().unwrap();
+        let source = Source::new(path, open::open_again, database);
+        let mut remains = Remains::read(&source).unwrap();
+        let mut cleared = remains.add(7);
+        source.read_only().unwrap();
+        assert!(matches!(remains.clear_some(&source), Err(StoreError::Backend { .. })));
+        assert!(cleared.try_recv().unwrap().is_err(), "nobody waits for a disk that is full");
+        assert!(!remains.is_empty() && !remains.is_due());
+        source.reopen().unwrap();
+        remains.clear_some(&source).unwrap();
+        assert!(remains.is_empty());
+        assert!(Remains::read(&source).unwrap().is_empty());
+    }
 }

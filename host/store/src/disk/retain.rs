@@ -97,7 +97,7 @@ impl Hand {
             let stage = Stage { gone: (Vec::new(), ids), ..Stage::default() };
             let (thread, before) = (thread.clone(), Some(before));
             let source = thread.clone();
-            let anew = Anew { thread, before, stage, source, number, written: None };
+            let anew = Anew { thread, before, stage, source, number, is_written: false };
             return self.ask(move |writer| writer.replace(anew));
         }
         let runs = plan.runs(all);
@@ -120,24 +120,24 @@ impl Hand {
         (source, before, gone): (ThreadId, Option<Before>, Vec<RunId>),
     ) -> Result<Replaced, StoreError> {
         let (thread, number) = (target.thread.clone(), target.head.number);
-        let mut written = None;
-        let part = |stage: Stage, frame: u64| {
+        let mut is_written = false;
+        let part = |stage: Stage| {
             self.ask(move |writer| writer.write_part(stage))?;
-            written = Some(frame);
+            is_written = true;
             Ok(())
         };
         let mut stage = match rewrite(snapshot, past, plan, target, entry, part) {
             Ok(stage) => stage,
             Err(error) => {
                 self.ask(move |writer| {
-                    writer.give_up(number, written);
+                    writer.give_up(number, is_written);
                     Ok(())
                 })?;
                 return Err(error);
             }
         };
         stage.gone.1 = gone;
-        let anew = Anew { thread, before, stage, source, number, written };
+        let anew = Anew { thread, before, stage, source, number, is_written };
         self.ask(move |writer| writer.replace(anew))
     }
 

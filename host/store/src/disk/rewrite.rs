@@ -89,8 +89,8 @@ pub(crate) struct Target {
     pub(crate) names: HashMap<RunId, RunId>,
 }
 
-/// Stages what stays of a thread, from an entry of the log on. Hands it on in parts, each with its
-/// newest frame; answers with the last, which makes it the thread.
+/// Stages what stays of a thread, from an entry of the log on. Hands it on in parts; answers with the
+/// last, which makes it the thread.
 pub(crate) fn rewrite<P>(
     snapshot: &Snapshot,
     past: &Past,
@@ -100,7 +100,7 @@ pub(crate) fn rewrite<P>(
     mut part: P,
 ) -> Result<Stage, StoreError>
 where
-    P: FnMut(Stage, u64) -> Result<(), StoreError>,
+    P: FnMut(Stage) -> Result<(), StoreError>,
 {
     let Target { thread, record, runs, mut head, names } = target;
     let last_seq = head.last_seq;
@@ -122,8 +122,8 @@ where
     };
     for (number, header) in &past.frames {
         rewriter.frame(*number, &load(snapshot, *number, header.clone())?)?;
-        if let Some((stage, frame)) = rewriter.part() {
-            part(stage, frame)?;
+        if let Some(stage) = rewriter.part() {
+            part(stage)?;
         }
     }
     rewriter.head.last_seq = last_seq;
@@ -156,7 +156,7 @@ fn amid() -> Stage {
 
 impl Rewriter<'_> {
     /// What has gathered, if that is enough for a commit.
-    fn part(&mut self) -> Option<(Stage, u64)> {
+    fn part(&mut self) -> Option<Stage> {
         let is_due = self.stage.log_bytes >= PART_BYTES || self.stage.log.len() >= PART_FRAMES;
         if !is_due {
             return None;
@@ -164,7 +164,7 @@ impl Rewriter<'_> {
         let (number, frame) = (self.head.number, self.head.frame);
         let mut stage = std::mem::replace(&mut self.stage, amid());
         stage.remains.insert(number, Some(frame));
-        Some((stage, frame))
+        Some(stage)
     }
 
     fn frame(&mut self, number: u64, frame: &Frame) -> Result<(), StoreError> {

@@ -124,17 +124,20 @@ impl Writer {
                 Command::Append(first) => next = self.commit_group(first),
                 Command::Work(work) => work(&mut self),
             }
-            self.remains.clear_some(&self.source);
+            if self.has_remains() {
+                // What went wrong is in the log.
+                drop(self.clear_some());
+            }
             next = next.or_else(|| self.next());
         }
     }
 
     /// The next command. While there is none, what is left of deleted threads goes.
     fn next(&mut self) -> Option<Command> {
-        while !self.remains.is_empty() {
+        while self.has_remains() {
             match self.commands.try_recv() {
                 Ok(command) => return Some(command),
-                Err(TryRecvError::Empty) => self.remains.clear_some(&self.source),
+                Err(TryRecvError::Empty) => drop(self.clear_some()),
                 Err(TryRecvError::Disconnected) => return None,
             }
         }
@@ -188,7 +191,7 @@ impl Writer {
     fn rests(&self, oldest: u64, until: Instant) -> bool {
         let left = until.saturating_duration_since(Instant::now());
         // A delete waits for what remains of a thread.
-        if left.is_zero() || !self.remains.is_empty() || self.urgency.is_wanted(oldest) {
+        if left.is_zero() || self.has_remains() || self.urgency.is_wanted(oldest) {
             return false;
         }
         thread::park_timeout(left);
@@ -264,7 +267,9 @@ impl Writer {
         let now = Instant::now();
         self.trouble = Some(Trouble { error: error.clone(), since: now, next_attempt: now });
         // The next write reports whether that helped.
-        let _ = self.heal();
+        if self.heal().is_err() {
+            self.remains.tell(error);
+        }
     }
 
     /// Opens the file again if it failed and it is time for an attempt.

@@ -146,7 +146,7 @@ impl Source {
             return Err(backend(COMPACT, "its file failed and is not open again"));
         };
         for _ in 0..PASSES {
-            if !database.compact().map_err(while_trying(COMPACT))? {
+            if !guarded(COMPACT, || database.compact().map_err(while_trying(COMPACT)))? {
                 break;
             }
         }

@@ -93,15 +93,18 @@ async fn on_a_full_disk() {
     }
 
     limit(None);
-    let mut tries = 0;
-    while let Err(error) = store.prove().await {
-        tries += 1;
-        assert!(tries < TRIES, "{error}");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    can_be_written(&store).await;
     let seq = store.thread(&thread).await.unwrap().unwrap().last_seq;
     assert_eq!(seq, newest);
     append(&store, &thread, events(seq + 1, seq + 2)).await.unwrap();
+
+    // An attempt to shrink the file that fails counts as well: nothing begins until it is open again.
+    limit(Some(0));
+    is_about_the_file(&store.compact().await.unwrap_err());
+    is_about_the_file(&store.lease(&other, &holder).await.unwrap_err());
+    assert!(store.latest(&other).await.unwrap().is_some());
+    limit(None);
+    can_be_written(&store).await;
     store.lease(&other, &holder).await.unwrap();
     drop(store);
     let store = RedbStore::open(&path).unwrap();
@@ -143,6 +146,16 @@ async fn the_memory_too(folder: &Path) {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     assert!(memory.get(&scope, &["a".into()], &key.to_string(), 1).await.unwrap().is_some());
+}
+
+/// Waits until the store is open again.
+async fn can_be_written(store: &RedbStore) {
+    let mut tries = 0;
+    while let Err(error) = store.prove().await {
+        tries += 1;
+        assert!(tries < TRIES, "{error}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
 }
 
 fn is_about_the_file(error: &StoreError) {
