@@ -32,6 +32,16 @@ pub(crate) use self::past::{Past, PastTask};
 pub(crate) use self::reduce::reduce;
 pub(crate) use self::walk::Walk;
 
+/// How a run leaves its driver.
+pub(crate) enum Left {
+    /// It has ended.
+    Ended(EndedRun),
+    /// It stands still: the host shuts down, or another one is to have the run.
+    Still,
+    /// The store did not take what it did.
+    Lost(Failure),
+}
+
 /// One run at work.
 pub(crate) struct Driver {
     walk: Walk,
@@ -60,15 +70,13 @@ impl Driver {
     }
 
     /// Runs to the end, an interrupt, a failure or cancellation, and writes down how it ended.
-    /// `None` if it has not: the host shuts down, and it goes on after the next start, or another
-    /// host has it now.
-    pub(crate) async fn drive(mut self) -> Option<EndedRun> {
+    pub(crate) async fn drive(mut self) -> Left {
         let end = self.walk.go().await;
         if matches!(end, End::Drained) && self.context().halt.is_cancelled() {
             self.context().log.store_held().await;
             // Whether it is durable shows after the next start.
             let _ = self.context().log.barrier().await;
-            return None;
+            return Left::Still;
         }
         // Boxed, since a run that waits would hold the room for its end otherwise.
         Box::pin(self.close(end)).await
@@ -79,7 +87,7 @@ impl Driver {
     }
 
     /// Writes down how the run ended, waits until that is durable, and says it.
-    async fn close(mut self, end: End) -> Option<EndedRun> {
+    async fn close(mut self, end: End) -> Left {
         let now = self.context().ports.clock.now_ms();
         let mut commit = Commit::default();
         let drained = matches!(end, End::Drained);
@@ -120,9 +128,9 @@ impl Driver {
             Ok(()) => {
                 let note = self.note(status, failure.clone());
                 self.context().ports.observer.run_ended(note);
-                Some(self.ended(status, failure).await)
+                Left::Ended(self.ended(status, failure).await)
             }
-            Err(error) => self.lost(Failure::internal(error.to_string())),
+            Err(error) => self.lost(error.into()),
         }
     }
 
@@ -173,15 +181,11 @@ impl Driver {
         RunRef { thread: self.record.id.clone(), run: self.run.id.clone() }
     }
 
-    /// The store is gone: the run ends here, and is recovered when the store is back. Where others
-    /// share the store one of them goes on with it, perhaps already, and says how it ends.
-    fn lost(self, failure: Failure) -> Option<EndedRun> {
+    /// The store is gone: the run has no end, and is recovered when the store is back. Where others
+    /// share the store one of them goes on with it, perhaps already.
+    fn lost(&self, failure: Failure) -> Left {
         tracing::error!(thread = %self.record.id, run = %self.run.id, %failure, "run lost its log");
-        (!self.context().ports.store.is_shared()).then(|| EndedRun {
-            run: self.run_ref(),
-            outcome: RunOutcome::Failed { failure },
-            state: self.walk.lineage().checkpoint.state(),
-        })
+        Left::Lost(failure)
     }
 }
 

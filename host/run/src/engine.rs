@@ -19,6 +19,7 @@ mod fork;
 mod held;
 mod history;
 mod lease;
+mod mend;
 pub mod migrate;
 mod owner;
 mod queue;
@@ -91,6 +92,8 @@ struct Inner {
     leases: lease::Leases,
     /// Runs that were cut.
     cuts: recover::Cuts,
+    /// Whoever waits until the store can be written again.
+    mending: mend::Mending,
     locks: thread_lock::ThreadLocks,
     dispatch: Arc<dispatch::Known>,
     balance: balance::Balance,
@@ -166,6 +169,7 @@ impl Engine {
             active,
             leases,
             cuts,
+            mending: mend::Mending::default(),
             locks: thread_lock::ThreadLocks::default(),
             dispatch: Arc::default(),
             balance,

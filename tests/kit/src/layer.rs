@@ -63,6 +63,11 @@ pub trait Layer: Send + Sync {
         self.below().holds(thread, epoch).await
     }
 
+    /// See [`Store::prove`].
+    async fn prove(&self) -> Result<(), StoreError> {
+        self.below().prove().await
+    }
+
     /// See [`Store::abandoned`].
     async fn abandoned(
         &self,
@@ -289,6 +294,10 @@ impl<L: Layer> Store for Layered<L> {
 
     async fn compact(&self) -> Result<Compacted, StoreError> {
         self.below().compact().await
+    }
+
+    async fn prove(&self) -> Result<(), StoreError> {
+        self.0.prove().await
     }
 
     async fn mentions(&self, thread: &ThreadId, blob: BlobRef) -> Result<bool, StoreError> {

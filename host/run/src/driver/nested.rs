@@ -337,7 +337,7 @@ impl Drop for Joined {
 }
 
 fn lost(error: StoreError) -> Ended {
-    Ended::Unwound(Unwind::Log(Failure::internal(error.to_string())))
+    Ended::Unwound(Unwind::Log(error.into()))
 }
 
 fn two_at_once(node: &Node) -> Failure {

@@ -116,7 +116,7 @@ impl Walk {
             match self.context.log.check_room().await {
                 Ok(Ok(())) => {}
                 Ok(Err(full)) => return End::Failed(full),
-                Err(error) => return End::LogLost(Failure::internal(error.to_string())),
+                Err(error) => return End::LogLost(error.into()),
             }
             if let Some(end) = self.run_tasks(tasks).await {
                 return end;
@@ -327,7 +327,7 @@ impl Walk {
         }
         if context.options.durability == Durability::Sync {
             let durable = context.log.barrier().await;
-            durable.map_err(|error| End::LogLost(Failure::internal(error.to_string())))?;
+            durable.map_err(|error| End::LogLost(error.into()))?;
         }
         let arrived = match known {
             Some(made) => made.seq,

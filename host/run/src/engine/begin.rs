@@ -22,7 +22,7 @@ use super::owner::check_owner;
 use super::{Engine, Slot, new_run_id, new_thread_id, no_thread};
 use crate::app::{App, GraphPack};
 use crate::bulk::{are_large, in_bulk};
-use crate::driver::{Driver, NestedLoop, Past, PastTask, reduce};
+use crate::driver::{Driver, Left, NestedLoop, Past, PastTask, reduce};
 use crate::facts;
 use crate::hostcall::runs::{OnFailure, ResumeRun, RunRef, StartRun};
 use crate::json::check_depth;
@@ -92,7 +92,7 @@ impl Engine {
             ..Commit::default()
         })
         .await;
-        log.barrier().await.map_err(store_failure)?;
+        log.barrier().await.map_err(|error| self.not_written(error))?;
         let context = self.context(app, pack, &record, &run, log, &slot, &checkpoint);
         let context = RunContext { salvage, ..context };
         let lineage = Lineage::new(checkpoint);
@@ -290,7 +290,7 @@ impl Engine {
             ..Commit::default()
         };
         log.commit(commit).await;
-        log.barrier().await.map_err(store_failure)?;
+        log.barrier().await.map_err(|error| self.not_written(error))?;
         let context = self.context(app, pack, &record, &run, log, &slot, &lineage.checkpoint);
         let past = Arc::new(Past::new(past, nest, passed));
         let context = RunContext { salvage, past, tasks: Arc::new(tasks), ..context };
@@ -453,12 +453,16 @@ impl Engine {
         self.let_go(&slot.thread);
         self.0.ports.observer.run_started(&driver.record().app, &driver.record().graph);
         self.0.runtime.spawn(async move {
-            let ended = tokio::select! {
+            let left = tokio::select! {
                 biased;
-                () = closing.cancelled() => None,
-                ended = Box::pin(driver.drive()) => ended,
+                () = closing.cancelled() => Left::Still,
+                left = Box::pin(driver.drive()) => left,
             };
-            let Some(ended) = ended else { return slot.hand_over().await };
+            let ended = match left {
+                Left::Ended(ended) => ended,
+                Left::Still => return slot.hand_over().await,
+                Left::Lost(failure) => return slot.lose(failure).await,
+            };
             let done = slot.done.clone();
             slot.release().await;
             // The slot is free before anybody hears of the end, so they can start the next run.

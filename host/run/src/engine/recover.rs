@@ -180,7 +180,7 @@ impl Engine {
         self.recover_all().await.unwrap_or_default()
     }
 
-    async fn recover_all(&self) -> Result<usize, StoreError> {
+    pub(super) async fn recover_all(&self) -> Result<usize, StoreError> {
         let cuts = self.cut_runs().await.inspect_err(|error| {
             tracing::error!(%error, "cannot look for runs to recover");
         })?;
@@ -353,6 +353,12 @@ impl Engine {
         );
         self.put_aside(cut, failure);
         Came::SetAside
+    }
+
+    /// Sets aside a thread whose run was cut by what cannot pass.
+    pub(super) fn put_run_aside(&self, run: RunRef, failure: Failure) {
+        let cut = Cut { thread: run.thread, run: Some(run.run), updated_ms: self.now_ms() };
+        self.put_aside(cut, failure);
     }
 
     fn put_aside(&self, cut: Cut, failure: Failure) {

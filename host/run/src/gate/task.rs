@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use wattle_graph::event::{EventKind, Log};
-use wattle_graph::failure::Failure;
 use wattle_graph::id::{InterruptId, NodeName, TaskId, call_path};
 use wattle_graph::interrupt::Question;
 
@@ -109,5 +108,5 @@ impl TaskSide {
 }
 
 pub(crate) fn log_lost(error: StoreError) -> Unwind {
-    Unwind::Log(Failure::internal(error.to_string()))
+    Unwind::Log(error.into())
 }

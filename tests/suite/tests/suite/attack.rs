@@ -12,6 +12,8 @@ mod calm;
 mod cases;
 mod conditions;
 mod files;
+#[cfg(target_os = "linux")]
+mod full;
 mod http2;
 mod listeners;
 mod poisoned;

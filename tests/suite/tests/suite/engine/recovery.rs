@@ -1,17 +1,19 @@
 //! Going on after a start, in the background: what is wanted of a thread meanwhile, and what cannot
 //! be gone on with.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 use wattle_graph::failure::code;
 use wattle_graph::id::ThreadId;
 use wattle_kit::gates::Gates;
 use wattle_kit::layer::{Layer, Layered};
 use wattle_run::hostcall::runs::{RunOutcome, RunRef, Runs};
 use wattle_run::ports::Store;
-use wattle_run::ports::store::{Holder, StoreError, ThreadRecord};
+use wattle_run::ports::store::{Batch, Holder, StoreError, ThreadRecord, Ticket};
 use wattle_store::MemoryStore;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::get;
@@ -164,4 +166,103 @@ async fn a_run_that_cannot_be_gone_on_with_is_set_aside_with_the_reason() {
     assert_eq!(nothing.code, code::CONFLICT);
     let missing = world.engine.retry(&ThreadId::new("none").unwrap()).await.unwrap_err();
     assert_eq!(missing.code, code::NOT_FOUND);
+}
+
+/// A store that takes no batch at times.
+struct Refusing {
+    below: Arc<dyn Store>,
+    refusal: Mutex<Option<StoreError>>,
+}
+
+impl Refusing {
+    fn refuse(&self, refusal: Option<StoreError>) {
+        *self.refusal.lock().unwrap() = refusal;
+    }
+
+    fn admit(&self) -> Result<(), StoreError> {
+        self.refusal.lock().unwrap().clone().map_or(Ok(()), Err)
+    }
+}
+
+#[async_trait]
+impl Layer for Refusing {
+    fn over(below: Arc<dyn Store>) -> Self {
+        Self { below, refusal: Mutex::default() }
+    }
+
+    fn below(&self) -> &dyn Store {
+        &*self.below
+    }
+
+    async fn append(&self, thread: &ThreadId, batch: Batch) -> Ticket {
+        match self.admit() {
+            Ok(()) => self.below.append(thread, batch).await,
+            Err(refusal) => Ticket::ready(Err(refusal)),
+        }
+    }
+
+    async fn prove(&self) -> Result<(), StoreError> {
+        self.admit()
+    }
+}
+
+/// A world with a run that lost its log, since the store refused what it did next.
+async fn lost(refusal: StoreError) -> (World, Arc<Layered<Refusing>>, RunRef) {
+    let store = Arc::new(Layered::<Refusing>::over(Arc::new(MemoryStore::new())));
+    let (began, goes_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (begun, released, runs) = (began.clone(), goes_on.clone(), AtomicUsize::new(0));
+    let plugin = NativePlugin::new("p", "1").node("work", move |_, gate| {
+        let (began, goes_on) = (began.clone(), goes_on.clone());
+        let is_first = runs.fetch_add(1, Ordering::SeqCst) == 0;
+        async move {
+            if is_first {
+                began.notify_one();
+                goes_on.notified().await;
+            }
+            gate.call(get("https://example.com/")).await?;
+            Ok(json!({ "out": "done" }))
+        }
+    });
+    let world = World::with_store(ONE, plugin, store.clone());
+    let run = world.begin(json!({})).await.unwrap();
+    begun.notified().await;
+    store.refuse(Some(refusal));
+    released.notify_one();
+    let failure = world.engine.wait(&run).await.unwrap_err();
+    assert_ne!(failure.code, code::INTERNAL, "it has not failed: {failure}");
+    assert_eq!(world.net.calls(), 0);
+    (world, store, run)
+}
+
+/// As on a full disk.
+#[tokio::test]
+async fn a_run_that_lost_its_log_goes_on_when_the_store_can_be_written_again() {
+    let full = StoreError::Backend { operation: "commit", message: "no space left".to_owned() };
+    let (world, store, run) = lost(full).await;
+    let failure = world.engine.wait(&run).await.unwrap_err();
+    assert_eq!((failure.code.as_str(), failure.retryable), (code::UNAVAILABLE, true), "{failure}");
+    let mut news = world.engine.watch(&run.thread);
+    news.borrow_and_update();
+    store.refuse(None);
+    news.changed().await.unwrap();
+    assert_eq!(ended(&world, &run).await, (RunOutcome::Completed, json!("done")));
+}
+
+/// What the store never takes would be done, and perhaps paid, again and again.
+#[tokio::test]
+async fn a_run_whose_log_cannot_be_written_is_set_aside() {
+    let (thread, message) = (ThreadId::new("t").unwrap(), "it makes no sense".to_owned());
+    let (world, store, run) = lost(StoreError::InvalidBatch { thread, message }).await;
+    let aside = loop {
+        match world.engine.set_aside(&run.thread) {
+            Some(aside) => break aside,
+            None => tokio::task::yield_now().await,
+        }
+    };
+    assert!(aside.failure.message.contains("it makes no sense"), "{}", aside.failure);
+    let busy = world.engine.wait(&run).await.unwrap_err();
+    assert_eq!(busy.code, code::BUSY, "{busy}");
+    store.refuse(None);
+    assert_eq!(world.engine.retry(&run.thread).await.unwrap(), run);
+    assert_eq!(ended(&world, &run).await, (RunOutcome::Completed, json!("done")));
 }
