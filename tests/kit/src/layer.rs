@@ -43,6 +43,11 @@ pub trait Layer: Send + Sync {
         self.below().append(thread, batch).await
     }
 
+    /// See [`Store::enqueue`].
+    async fn enqueue(&self, run: &RunRecord) -> Result<bool, StoreError> {
+        self.below().enqueue(run).await
+    }
+
     /// See [`Store::is_shared`].
     fn is_shared(&self) -> bool {
         self.below().is_shared()
@@ -190,7 +195,7 @@ impl<L: Layer> Store for Layered<L> {
     }
 
     async fn enqueue(&self, run: &RunRecord) -> Result<bool, StoreError> {
-        self.below().enqueue(run).await
+        self.0.enqueue(run).await
     }
 
     async fn dequeue(&self, run: &RunId, ended: Option<&RunRecord>) -> Result<bool, StoreError> {

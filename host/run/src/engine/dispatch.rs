@@ -178,6 +178,9 @@ async fn dispatch(engine: Weak<Inner>) {
         if engine.0.halting.is_cancelled() {
             return;
         }
+        if engine.0.dispatch.take_list_again() {
+            look_at_all = Some(Instant::now());
+        }
         // Also at the beginning, for what was pending when the last host stopped.
         if look_at_all.is_some_and(|at| Instant::now() >= at) {
             look_at_all = match engine.find_pending().await {

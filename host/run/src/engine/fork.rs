@@ -320,7 +320,7 @@ impl Engine {
             ..Commit::default()
         })
         .await;
-        log.barrier().await.map_err(store_failure)?;
+        log.barrier().await.map_err(|error| self.not_written(error))?;
         let thread = &head.record.id;
         let head = self.0.ports.store.thread(thread).await.map_err(store_failure)?;
         head.ok_or_else(|| no_thread(thread))

@@ -1,5 +1,6 @@
 //! What a failure of the store leaves behind on a host that has it alone, such as a full disk: runs
-//! that lost their logs. They are recovered when the store can be written again.
+//! that lost their logs, and pending runs that the store has though it did not say so. The former are
+//! recovered, and the latter are noted, when the store can be written again.
 //!
 //! Hosts that share a store look for such runs all the time.
 
@@ -104,6 +105,7 @@ impl Engine {
     }
 
     async fn look_for_what_is_left(&self) {
+        self.0.dispatch.list_again();
         // Its own look finds these runs as well.
         self.recovered().await;
         if self.recover_all().await.is_err() {

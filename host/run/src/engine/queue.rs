@@ -30,7 +30,7 @@ impl Engine {
         host: Option<Holder>,
     ) -> Result<(), Failure> {
         let store = &self.0.ports.store;
-        if !store.enqueue(record).await.map_err(store_failure)? {
+        if !store.enqueue(record).await.map_err(|error| self.not_written(error))? {
             return Err(taken(&record.id));
         }
         let (thread, due_ms) = (record.thread.clone(), record.due_ms());

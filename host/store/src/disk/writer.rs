@@ -175,14 +175,15 @@ impl Writer {
         // Held no longer, so that the file can be opened again.
         drop((handle, group));
         match &committed {
-            Ok(()) => self.proof.renew(),
+            Ok(true) => self.proof.renew(),
+            Ok(false) => {}
             Err(error) => {
                 tracing::error!(%error, batches = taken.len(), "checkpoint store did not commit");
                 self.note_lost(&taken, error);
                 self.start_over(error);
             }
         }
-        self.answer(taken, &committed);
+        self.answer(taken, &committed.map(|_is_written| ()));
         other
     }
 
@@ -269,6 +270,7 @@ impl Writer {
         // The next write reports whether that helped.
         if self.heal().is_err() {
             self.remains.tell(error);
+            self.read_pending();
         }
     }
 
@@ -312,7 +314,7 @@ impl Writer {
         }
     }
 
-    /// What was staged as pending is not in the file.
+    /// What was staged of pending runs is not in the file.
     fn read_pending(&self) {
         match guarded("read", || Snapshot::newest(&self.source)?.pending_runs()) {
             Ok(read) => *lock(&self.pending) = read,
@@ -361,12 +363,14 @@ fn prove(handle: &Handle) -> Result<(), StoreError> {
     transaction.commit().map_err(while_trying(PROVE))
 }
 
-fn commit(handle: &Handle, group: &Group) -> Result<(), StoreError> {
+/// Commits what was staged; answers with whether that was anything.
+fn commit(handle: &Handle, group: &Group) -> Result<bool, StoreError> {
     if group.stage.heads.is_empty() && group.stage.pending.is_empty() {
-        return Ok(());
+        return Ok(false);
     }
     let mut transaction = handle.writing()?.begin_write().map_err(while_trying(COMMIT))?;
     transaction.set_durability(Durability::Immediate).map_err(while_trying(COMMIT))?;
     group.stage.write(&transaction)?;
-    transaction.commit().map_err(while_trying(COMMIT))
+    transaction.commit().map_err(while_trying(COMMIT))?;
+    Ok(true)
 }

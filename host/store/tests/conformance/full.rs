@@ -8,12 +8,14 @@ use std::time::Duration;
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::signal::unix::{SignalKind, signal};
+use wattle_graph::id::ThreadId;
 use wattle_run::ports::Memory as _;
 use wattle_run::ports::Store as _;
 use wattle_run::ports::memory::{MemoryScope, PutItem};
-use wattle_run::ports::store::{Batch, Holder, StoreError};
+use wattle_run::ports::store::{Batch, Holder, PendingQuery, StoreError, Turn};
 use wattle_store::{RedbMemory, RedbStore};
 
+use crate::pending::{asked, begins, begun, names};
 use crate::sample::{append, create, event, events, seqs, thread_id};
 
 const FOLDER: &str = "WATTLE_STORE_FULL_FOLDER";
@@ -98,6 +100,19 @@ async fn on_a_full_disk() {
     assert_eq!(seq, newest);
     append(&store, &thread, events(seq + 1, seq + 2)).await.unwrap();
 
+    // A batch that is refused proves nothing.
+    limit(Some(0));
+    let mut tries = 0;
+    while store.prove().await.is_ok() {
+        tries += 1;
+        assert!(tries < TRIES);
+        append(&store, &thread, events(1, 1)).await.unwrap_err();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    limit(None);
+    can_be_written(&store).await;
+    pending_runs_are_those_of_the_file(&store, &other).await;
+
     // An attempt to shrink the file that fails counts as well: nothing begins until it is open again.
     limit(Some(0));
     is_about_the_file(&store.compact().await.unwrap_err());
@@ -111,6 +126,24 @@ async fn on_a_full_disk() {
     assert_eq!(store.thread(&thread_id("t")).await.unwrap().unwrap().last_seq, seq + 2);
     store.verify(&thread).await.unwrap().unwrap();
     the_memory_too(&folder).await;
+}
+
+/// After a commit that failed, also as long as the file cannot be opened again.
+async fn pending_runs_are_those_of_the_file(store: &RedbStore, thread: &ThreadId) {
+    let all = || PendingQuery { limit: 9, ..PendingQuery::default() };
+    let (waits, ghost) = (asked(thread, "waits", 0), asked(thread, "ghost", 0));
+    assert!(store.enqueue(&waits).await.unwrap());
+    let begin = || append(store, thread, begins(&begun(&waits, 1), Turn::Own));
+    limit(Some(0));
+    let (began, added) = tokio::join!(begin(), store.enqueue(&ghost));
+    is_about_the_file(&began.unwrap_err());
+    is_about_the_file(&added.unwrap_err());
+    assert_eq!(names(store, all()).await, ["waits"]);
+    limit(None);
+    can_be_written(store).await;
+    assert_eq!(names(store, all()).await, ["waits"]);
+    begin().await.unwrap();
+    assert!(names(store, all()).await.is_empty());
 }
 
 async fn the_memory_too(folder: &Path) {

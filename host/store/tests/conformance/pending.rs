@@ -27,12 +27,12 @@ fn ended(run: &RunRecord) -> RunRecord {
     RunRecord { status: RunStatus::Cancelled, ended_ms: Some(2), ..run.clone() }
 }
 
-fn begun(run: &RunRecord, now_ms: i64) -> RunRecord {
+pub(crate) fn begun(run: &RunRecord, now_ms: i64) -> RunRecord {
     RunRecord { status: RunStatus::Running, started_ms: now_ms, first_seq: 1, ..run.clone() }
 }
 
 /// A batch that begins a run.
-fn begins(run: &RunRecord, turn: Turn) -> Batch {
+pub(crate) fn begins(run: &RunRecord, turn: Turn) -> Batch {
     Batch { run: Some(run.clone()), turn, ..Batch::default() }
 }
 

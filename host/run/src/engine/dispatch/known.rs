@@ -1,7 +1,7 @@
 //! Threads that are known here to have pending runs, and when each is looked at.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
@@ -14,6 +14,8 @@ pub(in crate::engine) struct Known {
     pub(super) changed: Notify,
     /// Set once somebody looks at threads.
     pub(super) is_running: AtomicBool,
+    /// Set while all pending runs are to be listed once more.
+    is_to_list: AtomicBool,
 }
 
 #[derive(Default)]
@@ -119,6 +121,17 @@ impl Known {
     /// The last pending run of a thread was taken out.
     pub(in crate::engine) fn clear(&self, thread: &ThreadId) {
         self.lock().remove(thread);
+    }
+
+    /// Has all pending runs listed once more: the store may have some that nobody noted.
+    pub(in crate::engine) fn list_again(&self) {
+        self.is_to_list.store(true, Ordering::Release);
+        self.changed.notify_one();
+    }
+
+    /// Whether all pending runs are to be listed once more, which the caller does now.
+    pub(super) fn take_list_again(&self) -> bool {
+        self.is_to_list.swap(false, Ordering::AcqRel)
     }
 
     /// A list of all pending runs begins. Answers its number.

@@ -3,21 +3,24 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use wattle_graph::failure::code;
-use wattle_graph::id::ThreadId;
+use wattle_graph::id::{RunId, ThreadId};
 use wattle_kit::gates::Gates;
 use wattle_kit::layer::{Layer, Layered};
-use wattle_run::hostcall::runs::{RunOutcome, RunRef, Runs};
+use wattle_run::hostcall::runs::{CreateRun, Multitask, RunOutcome, RunRef, Runs};
 use wattle_run::ports::Store;
-use wattle_run::ports::store::{Batch, Holder, StoreError, ThreadRecord, Ticket};
+use wattle_run::ports::store::{
+    Batch, Holder, RunOptions, RunRecord, StoreError, ThreadRecord, Ticket,
+};
 use wattle_store::MemoryStore;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::get;
-use wattle_suite::world::World;
+use wattle_suite::world::{START_MS, World};
 
 const ONE: &str = r#"
 [graphs.one]
@@ -201,9 +204,19 @@ impl Layer for Refusing {
         }
     }
 
+    /// Adds a run also if it says that it does not, as when the answer of a commit is lost.
+    async fn enqueue(&self, run: &RunRecord) -> Result<bool, StoreError> {
+        let is_added = self.below.enqueue(run).await?;
+        self.admit().map(|()| is_added)
+    }
+
     async fn prove(&self) -> Result<(), StoreError> {
         self.admit()
     }
+}
+
+fn full() -> StoreError {
+    StoreError::Backend { operation: "commit", message: "no space left".to_owned() }
 }
 
 /// A world with a run that lost its log, since the store refused what it did next.
@@ -237,8 +250,7 @@ async fn lost(refusal: StoreError) -> (World, Arc<Layered<Refusing>>, RunRef) {
 /// As on a full disk.
 #[tokio::test]
 async fn a_run_that_lost_its_log_goes_on_when_the_store_can_be_written_again() {
-    let full = StoreError::Backend { operation: "commit", message: "no space left".to_owned() };
-    let (world, store, run) = lost(full).await;
+    let (world, store, run) = lost(full()).await;
     let failure = world.engine.wait(&run).await.unwrap_err();
     assert_eq!((failure.code.as_str(), failure.retryable), (code::UNAVAILABLE, true), "{failure}");
     let mut news = world.engine.watch(&run.thread);
@@ -265,4 +277,39 @@ async fn a_run_whose_log_cannot_be_written_is_set_aside() {
     store.refuse(None);
     assert_eq!(world.engine.retry(&run.thread).await.unwrap(), run);
     assert_eq!(ended(&world, &run).await, (RunOutcome::Completed, json!("done")));
+}
+
+/// How long a run is waited for that may never begin.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+#[tokio::test]
+async fn a_pending_run_begins_that_the_store_has_though_it_did_not_say_so() {
+    let store = Arc::new(Layered::<Refusing>::over(Arc::new(MemoryStore::new())));
+    let world = World::with_store(ONE, plugin("1"), store.clone());
+    world.engine.start_recovery();
+    world.engine.recovered().await;
+    world.net.hang_next(1);
+    let first = world.begin(json!({})).await.unwrap();
+    world.net.hung().await;
+    store.refuse(Some(full()));
+    let spec = json!({
+        "kind": { "kind": "start", "input": {} }, "app": "test", "due_ms": START_MS,
+    });
+    let asked = CreateRun {
+        thread: Some(first.thread.clone()),
+        creates_thread: false,
+        run: Some(RunId::new("second").unwrap()),
+        tenant: None,
+        strategy: Multitask::Enqueue,
+        options: RunOptions::default(),
+        is_patient: false,
+        spec: serde_json::from_value(spec).unwrap(),
+    };
+    let failure = world.engine.create_run(asked).await.unwrap_err();
+    assert_eq!(failure.code, code::UNAVAILABLE, "{failure}");
+    store.refuse(None);
+    world.engine.cancel(&first).await.unwrap();
+    let second = RunRef { thread: first.thread, run: RunId::new("second").unwrap() };
+    let ended = tokio::time::timeout(PATIENCE, ended(&world, &second)).await;
+    assert_eq!(ended.expect("it begins"), (RunOutcome::Completed, json!("done")));
 }
