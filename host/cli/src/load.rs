@@ -190,8 +190,12 @@ impl Loader {
     pub async fn start(&self, store: &dyn Store) -> Result<Vec<Change>, StoreError> {
         let inner = &self.inner;
         let threads = store.threads(&ThreadQuery::default()).await?;
+        let (needed, rest) = archive::parted(&inner.config, &threads);
+        if store.set_aside().await?.is_empty() {
+            archive::delete(rest);
+        }
         let mut old_apps = BTreeSet::new();
-        for old in archive::needed(&inner.config, &threads) {
+        for old in needed {
             old_apps.extend(inner.install_old(&old).await);
         }
         let changes = self.refresh().await;

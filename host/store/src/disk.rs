@@ -525,6 +525,11 @@ impl Store for RedbStore {
         self.read(|snapshot| survey::survey(snapshot).map(|found| found.survey())).await
     }
 
+    async fn set_aside(&self) -> Result<Vec<ThreadId>, StoreError> {
+        let aside = self.read(Snapshot::all_aside).await?;
+        Ok(aside.into_iter().map(|(thread, _)| thread).collect())
+    }
+
     async fn begin_backup(&self) -> Result<PathBuf, StoreError> {
         let beside = self.0.source.path().parent().unwrap_or(Path::new(""));
         backup::new_folder(&beside.join("backups"))
@@ -563,6 +568,14 @@ impl Mentions for RedbStore {
     async fn unmentioned(&self, blobs: &[BlobRef]) -> Result<Vec<BlobRef>, StoreError> {
         let mut digests: HashSet<Digest> = blobs.iter().map(|blob| blob.0).collect();
         let free = self.read(move |snapshot| {
+            let aside = snapshot.all_aside()?.len();
+            if aside > 0 {
+                tracing::warn!(
+                    threads = aside,
+                    "no blob is deleted while damaged threads are set aside: restore or delete them"
+                );
+                return Ok(HashSet::new());
+            }
             snapshot.remove_mentioned(&mut digests)?;
             Ok(digests)
         });

@@ -18,7 +18,7 @@ pub const GRACE: Duration = Duration::from_hours(1);
 /// A store that knows which blobs its threads mention.
 #[async_trait]
 pub trait Mentions: Send + Sync {
-    /// Those of `blobs` that no thread mentions.
+    /// Those of `blobs` that no thread mentions; none while nobody knows what some threads mention.
     async fn unmentioned(&self, blobs: &[BlobRef]) -> Result<Vec<BlobRef>, StoreError>;
 }
 

@@ -6,22 +6,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use wattle_api::ApiConfig;
+use wattle_graph::id::ThreadId;
 use wattle_kit::layer::{Layer, Layered};
 use wattle_run::ports::store::{Store, StoreError};
 use wattle_store::MemoryStore;
 
 use crate::host::{Answer, Host, Parts, request};
 
-/// A store whose logs cannot be read at times.
+/// A store whose logs, or records of threads, cannot be read at times.
 struct Damaged {
     below: Arc<dyn Store>,
     is_damaged: AtomicBool,
+    has_no_records: AtomicBool,
 }
 
 #[async_trait]
 impl Layer for Damaged {
     fn over(below: Arc<dyn Store>) -> Self {
-        Self { below, is_damaged: AtomicBool::new(false) }
+        Self { below, is_damaged: AtomicBool::new(false), has_no_records: AtomicBool::new(false) }
     }
 
     fn below(&self) -> &dyn Store {
@@ -29,7 +31,12 @@ impl Layer for Damaged {
     }
 
     async fn reading(&self, read: &'static str) -> Result<(), StoreError> {
-        if read == "events" && self.is_damaged.load(Ordering::SeqCst) {
+        let is_damaged = match read {
+            "events" => &self.is_damaged,
+            "thread" => &self.has_no_records,
+            _ => return Ok(()),
+        };
+        if is_damaged.load(Ordering::SeqCst) {
             let what = "event 3 of thread `t`".to_owned();
             return Err(StoreError::Corrupt { what, message: "its checksum differs".to_owned() });
         }
@@ -44,9 +51,13 @@ fn documents(text: &str) -> Vec<Value> {
 }
 
 fn host() -> (Host, Arc<Layered<Damaged>>) {
+    host_of(ApiConfig::default())
+}
+
+fn host_of(config: ApiConfig) -> (Host, Arc<Layered<Damaged>>) {
     let store = Arc::new(Layered::<Damaged>::over(Arc::new(MemoryStore::new())));
     let parts = Parts { store: store.clone(), ..Parts::default() };
-    (Host::with_parts(ApiConfig::default(), parts), store)
+    (Host::with_parts(config, parts), store)
 }
 
 #[tokio::test]
@@ -106,4 +117,39 @@ async fn streams_of_the_agent_server_say_it_too() {
     let frames = host.post(&format!("/threads/{id}/stream/events"), wanted).await.frames();
     let (kind, error, _) = frames.last().unwrap();
     assert_eq!((kind.as_str(), &error["type"]), ("error", &json!("error")), "{error}");
+}
+
+async fn delete(host: &Host, key: Option<&str>) -> Answer {
+    let mut request = request("DELETE", "/api/v1/threads/t", None);
+    if let Some(key) = key {
+        request.headers_mut().insert("x-api-key", key.parse().unwrap());
+    }
+    host.send(request).await
+}
+
+#[tokio::test]
+async fn only_the_operator_deletes_a_thread_that_cannot_be_read() {
+    let tenants = [(ApiConfig::key("k-acme"), "acme".to_owned())].into();
+    let config = ApiConfig {
+        keys: [ApiConfig::key("k-operator")].into(),
+        tenant_keys: tenants,
+        ..ApiConfig::default()
+    };
+    let (host, store) = host_of(config);
+    let start = json!({
+        "graph": "agent", "input": { "value": "v" }, "thread_id": "t", "wait": true,
+    });
+    let mut request = request("POST", "/api/v1/apps/test/runs", Some(start));
+    request.headers_mut().insert("x-api-key", "k-acme".parse().unwrap());
+    assert_eq!(host.send(request).await.status, 200);
+    store.has_no_records.store(true, Ordering::SeqCst);
+    let refused = delete(&host, Some("k-acme")).await;
+    assert_eq!((refused.status, &refused.json()["code"]), (500, &json!("broken")));
+    assert_eq!(delete(&host, None).await.status, 401);
+    store.has_no_records.store(false, Ordering::SeqCst);
+    let thread = ThreadId::new("t").unwrap();
+    assert!(store.below.thread(&thread).await.unwrap().is_some());
+    store.has_no_records.store(true, Ordering::SeqCst);
+    assert_eq!(delete(&host, Some("k-operator")).await.status, 204);
+    assert!(store.below.thread(&thread).await.unwrap().is_none());
 }

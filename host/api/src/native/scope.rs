@@ -237,7 +237,7 @@ impl Scope {
     }
 }
 
-fn parse_thread(id: &str) -> Result<ThreadId, Problem> {
+pub(super) fn parse_thread(id: &str) -> Result<ThreadId, Problem> {
     ThreadId::new(id).map_err(|error| Problem::new(code::INVALID, error.to_string()))
 }
 

@@ -14,7 +14,7 @@ use wattle_run::ports::store::{ThreadQuery, ThreadStatus};
 
 use crate::document::Page;
 use crate::document::thread::{ThreadDocument, ThreadSummary};
-use crate::native::scope::Scope;
+use crate::native::scope::{Authority, Scope, parse_thread};
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 use crate::trace;
@@ -88,7 +88,7 @@ pub async fn get_thread(
 }
 
 /// Deletes a thread with its runs, checkpoints and events. Runs that are pending or at work are
-/// cancelled.
+/// cancelled. Only the operator can delete a thread that is damaged.
 #[utoipa::path(delete, path = "/api/v1/threads/{thread}",
     extensions(("x-wattle-access" = json!({ "share": "control" }))), tag = "threads",
     params(("thread" = String, Path, description = "id of the thread")),
@@ -97,10 +97,14 @@ pub async fn get_thread(
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn delete_thread(
     State(state): State<ApiState>,
-    scope: Scope,
+    scope: Result<Scope, Problem>,
+    authority: Authority,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    let record = scope.thread(&state, &id).await?;
+    if authority.is_operator && state.engine.remove_damaged(&parse_thread(&id)?).await? {
+        return Ok(StatusCode::NO_CONTENT);
+    }
+    let record = scope?.thread(&state, &id).await?;
     state.engine.remove_thread(&record.id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

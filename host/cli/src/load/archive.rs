@@ -3,7 +3,8 @@
 //!
 //! `versions/<app>/<digest>` holds what a version consists of: `app.toml`, its graphs, its
 //! components, and `index.json` with the digests that threads are pinned to. A version that no
-//! thread is pinned to is deleted at the next start.
+//! thread is pinned to is deleted at the next start, unless damaged threads are set aside: nobody
+//! knows what those are pinned to.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -218,20 +219,23 @@ fn invalid(message: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, message)
 }
 
-/// The kept versions that threads are pinned to. All others are deleted.
-pub(super) fn needed(config: &Config, threads: &[ThreadRecord]) -> Vec<Old> {
+/// The kept versions that threads are pinned to, and all others.
+pub(super) fn parted(config: &Config, threads: &[ThreadRecord]) -> (Vec<Old>, Vec<Old>) {
     let pinned: BTreeSet<(&AppName, Digest)> =
         threads.iter().map(|thread| (&thread.app, thread.version)).collect();
     let is_needed = |old: &Old| {
         old.index.versions.iter().any(|version| pinned.contains(&(&old.index.app, *version)))
     };
-    let (needed, rest): (Vec<Old>, Vec<Old>) = all(config).into_iter().partition(is_needed);
-    for old in rest {
+    all(config).into_iter().partition(is_needed)
+}
+
+/// Deletes versions.
+pub(super) fn delete(versions: Vec<Old>) {
+    for old in versions {
         if let Err(error) = fs::remove_dir_all(&old.folder) {
             tracing::debug!(%error, "cannot delete a version that nobody needs");
         }
     }
-    needed
 }
 
 /// The kept versions that one thread is pinned to. Nothing is deleted.
@@ -260,6 +264,7 @@ fn subfolders(folder: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use wattle_graph::id::ThreadId;
 
     use super::*;
 
@@ -279,6 +284,32 @@ mod tests {
         unpack(&[file("graphs/main.toml", "x")], &folder).unwrap();
         assert_eq!(fs::read_to_string(folder.join("graphs/main.toml")).unwrap(), "x");
         assert_eq!(fs::read_dir(outer.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn versions_that_no_thread_is_pinned_to_are_deleted() {
+        let base = tempfile::tempdir().unwrap();
+        let config = Config::in_folder(base.path());
+        let (pinned, free) = (Digest::of(b"pinned"), Digest::of(b"free"));
+        for version in [pinned, free] {
+            let index = format!(
+                r#"{{ "app": "asset", "versions": ["{}"], "components": [] }}"#,
+                version.to_hex()
+            );
+            let folder = config.data.join(FOLDER).join("asset").join(version.to_hex());
+            unpack(&[file(INDEX, &index)], &folder).unwrap();
+        }
+        let thread = ThreadRecord {
+            app: AppName::new("asset").unwrap(),
+            version: pinned,
+            ..ThreadRecord::blank(ThreadId::new("t").unwrap(), 0)
+        };
+        let (needed, rest) = parted(&config, &[thread]);
+        assert_eq!((needed.len(), rest.len()), (1, 1));
+        assert!(needed[0].folder.exists() && rest[0].folder.exists(), "one may be needed yet");
+        let folder = rest[0].folder.clone();
+        delete(rest);
+        assert!(needed[0].folder.exists() && !folder.exists());
     }
 
     #[test]

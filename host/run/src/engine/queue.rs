@@ -12,11 +12,12 @@ use wattle_graph::principal::Principal;
 use super::balance::LEFT_TO_OTHERS;
 use super::blank::{NewThread, taken};
 use super::dispatch::LOOK_AGAIN;
-use super::{Engine, no_run, shutting_down};
+use super::{Engine, new_run_id, no_run, shutting_down};
 use crate::hostcall::runs::{RunRef, Runs as _};
 use crate::limit::THREAD_PENDING_RUNS;
 use crate::ports::store::{
-    Holder, PendingQuery, PendingRun, RunRecord, RunSpec, Signal, ThreadRecord, ThreadStatus,
+    Holder, PendingQuery, PendingRun, RunRecord, RunSpec, Signal, StoreError, ThreadRecord,
+    ThreadStatus,
 };
 use crate::view::store_failure;
 
@@ -182,6 +183,28 @@ impl Engine {
             self.cancel_begun(&RunRef { thread: thread.clone(), run }, None).await?;
         }
         self.delete_thread(thread).await
+    }
+
+    /// Deletes a thread that cannot be read, since what is stored of it is damaged. Nobody knows then
+    /// whose it is, so only the operator may ask for it. `false` if it can be read, or is not there.
+    ///
+    /// # Errors
+    ///
+    /// `busy` if a run is at work on it, and those of the store.
+    pub async fn remove_damaged(&self, thread: &ThreadId) -> Result<bool, Failure> {
+        let (engine, thread) = (self.clone(), thread.clone());
+        self.finish(async move { engine.remove_damaged_in_turn(&thread).await }).await
+    }
+
+    async fn remove_damaged_in_turn(&self, thread: &ThreadId) -> Result<bool, Failure> {
+        let store = &self.0.ports.store;
+        let _lock = self.0.locks.lock(thread).await;
+        let Err(StoreError::Corrupt { .. }) = store.thread(thread).await else { return Ok(false) };
+        let _slot = self.claim_first(thread, new_run_id()).await?;
+        store.delete_thread(thread).await.map_err(store_failure)?;
+        self.forget_cut(thread);
+        self.0.dispatch.clear(thread);
+        Ok(true)
     }
 
     /// Whether runs of a thread are pending, due or not.

@@ -516,6 +516,12 @@ pub trait Store: Send + Sync {
         })
     }
 
+    /// Threads that are set aside, since what is stored of them is damaged. As long as there are any,
+    /// nothing is deleted that they may need once they are restored.
+    async fn set_aside(&self) -> Result<Vec<ThreadId>, StoreError> {
+        Ok(Vec::new())
+    }
+
     /// Makes a new folder for a backup.
     async fn begin_backup(&self) -> Result<PathBuf, StoreError> {
         Err(no_backup())

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::json;
@@ -14,6 +15,7 @@ use wattle_run::ports::BlobStore as _;
 use wattle_run::ports::Store as _;
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{Batch, PendingQuery, StoreError, Survey, ThreadQuery};
+use wattle_store::sweep::sweep_blobs;
 use wattle_store::{FileBlobs, RedbStore};
 
 use crate::pending::{asked, names};
@@ -369,6 +371,37 @@ async fn a_changed_byte_sets_one_thread_aside() {
     assert!(store.thread(&broken).await.unwrap().is_none());
     create(&store, "t7").await;
     assert!(store.survey().await.unwrap().damaged.is_empty());
+}
+
+/// Nobody knows what a damaged thread mentions, and it may be restored.
+#[tokio::test]
+async fn no_blob_is_swept_while_a_thread_is_set_aside() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("wattle.redb");
+    let blobs = FileBlobs::open(dir.path().join("blobs")).unwrap();
+    let store = RedbStore::open(&path).unwrap();
+    let mut put = Vec::new();
+    for number in 0..2 {
+        let text = format!("blob of {number}");
+        let blob = blobs.put(Bytes::from(text), "text/plain").await.unwrap();
+        let thread = create(&store, &format!("t{number}")).await;
+        let note = json!({ "blob": blob, "text": format!("note of {number:03}") });
+        let events = vec![event(1, note)];
+        append(&store, &thread, Batch { events, ..Batch::default() }).await.unwrap();
+        put.push(blob);
+    }
+    drop(store);
+    change(&path, b"note of 001");
+    let store = RedbStore::open(&path).unwrap();
+    let broken = thread_id("t1");
+    assert_eq!(store.set_aside().await.unwrap(), [broken.clone()]);
+    assert_eq!(sweep_blobs(&store, &blobs, Duration::ZERO).await.unwrap(), 0);
+    blobs.stat(put[1]).await.unwrap();
+    store.delete_thread(&broken).await.unwrap();
+    assert!(store.set_aside().await.unwrap().is_empty());
+    assert_eq!(sweep_blobs(&store, &blobs, Duration::ZERO).await.unwrap(), 1);
+    blobs.stat(put[0]).await.unwrap();
+    assert!(blobs.stat(put[1]).await.is_err());
 }
 
 /// After a read that failed, redb reads nothing more of a file. No thread is damaged for that.

@@ -1,7 +1,7 @@
 //! The server and its files: backups, damage, and a disk that is full for a while.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -84,6 +84,15 @@ fn change(path: &Path, text: &[u8]) {
     fs::write(path, bytes).unwrap();
 }
 
+/// Puts code that no thread is known to need into the data folder.
+fn put_version(folder: &Path) -> PathBuf {
+    let version = folder.join("data/versions/asset/old");
+    fs::create_dir_all(&version).unwrap();
+    let index = json!({ "app": "asset", "versions": [], "components": [] });
+    fs::write(version.join("index.json"), index.to_string()).unwrap();
+    version
+}
+
 #[tokio::test]
 async fn a_damaged_thread_is_named_and_set_aside() {
     let folder = TempDir::new().unwrap();
@@ -101,6 +110,7 @@ async fn a_damaged_thread_is_named_and_set_aside() {
         assert!(!went_well && text.contains(&threads[3]), "{args:?}: {text}");
         assert!(!text.contains("panicked"), "{args:?}: {text}");
     }
+    let code = put_version(folder.path());
     let served = Served::start(folder.path());
     for (number, thread) in threads.iter().enumerate() {
         let (status, answer) = get(&served, &format!("/api/v1/threads/{thread}")).await;
@@ -114,7 +124,16 @@ async fn a_damaged_thread_is_named_and_set_aside() {
     assert_eq!(make(&served, "one more").await.0, 200);
     let (went_well, text) = said(folder.path(), &["store", "verify"], None);
     assert!(!went_well && text.contains(&threads[3]), "{text}");
+    assert!(code.exists(), "the thread may need it once it is restored");
+    // The operator gives it up.
+    let (went_well, text) = said(folder.path(), &["thread", "delete", &threads[3]], None);
+    assert!(went_well, "{text}");
+    assert_eq!(get(&served, &format!("/api/v1/threads/{}", threads[3])).await.0, 404);
+    let (went_well, text) = said(folder.path(), &["store", "verify"], None);
+    assert!(went_well && text.contains("nothing is damaged"), "{text}");
     assert_eq!(served.terminate(), Some(0));
+    assert_eq!(Served::start(folder.path()).terminate(), Some(0));
+    assert!(!code.exists());
 
     fs::write(&file, "").unwrap();
     let (went_well, text) = said(folder.path(), &["serve", "--listen", "127.0.0.1:0"], None);
