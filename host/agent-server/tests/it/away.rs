@@ -1,4 +1,4 @@
-//! The memory of the host cannot be reached.
+//! The memory or the store of the host cannot be reached.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,8 +9,10 @@ use tower::ServiceExt as _;
 use wattle_api::{ApiConfig, Operator, unguarded_router};
 use wattle_graph::failure::{Failure, code};
 use wattle_kit::clock::ManualClock;
+use wattle_kit::layer::{Layer, Layered};
 use wattle_kit::memory::{Call, Hook, Hooked};
-use wattle_store::VolatileMemory;
+use wattle_run::ports::store::{Store, StoreError};
+use wattle_store::{MemoryStore, VolatileMemory};
 
 use crate::host::{Host, Parts, request};
 
@@ -70,4 +72,61 @@ async fn a_host_with_keys_says_when_to_come_back() {
         assert_eq!((refused.status, refused.header("retry-after")), (503, "1"), "{path}");
     }
     assert_eq!(host.get("/ok").await.status, 200);
+}
+
+/// A store whose threads cannot be read at times.
+struct Forgetful {
+    below: Arc<dyn Store>,
+    is_away: AtomicBool,
+}
+
+#[async_trait]
+impl Layer for Forgetful {
+    fn over(below: Arc<dyn Store>) -> Self {
+        Self { below, is_away: AtomicBool::new(false) }
+    }
+
+    fn below(&self) -> &dyn Store {
+        &*self.below
+    }
+
+    async fn reading(&self, read: &'static str) -> Result<(), StoreError> {
+        if read == "thread" && self.is_away.load(Ordering::SeqCst) {
+            let message = "connection refused".to_owned();
+            return Err(StoreError::Backend { operation: "read a thread", message });
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn what_a_store_cannot_read_now_is_not_missing_and_is_asked_for_again() {
+    let store = Arc::new(Layered::<Forgetful>::over(Arc::new(MemoryStore::new())));
+    let parts = Parts { store: store.clone(), ..Parts::default() };
+    let host = Host::with_parts(ApiConfig::default(), parts);
+    let start = json!({
+        "graph": "agent", "input": { "value": "v" }, "thread_id": "t", "wait": true,
+    });
+    let run = host.post("/api/v1/apps/test/runs", start).await.ok();
+    let run = format!("/api/v1/runs/{}", run["run"].as_str().unwrap());
+    host.get(&run).await.ok();
+    store.is_away.store(true, Ordering::SeqCst);
+    for path in [run.as_str(), "/api/v1/threads/t"] {
+        let refused = host.get(path).await;
+        assert_eq!((refused.status, refused.header("retry-after")), (503, "1"), "{path}");
+    }
+    store.is_away.store(false, Ordering::SeqCst);
+    host.get(&run).await.ok();
+    assert_eq!(host.get("/api/v1/runs/none").await.status, 404);
+}
+
+#[tokio::test]
+async fn what_only_files_can_is_not_promised_for_later() {
+    let host = Host::new();
+    for (method, path) in [("GET", "/api/v1/store/verify"), ("POST", "/api/v1/store/backup")] {
+        let refused = host.call(method, path, None).await;
+        assert_eq!(refused.status, 501, "{path}: {}", refused.text);
+        assert_eq!(refused.json()["code"], code::UNSUPPORTED, "{path}");
+        assert!(refused.headers.get("retry-after").is_none(), "{path}");
+    }
 }

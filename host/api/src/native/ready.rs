@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use wattle_graph::failure::code;
+use wattle_graph::failure::{Failure, code};
 
 use crate::document::RecoveryDocument;
 use crate::problem::{Problem, ProblemDocument};
@@ -44,11 +44,15 @@ pub async fn ready(State(state): State<ApiState>) -> Result<Json<Ready>, Problem
             instance: state.instance.to_string(),
             recovery: RecoveryDocument::of(state.engine.recovery()),
         })),
-        Ok(Err(error)) => Err(Problem::new(code::UNAVAILABLE, error.to_string())),
+        Ok(Err(error)) => Err(unavailable(error.to_string())),
         Err(_) => {
             let seconds = READY_TIMEOUT.as_secs();
-            let detail = format!("the store did not write anything in {seconds} s");
-            Err(Problem::new(code::UNAVAILABLE, detail))
+            Err(unavailable(format!("the store did not write anything in {seconds} s")))
         }
     }
+}
+
+/// A store that cannot be written now may be written later.
+fn unavailable(detail: String) -> Problem {
+    Failure::new(code::UNAVAILABLE, detail).retryable().into()
 }

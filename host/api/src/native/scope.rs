@@ -232,8 +232,10 @@ impl Scope {
         let missing = || Problem::not_found("run", id, "its thread was deleted, or it never was");
         let run = RunId::new(id).map_err(|error| Problem::new(code::INVALID, error.to_string()))?;
         let record = state.engine.ports().store.run(&run).await?.ok_or_else(missing)?;
-        self.thread(state, record.thread.as_str()).await.map_err(|_| missing())?;
-        Ok(record)
+        match self.thread(state, record.thread.as_str()).await {
+            Err(problem) if problem.code == code::NOT_FOUND => Err(missing()),
+            seen => seen.map(|_thread| record),
+        }
     }
 }
 

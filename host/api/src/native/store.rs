@@ -34,6 +34,7 @@ fn operator(authority: Authority) -> Result<(), Problem> {
     responses(
         (status = 200, body = Value, description = "threads, damaged"),
         (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 501, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 503, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn verify_store(
     State(state): State<ApiState>,
@@ -53,6 +54,7 @@ pub async fn verify_store(
     responses(
         (status = 200, body = BackupDocument),
         (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 501, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 503, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn back_up_store(
     State(state): State<ApiState>,

@@ -61,6 +61,7 @@ pub trait BlobStore: Send + Sync {
     /// it adds those that are new.
     async fn backup(&self, folder: &Path) -> Result<Vec<Damage>, Failure> {
         let _ = folder;
-        Err(Failure::internal("only blobs in files are backed up; use `pg_dump` for a database"))
+        let message = "only blobs in files are backed up; use `pg_dump` for a database";
+        Err(Failure::new(code::UNSUPPORTED, message))
     }
 }

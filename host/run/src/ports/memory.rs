@@ -8,7 +8,7 @@ use std::path::Path;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use wattle_graph::failure::Failure;
+use wattle_graph::failure::{Failure, code};
 
 pub use check::check_place;
 pub use filter::parse_filter;
@@ -232,6 +232,7 @@ pub trait Memory: Send + Sync {
     /// Writes all documents, as they are at one moment, into a folder that is there.
     async fn backup(&self, folder: &Path) -> Result<(), Failure> {
         let _ = folder;
-        Err(Failure::internal("only a memory in a file is backed up; use `pg_dump` for a database"))
+        let message = "only a memory in a file is backed up; use `pg_dump` for a database";
+        Err(Failure::new(code::UNSUPPORTED, message))
     }
 }

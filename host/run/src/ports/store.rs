@@ -510,9 +510,9 @@ pub trait Store: Send + Sync {
 
     /// Reads everything that is stored and names what is damaged. Takes as long as that takes.
     async fn survey(&self) -> Result<Survey, StoreError> {
-        Err(StoreError::Backend {
+        Err(StoreError::Unsupported {
             operation: "verify all threads at once",
-            message: "only a store in a file does; `wattle trace --verify` checks one".to_owned(),
+            message: "only a store in a file does; `wattle trace --verify` checks one thread",
         })
     }
 
@@ -549,8 +549,8 @@ pub trait Store: Send + Sync {
 }
 
 fn no_backup() -> StoreError {
-    StoreError::Backend {
+    StoreError::Unsupported {
         operation: "back itself up",
-        message: "only a store in a file does; use `pg_dump` for a database".to_owned(),
+        message: "only a store in a file does; use `pg_dump` for a database",
     }
 }

@@ -98,7 +98,7 @@ impl PostgresBlobs {
     async fn info(&self, blob: BlobRef) -> Result<BlobInfo, Failure> {
         let digest = blob.0.as_bytes().as_slice();
         let row = self.0.row("read a blob", || sqlx::query(STAT).bind(digest)).await;
-        let row = row.map_err(failure)?.ok_or_else(|| not_found(blob))?;
+        let row = row?.ok_or_else(|| not_found(blob))?;
         let size: i64 = row.try_get("size").map_err(unreadable)?;
         let media_type = row.try_get("media_type").map_err(unreadable)?;
         Ok(BlobInfo { blob, size: size.cast_unsigned(), media_type })
@@ -112,7 +112,7 @@ impl PostgresBlobs {
         while next <= last {
             let end = last.min(next + READ_CHUNKS - 1);
             let read = || sqlx::query(READ).bind(digest).bind(next).bind(end);
-            for row in self.0.rows("read a blob", read).await.map_err(failure)? {
+            for row in self.0.rows("read a blob", read).await? {
                 bytes.extend_from_slice(row.try_get("bytes").map_err(unreadable)?);
             }
             next = end + 1;
@@ -129,8 +129,8 @@ impl BlobStore for PostgresBlobs {
         loop {
             match self.put_once(blob, &bytes, media_type).await {
                 Ok(()) => return Ok(blob),
-                Err(Fault::Server(error)) => attempt.again(PUT, error).await.map_err(failure)?,
-                Err(Fault::Store(error)) => return Err(failure(error)),
+                Err(Fault::Server(error)) => attempt.again(PUT, error).await?,
+                Err(Fault::Store(error)) => return Err(error.into()),
             }
         }
     }
@@ -162,7 +162,7 @@ impl BlobStore for PostgresBlobs {
             let digests: Vec<&[u8]> =
                 page.iter().map(|blob| blob.0.as_bytes().as_slice()).collect();
             let read = || sqlx::query(SIZES).bind(&digests);
-            for row in self.0.rows("read sizes of blobs", read).await.map_err(failure)? {
+            for row in self.0.rows("read sizes of blobs", read).await? {
                 let size: i64 = row.try_get("size").map_err(unreadable)?;
                 sizes.insert(reference(&row)?, size.cast_unsigned());
             }
@@ -175,7 +175,7 @@ impl BlobStore for PostgresBlobs {
 impl Sweepable for PostgresBlobs {
     async fn older_than(&self, age: Duration) -> Result<Vec<BlobRef>, Failure> {
         let old = || sqlx::query(OLD).bind(milliseconds(age));
-        let rows = self.0.rows("list blobs", old).await.map_err(failure)?;
+        let rows = self.0.rows("list blobs", old).await?;
         rows.iter().map(reference).collect()
     }
 
@@ -185,7 +185,7 @@ impl Sweepable for PostgresBlobs {
             let digests: Vec<&[u8]> =
                 page.iter().map(|blob| blob.0.as_bytes().as_slice()).collect();
             let remove = || sqlx::query(REMOVE).bind(&digests).bind(milliseconds(age));
-            let row = self.0.row("delete blobs", remove).await.map_err(failure)?;
+            let row = self.0.row("delete blobs", remove).await?;
             let count: i64 = row.map_or(Ok(0), |row| row.try_get(0)).map_err(unreadable)?;
             removed += usize::try_from(count).unwrap_or_default();
         }
@@ -203,10 +203,7 @@ fn milliseconds(age: Duration) -> i64 {
     i64::try_from(age.as_millis()).unwrap_or(i64::MAX)
 }
 
-fn failure(error: StoreError) -> Failure {
-    Failure::internal(error.to_string())
-}
-
+/// What the server answered makes no sense, and would make none the next time.
 fn unreadable(error: sqlx::Error) -> Failure {
-    failure(while_trying("read a blob")(error))
+    Failure::internal(while_trying("read a blob")(error).to_string())
 }

@@ -12,7 +12,6 @@ use sqlx::postgres::PgRow;
 use wattle_graph::failure::Failure;
 use wattle_run::ports::Memory;
 use wattle_run::ports::memory::{Item, ListNamespaces, MemoryScope, PutItem, Search};
-use wattle_run::ports::store::StoreError;
 
 use crate::longterm::find::Finder;
 use crate::longterm::list::{Lister, Step};
@@ -121,7 +120,7 @@ impl PostgresMemory {
     ) -> Result<Option<(Place, Record)>, Failure> {
         let path = path::encode(scope, namespace);
         let get = || sqlx::query(GET).bind(&path).bind(key.as_bytes()).bind(now_ms);
-        let row = self.0.row("read a document", get).await.map_err(failure)?;
+        let row = self.0.row("read a document", get).await?;
         row.as_ref().map(document).transpose()
     }
 
@@ -133,7 +132,7 @@ impl PostgresMemory {
         let paths: Vec<&[u8]> = places.iter().map(|(path, _)| path.as_slice()).collect();
         let keys: Vec<&[u8]> = places.iter().map(|(_, key)| key.as_bytes()).collect();
         let touch = || sqlx::query(TOUCH).bind(&paths).bind(&keys).bind(now_ms);
-        self.0.rows("keep documents", touch).await.map(drop).map_err(failure)
+        self.0.rows("keep documents", touch).await.map(drop).map_err(Failure::from)
     }
 
     /// Looks through all documents in a range of paths.
@@ -149,7 +148,7 @@ impl PostgresMemory {
                 let page = sqlx::query(PAGE_OF_DOCUMENTS).bind(&paths.start).bind(&paths.end);
                 page.bind(&key).bind(now_ms).bind(PAGE)
             };
-            let rows = self.0.rows("search documents", page).await.map_err(failure)?;
+            let rows = self.0.rows("search documents", page).await?;
             let is_last = rows.len() < PAGE as usize;
             let mut end = None;
             for row in &rows {
@@ -203,7 +202,7 @@ impl Memory for PostgresMemory {
             let put = sqlx::query(PUT).bind(&path).bind(item.key.as_bytes()).bind(now_ms);
             put.bind(record.expires_ms).bind(refresh_ms).bind(&record.document)
         };
-        self.0.rows("write a document", put).await.map(drop).map_err(failure)
+        self.0.rows("write a document", put).await.map(drop).map_err(Failure::from)
     }
 
     async fn put_if(
@@ -232,7 +231,7 @@ impl Memory for PostgresMemory {
                 None => put,
             }
         };
-        if self.0.row("write a document", put).await.map_err(failure)?.is_some() {
+        if self.0.row("write a document", put).await?.is_some() {
             return Ok(true);
         }
         // Somebody else was faster, or a first attempt was made and its answer lost.
@@ -248,7 +247,7 @@ impl Memory for PostgresMemory {
     ) -> Result<(), Failure> {
         let path = path::encode(scope, namespace);
         let delete = || sqlx::query(DELETE).bind(&path).bind(key.as_bytes());
-        self.0.rows("delete a document", delete).await.map(drop).map_err(failure)
+        self.0.rows("delete a document", delete).await.map(drop).map_err(Failure::from)
     }
 
     async fn delete_if(
@@ -299,7 +298,7 @@ impl Memory for PostgresMemory {
         let path = path::encode(scope, namespace);
         let limit = PAGE.min(i64::try_from(limit).unwrap_or(PAGE));
         let list = || sqlx::query(LIST).bind(&path).bind(after.as_bytes()).bind(now_ms).bind(limit);
-        let rows = self.0.rows("list documents", list).await.map_err(failure)?;
+        let rows = self.0.rows("list documents", list).await?;
         let mut listing = Listing::new(path.clone(), rows.len(), now_ms);
         for row in &rows {
             let ((path, key), record) = document(row)?;
@@ -323,7 +322,7 @@ impl Memory for PostgresMemory {
                 let page = sqlx::query(PAGE_OF_NAMESPACES).bind(&paths.start).bind(&paths.end);
                 page.bind(now_ms).bind(NAMESPACE_PAGE)
             };
-            let rows = self.0.rows("list namespaces", page).await.map_err(failure)?;
+            let rows = self.0.rows("list namespaces", page).await?;
             let is_last = rows.len() < NAMESPACE_PAGE as usize;
             for row in &rows {
                 let path: &[u8] = row.try_get("path").map_err(unreadable)?;
@@ -347,7 +346,7 @@ impl Memory for PostgresMemory {
         let clear = || sqlx::query(CLEAR).bind(&paths.start).bind(&paths.end).bind(REMOVED_AT_ONCE);
         let mut removed = 0;
         loop {
-            let row = self.0.row("delete documents", clear).await.map_err(failure)?;
+            let row = self.0.row("delete documents", clear).await?;
             let part = count(row)?;
             removed += part;
             if part < REMOVED_AT_ONCE {
@@ -360,7 +359,7 @@ impl Memory for PostgresMemory {
         let sweep = || sqlx::query(SWEEP).bind(now_ms).bind(REMOVED_AT_ONCE);
         let mut removed = 0;
         loop {
-            let part = count(self.0.row("sweep documents", sweep).await.map_err(failure)?)?;
+            let part = count(self.0.row("sweep documents", sweep).await?)?;
             removed += part;
             if part < REMOVED_AT_ONCE {
                 return Ok(usize::try_from(removed).unwrap_or(usize::MAX));
@@ -391,10 +390,7 @@ fn count(row: Option<PgRow>) -> Result<i64, Failure> {
     row.map_or(Ok(0), |row| row.try_get(0)).map_err(unreadable)
 }
 
-fn failure(error: StoreError) -> Failure {
-    Failure::internal(error.to_string())
-}
-
+/// What the server answered makes no sense, and would make none the next time.
 fn unreadable(error: sqlx::Error) -> Failure {
-    failure(while_trying("read a document")(error))
+    Failure::internal(while_trying("read a document")(error).to_string())
 }

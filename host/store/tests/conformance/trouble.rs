@@ -3,10 +3,12 @@
 use bytes::Bytes;
 use serde_json::json;
 use sqlx::{Connection as _, Executor as _, PgConnection};
+use wattle_graph::failure::code;
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_kit::need;
+use wattle_run::ports::memory::MemoryScope;
 use wattle_run::ports::store::{Batch, Holder, PruneStrategy};
-use wattle_run::ports::{BlobStore as _, Store as _};
+use wattle_run::ports::{BlobStore as _, Memory as _, Store as _};
 use wattle_store::{PostgresBlobs, PostgresConfig, PostgresStore};
 
 use crate::postgres::Server;
@@ -57,6 +59,26 @@ async fn a_proxy_that_accepts_and_closes_is_waited_for() {
         assert!(read.unwrap().is_some());
     }
     assert_eq!(proxy.to_close(), 0);
+}
+
+#[tokio::test]
+async fn what_a_server_that_is_away_does_not_answer_may_be_asked_for_again() {
+    let server = need!(Server::start());
+    let store = server.store("away").await;
+    let (blobs, memory) = (store.blobs(), store.memory());
+    let blob = blobs.put(Bytes::from_static(b"kept"), "text/plain").await.unwrap();
+    server.postgres.crash().unwrap();
+    let (thread, scope) = (thread_id("t"), MemoryScope::Agents(None));
+    let (document, bytes, thread) = tokio::join!(
+        memory.get(&scope, &[], "key", 0),
+        blobs.get(blob, 0, None),
+        store.thread(&thread),
+    );
+    let failures = [document.unwrap_err(), bytes.unwrap_err(), thread.unwrap_err().into()];
+    for failure in failures {
+        let facts = (failure.code.as_str(), failure.retryable);
+        assert_eq!(facts, (code::UNAVAILABLE, true), "{failure}");
+    }
 }
 
 #[tokio::test]

@@ -67,6 +67,14 @@ pub enum StoreError {
         /// What went wrong.
         message: String,
     },
+    /// No store of this kind does it.
+    #[error("checkpoint store cannot {operation}: {message}")]
+    Unsupported {
+        /// What was wanted.
+        operation: &'static str,
+        /// What does it, and what to do instead.
+        message: &'static str,
+    },
     /// The stored data are of a newer format.
     #[error(
         "checkpoint store `{path}` has format {found}, newer than {known}, the newest this \
@@ -118,10 +126,34 @@ impl From<StoreError> for Failure {
             | StoreError::OutOfTurn { .. } => code::BUSY,
             StoreError::Broken { .. } | StoreError::Corrupt { .. } => code::BROKEN,
             StoreError::TooLarge { .. } => code::LIMIT,
-            // A full disk, or a server that is away: it may work later.
+            StoreError::Unsupported { .. } => code::UNSUPPORTED,
             StoreError::Backend { .. } => code::UNAVAILABLE,
             _ => code::INTERNAL,
         };
-        Self::new(word, error.to_string())
+        let failure = Self::new(word, error.to_string());
+        // A full disk, or a server that is away: it may work later.
+        let passes = matches!(error, StoreError::Backend { .. });
+        if passes { failure.retryable() } else { failure }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_may_pass_is_worth_another_attempt() {
+        let message = String::new();
+        let (operation, thread) = ("read", ThreadId::new("t").unwrap());
+        for (error, word, retryable) in [
+            (StoreError::Backend { operation, message: message.clone() }, code::UNAVAILABLE, true),
+            (StoreError::Unsupported { operation, message: "" }, code::UNSUPPORTED, false),
+            (StoreError::Corrupt { what: message.clone(), message }, code::BROKEN, false),
+            (StoreError::Fenced { thread, epoch: 1 }, code::BUSY, false),
+            (StoreError::Closed, code::INTERNAL, false),
+        ] {
+            let failure = Failure::from(error);
+            assert_eq!((failure.code.as_str(), failure.retryable), (word, retryable));
+        }
     }
 }
