@@ -135,8 +135,8 @@ struct Slot {
     epoch: Epoch,
     /// How long it surely lasts.
     tenure: Option<Arc<Tenure>>,
-    /// Whether the lease is to be given back.
-    leased: bool,
+    /// What is to be given back.
+    owed: lease::Owed,
     /// What was asked for.
     asked: Asked,
     cancel: Cancel,
@@ -256,7 +256,7 @@ impl Engine {
             run,
             epoch: Epoch(0),
             tenure: None,
-            leased: false,
+            owed: lease::Owed::Nothing,
             asked: Asked::default(),
             cancel,
             drain,

@@ -53,9 +53,19 @@ pub trait Layer: Send + Sync {
         self.below().is_shared()
     }
 
+    /// See [`Store::lease_ms`].
+    fn lease_ms(&self) -> u64 {
+        self.below().lease_ms()
+    }
+
     /// See [`Store::lease`].
     async fn lease(&self, thread: &ThreadId, holder: &Holder) -> Result<Epoch, StoreError> {
         self.below().lease(thread, holder).await
+    }
+
+    /// See [`Store::release`].
+    async fn release(&self, thread: &ThreadId, epoch: Epoch) -> Result<(), StoreError> {
+        self.below().release(thread, epoch).await
     }
 
     /// See [`Store::beat`].
@@ -134,7 +144,7 @@ impl<L: Layer> Store for Layered<L> {
     }
 
     fn lease_ms(&self) -> u64 {
-        self.below().lease_ms()
+        self.0.lease_ms()
     }
 
     async fn lease(&self, thread: &ThreadId, holder: &Holder) -> Result<Epoch, StoreError> {
@@ -146,7 +156,7 @@ impl<L: Layer> Store for Layered<L> {
     }
 
     async fn release(&self, thread: &ThreadId, epoch: Epoch) -> Result<(), StoreError> {
-        self.below().release(thread, epoch).await
+        self.0.release(thread, epoch).await
     }
 
     fn is_shared(&self) -> bool {

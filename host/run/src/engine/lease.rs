@@ -4,8 +4,9 @@
 //! share a store a lease does. It is taken after the slot and before anything is read, its epoch is
 //! checked with every write, and it is given back before anybody hears that the run has ended.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use serde_json::json;
@@ -14,7 +15,7 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{RunId, ThreadId};
 
 use super::elsewhere::Asking;
-use super::{Engine, Inner, Slot};
+use super::{Engine, Inner, Slot, new_run_id};
 use crate::log::{Tenure, Term};
 use crate::ports::store::{Epoch, Holder, Signal, StoreError, ThreadHead, ThreadStatus};
 use crate::ports::{Clock, Ports};
@@ -30,6 +31,20 @@ const HANDOVER_ATTEMPTS: u32 = 8;
 /// Pause before the second attempt; it doubles each time, to more than a second altogether.
 const HANDOVER_PAUSE: Duration = Duration::from_millis(10);
 
+/// Strays that are remembered: about a megabyte of ids. Those beyond end with this host.
+const STRAYS: usize = 10_000;
+
+/// What a slot is to give back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owed {
+    /// Nothing.
+    Nothing,
+    /// A lease that was asked for or is being given back; nobody knows yet whether the store has it.
+    Perhaps,
+    /// The lease of its epoch.
+    Lease,
+}
+
 /// The engine as a holder of leases.
 pub(super) struct Leases {
     /// Under which name threads are held, and how long they surely are.
@@ -38,6 +53,10 @@ pub(super) struct Leases {
     beating: tokio::sync::OnceCell<()>,
     /// Leases that are being given back by nobody who could wait for it.
     returning: watch::Sender<usize>,
+    /// Leases that the store may have under the name of this host though no slot holds them: they
+    /// could not be given back, or the answer that gave them was lost. Those of which the epoch is
+    /// not known have none. While the host lives they would keep all others from the threads.
+    strays: Mutex<BTreeMap<ThreadId, Option<Epoch>>>,
     /// Runs that other hosts are asked to let stand still.
     pub(super) asking: Asking,
     /// Set once the engine receives the signals of other hosts.
@@ -50,12 +69,28 @@ impl Leases {
         let (beating, returning) = (tokio::sync::OnceCell::new(), watch::Sender::new(0));
         let term = Arc::new(Term::new(holder, clock));
         let (asking, is_listening) = (Asking::default(), AtomicBool::new(false));
-        Self { term, beating, returning, asking, is_listening }
+        Self { term, beating, returning, strays: Mutex::default(), asking, is_listening }
     }
 
     /// Under which name threads are held.
     pub(super) fn holder(&self) -> &Holder {
         self.term.holder()
+    }
+
+    /// No code that can panic runs under this lock.
+    fn strays(&self) -> MutexGuard<'_, BTreeMap<ThreadId, Option<Epoch>>> {
+        self.strays.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers a stray. It takes the place of an older one of its thread, which was over when it
+    /// was taken.
+    fn remember(&self, thread: &ThreadId, epoch: Option<Epoch>) {
+        let mut strays = self.strays();
+        if strays.len() < STRAYS || strays.contains_key(thread) {
+            strays.insert(thread.clone(), epoch);
+        } else {
+            tracing::warn!(%thread, "the lease of a thread ends with this host");
+        }
     }
 
     /// Waits until what was dropped is given back.
@@ -82,9 +117,20 @@ impl Engine {
         let mut slot = self.slot(thread, run).await?;
         self.keep_beating().await.map_err(store_failure)?;
         slot.tenure = Some(Arc::new(Tenure::new(self.0.leases.term.clone())));
-        slot.epoch = self.lease(thread).await?;
-        slot.leased = true;
-        Ok(slot)
+        slot.owed = Owed::Perhaps;
+        match self.lease(thread).await {
+            Ok(epoch) => {
+                (slot.epoch, slot.owed) = (epoch, Owed::Lease);
+                Ok(slot)
+            }
+            Err(failure) => {
+                // Another host has it.
+                if failure.code == code::BUSY {
+                    slot.owed = Owed::Nothing;
+                }
+                Err(failure)
+            }
+        }
     }
 
     /// Takes the slot of a thread. The end of a run is visible a moment before its slot is free, so a
@@ -141,8 +187,48 @@ impl Engine {
         self.0.leases.term.beat(store.as_ref()).await?;
         let pause = Duration::from_millis(store.lease_ms() / BEATS);
         self.0.runtime.spawn(beat(Arc::downgrade(&self.0), pause));
+        self.keep_giving_back(pause);
         self.keep_listening();
         Ok(())
+    }
+
+    /// Not `async`, since what gives strays back takes threads, and so begins to beat.
+    fn keep_giving_back(&self, pause: Duration) {
+        self.0.runtime.spawn(give_back(Arc::downgrade(&self.0), pause));
+    }
+
+    /// Remembers a lease that is to be given back later, if another host could want the thread.
+    fn owe(&self, thread: &ThreadId, epoch: Option<Epoch>) {
+        if self.is_shared() {
+            self.0.leases.remember(thread, epoch);
+        }
+    }
+
+    /// Gives strays back until the store fails.
+    async fn give_strays_back(&self) {
+        loop {
+            let Some((thread, epoch)) = self.0.leases.strays().pop_first() else { return };
+            let is_given_back = match epoch {
+                Some(epoch) => release(self, &thread, epoch).await,
+                None => self.take_and_give_back(&thread).await,
+            };
+            if !is_given_back {
+                return;
+            }
+        }
+    }
+
+    /// Ends a lease whose epoch is not known: a holder ends its own lease by taking another.
+    /// `false` if the store fails.
+    async fn take_and_give_back(&self, thread: &ThreadId) -> bool {
+        match self.claim_first(thread, new_run_id()).await {
+            Ok(mut slot) => {
+                slot.release().await;
+                true
+            }
+            // Otherwise another host has the thread, or a slot of this one, which gives it back.
+            Err(failure) => failure.code != code::UNAVAILABLE,
+        }
     }
 }
 
@@ -163,6 +249,16 @@ async fn beat(engine: Weak<Inner>, pause: Duration) {
     }
 }
 
+/// Gives strays back, as often as the engine shows that it lives, until it is gone. Not together
+/// with that: a store that fails takes its time.
+async fn give_back(engine: Weak<Inner>, pause: Duration) {
+    loop {
+        tokio::time::sleep(pause).await;
+        let Some(engine) = engine.upgrade() else { return };
+        Engine(engine).give_strays_back().await;
+    }
+}
+
 fn at_work_elsewhere(thread: &ThreadId, holder: &str) -> Failure {
     Failure::new(
         code::BUSY,
@@ -174,8 +270,11 @@ fn at_work_elsewhere(thread: &ThreadId, holder: &str) -> Failure {
 impl Slot {
     /// Gives the lease back.
     pub(super) async fn release(&mut self) {
-        if std::mem::take(&mut self.leased) {
+        if self.owed == Owed::Lease {
+            // Whoever waits for this may stop waiting.
+            self.owed = Owed::Perhaps;
             release(&self.engine, &self.thread, self.epoch).await;
+            self.owed = Owed::Nothing;
         }
     }
 
@@ -194,20 +293,28 @@ impl Drop for Slot {
         // Before anything else can begin on the thread.
         self.engine.let_go(&self.thread);
         self.engine.active().remove(&self.thread);
-        if self.leased {
-            let (engine, thread, epoch) = (self.engine.clone(), self.thread.clone(), self.epoch);
-            let runtime = engine.0.runtime.clone();
-            engine.0.leases.returning.send_modify(|returning| *returning += 1);
-            runtime.spawn(async move {
-                release(&engine, &thread, epoch).await;
-                engine.0.leases.returning.send_modify(|returning| *returning -= 1);
-            });
+        match self.owed {
+            Owed::Nothing => {}
+            Owed::Perhaps => self.engine.owe(&self.thread, None),
+            Owed::Lease => {
+                let (engine, thread, epoch) =
+                    (self.engine.clone(), self.thread.clone(), self.epoch);
+                let runtime = engine.0.runtime.clone();
+                engine.0.leases.returning.send_modify(|returning| *returning += 1);
+                runtime.spawn(async move {
+                    release(&engine, &thread, epoch).await;
+                    engine.0.leases.returning.send_modify(|returning| *returning -= 1);
+                });
+            }
         }
     }
 }
 
-async fn release(engine: &Engine, thread: &ThreadId, epoch: Epoch) {
-    if let Err(error) = engine.0.ports.store.release(thread, epoch).await {
-        tracing::debug!(%thread, %error, "the lease of a thread ends by itself");
-    }
+/// Gives a lease back; one that the store does not take back is given back later. `false` if the
+/// store fails.
+async fn release(engine: &Engine, thread: &ThreadId, epoch: Epoch) -> bool {
+    let Err(error) = engine.0.ports.store.release(thread, epoch).await else { return true };
+    tracing::warn!(%thread, %error, "the lease of a thread is given back later");
+    engine.owe(thread, Some(epoch));
+    false
 }

@@ -2,20 +2,24 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
+use async_trait::async_trait;
 use serde_json::json;
 use tokio::sync::Notify;
 use wattle_graph::event::EventKind;
 use wattle_graph::failure::code;
 use wattle_graph::id::ThreadId;
+use wattle_kit::gates::Gates;
+use wattle_kit::layer::{Layer, Layered};
 use wattle_run::engine::{Engine, EngineConfig};
 use wattle_run::grant::{Grants, MemoryAccess, MemoryRule};
 use wattle_run::hostcall::memory::Put;
 use wattle_run::hostcall::runs::{RunOutcome, Runs};
-use wattle_run::ports::Memory;
 use wattle_run::ports::memory::{MemoryScope, PutItem, Search};
-use wattle_run::ports::store::{Batch, Holder, StoreError};
-use wattle_store::VolatileMemory;
+use wattle_run::ports::store::{Batch, Epoch, Holder, StoreError};
+use wattle_run::ports::{Memory, Store};
+use wattle_store::{MemoryStore, VolatileMemory};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::get;
 use wattle_suite::world::{START_MS, World};
@@ -29,12 +33,75 @@ reducer = "append"
 plugin = "p"
 "#;
 
-fn world() -> World {
-    let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
+fn plugin() -> NativePlugin {
+    NativePlugin::new("p", "1").node("work", |_, gate| async move {
         gate.call(get("https://example.com/slow")).await?;
         Ok(json!({ "out": "done" }))
-    });
-    World::new(ONE, plugin)
+    })
+}
+
+fn world() -> World {
+    World::new(ONE, plugin())
+}
+
+/// A store that many hosts share, whose holders beat often. Gates know two calls: `lease done`,
+/// when a thread is leased, and `release`, before it is given back.
+struct Shaky {
+    below: Arc<dyn Store>,
+    gates: Gates,
+}
+
+impl Shaky {
+    async fn pass(&self, call: &str) -> Result<(), StoreError> {
+        let passed = self.gates.pass(call).await;
+        passed.map_err(|failure| StoreError::Backend {
+            operation: "go through the gates",
+            message: failure.message,
+        })
+    }
+}
+
+#[async_trait]
+impl Layer for Shaky {
+    fn over(below: Arc<dyn Store>) -> Self {
+        Self { below, gates: Gates::default() }
+    }
+
+    fn below(&self) -> &dyn Store {
+        &*self.below
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    fn lease_ms(&self) -> u64 {
+        300
+    }
+
+    async fn lease(&self, thread: &ThreadId, holder: &Holder) -> Result<Epoch, StoreError> {
+        let epoch = self.below.lease(thread, holder).await?;
+        self.pass("lease done").await?;
+        Ok(epoch)
+    }
+
+    async fn release(&self, thread: &ThreadId, epoch: Epoch) -> Result<(), StoreError> {
+        self.pass("release").await?;
+        self.below.release(thread, epoch).await
+    }
+}
+
+/// Far longer than it takes.
+const IN_TIME: Duration = Duration::from_mins(1);
+
+/// Waits until an engine may have a thread.
+async fn is_free(engine: &Engine, thread: &ThreadId) {
+    let free = async {
+        while let Err(failure) = engine.delete_thread(thread).await {
+            assert_eq!(failure.code, code::BUSY, "{failure}");
+        }
+    };
+    tokio::time::timeout(IN_TIME, free).await.expect("the lease is given back");
 }
 
 /// Another engine over the same store and apps.
@@ -71,6 +138,30 @@ async fn a_thread_that_is_about_to_be_given_back_is_waited_for() {
     let (taken, given) = tokio::join!(world.engine.delete_thread(&thread), back);
     taken.unwrap();
     given.unwrap();
+}
+
+#[tokio::test]
+async fn a_lease_that_could_not_be_given_back_is_given_back_later() {
+    let store = Arc::new(Layered::<Shaky>::over(Arc::new(MemoryStore::new())));
+    let world = World::with_store(ONE, plugin(), store.clone());
+    let other = beside(&world, "other");
+    let thread = ThreadId::new("kept").unwrap();
+    store.gates.fail("release");
+    world.engine.delete_thread(&thread).await.unwrap();
+    is_free(&other, &thread).await;
+}
+
+/// The store gave a lease, and its answer was lost.
+#[tokio::test]
+async fn a_lease_that_nobody_knows_of_is_given_back() {
+    let store = Arc::new(Layered::<Shaky>::over(Arc::new(MemoryStore::new())));
+    let world = World::with_store(ONE, plugin(), store.clone());
+    let other = beside(&world, "other");
+    let thread = ThreadId::new("lost").unwrap();
+    store.gates.fail("lease done");
+    let failure = world.engine.delete_thread(&thread).await.unwrap_err();
+    assert_eq!(failure.code, code::UNAVAILABLE, "{failure}");
+    is_free(&other, &thread).await;
 }
 
 #[tokio::test]
