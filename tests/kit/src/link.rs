@@ -2,7 +2,8 @@
 //!
 //! Bytes that are held back are not lost: they arrive in order once the link is released, as after a
 //! stall of the network. A link that is half open has lost its server, and the client does not hear
-//! of it.
+//! of it. A link that turns clients away accepts and closes, as a proxy does without a server behind
+//! it.
 
 use std::net::SocketAddr;
 
@@ -51,6 +52,8 @@ enum Way {
 #[derive(Clone, Copy, Debug, Default)]
 struct Orders {
     held: Held,
+    /// Whether new connections are accepted and closed.
+    turns_away: bool,
     /// How often all connections lost their server.
     severed: u64,
     /// How often all connections were closed on both sides.
@@ -105,6 +108,20 @@ impl Link {
     pub fn close(&self) {
         self.orders.send_modify(|orders| orders.closed += 1);
     }
+
+    /// Closes all connections on both sides, and new ones when their client has said something, until
+    /// [`Link::admit`].
+    pub fn turn_away(&self) {
+        self.orders.send_modify(|orders| {
+            orders.closed += 1;
+            orders.turns_away = true;
+        });
+    }
+
+    /// New connections work again.
+    pub fn admit(&self) {
+        self.orders.send_modify(|orders| orders.turns_away = false);
+    }
 }
 
 async fn accept(listener: TcpListener, server: u16, orders: watch::Receiver<Orders>) {
@@ -113,8 +130,13 @@ async fn accept(listener: TcpListener, server: u16, orders: watch::Receiver<Orde
     }
 }
 
-async fn connect(client: TcpStream, server: u16, mut orders: watch::Receiver<Orders>) {
+async fn connect(mut client: TcpStream, server: u16, mut orders: watch::Receiver<Orders>) {
     let born = *orders.borrow_and_update();
+    if born.turns_away {
+        // A close with unread bytes would be a reset.
+        let _ = client.read(&mut [0; 64]).await;
+        return;
+    }
     let Ok(server) = TcpStream::connect(SocketAddr::from(([127, 0, 0, 1], server))).await else {
         return;
     };
@@ -222,6 +244,22 @@ mod tests {
             link.release();
             assert_eq!(hear(&mut client, 7).await, "one two");
         }
+    }
+
+    #[tokio::test]
+    async fn a_client_that_is_turned_away_hears_an_end_until_clients_are_admitted() {
+        let (link, mut client) = linked().await;
+        say(&mut client, "one").await;
+        assert_eq!(hear(&mut client, 3).await, "one");
+        link.turn_away();
+        assert!(matches!(client.read(&mut [0]).await, Ok(0) | Err(_)));
+        let mut other = TcpStream::connect(("127.0.0.1", link.port())).await.unwrap();
+        say(&mut other, "two").await;
+        assert_eq!(other.read(&mut [0]).await.unwrap(), 0);
+        link.admit();
+        let mut other = TcpStream::connect(("127.0.0.1", link.port())).await.unwrap();
+        say(&mut other, "three").await;
+        assert_eq!(hear(&mut other, 5).await, "three");
     }
 
     #[tokio::test]

@@ -8,6 +8,7 @@ mod cancel;
 mod command;
 mod crons;
 mod crowd;
+mod database;
 mod durability;
 mod gated;
 mod growth;

@@ -22,7 +22,8 @@ impl ThreadLog {
     ///
     /// The thread is surely this host's while the last sign of life that the store took was sent
     /// less than half a lease ago; otherwise the store is asked. How late the store answers makes no
-    /// difference, since times count from before the question.
+    /// difference, since times count from before the question. A store that cannot be reached is
+    /// asked again.
     ///
     /// # Errors
     ///
@@ -33,7 +34,7 @@ impl ThreadLog {
         } else {
             self.barrier().await?;
         }
-        self.check_lease().await
+        self.lease_proven().await
     }
 
     /// Makes a call that has an effect. It goes on only while the thread is surely this host's, and

@@ -13,7 +13,7 @@ use sqlx::{
     AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, PgConnection, PgPool,
     SqlSafeStr as _, Transaction,
 };
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use wattle_run::ports::store::{LEASE_MS, StoreError};
 
 use crate::error::backend;
@@ -38,8 +38,8 @@ const PING: Duration = Duration::from_secs(3);
 /// Attempts at what can be made again without harm, when the connection fails.
 const ATTEMPTS: u32 = 5;
 
-/// Pause before the second attempt; it doubles each time, so a server may take three seconds to
-/// come back.
+/// Pause before the second attempt; it doubles each time up to the last of [`ATTEMPTS`], so a server
+/// may take three seconds to come back.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Longest statement. Far more than any of ours needs, and an end for one that hangs.
@@ -217,6 +217,9 @@ pub(super) struct Link {
     pub(super) schema: String,
     /// How long this host may be silent.
     pub(super) lease_ms: i64,
+    /// How long a writer waits for a server that is away. A host that is silent for less keeps its
+    /// threads, so what its runs have done must not be lost sooner.
+    pub(super) patience: Duration,
     /// How long batches gather for which nobody waits.
     pub(super) commit_delay: Duration,
 }
@@ -237,6 +240,7 @@ impl Link {
             place,
             schema: config.schema.clone(),
             lease_ms: i64::try_from(config.lease.as_millis()).unwrap_or(i64::MAX),
+            patience: config.lease,
             commit_delay: config.commit_delay,
         })
     }
@@ -302,11 +306,6 @@ impl Link {
     /// Attempts to begin a transaction where reads do not keep it waiting.
     pub(super) async fn group_now(&self) -> Result<Begun, sqlx::Error> {
         self.writers.begin().await
-    }
-
-    /// A transaction for appends.
-    pub(super) async fn group(&self) -> Result<Begun, StoreError> {
-        begin(&self.writers, "append", "BEGIN").await
     }
 }
 
@@ -392,22 +391,35 @@ const PASSING: [&str; 8] =
 #[derive(Debug)]
 pub(super) struct Attempt {
     paused: u32,
-    /// Attempts with a pause before each but the first one.
-    attempts: u32,
+    end: End,
     /// Further attempts at what is locked.
     held: u32,
 }
 
+/// When no attempt follows any more.
+#[derive(Debug)]
+enum End {
+    /// After so many, with a pause before each but the first one.
+    Count(u32),
+    /// At a moment.
+    Time(Instant),
+}
+
 impl Default for Attempt {
     fn default() -> Self {
-        Self { paused: 0, attempts: ATTEMPTS, held: HELD_ATTEMPTS }
+        Self { paused: 0, end: End::Count(ATTEMPTS), held: HELD_ATTEMPTS }
     }
 }
 
 impl Attempt {
     /// Attempts at what is locked. There is none after another failure.
     pub(super) fn at_held(attempts: u32) -> Self {
-        Self { paused: 0, attempts: 1, held: attempts.saturating_sub(1) }
+        Self { paused: 0, end: End::Count(1), held: attempts.saturating_sub(1) }
+    }
+
+    /// Attempts for so long, also while no connection becomes free.
+    pub(super) fn patient(patience: Duration) -> Self {
+        Self { end: End::Time(Instant::now() + patience), ..Self::default() }
     }
 
     /// Waits for the next attempt, or gives up.
@@ -426,7 +438,9 @@ impl Attempt {
             self.held -= 1;
             return true;
         }
-        let may_help = is_passing(error) && self.pause().await;
+        let is_patient = matches!(self.end, End::Time(_));
+        let passes = is_passing(error) || (is_patient && has_no_connection(error));
+        let may_help = passes && self.pause().await;
         if may_help {
             tracing::debug!(%error, "checkpoint store tries again");
         }
@@ -436,10 +450,16 @@ impl Attempt {
     /// Waits for the next attempt; `false` if there is none.
     pub(super) async fn pause(&mut self) -> bool {
         self.paused += 1;
-        if self.paused >= self.attempts {
+        let pause = PAUSE * 2_u32.pow(self.paused.min(ATTEMPTS - 1) - 1);
+        let left = match self.end {
+            End::Count(attempts) if self.paused < attempts => pause,
+            End::Count(_) => return false,
+            End::Time(end) => end.saturating_duration_since(Instant::now()),
+        };
+        if left.is_zero() {
             return false;
         }
-        tokio::time::sleep(PAUSE * 2_u32.pow(self.paused - 1)).await;
+        tokio::time::sleep(pause.min(left)).await;
         true
     }
 }
@@ -478,6 +498,12 @@ pub(super) fn is_passing(error: &sqlx::Error) -> bool {
         sqlx::Error::Tls(error) => error.downcast_ref::<std::io::Error>().is_some(),
         _ => false,
     }
+}
+
+/// Whether none of the connections became free, or none could be made: the server refuses them or
+/// has no room for another one. Who cannot wait for long has waited long enough then.
+pub(super) fn has_no_connection(error: &sqlx::Error) -> bool {
+    matches!(error, sqlx::Error::PoolTimedOut)
 }
 
 /// Whether somebody else has locked what is wanted.

@@ -38,10 +38,16 @@ pub(super) async fn commit(link: &Link, mut transaction: Begun) -> Result<(), Fa
 ///
 /// [`StoreError::Backend`] if it cannot be found out.
 pub(super) async fn has_committed(link: &Link, transaction: &str) -> Result<bool, StoreError> {
-    let mut attempt = Attempt::default();
+    let mut attempt = Attempt::patient(link.patience);
     loop {
-        let status = || sqlx::query("SELECT pg_xact_status($1::text::xid8)").bind(transaction);
-        let row = link.row(OPERATION, status).await?;
+        let status = sqlx::query("SELECT pg_xact_status($1::text::xid8)").bind(transaction);
+        let row = match status.fetch_optional(&link.pool).await {
+            Ok(row) => row,
+            Err(error) => {
+                attempt.again(OPERATION, error).await?;
+                continue;
+            }
+        };
         let status: Option<String> = row.and_then(|row| row.try_get(0).ok()).flatten();
         match status.as_deref() {
             Some("committed") => return Ok(true),
@@ -87,12 +93,11 @@ impl Witness {
 ///
 /// [`StoreError::Backend`] if it cannot be found out.
 pub(super) async fn was_written(link: &Link, witness: &Witness) -> Result<bool, StoreError> {
-    let mut attempt = Attempt::default();
+    // No batch gets an answer before this is known.
+    let mut attempt = Attempt::patient(link.patience);
     loop {
         match look(link, witness).await {
             Ok(was_written) => return Ok(was_written),
-            // No batch gets an answer before this is known, so the pool is waited for.
-            Err(Fault::Server(sqlx::Error::PoolTimedOut)) if attempt.pause().await => {}
             Err(Fault::Server(error)) => attempt.again(OPERATION, error).await?,
             Err(Fault::Store(error)) => return Err(error),
         }

@@ -18,7 +18,9 @@ use crate::error::backend;
 use crate::postgres::direct::{Known, Lane};
 use crate::postgres::facts::{self, Wanted};
 use crate::postgres::head;
-use crate::postgres::link::{Attempt, Begun, HELD_ATTEMPTS, Link, failed, is_held, is_passing};
+use crate::postgres::link::{
+    Attempt, Begun, HELD_ATTEMPTS, Link, failed, has_no_connection, is_held, is_passing,
+};
 use crate::postgres::news::News;
 use crate::postgres::outcome::has_committed;
 use crate::postgres::stage::{Desk, Head, Stage};
@@ -154,6 +156,16 @@ pub(super) enum Fault {
     Refused(StoreError),
     /// The server is away, or nobody knows whether it was written.
     Away(StoreError),
+}
+
+impl Fault {
+    /// That of a transaction that could not begin: no batch is the reason.
+    fn at_the_beginning(error: sqlx::Error) -> Self {
+        if is_passing(&error) || has_no_connection(&error) {
+            return Self::Passing(error);
+        }
+        Self::Away(failed(OPERATION, &error))
+    }
 }
 
 impl From<sqlx::Error> for Fault {
@@ -363,7 +375,7 @@ impl Writer {
             self.known.remember(stage);
             return Ok(answers);
         }
-        let mut attempt = Attempt::default();
+        let mut attempt = Attempt::patient(self.link.patience);
         loop {
             match self.attempt(batches).await {
                 Ok((stage, answers)) => {
@@ -380,7 +392,8 @@ impl Writer {
     }
 
     async fn attempt(&mut self, batches: &Batches) -> Result<(Stage, Vec<Answer>), Fault> {
-        let mut transaction = self.link.group().await.map_err(Fault::Away)?;
+        let begun = self.link.group_now().await;
+        let mut transaction = begun.map_err(Fault::at_the_beginning)?;
         let stage = self.read(&mut transaction, batches).await?;
         let staged = batches.clone();
         let staged = spawn_blocking(move || stage_all(stage, &staged)).await;

@@ -1,13 +1,16 @@
 //! What a PostgreSQL store does when answers are lost, rows are locked and hosts are gone.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use serde_json::json;
 use sqlx::{Connection as _, Executor as _, PgConnection};
 use wattle_graph::failure::code;
 use wattle_graph::id::{RunId, ThreadId};
+use wattle_kit::link::Link;
 use wattle_kit::need;
 use wattle_run::ports::memory::MemoryScope;
-use wattle_run::ports::store::{Batch, Holder, PruneStrategy};
+use wattle_run::ports::store::{Batch, Holder, PruneStrategy, StoreError};
 use wattle_run::ports::{BlobStore as _, Memory as _, Store as _};
 use wattle_store::{PostgresBlobs, PostgresConfig, PostgresStore};
 
@@ -59,6 +62,38 @@ async fn a_proxy_that_accepts_and_closes_is_waited_for() {
         assert!(read.unwrap().is_some());
     }
     assert_eq!(proxy.to_close(), 0);
+}
+
+/// Far longer than the server is away.
+const LEASE: Duration = Duration::from_mins(5);
+
+#[tokio::test]
+async fn a_batch_waits_for_its_server_for_as_long_as_a_lease() {
+    let server = need!(Server::start());
+    let link = Link::to(server.postgres.port()).await.unwrap();
+    let url = format!("postgres://postgres@127.0.0.1:{}/postgres", link.port());
+    let config = PostgresConfig::new(url).with_lease(LEASE);
+    let store = PostgresStore::open(&config).await.unwrap();
+    let (known, unknown) = (create(&store, "known").await, create(&store, "unknown").await);
+    let epoch = Some(store.lease(&known, &Holder("a".into())).await.unwrap());
+    append(&store, &known, Batch { epoch, ..events(1, 1) }).await.unwrap();
+    link.turn_away();
+    let tickets = [
+        // In one statement, and by the longer way.
+        store.append(&known, Batch { epoch, ..events(2, 2) }).await,
+        store.append(&unknown, events(1, 1)).await,
+    ];
+    // Whoever only asks hears soon that there is no answer.
+    for _ in 0..2 {
+        let error = store.thread(&known).await.unwrap_err();
+        assert!(matches!(error, StoreError::Backend { .. }), "{error}");
+    }
+    link.admit();
+    for ticket in tickets {
+        ticket.await.unwrap();
+    }
+    assert_eq!(seqs(&store.events(&known, 0, 9).await.unwrap()), [1, 2]);
+    assert_eq!(seqs(&store.events(&unknown, 0, 9).await.unwrap()), [1]);
 }
 
 #[tokio::test]

@@ -36,6 +36,7 @@ plugin = "p"
 const LONG_MS: u32 = 60_000;
 
 /// Holds back what a store answers, after it has done what it was asked for: `append` and `holds`.
+/// Lets `beat` fail.
 struct Late {
     below: Arc<dyn Store>,
     gates: Arc<Gates>,
@@ -62,6 +63,14 @@ impl Layer for Late {
             let _ = answer.send(done);
         });
         Ticket::waiting(late, || ())
+    }
+
+    async fn beat(&self, holder: &Holder) -> Result<(), StoreError> {
+        self.gates.pass("beat").await.map_err(|failure| StoreError::Backend {
+            operation: "take a sign of life",
+            message: failure.message,
+        })?;
+        self.below.beat(holder).await
     }
 
     async fn holds(&self, thread: &ThreadId, epoch: Epoch) -> Result<bool, StoreError> {
@@ -200,4 +209,17 @@ async fn a_call_that_waited_goes_on_when_the_lease_still_holds() {
     drop(held);
     assert_eq!(world.engine.wait(&run).await.unwrap().outcome, RunOutcome::Completed);
     assert_eq!(net.sent.load(Ordering::SeqCst), 1);
+}
+
+/// The store cannot be reached just before the call.
+#[tokio::test]
+async fn a_call_waits_for_a_store_that_cannot_tell_whether_the_lease_holds() {
+    let (world, store, pause, run) = paused().await;
+    world.clock.advance_ms(LONG_MS);
+    for _ in 0..2 {
+        store.gates.fail("beat");
+    }
+    pause.goes_on.notify_one();
+    assert_eq!(world.engine.wait(&run).await.unwrap().outcome, RunOutcome::Completed);
+    assert_eq!(world.net.calls(), 1);
 }

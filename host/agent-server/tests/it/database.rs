@@ -1,0 +1,66 @@
+//! A database that is away for a while: runs keep their logs, and requests hear when to come back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use wattle_api::ApiConfig;
+use wattle_graph::event::EventKind;
+use wattle_graph::id::ThreadId;
+use wattle_kit::link::Link;
+use wattle_kit::need;
+use wattle_kit::postgres::Postgres;
+use wattle_run::ports::Store as _;
+use wattle_store::{PostgresConfig, PostgresStore};
+
+use crate::host::{Host, Parts};
+
+/// Far longer than the database is away.
+const LEASE: Duration = Duration::from_mins(5);
+
+/// Runs that are at work meanwhile.
+const RUNS: usize = 4;
+
+#[tokio::test]
+async fn no_run_loses_its_log_while_a_proxy_has_no_database_behind_it() {
+    let postgres = need!(Postgres::for_test());
+    let link = Link::to(postgres.port()).await.unwrap();
+    let url = format!("postgres://postgres@127.0.0.1:{}/postgres", link.port());
+    let config = PostgresConfig::new(url).with_lease(LEASE);
+    let store = Arc::new(PostgresStore::open(&config).await.unwrap());
+    let parts = Parts { store: store.clone(), ..Parts::default() };
+    let host = Host::with_parts(ApiConfig::default(), parts);
+    host.hold();
+    let start =
+        |thread: &str| json!({ "graph": "slow", "input": { "word": "w" }, "thread_id": thread });
+    let mut runs = Vec::new();
+    for place in 0..RUNS {
+        let thread = ThreadId::new(format!("t{place}")).unwrap();
+        let begun = host.post("/api/v1/apps/test/runs", start(thread.as_str())).await;
+        assert_eq!(begun.status, 202, "{}", begun.text);
+        runs.push((thread, begun.json()["run"].as_str().unwrap().to_owned()));
+    }
+    host.begun(RUNS).await;
+
+    link.turn_away();
+    host.let_go.send_replace(true);
+    let (shown, started) = tokio::join!(
+        host.get("/api/v1/threads/t0"),
+        host.post("/api/v1/apps/test/runs", start("another")),
+    );
+    for refused in [shown, started] {
+        let facts = (refused.status, refused.header("retry-after"));
+        assert_eq!(facts, (503, "1"), "{}", refused.text);
+    }
+
+    link.admit();
+    for (thread, run) in runs {
+        let ended = host.get(&format!("/api/v1/runs/{run}/wait")).await.ok();
+        assert_eq!(ended["status"], "completed", "{ended}");
+        let events = store.events(&thread, 0, usize::MAX).await.unwrap();
+        let is_start = |kind: &EventKind| matches!(kind, EventKind::RunStarted(_));
+        let starts = events.iter().filter(|event| is_start(&event.kind)).count();
+        assert_eq!(starts, 1, "{thread} was recovered");
+    }
+    assert_eq!(*host.begun.borrow(), RUNS, "a node was executed again");
+}
