@@ -1,7 +1,7 @@
-//! Compares the bytes of a blob's file with its digest, which is its name.
+//! Compares the bytes of a blob with its digest, which is its name.
 //!
-//! A read of a part reads the whole file, so the result is kept for a while: a blob that is sent
-//! in pieces is hashed once. A file that was written since is compared again.
+//! A read of a part reads the whole blob, so the result is kept for a while: a blob that is sent
+//! in pieces is hashed once. One that was written since is compared again.
 
 use std::collections::HashMap;
 use std::fs::{File, Metadata};
@@ -22,15 +22,43 @@ const CHECK_AGE: Duration = Duration::from_mins(1);
 /// Results that are kept, about a hundred bytes each. With more, all are forgotten.
 const CHECKS_LIMIT: usize = 4096;
 
-/// Files that were found to be what their names say.
-#[derive(Debug, Default)]
-pub(crate) struct Checks(Mutex<HashMap<BlobRef, Check>>);
+/// Blobs that were found to be what their names say, each with a stamp that changes whenever a
+/// program writes to it.
+#[derive(Debug)]
+pub(crate) struct Known<S>(Mutex<HashMap<BlobRef, Check<S>>>);
 
 #[derive(Debug)]
-struct Check {
-    file: Stamp,
+struct Check<S> {
+    stamp: S,
     at: Instant,
 }
+
+impl<S> Default for Known<S> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<S: PartialEq> Known<S> {
+    /// Whether a blob was compared lately, and not written since.
+    pub(crate) fn has(&self, blob: BlobRef, stamp: &S) -> bool {
+        let holds = |check: &Check<S>| check.stamp == *stamp && check.at.elapsed() < CHECK_AGE;
+        lock(&self.0).get(&blob).is_some_and(holds)
+    }
+
+    /// Remembers a blob that is what its name says.
+    pub(crate) fn note(&self, blob: BlobRef, stamp: S) {
+        let mut checks = lock(&self.0);
+        if checks.len() >= CHECKS_LIMIT {
+            checks.clear();
+        }
+        checks.insert(blob, Check { stamp, at: Instant::now() });
+    }
+}
+
+/// Files that were found to be what their names say.
+#[derive(Debug, Default)]
+pub(crate) struct Checks(Known<Stamp>);
 
 /// Changes whenever a program writes to a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,15 +92,14 @@ impl Checks {
     /// Those of reading.
     pub(crate) fn fits(&self, blob: BlobRef, file: &File) -> io::Result<bool> {
         let stamp = Stamp::of(&file.metadata()?);
-        let is_known = |check: &Check| check.file == stamp && check.at.elapsed() < CHECK_AGE;
-        if lock(&self.0).get(&blob).is_some_and(is_known) {
+        if self.0.has(blob, &stamp) {
             return Ok(true);
         }
         let mut hasher = blake3::Hasher::new();
         hasher.update_reader(file)?;
         let fits = hasher.finalize().as_bytes() == blob.0.as_bytes();
         if fits {
-            self.note(blob, stamp);
+            self.0.note(blob, stamp);
         }
         Ok(fits)
     }
@@ -81,21 +108,13 @@ impl Checks {
     pub(crate) fn are(blob: BlobRef, bytes: &[u8]) -> bool {
         Digest::of(bytes) == blob.0
     }
-
-    fn note(&self, blob: BlobRef, file: Stamp) {
-        let mut checks = lock(&self.0);
-        if checks.len() >= CHECKS_LIMIT {
-            checks.clear();
-        }
-        checks.insert(blob, Check { file, at: Instant::now() });
-    }
 }
 
 /// The refusal of a blob whose bytes are not those that were put.
 pub(crate) fn damaged(blob: BlobRef, reason: &str) -> Failure {
     let message = format!(
         "`{blob}` is damaged: {reason}; it is not served. Store the same bytes again, or restore \
-         its file from a backup"
+         it from a backup"
     );
     Failure::new(code::BROKEN, message)
 }

@@ -1,19 +1,23 @@
 //! Blobs in chunks, for hosts that share threads.
 
 use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use sqlx::Row as _;
+use tokio::task::spawn_blocking;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::Digest;
 use wattle_run::ports::blob::{BlobInfo, BlobRef, BlobStore};
 use wattle_run::ports::store::StoreError;
 
+use crate::blob::check::{Checks, Known, damaged};
 use crate::blob::{not_found, range};
 use crate::error::backend;
-use crate::postgres::link::{Attempt, Fault, Link, PostgresConfig, while_trying};
+use crate::postgres::link::{Attempt, Begun, Fault, Link, PostgresConfig, while_trying};
 use crate::postgres::schema;
 use crate::sweep::Sweepable;
 
@@ -23,6 +27,9 @@ const CHUNK_BYTES: usize = 1 << 20;
 /// Chunks that are read at once.
 const READ_CHUNKS: i64 = 16;
 
+/// Bytes of as many.
+const PAGE_BYTES: u64 = READ_CHUNKS.cast_unsigned() * CHUNK_BYTES as u64;
+
 /// Blobs that are deleted at once.
 const PAGE: usize = 1000;
 
@@ -31,14 +38,28 @@ const PUT: &str = "put a blob";
 /// A blob that is there becomes young again; its row is locked, so a sweep waits and looks anew.
 const RENEW: &str = "
     INSERT INTO blobs AS blob (blob, size, media_type, put) VALUES ($1, $2, $3, clock_timestamp())
-    ON CONFLICT (blob) DO UPDATE SET put = clock_timestamp()
+    ON CONFLICT (blob) DO UPDATE SET size = excluded.size, put = clock_timestamp()
     RETURNING (xmax = 0) AS is_new";
 
-const ADD_CHUNK: &str = "INSERT INTO blob_chunks (blob, chunk, bytes) VALUES ($1, $2, $3)";
+/// A chunk that is there as it should be stays as it is.
+const PUT_CHUNK: &str = "
+    INSERT INTO blob_chunks AS old (blob, chunk, bytes) VALUES ($1, $2, $3)
+    ON CONFLICT (blob, chunk) DO UPDATE SET bytes = excluded.bytes
+    WHERE old.bytes IS DISTINCT FROM excluded.bytes";
+
+const CUT: &str = "DELETE FROM blob_chunks WHERE blob = $1 AND chunk >= $2";
+
+/// Changes whenever a program writes to a chunk: the transactions that wrote them.
+const STAMP: &str = "
+    SELECT coalesce(sum(xmin::text::bigint), 0)::bigint FROM blob_chunks WHERE blob = $1";
 
 const SIZES: &str = "SELECT blob, size FROM blobs WHERE blob = ANY($1)";
 
-const STAT: &str = "SELECT size, media_type FROM blobs WHERE blob = $1";
+/// With [`STAMP`].
+const STAT: &str = "
+    SELECT size, media_type, (
+        SELECT coalesce(sum(xmin::text::bigint), 0)::bigint FROM blob_chunks WHERE blob = $1
+    ) AS stamp FROM blobs WHERE blob = $1";
 
 const READ: &str = "
     SELECT bytes FROM blob_chunks WHERE blob = $1 AND chunk BETWEEN $2 AND $3 ORDER BY chunk";
@@ -55,11 +76,24 @@ const REMOVE: &str = "
 
 /// Blobs in the database of a [`PostgresStore`](crate::PostgresStore). Clones share it.
 #[derive(Clone, Debug)]
-pub struct PostgresBlobs(Link);
+pub struct PostgresBlobs {
+    link: Link,
+    known: Arc<Known<Stamp>>,
+}
+
+/// The size of a blob, and what [`STAMP`] says of its chunks.
+type Stamp = (u64, i64);
+
+/// A blob whose bytes were not looked at.
+#[derive(Debug, PartialEq)]
+struct Found {
+    info: BlobInfo,
+    stamp: Stamp,
+}
 
 impl PostgresBlobs {
     pub(super) fn new(link: Link) -> Self {
-        Self(link)
+        Self { link, known: Arc::default() }
     }
 
     /// Blobs of a store that this process does not open: makes no tables and begins nothing.
@@ -71,40 +105,131 @@ impl PostgresBlobs {
     pub async fn connect(config: &PostgresConfig) -> Result<Self, StoreError> {
         let link = Link::new(config, 1)?;
         if schema::are_there(&link).await? {
-            return Ok(Self(link));
+            return Ok(Self::new(link));
         }
         let message = format!("{} has no tables of it (schema `{}`)", link.place, link.schema);
         Err(backend("read its blobs", message))
     }
 
     async fn put_once(&self, blob: BlobRef, bytes: &Bytes, media_type: &str) -> Result<(), Fault> {
-        let mut transaction = self.0.transaction(PUT).await?;
-        let digest = blob.0.as_bytes().as_slice();
+        let mut transaction = self.link.transaction(PUT).await?;
+        let (digest, size) = (blob.0.as_bytes().as_slice(), bytes.len() as u64);
         let is_new: bool = sqlx::query_scalar(RENEW)
             .bind(digest)
-            .bind((bytes.len() as u64).cast_signed())
+            .bind(size.cast_signed())
             .bind(media_type.replace('\0', ""))
             .fetch_one(&mut *transaction)
             .await?;
-        if is_new {
-            for (chunk, bytes) in (0_i64..).zip(bytes.chunks(CHUNK_BYTES)) {
-                let add = sqlx::query(ADD_CHUNK).bind(digest).bind(chunk).bind(bytes);
-                add.execute(&mut *transaction).await?;
-            }
+        if !is_new && self.known.has(blob, &(size, stamp(&mut transaction, blob).await?)) {
+            return Ok(transaction.commit().await?);
         }
-        Ok(transaction.commit().await?)
+        let mut changed = 0;
+        for (chunk, bytes) in (0_i64..).zip(bytes.chunks(CHUNK_BYTES)) {
+            let put = sqlx::query(PUT_CHUNK).bind(digest).bind(chunk).bind(bytes);
+            changed += put.execute(&mut *transaction).await?.rows_affected();
+        }
+        let chunks = size.div_ceil(CHUNK_BYTES as u64);
+        let cut = sqlx::query(CUT).bind(digest).bind(chunks.cast_signed());
+        changed += cut.execute(&mut *transaction).await?.rows_affected();
+        let stamp = stamp(&mut transaction, blob).await?;
+        transaction.commit().await?;
+        if !is_new && changed > 0 {
+            tracing::error!(%blob, "a stored blob was damaged and is written again");
+        }
+        self.known.note(blob, (size, stamp));
+        Ok(())
     }
 
-    async fn info(&self, blob: BlobRef) -> Result<BlobInfo, Failure> {
+    async fn find(&self, blob: BlobRef) -> Result<Found, Failure> {
         let digest = blob.0.as_bytes().as_slice();
-        let row = self.0.row("read a blob", || sqlx::query(STAT).bind(digest)).await;
+        let row = self.link.row("read a blob", || sqlx::query(STAT).bind(digest)).await;
         let row = row?.ok_or_else(|| not_found(blob))?;
         let size: i64 = row.try_get("size").map_err(unreadable)?;
+        let size = size.cast_unsigned();
         let media_type = row.try_get("media_type").map_err(unreadable)?;
-        Ok(BlobInfo { blob, size: size.cast_unsigned(), media_type })
+        let stamp = (size, row.try_get("stamp").map_err(unreadable)?);
+        Ok(Found { info: BlobInfo { blob, size, media_type }, stamp })
     }
 
-    /// Bytes of whole chunks, from one to another.
+    /// A blob as it is now, which was swept, put anew or repaired since it was found.
+    ///
+    /// # Errors
+    ///
+    /// `not-found`; `broken` if it is as it was found, so that its bytes are not those that were put.
+    async fn find_changed(&self, found: &Found) -> Result<Found, Failure> {
+        let now = self.find(found.info.blob).await?;
+        if now == *found {
+            return Err(damaged(now.info.blob, "its bytes do not fit its digest"));
+        }
+        Ok(now)
+    }
+
+    /// Whether the chunks of a blob are those that were put. All are read unless that is known.
+    async fn fits(&self, found: &Found) -> Result<bool, Failure> {
+        let BlobInfo { blob, size, .. } = found.info;
+        if self.known.has(blob, &found.stamp) {
+            return Ok(true);
+        }
+        let (mut hasher, mut at) = (blake3::Hasher::new(), 0);
+        while at < size {
+            let end = size.min(at + PAGE_BYTES);
+            let Some(page) = self.bytes(blob, at..end).await? else { return Ok(false) };
+            hasher = blocking(move || {
+                hasher.update(&page);
+                hasher
+            })
+            .await?;
+            at = end;
+        }
+        let fits = hasher.finalize().as_bytes() == blob.0.as_bytes();
+        if fits {
+            self.known.note(blob, found.stamp);
+        }
+        Ok(fits)
+    }
+
+    /// The bytes of a range; `None` if the blob does not have those that were put.
+    async fn read(
+        &self,
+        found: &Found,
+        offset: u64,
+        length: Option<u64>,
+    ) -> Result<Option<Bytes>, Failure> {
+        let BlobInfo { blob, size, .. } = found.info;
+        let wanted = match range(blob, size, offset, length) {
+            Ok(wanted) => wanted,
+            // The range may lie outside since the size is another.
+            Err(outside) => return if self.fits(found).await? { Err(outside) } else { Ok(None) },
+        };
+        let is_whole = wanted == (0..size);
+        if !is_whole && !self.fits(found).await? {
+            return Ok(None);
+        }
+        let Some(bytes) = self.bytes(blob, wanted).await? else { return Ok(None) };
+        if is_whole {
+            let whole = bytes.clone();
+            if !blocking(move || Checks::are(blob, &whole)).await? {
+                return Ok(None);
+            }
+            self.known.note(blob, found.stamp);
+        }
+        Ok(Some(bytes))
+    }
+
+    /// Bytes as they are stored; `None` if chunks are missing.
+    async fn bytes(&self, blob: BlobRef, range: Range<u64>) -> Result<Option<Bytes>, Failure> {
+        if range.is_empty() {
+            return Ok(Some(Bytes::new()));
+        }
+        let chunk = CHUNK_BYTES as u64;
+        let (first, last) = (range.start / chunk, (range.end - 1) / chunk);
+        let bytes = self.chunks(blob, first.cast_signed(), last.cast_signed()).await?.freeze();
+        let (start, end) = (range.start - first * chunk, range.end - first * chunk);
+        let are_there = bytes.len() as u64 >= end;
+        Ok(are_there.then(|| bytes.slice(start as usize..end as usize)))
+    }
+
+    /// Bytes of whole chunks, from one to another, or to the first page that is not complete.
     async fn chunks(&self, blob: BlobRef, first: i64, last: i64) -> Result<BytesMut, Failure> {
         let digest = blob.0.as_bytes().as_slice();
         let mut bytes = BytesMut::new();
@@ -112,13 +237,30 @@ impl PostgresBlobs {
         while next <= last {
             let end = last.min(next + READ_CHUNKS - 1);
             let read = || sqlx::query(READ).bind(digest).bind(next).bind(end);
-            for row in self.0.rows("read a blob", read).await? {
+            let rows = self.link.rows("read a blob", read).await?;
+            for row in &rows {
                 bytes.extend_from_slice(row.try_get("bytes").map_err(unreadable)?);
+            }
+            if (rows.len() as u64) <= (end - next).cast_unsigned() {
+                break;
             }
             next = end + 1;
         }
         Ok(bytes)
     }
+}
+
+async fn stamp(transaction: &mut Begun, blob: BlobRef) -> Result<i64, sqlx::Error> {
+    let stamp = sqlx::query_scalar(STAMP).bind(blob.0.as_bytes().as_slice());
+    stamp.fetch_one(&mut **transaction).await
+}
+
+/// Works on many bytes where nothing else waits for the thread.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Failure> {
+    let done = spawn_blocking(work).await;
+    done.map_err(|error| Failure::internal(format!("blob store panicked: {error}")))
 }
 
 #[async_trait]
@@ -136,24 +278,21 @@ impl BlobStore for PostgresBlobs {
     }
 
     async fn get(&self, blob: BlobRef, offset: u64, length: Option<u64>) -> Result<Bytes, Failure> {
-        let info = self.info(blob).await?;
-        let range = range(blob, info.size, offset, length)?;
-        if range.is_empty() {
-            return Ok(Bytes::new());
+        let mut found = self.find(blob).await?;
+        loop {
+            if let Some(bytes) = self.read(&found, offset, length).await? {
+                return Ok(bytes);
+            }
+            found = self.find_changed(&found).await?;
         }
-        let chunk = CHUNK_BYTES as u64;
-        let (first, last) = (range.start / chunk, (range.end - 1) / chunk);
-        let bytes = self.chunks(blob, first.cast_signed(), last.cast_signed()).await?.freeze();
-        let (start, end) = (range.start - first * chunk, range.end - first * chunk);
-        // Swept between the two reads.
-        if (bytes.len() as u64) < end {
-            return Err(not_found(blob));
-        }
-        Ok(bytes.slice(start as usize..end as usize))
     }
 
     async fn stat(&self, blob: BlobRef) -> Result<BlobInfo, Failure> {
-        self.info(blob).await
+        let mut found = self.find(blob).await?;
+        while !self.fits(&found).await? {
+            found = self.find_changed(&found).await?;
+        }
+        Ok(found.info)
     }
 
     async fn sizes(&self, blobs: &[BlobRef]) -> Result<HashMap<BlobRef, u64>, Failure> {
@@ -162,7 +301,7 @@ impl BlobStore for PostgresBlobs {
             let digests: Vec<&[u8]> =
                 page.iter().map(|blob| blob.0.as_bytes().as_slice()).collect();
             let read = || sqlx::query(SIZES).bind(&digests);
-            for row in self.0.rows("read sizes of blobs", read).await? {
+            for row in self.link.rows("read sizes of blobs", read).await? {
                 let size: i64 = row.try_get("size").map_err(unreadable)?;
                 sizes.insert(reference(&row)?, size.cast_unsigned());
             }
@@ -175,7 +314,7 @@ impl BlobStore for PostgresBlobs {
 impl Sweepable for PostgresBlobs {
     async fn older_than(&self, age: Duration) -> Result<Vec<BlobRef>, Failure> {
         let old = || sqlx::query(OLD).bind(milliseconds(age));
-        let rows = self.0.rows("list blobs", old).await?;
+        let rows = self.link.rows("list blobs", old).await?;
         rows.iter().map(reference).collect()
     }
 
@@ -185,7 +324,7 @@ impl Sweepable for PostgresBlobs {
             let digests: Vec<&[u8]> =
                 page.iter().map(|blob| blob.0.as_bytes().as_slice()).collect();
             let remove = || sqlx::query(REMOVE).bind(&digests).bind(milliseconds(age));
-            let row = self.0.row("delete blobs", remove).await?;
+            let row = self.link.row("delete blobs", remove).await?;
             let count: i64 = row.map_or(Ok(0), |row| row.try_get(0)).map_err(unreadable)?;
             removed += usize::try_from(count).unwrap_or_default();
         }

@@ -211,6 +211,45 @@ async fn a_damaged_blob_is_not_served_and_a_put_repairs_it() {
     }
 }
 
+/// What can happen to the rows of a blob of three chunks.
+const DAMAGED_ROWS: [&str; 6] = [
+    "UPDATE blob_chunks SET bytes = overlay(bytes PLACING '\\x00'::bytea FROM 9) WHERE chunk = 1",
+    "UPDATE blob_chunks SET bytes = substring(bytes FOR 50) WHERE chunk = 2",
+    "DELETE FROM blob_chunks WHERE chunk = 1",
+    "DELETE FROM blob_chunks",
+    "UPDATE blobs SET size = size - 1",
+    "UPDATE blobs SET size = 9000000000000000000",
+];
+
+#[tokio::test]
+async fn a_damaged_blob_on_postgresql_is_not_served_and_a_put_repairs_it() {
+    let server = need!(Server::start());
+    let store = server.store("damaged").await;
+    let blobs = store.blobs();
+    let whole = Bytes::from(vec![7; (2 << 20) + 100]);
+    let blob = blobs.put(whole.clone(), "image/png").await.unwrap();
+    for damage in DAMAGED_ROWS {
+        // Each read before the damage may remember that the blob was whole.
+        assert_eq!(blobs.get(blob, 100, Some(10)).await.unwrap(), [7; 10][..]);
+        server.meddle("damaged", damage).await;
+        let across = (1 << 20) - 3;
+        for (offset, length) in [(0, None), (0, Some(10)), (across, Some(6)), (2 << 20, None)] {
+            let failure = blobs.get(blob, offset, length).await.unwrap_err();
+            assert_eq!(failure.code, code::BROKEN, "{damage}: {failure}");
+            assert!(failure.message.contains(&blob.to_string()), "{failure}");
+        }
+        assert_eq!(blobs.stat(blob).await.unwrap_err().code, code::BROKEN, "{damage}");
+        // Another host remembers nothing.
+        let other = store.blobs();
+        assert_eq!(other.stat(blob).await.unwrap_err().code, code::BROKEN, "{damage}");
+        assert_eq!(blobs.put(whole.clone(), "image/png").await.unwrap(), blob);
+        assert_eq!(blobs.get(blob, 0, None).await.unwrap(), whole, "{damage}");
+        assert_eq!(other.stat(blob).await.unwrap().size, whole.len() as u64, "{damage}");
+    }
+    server.meddle("damaged", "DELETE FROM blobs").await;
+    assert_eq!(blobs.get(blob, 0, Some(1)).await.unwrap_err().code, code::NOT_FOUND);
+}
+
 #[tokio::test]
 async fn a_blob_whose_media_type_is_damaged_is_named_and_a_put_repairs_it() {
     let dir = TempDir::new().unwrap();
