@@ -16,6 +16,7 @@
 //! * [`traffic`]: counts of connections, and of what was refused.
 //! * [`problem`]: failures as `application/problem+json`, with the table of statuses.
 //! * [`error`]: why the API cannot be set up.
+//! * [`waiting`]: what a host answers before it has its store.
 
 pub mod app_route;
 pub mod blob_body;
@@ -32,6 +33,7 @@ pub mod projection;
 pub mod state;
 pub mod stream;
 pub mod traffic;
+pub mod waiting;
 
 mod trace;
 

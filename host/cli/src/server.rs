@@ -1,5 +1,6 @@
 //! A running server: listeners, recovery, sweeps, reloading.
 
+mod away;
 mod listen;
 pub mod place;
 pub(crate) mod stop;
@@ -23,7 +24,7 @@ use wattle_run::engine::recover::Recovery;
 use crate::config::Config;
 use crate::error::Error;
 use crate::load::{Change, watch as files};
-use crate::server::listen::Listening;
+use crate::server::listen::{Listening, Port};
 use crate::server::place::Place;
 use crate::wire::{Host, Overrides, environment};
 
@@ -65,7 +66,7 @@ pub struct ServerOptions {
 
 impl Server {
     /// Opens everything, loads apps, listens. Returns when requests are answered; runs that a crash
-    /// cut are gone on with in the background.
+    /// cut are gone on with in the background. A database of the store that is away is waited for.
     ///
     /// # Errors
     ///
@@ -73,11 +74,12 @@ impl Server {
     /// claim the same paths, [`Error::Listen`], and those of [`Host::open`].
     pub async fn start(config: Config, options: ServerOptions) -> Result<RunningServer, Error> {
         let env = options.overrides.env.clone().unwrap_or_else(environment);
+        let waited = away::wait_for_database(&config, &env).await?;
         let host = Box::pin(Host::open(config, options.overrides)).await?;
         let state = host.api_state()?;
         let ready = async {
             listen::refuse_open_address(&host.config, &*env, &state).await?;
-            Listening::new(&host.config, &state)
+            Listening::new(&host.config, state.traffic.clone(), state.access.clone())
         };
         let listening = match ready.await {
             Ok(listening) => listening,
@@ -94,13 +96,18 @@ impl Server {
         let mut tasks = JoinSet::new();
         let stop = watch::channel(false).0;
         let (address, api) = (host.config.server.listen, main_router(&host, &state).await?);
-        let addr = listen::serve(&mut tasks, &listening, address, api, stop.subscribe()).await?;
+        let port = match waited {
+            Some(port) => port,
+            None => Port::open(address).await?,
+        };
+        let addr = listen::serve(&mut tasks, &listening, port, api, stop.subscribe())?;
         let mut app_addrs = BTreeMap::new();
         for (name, app) in &host.config.apps {
             let Some(address) = app.listen else { continue };
             let router = app_router(state.clone(), name.clone());
             let stop = stop.subscribe();
-            let addr = listen::serve(&mut tasks, &listening, address, router, stop).await?;
+            let port = Port::open(address).await?;
+            let addr = listen::serve(&mut tasks, &listening, port, router, stop)?;
             app_addrs.insert(name.clone(), addr);
         }
         until(&mut tasks, &stop, async move { listening.keep_certificates().await });

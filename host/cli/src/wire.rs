@@ -29,10 +29,11 @@ use wattle_run::engine::{Engine, EngineConfig};
 use wattle_run::ports::observer::Observers;
 use wattle_run::ports::{BlobStore, Clock, Model, Net, Sandbox, Store};
 use wattle_sql::Databases;
+use wattle_store::PostgresConfig;
 use wattle_telemetry::Telemetry;
 use wattle_telemetry::metrics::CONTENT_TYPE;
 
-use crate::config::{Config, duration};
+use crate::config::{Config, StoreKind, duration};
 use crate::error::Error;
 use crate::load::{Change, Loader};
 use crate::project::{self, FileProjector};
@@ -219,6 +220,21 @@ impl Host {
         self.databases.close().await;
         let Self { runtime, .. } = self;
         runtime.stop().await;
+    }
+}
+
+/// Where the database of the store is; `None` for a store that has none.
+///
+/// # Errors
+///
+/// [`Error::Setup`] if its address is missing.
+pub(crate) fn store_database(
+    config: &Config,
+    env: &ReadEnv,
+) -> Result<Option<PostgresConfig>, Error> {
+    match config.store.kind {
+        StoreKind::Postgres => ports::postgres_config(config, env).map(|(found, _)| Some(found)),
+        StoreKind::Redb | StoreKind::Memory => Ok(None),
     }
 }
 

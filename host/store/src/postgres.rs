@@ -92,6 +92,17 @@ impl PostgresStore {
         Ok(Self(Arc::new(Inner { link, desks, news, proof, _listening: listening })))
     }
 
+    /// Why the database cannot be reached now, if that may pass: the server is away or starts, or has
+    /// no room for another connection. `None` if it answers.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Backend`] if the address is wrong or the server does not let us in, which a later
+    /// attempt does not change.
+    pub async fn away(config: &PostgresConfig) -> Result<Option<StoreError>, StoreError> {
+        link::away(config).await
+    }
+
     /// Whether the store could be opened, and its tables are there already. Changes nothing.
     ///
     /// # Errors

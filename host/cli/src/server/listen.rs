@@ -66,13 +66,17 @@ pub(super) struct Listening {
 }
 
 impl Listening {
-    /// Reads the limits, and the certificates if there are any.
+    /// Reads the limits, and the certificates if there are any. `access` says what requests are
+    /// counted as, once there is a router.
     ///
     /// # Errors
     ///
     /// [`Error::Setup`] for certificates that cannot be used.
-    pub(super) fn new(config: &Config, state: &ApiState) -> Result<Arc<Self>, Error> {
-        let traffic = state.traffic.clone();
+    pub(super) fn new(
+        config: &Config,
+        traffic: Arc<Traffic>,
+        access: Arc<OnceLock<Arc<Access>>>,
+    ) -> Result<Arc<Self>, Error> {
         let tls = config.server.tls.as_ref();
         let certificates = tls.map(|tls| Certificates::open(tls, &config.base)).transpose()?;
         let tls = certificates.as_ref().map(tls::acceptor).transpose()?;
@@ -88,7 +92,7 @@ impl Listening {
             body_time: duration(config.body_timeout),
             room: Room::new(config.max, config.per_address, traffic.clone()),
             traffic,
-            access: state.access.clone(),
+            access,
             notes: Notes::default(),
             certificates,
             tls,
@@ -110,16 +114,39 @@ impl Listening {
     }
 }
 
-/// Listens, and answers until `stop` becomes true. Returns the address, whose port may have been 0.
-pub(super) async fn serve(
+/// An open port. Connections wait there until something answers them.
+pub(super) struct Port {
+    listener: std::net::TcpListener,
+    wanted: SocketAddr,
+}
+
+impl Port {
+    /// Opens a port; any free one for 0.
+    pub(super) async fn open(wanted: SocketAddr) -> Result<Self, Error> {
+        let listener = TcpListener::bind(wanted).await.and_then(TcpListener::into_std);
+        let listener = listener.map_err(|source| Error::Listen { address: wanted, source })?;
+        Ok(Self { listener, wanted })
+    }
+
+    /// The same port, for something else that answers there.
+    pub(super) fn share(&self) -> Result<Self, Error> {
+        let Self { listener, wanted } = self;
+        let listener = listener.try_clone();
+        let listener = listener.map_err(|source| Error::Listen { address: *wanted, source })?;
+        Ok(Self { listener, wanted: *wanted })
+    }
+}
+
+/// Answers at a port until `stop` becomes true. Returns its address, whose number may have been 0.
+pub(super) fn serve(
     tasks: &mut JoinSet<()>,
     listening: &Arc<Listening>,
-    address: SocketAddr,
+    port: Port,
     router: Router,
     stop: watch::Receiver<bool>,
 ) -> Result<SocketAddr, Error> {
-    let failed = |source| Error::Listen { address, source };
-    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let failed = |source| Error::Listen { address: port.wanted, source };
+    let listener = TcpListener::from_std(port.listener).map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
     tasks.spawn(accept(listening.clone(), listener, router, stop));
     Ok(bound)

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 mod api;
+mod away;
 mod binary;
 mod blobs;
 mod compile;

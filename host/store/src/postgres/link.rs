@@ -352,6 +352,22 @@ async fn is_alive(
     Ok(true)
 }
 
+/// See [`PostgresStore::away`](crate::PostgresStore::away).
+pub(super) async fn away(config: &PostgresConfig) -> Result<Option<StoreError>, StoreError> {
+    let options = config.options().map_err(|reason| backend("open its database", reason))?;
+    // A pooler may accept a client while it reaches no server.
+    let answer = async {
+        let mut connection = options.connect().await?;
+        connection.execute("SELECT 1").await?;
+        connection.close().await
+    };
+    match in_time(CONNECT, Box::pin(answer)).await {
+        Ok(()) => Ok(None),
+        Err(error) if is_passing(&error) => Ok(Some(failed("reach its database", &error))),
+        Err(error) => Err(failed("reach its database", &error)),
+    }
+}
+
 /// Asks whether a connection still works; one that does not answer in time does not.
 pub(super) async fn ping(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     in_time(PING, connection.ping()).await

@@ -1,0 +1,98 @@
+//! A database that is away when the host starts.
+
+use std::path::Path;
+use std::time::Duration;
+
+use reqwest::{Client, Response};
+use wattle::config::{Config, StoreKind};
+use wattle::server::Server;
+use wattle_kit::need;
+use wattle_kit::postgres::Postgres;
+use wattle_kit::process::{Program, free_port};
+
+use crate::fixture::{self, BRIEF_STOP, write_app};
+
+/// Far longer than it takes.
+const IN_TIME: Duration = Duration::from_mins(2);
+
+fn configured(folder: &Path, database: &str) -> Config {
+    write_app(&folder.join("plugins"), "greeter");
+    let toml = format!("{BRIEF_STOP}[store]\nurl = \"{database}\"\n");
+    let mut config = fixture::config(folder, &toml);
+    config.store.kind = StoreKind::Postgres;
+    config
+}
+
+/// The first answer of a server that has not opened its port yet.
+async fn first_answer(client: &Client, url: &str) -> Response {
+    loop {
+        match client.get(url).send().await {
+            Ok(answer) => return answer,
+            Err(_) => tokio::task::yield_now().await,
+        }
+    }
+}
+
+async fn says_that_it_waits(client: &Client, address: &str) {
+    let answer = first_answer(client, &format!("{address}/healthz"));
+    let answer = tokio::time::timeout(IN_TIME, answer).await.expect("the port opens");
+    assert_eq!(answer.status().as_u16(), 200);
+    assert_eq!(client.get(format!("{address}/ok")).send().await.unwrap().status().as_u16(), 200);
+    for path in ["/readyz", "/api/v1/threads", "/threads"] {
+        let refused = client.get(format!("{address}{path}")).send().await.unwrap();
+        assert_eq!(refused.status().as_u16(), 503, "{path}");
+        assert_eq!(refused.headers()["retry-after"], "1", "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_is_away_at_the_start_is_waited_for() {
+    let postgres = need!(Postgres::for_test());
+    postgres.crash().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = configured(folder.path(), &postgres.url());
+    config.server.listen.set_port(free_port().unwrap());
+    let listen = config.server.listen;
+    let client = Client::builder().no_proxy().build().unwrap();
+    let meanwhile = async {
+        says_that_it_waits(&client, &format!("http://{listen}")).await;
+        let restart = move || {
+            postgres.restart().unwrap();
+            postgres
+        };
+        tokio::task::spawn_blocking(restart).await.unwrap()
+    };
+    let start = Box::pin(Server::start(config, fixture::options()));
+    let (server, _postgres) = tokio::join!(start, meanwhile);
+    let server = server.unwrap();
+    assert_eq!(server.addr, listen);
+    let ready = client.get(format!("{}/readyz", server.url())).send().await.unwrap();
+    assert_eq!(ready.status().as_u16(), 200);
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_database_that_does_not_exist_is_not_waited_for() {
+    let postgres = need!(Postgres::for_test());
+    let folder = tempfile::tempdir().unwrap();
+    let config = configured(folder.path(), &postgres.url_of("nowhere"));
+    let error = Server::start(config, fixture::options()).await.err().unwrap();
+    assert!(error.to_string().contains("\"nowhere\" does not exist"), "{error}");
+}
+
+#[tokio::test]
+async fn a_server_that_waits_for_its_database_ends_by_a_signal() {
+    let folder = tempfile::tempdir().unwrap();
+    let (database, port) = (free_port().unwrap(), free_port().unwrap());
+    let toml = format!("[store]\nurl = \"postgres://nobody@127.0.0.1:{database}/none\"\n");
+    std::fs::write(folder.path().join("wattle.toml"), toml).unwrap();
+    let mut serve = tokio::process::Command::new(env!("CARGO_BIN_EXE_wattle"));
+    let address = format!("127.0.0.1:{port}");
+    serve.args(["serve", "--listen", &address]).current_dir(folder.path()).env_clear();
+    let mut program = Program::start(serve).unwrap();
+    program.ready(|line| line.contains("waits for the database")).await.unwrap();
+    let client = Client::builder().no_proxy().build().unwrap();
+    says_that_it_waits(&client, &format!("http://{address}")).await;
+    let ended = program.terminate().await.unwrap();
+    assert_eq!(ended.code(), None, "{}", program.output());
+}
