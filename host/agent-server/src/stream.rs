@@ -158,15 +158,11 @@ impl Frames {
                         Ok(Turn::Begun(record)) => {
                             Phase::Reading(Box::new(Log::new(&self.agents, &record)))
                         }
-                        Ok(Turn::Failed(failure)) => {
-                            self.ready.push_back(error(&failure));
-                            Phase::Over
-                        }
                         Ok(Turn::Gone) => Phase::Over,
                         // The client comes back: the run is not over.
                         Ok(Turn::Stopping) => return self.end(),
                         Err(_) if *self.agents.api().stopping.borrow() => return self.end(),
-                        Err(failure) => {
+                        Ok(Turn::Failed(failure)) | Err(failure) => {
                             self.ready.push_back(error(&failure));
                             Phase::Over
                         }

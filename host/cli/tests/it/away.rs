@@ -34,7 +34,8 @@ async fn first_answer(client: &Client, url: &str) -> Response {
 }
 
 async fn says_that_it_waits(client: &Client, address: &str) {
-    let answer = first_answer(client, &format!("{address}/healthz"));
+    let url = format!("{address}/healthz");
+    let answer = first_answer(client, &url);
     let answer = tokio::time::timeout(IN_TIME, answer).await.expect("the port opens");
     assert_eq!(answer.status().as_u16(), 200);
     assert_eq!(client.get(format!("{address}/ok")).send().await.unwrap().status().as_u16(), 200);

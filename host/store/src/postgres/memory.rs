@@ -266,7 +266,7 @@ impl Memory for PostgresMemory {
         }
         let path = path::encode(scope, namespace);
         let delete = || sqlx::query(DELETE_IF).bind(&path).bind(key.as_bytes()).bind(&old.document);
-        if self.0.row("delete a document", delete).await.map_err(failure)?.is_some() {
+        if self.0.row("delete a document", delete).await?.is_some() {
             return Ok(true);
         }
         // Somebody else was faster, or a first attempt was made and its answer lost.

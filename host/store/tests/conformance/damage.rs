@@ -394,7 +394,7 @@ async fn no_blob_is_swept_while_a_thread_is_set_aside() {
     change(&path, b"note of 001");
     let store = RedbStore::open(&path).unwrap();
     let broken = thread_id("t1");
-    assert_eq!(store.set_aside().await.unwrap(), [broken.clone()]);
+    assert_eq!(store.set_aside().await.unwrap(), std::slice::from_ref(&broken));
     assert_eq!(sweep_blobs(&store, &blobs, Duration::ZERO).await.unwrap(), 0);
     blobs.stat(put[1]).await.unwrap();
     store.delete_thread(&broken).await.unwrap();
