@@ -2,6 +2,7 @@
 //!
 #![doc = include_str!("../FORMAT.md")]
 
+mod apart;
 pub(crate) mod backup;
 mod chain;
 mod delete;

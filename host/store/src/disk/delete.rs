@@ -89,8 +89,10 @@ impl Writer {
             Err(StoreError::Corrupt { .. }) => snapshot.runs_that_name(thread)?,
             Err(error) => return Err(error),
         };
+        let readmitted = readmitted(&snapshot, thread)?;
         drop(snapshot);
-        let mut stage = Stage { gone: (vec![thread.clone()], runs), ..Stage::default() };
+        let gone = (vec![thread.clone()], runs);
+        let mut stage = Stage { gone, readmitted, ..Stage::default() };
         stage.remains.insert(head.number, Some(head.frame));
         self.commit(&stage)?;
         Ok(Some(self.remains.add(head.number)))
@@ -104,8 +106,7 @@ impl Writer {
         snapshot: &Snapshot,
     ) -> Result<Option<Cleared>, StoreError> {
         let gone = (vec![thread.clone()], snapshot.runs_that_name(thread)?);
-        let is_aside = snapshot.aside(thread)?.is_some();
-        let readmitted = if is_aside { vec![thread.clone()] } else { Vec::new() };
+        let readmitted = readmitted(snapshot, thread)?;
         self.commit(&Stage { gone, readmitted, ..Stage::default() })?;
         Ok(None)
     }
@@ -178,7 +179,7 @@ impl Writer {
     }
 
     /// After an error it is not known what is in the file.
-    fn commit(&mut self, stage: &Stage) -> Result<(), StoreError> {
+    pub(super) fn commit(&mut self, stage: &Stage) -> Result<(), StoreError> {
         self.heal()?;
         let written = guarded(REWRITE, || self.write_durably(stage));
         written.inspect_err(|error| self.start_over(error))?;
@@ -196,6 +197,12 @@ impl Writer {
         stage.write(&transaction)?;
         transaction.commit().map_err(while_trying(REWRITE))
     }
+}
+
+/// A thread that was set aside: once it is deleted, its id is free.
+fn readmitted(snapshot: &Snapshot, thread: &ThreadId) -> Result<Vec<ThreadId>, StoreError> {
+    let is_aside = snapshot.aside(thread)?.is_some();
+    Ok(if is_aside { vec![thread.clone()] } else { Vec::new() })
 }
 
 /// Refuses to give a run to a second thread.

@@ -41,6 +41,8 @@ pub(crate) struct Stage {
     pub(crate) gone_runs: Vec<(u64, u64)>,
     /// Threads and runs that go.
     pub(crate) gone: (Vec<ThreadId>, Vec<RunId>),
+    /// Threads that are set aside from now on, each with the reason.
+    pub(crate) aside: Vec<(ThreadId, String)>,
     /// Threads that were set aside and are deleted, so that their ids may be used again.
     pub(crate) readmitted: Vec<ThreadId>,
     /// The highest thread number, if it changed.
@@ -181,6 +183,12 @@ impl Stage {
             for (run, staged) in &self.runs {
                 let key = run.as_str().as_bytes();
                 runs.insert(key, checked(IN_RUNS, key, &staged.packed).as_slice())?;
+            }
+        }
+        if !self.aside.is_empty() {
+            let mut aside = transaction.open_table(ASIDE)?;
+            for (thread, reason) in &self.aside {
+                aside.insert(thread.as_str().as_bytes(), reason.as_str())?;
             }
         }
         if let Some(threads) = self.threads {

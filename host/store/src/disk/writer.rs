@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redb::Durability;
+use redb::{Durability, WriteTransaction};
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 use wattle_graph::id::{RunId, ThreadId};
@@ -20,6 +20,7 @@ use crate::disk::intake::{Group, HEAD_LIMIT, Intake};
 use crate::disk::open;
 use crate::disk::remains::Remains;
 use crate::disk::snapshot::Snapshot;
+use crate::disk::stage::Stage;
 use crate::disk::table::{FACT_FORMAT, FACTS, FORMAT};
 use crate::error::{backend, while_trying};
 use crate::file::guarded;
@@ -109,10 +110,16 @@ pub(crate) struct Trouble {
 }
 
 /// A batch that was staged or refused, with who waits for it.
-struct Taken {
-    thread: ThreadId,
-    answer: Answer,
+pub(crate) struct Taken {
+    pub(crate) handed: Handed,
     result: Result<u64, StoreError>,
+}
+
+/// A commit that failed.
+pub(crate) struct Failed {
+    pub(crate) error: StoreError,
+    /// Whether nothing of it is in the file. Otherwise nobody knows.
+    is_unwritten: bool,
 }
 
 impl Writer {
@@ -171,19 +178,24 @@ impl Writer {
                 Err(_) => break,
             }
         }
-        let committed = guarded(COMMIT, || commit(&handle, &group));
+        let committed = commit(&handle, &group);
         // Held no longer, so that the file can be opened again.
         drop((handle, group));
-        match &committed {
-            Ok(true) => self.proof.renew(),
-            Ok(false) => {}
-            Err(error) => {
-                tracing::error!(%error, batches = taken.len(), "checkpoint store did not commit");
-                self.note_lost(&taken, error);
-                self.start_over(error);
+        match committed {
+            Ok(is_written) => self.answer_committed(taken, is_written),
+            Err(Failed { error, is_unwritten: true }) => {
+                tracing::warn!(
+                    %error, batches = taken.len(),
+                    "a commit came to nothing: its batches are committed one by one"
+                );
+                self.start_over(&error);
+                self.commit_apart(taken, error);
+            }
+            Err(Failed { error, is_unwritten: false }) => {
+                self.start_over(&error);
+                self.lose(taken, &error);
             }
         }
-        self.answer(taken, &committed.map(|_is_written| ()));
         other
     }
 
@@ -199,14 +211,14 @@ impl Writer {
         true
     }
 
-    fn take(&mut self, group: &mut Group, handed: Handed) -> Taken {
-        let Handed { thread, entry, answer, .. } = handed;
-        let result = guarded(COMMIT, || match &entry {
-            Entry::Batch(batch) => self.stage(group, &thread, batch),
+    pub(crate) fn take(&mut self, group: &mut Group, handed: Handed) -> Taken {
+        let thread = &handed.thread;
+        let result = guarded(COMMIT, || match &handed.entry {
+            Entry::Batch(batch) => self.stage(group, thread, batch),
             Entry::Enqueue(run) => self.enqueue(group, run),
-            Entry::Dequeue(run, ended) => self.dequeue(group, &thread, run, ended.as_deref()),
+            Entry::Dequeue(run, ended) => self.dequeue(group, thread, run, ended.as_deref()),
         });
-        Taken { thread, answer, result }
+        Taken { handed, result }
     }
 
     fn stage(
@@ -230,16 +242,42 @@ impl Writer {
         Ok(seq)
     }
 
-    fn answer(&self, taken: Vec<Taken>, committed: &Result<(), StoreError>) {
+    /// Answers batches after a commit, which wrote something or had nothing to write.
+    pub(crate) fn answer_committed(&mut self, taken: Vec<Taken>, is_written: bool) {
+        if is_written {
+            self.proof.renew();
+        }
+        self.answer(taken, &Ok(()));
+    }
+
+    /// Answers batches that were not written with the reason. Batches which go on from them are
+    /// refused with it as well.
+    pub(crate) fn lose(&mut self, taken: Vec<Taken>, error: &StoreError) {
+        tracing::error!(%error, batches = taken.len(), "checkpoint store did not commit");
+        if self.lost.len() >= HEAD_LIMIT {
+            self.lost.clear();
+        }
+        let message = format!("an earlier batch of the thread was not written: {error}");
+        for taken in taken.iter().filter(|taken| taken.result.is_ok()) {
+            self.lost.insert(taken.handed.thread.clone(), backend(COMMIT, &message));
+        }
+        self.answer(taken, &Err(error.clone()));
+    }
+
+    fn answer(&mut self, taken: Vec<Taken>, committed: &Result<(), StoreError>) {
         let mut newest = Vec::with_capacity(taken.len());
-        for Taken { thread, answer, result } in taken {
-            let result = match (result, committed) {
-                (Ok(seq), Ok(())) => {
+        let mut damaged = Vec::new();
+        for Taken { handed: Handed { thread, answer, .. }, result } in taken {
+            let result = match result.and_then(|seq| committed.clone().map(|()| seq)) {
+                Ok(seq) => {
                     newest.push((thread, seq));
                     Ok(())
                 }
-                (Ok(_), Err(error)) => Err(error.clone()),
-                (Err(error), _) => Err(error),
+                Err(error @ StoreError::Corrupt { .. }) => {
+                    damaged.push((thread, answer, error));
+                    continue;
+                }
+                Err(error) => Err(error),
             };
             // Nobody has to wait for a ticket.
             let _ = answer.send(result);
@@ -247,17 +285,10 @@ impl Writer {
         for (thread, seq) in newest {
             self.watches.advance(&thread, seq);
         }
-    }
-
-    /// Remembers whose batches were not written, so that batches which go on from them are refused
-    /// with the reason.
-    fn note_lost(&mut self, taken: &[Taken], error: &StoreError) {
-        if self.lost.len() >= HEAD_LIMIT {
-            self.lost.clear();
-        }
-        let message = format!("an earlier batch of the thread was not written: {error}");
-        for taken in taken.iter().filter(|taken| taken.result.is_ok()) {
-            self.lost.insert(taken.thread.clone(), backend(COMMIT, &message));
+        for (thread, answer, error) in damaged {
+            // Whoever hears of the damage finds the thread set aside.
+            self.put_aside(&thread);
+            let _ = answer.send(Err(error));
         }
     }
 
@@ -364,13 +395,21 @@ fn prove(handle: &Handle) -> Result<(), StoreError> {
 }
 
 /// Commits what was staged; answers with whether that was anything.
-fn commit(handle: &Handle, group: &Group) -> Result<bool, StoreError> {
+pub(crate) fn commit(handle: &Handle, group: &Group) -> Result<bool, Failed> {
     if group.stage.heads.is_empty() && group.stage.pending.is_empty() {
         return Ok(false);
     }
+    let transaction = guarded(COMMIT, || write(handle, &group.stage))
+        .map_err(|error| Failed { error, is_unwritten: true })?;
+    guarded(COMMIT, || transaction.commit().map_err(while_trying(COMMIT)))
+        .map_err(|error| Failed { error, is_unwritten: false })?;
+    Ok(true)
+}
+
+/// Writes what was staged into a transaction.
+fn write(handle: &Handle, stage: &Stage) -> Result<WriteTransaction, StoreError> {
     let mut transaction = handle.writing()?.begin_write().map_err(while_trying(COMMIT))?;
     transaction.set_durability(Durability::Immediate).map_err(while_trying(COMMIT))?;
-    group.stage.write(&transaction)?;
-    transaction.commit().map_err(while_trying(COMMIT))?;
-    Ok(true)
+    stage.write(&transaction)?;
+    Ok(transaction)
 }

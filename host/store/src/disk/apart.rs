@@ -1,0 +1,83 @@
+//! Commits batches one by one after a group of them came to nothing: what spoiled it may be a page
+//! that only one thread needs.
+
+use wattle_graph::id::ThreadId;
+use wattle_run::ports::store::StoreError;
+
+use crate::disk::intake::Group;
+use crate::disk::snapshot::Snapshot;
+use crate::disk::stage::Stage;
+use crate::disk::writer::{Failed, Handed, Taken, Writer, commit};
+use crate::file::guarded;
+use crate::file::handle::Source;
+
+impl Writer {
+    /// Stages and commits each batch of a group alone. Once the file fails, the rest is lost.
+    pub(super) fn commit_apart(&mut self, taken: Vec<Taken>, error: StoreError) {
+        let mut rest = taken.into_iter();
+        let mut failure = self.trouble.is_some().then_some(error);
+        while failure.is_none()
+            && let Some(taken) = rest.next()
+        {
+            failure = self.commit_alone(taken.handed).err();
+        }
+        if let Some(error) = failure {
+            self.lose(rest.collect(), &error);
+        }
+    }
+
+    /// The same for one batch.
+    ///
+    /// # Errors
+    ///
+    /// The error of the file, with which others would fail as well: each attempt opens it again, and
+    /// that reads all of it.
+    fn commit_alone(&mut self, handed: Handed) -> Result<(), StoreError> {
+        let handle = self.source.handle();
+        let mut group = Group::new(handle.clone());
+        let taken = vec![self.take(&mut group, handed)];
+        let committed = commit(&handle, &group);
+        drop((handle, group));
+        match committed {
+            Ok(is_written) => {
+                self.answer_committed(taken, is_written);
+                Ok(())
+            }
+            Err(Failed { error, .. }) => {
+                self.start_over(&error);
+                self.lose(taken, &error);
+                let is_of_the_page = matches!(error, StoreError::Corrupt { .. });
+                if is_of_the_page && self.trouble.is_none() { Ok(()) } else { Err(error) }
+            }
+        }
+    }
+
+    /// Notes in the file that a thread is set aside, if it cannot be read: then nothing is deleted
+    /// that it may need.
+    pub(super) fn put_aside(&mut self, thread: &ThreadId) {
+        let noted = match guarded("read", || damage(&self.source, thread)) {
+            Ok(Some(reason)) => {
+                tracing::error!(%thread, reason, "set aside as damaged");
+                self.commit(&Stage { aside: vec![(thread.clone(), reason)], ..Stage::default() })
+            }
+            Ok(None) => Ok(()),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = noted {
+            tracing::error!(%error, %thread, "cannot note that a damaged thread is set aside");
+        }
+    }
+}
+
+/// Why a thread cannot be read; `None` if it can, or is set aside already.
+fn damage(source: &Source, thread: &ThreadId) -> Result<Option<String>, StoreError> {
+    let snapshot = Snapshot::newest(source)?;
+    if snapshot.aside(thread)?.is_some() {
+        return Ok(None);
+    }
+    match guarded("read", || snapshot.thread(thread)) {
+        Ok(_) => Ok(None),
+        Err(StoreError::Corrupt { what, message }) => Ok(Some(format!("{what}: {message}"))),
+        Err(error) => Err(error),
+    }
+}
