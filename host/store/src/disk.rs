@@ -2,6 +2,7 @@
 //!
 #![doc = include_str!("../FORMAT.md")]
 
+mod access;
 mod apart;
 pub(crate) mod backup;
 mod chain;
@@ -34,13 +35,11 @@ mod writer;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task::spawn_blocking;
 use wattle_graph::event::Event;
 use wattle_graph::id::{CheckpointId, Digest, Namespace, RunId, ThreadId};
@@ -61,12 +60,13 @@ use crate::proof::Proof;
 use crate::sweep::Mentions;
 use crate::urgency::{self, COMMIT_DELAY, Urgency};
 use crate::watches::Watches;
+use access::{Inner, cleared};
 use desk::Desk;
 pub use history::PENDING_LIMIT_BYTES;
 pub use open::CHECKED_AT_START_BYTES;
 use open::Opened;
-use remains::{Cleared, Remains};
-use retain::{Cut, Hand, Original};
+use remains::Remains;
+use retain::{Cut, Original};
 use snapshot::Snapshot;
 use verify::verify;
 use writer::{QUEUE_LIMIT, Writer};
@@ -84,17 +84,6 @@ const COMPACT_PAUSE: Duration = Duration::from_millis(100);
 /// within a tokio runtime.
 #[derive(Clone)]
 pub struct RedbStore(Arc<Inner>);
-
-struct Inner {
-    source: Arc<Source>,
-    watches: Arc<Watches>,
-    pending: Arc<Mutex<Pending>>,
-    /// Whether it is dropped: what goes bit by bit ends then.
-    closing: Arc<AtomicBool>,
-    /// `None` only while it is dropped.
-    desk: Option<Desk>,
-    writer: Option<JoinHandle<()>>,
-}
 
 impl fmt::Debug for RedbStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -153,8 +142,14 @@ impl RedbStore {
     /// As [`RedbStore::open`], and [`StoreError::Backend`] if the delay is too long.
     pub fn open_with(path: impl AsRef<Path>, commit_delay: Duration) -> Result<Self, StoreError> {
         urgency::check(commit_delay).map_err(|reason| backend("open its file", reason))?;
-        let Opened { database, intake, opening } = open::open(path.as_ref())?;
-        let source = Source::new(path.as_ref().to_owned(), open::open_again, database);
+        let path = path.as_ref();
+        Self::over(path, open::open(path)?, commit_delay)
+    }
+
+    /// A store over a file that was opened.
+    fn over(path: &Path, opened: Opened, commit_delay: Duration) -> Result<Self, StoreError> {
+        let Opened { database, intake, opening } = opened;
+        let source = Source::new(path.to_owned(), open::open_again, database);
         let source = Arc::new(source);
         let watches = Arc::new(Watches::default());
         let (commands, queue) = mpsc::channel(QUEUE_LIMIT);
@@ -186,81 +181,6 @@ impl RedbStore {
         let (writer, closing) = (Some(writer), Arc::default());
         Ok(Self(Arc::new(Inner { source, watches, pending, closing, desk, writer })))
     }
-
-    fn desk(&self) -> Result<&Desk, StoreError> {
-        self.0.desk.as_ref().ok_or(StoreError::Closed)
-    }
-
-    /// Has the writer do something, after all that was handed over before.
-    async fn write<T, W>(&self, work: W) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        W: FnOnce(&mut Writer) -> Result<T, StoreError> + Send + 'static,
-    {
-        let (answer, done) = oneshot::channel();
-        let work = move |writer: &mut Writer| {
-            // Whoever asked may be gone.
-            let _ = answer.send(guarded("write", || work(writer)));
-        };
-        self.desk()?.ask(Box::new(work)).await?;
-        done.await.unwrap_or(Err(StoreError::Closed))
-    }
-
-    /// Has the writer do something bit by bit.
-    async fn by_hand<T, W>(&self, work: W) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        W: FnOnce(&Hand) -> Result<T, StoreError> + Send + 'static,
-    {
-        let hand = Hand { desk: self.desk()?.clone(), closing: self.0.closing.clone() };
-        spawn_blocking(move || guarded("write", || work(&hand)))
-            .await
-            .map_err(|error| backend("write", error))?
-    }
-
-    async fn cut(&self, thread: ThreadId, cut: Cut) -> Result<(), StoreError> {
-        cleared(self.by_hand(move |hand| hand.cut(&thread, &cut)).await?).await
-    }
-
-    /// Reads a little at once; on a thread that may block only while the file shrinks.
-    async fn glance<T, R>(&self, read: R) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        R: FnOnce(&Snapshot) -> Result<T, StoreError> + Send + 'static,
-    {
-        match Snapshot::newest_now(&self.0.source) {
-            Some(snapshot) => guarded("read", || read(&snapshot?)),
-            None => self.read(read).await,
-        }
-    }
-
-    /// Reads what is mostly a little: at once, or else on a thread that may block.
-    async fn look<T, R>(&self, read: R) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        R: Fn(&Snapshot) -> Result<T, StoreError> + Send + 'static,
-    {
-        if let Some(snapshot) = Snapshot::newest_now(&self.0.source) {
-            let snapshot = snapshot?.for_a_glance();
-            let seen = guarded("read", || read(&snapshot));
-            if !snapshot.was_too_much() {
-                return seen;
-            }
-        }
-        self.read(read).await
-    }
-
-    /// Reads on a thread that may block.
-    async fn read<T, R>(&self, read: R) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        R: FnOnce(&Snapshot) -> Result<T, StoreError> + Send + 'static,
-    {
-        let source = self.0.source.clone();
-        spawn_blocking(move || guarded("read", || read(&Snapshot::newest(&source)?)))
-            .await
-            .map_err(|error| backend("read", error))?
-    }
 }
 
 /// Whether a run was what it had to be.
@@ -272,35 +192,10 @@ fn in_turn(written: Result<(), StoreError>) -> Result<bool, StoreError> {
     }
 }
 
-/// Waits until nothing is left of what was deleted.
-async fn cleared(left: Option<Cleared>) -> Result<(), StoreError> {
-    match left {
-        Some(left) => left.await.unwrap_or(Err(StoreError::Closed)),
-        None => Ok(()),
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        // The writer ends when the queue is closed and empty. A hand holds it open.
-        self.closing.store(true, Ordering::Release);
-        if let Some(desk) = self.desk.take() {
-            desk.hurry();
-        }
-        let Some(writer) = self.writer.take() else {
-            return;
-        };
-        writer.thread().unpark();
-        if writer.join().is_err() {
-            tracing::error!("writer of the checkpoint store panicked");
-        }
-    }
-}
-
 #[async_trait]
 impl Store for RedbStore {
     async fn append(&self, thread: &ThreadId, batch: Batch) -> Ticket {
-        match self.desk() {
+        match self.0.desk() {
             Ok(desk) => desk.append(thread.clone(), batch).await,
             Err(error) => Ticket::ready(Err(error)),
         }
@@ -308,42 +203,45 @@ impl Store for RedbStore {
 
     async fn beat(&self, holder: &Holder) -> Result<(), StoreError> {
         let holder = holder.clone();
-        self.write(move |writer| {
-            writer.leases.beat(&holder);
-            Ok(())
-        })
-        .await
+        self.0
+            .write(move |writer| {
+                writer.leases.beat(&holder);
+                Ok(())
+            })
+            .await
     }
 
     async fn lease(&self, thread: &ThreadId, holder: &Holder) -> Result<Epoch, StoreError> {
         let (thread, holder) = (thread.clone(), holder.clone());
-        self.write(move |writer| {
-            // Nothing that begins now could be written down.
-            writer.heal()?;
-            writer.leases.lease(&thread, &holder)
-        })
-        .await
+        self.0
+            .write(move |writer| {
+                // Nothing that begins now could be written down.
+                writer.heal()?;
+                writer.leases.lease(&thread, &holder)
+            })
+            .await
     }
 
     async fn holds(&self, thread: &ThreadId, epoch: Epoch) -> Result<bool, StoreError> {
         let thread = thread.clone();
-        self.write(move |writer| Ok(writer.leases.admit(&thread, Some(epoch)).is_ok())).await
+        self.0.write(move |writer| Ok(writer.leases.admit(&thread, Some(epoch)).is_ok())).await
     }
 
     async fn release(&self, thread: &ThreadId, epoch: Epoch) -> Result<(), StoreError> {
         let thread = thread.clone();
-        self.write(move |writer| {
-            writer.leases.release(&thread, epoch);
-            Ok(())
-        })
-        .await
+        self.0
+            .write(move |writer| {
+                writer.leases.release(&thread, epoch);
+                Ok(())
+            })
+            .await
     }
 
     fn watch(&self, thread: &ThreadId) -> watch::Receiver<u64> {
         let newest = self.0.watches.subscribe(thread, || {
             // Waits while the file shrinks, which is better than a number that is too small.
             let head = guarded("read", || Snapshot::newest(&self.0.source)?.head(thread));
-            head.map_or_else(
+            self.0.noted(head).map_or_else(
                 |error| {
                     tracing::error!(%error, %thread, "newest event of a thread cannot be read");
                     0
@@ -352,7 +250,7 @@ impl Store for RedbStore {
             )
         });
         // What rests was taken before anybody watched.
-        if let Ok(desk) = self.desk() {
+        if let Ok(desk) = self.0.desk() {
             desk.hurry();
         }
         newest
@@ -360,12 +258,12 @@ impl Store for RedbStore {
 
     async fn thread(&self, thread: &ThreadId) -> Result<Option<ThreadHead>, StoreError> {
         let thread = thread.clone();
-        self.glance(move |snapshot| snapshot.thread(&thread)).await
+        self.0.glance(move |snapshot| snapshot.thread(&thread)).await
     }
 
     async fn latest(&self, thread: &ThreadId) -> Result<Option<Latest>, StoreError> {
         let thread = thread.clone();
-        self.look(move |snapshot| history::latest(snapshot, &thread)).await
+        self.0.look(move |snapshot| history::latest(snapshot, &thread)).await
     }
 
     async fn abandoned(
@@ -374,28 +272,28 @@ impl Store for RedbStore {
         after: Option<&ThreadId>,
     ) -> Result<Vec<ThreadRecord>, StoreError> {
         let after = after.cloned();
-        self.read(move |snapshot| snapshot.running(after.as_ref())).await
+        self.0.read(move |snapshot| snapshot.running(after.as_ref())).await
     }
 
     async fn threads(&self, query: &ThreadQuery) -> Result<Vec<ThreadRecord>, StoreError> {
         let query = query.clone();
-        self.read(move |snapshot| snapshot.threads(&query)).await
+        self.0.read(move |snapshot| snapshot.threads(&query)).await
     }
 
     async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
         let run = run.clone();
-        self.glance(move |snapshot| snapshot.run(&run)).await
+        self.0.glance(move |snapshot| snapshot.run(&run)).await
     }
 
     async fn enqueue(&self, run: &RunRecord) -> Result<bool, StoreError> {
-        in_turn(self.desk()?.enqueue(run).await.await)
+        in_turn(self.0.desk()?.enqueue(run).await.await)
     }
 
     async fn dequeue(&self, run: &RunId, ended: Option<&RunRecord>) -> Result<bool, StoreError> {
         let Some(thread) = lock(&self.0.pending).thread_of(run).cloned() else {
             return Ok(false);
         };
-        in_turn(self.desk()?.dequeue(thread, run, ended).await.await)
+        in_turn(self.0.desk()?.dequeue(thread, run, ended).await.await)
     }
 
     async fn pending(&self, query: &PendingQuery) -> Result<Vec<PendingRun>, StoreError> {
@@ -404,7 +302,7 @@ impl Store for RedbStore {
 
     async fn runs(&self, thread: &ThreadId) -> Result<Vec<RunRecord>, StoreError> {
         let thread = thread.clone();
-        self.read(move |snapshot| snapshot.runs(&thread)).await
+        self.0.read(move |snapshot| snapshot.runs(&thread)).await
     }
 
     async fn newest_runs(
@@ -414,7 +312,7 @@ impl Store for RedbStore {
         limit: usize,
     ) -> Result<Vec<RunRecord>, StoreError> {
         let thread = thread.clone();
-        self.read(move |snapshot| snapshot.newest_runs(&thread, skip, limit)).await
+        self.0.read(move |snapshot| snapshot.newest_runs(&thread, skip, limit)).await
     }
 
     async fn checkpoint(
@@ -424,7 +322,7 @@ impl Store for RedbStore {
         id: Option<CheckpointId>,
     ) -> Result<Option<CheckpointTuple>, StoreError> {
         let (thread, namespace) = (thread.clone(), namespace.clone());
-        self.look(move |snapshot| history::checkpoint(snapshot, &thread, &namespace, id)).await
+        self.0.look(move |snapshot| history::checkpoint(snapshot, &thread, &namespace, id)).await
     }
 
     async fn checkpoints(
@@ -433,7 +331,7 @@ impl Store for RedbStore {
         query: &CheckpointQuery,
     ) -> Result<Vec<CheckpointTuple>, StoreError> {
         let (thread, query) = (thread.clone(), query.clone());
-        self.read(move |snapshot| history::checkpoints(snapshot, &thread, &query)).await
+        self.0.read(move |snapshot| history::checkpoints(snapshot, &thread, &query)).await
     }
 
     async fn events(
@@ -443,19 +341,19 @@ impl Store for RedbStore {
         limit: usize,
     ) -> Result<Vec<Event>, StoreError> {
         let thread = thread.clone();
-        self.read(move |snapshot| history::events(snapshot, &thread, after, limit)).await
+        self.0.read(move |snapshot| history::events(snapshot, &thread, after, limit)).await
     }
 
     async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {
         let thread = thread.clone();
-        cleared(self.write(move |writer| writer.delete(&thread)).await?).await
+        cleared(self.0.write(move |writer| writer.delete(&thread)).await?).await
     }
 
     async fn delete_runs(&self, runs: &[RunId]) -> Result<(), StoreError> {
         let runs = runs.to_vec();
-        let threads = self.write(move |writer| writer.threads_of(&runs)).await?;
+        let threads = self.0.write(move |writer| writer.threads_of(&runs)).await?;
         for (thread, runs) in threads {
-            self.cut(thread, Cut::Runs(runs)).await?;
+            self.0.cut(thread, Cut::Runs(runs)).await?;
         }
         Ok(())
     }
@@ -472,20 +370,20 @@ impl Store for RedbStore {
         };
         let original =
             spawn_blocking(read).await.map_err(|error| backend("copy a thread", error))?;
-        let Some(original) = original? else {
+        let Some(original) = self.0.noted(original)? else {
             return Ok(());
         };
         let names = original.runs.iter().map(|run| (run.clone(), run_id(run))).collect();
         let (from, to) = (from.clone(), to.clone());
-        self.by_hand(move |hand| hand.copy(original, &from, &to, names)).await
+        self.0.by_hand(move |hand| hand.copy(original, &from, &to, names)).await
     }
 
     async fn prune(&self, thread: &ThreadId, strategy: PruneStrategy) -> Result<(), StoreError> {
         let thread = thread.clone();
         if strategy == PruneStrategy::KeepLatest {
-            return self.cut(thread, Cut::Past).await;
+            return self.0.cut(thread, Cut::Past).await;
         }
-        let deleted = self.write(move |writer| {
+        let deleted = self.0.write(move |writer| {
             writer.leases.free(&thread)?;
             writer.delete(&thread)
         });
@@ -499,18 +397,18 @@ impl Store for RedbStore {
         bytes: usize,
     ) -> Result<BatchPage, StoreError> {
         let thread = thread.clone();
-        self.read(move |snapshot| history::batches(snapshot, &thread, from, bytes)).await
+        self.0.read(move |snapshot| history::batches(snapshot, &thread, from, bytes)).await
     }
 
     async fn verify(&self, thread: &ThreadId) -> Result<Option<Verified>, StoreError> {
         let thread = thread.clone();
-        self.read(move |snapshot| verify(snapshot, &thread)).await
+        self.0.read(move |snapshot| verify(snapshot, &thread)).await
     }
 
     async fn compact(&self) -> Result<Compacted, StoreError> {
         let started = Instant::now();
         while started.elapsed() < COMPACT_PATIENCE {
-            if let Some(compacted) = self.write(Writer::compact).await? {
+            if let Some(compacted) = self.0.write(Writer::compact).await? {
                 return Ok(compacted);
             }
             tokio::time::sleep(COMPACT_PAUSE).await;
@@ -519,15 +417,15 @@ impl Store for RedbStore {
     }
 
     async fn prove(&self) -> Result<(), StoreError> {
-        self.write(Writer::prove).await
+        self.0.write(Writer::prove).await
     }
 
     async fn survey(&self) -> Result<Survey, StoreError> {
-        self.read(|snapshot| survey::survey(snapshot).map(|found| found.survey())).await
+        self.0.read(|snapshot| survey::survey(snapshot).map(|found| found.survey())).await
     }
 
     async fn set_aside(&self) -> Result<Vec<ThreadId>, StoreError> {
-        let aside = self.read(Snapshot::all_aside).await?;
+        let aside = self.0.read(Snapshot::all_aside).await?;
         Ok(aside.into_iter().map(|(thread, _)| thread).collect())
     }
 
@@ -540,27 +438,27 @@ impl Store for RedbStore {
         let path = self.0.source.path();
         let name = path.file_name().unwrap_or_default();
         let to = folder.join(name);
-        self.read(move |snapshot| backup::copy(snapshot, &to)).await
+        self.0.read(move |snapshot| backup::copy(snapshot, &to)).await
     }
 
     async fn mentions(&self, thread: &ThreadId, blob: BlobRef) -> Result<bool, StoreError> {
         let thread = thread.clone();
-        self.glance(move |snapshot| snapshot.mentions(&thread, blob.0)).await
+        self.0.glance(move |snapshot| snapshot.mentions(&thread, blob.0)).await
     }
 
     async fn taken(&self, of: &Owner) -> Result<Taken, StoreError> {
         let of = of.clone();
-        self.read(move |snapshot| snapshot.taken(&of)).await
+        self.0.read(move |snapshot| snapshot.taken(&of)).await
     }
 
     async fn mentioned(&self, of: &Owner, from: Option<&str>) -> Result<MentionPage, StoreError> {
         let (of, from) = (of.clone(), from.map(str::to_owned));
-        self.read(move |snapshot| snapshot.mentioned(&of, from.as_deref())).await
+        self.0.read(move |snapshot| snapshot.mentioned(&of, from.as_deref())).await
     }
 
     async fn stored_bytes(&self, thread: &ThreadId) -> Result<u64, StoreError> {
         let thread = thread.clone();
-        self.glance(move |snapshot| snapshot.stored_bytes(&thread)).await
+        self.0.glance(move |snapshot| snapshot.stored_bytes(&thread)).await
     }
 }
 
@@ -568,7 +466,7 @@ impl Store for RedbStore {
 impl Mentions for RedbStore {
     async fn unmentioned(&self, blobs: &[BlobRef]) -> Result<Vec<BlobRef>, StoreError> {
         let mut digests: HashSet<Digest> = blobs.iter().map(|blob| blob.0).collect();
-        let free = self.read(move |snapshot| {
+        let free = self.0.read(move |snapshot| {
             let aside = snapshot.all_aside()?.len();
             if aside > 0 {
                 tracing::warn!(

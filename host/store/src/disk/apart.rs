@@ -12,17 +12,20 @@ use crate::file::guarded;
 use crate::file::handle::Source;
 
 impl Writer {
-    /// Stages and commits each batch of a group alone. Once the file fails, the rest is lost.
-    pub(super) fn commit_apart(&mut self, taken: Vec<Taken>, error: StoreError) {
+    /// Stages and commits each batch of a group alone. Once the file cannot be written, the rest is
+    /// lost.
+    pub(super) fn commit_apart(&mut self, taken: Vec<Taken>) {
         let mut rest = taken.into_iter();
-        let mut failure = self.trouble.is_some().then_some(error);
+        let mut failure = self.heal().err();
         while failure.is_none()
             && let Some(taken) = rest.next()
         {
-            failure = self.commit_alone(taken.handed).err();
+            // The file may have failed at a read that the batch alone needs.
+            failure = self.commit_alone(taken.handed).and_then(|()| self.heal()).err();
         }
-        if let Some(error) = failure {
-            self.lose(rest.collect(), &error);
+        let rest: Vec<Taken> = rest.collect();
+        if let Some(error) = failure.filter(|_| !rest.is_empty()) {
+            self.lose(rest, &error);
         }
     }
 

@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::ports::store::{Batch, RunRecord, StoreError, Ticket};
 
-use crate::disk::writer::{Command, Entry, Handed, Work};
+use crate::disk::writer::{Command, Entry, Handed, Work, Writer};
 use crate::urgency::Urgency;
 use crate::watches::Watches;
 
@@ -84,6 +84,13 @@ impl Desk {
         };
         self.writer.unpark();
         sent.map_err(|_| StoreError::Closed)
+    }
+
+    /// Has the writer look after a file that failed. What waits in a full queue does so as well.
+    pub(crate) fn heal(&self) {
+        let heal: Work = Box::new(|writer: &mut Writer| drop(writer.heal()));
+        drop(self.try_send(Command::Work(heal)));
+        self.writer.unpark();
     }
 
     async fn send(&self, command: Command) -> Result<(), StoreError> {

@@ -178,7 +178,7 @@ impl Writer {
                 Err(_) => break,
             }
         }
-        let committed = commit(&handle, &group);
+        let committed = self.refuse_failed().and_then(|()| commit(&handle, &group));
         // Held no longer, so that the file can be opened again.
         drop((handle, group));
         match committed {
@@ -189,7 +189,7 @@ impl Writer {
                     "a commit came to nothing: its batches are committed one by one"
                 );
                 self.start_over(&error);
-                self.commit_apart(taken, error);
+                self.commit_apart(taken);
             }
             Err(Failed { error, is_unwritten: false }) => {
                 self.start_over(&error);
@@ -218,7 +218,18 @@ impl Writer {
             Entry::Enqueue(run) => self.enqueue(group, run),
             Entry::Dequeue(run, ended) => self.dequeue(group, thread, run, ended.as_deref()),
         });
+        if let Err(error @ (StoreError::Backend { .. } | StoreError::Corrupt { .. })) = &result {
+            self.source.note_failure(error);
+        }
         Taken { handed, result }
+    }
+
+    /// Refuses to commit what was staged while the file failed at a read: redb takes nothing more.
+    fn refuse_failed(&self) -> Result<(), Failed> {
+        if self.source.has_failed() {
+            return Err(Failed { error: failed_at_a_read(), is_unwritten: true });
+        }
+        Ok(())
     }
 
     fn stage(
@@ -307,6 +318,9 @@ impl Writer {
 
     /// Opens the file again if it failed and it is time for an attempt.
     pub(crate) fn heal(&mut self) -> Result<(), StoreError> {
+        if self.source.take_failure() && self.trouble.is_none() {
+            self.start_over(&failed_at_a_read());
+        }
         let Some(trouble) = &mut self.trouble else {
             return Ok(());
         };
@@ -373,6 +387,11 @@ impl Writer {
         }
         Ok(())
     }
+}
+
+/// Why nothing can be written after a read.
+fn failed_at_a_read() -> StoreError {
+    backend("read", "its file failed and is opened again")
 }
 
 /// The last entry of the log and the highest thread number of a file that can be written.

@@ -1,13 +1,17 @@
 //! A file of redb shared by its readers and by the one writer, which shrinks it and opens it
 //! again after it failed.
 
+use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard, TryLockError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use redb::{Database, ReadOnlyDatabase, ReadTransaction, ReadableDatabase, TransactionError};
+use redb::{
+    Database, ReadOnlyDatabase, ReadTransaction, ReadableDatabase, StorageError, TransactionError,
+};
 use wattle_run::ports::store::{Compacted, StoreError};
 
 use crate::error::{backend, while_trying};
@@ -55,6 +59,17 @@ impl Handle {
             Self::Reading(_) => Err(backend("write", "its file failed and is not open again")),
         }
     }
+
+    /// Whether the file failed: after one error redb answers nothing more that it would have to
+    /// read.
+    fn has_failed(&self) -> bool {
+        let Self::Writing(database) = self else { return false };
+        // redb refuses this before anything else, also while something is being written.
+        matches!(
+            database.try_begin_write(),
+            Err(TransactionError::Storage(StorageError::PreviousIo))
+        )
+    }
 }
 
 /// Opens the file of a path for writing.
@@ -66,12 +81,15 @@ pub(crate) struct Source {
     path: PathBuf,
     opener: Opener,
     handle: RwLock<Arc<Handle>>,
+    /// Whether it failed at a read, which the writer has not noticed yet.
+    has_failed: AtomicBool,
 }
 
 impl Source {
     /// A file that was opened, and how to open it again.
     pub(crate) fn new(path: PathBuf, opener: Opener, database: Database) -> Self {
-        Self { path, opener, handle: RwLock::new(Arc::new(Handle::Writing(database))) }
+        let handle = RwLock::new(Arc::new(Handle::Writing(database)));
+        Self { path, opener, handle, has_failed: AtomicBool::new(false) }
     }
 
     /// Where it is.
@@ -91,6 +109,28 @@ impl Source {
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner().clone()),
             Err(TryLockError::WouldBlock) => None,
         }
+    }
+
+    /// Looks whether the file failed at a read that ended with an error; answers with whether that
+    /// is new.
+    pub(crate) fn note_failure(&self, error: &impl Display) -> bool {
+        let has_failed = self.handle_now().is_some_and(|handle| handle.has_failed());
+        let is_new = has_failed && !self.has_failed.swap(true, Ordering::AcqRel);
+        if is_new {
+            let file = self.path.display();
+            tracing::error!(%file, %error, "a file failed at a read and is opened again");
+        }
+        is_new
+    }
+
+    /// Whether it failed at a read.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Acquire)
+    }
+
+    /// The same, for whoever opens it again.
+    pub(crate) fn take_failure(&self) -> bool {
+        self.has_failed.swap(false, Ordering::AcqRel)
     }
 
     /// Has the file alone; `None` if a read does not end. What a long read still needs, such as

@@ -139,7 +139,11 @@ impl RedbMemory {
             done.map_err(cannot(READ))?;
             answer
         };
-        spawn_blocking(work).await.map_err(cannot(READ))?
+        let read = spawn_blocking(work).await.map_err(cannot(READ))?;
+        // The next change opens the file again.
+        read.inspect_err(|failure| {
+            self.0.source.note_failure(failure);
+        })
     }
 }
 

@@ -131,6 +131,9 @@ impl Writer {
 impl Writer {
     /// Commits a group. A file that failed is opened again first: redb takes nothing more for it.
     fn commit(&mut self, group: &[Command]) -> Result<Vec<usize>, StoreError> {
+        if self.source.take_failure() && self.reopen_at.is_none() {
+            self.reopen_at = Some(Instant::now());
+        }
         if let Some(at) = self.reopen_at {
             if Instant::now() < at {
                 return Err(backend(COMMIT, "its file failed and is opened again soon"));

@@ -1,0 +1,273 @@
+//! How the store reaches its file: reads, mostly on threads that may block, and work of the writer
+//! thread.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
+use wattle_graph::id::ThreadId;
+use wattle_run::ports::store::StoreError;
+
+use crate::disk::desk::Desk;
+use crate::disk::remains::Cleared;
+use crate::disk::retain::{Cut, Hand};
+use crate::disk::snapshot::Snapshot;
+use crate::disk::writer::Writer;
+use crate::error::backend;
+use crate::file::guarded;
+use crate::file::handle::Source;
+use crate::pending::Pending;
+use crate::watches::Watches;
+
+/// What all clones of a store share.
+pub(super) struct Inner {
+    pub(super) source: Arc<Source>,
+    pub(super) watches: Arc<Watches>,
+    pub(super) pending: Arc<Mutex<Pending>>,
+    /// Whether it is dropped: what goes bit by bit ends then.
+    pub(super) closing: Arc<AtomicBool>,
+    /// `None` only while it is dropped.
+    pub(super) desk: Option<Desk>,
+    pub(super) writer: Option<JoinHandle<()>>,
+}
+
+impl Inner {
+    pub(super) fn desk(&self) -> Result<&Desk, StoreError> {
+        self.desk.as_ref().ok_or(StoreError::Closed)
+    }
+
+    /// Has the writer do something, after all that was handed over before.
+    pub(super) async fn write<T, W>(&self, work: W) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        W: FnOnce(&mut Writer) -> Result<T, StoreError> + Send + 'static,
+    {
+        let (answer, done) = oneshot::channel();
+        let work = move |writer: &mut Writer| {
+            // Whoever asked may be gone.
+            let _ = answer.send(guarded("write", || work(writer)));
+        };
+        self.desk()?.ask(Box::new(work)).await?;
+        done.await.unwrap_or(Err(StoreError::Closed))
+    }
+
+    /// Has the writer do something bit by bit.
+    pub(super) async fn by_hand<T, W>(&self, work: W) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        W: FnOnce(&Hand) -> Result<T, StoreError> + Send + 'static,
+    {
+        let hand = Hand { desk: self.desk()?.clone(), closing: self.closing.clone() };
+        spawn_blocking(move || guarded("write", || work(&hand)))
+            .await
+            .map_err(|error| backend("write", error))?
+    }
+
+    pub(super) async fn cut(&self, thread: ThreadId, cut: Cut) -> Result<(), StoreError> {
+        cleared(self.by_hand(move |hand| hand.cut(&thread, &cut)).await?).await
+    }
+
+    /// Hands an answer on. If the file failed at a read, it is opened again soon, also if nothing is
+    /// written.
+    pub(super) fn noted<T>(&self, read: Result<T, StoreError>) -> Result<T, StoreError> {
+        if let Err(error @ (StoreError::Backend { .. } | StoreError::Corrupt { .. })) = &read
+            && self.source.note_failure(error)
+            && let Ok(desk) = self.desk()
+        {
+            desk.heal();
+        }
+        read
+    }
+
+    /// Reads a little at once; on a thread that may block only while the file shrinks.
+    pub(super) async fn glance<T, R>(&self, read: R) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        R: FnOnce(&Snapshot) -> Result<T, StoreError> + Send + 'static,
+    {
+        match Snapshot::newest_now(&self.source) {
+            Some(snapshot) => self.noted(guarded("read", || read(&snapshot?))),
+            None => self.read(read).await,
+        }
+    }
+
+    /// Reads what is mostly a little: at once, or else on a thread that may block.
+    pub(super) async fn look<T, R>(&self, read: R) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        R: Fn(&Snapshot) -> Result<T, StoreError> + Send + 'static,
+    {
+        if let Some(snapshot) = Snapshot::newest_now(&self.source) {
+            let snapshot = self.noted(snapshot)?.for_a_glance();
+            let seen = guarded("read", || read(&snapshot));
+            if !snapshot.was_too_much() {
+                return self.noted(seen);
+            }
+        }
+        self.read(read).await
+    }
+
+    /// Reads on a thread that may block.
+    pub(super) async fn read<T, R>(&self, read: R) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        R: FnOnce(&Snapshot) -> Result<T, StoreError> + Send + 'static,
+    {
+        let source = self.source.clone();
+        let read = move || guarded("read", || read(&Snapshot::newest(&source)?));
+        self.noted(spawn_blocking(read).await.map_err(|error| backend("read", error))?)
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // The writer ends when the queue is closed and empty. A hand holds it open.
+        self.closing.store(true, Ordering::Release);
+        if let Some(desk) = self.desk.take() {
+            desk.hurry();
+        }
+        let Some(writer) = self.writer.take() else {
+            return;
+        };
+        writer.thread().unpark();
+        if writer.join().is_err() {
+            tracing::error!("writer of the checkpoint store panicked");
+        }
+    }
+}
+
+/// Waits until nothing is left of what was deleted.
+pub(super) async fn cleared(left: Option<Cleared>) -> Result<(), StoreError> {
+    match left {
+        Some(left) => left.await.unwrap_or(Err(StoreError::Closed)),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io;
+    use std::ops::Bound;
+
+    use redb::backends::FileBackend;
+    use redb::{BackendError, Builder, StorageBackend};
+    use tempfile::TempDir;
+    use wattle_run::ports::Store as _;
+    use wattle_run::ports::store::{Batch, ThreadRecord};
+
+    use super::*;
+    use crate::RedbStore;
+    use crate::disk::open::{self, Opened};
+    use crate::urgency::COMMIT_DELAY;
+
+    /// A file of which the next read fails, once that is said.
+    #[derive(Debug)]
+    struct Flaky {
+        file: FileBackend,
+        fails: Arc<AtomicBool>,
+    }
+
+    impl StorageBackend for Flaky {
+        fn len(&self) -> io::Result<u64> {
+            self.file.len()
+        }
+
+        fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+            if self.fails.swap(false, Ordering::AcqRel) {
+                return Err(io::Error::other("the disk cannot read it"));
+            }
+            self.file.read(offset, out)
+        }
+
+        fn set_len(&self, bytes: u64) -> io::Result<()> {
+            self.file.set_len(bytes)
+        }
+
+        fn sync_data(&self) -> io::Result<()> {
+            self.file.sync_data()
+        }
+
+        fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+            self.file.write(offset, data)
+        }
+
+        fn close(&self) -> io::Result<()> {
+            self.file.close()
+        }
+
+        fn try_lock_range(&self, from: Bound<u64>, to: Bound<u64>) -> Result<bool, BackendError> {
+            self.file.try_lock_range(from, to)
+        }
+
+        fn try_lock_shared_range(
+            &self,
+            from: Bound<u64>,
+            to: Bound<u64>,
+        ) -> Result<bool, BackendError> {
+            self.file.try_lock_shared_range(from, to)
+        }
+
+        fn unlock_range(&self, from: Bound<u64>, to: Bound<u64>) -> Result<(), BackendError> {
+            self.file.unlock_range(from, to)
+        }
+
+        fn query_lock_range(&self, from: Bound<u64>, to: Bound<u64>) -> Result<bool, BackendError> {
+            self.file.query_lock_range(from, to)
+        }
+    }
+
+    fn batch(thread: &ThreadId, at_ms: i64) -> Batch {
+        let record = Some(ThreadRecord::blank(thread.clone(), at_ms));
+        Batch { record, ..Batch::default() }
+    }
+
+    /// A store with one thread, of which nothing is in memory, and what makes its next read fail.
+    async fn flaky() -> (RedbStore, ThreadId, Arc<AtomicBool>, TempDir) {
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join("wattle.redb");
+        let thread = ThreadId::new("t").unwrap();
+        let store = RedbStore::open(&path).unwrap();
+        store.append(&thread, batch(&thread, 1)).await.await.unwrap();
+        drop(store);
+        let Opened { database, intake, opening } = open::open(&path).unwrap();
+        drop(database);
+        let file = File::options().read(true).write(true).open(&path).unwrap();
+        let fails = Arc::new(AtomicBool::new(false));
+        let backend = Flaky { file: FileBackend::new(file).unwrap(), fails: fails.clone() };
+        let database = Builder::new().create_with_backend(backend).unwrap();
+        let opened = Opened { database, intake, opening };
+        let store = RedbStore::over(&path, opened, COMMIT_DELAY).unwrap();
+        (store, thread, fails, dir)
+    }
+
+    #[tokio::test]
+    async fn a_read_that_fails_costs_no_batch() {
+        let (store, thread, fails, _dir) = flaky().await;
+        fails.store(true, Ordering::Release);
+        let error = store.thread(&thread).await.unwrap_err();
+        assert!(matches!(error, StoreError::Backend { .. }), "{error}");
+        store.append(&thread, batch(&thread, 2)).await.await.unwrap();
+        assert_eq!(store.thread(&thread).await.unwrap().unwrap().record.updated_ms, 2);
+    }
+
+    #[tokio::test]
+    async fn a_file_that_failed_is_opened_again_though_nothing_is_written() {
+        let (store, thread, fails, _dir) = flaky().await;
+        fails.store(true, Ordering::Release);
+        store.thread(&thread).await.unwrap_err();
+        // It takes its turn behind what the failure led to.
+        store.0.write(|_writer| Ok(())).await.unwrap();
+        assert!(store.thread(&thread).await.unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn a_read_of_the_writer_that_fails_costs_no_batch() {
+        let (store, thread, fails, _dir) = flaky().await;
+        fails.store(true, Ordering::Release);
+        store.append(&thread, batch(&thread, 2)).await.await.unwrap();
+        assert!(!fails.load(Ordering::Acquire), "nothing was read");
+    }
+}
