@@ -421,7 +421,7 @@ impl Store for RedbStore {
     }
 
     async fn survey(&self) -> Result<Survey, StoreError> {
-        self.0.read(|snapshot| survey::survey(snapshot).map(|found| found.survey())).await
+        self.0.read(survey::name_damage).await
     }
 
     async fn set_aside(&self) -> Result<Vec<ThreadId>, StoreError> {

@@ -170,7 +170,7 @@ pub(crate) fn survey(path: &Path) -> Result<Survey, StoreError> {
     if rebuild::is_new(path)? {
         return Ok(Survey::default());
     }
-    let mut survey = rebuild::look_at(path).map_err(|error| foreign(path, error))?.survey();
+    let mut survey = rebuild::look_at(path).map_err(|error| foreign(path, error))?;
     if let Soundness::Damaged(reason) = soundness {
         survey.damaged.push(Damage { subject: format!("file `{}`", path.display()), reason });
     }

@@ -14,7 +14,7 @@ use crate::disk::chain::Log as _;
 use crate::disk::open::{create, foreign};
 use crate::disk::snapshot::Snapshot;
 use crate::disk::stage::{Stage, StagedRun};
-use crate::disk::survey::{Found, Sound, survey};
+use crate::disk::survey::{Found, Sound, name_damage, survey};
 use crate::disk::table::{ASIDE, FACT_OPENINGS, FACT_THREADS, FACTS};
 use crate::error::{backend, corrupt, while_trying};
 use crate::file::guarded;
@@ -39,8 +39,8 @@ const OPENINGS_UNKNOWN: u64 = 1 << 31;
 /// # Errors
 ///
 /// [`StoreError::Corrupt`] if its header cannot be read.
-pub(crate) fn look_at(path: &Path) -> Result<Found, StoreError> {
-    survey(&open(path)?)
+pub(crate) fn look_at(path: &Path) -> Result<Survey, StoreError> {
+    name_damage(&open(path)?)
 }
 
 /// Whether a file of redb has no tables yet, as after a crash at its first opening.
@@ -69,7 +69,7 @@ pub(crate) fn at_start(path: &Path, damage: &str) -> Result<(), StoreError> {
     tracing::error!(file = %path.display(), damage, "checkpoint store is damaged");
     let snapshot = open(path)?;
     let found = survey(&snapshot)?;
-    if !found.is_complete {
+    if !found.tables.is_complete {
         let message = format!(
             "{damage}; {}. Restore a backup with `wattle store restore`, or have what can be read \
              written into a new file with `wattle store repair`, which loses the rest",
@@ -156,7 +156,7 @@ fn queue(found: &Found) -> BTreeMap<RunId, Option<u64>> {
     let sound = found.threads.values().flatten();
     let mut runs: Vec<_> = sound
         .flat_map(|sound| &sound.pending)
-        .map(|(asked_ms, run)| (asked_ms, found.places.get(run).unwrap_or(&u64::MAX), run))
+        .map(|(asked_ms, run)| (asked_ms, found.tables.places.get(run).unwrap_or(&u64::MAX), run))
         .collect();
     runs.sort();
     let places = (1..).map(Some);
@@ -212,7 +212,7 @@ fn finish(
             aside.insert(thread.as_str().as_bytes(), reason.as_str())?;
         }
     }
-    for (thread, reason) in &found.aside {
+    for (thread, reason) in &found.tables.aside {
         aside.insert(thread.as_str().as_bytes(), reason.as_str())?;
     }
     drop(aside);

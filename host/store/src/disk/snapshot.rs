@@ -376,9 +376,31 @@ impl Snapshot {
 
     /// Runs of a thread, oldest first.
     pub(crate) fn runs(&self, thread: &ThreadId) -> Result<Vec<RunRecord>, StoreError> {
-        let mut runs = self.newest_runs(thread, 0, usize::MAX)?;
-        runs.reverse();
-        Ok(runs)
+        let mut records = Vec::new();
+        self.each_run(thread, |run| {
+            records.push(run);
+            Ok(())
+        })?;
+        Ok(records)
+    }
+
+    /// Reads the runs of a thread one by one, oldest first.
+    pub(crate) fn each_run(
+        &self,
+        thread: &ThreadId,
+        mut see: impl FnMut(RunRecord) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let Some(head) = self.head(thread)? else {
+            return Ok(());
+        };
+        let runs = self.transaction.open_table(RUNS).map_err(while_trying(READ))?;
+        let thread_runs = self.transaction.open_table(THREAD_RUNS).map_err(while_trying(READ))?;
+        let all = (head.number, 0)..=(head.number, u64::MAX);
+        for entry in thread_runs.range(all).map_err(while_trying(READ))? {
+            let (_, id) = entry.map_err(while_trying(READ))?;
+            see(run_of_thread(&runs, id.value(), thread)?)?;
+        }
+        Ok(())
     }
 
     /// Runs of a thread, newest first, without the first so many.
@@ -398,15 +420,7 @@ impl Snapshot {
         let all = thread_runs.range(all).map_err(while_trying(READ))?;
         for entry in all.rev().skip(skip).take(limit) {
             let (_, id) = entry.map_err(while_trying(READ))?;
-            let packed = runs.get(id.value()).map_err(while_trying(READ))?;
-            let missing = || corrupt(named(RUN, id.value()), "it is missing");
-            let packed = packed.ok_or_else(missing)?;
-            let record: RunRecord = read(RUN, (IN_RUNS, id.value()), packed.value())?;
-            if record.thread != *thread {
-                let message = format!("it belongs to thread `{}`, not `{thread}`", record.thread);
-                return Err(corrupt(named(RUN, id.value()), message));
-            }
-            records.push(record);
+            records.push(run_of_thread(&runs, id.value(), thread)?);
         }
         Ok(records)
     }
@@ -441,4 +455,20 @@ impl Snapshot {
         blobs.retain(|digest| raw.contains(digest.as_bytes()));
         Ok(())
     }
+}
+
+/// A run of the list of a thread.
+fn run_of_thread(
+    runs: &ReadOnlyTable<&'static [u8], &'static [u8]>,
+    id: &[u8],
+    thread: &ThreadId,
+) -> Result<RunRecord, StoreError> {
+    let packed = runs.get(id).map_err(while_trying(READ))?;
+    let packed = packed.ok_or_else(|| corrupt(named(RUN, id), "it is missing"))?;
+    let record: RunRecord = read(RUN, (IN_RUNS, id), packed.value())?;
+    if record.thread != *thread {
+        let message = format!("it belongs to thread `{}`, not `{thread}`", record.thread);
+        return Err(corrupt(named(RUN, id), message));
+    }
+    Ok(record)
 }

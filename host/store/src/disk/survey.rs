@@ -8,6 +8,7 @@
 
 mod check;
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use redb::{Key, ReadOnlyTable, ReadableTable, ReadableTableMetadata, TableDefinition, Value};
@@ -21,109 +22,160 @@ use crate::disk::table::{
     FACT_FORMAT, FACTS, FORMAT, HEADS, IN_HEADS, IN_RECORDS, IN_RUNS, LOG, MARKS, MENTIONS,
     PENDING, RECORDS, REMAINS, RUNS, THREAD_RUNS,
 };
-use crate::error::while_trying;
+use crate::error::{corrupt, while_trying};
 use crate::file::guarded;
 
 pub(crate) use check::Sound;
 
 pub(super) const LOOK: &str = "look at its tables";
 
-/// What was found.
-pub(crate) struct Found {
-    /// All threads that anything names: what stands of them, or why one is damaged.
-    pub(crate) threads: BTreeMap<ThreadId, Result<Sound, String>>,
+/// What the tables say, but for what stands in the threads.
+pub(crate) struct Tables {
     /// Threads that were set aside before.
     pub(crate) aside: Vec<(ThreadId, String)>,
     /// Damage of what belongs to no thread in particular.
-    pub(crate) tables: Vec<Damage>,
+    pub(crate) damaged: Vec<Damage>,
     /// Places of pending runs, as far as their table can be read. A damaged page may say any place, so
     /// they order only runs that were asked for at the same time.
     pub(crate) places: BTreeMap<RunId, u64>,
-    /// Whether no thread can be missing from `threads`.
+    /// Whether all threads have a name in some table.
     pub(crate) is_complete: bool,
+    /// All threads that anything names and that were not set aside.
+    names: BTreeSet<ThreadId>,
+}
+
+/// What was found.
+pub(crate) struct Found {
+    /// What stands of each thread, or why it is damaged.
+    pub(crate) threads: BTreeMap<ThreadId, Result<Sound, String>>,
+    pub(crate) tables: Tables,
 }
 
 impl Found {
     /// In the words of the port.
     pub(crate) fn survey(&self) -> Survey {
-        let damage = |(thread, found): (&ThreadId, &Result<Sound, String>)| match found {
-            Err(reason) => {
-                Some(Damage { subject: format!("thread `{thread}`"), reason: reason.clone() })
-            }
-            Ok(Sound { index: Some(reason), .. }) => Some(Damage {
-                subject: format!("index of thread `{thread}`"),
-                reason: reason.clone(),
-            }),
-            Ok(_) => None,
-        };
-        let aside = self.aside.iter().map(|(thread, reason)| Damage {
-            subject: format!("thread `{thread}`"),
-            reason: format!("it was set aside before: {reason}"),
-        });
-        let damaged = self.threads.iter().filter_map(damage).chain(aside);
-        let threads = self.threads.len() as u64;
-        Survey { threads, damaged: damaged.chain(self.tables.iter().cloned()).collect() }
+        let damaged = self.threads.iter().filter_map(|(thread, found)| damage_of(thread, found));
+        in_words(self.threads.len(), damaged.collect(), &self.tables)
     }
 }
 
-/// Looks at everything.
+fn damage_of(thread: &ThreadId, found: &Result<Sound, String>) -> Option<Damage> {
+    match found {
+        Err(reason) => {
+            Some(Damage { subject: format!("thread `{thread}`"), reason: reason.clone() })
+        }
+        Ok(Sound { index: Some(reason), .. }) => {
+            Some(Damage { subject: format!("index of thread `{thread}`"), reason: reason.clone() })
+        }
+        Ok(_) => None,
+    }
+}
+
+fn in_words(threads: usize, mut damaged: Vec<Damage>, tables: &Tables) -> Survey {
+    damaged.extend(tables.aside.iter().map(|(thread, reason)| Damage {
+        subject: format!("thread `{thread}`"),
+        reason: format!("it was set aside before: {reason}"),
+    }));
+    damaged.extend(tables.damaged.iter().cloned());
+    Survey { threads: threads as u64, damaged }
+}
+
+/// Looks at everything, and keeps what a rebuild needs.
 ///
 /// # Errors
 ///
 /// [`StoreError::Backend`] if the file cannot be read.
 pub(crate) fn survey(snapshot: &Snapshot) -> Result<Found, StoreError> {
-    let mut tables = Vec::new();
-    let format = guarded(LOOK, || snapshot.fact(FACT_FORMAT)).ok().flatten();
-    let has_checks = format.is_none_or(|format| format > UNCHECKED_FORMAT);
-    let see = |table| move |key: &[u8], stored: &[u8]| Named::see(table, key, stored, has_checks);
-    let heads = walk_table(snapshot, HEADS, see(IN_HEADS))?;
-    let records = walk_table(snapshot, RECORDS, see(IN_RECORDS))?;
-    let mut names: BTreeSet<ThreadId> = BTreeSet::new();
-    let named = heads.entries.iter().chain(&records.entries);
-    names.extend(named.filter_map(|named| thread_of(&named.key)));
-    let runs = walk_table(snapshot, RUNS, |key, stored| {
-        read::<RunRecord>("run record", (IN_RUNS, key), stored)
+    let mut threads = BTreeMap::new();
+    let tables = look(snapshot, |thread, found| drop(threads.insert(thread, found)))?;
+    Ok(Found { threads, tables })
+}
+
+/// Looks at everything, and keeps only what is damaged.
+///
+/// # Errors
+///
+/// As [`survey`].
+pub(crate) fn name_damage(snapshot: &Snapshot) -> Result<Survey, StoreError> {
+    let (mut threads, mut damaged) = (0, Vec::new());
+    let tables = look(snapshot, |thread, found| {
+        threads += 1;
+        damaged.extend(damage_of(&thread, &found));
     })?;
-    for run in &runs.entries {
-        match run {
-            Ok(run) => drop(names.insert(run.thread.clone())),
-            Err(error) => {
-                tables.push(Damage { subject: "a run".to_owned(), reason: error.to_string() });
+    Ok(in_words(threads, damaged, &tables))
+}
+
+/// Looks at all tables, and then at each thread in its turn.
+fn look(
+    snapshot: &Snapshot,
+    mut see: impl FnMut(ThreadId, Result<Sound, String>),
+) -> Result<Tables, StoreError> {
+    let mut tables = Tables::read(snapshot)?;
+    for thread in std::mem::take(&mut tables.names) {
+        let found = or_damage(guarded(LOOK, || check::check(snapshot, &thread)))?;
+        if let Ok(sound) = &found {
+            tables.note_lost_turns(sound);
+        }
+        see(thread, found);
+    }
+    Ok(tables)
+}
+
+impl Tables {
+    fn read(snapshot: &Snapshot) -> Result<Self, StoreError> {
+        let format = guarded(LOOK, || snapshot.fact(FACT_FORMAT)).ok().flatten();
+        let has_checks = format.is_none_or(|format| format > UNCHECKED_FORMAT);
+        let (mut names, mut damaged) = (BTreeSet::new(), Vec::new());
+        let (mut heads, mut records) = (Named::new(has_checks), Named::new(has_checks));
+        let broken_heads = walk_table(snapshot, HEADS, |key, stored| {
+            names.extend(heads.see(IN_HEADS, key, stored));
+        })?;
+        let broken_records = walk_table(snapshot, RECORDS, |key, stored| {
+            names.extend(records.see(IN_RECORDS, key, stored));
+        })?;
+        let broken_runs = walk_table(snapshot, RUNS, |key, stored| {
+            match read::<RunRecord>("run record", (IN_RUNS, key), stored) {
+                Ok(run) => drop(names.insert(run.thread)),
+                Err(error) => {
+                    damaged.push(Damage { subject: "a run".to_owned(), reason: error.to_string() });
+                }
+            }
+        })?;
+        let mut places = BTreeMap::new();
+        let broken_pending = walk_table(snapshot, PENDING, |key, place| {
+            places.extend(run_of(key).map(|run| (run, place)));
+        })?;
+        let is_complete = (broken_heads.is_none() && heads.are_sound)
+            || (broken_records.is_none() && records.are_sound);
+        for (name, broken) in [
+            ("heads", broken_heads),
+            ("records", broken_records),
+            ("runs", broken_runs),
+            ("log", walk_table(snapshot, LOG, |_, _| ())?),
+            ("pending", broken_pending),
+            ("thread_runs", walk_table(snapshot, THREAD_RUNS, |_, _| ())?),
+            ("marks", walk_table(snapshot, MARKS, |_, _| ())?),
+            ("mentions", walk_table(snapshot, MENTIONS, |_, ()| ())?),
+            ("remains", walk_table(snapshot, REMAINS, |_, _| ())?),
+            ("wattle", walk_table(snapshot, FACTS, |_, _| ())?),
+        ] {
+            if let Some(reason) = broken {
+                damaged.push(Damage { subject: format!("table `{name}`"), reason });
             }
         }
+        let aside = guarded(LOOK, || snapshot.all_aside())?;
+        names.retain(|name| !aside.iter().any(|(aside, _)| aside == name));
+        Ok(Self { aside, damaged, places, is_complete, names })
     }
-    let names_all = |walked: &&Walked<Named>| {
-        walked.broken.is_none() && walked.entries.iter().all(|named| named.is_sound)
-    };
-    let is_complete = [&heads, &records].iter().any(names_all);
-    let pending = walk_table(snapshot, PENDING, |key, place| (run_of(key), place))?;
-    for (name, broken) in [
-        ("heads", heads.broken),
-        ("records", records.broken),
-        ("runs", runs.broken),
-        ("log", walk_table(snapshot, LOG, |_, _| ())?.broken),
-        ("pending", pending.broken),
-        ("thread_runs", walk_table(snapshot, THREAD_RUNS, |_, _| ())?.broken),
-        ("marks", walk_table(snapshot, MARKS, |_, _| ())?.broken),
-        ("mentions", walk_table(snapshot, MENTIONS, |_, ()| ())?.broken),
-        ("remains", walk_table(snapshot, REMAINS, |_, _| ())?.broken),
-        ("wattle", walk_table(snapshot, FACTS, |_, _| ())?.broken),
-    ] {
-        if let Some(reason) = broken {
-            tables.push(Damage { subject: format!("table `{name}`"), reason });
-        }
+
+    /// Notes pending runs of a thread that their table does not have: they would never begin.
+    fn note_lost_turns(&mut self, sound: &Sound) {
+        let lost = sound.pending.iter().filter(|(_, run)| !self.places.contains_key(run));
+        self.damaged.extend(lost.map(|(_, run)| Damage {
+            subject: format!("run `{run}`"),
+            reason: "it is pending, and the table of pending runs does not have it".to_owned(),
+        }));
     }
-    let places = pending.entries.into_iter();
-    let places = places.filter_map(|(run, place)| Some((run?, place))).collect();
-    let aside = guarded(LOOK, || snapshot.all_aside())?;
-    names.retain(|name| !aside.iter().any(|(aside, _)| aside == name));
-    let mut threads = BTreeMap::new();
-    for name in names {
-        let found = or_damage(guarded(LOOK, || check::check(snapshot, &name)))?;
-        threads.insert(name, found);
-    }
-    tables.extend(lost_turns(&threads, &places));
-    Ok(Found { threads, aside, tables, places, is_complete })
 }
 
 /// What was read, or what is damaged of it.
@@ -138,58 +190,41 @@ fn or_damage<T>(read: Result<T, StoreError>) -> Result<Result<T, String>, StoreE
     }
 }
 
-/// Pending runs that their table does not have: they would never begin.
-fn lost_turns(
-    threads: &BTreeMap<ThreadId, Result<Sound, String>>,
-    places: &BTreeMap<RunId, u64>,
-) -> Vec<Damage> {
-    let pending = threads.values().flatten().flat_map(|sound| &sound.pending);
-    let lost = pending.filter(|(_, run)| !places.contains_key(run));
-    let reason = "it is pending, and the table of pending runs does not have it";
-    let damage = |(_, run): &(i64, RunId)| Damage {
-        subject: format!("run `{run}`"),
-        reason: reason.to_owned(),
-    };
-    lost.map(damage).collect()
-}
-
-/// A key that names a thread.
+/// What keys that name threads say.
 struct Named {
-    key: Vec<u8>,
-    /// Whether its checksum fits: otherwise the key itself may be damaged, and name another thread.
-    is_sound: bool,
+    has_checks: bool,
+    /// Whether all checksums fit: otherwise a key itself may be damaged, and name another thread.
+    are_sound: bool,
 }
 
 impl Named {
-    fn see(table: &str, key: &[u8], stored: &[u8], has_checks: bool) -> Self {
-        let is_checked = has_check(stored) || !has_checks;
-        let is_sound = is_checked && packed("record", (table, key), stored).is_ok();
-        Self { key: key.to_vec(), is_sound }
+    fn new(has_checks: bool) -> Self {
+        Self { has_checks, are_sound: true }
+    }
+
+    /// The thread of a key.
+    fn see(&mut self, table: &str, key: &[u8], stored: &[u8]) -> Option<ThreadId> {
+        let is_checked = has_check(stored) || !self.has_checks;
+        self.are_sound &= is_checked && packed("record", (table, key), stored).is_ok();
+        thread_of(key)
     }
 }
 
-/// What was seen of a table.
-struct Walked<T> {
-    entries: Vec<T>,
-    /// Why entries may be missing.
-    broken: Option<String>,
-}
-
-/// Walks a table from its beginning; where a page is damaged, also from its end.
+/// Walks a table from its beginning; where a page is damaged, also from its end. Answers with why
+/// entries may be missing, if they may.
 ///
 /// # Errors
 ///
 /// [`StoreError::Backend`] if the file cannot be read.
-fn walk_table<K, V, T>(
+fn walk_table<K, V>(
     snapshot: &Snapshot,
     table: TableDefinition<'_, K, V>,
-    see: impl Fn(K::SelfType<'_>, V::SelfType<'_>) -> T,
-) -> Result<Walked<T>, StoreError>
+    mut see: impl FnMut(K::SelfType<'_>, V::SelfType<'_>),
+) -> Result<Option<String>, StoreError>
 where
     K: Key + 'static,
     V: Value + 'static,
 {
-    let mut entries = BTreeMap::new();
     let walked = guarded(LOOK, || {
         let table = match snapshot.transaction.open_table(table) {
             Ok(table) => table,
@@ -203,50 +238,71 @@ where
             }
             Err(error) => return Err(while_trying(LOOK)(error)),
         };
-        let forwards = guarded(LOOK, || pass(&table, &see, &mut entries, false));
+        let mut walk = Walk { seen: 0, last: None };
+        let forwards = guarded(LOOK, || walk.forwards(&table, &mut see));
         if let Err(error) = forwards {
             // What is seen from the other side is seen as well; why it ends is known.
-            let _ = guarded(LOOK, || pass(&table, &see, &mut entries, true));
+            let _ = guarded(LOOK, || walk.backwards(&table, &mut see));
             return Err(error);
         }
-        let (says, has) = (table.len().map_err(while_trying(LOOK))?, entries.len() as u64);
+        let (says, has) = (table.len().map_err(while_trying(LOOK))?, walk.seen);
         if says == has {
             return Ok(());
         }
-        Err(crate::error::corrupt("table", format!("it says it has {says} entries and has {has}")))
+        Err(corrupt("table", format!("it says it has {says} entries and has {has}")))
     });
-    let broken = or_damage(walked)?.err();
-    Ok(Walked { entries: entries.into_values().collect(), broken })
+    Ok(or_damage(walked)?.err())
 }
 
-/// One pass over a table, up to an entry that was seen before.
-fn pass<K, V, T>(
-    table: &ReadOnlyTable<K, V>,
-    see: &impl Fn(K::SelfType<'_>, V::SelfType<'_>) -> T,
-    seen: &mut BTreeMap<Vec<u8>, T>,
-    is_backwards: bool,
-) -> Result<(), StoreError>
-where
-    K: Key + 'static,
-    V: Value + 'static,
-{
-    let mut entries = table.iter().map_err(while_trying(LOOK))?;
-    let mut before: Option<Vec<u8>> = None;
-    loop {
-        let entry = if is_backwards { entries.next_back() } else { entries.next() };
-        let Some(entry) = entry else { return Ok(()) };
-        let (key, value) = entry.map_err(while_trying(LOOK))?;
-        let bytes = K::as_bytes(&key.value()).as_ref().to_vec();
-        let order = before.as_ref().map(|before| K::compare(before, &bytes));
-        let wrong =
-            if is_backwards { std::cmp::Ordering::Less } else { std::cmp::Ordering::Greater };
-        if order == Some(wrong) || order == Some(std::cmp::Ordering::Equal) {
-            return Err(crate::error::corrupt("table", "its keys are not in order"));
+/// How far a table was walked.
+struct Walk {
+    /// Entries from the beginning on.
+    seen: u64,
+    /// The key of the last of these.
+    last: Option<Vec<u8>>,
+}
+
+impl Walk {
+    fn forwards<K: Key + 'static, V: Value + 'static>(
+        &mut self,
+        table: &ReadOnlyTable<K, V>,
+        see: &mut impl FnMut(K::SelfType<'_>, V::SelfType<'_>),
+    ) -> Result<(), StoreError> {
+        for entry in table.iter().map_err(while_trying(LOOK))? {
+            let (key, value) = entry.map_err(while_trying(LOOK))?;
+            let bytes = K::as_bytes(&key.value()).as_ref().to_vec();
+            if self.last.as_ref().is_some_and(|last| K::compare(last, &bytes) != Ordering::Less) {
+                return Err(out_of_order());
+            }
+            see(key.value(), value.value());
+            (self.seen, self.last) = (self.seen + 1, Some(bytes));
         }
-        if is_backwards && seen.contains_key(&bytes) {
-            return Ok(());
-        }
-        seen.insert(bytes.clone(), see(key.value(), value.value()));
-        before = Some(bytes);
+        Ok(())
     }
+
+    /// From the end, up to the last entry that was seen from the beginning.
+    fn backwards<K: Key + 'static, V: Value + 'static>(
+        &self,
+        table: &ReadOnlyTable<K, V>,
+        see: &mut impl FnMut(K::SelfType<'_>, V::SelfType<'_>),
+    ) -> Result<(), StoreError> {
+        let mut before: Option<Vec<u8>> = None;
+        for entry in table.iter().map_err(while_trying(LOOK))?.rev() {
+            let (key, value) = entry.map_err(while_trying(LOOK))?;
+            let bytes = K::as_bytes(&key.value()).as_ref().to_vec();
+            if before.is_some_and(|before| K::compare(&before, &bytes) != Ordering::Greater) {
+                return Err(out_of_order());
+            }
+            if self.last.as_ref() == Some(&bytes) {
+                return Ok(());
+            }
+            see(key.value(), value.value());
+            before = Some(bytes);
+        }
+        Ok(())
+    }
+}
+
+fn out_of_order() -> StoreError {
+    corrupt("table", "its keys are not in order")
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use wattle_graph::checkpoint::CheckpointMeta;
 use wattle_graph::event::{Event, RunStatus};
 use wattle_graph::id::{Digest, RunId, ThreadId};
-use wattle_run::ports::store::{RunRecord, StoreError};
+use wattle_run::ports::store::StoreError;
 
 use crate::codec::{plain, unpack};
 use crate::disk::chain::{load, walk};
@@ -53,14 +53,7 @@ pub(super) fn check(snapshot: &Snapshot, thread: &ThreadId) -> Result<Sound, Sto
     let head = snapshot.head(thread)?.ok_or_else(|| broken(thread, "its head is missing"))?;
     let mut mentions = BTreeSet::new();
     records(snapshot, thread, &mut mentions)?;
-    let records = runs(snapshot, thread, &head)?;
-    let is_pending = |run: &&RunRecord| run.status == RunStatus::Pending;
-    let pending = records.iter().filter(is_pending);
-    let pending = pending.map(|run| (run.created_ms(), run.id.clone())).collect();
-    let runs: Vec<RunId> = records.into_iter().map(|run| run.id).collect();
-    for run in &runs {
-        note(&mut mentions, &plain("run record", &snapshot.packed_run(run)?)?);
-    }
+    let (runs, pending) = runs(snapshot, thread, &head, &mut mentions)?;
     verify(snapshot, thread)?;
     let mut frames = Vec::new();
     for step in walk(snapshot, head.frame) {
@@ -89,10 +82,24 @@ fn records(
     Ok(())
 }
 
-fn runs(snapshot: &Snapshot, thread: &ThreadId, head: &Head) -> Result<Vec<RunRecord>, StoreError> {
-    let runs = snapshot.runs(thread)?;
+/// Its runs, and those that are pending.
+fn runs(
+    snapshot: &Snapshot,
+    thread: &ThreadId,
+    head: &Head,
+    mentions: &mut BTreeSet<Digest>,
+) -> Result<(Vec<RunId>, Vec<(i64, RunId)>), StoreError> {
+    let (mut runs, mut pending) = (Vec::new(), Vec::new());
+    snapshot.each_run(thread, |run| {
+        note(mentions, &plain("run record", &snapshot.packed_run(&run.id)?)?);
+        if run.status == RunStatus::Pending {
+            pending.push((run.created_ms(), run.id.clone()));
+        }
+        runs.push(run.id);
+        Ok(())
+    })?;
     if runs.len() as u64 + head.runs_taken == head.runs {
-        Ok(runs)
+        Ok((runs, pending))
     } else {
         Err(broken(
             thread,
