@@ -143,7 +143,9 @@ impl RedbStore {
     pub fn open_with(path: impl AsRef<Path>, commit_delay: Duration) -> Result<Self, StoreError> {
         urgency::check(commit_delay).map_err(|reason| backend("open its file", reason))?;
         let path = path.as_ref();
-        Self::over(path, open::open(path)?, commit_delay)
+        let opened = open::open(path)?;
+        backup::clear(&backup::place(path));
+        Self::over(path, opened, commit_delay)
     }
 
     /// A store over a file that was opened.
@@ -430,8 +432,7 @@ impl Store for RedbStore {
     }
 
     async fn begin_backup(&self) -> Result<PathBuf, StoreError> {
-        let beside = self.0.source.path().parent().unwrap_or(Path::new(""));
-        backup::new_folder(&beside.join("backups"))
+        backup::new_folder(&backup::place(self.0.source.path()))
     }
 
     async fn backup(&self, folder: &Path) -> Result<(), StoreError> {
@@ -439,6 +440,16 @@ impl Store for RedbStore {
         let name = path.file_name().unwrap_or_default();
         let to = folder.join(name);
         self.0.read(move |snapshot| backup::copy(snapshot, &to)).await
+    }
+
+    async fn finish_backup(&self, folder: &Path) -> Result<PathBuf, StoreError> {
+        backup::finish(folder)
+    }
+
+    async fn drop_backup(&self, folder: &Path) -> Result<(), StoreError> {
+        let folder = folder.to_owned();
+        let gone = spawn_blocking(move || backup::remove(&folder)).await;
+        gone.map_err(|error| backend("delete a backup", error))?
     }
 
     async fn mentions(&self, thread: &ThreadId, blob: BlobRef) -> Result<bool, StoreError> {

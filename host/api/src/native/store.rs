@@ -1,11 +1,17 @@
 //! Looking after everything that is stored: what is damaged, and copies of it.
 
+use std::path::Path;
+
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
 use utoipa::ToSchema;
+use wattle_graph::failure::{Failure, code};
+use wattle_run::ports::Ports;
 use wattle_run::ports::store::{Damage, Survey};
 
+use crate::detached;
 use crate::native::scope::{Authority, not_the_tenants};
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
@@ -61,13 +67,53 @@ pub async fn back_up_store(
     authority: Authority,
 ) -> Result<Json<BackupDocument>, Problem> {
     operator(authority)?;
-    let ports = state.engine.ports();
-    let folder = ports.store.begin_backup().await?;
+    let (answer, made) = oneshot::channel();
+    let work = back_up(state.engine.ports().clone(), answer);
+    // What was written by then is deleted also if the client leaves.
+    detached::finish(state.stopping.clone(), work).await;
+    let made = made.await.map_err(|_| Failure::internal("the backup broke off"))?;
+    Ok(Json(made?))
+}
+
+/// Makes a backup. Nothing is left of one that fails, or that nobody waits for any more.
+async fn back_up(ports: Ports, answer: oneshot::Sender<Result<BackupDocument, Failure>>) {
+    let folder = match ports.store.begin_backup().await {
+        Ok(folder) => folder,
+        Err(error) => {
+            // Whoever asked may be gone.
+            let _ = answer.send(Err(error.into()));
+            return;
+        }
+    };
+    let made = match copy(&ports, &folder).await {
+        Ok(_) if answer.is_closed() => Err(Failure::new(code::CANCELLED, "nobody waits for it")),
+        Ok(damaged) => finish(&ports, &folder, damaged).await,
+        Err(failure) => Err(failure),
+    };
+    if let Err(failure) = &made {
+        tracing::warn!(%failure, "a backup came to nothing");
+        if let Err(error) = ports.store.drop_backup(&folder).await {
+            tracing::warn!(%error, "a backup that was not finished stays until the next start");
+        }
+    }
+    let _ = answer.send(made);
+}
+
+/// Writes everything into a folder; answers with the blobs that are damaged.
+async fn copy(ports: &Ports, folder: &Path) -> Result<Vec<Damage>, Failure> {
     // Blobs that threads mention when they are copied must not be swept before.
-    ports.blobs.backup(&folder).await?;
-    ports.store.backup(&folder).await?;
-    ports.memory.backup(&folder).await?;
+    ports.blobs.backup(folder).await?;
+    ports.store.backup(folder).await?;
+    ports.memory.backup(folder).await?;
     // Those that threads began to mention meanwhile.
-    let damaged = ports.blobs.backup(&folder).await?;
-    Ok(Json(BackupDocument { folder: folder.display().to_string(), damaged }))
+    ports.blobs.backup(folder).await
+}
+
+async fn finish(
+    ports: &Ports,
+    folder: &Path,
+    damaged: Vec<Damage>,
+) -> Result<BackupDocument, Failure> {
+    let folder = ports.store.finish_backup(folder).await?;
+    Ok(BackupDocument { folder: folder.display().to_string(), damaged })
 }

@@ -89,10 +89,13 @@ pub(super) async fn backup(
     client.close().await;
     let made: BackupDocument = made?;
     let from = PathBuf::from(&made.folder);
-    for name in KEPT {
-        copy(&data.join(name), &from.join(name))?;
+    let kept = KEPT.iter().try_for_each(|name| copy(&data.join(name), &from.join(name)));
+    let put = kept.and_then(|()| put(&from, &args.folder));
+    if put.is_err() {
+        // Nobody else looks for it. What is wrong is said below.
+        let _ = fs::remove_dir_all(&from);
     }
-    put(&from, &args.folder)?;
+    put?;
     output.data(&json!({ "folder": args.folder, "damaged": made.damaged }), |_| {
         let mut lines = vec![format!("backed up to `{}`", args.folder.display())];
         lines.extend(made.damaged.iter().map(|damage| format!("left out  {damage}")));
@@ -234,6 +237,11 @@ fn put(from: &Path, to: &Path) -> Result<(), Error> {
     if fs::rename(from, to).is_ok() {
         return Ok(());
     }
-    copy(from, to)?;
+    let copied = copy(from, to);
+    if copied.is_err() {
+        // It was empty, or not there.
+        let _ = fs::remove_dir_all(to);
+    }
+    copied?;
     fs::remove_dir_all(from).map_err(Error::file("delete", from))
 }

@@ -522,13 +522,25 @@ pub trait Store: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Makes a new folder for a backup.
+    /// Makes a new folder for a backup. Until the backup is finished, the next start deletes it.
     async fn begin_backup(&self) -> Result<PathBuf, StoreError> {
         Err(no_backup())
     }
 
     /// Writes what is stored, as it is at one moment, into a folder that is there.
     async fn backup(&self, folder: &Path) -> Result<(), StoreError> {
+        let _ = folder;
+        Err(no_backup())
+    }
+
+    /// Keeps a backup that is whole; answers with where it is from now on.
+    async fn finish_backup(&self, folder: &Path) -> Result<PathBuf, StoreError> {
+        let _ = folder;
+        Err(no_backup())
+    }
+
+    /// Deletes what was written of a backup that is not finished.
+    async fn drop_backup(&self, folder: &Path) -> Result<(), StoreError> {
         let _ = folder;
         Err(no_backup())
     }

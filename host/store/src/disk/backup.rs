@@ -3,7 +3,7 @@
 //! It is read within one read transaction, whose pages are not used again before it ends: the file
 //! grows by what is written meanwhile.
 
-use std::fs::DirBuilder;
+use std::fs::{self, DirBuilder};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -20,11 +20,20 @@ use crate::disk::table::{
 };
 use crate::error::{backend, while_trying};
 use crate::file::guarded;
+use crate::file::mark::sync_folder;
 
 const BACK_UP: &str = "back its file up";
 
 /// Entries that one commit writes.
 const PART: usize = 4096;
+
+/// The ending of the name of a folder until its backup is whole.
+const UNFINISHED: &str = "unfinished";
+
+/// The folder of the backups of a store.
+pub(crate) fn place(store: &Path) -> PathBuf {
+    store.parent().unwrap_or(Path::new("")).join("backups")
+}
 
 /// Makes a folder with a name that is free in another one, which is made if need be.
 ///
@@ -40,7 +49,10 @@ pub(crate) fn new_folder(inside: &Path) -> Result<PathBuf, StoreError> {
     builder.recursive(true).create(inside).map_err(failed)?;
     builder.recursive(false);
     for number in 1_u64.. {
-        let folder = inside.join(number.to_string());
+        if inside.join(number.to_string()).exists() {
+            continue;
+        }
+        let folder = inside.join(format!("{number}.{UNFINISHED}"));
         match builder.create(&folder) {
             Ok(()) => return Ok(folder),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -48,6 +60,40 @@ pub(crate) fn new_folder(inside: &Path) -> Result<PathBuf, StoreError> {
         }
     }
     Err(backend(BACK_UP, "every name of a folder is taken"))
+}
+
+/// Gives the folder of a backup that is whole its name, which it answers.
+///
+/// # Errors
+///
+/// [`StoreError::Backend`] if it cannot be renamed.
+pub(crate) fn finish(folder: &Path) -> Result<PathBuf, StoreError> {
+    let whole = folder.with_extension("");
+    fs::rename(folder, &whole)
+        .and_then(|()| sync_folder(&whole))
+        .map_err(|error| backend(BACK_UP, format!("`{}`: {error}", folder.display())))?;
+    Ok(whole)
+}
+
+/// Deletes the folder of a backup that came to nothing.
+///
+/// # Errors
+///
+/// [`StoreError::Backend`] if something of it stays.
+pub(crate) fn remove(folder: &Path) -> Result<(), StoreError> {
+    let removed = fs::remove_dir_all(folder);
+    removed.map_err(|error| backend(BACK_UP, format!("`{}`: {error}", folder.display())))
+}
+
+/// Deletes what processes left that ended in the middle of a backup.
+pub(crate) fn clear(inside: &Path) {
+    let entries = fs::read_dir(inside).into_iter().flatten().flatten();
+    let left = entries.map(|entry| entry.path());
+    for folder in left.filter(|path| path.extension().is_some_and(|it| it == UNFINISHED)) {
+        if let Err(error) = remove(&folder) {
+            tracing::warn!(%error, "a backup that was not finished stays");
+        }
+    }
 }
 
 /// Writes what a snapshot has into a new file.

@@ -52,6 +52,27 @@ async fn a_copy_of_a_store_at_work_is_whole_and_goes_on() {
 }
 
 #[tokio::test]
+async fn a_backup_that_is_not_finished_is_gone_after_the_next_start() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("wattle.redb");
+    let store = RedbStore::open(&path).unwrap();
+    let (cut, whole) = (store.begin_backup().await.unwrap(), store.begin_backup().await.unwrap());
+    for folder in [&cut, &whole] {
+        store.backup(folder).await.unwrap();
+    }
+    let whole = store.finish_backup(&whole).await.unwrap();
+    let dropped = store.begin_backup().await.unwrap();
+    store.drop_backup(&dropped).await.unwrap();
+    assert!(cut.exists() && whole.exists() && !dropped.exists());
+    drop(store);
+    let store = RedbStore::open(&path).unwrap();
+    assert!(!cut.exists() && whole.join("wattle.redb").is_file());
+    // No name comes twice.
+    let next = store.begin_backup().await.unwrap();
+    assert_ne!(store.finish_backup(&next).await.unwrap(), whole);
+}
+
+#[tokio::test]
 async fn blobs_are_copied_but_for_damaged_ones() {
     let dir = TempDir::new().unwrap();
     let blobs = FileBlobs::open(dir.path().join("blobs")).unwrap();
