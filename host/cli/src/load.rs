@@ -31,7 +31,7 @@ use wattle_api::state::LoosePlugins;
 use wattle_graph::id::{AppName, Digest, PluginName};
 use wattle_run::app::App;
 use wattle_run::catalog::{Catalog, LoadProblem};
-use wattle_run::ports::store::{StoreError, ThreadQuery, ThreadRecord};
+use wattle_run::ports::store::{StoreError, ThreadRecord};
 use wattle_run::ports::{Clock, Plugin, Sandbox, Store};
 use wattle_sql::Databases;
 
@@ -189,9 +189,9 @@ impl Loader {
     /// Those of the store, which knows the threads.
     pub async fn start(&self, store: &dyn Store) -> Result<Vec<Change>, StoreError> {
         let inner = &self.inner;
-        let threads = store.threads(&ThreadQuery::default()).await?;
-        let (needed, rest) = archive::parted(&inner.config, &threads);
-        if store.set_aside().await?.is_empty() {
+        let pinned = store.pinned().await?;
+        let (needed, rest) = archive::parted(&inner.config, &pinned.versions);
+        if pinned.is_complete && store.set_aside().await?.is_empty() {
             archive::delete(rest);
         }
         let mut old_apps = BTreeSet::new();

@@ -46,8 +46,8 @@ use wattle_graph::id::{CheckpointId, Digest, Namespace, RunId, ThreadId};
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointQuery, CheckpointTuple, Compacted, Epoch, Holder, Latest,
-    MentionPage, Owner, PendingQuery, PendingRun, PruneStrategy, RunRecord, Store, StoreError,
-    Survey, Taken, ThreadHead, ThreadQuery, ThreadRecord, Ticket, Verified,
+    MentionPage, Owner, PendingQuery, PendingRun, Pinned, PruneStrategy, RunRecord, Store,
+    StoreError, Survey, Taken, ThreadHead, ThreadQuery, ThreadRecord, Ticket, Verified,
 };
 
 use crate::error::backend;
@@ -280,6 +280,10 @@ impl Store for RedbStore {
     async fn threads(&self, query: &ThreadQuery) -> Result<Vec<ThreadRecord>, StoreError> {
         let query = query.clone();
         self.0.read(move |snapshot| snapshot.threads(&query)).await
+    }
+
+    async fn pinned(&self) -> Result<Pinned, StoreError> {
+        self.0.read(Snapshot::pinned).await
     }
 
     async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {

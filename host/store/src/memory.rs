@@ -21,8 +21,8 @@ use wattle_run::limit::ABANDONED_PAGE;
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointQuery, CheckpointTuple, Compacted, Epoch, Holder, HostReport,
-    LiveHost, MentionPage, Owner, PendingQuery, PendingRun, PruneStrategy, RunRecord, Signal,
-    Store, StoreError, Taken, ThreadHead, ThreadQuery, ThreadRecord, ThreadStatus, Ticket,
+    LiveHost, MentionPage, Owner, PendingQuery, PendingRun, Pinned, PruneStrategy, RunRecord,
+    Signal, Store, StoreError, Taken, ThreadHead, ThreadQuery, ThreadRecord, ThreadStatus, Ticket,
     Verified,
 };
 
@@ -367,6 +367,13 @@ impl Store for MemoryStore {
         let all = all.map(|record| (Summary::from(record), record));
         let matching = all.filter(|(summary, _)| thread_matches(query, summary)).collect();
         Ok(page(query, matching).map(|(_, record)| record.clone()).collect())
+    }
+
+    async fn pinned(&self) -> Result<Pinned, StoreError> {
+        let state = lock(&self.state);
+        let records = state.threads.values().map(|thread| &thread.head.record);
+        let versions = records.map(|record| (record.app.clone(), record.version)).collect();
+        Ok(Pinned { versions, is_complete: true })
     }
 
     async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {

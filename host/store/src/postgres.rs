@@ -37,8 +37,9 @@ use wattle_graph::id::{CheckpointId, Namespace, RunId, ThreadId};
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointQuery, CheckpointTuple, Compacted, Epoch, Holder, HostReport,
-    Latest, LiveHost, MentionPage, Owner, PendingQuery, PendingRun, PruneStrategy, RunRecord,
-    Signal, Store, StoreError, Taken, ThreadHead, ThreadQuery, ThreadRecord, Ticket, Verified,
+    Latest, LiveHost, MentionPage, Owner, PendingQuery, PendingRun, Pinned, PruneStrategy,
+    RunRecord, Signal, Store, StoreError, Taken, ThreadHead, ThreadQuery, ThreadRecord, Ticket,
+    Verified,
 };
 
 use crate::proof::Proof;
@@ -218,6 +219,10 @@ impl Store for PostgresStore {
 
     async fn threads(&self, query: &ThreadQuery) -> Result<Vec<ThreadRecord>, StoreError> {
         history::threads(&self.0.link, query).await
+    }
+
+    async fn pinned(&self) -> Result<Pinned, StoreError> {
+        upkeep::pinned(&self.0.link).await
     }
 
     async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {

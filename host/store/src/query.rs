@@ -3,9 +3,9 @@
 use serde::Deserialize;
 use serde_json::Value;
 use wattle_graph::checkpoint::{CheckpointMeta, Source};
-use wattle_graph::id::{AppName, ThreadId};
+use wattle_graph::id::{AppName, Digest, ThreadId};
 use wattle_run::ports::store::{
-    CheckpointQuery, Owner, ThreadQuery, ThreadRecord, ThreadStatus, ThreadTtl,
+    CheckpointQuery, Owner, Pinned, StoreError, ThreadQuery, ThreadRecord, ThreadStatus, ThreadTtl,
 };
 
 /// What of a thread's record a query looks at, so that a scan need not build the rest.
@@ -50,6 +50,24 @@ impl Summary {
         self.ttl
             .filter(|_| !is_done)
             .map(|ttl| self.updated_ms.saturating_add_unsigned(ttl.after_ms))
+    }
+}
+
+/// The version that a record pins its thread to, without the rest.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Pin {
+    app: AppName,
+    version: Digest,
+}
+
+/// Adds what one record says.
+pub(crate) fn note_pin(pinned: &mut Pinned, pin: Result<Pin, StoreError>) {
+    match pin {
+        Ok(Pin { app, version }) => drop(pinned.versions.insert((app, version))),
+        Err(error) => {
+            tracing::error!(%error, "a damaged thread does not say which code it needs");
+            pinned.is_complete = false;
+        }
     }
 }
 

@@ -12,8 +12,8 @@ use wattle_run::ports::Store;
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointQuery, CheckpointTuple, Compacted, Epoch, Holder, HostReport,
-    LiveHost, MentionPage, Owner, PendingQuery, PendingRun, PruneStrategy, RunRecord, Signal,
-    StoreError, Taken, ThreadHead, ThreadQuery, ThreadRecord, Ticket, Verified,
+    LiveHost, MentionPage, Owner, PendingQuery, PendingRun, Pinned, PruneStrategy, RunRecord,
+    Signal, StoreError, Taken, ThreadHead, ThreadQuery, ThreadRecord, Ticket, Verified,
 };
 
 /// What a layer may do differently; what it leaves out is the work of the store below.
@@ -313,6 +313,10 @@ impl<L: Layer> Store for Layered<L> {
 
     async fn prove(&self) -> Result<(), StoreError> {
         self.0.prove().await
+    }
+
+    async fn pinned(&self) -> Result<Pinned, StoreError> {
+        self.below().pinned().await
     }
 
     async fn mentions(&self, thread: &ThreadId, blob: BlobRef) -> Result<bool, StoreError> {

@@ -220,11 +220,12 @@ fn invalid(message: &str) -> io::Error {
 }
 
 /// The kept versions that threads are pinned to, and all others.
-pub(super) fn parted(config: &Config, threads: &[ThreadRecord]) -> (Vec<Old>, Vec<Old>) {
-    let pinned: BTreeSet<(&AppName, Digest)> =
-        threads.iter().map(|thread| (&thread.app, thread.version)).collect();
+pub(super) fn parted(
+    config: &Config,
+    pinned: &BTreeSet<(AppName, Digest)>,
+) -> (Vec<Old>, Vec<Old>) {
     let is_needed = |old: &Old| {
-        old.index.versions.iter().any(|version| pinned.contains(&(&old.index.app, *version)))
+        old.index.versions.iter().any(|version| pinned.contains(&(old.index.app.clone(), *version)))
     };
     all(config).into_iter().partition(is_needed)
 }
@@ -264,7 +265,6 @@ fn subfolders(folder: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use wattle_graph::id::ThreadId;
 
     use super::*;
 
@@ -299,12 +299,8 @@ mod tests {
             let folder = config.data.join(FOLDER).join("asset").join(version.to_hex());
             unpack(&[file(INDEX, &index)], &folder).unwrap();
         }
-        let thread = ThreadRecord {
-            app: AppName::new("asset").unwrap(),
-            version: pinned,
-            ..ThreadRecord::blank(ThreadId::new("t").unwrap(), 0)
-        };
-        let (needed, rest) = parted(&config, &[thread]);
+        let pinned = BTreeSet::from([(AppName::new("asset").unwrap(), pinned)]);
+        let (needed, rest) = parted(&config, &pinned);
         assert_eq!((needed.len(), rest.len()), (1, 1));
         assert!(needed[0].folder.exists() && rest[0].folder.exists(), "one may be needed yet");
         let folder = rest[0].folder.clone();

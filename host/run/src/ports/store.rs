@@ -35,7 +35,7 @@ pub use self::owner::{MentionPage, Owner, Taken};
 pub use self::run::{Answer, PendingQuery, PendingRun, RunKind, RunRecord, RunSpec, Turn};
 pub use self::signal::Signal;
 pub use self::ticket::Ticket;
-pub use self::upkeep::{Compacted, Damage, Survey};
+pub use self::upkeep::{Compacted, Damage, Pinned, Survey};
 pub use self::written::{BatchPage, StoredBatch, StoredValue, Verified};
 
 /// What a thread does right now.
@@ -515,6 +515,10 @@ pub trait Store: Send + Sync {
             message: "only a store in a file does; `wattle trace --verify` checks one thread",
         })
     }
+
+    /// Versions that threads are pinned to. Asked at a start, over all threads, so it must not keep
+    /// their records.
+    async fn pinned(&self) -> Result<Pinned, StoreError>;
 
     /// Threads that are set aside, since what is stored of them is damaged. As long as there are any,
     /// nothing is deleted that they may need once they are restored.

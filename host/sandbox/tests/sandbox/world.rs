@@ -28,8 +28,8 @@ use wattle_run::ports::sandbox::NodeCall;
 use wattle_run::ports::sql::SqlTransaction;
 use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointQuery, CheckpointTuple, Compacted, Epoch, Holder, MentionPage,
-    Owner, PendingQuery, PendingRun, PruneStrategy, RunRecord, StoreError, Taken, ThreadHead,
-    ThreadQuery, ThreadRecord, Ticket, Verified,
+    Owner, PendingQuery, PendingRun, Pinned, PruneStrategy, RunRecord, StoreError, Taken,
+    ThreadHead, ThreadQuery, ThreadRecord, Ticket, Verified,
 };
 use wattle_run::ports::tool_server::NoToolServers;
 use wattle_run::ports::{
@@ -383,6 +383,10 @@ impl Store for Nothing {
 
     async fn threads(&self, _query: &ThreadQuery) -> Result<Vec<ThreadRecord>, StoreError> {
         Ok(Vec::new())
+    }
+
+    async fn pinned(&self) -> Result<Pinned, StoreError> {
+        Ok(Pinned::default())
     }
 
     async fn run(&self, _run: &RunId) -> Result<Option<RunRecord>, StoreError> {

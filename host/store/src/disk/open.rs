@@ -313,6 +313,8 @@ mod tests {
 
     use super::*;
     use crate::RedbStore;
+    use crate::disk::snapshot::Snapshot;
+    use crate::file::handle::Source;
 
     /// Bytes of a page of redb.
     const PAGE: usize = 4096;
@@ -337,6 +339,26 @@ mod tests {
             }
         }
         fs::write(path, bytes).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_damaged_record_does_not_say_its_version() {
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join("wattle.redb");
+        fill(&path).await;
+        let mut bytes = fs::read(&path).unwrap();
+        let text = br#""id":"thread-007""#;
+        let found = bytes.windows(text.len()).enumerate().filter(|(_, window)| window == text);
+        let places: Vec<usize> = found.map(|(at, _)| at).collect();
+        assert!(!places.is_empty());
+        for at in places {
+            bytes[at + 1] ^= 1;
+        }
+        fs::write(&path, bytes).unwrap();
+        let Opened { database, .. } = open_checked(&path, 0).unwrap();
+        let source = Source::new(path, open_again, database);
+        let pinned = Snapshot::newest(&source).unwrap().pinned().unwrap();
+        assert_eq!((pinned.versions.len(), pinned.is_complete), (1, false));
     }
 
     #[tokio::test]

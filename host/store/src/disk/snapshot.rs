@@ -10,7 +10,7 @@ use wattle_graph::event::RunStatus;
 use wattle_graph::id::{Digest, RunId, ThreadId};
 use wattle_run::limit::ABANDONED_PAGE;
 use wattle_run::ports::store::{
-    RunRecord, StoreError, ThreadHead, ThreadQuery, ThreadRecord, ThreadStatus,
+    Pinned, RunRecord, StoreError, ThreadHead, ThreadQuery, ThreadRecord, ThreadStatus,
 };
 
 use crate::codec::{named, packed, read};
@@ -23,7 +23,7 @@ use crate::disk::table::{
 use crate::error::{backend, corrupt, while_trying};
 use crate::file::handle::{Handle, Source};
 use crate::pending::Pending;
-use crate::query::{Summary, page, thread_matches};
+use crate::query::{Summary, note_pin, page, thread_matches};
 
 pub(crate) const READ: &str = "read";
 
@@ -279,6 +279,17 @@ impl Snapshot {
             None => self.record(&id).map(|(record, _)| record),
         };
         page.map(read).collect()
+    }
+
+    /// Versions that threads are pinned to.
+    pub(crate) fn pinned(&self) -> Result<Pinned, StoreError> {
+        let records = self.transaction.open_table(RECORDS).map_err(while_trying(READ))?;
+        let mut pinned = Pinned { is_complete: true, ..Pinned::default() };
+        for entry in records.iter().map_err(while_trying(READ))? {
+            let (key, packed) = entry.map_err(while_trying(READ))?;
+            note_pin(&mut pinned, read(RECORD, (IN_RECORDS, key.value()), packed.value()));
+        }
+        Ok(pinned)
     }
 
     /// Threads that are running, in the order of their ids, at most a page of those behind one. One

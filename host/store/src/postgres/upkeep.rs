@@ -5,10 +5,12 @@ use std::collections::HashSet;
 use sqlx::{AssertSqlSafe, Executor as _, Row as _, SqlSafeStr as _};
 use wattle_graph::id::{Digest, ThreadId};
 use wattle_run::ports::blob::BlobRef;
-use wattle_run::ports::store::{Compacted, MentionPage, Owner, StoreError, Taken};
+use wattle_run::ports::store::{Compacted, MentionPage, Owner, Pinned, StoreError, Taken};
 
+use crate::codec::unpack;
 use crate::error::backend;
 use crate::postgres::link::{Attempt, Link, while_trying};
+use crate::query::note_pin;
 
 const SIZE: &str = "
     SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
@@ -48,6 +50,13 @@ const MENTIONED: &str = "
 
 /// Threads whose mentions are read at once: most have a few.
 const MENTIONED_THREADS: i64 = 256;
+
+const PINNED: &str = "
+    SELECT id, record FROM threads
+    WHERE record IS NOT NULL AND ($1::bytea IS NULL OR id > $1) ORDER BY id LIMIT $2";
+
+/// Records that are read at once: one may have 64 KiB of metadata.
+const PINNED_THREADS: i64 = 256;
 
 const UNMENTIONED: &str = "
     SELECT blob FROM unnest($1::bytea[]) AS blob
@@ -152,6 +161,23 @@ pub(super) async fn mentioned(
         page.next = Some(String::from_utf8_lossy(&newest).into_owned());
     }
     Ok(page)
+}
+
+/// See [`Store::pinned`](wattle_run::ports::Store::pinned).
+pub(super) async fn pinned(link: &Link) -> Result<Pinned, StoreError> {
+    const OPERATION: &str = "list the versions of threads";
+    let mut pinned = Pinned { is_complete: true, ..Pinned::default() };
+    let mut after: Option<Vec<u8>> = None;
+    loop {
+        let page = || sqlx::query(PINNED).bind(after.as_deref()).bind(PINNED_THREADS);
+        let rows = link.rows(OPERATION, page).await?;
+        for row in &rows {
+            let record: &[u8] = row.try_get(1).map_err(while_trying(OPERATION))?;
+            note_pin(&mut pinned, unpack("thread record", record));
+        }
+        let Some(last) = rows.last() else { return Ok(pinned) };
+        after = Some(last.try_get(0).map_err(while_trying(OPERATION))?);
+    }
 }
 
 /// See [`Store::stored_bytes`](wattle_run::ports::Store::stored_bytes).

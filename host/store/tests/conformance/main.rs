@@ -201,6 +201,7 @@ conformance! {
         records_are_replaced
         threads_are_listed_by_update
         threads_at_work_are_found_in_pages
+        versions_are_listed_once
         runs_are_listed_oldest_first
         the_newest_runs_are_read_alone
         a_run_belongs_to_one_thread

@@ -3,11 +3,11 @@
 use serde_json::json;
 use wattle_graph::event::RunStatus;
 use wattle_graph::failure::Failure;
-use wattle_graph::id::{AppName, ThreadId};
+use wattle_graph::id::{AppName, Digest, ThreadId};
 use wattle_run::limit::ABANDONED_PAGE;
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{
-    Batch, Holder, StoreError, ThreadQuery, ThreadRecord, ThreadStatus,
+    Batch, Holder, Pinned, StoreError, ThreadQuery, ThreadRecord, ThreadStatus,
 };
 
 use crate::sample::{
@@ -31,6 +31,26 @@ pub(crate) async fn records_are_replaced(store: &dyn Store) {
     write(store, changed.clone()).await;
     let head = store.thread(&thread).await.unwrap().unwrap();
     assert_eq!((head.record, head.last_seq), (changed, 1));
+}
+
+/// Of more threads than are read at once.
+pub(crate) async fn versions_are_listed_once(store: &dyn Store) {
+    let none = Pinned { is_complete: true, ..Pinned::default() };
+    assert_eq!(store.pinned().await.unwrap(), none);
+    let version = |number: usize| Digest::of(format!("version {}", number % 3).as_bytes());
+    let mut tickets = Vec::new();
+    for number in 0..300 {
+        let thread = thread_id(&format!("t{number}"));
+        let record = ThreadRecord { version: version(number), ..record(&thread) };
+        let batch = Batch { record: Some(record), ..Batch::default() };
+        tickets.push(store.append(&thread, batch).await);
+    }
+    for ticket in tickets {
+        ticket.await.unwrap();
+    }
+    let app = || AppName::new("demo").unwrap();
+    let versions = (0..3).map(|number| (app(), version(number))).collect();
+    assert_eq!(store.pinned().await.unwrap(), Pinned { versions, is_complete: true });
 }
 
 pub(crate) async fn threads_are_listed_by_update(store: &dyn Store) {

@@ -1,8 +1,10 @@
-//! What looking at everything that is stored finds.
+//! What looking at everything that is stored finds, and at a little of everything.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use wattle_graph::id::{AppName, Digest};
 
 /// Something that is stored and damaged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +28,15 @@ pub struct Survey {
     pub threads: u64,
     /// What is damaged.
     pub damaged: Vec<Damage>,
+}
+
+/// Versions of apps that threads are pinned to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pinned {
+    /// Each app with each of its versions.
+    pub versions: BTreeSet<(AppName, Digest)>,
+    /// Whether these are all: a damaged record does not say its version.
+    pub is_complete: bool,
 }
 
 /// How large a store is.
