@@ -1,19 +1,20 @@
-//! What a host answers while it waits for the database of its store.
+//! What a host answers while it starts.
 
 use axum::http::Uri;
 use axum::routing::get;
 use axum::{Json, Router};
+use tokio::sync::watch;
 use wattle_graph::failure::{Failure, code};
 
 use crate::document::Health;
 use crate::problem::Problem;
 
-/// Says that the host lives. Everything else may be asked for later.
-pub fn router() -> Router {
+/// Says that the host lives. Everything else may be asked for later, for a reason that may change.
+pub fn router(reason: watch::Receiver<&'static str>) -> Router {
     Router::new()
         .route("/healthz", get(health))
         .route("/api/v1/health", get(health))
-        .fallback(unavailable)
+        .fallback(move |uri: Uri| unavailable(uri, reason))
 }
 
 async fn health() -> Json<Health> {
@@ -26,8 +27,8 @@ async fn health() -> Json<Health> {
     })
 }
 
-async fn unavailable(uri: Uri) -> Problem {
-    let text = "the host waits for the database of its store; try again";
-    let failure = Failure::new(code::UNAVAILABLE, text).retryable();
+async fn unavailable(uri: Uri, reason: watch::Receiver<&'static str>) -> Problem {
+    let reason = *reason.borrow();
+    let failure = Failure::new(code::UNAVAILABLE, reason).retryable();
     Problem::from(failure).at(uri.path())
 }

@@ -3,6 +3,7 @@
 mod away;
 mod listen;
 pub mod place;
+mod starting;
 pub(crate) mod stop;
 
 use std::collections::BTreeMap;
@@ -26,6 +27,7 @@ use crate::error::Error;
 use crate::load::{Change, watch as files};
 use crate::server::listen::{Listening, Port};
 use crate::server::place::Place;
+use crate::server::starting::Starting;
 use crate::wire::{Host, Overrides, environment};
 
 /// Pause between looks for threads and documents that have expired.
@@ -65,8 +67,9 @@ pub struct ServerOptions {
 }
 
 impl Server {
-    /// Opens everything, loads apps, listens. Returns when requests are answered; runs that a crash
-    /// cut are gone on with in the background. A database of the store that is away is waited for.
+    /// Listens, opens everything, loads apps. Returns when requests are answered, which are refused
+    /// until then; runs that a crash cut are gone on with in the background. A database of the store
+    /// that is away is waited for.
     ///
     /// # Errors
     ///
@@ -74,7 +77,8 @@ impl Server {
     /// claim the same paths, [`Error::Listen`], and those of [`Host::open`].
     pub async fn start(config: Config, options: ServerOptions) -> Result<RunningServer, Error> {
         let env = options.overrides.env.clone().unwrap_or_else(environment);
-        let waited = away::wait_for_database(&config, &env).await?;
+        let starting = Starting::begin(&config).await?;
+        away::wait_for_database(&config, &env, &starting).await?;
         let host = Box::pin(Host::open(config, options.overrides)).await?;
         let state = host.api_state()?;
         let ready = async {
@@ -95,11 +99,8 @@ impl Server {
         host.engine.start_recovery();
         let mut tasks = JoinSet::new();
         let stop = watch::channel(false).0;
-        let (address, api) = (host.config.server.listen, main_router(&host, &state).await?);
-        let port = match waited {
-            Some(port) => port,
-            None => Port::open(address).await?,
-        };
+        let api = main_router(&host, &state).await?;
+        let port = starting.end().await;
         let addr = listen::serve(&mut tasks, &listening, port, api, stop.subscribe())?;
         let mut app_addrs = BTreeMap::new();
         for (name, app) in &host.config.apps {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use secrecy::SecretString;
+use tokio::task::spawn_blocking;
 use wattle_mcp::McpServers;
 use wattle_model::Tenants;
 use wattle_net::{NetConfig, OutboundNet, Secrets};
@@ -143,16 +144,11 @@ async fn open_stores(
             })
         }
         StoreKind::Redb => {
-            let opened = RedbStore::open_with(config.store_file(), config.store.commit_delay());
-            let store = Arc::new(opened.map_err(Error::Store)?);
-            let blobs = Arc::new(FileBlobs::open(config.data.join("blobs")).map_err(Error::Store)?);
-            Ok(Stores {
-                store: store.clone(),
-                blobs: blobs.clone(),
-                memory: open_memory(config)?,
-                mentions: store,
-                sweepable: blobs,
-            })
+            let config = config.clone();
+            // Files are compared with their checksums, and repaired, which takes a while.
+            let opened = spawn_blocking(move || open_files(&config)).await;
+            opened
+                .map_err(|error| Error::Setup { what: "the store", message: error.to_string() })?
         }
         StoreKind::Postgres => {
             let (database, warning) = postgres_config(config, env)?;
@@ -168,6 +164,20 @@ async fn open_stores(
             })
         }
     }
+}
+
+/// Opens a store in files, on a thread that may block.
+fn open_files(config: &Config) -> Result<Stores, Error> {
+    let opened = RedbStore::open_with(config.store_file(), config.store.commit_delay());
+    let store = Arc::new(opened.map_err(Error::Store)?);
+    let blobs = Arc::new(FileBlobs::open(config.data.join("blobs")).map_err(Error::Store)?);
+    Ok(Stores {
+        store: store.clone(),
+        blobs: blobs.clone(),
+        memory: open_memory(config)?,
+        mentions: store,
+        sweepable: blobs,
+    })
 }
 
 /// Where the database of the store is, and what is odd about its settings.

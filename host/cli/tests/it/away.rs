@@ -1,4 +1,4 @@
-//! A database that is away when the host starts.
+//! What a host answers while it starts, also if its database is away.
 
 use std::path::Path;
 use std::time::Duration;
@@ -44,6 +44,46 @@ async fn says_that_it_waits(client: &Client, address: &str) {
         assert_eq!(refused.status().as_u16(), 503, "{path}");
         assert_eq!(refused.headers()["retry-after"], "1", "{path}");
     }
+}
+
+/// A pipe in place of a file: whoever opens it to read waits until this is dropped.
+#[cfg(unix)]
+struct Pipe(std::path::PathBuf);
+
+#[cfg(unix)]
+impl Pipe {
+    fn make(path: std::path::PathBuf) -> Self {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        Self(path)
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        std::fs::File::options().read(true).write(true).open(&self.0).unwrap();
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn the_port_opens_before_the_store_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = fixture::config(folder.path(), BRIEF_STOP);
+    config.store.kind = StoreKind::Redb;
+    config.server.listen.set_port(free_port().unwrap());
+    let (pipe, listen) = (Pipe::make(config.store_file()), config.server.listen);
+    let client = Client::builder().no_proxy().build().unwrap();
+    let meanwhile = async {
+        says_that_it_waits(&client, &format!("http://{listen}")).await;
+        let ready = client.get(format!("http://{listen}/readyz")).send().await.unwrap();
+        assert!(ready.text().await.unwrap().contains("the host is starting"));
+        drop(pipe);
+    };
+    let start = Box::pin(Server::start(config, fixture::options()));
+    let (server, ()) = tokio::join!(start, meanwhile);
+    assert!(server.is_err(), "a pipe is no store");
 }
 
 #[tokio::test]

@@ -1,14 +1,21 @@
-//! How soon a host listens.
+//! How soon a host answers requests.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use wattle_graph::id::ThreadId;
+use wattle_run::ports::Store as _;
+use wattle_run::ports::store::{Batch, ThreadRecord};
+use wattle_store::RedbStore;
 use wattle_suite::attack::host::{Host, Prepared};
 use wattle_suite::attack::poison;
 
 /// Runs that cannot be gone on with.
 pub(super) const THREADS: usize = 50;
+
+/// Threads of a host that has many.
+pub(super) const MANY: usize = 25_000;
 
 /// With an empty store.
 pub(super) async fn empty(binary: &Path) -> Result<Duration> {
@@ -21,6 +28,28 @@ pub(super) async fn empty(binary: &Path) -> Result<Duration> {
 pub(super) async fn poisoned(binary: &Path) -> Result<Duration> {
     let (prepared, _gate) = poison::poisoned(binary, THREADS).await?;
     listens(prepared, binary).await
+}
+
+/// With one poisoned among many others.
+pub(super) async fn many(binary: &Path) -> Result<Duration> {
+    let (prepared, _gate) = poison::poisoned(binary, 1).await?;
+    add_threads(&prepared.place.data().join("wattle.redb")).await?;
+    listens(prepared, binary).await
+}
+
+/// Adds threads without runs to a store.
+async fn add_threads(file: &Path) -> Result<()> {
+    let store = RedbStore::open(file)?;
+    let mut tickets = Vec::with_capacity(MANY);
+    for number in 0..MANY {
+        let id = ThreadId::new(format!("idle-{number}"))?;
+        let record = Some(ThreadRecord::blank(id.clone(), 0));
+        tickets.push(store.append(&id, Batch { record, ..Batch::default() }).await);
+    }
+    for ticket in tickets {
+        ticket.await?;
+    }
+    Ok(())
 }
 
 async fn listens(prepared: Prepared, binary: &Path) -> Result<Duration> {
