@@ -6,11 +6,13 @@
 //! with the reason; it keeps no other from going on, and is tried again now and then, after the next
 //! start, or when somebody asks for it.
 
+use std::any::Any;
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures::StreamExt as _;
+use futures::{FutureExt as _, StreamExt as _};
 use serde_json::json;
 use tokio::sync::{Notify, Semaphore, watch};
 use wattle_graph::event::{RunReason, RunStatus};
@@ -334,8 +336,13 @@ impl Engine {
 
     async fn recover_or_set_aside(&self, cut: Cut) -> Came {
         let patience = Duration::from_millis(limit::RECOVERY_MS);
-        let recovered = tokio::time::timeout(patience, self.recover_thread(&cut)).await;
-        let failure = match recovered.unwrap_or_else(|_elapsed| Err(too_long(&cut.thread))) {
+        let attempt = tokio::time::timeout(patience, self.recover_thread(&cut));
+        // What it has claimed is given back while it unwinds.
+        let recovered = match AssertUnwindSafe(attempt).catch_unwind().await {
+            Ok(in_time) => in_time.unwrap_or_else(|_elapsed| Err(too_long(&cut.thread))),
+            Err(panic) => Err(panicked(&cut.thread, &*panic)),
+        };
+        let failure = match recovered {
             Ok(is_recovered) => {
                 self.forget_cut(&cut.thread);
                 self.0.cuts.note(|recovery| recovery.recovered += usize::from(is_recovered));
@@ -449,4 +456,12 @@ fn too_long(thread: &ThreadId) -> Failure {
         code::TIMEOUT,
         format!("thread `{thread}` could not be read within {} ms", limit::RECOVERY_MS),
     )
+}
+
+/// A fault of the host itself, which keeps no other run from going on.
+fn panicked(thread: &ThreadId, panic: &(dyn Any + Send)) -> Failure {
+    let said = panic.downcast_ref::<String>().map(String::as_str);
+    let said = said.or_else(|| panic.downcast_ref::<&str>().copied());
+    let said = said.unwrap_or("without a message");
+    Failure::internal(format!("the recovery of thread `{thread}` panicked: {said}"))
 }

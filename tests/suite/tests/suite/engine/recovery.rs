@@ -1,7 +1,7 @@
 //! Going on after a start, in the background: what is wanted of a thread meanwhile, and what cannot
 //! be gone on with.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -169,6 +169,47 @@ async fn a_run_that_cannot_be_gone_on_with_is_set_aside_with_the_reason() {
     assert_eq!(nothing.code, code::CONFLICT);
     let missing = world.engine.retry(&ThreadId::new("none").unwrap()).await.unwrap_err();
     assert_eq!(missing.code, code::NOT_FOUND);
+}
+
+/// A store with a bug, which the next read of a run meets.
+struct Faulty {
+    below: Arc<dyn Store>,
+    is_faulty: AtomicBool,
+}
+
+#[async_trait]
+impl Layer for Faulty {
+    fn over(below: Arc<dyn Store>) -> Self {
+        Self { below, is_faulty: AtomicBool::new(false) }
+    }
+
+    fn below(&self) -> &dyn Store {
+        &*self.below
+    }
+
+    async fn reading(&self, read: &'static str) -> Result<(), StoreError> {
+        assert!(read != "run" || !self.is_faulty.swap(false, Ordering::SeqCst), "a bug");
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_panic_in_a_recovery_sets_its_thread_aside() {
+    let store = Arc::new(Layered::<Faulty>::over(Arc::new(MemoryStore::new())));
+    let mut world = World::with_store(ONE, plugin("1"), store.clone());
+    world.net.hang_next(1);
+    let run = world.begin(json!({})).await.unwrap();
+    world.net.hung().await;
+    world.crash().await;
+    store.is_faulty.store(true, Ordering::SeqCst);
+    world.engine.start_recovery();
+    let recovery = world.engine.recovered().await;
+    assert_eq!((recovery.recovered, recovery.set_aside), (0, 1), "{recovery:?}");
+    let failure = world.engine.set_aside(&run.thread).unwrap().failure;
+    assert_eq!(failure.code, code::INTERNAL, "{failure}");
+    assert!(failure.message.contains("a bug"), "{failure}");
+    assert_eq!(world.engine.retry(&run.thread).await.unwrap(), run);
+    assert_eq!(ended(&world, &run).await, (RunOutcome::Completed, json!("done")));
 }
 
 /// A store that takes no batch at times.
