@@ -19,7 +19,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
-use wattle_graph::failure::{Failure, code};
+use wattle_graph::failure::Failure;
 use wattle_graph::id::Digest;
 use wattle_run::ports::blob::{BlobInfo, BlobRef, BlobStore};
 use wattle_run::ports::store::{Damage, StoreError};
@@ -205,9 +205,8 @@ impl Folder {
 
     /// What stands beside a blob that is there.
     fn side(&self, blob: BlobRef) -> Result<Side, Failure> {
-        let side = fs::read(self.path(blob).with_extension("json"));
-        let side = side.and_then(|side| Ok(serde_json::from_slice(&side)?));
-        side.map_err(|error| damaged(blob, &format!("its media type cannot be read: {error}")))
+        let side = opened(&self.path(blob).with_extension("json"));
+        read_side(blob, side.map_err(|error| failure("read", blob, &error))?)
     }
 
     /// All blobs that are there.
@@ -237,15 +236,27 @@ impl Folder {
     fn survey(&self) -> io::Result<Vec<Damage>> {
         let mut damaged = Vec::new();
         for blob in self.all()? {
-            match self.stat(blob) {
-                Ok(_) => {}
-                // It was swept meanwhile.
-                Err(failure) if failure.code == code::NOT_FOUND => {}
-                Err(failure) => damaged
-                    .push(Damage { subject: format!("blob `{blob}`"), reason: failure.message }),
+            if let Some(reason) = self.damage(blob)? {
+                damaged.push(Damage { subject: format!("blob `{blob}`"), reason });
             }
         }
         Ok(damaged)
+    }
+
+    /// What is damaged of a blob that is there.
+    ///
+    /// # Errors
+    ///
+    /// Those of opening its files, which say nothing about their bytes: perhaps too many are open.
+    fn damage(&self, blob: BlobRef) -> io::Result<Option<String>> {
+        let path = self.path(blob);
+        let Some(file) = opened(&path)? else { return Ok(None) };
+        let side = opened(&path.with_extension("json"))?;
+        let whole = self.refuse_damaged(blob, &file);
+        let whole = whole.unwrap_or_else(|error| Err(failure("read", blob, &error)));
+        let found = whole.and_then(|()| read_side(blob, side));
+        // It may have been swept meanwhile.
+        Ok(found.err().filter(|_| path.exists()).map(|failure| failure.message))
     }
 
     /// Gives every blob a second name in another folder, or copies it where that cannot be.
@@ -278,8 +289,8 @@ impl Folder {
         for blob in blobs {
             let path = self.path(*blob);
             if is_older(&path, age) {
-                fs::remove_file(&path)
-                    .and_then(|()| fs::remove_file(path.with_extension("json")))
+                remove(&path)
+                    .and_then(|()| remove(&path.with_extension("json")))
                     .map_err(|error| failure("delete", *blob, &error))?;
                 removed += 1;
             }
@@ -291,6 +302,28 @@ impl Folder {
 #[expect(clippy::disallowed_methods, reason = "compared with times of files, which no clock fixes")]
 fn renew(file: &File) -> io::Result<()> {
     file.set_modified(SystemTime::now())
+}
+
+/// Opens a file, if it is there.
+fn opened(path: &Path) -> io::Result<Option<File>> {
+    match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        opened => opened.map(Some),
+    }
+}
+
+fn read_side(blob: BlobRef, side: Option<File>) -> Result<Side, Failure> {
+    let side = side.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound));
+    let side = side.and_then(io::read_to_string).and_then(|side| Ok(serde_json::from_str(&side)?));
+    side.map_err(|error| damaged(blob, &format!("its media type cannot be read: {error}")))
+}
+
+/// Deletes a file that may be gone already.
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
 }
 
 /// A file whose time cannot be read, or lies in the future, counts as young.

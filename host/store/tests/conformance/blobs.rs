@@ -266,3 +266,34 @@ async fn a_blob_whose_media_type_is_damaged_is_named_and_a_put_repairs_it() {
         assert_eq!(blobs.stat(blob).await.unwrap().media_type, "image/png");
     }
 }
+
+#[tokio::test]
+async fn a_blob_without_its_media_type_is_swept_with_the_others() {
+    let dir = TempDir::new().unwrap();
+    let blobs = FileBlobs::open(dir.path()).unwrap();
+    let mut put = Vec::new();
+    for text in ["one", "two", "three"] {
+        put.push(blobs.put(Bytes::from(text), "text/plain").await.unwrap());
+    }
+    let name = put[1].0.to_hex();
+    fs::remove_file(dir.path().join(&name[..2]).join(format!("{name}.json"))).unwrap();
+    assert_eq!(sweep_blobs(&MemoryStore::new(), &blobs, Duration::ZERO).await.unwrap(), 3);
+    assert!(blobs.older_than(Duration::ZERO).await.unwrap().is_empty());
+}
+
+/// A link to itself stands in for whatever keeps a file from being opened, such as too many open ones.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_blob_that_cannot_be_opened_is_not_called_damaged() {
+    let dir = TempDir::new().unwrap();
+    let blobs = FileBlobs::open(dir.path()).unwrap();
+    let blob = blobs.put(Bytes::from_static(b"x"), "text/plain").await.unwrap();
+    let name = blob.0.to_hex();
+    let path = dir.path().join(&name[..2]).join(&name);
+    for path in [path.with_extension("json"), path] {
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink(&path, &path).unwrap();
+        let failure = blobs.survey().await.unwrap_err();
+        assert_eq!(failure.code, code::INTERNAL, "{failure}");
+    }
+}
