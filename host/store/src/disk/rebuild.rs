@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use redb::{Builder, Database, Durability, Error, ReadableDatabase as _};
+use redb::{Builder, Database, Durability, Error};
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::ports::store::{StoreError, Survey};
 

@@ -9,13 +9,12 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard, TryLockError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use redb::{
-    Database, ReadOnlyDatabase, ReadTransaction, ReadableDatabase, StorageError, TransactionError,
-};
+use redb::{Database, ReadTransaction, ReadableDatabase as _, StorageError, TransactionError};
 use wattle_run::ports::store::{Compacted, StoreError};
 
 use crate::error::{backend, while_trying};
-use crate::file::{guarded, look};
+use crate::file::guarded;
+use crate::file::look::{self, Reading};
 
 const COMPACT: &str = "give space back to the file system";
 
@@ -36,7 +35,7 @@ pub(crate) enum Handle {
     /// It can be written.
     Writing(Database),
     /// It failed. The newest commit that is in it can be read.
-    Reading(ReadOnlyDatabase),
+    Reading(Reading),
 }
 
 impl Handle {
@@ -44,7 +43,7 @@ impl Handle {
     pub(crate) fn begin_read(&self) -> Result<ReadTransaction, TransactionError> {
         match self {
             Self::Writing(database) => database.begin_read(),
-            Self::Reading(database) => database.begin_read(),
+            Self::Reading(reading) => reading.begin_read(),
         }
     }
 
@@ -154,26 +153,36 @@ impl Source {
     ///
     /// [`StoreError::Backend`] if a read does not end, and those of the file.
     pub(crate) fn read_only(&self) -> Result<(), StoreError> {
-        let mut handle = self.alone().ok_or_else(|| backend(REOPEN, "a read does not end"))?;
-        if matches!(**handle, Handle::Writing(_)) {
-            *handle = Arc::new(Handle::Reading(look::read(&self.path)?));
+        if matches!(*self.handle(), Handle::Reading(_)) {
+            return Ok(());
         }
+        let mut handle = self.alone().ok_or_else(|| backend(REOPEN, "a read does not end"))?;
+        *handle = Arc::new(Handle::Reading(look::read(&self.path)?));
         Ok(())
     }
 
-    /// Opens a file again that failed. Reads go on meanwhile.
+    /// Opens a file again that failed. Reads go on meanwhile; a long one ends with an error then.
     ///
     /// # Errors
     ///
-    /// Those of opening, and [`StoreError::Backend`] if a read does not end.
+    /// Those of opening, and [`StoreError::Backend`] if a read of the file that failed does not end.
     pub(crate) fn reopen(&self) -> Result<(), StoreError> {
         // The lock of the file goes with the database that failed.
         self.read_only()?;
         let database = guarded(REOPEN, || (self.opener)(&self.path))?;
         // A read of the old state must not see pages that are used again.
-        let mut handle = self.alone().ok_or_else(|| backend(REOPEN, "a read does not end"))?;
+        let mut handle = self.alone().unwrap_or_else(|| self.end_reads());
         *handle = Arc::new(Handle::Writing(database));
         Ok(())
+    }
+
+    /// Ends all reads of a file that is not written yet.
+    fn end_reads(&self) -> RwLockWriteGuard<'_, Arc<Handle>> {
+        let handle = self.handle.write().unwrap_or_else(PoisonError::into_inner);
+        if let Handle::Reading(reading) = &**handle {
+            reading.end();
+        }
+        handle
     }
 
     /// Shrinks the file as far as it can be; `None` if a read does not end.
@@ -201,5 +210,41 @@ impl Source {
     fn bytes(&self) -> Result<u64, StoreError> {
         let size = fs::metadata(&self.path).map(|facts| facts.len());
         size.map_err(|error| backend(COMPACT, format!("`{}`: {error}", self.path.display())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redb::TableDefinition;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    const TABLE: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("table");
+
+    fn open(path: &Path) -> Result<Database, StoreError> {
+        Database::create(path).map_err(while_trying(REOPEN))
+    }
+
+    fn has_entry(transaction: &ReadTransaction) -> Result<bool, redb::Error> {
+        Ok(transaction.open_table(TABLE)?.get(1)?.is_some())
+    }
+
+    #[test]
+    fn a_long_read_does_not_keep_a_file_from_being_opened_again() {
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join("file.redb");
+        let database = open(&path).unwrap();
+        let transaction = database.begin_write().unwrap();
+        transaction.open_table(TABLE).unwrap().insert(1, &[7_u8; 10][..]).unwrap();
+        transaction.commit().unwrap();
+        let source = Source::new(path, open, database);
+        source.read_only().unwrap();
+        let handle = source.handle();
+        let long = handle.begin_read().unwrap();
+        source.reopen().unwrap();
+        assert!(has_entry(&long).is_err(), "it would see pages that are used again");
+        assert!(has_entry(&source.handle().begin_read().unwrap()).unwrap());
+        source.handle().writing().unwrap();
     }
 }

@@ -9,10 +9,12 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::ops::Bound;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
-use redb::{BackendError, Builder, ConcurrencyMode, DatabaseError, ReadOnlyDatabase};
-use redb::{StorageBackend, StorageError};
+use redb::{
+    BackendError, Builder, ConcurrencyMode, DatabaseError, ReadOnlyDatabase, ReadTransaction,
+    ReadableDatabase as _, StorageBackend, StorageError, TransactionError,
+};
 use wattle_run::ports::store::StoreError;
 
 use crate::error::{self, corrupt, while_trying};
@@ -73,22 +75,42 @@ pub(crate) fn is_damage(error: &DatabaseError) -> bool {
     }
 }
 
+/// A file that is read as it was when it was opened.
+pub(crate) struct Reading {
+    database: ReadOnlyDatabase,
+    is_over: Arc<Mutex<bool>>,
+}
+
+impl Reading {
+    /// Begins to read.
+    pub(crate) fn begin_read(&self) -> Result<ReadTransaction, TransactionError> {
+        self.database.begin_read()
+    }
+
+    /// Ends all reads, since the file is written from now on: what they have not read yet they do not
+    /// get.
+    pub(crate) fn end(&self) {
+        *lock(&self.is_over) = true;
+    }
+}
+
 /// Opens a file for reading, also one that was not closed, and one with damaged pages or unreadable
 /// blocks as far as it can be read. What is written to it later is not seen.
 ///
 /// # Errors
 ///
 /// [`StoreError::Corrupt`] if its header cannot be read.
-pub(crate) fn read(path: &Path) -> Result<ReadOnlyDatabase, StoreError> {
+pub(crate) fn read(path: &Path) -> Result<Reading, StoreError> {
     let backend = Look::open(path, true).map_err(|error| failed(path, &error))?;
     read_from(path, backend)
 }
 
-fn read_from<F>(path: &Path, backend: Look<F>) -> Result<ReadOnlyDatabase, StoreError>
+fn read_from<F>(path: &Path, backend: Look<F>) -> Result<Reading, StoreError>
 where
     F: Read + Seek + Send + 'static,
 {
-    guarded(LOOK, || {
+    let is_over = backend.is_over.clone();
+    let opened = guarded(LOOK, || {
         let mut builder = Builder::new();
         // In this mode a reader needs neither the list of free pages nor a file that was closed.
         builder.set_cache_size(CACHE_BYTES).set_concurrency_mode(ConcurrencyMode::SingleWriter);
@@ -99,7 +121,8 @@ where
                 while_trying(LOOK)(error)
             }
         })
-    })
+    });
+    Ok(Reading { database: opened?, is_over })
 }
 
 fn failed(path: &Path, error: &io::Error) -> StoreError {
@@ -107,7 +130,11 @@ fn failed(path: &Path, error: &io::Error) -> StoreError {
 }
 
 /// A file with what was written over it in memory.
-struct Look<F>(Mutex<Layers<F>>);
+struct Look<F> {
+    layers: Mutex<Layers<F>>,
+    /// Whether nothing more is read. Held while something is.
+    is_over: Arc<Mutex<bool>>,
+}
 
 struct Layers<F> {
     file: F,
@@ -153,7 +180,7 @@ impl<F: Read + Seek> Look<F> {
             first[FLAGS_OFFSET] &= !IS_OPEN;
             layers.above.insert(0, first);
         }
-        Ok(Self(Mutex::new(layers)))
+        Ok(Self { layers: Mutex::new(layers), is_over: Arc::default() })
     }
 }
 
@@ -231,11 +258,15 @@ fn parts(offset: u64, bytes: usize) -> impl Iterator<Item = (u64, usize, usize, 
 
 impl<F: Read + Seek + Send + 'static> StorageBackend for Look<F> {
     fn len(&self) -> io::Result<u64> {
-        Ok(lock(&self.0).bytes)
+        Ok(lock(&self.layers).bytes)
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let mut layers = lock(&self.0);
+        let is_over = lock(&self.is_over);
+        if *is_over {
+            return Err(io::Error::other("the file is written again; try again"));
+        }
+        let mut layers = lock(&self.layers);
         layers.refuse_outside(offset, out.len())?;
         layers.read_below(offset, out)?;
         for (number, inside, at, length) in parts(offset, out.len()) {
@@ -247,7 +278,7 @@ impl<F: Read + Seek + Send + 'static> StorageBackend for Look<F> {
     }
 
     fn set_len(&self, bytes: u64) -> io::Result<()> {
-        let mut layers = lock(&self.0);
+        let mut layers = lock(&self.layers);
         layers.bytes = bytes;
         layers.below = layers.below.min(bytes);
         let end = bytes.div_ceil(BLOCK_BYTES as u64);
@@ -260,7 +291,7 @@ impl<F: Read + Seek + Send + 'static> StorageBackend for Look<F> {
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        let mut layers = lock(&self.0);
+        let mut layers = lock(&self.layers);
         layers.refuse_outside(offset, data.len())?;
         for (number, inside, at, length) in parts(offset, data.len()) {
             let mut block = layers.block(number)?;
@@ -301,7 +332,7 @@ impl<F: Read + Seek + Send + 'static> StorageBackend for Look<F> {
 mod tests {
     use std::fs;
 
-    use redb::{Database, ReadableDatabase as _, ReadableTable as _, TableDefinition};
+    use redb::{Database, ReadableTable as _, TableDefinition};
     use tempfile::TempDir;
 
     use super::*;
