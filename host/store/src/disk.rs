@@ -51,8 +51,8 @@ use wattle_run::ports::store::{
 };
 
 use crate::error::backend;
-use crate::file::guarded;
 use crate::file::handle::Source;
+use crate::file::{guarded, mark};
 use crate::lease::{Leases, elapsed};
 use crate::lock::lock;
 use crate::pending::Pending;
@@ -121,6 +121,12 @@ impl RedbStore {
     /// As [`RedbStore::survey_file`].
     pub fn repair_file(path: impl AsRef<Path>) -> Result<(Survey, PathBuf), StoreError> {
         open::repair(path.as_ref())
+    }
+
+    /// The mark that a restore leaves beside a file until that is there: as long as there is one, no
+    /// new store is made in place of the file.
+    pub fn restore_mark(path: impl AsRef<Path>) -> PathBuf {
+        mark::of_restore(path.as_ref())
     }
 
     /// Opens the file, or creates it; its folder must exist. The commit delay is [`COMMIT_DELAY`].

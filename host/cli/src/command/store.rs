@@ -1,7 +1,7 @@
 //! `wattle store verify|repair|backup|restore`.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
@@ -120,9 +120,13 @@ pub(super) async fn restore(
             hint: "name a folder that `wattle store backup` made".into(),
         });
     }
-    refuse_data(&config)?;
+    let from = fs::canonicalize(&args.folder).map_err(Error::file("read", &args.folder))?;
+    let mark = RedbStore::restore_mark(&file);
+    if !is_begun(&config, &mark, &from) {
+        refuse_data(&config)?;
+    }
     fs::create_dir_all(&config.data).map_err(Error::file("create", &config.data))?;
-    // The store comes last: what was cut before holds no store yet.
+    note(&mark, &from).map_err(Error::file("write", &mark))?;
     let entries = fs::read_dir(&args.folder).map_err(Error::file("read", &args.folder))?;
     for entry in entries {
         let entry = entry.map_err(Error::file("read", &args.folder))?;
@@ -130,7 +134,13 @@ pub(super) async fn restore(
             copy(&entry.path(), &config.data.join(entry.file_name()))?;
         }
     }
-    copy(&args.folder.join(name), &file)?;
+    // The store comes last, and whole: what was cut before holds none yet.
+    let draft = mark.with_extension("restored");
+    copy(&args.folder.join(name), &draft)?;
+    fs::rename(&draft, &file)
+        .and_then(|()| fs::File::open(&config.data)?.sync_all())
+        .map_err(Error::file("write", &file))?;
+    fs::remove_file(&mark).map_err(Error::file("delete", &mark))?;
     let survey = survey_files(&config).await?;
     output.data(&survey, |survey| {
         let data = config.data.display();
@@ -181,9 +191,26 @@ fn refuse_filled(folder: &Path) -> Result<(), Error> {
     })
 }
 
-/// A store that is there is never overwritten; an empty file is none.
+/// Notes which backup is put into a data folder, so that it can be begun again if it is cut.
+fn note(mark: &Path, from: &Path) -> io::Result<()> {
+    let mut file = fs::File::create(mark)?;
+    file.write_all(from.as_os_str().as_encoded_bytes())?;
+    file.sync_all()
+}
+
+/// Whether what a data folder holds was put there by a restore of the same backup that was cut.
+fn is_begun(config: &Config, mark: &Path, from: &Path) -> bool {
+    let is_same = |noted: Vec<u8>| noted == from.as_os_str().as_encoded_bytes();
+    !is_filled(&config.store_file()) && fs::read(mark).is_ok_and(is_same)
+}
+
+/// An empty file is none.
+fn is_filled(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|facts| facts.len() > 0)
+}
+
+/// A store that is there is never overwritten.
 fn refuse_data(config: &Config) -> Result<(), Error> {
-    let is_filled = |path: &Path| fs::metadata(path).is_ok_and(|facts| facts.len() > 0);
     let blobs = config.data.join("blobs");
     let has_blobs = fs::read_dir(&blobs).is_ok_and(|entries| {
         entries.flatten().any(|entry| entry.file_name().to_str().is_some_and(is_shard))

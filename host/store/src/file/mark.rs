@@ -20,6 +20,11 @@ pub(crate) fn of(path: &Path) -> PathBuf {
     beside(path, "made")
 }
 
+/// The mark of a file that a restore has not put there yet.
+pub(crate) fn of_restore(path: &Path) -> PathBuf {
+    beside(path, "restoring")
+}
+
 /// A file beside another.
 pub(crate) fn beside(path: &Path, what: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
@@ -28,7 +33,8 @@ pub(crate) fn beside(path: &Path, what: &str) -> PathBuf {
     name.into()
 }
 
-/// Refuses a file that was made and is missing or empty now, and an empty one beside blobs.
+/// Refuses a file that was made and is missing or empty now, one that a restore has not put there yet,
+/// and an empty one beside blobs.
 ///
 /// # Errors
 ///
@@ -40,6 +46,14 @@ pub(crate) fn refuse_lost(path: &Path) -> Result<(), StoreError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => "missing",
         Err(error) => return Err(backend(OPEN, format!("`{}`: {error}", path.display()))),
     };
+    let restoring = of_restore(path);
+    if restoring.exists() {
+        let message = format!(
+            "a restore of it was cut, as `{}` says. Begin it again with `wattle store restore`",
+            restoring.display()
+        );
+        return Err(corrupt(format!("store `{}`", path.display()), message));
+    }
     let mark = of(path);
     let has_blobs = || {
         let blobs = path.parent().map(|folder| folder.join("blobs"));
