@@ -63,6 +63,21 @@ test("the page asks for its server only while it is away", async () => {
   expect(fetched.mock.calls.length).toBe(count);
 });
 
+test("a server that starts is not back yet", async () => {
+  vi.useFakeTimers();
+  let answer: () => Response = () => {
+    throw new TypeError("no connection");
+  };
+  vi.stubGlobal("fetch", async () => answer());
+  await expect(request("x")).rejects.toMatchObject({ kind: "network" });
+  answer = () => new Response("{}", { status: 503 });
+  await expect(request("x")).rejects.toMatchObject({ kind: "http", status: 503 });
+  expect(connection()).toBe("lost");
+  answer = () => new Response("{}");
+  await request("x");
+  expect(connection()).toBe("connected");
+});
+
 test("an older answer that comes late is dropped, and one that fails hides none", async () => {
   const ends: ((answer: string | undefined) => void)[] = [];
   const read = inOrder((_key: string) => new Promise<string | undefined>((end) => ends.push(end)));

@@ -358,7 +358,8 @@ async function survives(visit) {
 /** The server is killed while the page waits and in the middle of an answer, and started again. */
 async function outlives(visit) {
   const { page } = visit;
-  visit.expect(/net::ERR|Failed to fetch/);
+  // A server that starts refuses what is asked of it.
+  visit.expect(/net::ERR|Failed to fetch|status of 503/);
   const told = page.getByRole("status").getByText("连接已断开，正在重连…");
   // The part that draws is loaded with the first plot; a browser does not load it again after a failure.
   await ask(page, TREND);

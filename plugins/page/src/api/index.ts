@@ -1,5 +1,5 @@
 // Requests to the endpoints of an app, below wherever its page is served.
-import { lost, reached } from "../connection/state.ts";
+import { isAway, lost, reached } from "../connection/state.ts";
 
 /** A failure as the host says it: `application/problem+json`. */
 export interface Problem {
@@ -89,7 +89,8 @@ export async function connectedFetch(
 ): Promise<Response> {
   try {
     const response = await fetch(input, init);
-    reached();
+    // One that is back after it was lost may still be starting.
+    if (!isAway(response)) reached();
     return response;
   } catch (error) {
     throw failureOf(error);

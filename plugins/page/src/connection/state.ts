@@ -6,8 +6,13 @@ export type Connection = "connected" | "lost";
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 8_000;
 
-/** Statuses of proxies whose server is away. */
+/** Statuses of proxies whose server is away, and of a host that starts. */
 const AWAY = [502, 503, 504];
+
+/** Whether an answer says that the server itself cannot be reached yet. */
+export function isAway(response: Response): boolean {
+  return AWAY.includes(response.status);
+}
 
 let state: Connection = "connected";
 let timer: ReturnType<typeof setTimeout> | undefined;
@@ -48,7 +53,7 @@ function ask(pauseMs: number): void {
 async function isReachable(): Promise<boolean> {
   try {
     const response = await fetch(document.baseURI, { method: "GET", cache: "no-store" });
-    return !AWAY.includes(response.status);
+    return !isAway(response);
   } catch {
     return false;
   }
