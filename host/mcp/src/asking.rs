@@ -12,9 +12,10 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::JoinHandle;
 use wattle_run::ports::tool_server::Round;
 
-use crate::calls::{Asked, Place, Reply};
+use crate::calls::{Answered, Asked, Place, Reply};
 use crate::connect::Session;
 use crate::fault;
+use crate::permit::Permit;
 use crate::question::result;
 
 /// A place for a call on a session.
@@ -53,18 +54,20 @@ pub(crate) struct Running {
     session: Arc<Session>,
     asks: mpsc::Receiver<Asked>,
     work: JoinHandle<Result<CallToolResponse, ServiceError>>,
+    /// What the call may leave under.
+    permit: Permit,
     /// Its result, if it ended before its caller waits for it again.
     ended: Option<Box<Result<CallToolResponse, ServiceError>>>,
     room: Option<OwnedSemaphorePermit>,
 }
 
 impl Running {
-    /// Makes a call.
-    pub(crate) fn start(seat: Seat, parameters: CallToolRequestParams) -> Self {
+    /// Makes a call under a permit.
+    pub(crate) fn start(seat: Seat, parameters: CallToolRequestParams, permit: Permit) -> Self {
         let Seat { session, place, asks, room } = seat;
-        let calling = session.clone();
-        let work = tokio::spawn(async move { place.call(calling.peer(), parameters).await });
-        Self { session, asks, work, ended: None, room }
+        let (calling, own) = (session.clone(), permit.clone());
+        let work = tokio::spawn(async move { place.call(calling.peer(), parameters, own).await });
+        Self { session, asks, work, permit, ended: None, room }
     }
 
     pub(crate) fn session(&self) -> &Arc<Session> {
@@ -122,6 +125,8 @@ pub(crate) struct Waiting {
 impl Waiting {
     /// Sets a call aside. If the server asks without saying in which call, the session is reserved for this one.
     pub(crate) fn new(mut running: Running, reply: Reply, asks_anywhere: bool) -> Self {
+        // The thread rests meanwhile, and its lease is given back.
+        running.permit.lift();
         if asks_anywhere {
             running.session.service().calls().reserve();
         }
@@ -130,15 +135,15 @@ impl Waiting {
         Self { running, reply }
     }
 
-    /// Goes on with what a person has answered. `None` if the server is gone.
-    pub(crate) async fn answered(mut self, round: &Round) -> Option<Running> {
+    /// Goes on with what a person has answered, under a permit. `None` if the server is gone.
+    pub(crate) async fn answered(mut self, round: &Round, permit: Permit) -> Option<Running> {
         if self.running.is_cut().await {
             return None;
         }
         // A server that waits no longer has ended its call, with an answer of its own.
         if self.running.ended.is_none() {
             let answer = round.answers.values().next().cloned().unwrap_or_default();
-            self.reply.send(Ok(result(&answer))).ok();
+            self.reply.send(Answered { answer: Ok(result(&answer)), permit }).ok();
         }
         Some(self.running)
     }

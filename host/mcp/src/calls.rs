@@ -5,12 +5,12 @@
 //! was given up, since its server may go on with that one. A call whose question has no answer asks nothing else. A
 //! question that comes beside several calls waits for the others to end.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CallToolResponse, ClientRequest, ElicitResult,
-    RequestId, ServerResult,
+    CallToolRequest, CallToolRequestParams, CallToolResponse, ClientJsonRpcMessage, ClientRequest,
+    ElicitResult, RequestId, ServerResult,
 };
 use rmcp::service::{InboundStreamOrigin, PeerRequestOptions, RequestHandle};
 use rmcp::{ErrorData, Peer, RoleClient, ServiceError};
@@ -19,12 +19,20 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use wattle_graph::elicitation::ElicitedQuestion;
 
 use crate::outcome;
+use crate::permit::Permit;
 
 /// The reason in the notification that cancels a call.
 const GIVEN_UP: &str = "nobody waits for the answer any more";
 
+/// The answer to a question, and what it may leave under.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) answer: Result<ElicitResult, ErrorData>,
+    pub(crate) permit: Permit,
+}
+
 /// Where the answer to a question goes.
-pub(crate) type Reply = oneshot::Sender<Result<ElicitResult, ErrorData>>;
+pub(crate) type Reply = oneshot::Sender<Answered>;
 
 /// A question of a server in the middle of a call.
 #[derive(Debug)]
@@ -51,6 +59,8 @@ struct State {
     calls: BTreeMap<u64, Call>,
     /// Questions that may belong to any of several calls, in the order in which they came.
     unclear: BTreeSet<u64>,
+    /// What answers that are on their way may leave under, by the ids of their questions.
+    answers: HashMap<RequestId, Permit>,
     /// The number of the next call or question.
     next: u64,
     /// A call was given up before its end.
@@ -81,6 +91,27 @@ impl Calls {
     /// No code that can panic runs under this lock.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes what the answer to a question of the server may leave under.
+    pub(crate) fn answer_under(&self, question: RequestId, permit: Permit) {
+        self.lock().answers.insert(question, permit);
+    }
+
+    /// What a message may leave under. Asked once for each answer.
+    pub(crate) fn permit_of(&self, message: &ClientJsonRpcMessage) -> Permit {
+        let permit = match message {
+            ClientJsonRpcMessage::Request(request) => match &request.request {
+                ClientRequest::CallToolRequest(call) => call.extensions.get::<Permit>().cloned(),
+                _ => None,
+            },
+            ClientJsonRpcMessage::Response(answer) => self.lock().answers.remove(&answer.id),
+            ClientJsonRpcMessage::Error(refusal) => {
+                refusal.id.as_ref().and_then(|id| self.lock().answers.remove(id))
+            }
+            ClientJsonRpcMessage::Notification(_) => None,
+        };
+        permit.unwrap_or_default()
     }
 
     /// Whether there is none, and none was given up: then no question can come.
@@ -228,10 +259,7 @@ pub(crate) struct Asking {
 
 impl Asking {
     /// Asks, and waits for the answer. `None` if nobody gives one: the call has ended or was given up.
-    pub(crate) async fn ask(
-        &self,
-        question: ElicitedQuestion,
-    ) -> Option<Result<ElicitResult, ErrorData>> {
+    pub(crate) async fn ask(&self, question: ElicitedQuestion) -> Option<Answered> {
         let (reply, answer) = oneshot::channel();
         self.tell.try_send(Asked { question, reply }).ok()?;
         answer.await.ok()
@@ -247,13 +275,17 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Makes the call; it is called off if this is dropped before its end.
+    /// Makes the call under a permit, which goes along with it through the library; it is called off if this is
+    /// dropped before its end.
     pub(crate) async fn call(
         mut self,
         peer: &Peer<RoleClient>,
         parameters: CallToolRequestParams,
+        permit: Permit,
     ) -> Result<CallToolResponse, ServiceError> {
-        let request = ClientRequest::CallToolRequest(CallToolRequest::new(parameters));
+        let mut request = CallToolRequest::new(parameters);
+        request.extensions.insert(permit);
+        let request = ClientRequest::CallToolRequest(request);
         let mut sent = {
             let _sending = self.calls.0.sending.lock().await;
             let options = PeerRequestOptions::no_options();
@@ -441,10 +473,11 @@ mod tests {
         let asked = first.ask(question());
         let answered = async {
             let Asked { reply, .. } = asks.recv().await.unwrap();
-            reply.send(Err(ErrorData::internal_error("no", None))).unwrap();
+            let (answer, permit) = (Err(ErrorData::internal_error("no", None)), Permit::default());
+            reply.send(Answered { answer, permit }).unwrap();
         };
-        let (answer, ()) = tokio::join!(asked, answered);
-        assert_eq!(answer.unwrap().unwrap_err().message, "no");
+        let (answered, ()) = tokio::join!(asked, answered);
+        assert_eq!(answered.unwrap().answer.unwrap_err().message, "no");
         drop(first);
         let third = calls.whose(FROM_ONE_STREAM).await.unwrap();
         drop(asks);

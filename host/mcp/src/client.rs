@@ -18,7 +18,7 @@ use rmcp::service::{InboundStreamOrigin, NotificationContext, RequestContext};
 use rmcp::{ClientHandler, ErrorData, RoleClient};
 use wattle_graph::elicitation::ElicitedQuestion;
 
-use crate::calls::Calls;
+use crate::calls::{Answered, Calls};
 use crate::question::{ASK, question};
 use crate::speaker::Speaker;
 
@@ -109,8 +109,11 @@ impl Client {
         }
         let asked = async {
             let asking = self.calls.whose(origin).await.map_err(|reason| self.unasked(reason))?;
-            let answer = asking.ask(question).await;
-            answer.unwrap_or_else(|| Err(self.unasked("its call has ended")))
+            let Some(Answered { answer, permit }) = asking.ask(question).await else {
+                return Err(self.unasked("its call has ended"));
+            };
+            self.calls.answer_under(context.id.clone(), permit);
+            answer
         };
         tokio::select! {
             answer = asked => answer,

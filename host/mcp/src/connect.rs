@@ -102,7 +102,7 @@ impl Connector {
         client: Client,
     ) -> Result<Session, Failure> {
         if !self.wants_handshake.load(Ordering::Relaxed) {
-            let transport = http.transport(server, self.mender.clone())?;
+            let transport = http.transport(server, self.mender.clone(), client.calls().clone())?;
             let probed = client.clone().serve_with_lifecycle(transport, both_eras()).await;
             let error = match probed {
                 Ok(session) => return Ok(session),
@@ -114,7 +114,7 @@ impl Connector {
             }
             tracing::debug!(server, %failure, "an MCP server over HTTP is greeted with a handshake");
         }
-        let transport = http.transport(server, self.mender.clone())?;
+        let transport = http.transport(server, self.mender.clone(), client.calls().clone())?;
         let session = client.serve_with_lifecycle(transport, ClientLifecycleMode::Initialize).await;
         session.map_err(|error| fault::of_connecting(self.speaker(), &error))
     }

@@ -1,6 +1,7 @@
 //! What went wrong with a server, in our words.
 
 use std::error::Error;
+use std::io;
 
 use rmcp::ServiceError;
 use rmcp::model::{ErrorCode, ErrorData};
@@ -13,6 +14,7 @@ use wattle_run::credentials::without_cut_words;
 use wattle_run::limit::JSON_DEPTH;
 
 use crate::connect::Refused;
+use crate::permit::Unsent;
 use crate::speaker::Speaker;
 
 /// HTTP's word for `slow down`.
@@ -87,9 +89,27 @@ pub(crate) fn of_request(speaker: &Speaker, subject: &str, error: &ServiceError)
     }
 }
 
-/// Whether the session behind such a failure is of no more use.
+/// Whether the session behind such a failure is of no more use. What this host did not send leaves it as it is, and the
+/// library has opened it anew if the server did not know it.
 pub(crate) fn ends_session(error: &ServiceError) -> bool {
-    matches!(error, ServiceError::TransportSend(_) | ServiceError::TransportClosed)
+    match error {
+        ServiceError::TransportSend(_) => unsent(error).is_none(),
+        ServiceError::TransportClosed => true,
+        _ => false,
+    }
+}
+
+/// Whether a server does not know the session any more in which it was to be called. It has done nothing then.
+pub(crate) fn is_of_session(error: &ServiceError) -> bool {
+    matches!(unsent(error), Some(Unsent::Forgotten))
+}
+
+/// Why a message was not sent, if this host says so itself.
+fn unsent(error: &ServiceError) -> Option<&Unsent> {
+    match error {
+        ServiceError::TransportSend(error) => find::<Unsent>(error.error.as_ref()),
+        _ => None,
+    }
 }
 
 /// Whether the session of a request was lost while the server may have carried it out.
@@ -106,9 +126,9 @@ pub(crate) fn is_lost(error: &ServiceError) -> bool {
     }
 }
 
-/// Whether nobody knows how a request ended, since its session is gone.
+/// Whether nobody knows how a request ended in which the server may have asked, since its session is gone.
 pub(crate) fn is_cut(error: &ServiceError) -> bool {
-    ends_session(error) || is_lost(error)
+    ends_session(error) || is_lost(error) || is_of_session(error)
 }
 
 /// A call whose session was lost while the server may have carried it out.
@@ -155,6 +175,9 @@ fn of_transport(speaker: &Speaker, error: &(dyn Error + 'static)) -> Failure {
     if let Some(refused) = find::<Refused>(error) {
         let message = format!("the MCP server `{}` may not be reached: {refused}", speaker.name());
         return Failure::new(code::DENIED, message);
+    }
+    if let Some(Unsent::Fenced(fenced)) = find::<Unsent>(error) {
+        return fenced.clone().into();
     }
     let server = speaker.name();
     if let Some(refused) = find::<AuthRequiredError>(error) {
@@ -244,7 +267,10 @@ fn root<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
 fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |error| {
         let error: &'a (dyn Error + 'static) = *error;
-        // These two hide their source.
+        // These hide their source.
+        if let Some(inner) = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            return Some(inner);
+        }
         match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
             Some(StreamableHttpError::Client(inner)) => Some(inner),
             Some(StreamableHttpError::HttpStatus(inner)) => Some(inner),

@@ -10,6 +10,7 @@
 //! * `client`: what we are to a server: a client that calls tools and can ask people.
 //! * `asking`: calls on their way, in which a server may ask; `calls`: those of one session, and which of them a
 //!   question belongs to; `held`: those that wait for people; `question`: questions and answers in our words.
+//! * `permit`: whether a message that has an effect may leave.
 //! * `mend`: messages of servers in the form of the protocol, part by part; `mend/form` for what people are asked.
 //! * `listing`: a server's tools in our words; `outcome`: a tool's result likewise.
 //! * [`check`]: what a server says when it is looked at.
@@ -39,6 +40,7 @@ mod held;
 mod listing;
 mod mend;
 mod outcome;
+mod permit;
 mod question;
 mod server;
 pub mod servers;

@@ -21,7 +21,7 @@ use wattle_run::ports::sandbox::ToolInfo;
 use wattle_run::ports::tool_server::{ServerAnswer, ServerCall};
 
 use crate::asking::{Happened, Running, Seat, Waiting, is_gone};
-use crate::calls::{Asked, Calls};
+use crate::calls::{Answered, Asked, Calls};
 use crate::check::Check;
 use crate::client::{AsksAnywhere, Changes, Client};
 use crate::config::{Reachable, ServerConfig};
@@ -29,6 +29,7 @@ use crate::connect::{Connector, Session};
 use crate::error::ConfigError;
 use crate::held::{Held, Holder, Slot};
 use crate::listing::Listing;
+use crate::permit::Permit;
 use crate::question::{Wanted, held_answer, responses, unreadable, unsupported, wanted};
 use crate::{fault, listing, outcome, question};
 
@@ -46,8 +47,9 @@ const OWN_SESSIONS: usize = 16;
 /// asked for before every call of a model, so nobody waits for that.
 const PATIENCE_SHARE: u32 = 3;
 
-/// How often one call is made at most: from the beginning, from there once more, and for each round of questions.
-const MOST_CALLS: usize = SERVER_ROUNDS + 2;
+/// How often one call is made at most: from the beginning, from there once more, for each round of questions, and once
+/// in another session.
+const MOST_CALLS: usize = SERVER_ROUNDS + 3;
 
 /// Pause before a call that its server wants to be made again: it is busy. The pause doubles.
 const BUSY_PAUSE: Duration = Duration::from_millis(100);
@@ -77,6 +79,8 @@ enum Followed {
     Again(String),
     /// The state that the call brought back is not known any more. The server has done nothing.
     Stale(Failure),
+    /// The server does not know the session of the call, and has done nothing.
+    Lapsed(Failure),
 }
 
 /// A server.
@@ -219,7 +223,8 @@ impl Server {
 
     /// Calls a tool once: nobody but the caller knows whether it may be called twice. A server of the newer protocol
     /// that does not know its state any more, since the answer came late or the server was started again, has done
-    /// nothing. It is called from the beginning then, and gets the answers to the same questions.
+    /// nothing. It is called from the beginning then, and gets the answers to the same questions. A server that does
+    /// not know the session any more is called once more in another one.
     pub(crate) async fn call(
         &self,
         caller: &Caller,
@@ -229,10 +234,11 @@ impl Server {
         let mut parameters = self.parameters(call)?;
         // Where the call stands among the rounds if it has begun anew.
         let mut resumed = None;
+        let mut has_lapsed = false;
         let mut pause = BUSY_PAUSE;
         for _ in 0..MOST_CALLS {
             let seat = self.seat(&call.request.tool, limit).await?;
-            let running = Running::start(seat, parameters.clone());
+            let running = Running::start(seat, parameters.clone(), Permit::under(call.leased));
             match self.within(limit, self.follow(running, caller, call, 0)).await? {
                 Followed::Answer(ServerAnswer::Asks(asked)) if asked.held.is_none() => {
                     let given = resumed
@@ -256,7 +262,8 @@ impl Server {
                     parameters.input_responses = None;
                     parameters.request_state = None;
                 }
-                Followed::Stale(failure) => return Err(failure),
+                Followed::Lapsed(_) if !has_lapsed => has_lapsed = true,
+                Followed::Stale(failure) | Followed::Lapsed(failure) => return Err(failure),
             }
         }
         Err(self.too_often(&call.request.tool))
@@ -271,12 +278,13 @@ impl Server {
         let Some((thread, round)) = call.thread.zip(call.rounds.last()) else { return Ok(None) };
         let name = round.question.held.as_deref().unwrap_or_default();
         let Some(waiting) = self.held.take(thread, name) else { return Ok(None) };
-        let Some(running) = waiting.answered(round).await else { return Ok(None) };
+        let permit = Permit::under(call.leased);
+        let Some(running) = waiting.answered(round, permit).await else { return Ok(None) };
         let followed = self.follow(running, caller, call, call.rounds.len());
         match self.within(self.limit_of(call.request), followed).await? {
             Followed::Answer(answer) => Ok(Some(answer)),
             Followed::Again(_) => Err(self.too_often(&call.request.tool)),
-            Followed::Stale(failure) => Err(failure),
+            Followed::Stale(failure) | Followed::Lapsed(failure) => Err(failure),
         }
     }
 
@@ -326,7 +334,8 @@ impl Server {
             };
             if let Some((next, known)) = held_answer(call.rounds, answered, &question) {
                 answered = next;
-                reply.send(Ok(known)).ok();
+                let permit = Permit::under(call.leased);
+                reply.send(Answered { answer: Ok(known), permit }).ok();
                 continue;
             }
             match self.slot(caller, call, &question) {
@@ -337,8 +346,8 @@ impl Server {
                     return Ok(Followed::Answer(ServerAnswer::Asks(asked)));
                 }
                 Err(failure) => {
-                    let message = failure.message.clone();
-                    reply.send(Err(ErrorData::internal_error(message, None))).ok();
+                    let answer = Err(ErrorData::internal_error(failure.message.clone(), None));
+                    reply.send(Answered { answer, permit: Permit::under(call.leased) }).ok();
                     refused = Some(failure);
                 }
             }
@@ -366,20 +375,22 @@ impl Server {
         ended: Result<CallToolResponse, ServiceError>,
     ) -> Result<Followed, Failure> {
         let (server, subject) = (self.name.as_str(), format!("the tool `{tool}`"));
-        if let Err(error) = &ended
-            && fault::is_of_state(error)
-        {
-            let failure = fault::of_request(self.connector.speaker(), &subject, error);
-            return Ok(Followed::Stale(failure));
-        }
-        if matches!(ended, Err(ServiceError::UnexpectedResponse)) {
-            return Err(unreadable(server, tool));
-        }
-        if let Err(error) = &ended
-            && fault::is_lost(error)
-        {
-            self.forget(session, error).await;
-            return Err(fault::in_doubt(self.connector.speaker(), &subject));
+        let speaker = self.connector.speaker();
+        if let Err(error) = &ended {
+            let failure = || fault::of_request(speaker, &subject, error);
+            if fault::is_of_state(error) {
+                return Ok(Followed::Stale(failure()));
+            }
+            if fault::is_of_session(error) {
+                return Ok(Followed::Lapsed(failure()));
+            }
+            if matches!(error, ServiceError::UnexpectedResponse) {
+                return Err(unreadable(server, tool));
+            }
+            if fault::is_lost(error) {
+                self.forget(session, error).await;
+                return Err(fault::in_doubt(speaker, &subject));
+            }
         }
         let answer = match self.checked(session, &subject, ended).await? {
             CallToolResponse::Complete(result) => {

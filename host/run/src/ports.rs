@@ -6,6 +6,7 @@
 pub mod blob;
 pub mod caller;
 pub mod clock;
+pub mod lease;
 pub mod link;
 pub mod memory;
 pub mod model;

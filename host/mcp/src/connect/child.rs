@@ -7,6 +7,8 @@
 use std::process::Stdio;
 use std::time::Duration;
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessGroup};
 use rmcp::RoleClient;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
@@ -91,7 +93,11 @@ impl Transport<RoleClient> for Program {
         &mut self,
         message: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        self.transport.send(message)
+        let permit = self.calls.permit_of(&message);
+        let mut sent: BoxFuture<'static, Result<(), Self::Error>> =
+            self.transport.send(message).boxed();
+        // What has begun to be written is on its way: a program reads whole messages only.
+        async move { permit.hold(sent.as_mut()).await? }
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {

@@ -14,6 +14,7 @@ use secrecy::ExposeSecret as _;
 use url::Url;
 use wattle_graph::failure::{Failure, code};
 
+use crate::calls::Calls;
 use crate::config::{HttpConfig, Reachable};
 use crate::connect::guard::{Guard, Refused};
 use crate::connect::http::client::Lenient;
@@ -86,6 +87,7 @@ impl HttpReach {
         &self,
         server: &str,
         mender: Mender,
+        calls: Calls,
     ) -> Result<StreamableHttpClientTransport<Lenient>, Failure> {
         if let Some(refused) = &self.refused {
             let message = format!("the MCP server `{server}` may not be reached: {refused}");
@@ -95,7 +97,7 @@ impl HttpReach {
             .custom_headers(self.headers.clone())
             .max_concurrent_requests(CONCURRENT_CALLS)
             .reinit_on_expired_session(true);
-        let client = Lenient::new(self.client.clone(), mender);
+        let client = Lenient::new(self.client.clone(), mender, calls);
         Ok(StreamableHttpClientTransport::with_client(client, config))
     }
 }

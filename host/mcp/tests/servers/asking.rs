@@ -21,6 +21,7 @@ use wattle_graph::tool::ToolRequest;
 use wattle_kit::log::Log;
 use wattle_mcp::McpServers;
 use wattle_run::ports::ToolServers as _;
+use wattle_run::ports::lease::Leased;
 use wattle_run::ports::tool_server::{Round, ServerAnswer, ServerCall};
 
 use crate::support::{
@@ -79,15 +80,17 @@ fn desk(folder: &Path, failed: &str) -> McpServers {
 }
 
 /// A call in which a person can be asked.
-struct Talk<'a> {
+pub(crate) struct Talk<'a> {
     servers: &'a McpServers,
     thread: ThreadId,
+    /// What the call and its answers may leave under.
+    pub(crate) leased: Leased,
     request: ToolRequest,
     rounds: Vec<Round>,
 }
 
 impl<'a> Talk<'a> {
-    fn new(servers: &'a McpServers, arguments: Value) -> Self {
+    pub(crate) fn new(servers: &'a McpServers, arguments: Value) -> Self {
         let request = ToolRequest {
             tool: "book".into(),
             call_id: "call-1".into(),
@@ -95,11 +98,13 @@ impl<'a> Talk<'a> {
             timeout_ms: None,
             state: None,
         };
-        Self { servers, thread: ThreadId::new("t").unwrap(), request, rounds: Vec::new() }
+        let (thread, leased) = (ThreadId::new("t").unwrap(), Leased::default());
+        Self { servers, thread, leased, request, rounds: Vec::new() }
     }
 
     fn as_call(&self) -> ServerCall<'_> {
-        ServerCall { request: &self.request, thread: Some(&self.thread), rounds: &self.rounds }
+        let Self { thread, leased, request, rounds, .. } = self;
+        ServerCall { request, thread: Some(thread), leased, rounds }
     }
 
     /// Makes the call.
@@ -108,7 +113,7 @@ impl<'a> Talk<'a> {
     }
 
     /// Makes the call, in which the server asks.
-    async fn asked(&self) -> Elicitation {
+    pub(crate) async fn asked(&self) -> Elicitation {
         match self.begun().await {
             ServerAnswer::Asks(asked) => asked,
             ServerAnswer::Done(output) => panic!("{output:?}"),
@@ -116,7 +121,7 @@ impl<'a> Talk<'a> {
     }
 
     /// Goes on with an answer; what the tool says, unless its call is gone.
-    async fn answer(
+    pub(crate) async fn answer(
         &mut self,
         asked: Elicitation,
         action: &str,
@@ -300,11 +305,11 @@ async fn close(desk: &Desk) {
 /// Who calls and gets no answer.
 const SILENT: &str = "silent";
 
-const EVENTS: &str =
+pub(crate) const EVENTS: &str =
     "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
 
 async fn serve(socket: TcpStream, desk: Arc<Desk>) {
-    let Request { method, session, body: request, mut socket } = read(socket).await;
+    let Request { method, session, body: request, mut socket, .. } = read(socket).await;
     let id = &request["id"];
     let result = |result: Value| json!({ "jsonrpc": "2.0", "id": id, "result": result });
     let known = *desk.session.lock().unwrap();
@@ -383,16 +388,17 @@ async fn ask(socket: &mut TcpStream, request: &Value, desk: &Desk) {
 }
 
 /// One request.
-struct Request {
-    method: String,
+pub(crate) struct Request {
+    pub(crate) method: String,
+    pub(crate) path: String,
     /// The id of its session; empty without one.
     session: String,
     /// Null without one.
-    body: Value,
-    socket: TcpStream,
+    pub(crate) body: Value,
+    pub(crate) socket: TcpStream,
 }
 
-async fn read(socket: TcpStream) -> Request {
+pub(crate) async fn read(socket: TcpStream) -> Request {
     let mut socket = BufReader::new(socket);
     let mut first = String::new();
     socket.read_line(&mut first).await.unwrap();
@@ -413,9 +419,10 @@ async fn read(socket: TcpStream) -> Request {
     }
     let mut body = vec![0; length];
     socket.read_exact(&mut body).await.unwrap();
-    let method = first.split(' ').next().unwrap_or_default().to_owned();
+    let mut words = first.split(' ').map(str::to_owned);
+    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let body = serde_json::from_slice(&body).unwrap_or_default();
-    Request { method, session, body, socket: socket.into_inner() }
+    Request { method, path, session, body, socket: socket.into_inner() }
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ mod changed;
 mod child;
 mod hostile;
 mod http;
+mod leased;
 mod log;
 mod official;
 mod support;

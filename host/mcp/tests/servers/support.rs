@@ -13,6 +13,7 @@ use wattle_graph::llm::Part;
 use wattle_graph::tool::{ToolOutput, ToolRequest};
 use wattle_kit::standin::{Config, Handle, Server};
 use wattle_mcp::{CommandConfig, HttpConfig, McpConfig, McpServers, Reach, ServerConfig};
+use wattle_run::ports::lease::Leased;
 use wattle_run::ports::sandbox::ToolInfo;
 use wattle_run::ports::tool_server::{ServerAnswer, ServerCall};
 use wattle_run::ports::{Caller, ToolServers as _};
@@ -110,10 +111,30 @@ pub(crate) async fn call_within(
     arguments: Value,
     timeout_ms: Option<u32>,
 ) -> Result<ToolOutput, Failure> {
+    make(servers, request(tool, arguments, timeout_ms), &Leased::default()).await
+}
+
+/// A call that may leave only under a lease.
+pub(crate) async fn call_under(
+    servers: &McpServers,
+    tool: &str,
+    arguments: Value,
+    leased: &Leased,
+) -> Result<ToolOutput, Failure> {
+    make(servers, request(tool, arguments, None), leased).await
+}
+
+fn request(tool: &str, arguments: Value, timeout_ms: Option<u32>) -> ToolRequest {
     let tool = tool.to_owned();
-    let request =
-        ToolRequest { tool, call_id: "call-1".into(), arguments, timeout_ms, state: None };
-    let call = ServerCall { request: &request, thread: None, rounds: &[] };
+    ToolRequest { tool, call_id: "call-1".into(), arguments, timeout_ms, state: None }
+}
+
+async fn make(
+    servers: &McpServers,
+    request: ToolRequest,
+    leased: &Leased,
+) -> Result<ToolOutput, Failure> {
+    let call = ServerCall { request: &request, thread: None, leased, rounds: &[] };
     match servers.call(&caller(), NAME, call).await? {
         ServerAnswer::Done(output) => Ok(output),
         other @ ServerAnswer::Asks(_) => panic!("{other:?}"),

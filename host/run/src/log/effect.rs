@@ -5,12 +5,15 @@
 //! is compared with the clock after the log is durable, and again whenever a call goes on that has
 //! waited: for a delay, for a connection, or because the process or the machine stood still.
 
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::pin::Pin;
-use std::task::Poll;
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::{ThreadLog, Writer};
+use async_trait::async_trait;
+
+use super::{Tenure, ThreadLog, Writer};
+use crate::ports::lease::{Lease, Leased};
 use crate::ports::store::StoreError;
 
 /// Pause before a store is asked again that could not say whether a lease holds.
@@ -34,7 +37,7 @@ impl ThreadLog {
         } else {
             self.barrier().await?;
         }
-        self.lease_proven().await
+        self.leased().prove().await
     }
 
     /// Makes a call that has an effect. It goes on only while the thread is surely this host's, and
@@ -49,47 +52,58 @@ impl ThreadLog {
     /// [`StoreError::Fenced`] if another host has the thread. The call is dropped then.
     pub(crate) async fn while_leased<T>(
         &self,
-        mut call: Pin<&mut (impl Future<Output = T> + Send + ?Sized)>,
+        call: Pin<&mut (impl Future<Output = T> + Send + ?Sized)>,
     ) -> Result<T, StoreError> {
-        let Some(tenure) = &self.tenure else { return Ok(call.await) };
-        let lease_ms = self.writer.store.lease_ms();
-        loop {
-            let answer = poll_fn(|context| {
-                if tenure.is_sure(lease_ms) {
-                    call.as_mut().poll(context).map(Some)
-                } else {
-                    Poll::Ready(None)
-                }
-            });
-            match answer.await {
-                Some(answer) => return Ok(answer),
-                None => self.lease_proven().await?,
-            }
-        }
+        self.leased().hold(call).await
     }
 
-    /// Asks the store whether the lease holds until it says so.
-    async fn lease_proven(&self) -> Result<(), StoreError> {
+    /// The lease of the thread, for what adapters do for a call in tasks of their own.
+    pub(crate) fn leased(&self) -> Leased {
+        let lease = |tenure: &Arc<Tenure>| {
+            Leased::new(Arc::new(ThreadLease {
+                tenure: tenure.clone(),
+                writer: self.writer.clone(),
+            }))
+        };
+        self.tenure.as_ref().map(lease).unwrap_or_default()
+    }
+}
+
+/// The lease under which a log is written.
+struct ThreadLease {
+    tenure: Arc<Tenure>,
+    writer: Arc<Writer>,
+}
+
+impl ThreadLease {
+    /// Refuses if the lease does not hold any more.
+    async fn check(&self) -> Result<(), StoreError> {
+        let Writer { store, thread, epoch, .. } = self.writer.as_ref();
+        if self.tenure.holds(store.as_ref(), thread, *epoch).await? {
+            return Ok(());
+        }
+        Err(StoreError::Fenced { thread: thread.clone(), epoch: epoch.0 })
+    }
+}
+
+#[async_trait]
+impl Lease for ThreadLease {
+    fn is_sure(&self) -> bool {
+        self.tenure.is_sure(self.writer.store.lease_ms())
+    }
+
+    /// A store that cannot be reached is asked again.
+    async fn prove(&self) -> Result<(), StoreError> {
         loop {
-            match self.check_lease().await {
+            match self.check().await {
                 Ok(()) => return Ok(()),
                 Err(fenced @ StoreError::Fenced { .. }) => return Err(fenced),
                 Err(error) => {
-                    let thread = self.thread();
+                    let thread = &self.writer.thread;
                     tracing::warn!(%thread, %error, "a call waits until the lease is proven");
                     tokio::time::sleep(PAUSE).await;
                 }
             }
         }
-    }
-
-    /// Refuses if the lease does not hold any more.
-    async fn check_lease(&self) -> Result<(), StoreError> {
-        let Writer { store, thread, epoch, .. } = self.writer.as_ref();
-        let Some(tenure) = &self.tenure else { return Ok(()) };
-        if tenure.holds(store.as_ref(), thread, *epoch).await? {
-            return Ok(());
-        }
-        Err(StoreError::Fenced { thread: thread.clone(), epoch: epoch.0 })
     }
 }

@@ -11,6 +11,7 @@ use wattle_graph::tool::{ToolOutput, ToolRequest};
 
 use crate::hostcall::tools::ToolInfo;
 use crate::ports::Caller;
+use crate::ports::lease::Leased;
 
 /// A call of a tool of a server.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +20,8 @@ pub struct ServerCall<'a> {
     pub request: &'a ToolRequest,
     /// The thread whose people can be asked; `None` where nobody can be.
     pub thread: Option<&'a ThreadId>,
+    /// The lease of the thread. What has an effect on the server leaves the host only while it holds.
+    pub leased: &'a Leased,
     /// What the server has asked in this call, with the answers.
     pub rounds: &'a [Round],
 }

@@ -9,6 +9,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -33,8 +34,10 @@ use sse_stream::{Sse, SseStream};
 use tokio::time::{sleep, timeout};
 use wattle_run::json::lenient;
 
+use crate::calls::Calls;
 use crate::connect::MESSAGE_BYTES;
 use crate::mend::{self, Mender};
+use crate::permit::Permit;
 
 /// Bytes that are read of a refusal.
 const REFUSAL_BYTES: usize = 64 << 10;
@@ -63,13 +66,15 @@ type Error = StreamableHttpError<reqwest::Error>;
 pub(in crate::connect) struct Lenient {
     http: reqwest::Client,
     mender: Mender,
+    /// What messages belong to.
+    calls: Calls,
     /// Where a redirect led, for the rest of the session.
     moved: Arc<Mutex<Option<Url>>>,
 }
 
 impl Lenient {
-    pub(in crate::connect) fn new(http: reqwest::Client, mender: Mender) -> Self {
-        Self { http, mender, moved: Arc::default() }
+    pub(in crate::connect) fn new(http: reqwest::Client, mender: Mender, calls: Calls) -> Self {
+        Self { http, mender, calls, moved: Arc::default() }
     }
 
     async fn post(
@@ -80,15 +85,16 @@ impl Lenient {
         headers: HashMap<HeaderName, HeaderValue>,
         event_bytes: usize,
     ) -> Result<StreamableHttpPostResponse, Error> {
+        let permit = self.calls.permit_of(&message);
         let sent = if matches!(message, ClientJsonRpcMessage::Response(_)) {
-            self.send_answer(uri, &message, session.as_deref(), &headers).await
+            self.send_answer(uri, &message, session.as_deref(), &headers, &permit).await
         } else {
-            self.send(uri, &message, session.as_deref(), &headers).await
+            self.send(uri, &message, session.as_deref(), &headers, &permit).await
         };
         let response = sent?;
         let status = response.status();
         if status == StatusCode::NOT_FOUND && session.is_some() {
-            return Err(self.forgotten());
+            return Err(self.forgotten(&permit));
         }
         if status == StatusCode::TOO_MANY_REQUESTS {
             return Err(
@@ -101,10 +107,13 @@ impl Lenient {
             let refusal = Refusal::read(response).await;
             if let (Some(session), ClientJsonRpcMessage::Request(request)) = (&session, &message)
                 && may_be_of_session(refusal.status, &refusal.headers)
-                && let Some(error) =
-                    self.without_session(uri, session, &headers, &request.request, &refusal).await
             {
-                return Err(error);
+                let request = &request.request;
+                let error =
+                    self.without_session(uri, session, &headers, request, &refusal, &permit);
+                if let Some(error) = error.await {
+                    return Err(error);
+                }
             }
             if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
                 return Err(no_entry(&refusal));
@@ -165,13 +174,14 @@ impl Lenient {
         Ok(StreamableHttpPostResponse::Json(message, given))
     }
 
-    /// Sends a message, and follows redirects within the origin.
+    /// Sends a message, and follows redirects within the origin, as long as that is permitted.
     async fn send(
         &self,
         uri: &str,
         message: &ClientJsonRpcMessage,
         session: Option<&str>,
         headers: &HashMap<HeaderName, HeaderValue>,
+        permit: &Permit,
     ) -> Result<Response, Error> {
         let mut url =
             Url::parse(&self.address(uri)).map_err(|error| unexpected(error.to_string()))?;
@@ -184,7 +194,8 @@ impl Lenient {
             if let Some(session) = session {
                 request = request.header(SESSION, session);
             }
-            let response = request.json(message).send().await?;
+            let sent = pin!(request.json(message).send());
+            let response = permit.hold(sent).await??;
             let Some(next) = next_hop(&url, &response)? else { return Ok(response) };
             *self.moved() = Some(next.clone());
             url = next;
@@ -193,16 +204,17 @@ impl Lenient {
     }
 
     /// Sends what a person has answered, and again if there was no connection: then nothing has left this host. The
-    /// library would only log that the answer is lost, and the server would wait for it.
+    /// library would only log that the answer is lost, and the server would wait for it. Each attempt is permitted anew.
     async fn send_answer(
         &self,
         uri: &str,
         message: &ClientJsonRpcMessage,
         session: Option<&str>,
         headers: &HashMap<HeaderName, HeaderValue>,
+        permit: &Permit,
     ) -> Result<Response, Error> {
         for pause in ANSWER_PAUSES {
-            match self.send(uri, message, session, headers).await {
+            match self.send(uri, message, session, headers, permit).await {
                 Err(StreamableHttpError::Client(error)) if error.is_connect() => {
                     let server = self.mender.speaker().name();
                     tracing::debug!(server, "an answer to an MCP server is sent again");
@@ -211,16 +223,16 @@ impl Lenient {
                 sent => return sent,
             }
         }
-        self.send(uri, message, session, headers).await
+        self.send(uri, message, session, headers, permit).await
     }
 
     /// What follows for a request that the server has refused if it does not know the session; nothing if it does. The
     /// words of the refusal leave that open, since a tool may use the same. So the server is asked for a list of tools
     /// in the session, which has no effect.
     ///
-    /// If it refuses that in the same words, it has looked at neither request, and the library may make the first one
-    /// again in another session. A call that was refused in other words may have been carried out: a tool may end the
-    /// session, and one of several servers behind an address may know it.
+    /// If it refuses that in the same words, it has looked at neither request, and the first one may be made again in
+    /// another session. A call that was refused in other words may have been carried out: a tool may end the session,
+    /// and one of several servers behind an address may know it.
     async fn without_session(
         &self,
         uri: &str,
@@ -228,13 +240,14 @@ impl Lenient {
         headers: &HashMap<HeaderName, HeaderValue>,
         request: &ClientRequest,
         refusal: &Refusal,
+        permit: &Permit,
     ) -> Option<Error> {
         let list = ListToolsRequest::with_param(PaginatedRequestParams::default());
         let list = ClientRequest::ListToolsRequest(list);
         let id = RequestId::Number(QUESTIONS.fetch_add(1, Ordering::Relaxed));
-        let question = ClientJsonRpcMessage::request(list, id);
+        let (question, free) = (ClientJsonRpcMessage::request(list, id), Permit::default());
         let answer = async {
-            let answer = self.send(uri, &question, Some(session), headers).await.ok()?;
+            let answer = self.send(uri, &question, Some(session), headers, &free).await.ok()?;
             if !may_be_of_session(answer.status(), answer.headers()) {
                 return None;
             }
@@ -242,7 +255,7 @@ impl Lenient {
         };
         let answer = timeout(QUESTION_TIME, answer).await.ok()??;
         if !matches!(request, ClientRequest::CallToolRequest(_)) || answer.says_the_same(refusal) {
-            return Some(self.forgotten());
+            return Some(self.forgotten(permit));
         }
         let speaker = self.mender.speaker();
         let words = speaker.quote(&String::from_utf8_lossy(&refusal.body));
@@ -258,9 +271,11 @@ impl Lenient {
         self.moved.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// That the session is gone, and with it what was known about it.
-    fn forgotten(&self) -> Error {
+    /// That the session of a message is gone, and with it what was known about it. The library opens another one, and
+    /// then sends the message again. A call may not leave so: it is made by nobody but its caller.
+    fn forgotten(&self, permit: &Permit) -> Error {
         *self.moved() = None;
+        permit.revoke();
         StreamableHttpError::SessionExpired
     }
 

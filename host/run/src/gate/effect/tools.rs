@@ -29,6 +29,7 @@ use crate::hostcall::elicit::nobody_to_ask;
 use crate::hostcall::tools::{ListTools, ToolCall, ToolHints, ToolInfo};
 use crate::json::{check_depth, weight, with_integers};
 use crate::limit;
+use crate::ports::lease::Leased;
 use crate::ports::tool_server::{ServerAnswer, ServerCall};
 use crate::ports::{Caller, ToolServers};
 
@@ -392,6 +393,7 @@ struct Remote<'a> {
     request: &'a ToolRequest,
     /// The request with the tool's name on the server, as it is sent.
     named: ToolRequest,
+    leased: Leased,
     known: &'a Rounds,
     allowed_ms: u64,
 }
@@ -406,13 +408,15 @@ impl<'a> Remote<'a> {
         let call_id = call_id(site, request);
         let arguments = with_integers(request.arguments.clone());
         let named = ToolRequest { tool: tool.to_owned(), call_id, arguments, ..request.clone() };
+        let leased = site.entry.map(|entry| entry.task.log.leased()).unwrap_or_default();
         let allowed_ms = deadline(request, site.grants.limits.node_timeout_ms);
-        Self { server, request, named, known, allowed_ms }
+        Self { server, request, named, leased, known, allowed_ms }
     }
 
     fn as_call<'c>(&'c self, site: &'c Site<'_>) -> ServerCall<'c> {
         let thread = site.entry.map(|entry| entry.task.log.thread());
-        ServerCall { request: &self.named, thread, rounds: &self.known.rounds }
+        let Self { named, leased, known, .. } = self;
+        ServerCall { request: named, thread, leased, rounds: &known.rounds }
     }
 }
 

@@ -1,14 +1,16 @@
 //! A host that lost its thread makes no further effect, however late it hears of that: the store's
 //! answers are held back, or the call itself is.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use serde_json::json;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, Semaphore, oneshot};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::ThreadId;
+use wattle_graph::tool::{ToolOutput, ToolRequest};
 use wattle_kit::gates::Gates;
 use wattle_kit::layer::{Layer, Layered};
 use wattle_run::engine::{Engine, EngineConfig};
@@ -16,8 +18,10 @@ use wattle_run::grant::HttpRule;
 use wattle_run::hostcall::http::{HttpRequest, HttpResponse};
 use wattle_run::hostcall::runs::{RunOutcome, RunRef, Runs};
 use wattle_run::limit::NetLimits;
+use wattle_run::ports::sandbox::{ToolHints, ToolInfo};
 use wattle_run::ports::store::{Batch, Epoch, Holder, StoreError, Ticket};
-use wattle_run::ports::{BlobStore, Caller, Net, Store};
+use wattle_run::ports::tool_server::{ServerAnswer, ServerCall};
+use wattle_run::ports::{BlobStore, Caller, Net, Store, ToolServers};
 use wattle_store::MemoryStore;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::get;
@@ -209,6 +213,82 @@ async fn a_call_that_waited_goes_on_when_the_lease_still_holds() {
     drop(held);
     assert_eq!(world.engine.wait(&run).await.unwrap().outcome, RunOutcome::Completed);
     assert_eq!(net.sent.load(Ordering::SeqCst), 1);
+}
+
+/// A server of tools whose calls are sent by tasks of their own, which nobody ends with the call.
+struct Far {
+    gates: Arc<Gates>,
+    sent: Arc<AtomicUsize>,
+    /// One for each task that has ended.
+    ended: Arc<Semaphore>,
+}
+
+#[async_trait]
+impl ToolServers for Far {
+    fn has_server(&self, server: &str) -> bool {
+        server == "far"
+    }
+
+    async fn list(&self, _: &Caller, _: &str) -> Result<Vec<ToolInfo>, Failure> {
+        Ok(vec![ToolInfo {
+            name: "look".into(),
+            description: String::new(),
+            arguments_schema: json!({}),
+            accepts_invalid: false,
+            hints: ToolHints { read_only: true, idempotent: true },
+            reference: None,
+            unavailable: None,
+        }])
+    }
+
+    async fn call(
+        &self,
+        _: &Caller,
+        _: &str,
+        call: ServerCall<'_>,
+    ) -> Result<ServerAnswer, Failure> {
+        let (gates, sent) = (self.gates.clone(), self.sent.clone());
+        let (leased, ended) = (call.leased.clone(), self.ended.clone());
+        let work = tokio::spawn(async move {
+            let send = async {
+                gates.pass("connect").await?;
+                // The lease is compared at each poll, see `SlowNet`.
+                tokio::task::yield_now().await;
+                sent.fetch_add(1, Ordering::SeqCst);
+                Ok::<_, Failure>(ServerAnswer::Done(ToolOutput::default()))
+            };
+            let done = leased.hold(pin!(send)).await;
+            ended.add_permits(1);
+            done.map_err(Failure::from).flatten()
+        });
+        work.await.unwrap()
+    }
+}
+
+/// What a server of tools does in a task of its own goes by the same lease.
+#[tokio::test]
+async fn a_call_of_a_server_that_waited_is_not_sent_when_the_lease_is_over() {
+    let far = Arc::new(Far {
+        gates: Arc::default(),
+        sent: Arc::default(),
+        ended: Arc::new(Semaphore::new(0)),
+    });
+    let node = NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        let (tool, call_id) = ("look".to_owned(), String::new());
+        let (arguments, timeout_ms, state) = (json!({}), None, None);
+        gate.call_tool(ToolRequest { tool, call_id, arguments, timeout_ms, state }).await?;
+        Ok(json!({ "out": "done" }))
+    });
+    let world = World::with_tools(ONE, vec![node], far.clone());
+    let gate = far.gates.hold("connect");
+    let run = world.begin(json!({})).await.unwrap();
+    let held = gate.reached().await;
+    take_over(&world, &run).await;
+    world.clock.advance_ms(LONG_MS);
+    drop(held);
+    world.engine.wait(&run).await.unwrap();
+    drop(far.ended.acquire_many(2).await.unwrap());
+    assert_eq!(far.sent.load(Ordering::SeqCst), 1);
 }
 
 /// The store cannot be reached just before the call.

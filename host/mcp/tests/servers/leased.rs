@@ -1,0 +1,250 @@
+//! Calls whose thread another host takes while they are on their way: they do not arrive.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use futures::future::join_all;
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, watch};
+use tokio::time::timeout;
+use wattle_graph::failure::code;
+use wattle_graph::id::ThreadId;
+use wattle_kit::standin::Pattern;
+use wattle_mcp::McpServers;
+use wattle_run::ports::lease::{Lease, Leased};
+use wattle_run::ports::store::StoreError;
+
+use crate::asking::{EVENTS, Request, Talk, read};
+use crate::support::{SOON, call, call_under, names, over_http, servers, standin, text};
+
+/// Calls that the library has under way at once.
+const AT_ONCE: usize = 32;
+
+/// A lease that another host may take.
+#[derive(Default)]
+struct Taken {
+    is_lost: AtomicBool,
+    /// Told when somebody was refused because of that.
+    refused: Notify,
+}
+
+impl Taken {
+    fn lose(&self) {
+        self.is_lost.store(true, Ordering::SeqCst);
+    }
+}
+
+#[async_trait]
+impl Lease for Taken {
+    fn is_sure(&self) -> bool {
+        !self.is_lost.load(Ordering::SeqCst)
+    }
+
+    async fn prove(&self) -> Result<(), StoreError> {
+        if self.is_sure() {
+            return Ok(());
+        }
+        self.refused.notify_one();
+        Err(StoreError::Fenced { thread: ThreadId::new("t").unwrap(), epoch: 1 })
+    }
+}
+
+/// A server that has moved. It says so late to messages of one kind, which counts them where it is
+/// now.
+struct Moved {
+    is_counted: fn(&Value) -> bool,
+    /// Told when such a message is at the old place.
+    came: Notify,
+    /// Told when the server may say where it is now.
+    goes_on: Notify,
+    arrived: AtomicUsize,
+    sessions: AtomicUsize,
+    /// Counts answers to questions.
+    answers: watch::Sender<usize>,
+}
+
+impl Moved {
+    fn arrived(&self) -> usize {
+        self.arrived.load(Ordering::SeqCst)
+    }
+}
+
+fn is_call(message: &Value) -> bool {
+    message["method"] == "tools/call"
+}
+
+fn is_answer(message: &Value) -> bool {
+    message["result"].is_object()
+}
+
+async fn moved(is_counted: fn(&Value) -> bool) -> (McpServers, Arc<Moved>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let moved = Arc::new(Moved {
+        is_counted,
+        came: Notify::new(),
+        goes_on: Notify::new(),
+        arrived: AtomicUsize::new(0),
+        sessions: AtomicUsize::new(0),
+        answers: watch::Sender::new(0),
+    });
+    let server = moved.clone();
+    tokio::spawn(async move {
+        while let Ok((socket, _)) = listener.accept().await {
+            tokio::spawn(serve(socket, server.clone()));
+        }
+    });
+    let servers = servers(over_http(&format!("http://{address}/mcp")));
+    names(&servers).await;
+    (servers, moved)
+}
+
+async fn serve(socket: TcpStream, moved: Arc<Moved>) {
+    let Request { method, path, body: request, mut socket, .. } = read(socket).await;
+    if (moved.is_counted)(&request) {
+        if (method.as_str(), path.as_str()) == ("POST", "/mcp") {
+            moved.came.notify_one();
+            moved.goes_on.notified().await;
+            return say(&mut socket, "307 Temporary Redirect", &Value::Null).await;
+        }
+        moved.arrived.fetch_add(1, Ordering::SeqCst);
+    }
+    let id = &request["id"];
+    let result = |result: Value| json!({ "jsonrpc": "2.0", "id": id, "result": result });
+    let (status, document) = match request["method"].as_str() {
+        Some("server/discover") => {
+            let error = json!({ "code": -32601, "message": "Method not found" });
+            ("400 Bad Request", json!({ "jsonrpc": "2.0", "id": id, "error": error }))
+        }
+        Some("initialize") => {
+            moved.sessions.fetch_add(1, Ordering::SeqCst);
+            let (server, offered) =
+                (json!({ "name": "moved", "version": "1" }), json!({ "tools": {} }));
+            let said = json!({ "protocolVersion": "2025-11-25", "capabilities": offered,
+                "serverInfo": server });
+            ("200 OK", result(said))
+        }
+        Some("tools/list") => {
+            let tool = json!({ "name": "book", "inputSchema": { "type": "object" } });
+            ("200 OK", result(json!({ "tools": [tool] })))
+        }
+        Some("tools/call") => return book(&mut socket, &request, &moved).await,
+        Some(_) => ("202 Accepted", Value::Null),
+        None if is_answer(&request) => {
+            moved.answers.send_modify(|answers| *answers += 1);
+            ("202 Accepted", Value::Null)
+        }
+        None => ("405 Method Not Allowed", Value::Null),
+    };
+    say(&mut socket, status, &document).await;
+}
+
+async fn say(socket: &mut TcpStream, status: &str, document: &Value) {
+    let body = if document.is_null() { String::new() } else { document.to_string() };
+    let answer = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\nmcp-session-id: s-1\r\n\
+         location: /there\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    // The client may be gone.
+    socket.write_all(answer.as_bytes()).await.ok();
+}
+
+/// Answers a call, and asks before if the call says so.
+async fn book(socket: &mut TcpStream, request: &Value, moved: &Moved) {
+    let mut answers = moved.answers.subscribe();
+    let mut said = EVENTS.to_owned();
+    if let Some(who) = request["params"]["arguments"]["who"].as_str() {
+        let schema = json!({ "type": "object", "properties": {} });
+        let question = json!({ "jsonrpc": "2.0", "id": who, "method": "elicitation/create",
+            "params": { "message": "Sure?", "requestedSchema": schema } });
+        said.push_str(&format!("data: {question}\n\n"));
+        socket.write_all(said.as_bytes()).await.ok();
+        said.clear();
+        answers.changed().await.unwrap();
+    }
+    let block = json!({ "type": "text", "text": "booked" });
+    let done = json!({ "jsonrpc": "2.0", "id": request["id"], "result": { "content": [block] } });
+    said.push_str(&format!("data: {done}\n\n"));
+    socket.write_all(said.as_bytes()).await.ok();
+}
+
+/// The next hop of a redirect stands for whatever a call waits for on its way.
+#[tokio::test]
+async fn a_call_does_not_arrive_when_its_lease_is_lost_on_its_way() {
+    let (servers, moved) = moved(is_call).await;
+    let lease = Arc::<Taken>::default();
+    let leased = Leased::new(lease.clone());
+    let late = call_under(&servers, "book", json!({}), &leased);
+    let lost = async {
+        moved.came.notified().await;
+        lease.lose();
+        moved.goes_on.notify_one();
+    };
+    let (late, ()) = timeout(SOON, async { tokio::join!(late, lost) }).await.unwrap();
+    assert_eq!(late.unwrap_err().code, code::BUSY);
+    assert_eq!(moved.arrived(), 0);
+    // The calls of other threads keep their session.
+    moved.goes_on.notify_one();
+    let other = call(&servers, "book", json!({})).await.unwrap();
+    assert_eq!(text(&other), "booked");
+    assert_eq!((moved.arrived(), moved.sessions.load(Ordering::SeqCst)), (1, 1));
+}
+
+#[tokio::test]
+async fn an_answer_does_not_arrive_when_its_lease_is_lost_on_its_way() {
+    let (servers, moved) = moved(is_answer).await;
+    let lease = Arc::<Taken>::default();
+    let mut talk = Talk::new(&servers, json!({ "who": "a" }));
+    let asked = talk.asked().await;
+    talk.leased = Leased::new(lease.clone());
+    let lost = async {
+        moved.came.notified().await;
+        lease.lose();
+        moved.goes_on.notify_one();
+        lease.refused.notified().await;
+    };
+    let late = async {
+        tokio::select! {
+            answer = talk.answer(asked, "accept") => panic!("{answer:?}"),
+            () = lost => {}
+        }
+    };
+    timeout(SOON, late).await.unwrap();
+    assert_eq!(moved.arrived(), 0);
+    let mut talk = Talk::new(&servers, json!({ "who": "b" }));
+    let asked = talk.asked().await;
+    moved.goes_on.notify_one();
+    assert_eq!(talk.answer(asked, "accept").await.unwrap().as_deref(), Some("booked"));
+    assert_eq!(moved.arrived(), 1);
+}
+
+/// As many calls are under way as there may be, so one more waits in the library.
+#[tokio::test]
+async fn a_call_that_waits_for_its_turn_is_not_sent_when_its_lease_is_lost() {
+    let standin = standin().await;
+    let servers = servers(over_http(&format!("{}/mcp", standin.base_url)));
+    names(&servers).await;
+    let gate = standin.gate(Pattern { body_contains: Some("tools/call".into()), ..Pattern::any() });
+    let lease = Arc::<Taken>::default();
+    let leased = Leased::new(lease.clone());
+    let calls = (0..AT_ONCE).map(|n| call(&servers, "echo", json!({ "text": n.to_string() })));
+    let late = async {
+        gate.arrived(AT_ONCE).await.unwrap();
+        let late = call_under(&servers, "echo", json!({ "text": "late" }), &leased);
+        let lost = async {
+            lease.lose();
+            gate.open();
+        };
+        tokio::join!(late, lost).0
+    };
+    let (calls, late) = tokio::join!(join_all(calls), late);
+    assert!(calls.iter().all(Result::is_ok), "{calls:?}");
+    assert_eq!(late.unwrap_err().code, code::BUSY);
+    let requests = standin.requests();
+    let bodies = requests.iter().filter_map(|entry| entry.body.as_ref());
+    assert_eq!(bodies.filter(|body| is_call(body)).count(), AT_ONCE);
+}
