@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use uuid::Uuid;
 use wattle_api::body;
 use wattle_api::native::asked_by::AskedBy;
-use wattle_api::native::scope::Scope;
+use wattle_api::native::scope::{Authority, Scope};
 use wattle_graph::id::ThreadId;
 use wattle_graph::principal::Principal;
 use wattle_run::bulk::{in_bulk, is_long};
@@ -73,6 +73,18 @@ impl Caller {
     /// Whether a thread is the caller's to see.
     pub(crate) fn may_see(&self, record: &ThreadRecord) -> bool {
         self.tenant.is_none() || record.tenant == self.tenant
+    }
+}
+
+/// Whether a request is the operator's and for no tenant in particular.
+pub(crate) struct IsOperator(pub(crate) bool);
+
+impl FromRequestParts<Agents> for IsOperator {
+    type Rejection = Fault;
+
+    async fn from_request_parts(parts: &mut Parts, agents: &Agents) -> Result<Self, Fault> {
+        let authority = Authority::from_request_parts(parts, agents.api()).await?;
+        Ok(Self(authority.is_operator))
     }
 }
 

@@ -13,7 +13,7 @@ use wattle_run::hostcall::runs::Runs as _;
 use wattle_run::ports::store::{PruneStrategy, ThreadRecord, ThreadTtl};
 
 use crate::agents::Agents;
-use crate::caller::{Body, Caller, Place, uuid};
+use crate::caller::{Body, Caller, IsOperator, Place, uuid};
 use crate::doc::old;
 use crate::fault::Fault;
 use crate::route::crons::forget_of_thread;
@@ -139,7 +139,8 @@ pub(super) async fn update(
     Ok(Json(view::thread(&agents, &record).await?).into_response())
 }
 
-/// Deletes a thread with its runs. Those at work are cancelled.
+/// Deletes a thread with its runs. Those at work are cancelled. Only the operator can delete a thread
+/// that is damaged.
 #[utoipa::path(delete, path = "/threads/{id}",
     extensions(("x-wattle-access" = json!({ "share": "control" }))),
     operation_id = "agent_delete_thread", tag = "agent-threads",
@@ -149,10 +150,14 @@ pub(super) async fn update(
         (status = 409, body = FaultDocument)))]
 pub(super) async fn delete(
     State(agents): State<Agents>,
-    caller: Caller,
+    caller: Result<Caller, Fault>,
+    IsOperator(is_operator): IsOperator,
     Place(id): Place<String>,
 ) -> Result<StatusCode, Fault> {
-    let record = caller.thread(&agents, &id).await?;
+    if is_operator && agents.engine().remove_damaged(&parse(&id)?).await? {
+        return Ok(StatusCode::NO_CONTENT);
+    }
+    let record = caller?.thread(&agents, &id).await?;
     remove(&agents, record).await?;
     Ok(StatusCode::NO_CONTENT)
 }
