@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use wattle_graph::failure::code;
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_kit::gates::Gates;
@@ -15,7 +15,7 @@ use wattle_kit::layer::{Layer, Layered};
 use wattle_run::hostcall::runs::{CreateRun, Multitask, RunOutcome, RunRef, Runs};
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{
-    Batch, Holder, RunOptions, RunRecord, StoreError, ThreadRecord, Ticket,
+    Batch, Epoch, Holder, RunOptions, RunRecord, StoreError, ThreadRecord, Ticket,
 };
 use wattle_store::MemoryStore;
 use wattle_suite::native::NativePlugin;
@@ -210,6 +210,68 @@ async fn a_panic_in_a_recovery_sets_its_thread_aside() {
     assert!(failure.message.contains("a bug"), "{failure}");
     assert_eq!(world.engine.retry(&run.thread).await.unwrap(), run);
     assert_eq!(ended(&world, &run).await, (RunOutcome::Completed, json!("done")));
+}
+
+/// A store that gives no lease for a while, and notes who wants one.
+struct Closed {
+    below: Arc<dyn Store>,
+    is_closed: AtomicBool,
+    wanted: Mutex<Vec<ThreadId>>,
+    /// One for each thread that is wanted.
+    came: Semaphore,
+    /// Closed when leases are given again.
+    opening: Semaphore,
+}
+
+#[async_trait]
+impl Layer for Closed {
+    fn over(below: Arc<dyn Store>) -> Self {
+        let (came, opening) = (Semaphore::new(0), Semaphore::new(0));
+        Self { below, is_closed: AtomicBool::new(false), wanted: Mutex::default(), came, opening }
+    }
+
+    fn below(&self) -> &dyn Store {
+        &*self.below
+    }
+
+    async fn lease(&self, thread: &ThreadId, holder: &Holder) -> Result<Epoch, StoreError> {
+        if self.is_closed.load(Ordering::SeqCst) {
+            self.wanted.lock().unwrap().push(thread.clone());
+            self.came.add_permits(1);
+            self.opening.acquire().await.unwrap_err();
+        }
+        self.below.lease(thread, holder).await
+    }
+}
+
+/// Runs that are recovered at once.
+const AT_ONCE: usize = 16;
+
+/// The order of the ids is the other way round, so a recovery in the order of the store shows.
+#[tokio::test]
+async fn the_oldest_runs_go_on_first() {
+    let store = Arc::new(Layered::<Closed>::over(Arc::new(MemoryStore::new())));
+    let mut world = World::with_store(ONE, plugin("1"), store.clone());
+    let mut cut = Vec::new();
+    for number in (0..2 * AT_ONCE).rev() {
+        let thread = ThreadId::new(format!("t{number:02}")).unwrap();
+        world.net.hang_next(1);
+        world.begin_on(Some(&thread), json!({})).await.unwrap();
+        world.net.hung().await;
+        world.clock.advance_ms(1_000);
+        cut.push(thread);
+    }
+    world.crash().await;
+    store.is_closed.store(true, Ordering::SeqCst);
+    world.engine.start_recovery();
+    drop(store.came.acquire_many(AT_ONCE as u32).await.unwrap());
+    let mut first = store.wanted.lock().unwrap().clone();
+    first.sort();
+    cut.truncate(AT_ONCE);
+    cut.sort();
+    assert_eq!(first, cut);
+    store.opening.close();
+    assert_eq!(world.engine.recovered().await.recovered, 2 * AT_ONCE);
 }
 
 /// A store that takes no batch at times.
