@@ -40,6 +40,7 @@ use crate::state::{ApiConfig, ApiState};
 
 pub use self::admission::BodyLimit;
 pub(crate) use self::admission::Ledger;
+pub use self::keyring::keys_place;
 pub use self::quotas::network_of;
 pub use self::refusal::Form;
 

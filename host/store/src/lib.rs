@@ -49,7 +49,7 @@ mod watches;
 pub use blob::file::FileBlobs;
 pub use blob::memory::MemoryBlobs;
 pub use disk::RedbStore;
-pub use longterm::{RedbMemory, VolatileMemory};
+pub use longterm::{EssentialDocuments, RedbMemory, VolatileMemory};
 pub use memory::MemoryStore;
 pub use postgres::{PostgresBlobs, PostgresConfig, PostgresMemory, PostgresStore};
 pub use wattle_run::ports::store::StoreError;

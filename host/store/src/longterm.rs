@@ -18,5 +18,5 @@ pub(crate) mod shelf;
 pub mod volatile;
 mod words;
 
-pub use disk::RedbMemory;
+pub use disk::{EssentialDocuments, RedbMemory};
 pub use volatile::VolatileMemory;

@@ -396,6 +396,11 @@ fn last(tenant: Option<&str>) -> Failure {
     Failure::new(code::CONFLICT, message)
 }
 
+/// Where the keys are kept: a host that loses all of them may be open to everybody.
+pub fn keys_place() -> (MemoryScope, Vec<String>) {
+    (scope(), vec![KEYS_PLACE.to_owned()])
+}
+
 /// No guest and no client works in this memory.
 fn scope() -> MemoryScope {
     MemoryScope::Host(None)

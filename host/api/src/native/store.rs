@@ -49,6 +49,7 @@ pub async fn verify_store(
     operator(authority)?;
     let ports = state.engine.ports();
     let mut survey = ports.store.survey().await?;
+    survey.damaged.extend(ports.memory.survey().await?);
     survey.damaged.extend(ports.blobs.survey().await?);
     Ok(Json(survey))
 }

@@ -163,8 +163,8 @@ fn damage(survey: &Survey, report: &mut Report) {
         report.fail(
             "store",
             format!("damaged: {damage}"),
-            "restore it from a backup; a damaged thread is set aside at the next start, and \
-             everything else works",
+            "restore it from a backup; at the next start, a damaged thread is set aside, damaged \
+             documents are left out, and everything else works",
         );
     }
 }

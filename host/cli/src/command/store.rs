@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use wattle_api::native::store::BackupDocument;
+use wattle_graph::failure::{Failure, code};
 use wattle_run::ports::BlobStore as _;
 use wattle_run::ports::store::{Damage, Survey};
 use wattle_store::{FileBlobs, RedbMemory, RedbStore};
@@ -36,20 +37,28 @@ pub(super) async fn survey_files(config: &Config) -> Result<Survey, Error> {
     refuse_without_files(config)?;
     let file = config.store_file();
     let memory = config.memory_file();
-    let read = move || (RedbStore::survey_file(file), RedbMemory::check(memory));
+    let read = move || (RedbStore::survey_file(file), RedbMemory::survey_file(memory));
     let read = tokio::task::spawn_blocking(read).await;
     let (survey, memory) = read.map_err(|error| setup(error.to_string()))?;
     let mut survey = survey.map_err(Error::Store)?;
-    if let Err(failure) = memory {
-        let subject = "long-term memory".to_owned();
-        survey.damaged.push(Damage { subject, reason: failure.message });
-    }
+    survey.damaged.extend(in_memory(memory)?);
     let blobs = config.data.join("blobs");
     if blobs.exists() {
         let damaged = FileBlobs::reading(blobs).survey().await;
         survey.damaged.extend(damaged.map_err(|failure| setup(failure.message))?);
     }
     Ok(survey)
+}
+
+/// What is damaged of a memory. One that cannot be read at all is damaged as a whole.
+fn in_memory(found: Result<Vec<Damage>, Failure>) -> Result<Vec<Damage>, Error> {
+    match found {
+        Ok(damaged) => Ok(damaged),
+        Err(failure) if failure.code == code::BROKEN => {
+            Ok(vec![Damage { subject: "long-term memory".to_owned(), reason: failure.message }])
+        }
+        Err(failure) => Err(setup(failure.message)),
+    }
 }
 
 fn in_words(survey: &Survey) -> String {
@@ -61,16 +70,27 @@ fn in_words(survey: &Survey) -> String {
     lines.join("\n")
 }
 
-/// Rebuilds a damaged store.
+/// Rebuilds a damaged store, and a damaged long-term memory.
 pub(super) async fn repair(config: Config, output: Output) -> Result<Exit, Error> {
     refuse_without_files(&config)?;
     refuse_beside_a_server(&config, "repaired").await?;
-    let file = config.store_file();
-    let repaired = tokio::task::spawn_blocking(move || RedbStore::repair_file(file)).await;
-    let repaired = repaired.map_err(|error| setup(error.to_string()))?;
-    let (survey, old) = repaired.map_err(Error::Store)?;
-    output.data(&json!({ "survey": survey, "damaged_file": old }), |_| {
-        format!("{}\nthe damaged file is now `{}`", in_words(&survey), old.display())
+    let (file, memory) = (config.store_file(), config.memory_file());
+    let repair = move || {
+        let (mut survey, old) = RedbStore::repair_file(file).map_err(Error::Store)?;
+        let memory = RedbMemory::repair_file(memory).map_err(|failure| setup(failure.message))?;
+        let (damaged, old_memory) = memory.unzip();
+        survey.damaged.extend(damaged.unwrap_or_default());
+        Ok::<_, Error>((survey, old, old_memory))
+    };
+    let repaired = tokio::task::spawn_blocking(repair).await;
+    let (survey, old, old_memory) = repaired.map_err(|error| setup(error.to_string()))??;
+    let files = json!({ "survey": survey, "damaged_file": old, "damaged_memory_file": old_memory });
+    output.data(&files, |_| {
+        let mut lines = vec![in_words(&survey)];
+        for old in std::iter::once(&old).chain(&old_memory) {
+            lines.push(format!("the damaged file is now `{}`", old.display()));
+        }
+        lines.join("\n")
     });
     Ok(Exit::Ok)
 }

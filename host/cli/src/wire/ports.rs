@@ -14,8 +14,8 @@ use wattle_sandbox::{CodeCache, SandboxConfig};
 use wattle_sql::{DatabaseConfig, Databases};
 use wattle_store::sweep::{Mentions, Sweepable};
 use wattle_store::{
-    FileBlobs, MemoryBlobs, MemoryStore, PostgresConfig, PostgresStore, RedbMemory, RedbStore,
-    VolatileMemory,
+    EssentialDocuments, FileBlobs, MemoryBlobs, MemoryStore, PostgresConfig, PostgresStore,
+    RedbMemory, RedbStore, VolatileMemory,
 };
 use wattle_telemetry::Telemetry;
 
@@ -193,7 +193,11 @@ pub(super) fn postgres_config(
 }
 
 fn open_memory(config: &Config) -> Result<Arc<dyn Memory>, Error> {
-    let memory = RedbMemory::open(config.memory_file())
+    let (scope, namespace) = wattle_api::guard::keys_place();
+    let meaning = "all keys that were made may be lost, and without any a host may be open to \
+                   everybody who reaches it: after a repair, make a key before it starts";
+    let keys = EssentialDocuments { scope, namespace, meaning };
+    let memory = RedbMemory::open_with(config.memory_file(), &keys)
         .map_err(|failure| Error::Setup { what: "the memory", message: failure.message })?;
     Ok(Arc::new(memory))
 }

@@ -13,6 +13,8 @@ use wattle_graph::failure::{Failure, code};
 pub use check::check_place;
 pub use filter::parse_filter;
 
+use crate::ports::store::Damage;
+
 /// Stands for any one part of a namespace in a pattern.
 pub const ANY_PART: &str = "*";
 
@@ -228,6 +230,12 @@ pub trait Memory: Send + Sync {
 
     /// Deletes what has expired. Answers how many. The host calls it every half minute.
     async fn sweep(&self, now_ms: i64) -> Result<usize, Failure>;
+
+    /// Reads all documents and names what is damaged, and what was lost before. A memory that keeps no
+    /// file of its own leaves that to whatever keeps its bytes.
+    async fn survey(&self) -> Result<Vec<Damage>, Failure> {
+        Ok(Vec::new())
+    }
 
     /// Writes all documents, as they are at one moment, into a folder that is there.
     async fn backup(&self, folder: &Path) -> Result<(), Failure> {

@@ -4,35 +4,51 @@
 //!
 //! | table | key | value |
 //! |---|---|---|
-//! | `memory` | `format` | 1 |
-//! | `documents` | path, key | created, updated, expires, refresh, document as JSON |
+//! | `memory` | `format` | 2 |
+//! | `items` | path, key | created, updated, expires, refresh, checksum, document as JSON |
 //! | `expiries` | expires, path, key | |
+//! | `lost` | name of a damaged file, number | what a rebuild has lost, and why |
 //!
 //! A path is a scope and a namespace, as `path` says; keys are UTF-8; times are milliseconds since
 //! 1970 and `refresh` is milliseconds. A document that expires stands in `expiries` once, under
-//! the time that it has in `documents`. Every answered write is on the disk.
+//! the time that it has in `items`. The checksum is the beginning of a BLAKE3 digest of the place and
+//! the rest of the row. Every answered write is on the disk.
+//!
+//! Files of format 1 have the documents in the table `documents`, without checksums. They are brought
+//! to format 2 when they are opened.
+//!
+//! # Damage
+//!
+//! A damaged file is rebuilt when it is opened, from all documents that can be read. A document that
+//! does not fit its checksum is `broken` and never answered; a put in its place replaces it.
 
+mod fault;
 mod open;
+mod rebuild;
+mod survey;
 mod table;
 mod writer;
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use async_trait::async_trait;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinError, spawn_blocking};
 use wattle_graph::failure::Failure;
 use wattle_run::ports::Memory;
 use wattle_run::ports::memory::{Item, ListNamespaces, MemoryScope, PutItem, Search};
+use wattle_run::ports::store::Damage;
 
 use crate::disk::backup;
 use crate::error::while_trying;
 use crate::file::guarded;
 use crate::file::handle::Source;
+use crate::longterm::disk::fault::{READ, cannot, closed, failure};
+pub use crate::longterm::disk::rebuild::EssentialDocuments;
 use crate::longterm::disk::table::{DOCUMENTS, Documents, EXPIRIES};
 use crate::longterm::disk::writer::{Change, Command, QUEUE_LIMIT, REMOVED_AT_ONCE, Writer};
 use crate::longterm::path;
@@ -58,15 +74,33 @@ impl fmt::Debug for RedbMemory {
 }
 
 impl RedbMemory {
-    /// Opens the file, or creates it; its folder must exist.
+    /// Opens the file, or creates it; its folder must exist. A damaged file is rebuilt from what can
+    /// be read of it, and kept beside the new one.
     ///
     /// # Errors
     ///
-    /// `internal` if it cannot be opened, is damaged or no memory, or was written by a newer
-    /// Wattle; the message says which and what to do.
+    /// `broken` if nothing of it can be read or it is no memory, `unavailable` if it cannot be opened
+    /// or was written by a newer Wattle; the message says which and what to do.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Failure> {
-        let database = open::open(path.as_ref())?;
-        let source = Source::new(path.as_ref().to_owned(), open::open_again, database);
+        Self::open_as(path.as_ref(), None)
+    }
+
+    /// The same. A damaged file of which all essential documents may be lost is refused: only an
+    /// operator decides whether a host works without them.
+    ///
+    /// # Errors
+    ///
+    /// As [`RedbMemory::open`], and `broken` for such a file.
+    pub fn open_with(
+        path: impl AsRef<Path>,
+        essential: &EssentialDocuments,
+    ) -> Result<Self, Failure> {
+        Self::open_as(path.as_ref(), Some(essential))
+    }
+
+    fn open_as(path: &Path, essential: Option<&EssentialDocuments>) -> Result<Self, Failure> {
+        let database = open::open(path, essential).map_err(failure)?;
+        let source = Source::new(path.to_owned(), open::open_again, database);
         let source = Arc::new(source);
         let (commands, queue) = mpsc::channel(QUEUE_LIMIT);
         let writer = Writer { source: source.clone(), reopen_at: None, commands: queue };
@@ -77,14 +111,26 @@ impl RedbMemory {
         Ok(Self(Arc::new(Inner { source, commands: Some(commands), writer: Some(writer) })))
     }
 
-    /// Compares all pages of a file with their checksums, without changing it; one that is not there
-    /// is fine.
+    /// Looks at everything in a file that no process has open, and changes nothing: compares all
+    /// pages and all documents with their checksums. In a file that is not there, nothing is damaged.
     ///
     /// # Errors
     ///
-    /// `internal` if it is damaged, or missing though it was made; the message says what to do.
-    pub fn check(path: impl AsRef<Path>) -> Result<(), Failure> {
-        open::check(path.as_ref())
+    /// `broken` if no document can be looked for, or if the file is missing though it was made;
+    /// `unavailable` if a process has it open. The message says what to do.
+    pub fn survey_file(path: impl AsRef<Path>) -> Result<Vec<Damage>, Failure> {
+        open::survey(path.as_ref()).map_err(failure)
+    }
+
+    /// Rebuilds a damaged file that no process has open from what can be read of it, and keeps the
+    /// damaged one. Answers with what is damaged, and where the damaged file is now; `None` if
+    /// nothing is.
+    ///
+    /// # Errors
+    ///
+    /// As [`RedbMemory::survey_file`], and `broken` if nothing can be read.
+    pub fn repair_file(path: impl AsRef<Path>) -> Result<Option<(Vec<Damage>, PathBuf)>, Failure> {
+        open::repair(path.as_ref()).map_err(failure)
     }
 
     /// Hands a change to the writer and waits until it is durable.
@@ -122,6 +168,13 @@ impl RedbMemory {
         Ok(())
     }
 
+    /// Hands an answer on. If the file failed at a read, the next change opens it again.
+    fn noted<T>(&self, read: Result<T, Failure>) -> Result<T, Failure> {
+        read.inspect_err(|failure| {
+            self.0.source.note_failure(failure);
+        })
+    }
+
     /// Reads on a thread that may block.
     async fn read<T, R>(&self, read: R) -> Result<T, Failure>
     where
@@ -136,14 +189,10 @@ impl RedbMemory {
                 answer = Documents::open(&transaction).and_then(|documents| read(&documents));
                 Ok(())
             });
-            done.map_err(cannot(READ))?;
+            done.map_err(failure)?;
             answer
         };
-        let read = spawn_blocking(work).await.map_err(cannot(READ))?;
-        // The next change opens the file again.
-        read.inspect_err(|failure| {
-            self.0.source.note_failure(failure);
-        })
+        self.noted(spawn_blocking(work).await.map_err(broken_off)?)
     }
 }
 
@@ -280,27 +329,30 @@ impl Memory for RedbMemory {
             guarded(BACK_UP, || {
                 let from = handle.begin_read().map_err(while_trying(BACK_UP))?;
                 let database = redb::Database::create(to).map_err(while_trying(BACK_UP))?;
-                open::create(&database).map_err(while_trying(BACK_UP))?;
+                table::create(&database).map_err(while_trying(BACK_UP))?;
                 backup::table(&from, &database, DOCUMENTS)?;
                 backup::table(&from, &database, EXPIRIES)?;
                 backup::settle(&database)?;
                 database.close().map_err(while_trying(BACK_UP))
             })
         };
-        let copied = spawn_blocking(copy).await.map_err(cannot(BACK_UP))?;
-        copied.map_err(cannot(BACK_UP))
+        self.noted(spawn_blocking(copy).await.map_err(broken_off)?.map_err(failure))
+    }
+
+    async fn survey(&self) -> Result<Vec<Damage>, Failure> {
+        let source = self.0.source.clone();
+        let look = move || {
+            let handle = source.handle();
+            let begun = guarded("read", || handle.begin_read().map_err(while_trying(READ)));
+            survey::survey(source.path(), &begun?)
+        };
+        self.noted(spawn_blocking(look).await.map_err(broken_off)?.map_err(failure))
     }
 }
 
-const READ: &str = "read its file";
-
 const BACK_UP: &str = "back its file up";
 
-/// Names the operation that a failure spoiled; for `map_err`.
-fn cannot<E: fmt::Display>(operation: &'static str) -> impl FnOnce(E) -> Failure {
-    move |error| Failure::internal(format!("long-term memory cannot {operation}: {error}"))
-}
-
-fn closed() -> Failure {
-    Failure::internal("long-term memory is closed")
+/// A thread that read was ended, or ended itself.
+fn broken_off(error: JoinError) -> Failure {
+    Failure::internal(format!("a read of the long-term memory did not end: {error}"))
 }

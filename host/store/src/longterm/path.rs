@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use wattle_graph::failure::Failure;
+use wattle_graph::failure::{Failure, code};
 use wattle_run::ports::memory::{ANY_PART, MemoryScope};
 
 /// Above every byte of a part.
@@ -40,19 +40,34 @@ pub(crate) fn encode(scope: &MemoryScope, namespace: &[String]) -> Vec<u8> {
 ///
 /// # Errors
 ///
-/// A fault of the host if the bytes are none that [`encode`] made.
+/// `broken` if the bytes are none that [`encode`] made.
 pub(crate) fn decode(path: &[u8]) -> Result<Vec<String>, Failure> {
-    let broken = || Failure::internal("a namespace of the long-term memory cannot be read");
-    let (tag, parts) = path.split_first().ok_or_else(broken)?;
+    let broken =
+        || Failure::new(code::BROKEN, "a namespace of the long-term memory cannot be read");
+    split(path).map(|(_, namespace)| namespace).ok_or_else(broken)
+}
+
+/// A document in words.
+pub(crate) fn named(path: &[u8], key: &str) -> String {
+    match split(path) {
+        Some((Some(tenant), namespace)) => {
+            format!("document {key:?} in {namespace:?} of tenant {tenant:?}")
+        }
+        Some((None, namespace)) => format!("document {key:?} in {namespace:?}"),
+        None => format!("document {key:?}"),
+    }
+}
+
+/// The tenant and the parts of a namespace.
+fn split(path: &[u8]) -> Option<(Option<String>, Vec<String>)> {
+    let (tag, parts) = path.split_first()?;
     let mut parts = parts.split_inclusive(|byte| *byte == END).map(|part| {
         let letters = part.strip_suffix(&[END])?;
         let bytes = letters.iter().map(|byte| byte - 1).collect();
         String::from_utf8(bytes).ok()
     });
-    if tag & OF_TENANT != 0 {
-        parts.next().flatten().ok_or_else(broken)?;
-    }
-    parts.collect::<Option<_>>().ok_or_else(broken)
+    let tenant = if tag & OF_TENANT == 0 { None } else { Some(parts.next()??) };
+    Some((tenant, parts.collect::<Option<_>>()?))
 }
 
 /// Every path that begins as `prefix`, itself included.
@@ -154,6 +169,17 @@ mod tests {
         assert!(!begins(&namespace, &parts(&["*", "43"])));
         assert!(!ends(&namespace, &parts(&["*", "*", "*", "facts"])));
         assert_eq!(literal(&parts(&["users", "*", "facts"])), parts(&["users"]));
+    }
+
+    #[test]
+    fn documents_have_names() {
+        let namespace = ["users".to_owned(), "a\n".to_owned()];
+        let (own, tenant) = (MemoryScope::Agents(None), MemoryScope::Host(Some("acme".to_owned())));
+        let name = r#"document "k" in ["users", "a\n"]"#;
+        assert_eq!(named(&encode(&own, &namespace), "k"), name);
+        let name = format!("{name} of tenant \"acme\"");
+        assert_eq!(named(&encode(&tenant, &namespace), "k"), name);
+        assert_eq!(named(&[], "k"), r#"document "k""#);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What is kept of a document, and how long.
 
 use serde_json::Value;
-use wattle_graph::failure::Failure;
+use wattle_graph::failure::{Failure, code};
 use wattle_run::ports::memory::{Item, PutItem};
 
 use crate::longterm::path;
@@ -96,10 +96,11 @@ impl Record {
     ///
     /// # Errors
     ///
-    /// A fault of the host if it is damaged.
+    /// `broken` if it is damaged.
     pub(crate) fn value(&self) -> Result<Value, Failure> {
         serde_json::from_str(&self.document).map_err(|error| {
-            Failure::internal(format!("a document of the long-term memory cannot be read: {error}"))
+            let text = format!("a document of the long-term memory cannot be read: {error}");
+            Failure::new(code::BROKEN, text)
         })
     }
 
@@ -107,7 +108,7 @@ impl Record {
     ///
     /// # Errors
     ///
-    /// A fault of the host if it is damaged.
+    /// `broken` if it is damaged.
     pub(crate) fn item(&self, path: &[u8], key: &str) -> Result<Item, Failure> {
         Ok(Item {
             namespace: path::decode(path)?,

@@ -69,7 +69,7 @@ impl Listing {
     ///
     /// # Errors
     ///
-    /// A fault of the host if it is damaged.
+    /// `broken` if it is damaged.
     pub(crate) fn offer(
         &mut self,
         path: &[u8],

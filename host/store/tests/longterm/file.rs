@@ -69,7 +69,7 @@ fn foreign_and_newer_files_are_left_alone() {
     drop(RedbMemory::open(&newer).unwrap());
     let database = Database::open(&newer).unwrap();
     let transaction = database.begin_write().unwrap();
-    transaction.open_table(facts).unwrap().insert("format", 2).unwrap();
+    transaction.open_table(facts).unwrap().insert("format", 3).unwrap();
     transaction.commit().unwrap();
     drop(database);
     assert!(refused(&newer).contains("use a newer wattle"), "{}", refused(&newer));
@@ -82,5 +82,5 @@ fn foreign_and_newer_files_are_left_alone() {
     transaction.commit().unwrap();
     drop(database);
     assert!(refused(&foreign).contains("another program"), "{}", refused(&foreign));
-    assert!(refused(&dir.path().join("no/such")).contains("cannot be opened"));
+    assert!(refused(&dir.path().join("no/such")).contains("cannot open its file"));
 }

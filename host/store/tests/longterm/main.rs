@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails here is a test that fails")]
 
+mod damage;
 mod document;
 mod expiry;
 mod file;

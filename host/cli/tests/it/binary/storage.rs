@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use futures::future::join_all;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -138,6 +139,70 @@ async fn a_damaged_thread_is_named_and_set_aside() {
     fs::write(&file, "").unwrap();
     let (went_well, text) = said(folder.path(), &["serve", "--listen", "127.0.0.1:0"], None);
     assert!(!went_well && text.contains("wattle store restore"), "{text}");
+}
+
+/// Documents of the long-term memory: more than a few pages hold.
+const REMEMBERED: usize = 200;
+
+fn memo(number: usize) -> String {
+    format!("memo {number:03} {}", "x".repeat(300))
+}
+
+/// Writes documents of the long-term memory.
+async fn remember(served: &Served) {
+    let client = reqwest::Client::new();
+    let puts = (0..REMEMBERED).map(|number| {
+        let value = json!({ "text": memo(number) });
+        let item = json!({ "namespace": ["notes"], "key": number.to_string(), "value": value });
+        client.put(url(served, "/api/v1/memory/items")).json(&item).send()
+    });
+    for put in join_all(puts).await {
+        assert_eq!(put.unwrap().status(), 204);
+    }
+}
+
+/// Makes zeros of each page of a file that has a text.
+fn wipe(path: &Path, text: &str) {
+    let mut bytes = fs::read(path).unwrap();
+    for page in bytes.chunks_mut(4096) {
+        if page.windows(text.len()).any(|window| window == text.as_bytes()) {
+            page.fill(0);
+        }
+    }
+    fs::write(path, bytes).unwrap();
+}
+
+#[tokio::test]
+async fn a_damaged_memory_is_rebuilt_and_what_is_lost_is_named() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("data/memory.redb");
+    let served = Served::start(folder.path());
+    remember(&served).await;
+    assert_eq!(served.terminate(), Some(0));
+    wipe(&file, &memo(REMEMBERED / 2));
+    for args in [&["store", "verify"][..], &["doctor"]] {
+        let (went_well, text) = said(folder.path(), args, None);
+        assert!(!went_well && text.contains("documents of the long-term memory"), "{text}");
+        assert!(!text.contains("panicked"), "{text}");
+    }
+    let served = Served::start(folder.path());
+    let mut lost = Vec::new();
+    for number in 0..REMEMBERED {
+        let path = format!("/api/v1/memory/items?namespace=notes&key={number}");
+        match get(&served, &path).await {
+            (200, item) => assert_eq!(item["value"], json!({ "text": memo(number) })),
+            (404, _) => lost.push(number),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(lost.contains(&(REMEMBERED / 2)) && lost.len() < REMEMBERED / 2, "{lost:?}");
+    let aside = folder.path().join("data/memory.redb.damaged-1");
+    let (went_well, text) = said(folder.path(), &["store", "verify"], None);
+    assert!(!went_well && text.contains("memory.redb.damaged-1"), "{text}");
+    fs::remove_file(aside).unwrap();
+    let (went_well, text) = said(folder.path(), &["store", "verify"], None);
+    assert!(went_well && text.contains("nothing is damaged"), "{text}");
+    assert_eq!(served.terminate(), Some(0));
 }
 
 /// Sets the largest size that a process may give a file.

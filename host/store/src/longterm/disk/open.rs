@@ -1,152 +1,233 @@
-//! Opens the file: checks its format, and makes the tables of a new one.
+//! Opens the file: checks that it is whole, and its format, and makes the tables of a new one.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use redb::{
-    Builder, Database, DatabaseError, Error, ReadOnlyDatabase, ReadableDatabase, StorageError,
-    TableError,
+    Builder, Database, DatabaseError, Error, ReadOnlyDatabase, ReadableDatabase as _,
+    ReadableTable as _, TableError,
 };
-use wattle_graph::failure::Failure;
-use wattle_run::ports::store::StoreError;
+use wattle_run::ports::store::{Damage, StoreError};
 
 use crate::disk::CHECKED_AT_START_BYTES;
-use crate::error::{self, while_trying};
-use crate::file::look::{Soundness, soundness};
-use crate::file::{guarded, mark};
-use crate::longterm::disk::closed;
-use crate::longterm::disk::table::{DOCUMENTS, EXPIRIES, FACT_FORMAT, FACTS, FORMAT};
+use crate::error::{backend, while_trying};
+use crate::file::guarded;
+use crate::file::look::{Soundness, is_damage, soundness};
+use crate::file::mark::{self, Turn};
+use crate::longterm::disk::fault::foreign;
+use crate::longterm::disk::rebuild::{self, Damaged, EssentialDocuments};
+use crate::longterm::disk::survey;
+use crate::longterm::disk::table::{
+    DOCUMENTS, FACT_FORMAT, FACTS, FORMAT, LOST, UNCHECKED, UNCHECKED_FORMAT, create, newer, row,
+};
+use crate::longterm::record::Record;
 
 /// Memory for pages of the file: a few thousand documents that are in use.
 const CACHE_BYTES: usize = 16 * 1024 * 1024;
 
-/// Opens or creates the file.
+const OPEN: &str = "open its file";
+
+const MIGRATE: &str = "bring its file to the newest format";
+
+/// Opens or creates the file. A damaged one is rebuilt without the documents that cannot be read,
+/// unless none of the essential ones may be left.
 ///
 /// # Errors
 ///
-/// A fault of the host that says what to do.
-pub(crate) fn open(path: &Path) -> Result<Database, Failure> {
-    let refused = |error: StoreError| Failure::internal(error.to_string());
-    mark::refuse_lost(path).map_err(refused)?;
-    let bytes = std::fs::metadata(path).map_or(0, |facts| facts.len());
-    if bytes <= CHECKED_AT_START_BYTES {
-        check(path)?;
-    }
-    let mut opened = Err(closed());
-    let panicked = guarded("open its file", || {
-        opened = open_whole(path);
-        Ok(())
-    });
-    if let Err(error) = panicked {
-        return Err(foreign(path, &error.to_string()));
-    }
-    let database = opened?;
-    mark::make(path).map_err(refused)?;
+/// [`StoreError::Corrupt`] that says what to do, and [`StoreError::Backend`] if it cannot be opened.
+pub(super) fn open(
+    path: &Path,
+    essential: Option<&EssentialDocuments>,
+) -> Result<Database, StoreError> {
+    mark::refuse_lost(path)?;
+    // Until redb has its own lock.
+    let _turn = Turn::take(path)?;
+    refuse_in_use(path)?;
+    rebuild_damaged(path, CHECKED_AT_START_BYTES, essential)?;
+    let database = match guarded(OPEN, || open_whole(path)) {
+        Err(error @ StoreError::Corrupt { .. }) => {
+            if !rebuild_damaged(path, u64::MAX, essential)? {
+                return Err(error);
+            }
+            guarded(OPEN, || open_whole(path))?
+        }
+        opened => opened?,
+    };
+    mark::make(path)?;
     Ok(database)
 }
 
-/// Compares all pages of a file with their checksums, without changing it. One that is not there
-/// will be made when it is opened, and one that is in use says so then.
+/// Rebuilds a file of at most so many bytes if it is damaged; answers with whether it was.
+fn rebuild_damaged(
+    path: &Path,
+    checked_bytes: u64,
+    essential: Option<&EssentialDocuments>,
+) -> Result<bool, StoreError> {
+    let Some(damage) = damage(path, checked_bytes)? else { return Ok(false) };
+    rebuild::at_start(path, &damage, essential).map_err(|error| of_file(path, &damage, error))?;
+    Ok(true)
+}
+
+/// What is damaged of a file, if it has at most so many bytes.
+fn damage(path: &Path, checked_bytes: u64) -> Result<Option<String>, StoreError> {
+    let bytes = std::fs::metadata(path).map_or(0, |facts| facts.len());
+    if bytes == 0 || bytes > checked_bytes {
+        return Ok(None);
+    }
+    match soundness(path)? {
+        Soundness::Sound => Ok(None),
+        Soundness::Damaged(damage) => Ok(Some(damage)),
+    }
+}
+
+/// Why nothing can be made of a file, together with how it is damaged.
+fn of_file(path: &Path, damage: &str, error: StoreError) -> StoreError {
+    match error {
+        StoreError::Corrupt { message, .. } if message != damage => {
+            foreign(path, format!("{damage}; {message}"))
+        }
+        StoreError::Corrupt { .. } => foreign(path, damage),
+        error => error,
+    }
+}
+
+/// Looks at everything in a file that no process has open, without changing it; in one that is not
+/// there, nothing is damaged.
 ///
 /// # Errors
 ///
-/// A fault of the host that says what to do.
-pub(crate) fn check(path: &Path) -> Result<(), Failure> {
-    let refused = |error: StoreError| Failure::internal(error.to_string());
-    mark::refuse_lost(path).map_err(refused)?;
-    let bytes = std::fs::metadata(path).map_or(0, |facts| facts.len());
-    if bytes == 0 || is_in_use(path) {
-        return Ok(());
+/// [`StoreError::Corrupt`] if it is missing though it was made, or if no document can be looked for;
+/// [`StoreError::Backend`] if a process has it open.
+pub(super) fn survey(path: &Path) -> Result<Vec<Damage>, StoreError> {
+    mark::refuse_lost(path)?;
+    if !is_filled(path) {
+        return Ok(Vec::new());
     }
-    match soundness(path).map_err(refused)? {
-        Soundness::Sound => Ok(()),
-        Soundness::Damaged(reason) => Err(foreign(path, &reason)),
+    let _turn = Turn::take(path)?;
+    refuse_in_use(path)?;
+    let damage = file_damage(path)?;
+    let found =
+        looked_at(path, damage.is_none()).map_err(|error| damaged_as_a_whole(path, error))?;
+    Ok(damage.into_iter().chain(found).collect())
+}
+
+/// What the tables of a file have, if it has any.
+fn looked_at(path: &Path, may_be_new: bool) -> Result<Vec<Damage>, StoreError> {
+    let file = Damaged::open(path)?;
+    if may_be_new && file.is_new()? {
+        return Ok(Vec::new());
     }
+    survey::survey(path, &file.transaction)
+}
+
+/// Rebuilds a file that no process has open, if it is damaged.
+///
+/// # Errors
+///
+/// As of [`survey()`], and [`StoreError::Corrupt`] if none of its documents can be read.
+pub(super) fn repair(path: &Path) -> Result<Option<(Vec<Damage>, PathBuf)>, StoreError> {
+    mark::refuse_lost(path)?;
+    if !is_filled(path) {
+        return Ok(None);
+    }
+    let _turn = Turn::take(path)?;
+    refuse_in_use(path)?;
+    rebuild::repair(path, file_damage(path)?).map_err(|error| damaged_as_a_whole(path, error))
+}
+
+/// Says what to do about a file in which nothing can be looked for.
+fn damaged_as_a_whole(path: &Path, error: StoreError) -> StoreError {
+    match error {
+        StoreError::Corrupt { message, .. } => foreign(path, message),
+        error => error,
+    }
+}
+
+fn file_damage(path: &Path) -> Result<Option<Damage>, StoreError> {
+    let named = |reason| Damage { subject: format!("file `{}`", path.display()), reason };
+    Ok(damage(path, u64::MAX)?.map(named))
+}
+
+fn is_filled(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|facts| facts.len() > 0)
 }
 
 /// Opens a file again that this process had open and that failed.
-pub(crate) fn open_again(path: &Path) -> Result<Database, StoreError> {
+pub(super) fn open_again(path: &Path) -> Result<Database, StoreError> {
     mark::refuse_lost(path)?;
-    let mut builder = Builder::new();
-    builder.set_cache_size(CACHE_BYTES);
-    builder.create(path).map_err(while_trying("open its file again"))
+    open_file(path)
 }
 
 /// A look for the lock of redb, which leaves the file as it is.
-fn is_in_use(path: &Path) -> bool {
-    let opened = guarded("open its file", || {
+fn refuse_in_use(path: &Path) -> Result<(), StoreError> {
+    // Any other refusal, also a panic, has its reason in the file, which is looked at next.
+    let opened = guarded(OPEN, || {
         Ok(matches!(ReadOnlyDatabase::open(path), Err(DatabaseError::DatabaseAlreadyOpen)))
     });
-    opened.unwrap_or(false)
+    if opened.unwrap_or(false) { Err(mark::in_use(path)) } else { Ok(()) }
 }
 
-fn open_whole(path: &Path) -> Result<Database, Failure> {
+fn open_whole(path: &Path) -> Result<Database, StoreError> {
+    let database = open_file(path)?;
+    match format_of(path, &database)? {
+        Some(FORMAT) => {}
+        Some(UNCHECKED_FORMAT) => migrate(&database).map_err(while_trying(MIGRATE))?,
+        Some(found) if found > FORMAT => return Err(newer(path, found)),
+        Some(found) => return Err(foreign(path, format!("it says it has format {found}"))),
+        None => create(&database).map_err(while_trying("create its tables"))?,
+    }
+    Ok(database)
+}
+
+fn open_file(path: &Path) -> Result<Database, StoreError> {
     let mut builder = Builder::new();
     builder.set_cache_size(CACHE_BYTES);
-    let database = builder.create(path).map_err(|error| refusal(path, &error))?;
-    let failed = |error: Error| fault(path, "cannot be opened", &error.to_string());
-    match format_of(path, &database)? {
-        Some(FORMAT) => Ok(database),
-        Some(found) if found > FORMAT => {
-            let reason = format!(
-                "has format {found}, newer than {FORMAT}, the newest this version of wattle \
-                 reads; use a newer wattle"
-            );
-            Err(fault(path, &reason, ""))
+    builder.create(path).map_err(|error| match error {
+        DatabaseError::DatabaseAlreadyOpen => mark::in_use(path),
+        error if is_damage(&error) => foreign(path, error),
+        DatabaseError::UpgradeRequired(version) => {
+            foreign(path, format!("it is a redb file of the old version {version}"))
         }
-        Some(found) => Err(foreign(path, &format!("it says it has format {found}"))),
-        None => create(&database).map(|()| database).map_err(failed),
-    }
+        error => backend(OPEN, format!("`{}`: {error}", path.display())),
+    })
 }
 
 /// The format number in the file; `None` if the file is new.
-fn format_of(path: &Path, database: &Database) -> Result<Option<u64>, Failure> {
-    let failed = |error: Error| fault(path, "cannot be read", &error.to_string());
-    let transaction = database.begin_read().map_err(|error| failed(error.into()))?;
+fn format_of(path: &Path, database: &Database) -> Result<Option<u64>, StoreError> {
+    let transaction = database.begin_read().map_err(while_trying(OPEN))?;
     match transaction.open_table(FACTS) {
         Ok(facts) => {
-            let format = facts.get(FACT_FORMAT).map_err(|error| failed(error.into()))?;
+            let format = facts.get(FACT_FORMAT).map_err(while_trying(OPEN))?;
             let format = format.map(|format| format.value());
             format.map(Some).ok_or_else(|| foreign(path, "it has no format number"))
         }
         Err(TableError::TableDoesNotExist(_)) => {
-            let mut tables = transaction.list_tables().map_err(|error| failed(error.into()))?;
+            let mut tables = transaction.list_tables().map_err(while_trying(OPEN))?;
             match tables.next() {
                 None => Ok(None),
                 Some(_) => Err(foreign(path, "it has tables of another program")),
             }
         }
-        Err(error @ TableError::Storage(_)) => Err(failed(error.into())),
-        Err(error) => Err(foreign(path, &error.to_string())),
+        Err(error @ TableError::Storage(_)) => Err(while_trying(OPEN)(error)),
+        Err(error) => Err(foreign(path, error)),
     }
 }
 
-pub(crate) fn create(database: &Database) -> Result<(), Error> {
+/// Gives the documents of a file of format 1 their checksums, in one commit.
+fn migrate(database: &Database) -> Result<(), Error> {
     let transaction = database.begin_write()?;
-    transaction.open_table(DOCUMENTS)?;
-    transaction.open_table(EXPIRIES)?;
+    {
+        let old = transaction.open_table(UNCHECKED)?;
+        let mut new = transaction.open_table(DOCUMENTS)?;
+        for entry in old.iter()? {
+            let (place, unchecked) = entry?;
+            let record = Record::from(unchecked.value());
+            new.insert(place.value(), row(place.value(), &record))?;
+        }
+    }
+    transaction.delete_table(UNCHECKED)?;
+    transaction.open_table(LOST)?;
     transaction.open_table(FACTS)?.insert(FACT_FORMAT, FORMAT)?;
     transaction.commit()?;
+    tracing::info!(format = FORMAT, "long-term memory was brought to the newest format");
     Ok(())
-}
-
-fn refusal(path: &Path, error: &DatabaseError) -> Failure {
-    match error {
-        DatabaseError::DatabaseAlreadyOpen => {
-            fault(path, "is in use; stop the other wattle that has it open", "")
-        }
-        DatabaseError::Storage(StorageError::Io(io)) if !error::is_damage(io.kind()) => {
-            fault(path, "cannot be opened", &io.to_string())
-        }
-        error => foreign(path, &error.to_string()),
-    }
-}
-
-fn foreign(path: &Path, reason: &str) -> Failure {
-    let hint = format!("{reason}; restore it from a backup, or move it away to start anew");
-    fault(path, "cannot be read", &hint)
-}
-
-fn fault(path: &Path, what: &str, reason: &str) -> Failure {
-    let colon = if reason.is_empty() { "" } else { ": " };
-    Failure::internal(format!("long-term memory `{}` {what}{colon}{reason}", path.display()))
 }

@@ -1,17 +1,29 @@
 //! The tables of the file, and documents in them.
 
 use std::ops::{Bound, Range};
+use std::path::Path;
 
-use redb::{ReadOnlyTable, ReadTransaction, ReadableTable, StorageError, TableDefinition};
+use redb::{
+    AccessGuard, Database, Error, ReadOnlyTable, ReadTransaction, ReadableTable, StorageError,
+    TableDefinition,
+};
 use wattle_graph::failure::Failure;
+use wattle_run::ports::store::StoreError;
 
-use crate::longterm::disk::{READ, cannot};
+use crate::codec::check_of;
+use crate::error::{backend, corrupt};
+use crate::file::guarded;
+use crate::longterm::disk::fault::{READ, cannot, failure};
 use crate::longterm::list::Step;
+use crate::longterm::path;
 use crate::longterm::record::{Place, Record};
 use crate::longterm::shelf::{Shelf, Visit};
 
 /// The number of the format that this code writes, and the newest it reads.
-pub(crate) const FORMAT: u64 = 1;
+pub(crate) const FORMAT: u64 = 2;
+
+/// The format of files whose documents have no checksums.
+pub(crate) const UNCHECKED_FORMAT: u64 = 1;
 
 /// Key in [`FACTS`]: format number of the file.
 pub(crate) const FACT_FORMAT: &str = "format";
@@ -19,38 +31,114 @@ pub(crate) const FACT_FORMAT: &str = "format";
 /// Facts about the file.
 pub(crate) const FACTS: TableDefinition<'_, &str, u64> = TableDefinition::new("memory");
 
-/// Created, updated, expires, refresh, document.
-pub(crate) type Row<'r> = (i64, i64, Option<i64>, Option<u64>, &'r str);
+/// Path and key.
+pub(crate) type Key = (&'static [u8], &'static str);
+
+/// Created, updated, expires, refresh, checksum, document.
+pub(crate) type Row<'r> = (i64, i64, Option<i64>, Option<u64>, u64, &'r str);
+
+/// The same without a checksum.
+pub(crate) type UncheckedRow<'r> = (i64, i64, Option<i64>, Option<u64>, &'r str);
 
 /// Path and key to the document.
-pub(crate) const DOCUMENTS: TableDefinition<'_, (&[u8], &str), Row<'_>> =
+pub(crate) const DOCUMENTS: TableDefinition<'_, Key, Row<'_>> = TableDefinition::new("items");
+
+/// The same in a file of format 1.
+pub(crate) const UNCHECKED: TableDefinition<'_, Key, UncheckedRow<'_>> =
     TableDefinition::new("documents");
 
 /// When documents expire, with path and key.
 pub(crate) const EXPIRIES: TableDefinition<'_, (i64, &[u8], &str), ()> =
     TableDefinition::new("expiries");
 
-impl From<Row<'_>> for Record {
-    fn from((created_ms, updated_ms, expires_ms, refresh_ms, document): Row<'_>) -> Self {
+/// What rebuilds of the file have lost: the name of the damaged file and a number, to what it was
+/// and why.
+pub(crate) const LOST: TableDefinition<'_, (&str, u64), (&str, &str)> =
+    TableDefinition::new("lost");
+
+/// Makes the tables of a new file.
+///
+/// # Errors
+///
+/// Those of the file.
+pub(crate) fn create(database: &Database) -> Result<(), Error> {
+    let transaction = database.begin_write()?;
+    transaction.open_table(DOCUMENTS)?;
+    transaction.open_table(EXPIRIES)?;
+    transaction.open_table(LOST)?;
+    transaction.open_table(FACTS)?.insert(FACT_FORMAT, FORMAT)?;
+    transaction.commit()?;
+    Ok(())
+}
+
+/// Refuses a file that a newer Wattle wrote.
+pub(crate) fn newer(path: &Path, found: u64) -> StoreError {
+    let path = path.display();
+    let message = format!(
+        "`{path}` has format {found}, newer than {FORMAT}, the newest this version of wattle reads; \
+         use a newer wattle"
+    );
+    backend("open its file", message)
+}
+
+impl From<UncheckedRow<'_>> for Record {
+    fn from((created_ms, updated_ms, expires_ms, refresh_ms, document): UncheckedRow<'_>) -> Self {
         Self { created_ms, updated_ms, expires_ms, refresh_ms, document: document.to_owned() }
     }
 }
 
-/// A document as the file holds it.
-pub(crate) fn row(record: &Record) -> Row<'_> {
+/// A document as the file holds it at a place.
+pub(crate) fn row<'r>(place: (&[u8], &str), record: &'r Record) -> Row<'r> {
     let Record { created_ms, updated_ms, expires_ms, refresh_ms, document } = record;
-    (*created_ms, *updated_ms, *expires_ms, *refresh_ms, document)
+    (*created_ms, *updated_ms, *expires_ms, *refresh_ms, check(place, record), document)
+}
+
+/// Reads the document of a place.
+///
+/// # Errors
+///
+/// [`StoreError::Corrupt`] if it does not fit its checksum.
+pub(crate) fn read(place: (&[u8], &str), row: Row<'_>) -> Result<Record, StoreError> {
+    let (created_ms, updated_ms, expires_ms, refresh_ms, written, document) = row;
+    let record = Record::from((created_ms, updated_ms, expires_ms, refresh_ms, document));
+    if check(place, &record) == written {
+        return Ok(record);
+    }
+    Err(corrupt(path::named(place.0, place.1), "it does not fit its checksum"))
+}
+
+/// The checksum of a document. It covers the place, so that no other document passes for it.
+fn check((path, key): (&[u8], &str), record: &Record) -> u64 {
+    let expires = record.expires_ms.map(i64::to_le_bytes);
+    let refresh = record.refresh_ms.map(u64::to_le_bytes);
+    u64::from_le_bytes(check_of(&[
+        path,
+        key.as_bytes(),
+        &record.created_ms.to_le_bytes(),
+        &record.updated_ms.to_le_bytes(),
+        expires.as_ref().map(<[u8; 8]>::as_slice).unwrap_or_default(),
+        refresh.as_ref().map(<[u8; 8]>::as_slice).unwrap_or_default(),
+        record.document.as_bytes(),
+    ]))
+}
+
+/// Reads the row of a place, which a damaged page may have left as something else.
+fn checked(
+    place: (&[u8], &str),
+    row: &AccessGuard<'_, Row<'static>>,
+) -> Result<Record, StoreError> {
+    guarded(READ, || read(place, row.value()))
 }
 
 /// The documents at one time.
-pub(crate) struct Documents(ReadOnlyTable<(&'static [u8], &'static str), Row<'static>>);
+pub(crate) struct Documents(ReadOnlyTable<Key, Row<'static>>);
 
 impl Documents {
     /// Those of a transaction.
     ///
     /// # Errors
     ///
-    /// A fault of the host if the file cannot be read.
+    /// `broken` or `unavailable` if the file cannot be read.
     pub(crate) fn open(transaction: &ReadTransaction) -> Result<Self, Failure> {
         transaction.open_table(DOCUMENTS).map(Self).map_err(cannot(READ))
     }
@@ -59,22 +147,24 @@ impl Documents {
     ///
     /// # Errors
     ///
-    /// A fault of the host if the file cannot be read.
+    /// `broken` if it is damaged, and as of [`Documents::open`].
     pub(crate) fn get(&self, place: &Place) -> Result<Option<Record>, Failure> {
-        get(&self.0, place).map_err(cannot(READ))
+        let found = get(&self.0, place).map_err(cannot(READ))?;
+        found.transpose().map_err(failure)
     }
 }
 
-/// A document of either kind of table.
+/// A document of either kind of table, or how it is damaged.
 ///
 /// # Errors
 ///
 /// Those of the file.
 pub(crate) fn get(
-    table: &impl ReadableTable<(&'static [u8], &'static str), Row<'static>>,
+    table: &impl ReadableTable<Key, Row<'static>>,
     (path, key): &Place,
-) -> Result<Option<Record>, StorageError> {
-    Ok(table.get((path.as_slice(), key.as_str()))?.map(|row| row.value().into()))
+) -> Result<Option<Result<Record, StoreError>>, StorageError> {
+    let place = (path.as_slice(), key.as_str());
+    Ok(table.get(place)?.map(|row| checked(place, &row)))
 }
 
 impl Shelf for Documents {
@@ -84,7 +174,7 @@ impl Shelf for Documents {
             for entry in self.0.range(range).map_err(cannot(READ))? {
                 let (place, row) = entry.map_err(cannot(READ))?;
                 let (path, key) = place.value();
-                match visit(path, key, row.value().into())? {
+                match visit(path, key, checked((path, key), &row).map_err(failure)?)? {
                     Step::Next => {}
                     Step::Done => return Ok(()),
                     Step::Skip(next) => {
@@ -104,10 +194,46 @@ impl Shelf for Documents {
         for entry in self.0.range::<(&[u8], &str)>(behind).map_err(cannot(READ))? {
             let (place, row) = entry.map_err(cannot(READ))?;
             let (path, key) = place.value();
-            if matches!(visit(path, key, row.value().into())?, Step::Done) {
+            let record = checked((path, key), &row).map_err(failure)?;
+            if matches!(visit(path, key, record)?, Step::Done) {
                 return Ok(());
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checksum_covers_all_of_a_document_and_its_place() {
+        let record = Record {
+            created_ms: 1,
+            updated_ms: 2,
+            expires_ms: Some(3),
+            refresh_ms: None,
+            document: "{}".to_owned(),
+        };
+        let place = (&b"path"[..], "key");
+        let whole = row(place, &record);
+        assert_eq!(read(place, whole).unwrap(), record);
+        let (created_ms, updated_ms, expires_ms, refresh_ms, check, document) = whole;
+        for damaged in [
+            (created_ms + 1, updated_ms, expires_ms, refresh_ms, check, document),
+            (created_ms, updated_ms + 1, expires_ms, refresh_ms, check, document),
+            (created_ms, updated_ms, None, refresh_ms, check, document),
+            // What was in the one is in the other.
+            (created_ms, updated_ms, None, Some(3), check, document),
+            (created_ms, updated_ms, expires_ms, Some(0), check, document),
+            (created_ms, updated_ms, expires_ms, refresh_ms, check ^ 1, document),
+            (created_ms, updated_ms, expires_ms, refresh_ms, check, "[]"),
+        ] {
+            let error = read(place, damaged).unwrap_err().to_string();
+            assert!(error.contains("document \"key\""), "{error}");
+        }
+        assert!(read((place.0, "other"), whole).is_err());
+        assert!(read((&b"other"[..], "key"), whole).is_err());
     }
 }

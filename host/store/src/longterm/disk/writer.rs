@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use redb::{Database, Durability, Error, ReadableTable, Table, WriteTransaction};
+use redb::{Database, Durability, Error, ReadableTable as _, Table, WriteTransaction};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use wattle_graph::failure::Failure;
@@ -15,8 +15,8 @@ use wattle_run::ports::store::StoreError;
 use crate::error::{backend, while_trying};
 use crate::file::guarded;
 use crate::file::handle::Source;
-use crate::longterm::disk::cannot;
-use crate::longterm::disk::table::{DOCUMENTS, EXPIRIES, Row, get, row};
+use crate::longterm::disk::fault::failure;
+use crate::longterm::disk::table::{DOCUMENTS, EXPIRIES, Key, Row, get, row};
 use crate::longterm::record::{Place, Record, Swap};
 
 /// Changes that may wait; a caller with one more waits itself. Also the most that share a commit:
@@ -115,7 +115,7 @@ impl Writer {
             {
                 group.push(command);
             }
-            let done = self.commit(&group).map_err(cannot("write its file"));
+            let done = self.commit(&group).map_err(failure);
             if let Err(failure) = &done {
                 tracing::error!(%failure, changes = group.len(), "nothing was remembered");
             }
@@ -171,7 +171,7 @@ fn commit(database: &Database, group: &[Command]) -> Result<Vec<usize>, Error> {
 }
 
 struct Tables<'t> {
-    documents: Table<'t, (&'static [u8], &'static str), Row<'static>>,
+    documents: Table<'t, Key, Row<'static>>,
     expiries: Table<'t, (i64, &'static [u8], &'static str), ()>,
 }
 
@@ -186,13 +186,13 @@ impl<'t> Tables<'t> {
         match change {
             Change::Put { path, item, now_ms } => {
                 let place = (path.clone(), item.key.clone());
-                let old = get(&self.documents, &place)?;
+                let old = self.whole(&place)?;
                 let new = Record::after(old.as_ref(), item, *now_ms);
                 self.replace(&place, old.as_ref(), Some(&new))
             }
             Change::PutIf { path, known, item, now_ms } => {
                 let place = (path.clone(), item.key.clone());
-                let old = get(&self.documents, &place)?;
+                let old = self.whole(&place)?;
                 let swap = Record::swap(old.as_ref(), known.as_ref(), item, *now_ms);
                 if swap == Swap::Write {
                     let new = Record::after(old.as_ref(), item, *now_ms);
@@ -202,8 +202,11 @@ impl<'t> Tables<'t> {
             }
             Change::Delete { place } => self.remove(std::slice::from_ref(place)),
             Change::DeleteIf { place, known, now_ms } => {
-                let removal =
-                    Record::removal(get(&self.documents, place)?.as_ref(), known, *now_ms);
+                let removal = match get(&self.documents, place)?.transpose() {
+                    Ok(old) => Record::removal(old.as_ref(), known, *now_ms),
+                    // Nobody knows what it was.
+                    Err(_damaged) => Swap::Refuse,
+                };
                 if removal == Swap::Write {
                     self.remove(std::slice::from_ref(place))?;
                 }
@@ -214,11 +217,13 @@ impl<'t> Tables<'t> {
                 let places = self.places_in(paths)?;
                 self.remove(&places)
             }
-            Change::Sweep { now_ms } => {
-                let places = self.expired(*now_ms)?;
-                self.remove(&places)
-            }
+            Change::Sweep { now_ms } => self.sweep(*now_ms),
         }
+    }
+
+    /// What stands at a place, if it is whole: a document that is damaged is written over.
+    fn whole(&self, place: &Place) -> Result<Option<Record>, Error> {
+        Ok(get(&self.documents, place)?.and_then(Result::ok))
     }
 
     /// Puts one document in place of another, in both tables.
@@ -235,7 +240,7 @@ impl<'t> Tables<'t> {
         let Some(new) = new else {
             return Ok(usize::from(self.documents.remove((path, key))?.is_some()));
         };
-        self.documents.insert((path, key), row(new))?;
+        self.documents.insert((path, key), row((path, key), new))?;
         if let Some(expires_ms) = new.expires_ms {
             self.expiries.insert((expires_ms, path, key), ())?;
         }
@@ -245,7 +250,7 @@ impl<'t> Tables<'t> {
     fn remove(&mut self, places: &[Place]) -> Result<usize, Error> {
         let mut removed = 0;
         for place in places {
-            let old = get(&self.documents, place)?;
+            let old = self.whole(place)?;
             removed += self.replace(place, old.as_ref(), None)?;
         }
         Ok(removed)
@@ -253,7 +258,7 @@ impl<'t> Tables<'t> {
 
     fn touch(&mut self, places: &[Place], now_ms: i64) -> Result<usize, Error> {
         for place in places {
-            let Some(old) = get(&self.documents, place)? else {
+            let Some(old) = self.whole(place)? else {
                 continue;
             };
             if let Some(expires_ms) = old.refreshed(now_ms) {
@@ -275,14 +280,27 @@ impl<'t> Tables<'t> {
         Ok(places)
     }
 
-    fn expired(&self, now_ms: i64) -> Result<Vec<Place>, Error> {
+    /// Removes what has expired. A document that was damaged and written over has left its entry
+    /// behind, which says nothing of what stands in its place now.
+    fn sweep(&mut self, now_ms: i64) -> Result<usize, Error> {
+        let mut removed = 0;
+        for (expires_ms, place) in self.expired(now_ms)? {
+            self.expiries.remove((expires_ms, place.0.as_slice(), place.1.as_str()))?;
+            if self.whole(&place)?.is_none_or(|old| !old.is_alive(now_ms)) {
+                removed += self.remove(std::slice::from_ref(&place))?;
+            }
+        }
+        Ok(removed)
+    }
+
+    fn expired(&self, now_ms: i64) -> Result<Vec<(i64, Place)>, Error> {
         let until = (now_ms.saturating_add(1), [].as_slice(), "");
-        let mut places = Vec::new();
+        let mut expired = Vec::new();
         for entry in self.expiries.range(..until)?.take(REMOVED_AT_ONCE) {
             let (expiry, _) = entry?;
-            let (_, path, key) = expiry.value();
-            places.push((path.to_vec(), key.to_owned()));
+            let (expires_ms, path, key) = expiry.value();
+            expired.push((expires_ms, (path.to_vec(), key.to_owned())));
         }
-        Ok(places)
+        Ok(expired)
     }
 }

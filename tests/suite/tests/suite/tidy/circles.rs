@@ -58,7 +58,6 @@ const KNOWN: &[(&str, &str)] = &[
     ("host/store", "disk::intake disk::prepare"),
     ("host/store", "disk::open disk::rebuild"),
     ("host/store", "disk::remains disk::writer"),
-    ("host/store", "longterm::disk longterm::disk::table longterm::disk::writer"),
     ("host/store", "postgres::direct postgres::writer"),
     ("host/store", "postgres::facts postgres::raw"),
     ("plugins/apps/nl2sql", "step store::workflow_log"),

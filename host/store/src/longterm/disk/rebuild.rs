@@ -1,0 +1,227 @@
+//! Rebuilds a damaged file from all documents that can be read. What is lost is named, and the
+//! damaged file stays beside the new one.
+
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use redb::{Builder, Database, Durability, Error, ReadTransaction};
+use wattle_run::ports::memory::MemoryScope;
+use wattle_run::ports::store::{Damage, StoreError};
+
+use crate::error::{backend, corrupt, while_trying};
+use crate::file::guarded;
+use crate::file::look::{self, Reading};
+use crate::file::mark::beside;
+use crate::file::replace::{free_name, replace};
+use crate::longterm::disk::survey::{Found, look as look_at, lost};
+use crate::longterm::disk::table::{
+    DOCUMENTS, EXPIRIES, FACT_FORMAT, FACTS, FORMAT, LOST, create, newer, row,
+};
+use crate::longterm::path;
+use crate::longterm::record::{Place, Record};
+
+const REBUILD: &str = "rebuild its file";
+
+/// Bytes of documents that are written in one commit.
+const PART_BYTES: usize = 16 * 1024 * 1024;
+
+/// Documents without which a host is another one.
+#[derive(Clone, Debug)]
+pub struct EssentialDocuments {
+    /// Whose they are.
+    pub scope: MemoryScope,
+    /// Under which namespace they are.
+    pub namespace: Vec<String>,
+    /// What it means that all of them may be lost, as a sentence for the operator.
+    pub meaning: &'static str,
+}
+
+impl EssentialDocuments {
+    fn paths(&self) -> Range<Vec<u8>> {
+        path::under(&path::encode(&self.scope, &self.namespace))
+    }
+}
+
+/// A file that nobody has open for writing.
+pub(super) struct Damaged {
+    pub(super) transaction: ReadTransaction,
+    _reading: Reading,
+}
+
+impl Damaged {
+    /// Opens a file as far as it can be read.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Corrupt`] if its header cannot be read, and [`StoreError::Backend`] if a newer
+    /// Wattle wrote it.
+    pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
+        let reading = look::read(path)?;
+        let transaction = guarded(REBUILD, || reading.begin_read().map_err(while_trying(REBUILD)))?;
+        // A damaged page may hide the format: then the tables tell it.
+        match guarded(REBUILD, || format_of(&transaction)) {
+            Ok(Some(found)) if found > FORMAT => Err(newer(path, found)),
+            _ => Ok(Self { transaction, _reading: reading }),
+        }
+    }
+
+    /// Whether it has no tables yet, as after a crash at its first opening.
+    pub(super) fn is_new(&self) -> Result<bool, StoreError> {
+        guarded(REBUILD, || {
+            let mut tables = self.transaction.list_tables().map_err(while_trying(REBUILD))?;
+            Ok(tables.next().is_none())
+        })
+    }
+}
+
+fn format_of(transaction: &ReadTransaction) -> Result<Option<u64>, StoreError> {
+    let facts = transaction.open_table(FACTS).map_err(while_trying(REBUILD))?;
+    let format = facts.get(FACT_FORMAT).map_err(while_trying(REBUILD))?;
+    Ok(format.map(|format| format.value()))
+}
+
+/// Rebuilds a file whose pages do not fit their checksums.
+///
+/// # Errors
+///
+/// [`StoreError::Corrupt`] if none of its documents can be read, or if all essential ones may be lost;
+/// nothing is changed then.
+pub(super) fn at_start(
+    path: &Path,
+    damage: &str,
+    essential: Option<&EssentialDocuments>,
+) -> Result<(), StoreError> {
+    tracing::error!(file = %path.display(), damage, "long-term memory is damaged");
+    let file = Damaged::open(path)?;
+    let wanted = essential.map(|essential| (essential, essential.paths()));
+    let mut is_left = false;
+    let found = look_at(&file.transaction, &mut |(path, _), _| {
+        is_left |= wanted.as_ref().is_some_and(|(_, paths)| paths.contains(path));
+        Ok(())
+    })?;
+    refuse_nothing(&found)?;
+    if let Some((essential, paths)) = wanted
+        && !is_left
+        && found.may_lack(&paths)
+    {
+        let message = format!(
+            "{}. `wattle store repair` writes what can be read into a new file",
+            essential.meaning
+        );
+        return Err(corrupt("long-term memory", message));
+    }
+    put_anew(path, &file.transaction).map(drop)
+}
+
+/// Rebuilds a file from what can be read of it, if anything is lost or `damage` says that the file is
+/// damaged. Answers with what is, and where the damaged file is now.
+///
+/// # Errors
+///
+/// [`StoreError::Corrupt`] if none of its documents can be read; nothing is changed then.
+pub(super) fn repair(
+    path: &Path,
+    damage: Option<Damage>,
+) -> Result<Option<(Vec<Damage>, PathBuf)>, StoreError> {
+    let file = Damaged::open(path)?;
+    if damage.is_none() && file.is_new()? {
+        return Ok(None);
+    }
+    let found = look_at(&file.transaction, &mut |_, _| Ok(()))?;
+    if damage.is_none() && found.is_whole() {
+        return Ok(None);
+    }
+    refuse_nothing(&found)?;
+    let aside = put_anew(path, &file.transaction)?;
+    Ok(Some((damage.into_iter().chain(found.damage()).collect(), aside)))
+}
+
+/// Never an empty memory in the place of a full one.
+fn refuse_nothing(found: &Found) -> Result<(), StoreError> {
+    if found.whole > 0 || found.is_whole() {
+        return Ok(());
+    }
+    Err(corrupt("long-term memory", "none of its documents can be read"))
+}
+
+/// Puts a new file in the place of a damaged one; answers with where that is now.
+fn put_anew(path: &Path, transaction: &ReadTransaction) -> Result<PathBuf, StoreError> {
+    let (new, aside) = (beside(path, "rebuilt"), free_name(path));
+    let failed = |error: std::io::Error| backend(REBUILD, format!("`{}`: {error}", new.display()));
+    if new.exists() {
+        fs::remove_file(&new).map_err(failed)?;
+    }
+    let found = guarded(REBUILD, || write(&new, transaction, &aside))?;
+    replace(path, &new, &aside).map_err(failed)?;
+    for damage in found.damage() {
+        tracing::error!(subject = damage.subject, reason = damage.reason, "lost from the memory");
+    }
+    tracing::warn!(
+        file = %path.display(), damaged = %aside.display(), documents = found.whole,
+        "long-term memory was rebuilt; the damaged file is kept"
+    );
+    Ok(aside)
+}
+
+fn write(new: &Path, transaction: &ReadTransaction, aside: &Path) -> Result<Found, StoreError> {
+    let database = Builder::new().create(new).map_err(while_trying(REBUILD))?;
+    create(&database).map_err(while_trying(REBUILD))?;
+    let (mut part, mut bytes) = (Vec::new(), 0);
+    let found = look_at(transaction, &mut |place, record| {
+        bytes += record.document.len();
+        part.push((place.clone(), record));
+        if bytes < PART_BYTES {
+            return Ok(());
+        }
+        bytes = 0;
+        commit(&database, &std::mem::take(&mut part)).map_err(while_trying(REBUILD))
+    })?;
+    commit(&database, &part).map_err(while_trying(REBUILD))?;
+    finish(&database, transaction, &found, aside).map_err(while_trying(REBUILD))?;
+    database.close().map_err(while_trying(REBUILD))?;
+    Ok(found)
+}
+
+fn commit(database: &Database, part: &[(Place, Record)]) -> Result<(), Error> {
+    let mut transaction = database.begin_write()?;
+    transaction.set_durability(Durability::None)?;
+    let mut documents = transaction.open_table(DOCUMENTS)?;
+    let mut expiries = transaction.open_table(EXPIRIES)?;
+    for ((path, key), record) in part {
+        let place = (path.as_slice(), key.as_str());
+        documents.insert(place, row(place, record))?;
+        if let Some(expires_ms) = record.expires_ms {
+            expiries.insert((expires_ms, place.0, place.1), ())?;
+        }
+    }
+    drop((documents, expiries));
+    transaction.commit()?;
+    Ok(())
+}
+
+/// Writes down what is lost, now and before, and makes all of the file durable.
+fn finish(
+    database: &Database,
+    transaction: &ReadTransaction,
+    found: &Found,
+    aside: &Path,
+) -> Result<(), Error> {
+    let name = aside.file_name().unwrap_or_default().to_string_lossy();
+    // What earlier rebuilds have lost may itself be what is damaged.
+    let earlier = lost(transaction).unwrap_or_default();
+    let mut transaction = database.begin_write()?;
+    transaction.set_durability(Durability::Immediate)?;
+    let mut table = transaction.open_table(LOST)?;
+    for (number, lost) in (0_u64..).zip(&earlier) {
+        let lost_then = (lost.subject.as_str(), lost.reason.as_str());
+        table.insert((lost.file.as_str(), number), lost_then)?;
+    }
+    for (number, damage) in (0_u64..).zip(found.damage()) {
+        let lost_now = (damage.subject.as_str(), damage.reason.as_str());
+        table.insert((&*name, number), lost_now)?;
+    }
+    drop(table);
+    transaction.commit()?;
+    Ok(())
+}

@@ -1,0 +1,277 @@
+//! Looks at all documents of a file that may be damaged, and names what is lost.
+//!
+//! They are read from the beginning; where a page is damaged, also from the end. What stands between
+//! the first and the last damaged page of the table is lost.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+use std::path::Path;
+
+use redb::{
+    AccessGuard, ReadOnlyTable, ReadTransaction, ReadableTable, ReadableTableMetadata,
+    StorageError, TableDefinition, TableError, Value,
+};
+use serde::de::IgnoredAny;
+use wattle_run::ports::store::{Damage, StoreError};
+
+use crate::error::{corrupt, while_trying};
+use crate::file::guarded;
+use crate::longterm::disk::table::{self, DOCUMENTS, Key, LOST, UNCHECKED, UncheckedRow};
+use crate::longterm::path;
+use crate::longterm::record::{Place, Record};
+
+const LOOK: &str = "look at its documents";
+
+/// Takes a document that is whole.
+pub(super) type Keep<'k> = dyn FnMut(&Place, Record) -> Result<(), StoreError> + 'k;
+
+/// What was found of the documents of a file.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// How many are whole.
+    pub(super) whole: u64,
+    /// Where one is damaged, and why.
+    damaged: Vec<(Place, String)>,
+    /// Where documents cannot be read at all.
+    gap: Option<Gap>,
+}
+
+/// A part of the table that cannot be read.
+#[derive(Debug)]
+struct Gap {
+    /// The last document before it.
+    after: Option<Place>,
+    /// The first document behind it.
+    before: Option<Place>,
+    /// How many documents are missing, if the file says how many it has.
+    missing: Option<u64>,
+    reason: String,
+}
+
+impl Gap {
+    fn damage(&self) -> Damage {
+        let named = |place: Option<&Place>, end: &str| {
+            place.map_or_else(|| end.to_owned(), |(path, key)| path::named(path, key))
+        };
+        let after = named(self.after.as_ref(), "the beginning");
+        let before = named(self.before.as_ref(), "the end");
+        let missing = self.missing.map_or_else(|| "some".to_owned(), |missing| missing.to_string());
+        Damage {
+            subject: "documents of the long-term memory".to_owned(),
+            reason: format!(
+                "{missing} cannot be read between {after} and {before}: {}",
+                self.reason
+            ),
+        }
+    }
+
+    /// Whether documents of a range of paths may be in it.
+    fn meets(&self, paths: &Range<Vec<u8>>) -> bool {
+        self.after.as_ref().is_none_or(|(after, _)| *after < paths.end)
+            && self.before.as_ref().is_none_or(|(before, _)| *before >= paths.start)
+    }
+}
+
+impl Found {
+    /// Whether nothing is lost.
+    pub(super) fn is_whole(&self) -> bool {
+        self.damaged.is_empty() && self.gap.is_none()
+    }
+
+    /// Whether documents of a range of paths may be lost.
+    pub(super) fn may_lack(&self, paths: &Range<Vec<u8>>) -> bool {
+        self.damaged.iter().any(|((path, _), _)| paths.contains(path))
+            || self.gap.as_ref().is_some_and(|gap| gap.meets(paths))
+    }
+
+    /// In the words of the port.
+    pub(super) fn damage(&self) -> Vec<Damage> {
+        let damage = |((path, key), reason): &(Place, String)| Damage {
+            subject: path::named(path, key),
+            reason: reason.clone(),
+        };
+        self.damaged.iter().map(damage).chain(self.gap.as_ref().map(Gap::damage)).collect()
+    }
+}
+
+/// Looks at everything, also at what earlier rebuilds have lost.
+///
+/// # Errors
+///
+/// [`StoreError::Corrupt`] if no document can be looked for, [`StoreError::Backend`] if the file
+/// cannot be read.
+pub(super) fn survey(
+    path: &Path,
+    transaction: &ReadTransaction,
+) -> Result<Vec<Damage>, StoreError> {
+    let mut damaged = look(transaction, &mut |_, _| Ok(()))?.damage();
+    match lost(transaction) {
+        Ok(lost) => damaged.extend(lost.into_iter().filter_map(|lost| lost.damage(path))),
+        Err(error) => {
+            damaged.push(Damage { subject: "table `lost`".to_owned(), reason: said(error)? });
+        }
+    }
+    Ok(damaged)
+}
+
+/// What an earlier rebuild has lost.
+pub(super) struct Lost {
+    /// The name of the damaged file.
+    pub(super) file: String,
+    pub(super) subject: String,
+    pub(super) reason: String,
+}
+
+impl Lost {
+    /// In the words of the port. `None` once nobody wants it back: the damaged file is gone.
+    fn damage(self, path: &Path) -> Option<Damage> {
+        let Self { file, subject, reason } = self;
+        path.with_file_name(&file).exists().then(|| Damage {
+            subject,
+            reason: format!("it was lost before, and `{file}` is what is left of it: {reason}"),
+        })
+    }
+}
+
+/// What earlier rebuilds have lost.
+///
+/// # Errors
+///
+/// Those of the file.
+pub(super) fn lost(transaction: &ReadTransaction) -> Result<Vec<Lost>, StoreError> {
+    guarded(LOOK, || {
+        let table = match transaction.open_table(LOST) {
+            Ok(table) => table,
+            // Files have this table since format 2.
+            Err(TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
+            Err(error) => return Err(while_trying(LOOK)(error)),
+        };
+        let mut all = Vec::new();
+        for entry in table.iter().map_err(while_trying(LOOK))? {
+            let (place, lost) = entry.map_err(while_trying(LOOK))?;
+            let ((file, _), (subject, reason)) = (place.value(), lost.value());
+            let (subject, reason) = (subject.to_owned(), reason.to_owned());
+            all.push(Lost { file: file.to_owned(), subject, reason });
+        }
+        Ok(all)
+    })
+}
+
+/// Looks at all documents, and hands over those that are whole.
+///
+/// # Errors
+///
+/// Those of `keep`, and as of [`survey`].
+pub(super) fn look(
+    transaction: &ReadTransaction,
+    keep: &mut Keep<'_>,
+) -> Result<Found, StoreError> {
+    if let Some(table) = opened(transaction, DOCUMENTS)? {
+        return walk(
+            &table,
+            |(path, key), row| table::read((path.as_slice(), key.as_str()), row),
+            keep,
+        );
+    }
+    match opened(transaction, UNCHECKED)? {
+        Some(table) => walk(&table, |_, row| unchecked(row), keep),
+        None => Err(corrupt("long-term memory", "its table of documents is missing")),
+    }
+}
+
+/// A document without a checksum. What is no JSON is damaged for sure.
+fn unchecked(row: UncheckedRow<'_>) -> Result<Record, StoreError> {
+    let record = Record::from(row);
+    let read = serde_json::from_str::<IgnoredAny>(&record.document);
+    read.map(|_| record).map_err(|error| corrupt("document", error))
+}
+
+fn opened<V: Value + 'static>(
+    transaction: &ReadTransaction,
+    table: TableDefinition<'_, Key, V>,
+) -> Result<Option<ReadOnlyTable<Key, V>>, StoreError> {
+    guarded(LOOK, || match transaction.open_table(table) {
+        Ok(table) => Ok(Some(table)),
+        Err(TableError::TableDoesNotExist(_)) => Ok(None),
+        Err(error) => Err(while_trying(LOOK)(error)),
+    })
+}
+
+/// Walks the table from its beginning; where a page is damaged, also from its end.
+fn walk<V: Value + 'static>(
+    table: &ReadOnlyTable<Key, V>,
+    read: impl Fn(&Place, V::SelfType<'_>) -> Result<Record, StoreError>,
+    keep: &mut Keep<'_>,
+) -> Result<Found, StoreError> {
+    let mut found = Found::default();
+    let (mut after, mut before) = (None, None);
+    let forwards = guarded(LOOK, || {
+        let entries = table.iter().map_err(while_trying(LOOK))?;
+        pass(entries, Ordering::Greater, None, &mut after, &mut found, &read, keep)
+    });
+    let mut broken = forwards.err().map(said).transpose()?;
+    if broken.is_some() {
+        let (stop, last) = (after.as_ref(), &mut before);
+        let backwards = guarded(LOOK, || {
+            let entries = table.iter().map_err(while_trying(LOOK))?;
+            pass(entries.rev(), Ordering::Less, stop, last, &mut found, &read, keep)
+        });
+        // Why it ends is known.
+        backwards.err().map(said).transpose()?;
+    }
+    let says = guarded(LOOK, || table.len().map_err(while_trying(LOOK))).ok();
+    let seen = found.whole + found.damaged.len() as u64;
+    if broken.is_none()
+        && let Some(says) = says.filter(|says| *says != seen)
+    {
+        (after, before) = (None, None);
+        broken = Some(format!("the table says it has {says} documents and has {seen}"));
+    }
+    let missing = says.map(|says| says.saturating_sub(seen));
+    found.gap = broken.map(|reason| Gap { after, before, missing, reason });
+    Ok(found)
+}
+
+/// One pass over the table, up to a document that was seen before. Notes the last one that it saw.
+fn pass<'t, V: Value + 'static>(
+    entries: impl Iterator<Item = Result<(AccessGuard<'t, Key>, AccessGuard<'t, V>), StorageError>>,
+    order: Ordering,
+    stop: Option<&Place>,
+    last: &mut Option<Place>,
+    found: &mut Found,
+    read: &impl Fn(&Place, V::SelfType<'_>) -> Result<Record, StoreError>,
+    keep: &mut Keep<'_>,
+) -> Result<(), StoreError> {
+    for entry in entries {
+        let (place, row) = entry.map_err(while_trying(LOOK))?;
+        let (path, key) = place.value();
+        let place: Place = (path.to_vec(), key.to_owned());
+        if last.as_ref().is_some_and(|last| place.cmp(last) != order) {
+            return Err(corrupt("table", "its keys are not in order"));
+        }
+        if stop.is_some_and(|stop| place <= *stop) {
+            return Ok(());
+        }
+        match guarded(LOOK, || read(&place, row.value())) {
+            Ok(record) => {
+                keep(&place, record)?;
+                found.whole += 1;
+            }
+            Err(error) => found.damaged.push((place.clone(), said(error)?)),
+        }
+        *last = Some(place);
+    }
+    Ok(())
+}
+
+/// How something is damaged.
+///
+/// # Errors
+///
+/// What is no damage.
+fn said(error: StoreError) -> Result<String, StoreError> {
+    match error {
+        StoreError::Corrupt { message, .. } => Ok(message),
+        error => Err(error),
+    }
+}
