@@ -22,7 +22,7 @@ use crate::pending::{asked, names};
 use crate::sample::{append, checkpoint, create, event, events, id, record, run, tail, thread_id};
 
 /// How many damages are tried, if it is said; see `host/docs/testing.md`.
-const DAMAGES: &str = "WATTLE_DAMAGES";
+pub(crate) const DAMAGES: &str = "WATTLE_DAMAGES";
 
 /// Damages and threads of the ordinary suite.
 const ORDINARY: (u64, u64) = (40, 60);
@@ -122,10 +122,10 @@ async fn contents(
 }
 
 /// Numbers that are the same in every run.
-struct Numbers(u64);
+pub(crate) struct Numbers(pub(crate) u64);
 
 impl Numbers {
-    fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -134,7 +134,7 @@ impl Numbers {
 }
 
 /// Damages a file at random; says how.
-fn damage(bytes: &mut Vec<u8>, numbers: &mut Numbers) -> String {
+pub(crate) fn damage(bytes: &mut Vec<u8>, numbers: &mut Numbers) -> String {
     let length = bytes.len() as u64;
     match numbers.below(5) {
         0 | 1 => {
@@ -259,7 +259,7 @@ impl Trial {
 }
 
 /// Removes what other trials left beside the file.
-fn clear_beside(path: &Path) {
+pub(crate) fn clear_beside(path: &Path) {
     for entry in fs::read_dir(path.parent().unwrap()).unwrap() {
         let entry = entry.unwrap();
         let name = entry.file_name().into_string().unwrap();

@@ -25,6 +25,7 @@ mod owner;
 mod pending;
 mod postgres;
 mod proxy;
+mod remembered;
 mod retain;
 mod sample;
 mod seals;

@@ -1,0 +1,147 @@
+//! Damaged files of the long-term memory: every damage is found and named or without harm, and
+//! documents that it did not touch are all there.
+
+use std::fs;
+use std::path::Path;
+
+use futures::future::join_all;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use wattle_graph::failure::{Failure, code};
+use wattle_kit::needs::setting;
+use wattle_run::ports::Memory as _;
+use wattle_run::ports::memory::{MemoryScope, PutItem};
+use wattle_store::RedbMemory;
+
+use crate::damage::{DAMAGES, Numbers, clear_beside, damage};
+
+/// Damages of the ordinary suite.
+const ORDINARY: u64 = 20;
+
+/// Documents of the file: some of agents, some of the host, some that expire.
+const DOCUMENTS: usize = 600;
+
+/// What the clock shows all the time.
+const NOW_MS: i64 = 1_700_000_000_000;
+
+/// What became of damages.
+#[derive(Debug, Default)]
+struct Outcomes {
+    harmless: u64,
+    rebuilt: u64,
+    documents_lost: usize,
+    only_from_a_backup: u64,
+}
+
+fn scope(number: usize) -> MemoryScope {
+    match number % 3 {
+        0 => MemoryScope::Agents(None),
+        1 => MemoryScope::Agents(Some("acme".to_owned())),
+        _ => MemoryScope::Host(None),
+    }
+}
+
+fn namespace(number: usize) -> Vec<String> {
+    vec![format!("n{}", number % 7)]
+}
+
+fn key(number: usize) -> String {
+    number.to_string()
+}
+
+fn value(number: usize) -> Value {
+    json!({ "number": number, "text": "word ".repeat(number % 40) })
+}
+
+fn item(number: usize) -> PutItem {
+    PutItem {
+        namespace: namespace(number),
+        key: key(number),
+        value: value(number),
+        ttl_ms: (number % 5 == 0).then_some(1_000),
+        refresh_on_read: false,
+    }
+}
+
+async fn fill(path: &Path) {
+    let memory = RedbMemory::open(path).unwrap();
+    let put = async |number| memory.put(&scope(number), item(number), NOW_MS).await;
+    for put in join_all((0..DOCUMENTS).map(put)).await {
+        put.unwrap();
+    }
+}
+
+/// Compares all documents with what they were; answers with how many are lost. None is another, and
+/// none is still there damaged.
+async fn compare(memory: &RedbMemory, how: &str) -> usize {
+    let mut lost = 0;
+    for number in 0..DOCUMENTS {
+        let read = memory.get(&scope(number), &namespace(number), &key(number), NOW_MS).await;
+        match read.unwrap() {
+            Some(item) => assert_eq!(item.value, value(number), "{how}"),
+            None => lost += 1,
+        }
+    }
+    lost
+}
+
+/// A file that cannot be opened is damaged, and the reason says what to do.
+fn is_told(failure: &Failure, how: &str) {
+    assert_eq!(failure.code, code::BROKEN, "{how}: {failure}");
+    assert!(failure.message.contains("backup"), "{how}: {failure}");
+}
+
+/// Opens a damaged file, or repairs it before; `None` if neither can be done.
+fn opened(path: &Path, how: &str) -> Option<RedbMemory> {
+    let refused = match RedbMemory::open(path) {
+        Ok(memory) => return Some(memory),
+        Err(refused) => refused,
+    };
+    is_told(&refused, how);
+    let Err(refused) = RedbMemory::repair_file(path) else {
+        return Some(RedbMemory::open(path).unwrap());
+    };
+    is_told(&refused, how);
+    None
+}
+
+async fn damaged(path: &Path, how: &str, bytes: &[u8], outcomes: &mut Outcomes) {
+    clear_beside(path);
+    fs::write(path, bytes).unwrap();
+    let found = RedbMemory::survey_file(path);
+    let is_found = found.map_or(true, |found| !found.is_empty());
+    assert!(fs::read(path).unwrap() == bytes, "{how}: a look changed the file");
+    let Some(memory) = opened(path, how) else {
+        outcomes.only_from_a_backup += 1;
+        return;
+    };
+    let lost = compare(&memory, how).await;
+    if lost == 0 {
+        outcomes.harmless += 1;
+    } else {
+        assert!(is_found, "{how}: {lost} documents are lost, and nothing is found");
+        assert!(!memory.survey().await.unwrap().is_empty(), "{how}: what is lost is not named");
+        outcomes.rebuilt += 1;
+        outcomes.documents_lost += lost;
+    }
+    memory.put(&scope(0), item(0), NOW_MS).await.unwrap();
+    let next = memory.get(&scope(0), &namespace(0), &key(0), NOW_MS).await.unwrap();
+    assert_eq!(next.unwrap().value, value(0), "{how}");
+}
+
+#[tokio::test]
+async fn every_damage_of_the_memory_is_found_and_named_or_harmless() {
+    let damages = setting(DAMAGES).unwrap_or(ORDINARY);
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("memory.redb");
+    fill(&path).await;
+    assert!(RedbMemory::survey_file(&path).unwrap().is_empty());
+    let whole = fs::read(&path).unwrap();
+    let (mut outcomes, mut numbers) = (Outcomes::default(), Numbers(11));
+    for _ in 0..damages {
+        let mut bytes = whole.clone();
+        let how = damage(&mut bytes, &mut numbers);
+        damaged(&path, &how, &bytes, &mut outcomes).await;
+    }
+    println!("{damages} damages, {DOCUMENTS} documents, {} bytes: {outcomes:?}", whole.len());
+}
