@@ -72,7 +72,7 @@ fn commands_find_the_server_and_do_without_it_when_it_is_gone() {
 }
 
 /// What a command prints, and whether it ended well.
-fn said(folder: &Path, args: &[&str], key: Option<&str>) -> (bool, String) {
+pub(crate) fn said(folder: &Path, args: &[&str], key: Option<&str>) -> (bool, String) {
     let mut command = wattle(folder, args);
     let ended = command.envs(key.map(|key| ("WATTLE_API_KEY", key))).output().unwrap();
     let text = [ended.stdout, ended.stderr].concat();

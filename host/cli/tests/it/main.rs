@@ -5,6 +5,7 @@
 
 mod api;
 mod away;
+mod backup;
 mod backups;
 mod binary;
 mod blobs;
