@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::join_all;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Barrier, Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -25,7 +25,8 @@ use wattle_run::ports::lease::Leased;
 use wattle_run::ports::tool_server::{Round, ServerAnswer, ServerCall};
 
 use crate::support::{
-    NAME, SOON, call, call_within, caller, list, names, over_http, played, servers, text,
+    NAME, Request, SOON, call, call_within, caller, list, names, over_http, played, read, servers,
+    text,
 };
 
 /// A program that asks in each call but one, and says whether it booked. `FAILED` stands for how it ends a call in
@@ -385,44 +386,6 @@ async fn ask(socket: &mut TcpStream, request: &Value, desk: &Desk) {
     let block = json!({ "type": "text", "text": said });
     let done = json!({ "jsonrpc": "2.0", "id": request["id"], "result": { "content": [block] } });
     socket.write_all(format!("data: {done}\n\n").as_bytes()).await.ok();
-}
-
-/// One request.
-pub(crate) struct Request {
-    pub(crate) method: String,
-    pub(crate) path: String,
-    /// The id of its session; empty without one.
-    session: String,
-    /// Null without one.
-    pub(crate) body: Value,
-    pub(crate) socket: TcpStream,
-}
-
-pub(crate) async fn read(socket: TcpStream) -> Request {
-    let mut socket = BufReader::new(socket);
-    let mut first = String::new();
-    socket.read_line(&mut first).await.unwrap();
-    let (mut length, mut session) = (0, String::new());
-    loop {
-        let mut line = String::new();
-        socket.read_line(&mut line).await.unwrap();
-        let line = line.trim().to_ascii_lowercase();
-        if let Some(value) = line.strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap();
-        }
-        if let Some(value) = line.strip_prefix("mcp-session-id:") {
-            value.trim().clone_into(&mut session);
-        }
-        if line.is_empty() {
-            break;
-        }
-    }
-    let mut body = vec![0; length];
-    socket.read_exact(&mut body).await.unwrap();
-    let mut words = first.split(' ').map(str::to_owned);
-    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    let body = serde_json::from_slice(&body).unwrap_or_default();
-    Request { method, path, session, body, socket: socket.into_inner() }
 }
 
 #[tokio::test]

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::timeout;
 use wattle_kit::standin::Handle;
 use wattle_mcp::McpServers;
 
-use crate::support::{SOON, call, list, over_http, servers, standin};
+use crate::support::{Request, SOON, call, list, over_http, read, servers, standin};
 
 /// How long a server may take whose answers have no end.
 const BRIEFLY: Duration = Duration::from_secs(2);
@@ -48,7 +48,7 @@ async fn hostile(method: &'static str, misdeed: Misdeed, time: Duration) -> Host
         while let Ok((socket, _)) = listener.accept().await {
             let (upstream, gone, count) = (upstream.clone(), gone.clone(), count.clone());
             tokio::spawn(async move {
-                let (request, mut socket) = read(socket).await;
+                let Request { body: request, mut socket, .. } = read(socket).await;
                 if request["method"] != method {
                     let answer = forward(&upstream, &request).await;
                     return write(&mut socket, &answer).await;
@@ -76,26 +76,6 @@ async fn hostile(method: &'static str, misdeed: Misdeed, time: Duration) -> Host
     let mut config = over_http(&format!("http://{address}/mcp"));
     config.timeout = time;
     Hostile { servers: servers(config), asked, left, _standin: standin }
-}
-
-/// Reads one request.
-async fn read(socket: TcpStream) -> (Value, TcpStream) {
-    let mut socket = BufReader::new(socket);
-    let mut length = 0;
-    loop {
-        let mut line = String::new();
-        socket.read_line(&mut line).await.unwrap();
-        let line = line.trim().to_ascii_lowercase();
-        if let Some(value) = line.strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap();
-        }
-        if line.is_empty() {
-            break;
-        }
-    }
-    let mut body = vec![0; length];
-    socket.read_exact(&mut body).await.unwrap();
-    (serde_json::from_slice(&body).unwrap_or_default(), socket.into_inner())
 }
 
 /// What the stand-in answers; null for a notification.

@@ -17,8 +17,10 @@ use wattle_mcp::McpServers;
 use wattle_run::ports::lease::{Lease, Leased};
 use wattle_run::ports::store::StoreError;
 
-use crate::asking::{EVENTS, Request, Talk, read};
-use crate::support::{SOON, call, call_under, names, over_http, servers, standin, text};
+use crate::asking::{EVENTS, Talk};
+use crate::support::{
+    Request, SOON, call, call_under, names, over_http, read, servers, standin, text,
+};
 
 /// Calls that the library has under way at once.
 const AT_ONCE: usize = 32;

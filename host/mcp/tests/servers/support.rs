@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
+use tokio::net::TcpStream;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, PluginName};
 use wattle_graph::llm::Part;
@@ -165,4 +167,43 @@ pub(crate) fn played(folder: &Path, transcript: &str) -> McpServers {
     std::fs::write(&file, GREETING.to_owned() + transcript).unwrap();
     let arguments = ["--replay", file.to_str().unwrap()];
     servers(as_program(program().to_str().unwrap(), &arguments, folder))
+}
+
+/// One request over HTTP.
+pub(crate) struct Request {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    /// The id of its session; empty without one.
+    pub(crate) session: String,
+    /// Null without one.
+    pub(crate) body: Value,
+    pub(crate) socket: TcpStream,
+}
+
+/// Reads one request.
+pub(crate) async fn read(socket: TcpStream) -> Request {
+    let mut socket = BufReader::new(socket);
+    let mut first = String::new();
+    socket.read_line(&mut first).await.unwrap();
+    let (mut length, mut session) = (0, String::new());
+    loop {
+        let mut line = String::new();
+        socket.read_line(&mut line).await.unwrap();
+        let line = line.trim().to_ascii_lowercase();
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        if let Some(value) = line.strip_prefix("mcp-session-id:") {
+            value.trim().clone_into(&mut session);
+        }
+        if line.is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    socket.read_exact(&mut body).await.unwrap();
+    let mut words = first.split(' ').map(str::to_owned);
+    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let body = serde_json::from_slice(&body).unwrap_or_default();
+    Request { method, path, session, body, socket: socket.into_inner() }
 }
