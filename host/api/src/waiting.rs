@@ -14,7 +14,7 @@ pub fn router(reason: watch::Receiver<&'static str>) -> Router {
     Router::new()
         .route("/healthz", get(health))
         .route("/api/v1/health", get(health))
-        .fallback(move |uri: Uri| unavailable(uri, reason))
+        .fallback(async move |uri: Uri| unavailable(&uri, *reason.borrow()))
 }
 
 async fn health() -> Json<Health> {
@@ -27,8 +27,7 @@ async fn health() -> Json<Health> {
     })
 }
 
-async fn unavailable(uri: Uri, reason: watch::Receiver<&'static str>) -> Problem {
-    let reason = *reason.borrow();
+fn unavailable(uri: &Uri, reason: &'static str) -> Problem {
     let failure = Failure::new(code::UNAVAILABLE, reason).retryable();
     Problem::from(failure).at(uri.path())
 }

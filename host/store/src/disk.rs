@@ -55,7 +55,6 @@ use crate::file::handle::Source;
 use crate::file::{guarded, mark};
 use crate::lease::{Leases, elapsed};
 use crate::lock::lock;
-use crate::pending::Pending;
 use crate::proof::Proof;
 use crate::sweep::Mentions;
 use crate::urgency::{self, COMMIT_DELAY, Urgency};

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::join_all;
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Barrier, Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;

@@ -111,10 +111,10 @@ async fn a_thread_that_cannot_be_read_any_more_is_set_aside() {
     wipe(&path, |page| holds(page, broken.as_str().as_bytes()) && !holds(page, record.as_bytes()));
     let error = append(&store, &broken, events(2, 2)).await.unwrap_err();
     assert!(is_damage(&error), "{error}");
-    assert_eq!(store.set_aside().await.unwrap(), [broken.clone()]);
+    assert_eq!(store.set_aside().await.unwrap(), std::slice::from_ref(&broken));
     append(&store, &sound, events(2, 2)).await.unwrap();
     append(&store, &broken, events(2, 2)).await.unwrap_err();
-    assert_eq!(store.set_aside().await.unwrap(), [broken.clone()]);
+    assert_eq!(store.set_aside().await.unwrap(), std::slice::from_ref(&broken));
     drop(store);
     // The file is rebuilt without the threads of that page.
     let store = RedbStore::open(&path).unwrap();

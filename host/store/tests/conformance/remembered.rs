@@ -58,7 +58,7 @@ fn item(number: usize) -> PutItem {
         namespace: namespace(number),
         key: key(number),
         value: value(number),
-        ttl_ms: (number % 5 == 0).then_some(1_000),
+        ttl_ms: (number.is_multiple_of(5)).then_some(1_000),
         refresh_on_read: false,
     }
 }

@@ -82,13 +82,15 @@ fn records(
     Ok(())
 }
 
-/// Its runs, and those that are pending.
+/// Runs of a thread, and those of them that are pending, with when they were created.
+type Runs = (Vec<RunId>, Vec<(i64, RunId)>);
+
 fn runs(
     snapshot: &Snapshot,
     thread: &ThreadId,
     head: &Head,
     mentions: &mut BTreeSet<Digest>,
-) -> Result<(Vec<RunId>, Vec<(i64, RunId)>), StoreError> {
+) -> Result<Runs, StoreError> {
     let (mut runs, mut pending) = (Vec::new(), Vec::new());
     snapshot.each_run(thread, |run| {
         note(mentions, &plain("run record", &snapshot.packed_run(&run.id)?)?);
