@@ -192,14 +192,23 @@ impl Engine {
     ///
     /// `busy` if a run is at work on it, and those of the store.
     pub async fn remove_damaged(&self, thread: &ThreadId) -> Result<bool, Failure> {
+        if !self.is_damaged(thread).await {
+            return Ok(false);
+        }
         let (engine, thread) = (self.clone(), thread.clone());
         self.finish(async move { engine.remove_damaged_in_turn(&thread).await }).await
+    }
+
+    async fn is_damaged(&self, thread: &ThreadId) -> bool {
+        matches!(self.0.ports.store.thread(thread).await, Err(StoreError::Corrupt { .. }))
     }
 
     async fn remove_damaged_in_turn(&self, thread: &ThreadId) -> Result<bool, Failure> {
         let store = &self.0.ports.store;
         let _lock = self.0.locks.lock(thread).await;
-        let Err(StoreError::Corrupt { .. }) = store.thread(thread).await else { return Ok(false) };
+        if !self.is_damaged(thread).await {
+            return Ok(false);
+        }
         let _slot = self.claim_first(thread, new_run_id()).await?;
         store.delete_thread(thread).await.map_err(store_failure)?;
         self.forget_cut(thread);
