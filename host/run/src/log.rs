@@ -30,6 +30,7 @@ use crate::log::open::Questions;
 use crate::log::room::Room;
 pub(crate) use crate::log::term::{Tenure, Term};
 use crate::ports::Clock;
+use crate::ports::lease::Leased;
 use crate::ports::store::{
     Batch, Durability, Epoch, Holder, RunRecord, Store, StoreError, ThreadHead, ThreadRecord,
     Ticket, Turn,
@@ -58,8 +59,10 @@ pub struct ThreadLog {
     writer: Arc<Writer>,
     namespace: Namespace,
     durability: Durability,
-    /// How long the lease surely lasts; `None` if nobody else could have it.
-    tenure: Option<Arc<Tenure>>,
+    /// The host that writes; `None` if no other host could have the thread.
+    holder: Option<Holder>,
+    /// The lease of that host.
+    leased: Leased,
     /// What the thread takes; `None` if nothing bounds it.
     room: Option<Arc<Room>>,
     /// The blobs of the thread.
@@ -147,7 +150,8 @@ impl ThreadLog {
             writer,
             namespace: Namespace::root(),
             durability: Durability::default(),
-            tenure: None,
+            holder: None,
+            leased: Leased::default(),
             room: None,
             blobs: Arc::default(),
             questions: Arc::new(Questions::new(u64::MAX)),
@@ -157,12 +161,6 @@ impl ThreadLog {
     /// The same for a run in which something else waits for the disk than usual.
     pub fn with_durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
-        self
-    }
-
-    /// The same under a lease that ends if its holder is silent.
-    pub(crate) fn for_tenure(mut self, tenure: Arc<Tenure>) -> Self {
-        self.tenure = Some(tenure);
         self
     }
 
@@ -186,9 +184,16 @@ impl ThreadLog {
 
     /// The same log as a nested graph writes it.
     pub fn within(&self, namespace: Namespace) -> Self {
-        let (writer, tenure, room) = (self.writer.clone(), self.tenure.clone(), self.room.clone());
-        let (blobs, questions) = (self.blobs.clone(), self.questions.clone());
-        Self { writer, namespace, durability: self.durability, tenure, room, blobs, questions }
+        Self {
+            writer: self.writer.clone(),
+            namespace,
+            durability: self.durability,
+            holder: self.holder.clone(),
+            leased: self.leased.clone(),
+            room: self.room.clone(),
+            blobs: self.blobs.clone(),
+            questions: self.questions.clone(),
+        }
     }
 
     /// The blobs of the thread.
@@ -245,7 +250,7 @@ impl ThreadLog {
 
     /// The host that writes, under its lease.
     pub(crate) fn holder(&self) -> Option<&Holder> {
-        self.tenure.as_deref().map(Tenure::holder)
+        self.holder.as_ref()
     }
 
     /// Names the thread among all that there ever were. If a crash can undo the run that writes,

@@ -20,6 +20,14 @@ use crate::ports::store::StoreError;
 const PAUSE: Duration = Duration::from_millis(500);
 
 impl ThreadLog {
+    /// The same under a lease that ends if its holder is silent.
+    pub(crate) fn for_tenure(mut self, tenure: Arc<Tenure>) -> Self {
+        self.holder = Some(tenure.holder().clone());
+        let writer = self.writer.clone();
+        self.leased = Leased::new(Arc::new(ThreadLease { tenure, writer }));
+        self
+    }
+
     /// Waits, before something leaves the host, until what led to it is durable, and makes sure
     /// that the thread is still this host's.
     ///
@@ -37,7 +45,7 @@ impl ThreadLog {
         } else {
             self.barrier().await?;
         }
-        self.leased().prove().await
+        self.leased.prove().await
     }
 
     /// Makes a call that has an effect. It goes on only while the thread is surely this host's, and
@@ -54,18 +62,12 @@ impl ThreadLog {
         &self,
         call: Pin<&mut (impl Future<Output = T> + Send + ?Sized)>,
     ) -> Result<T, StoreError> {
-        self.leased().hold(call).await
+        self.leased.hold(call).await
     }
 
     /// The lease of the thread, for what adapters do for a call in tasks of their own.
-    pub(crate) fn leased(&self) -> Leased {
-        let lease = |tenure: &Arc<Tenure>| {
-            Leased::new(Arc::new(ThreadLease {
-                tenure: tenure.clone(),
-                writer: self.writer.clone(),
-            }))
-        };
-        self.tenure.as_ref().map(lease).unwrap_or_default()
+    pub(crate) fn leased(&self) -> &Leased {
+        &self.leased
     }
 }
 

@@ -408,7 +408,7 @@ impl<'a> Remote<'a> {
         let call_id = call_id(site, request);
         let arguments = with_integers(request.arguments.clone());
         let named = ToolRequest { tool: tool.to_owned(), call_id, arguments, ..request.clone() };
-        let leased = site.entry.map(|entry| entry.task.log.leased()).unwrap_or_default();
+        let leased = site.entry.map(|entry| entry.task.log.leased()).cloned().unwrap_or_default();
         let allowed_ms = deadline(request, site.grants.limits.node_timeout_ms);
         Self { server, request, named, leased, known, allowed_ms }
     }
