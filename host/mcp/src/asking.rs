@@ -37,7 +37,7 @@ impl Seat {
 
 /// Whether the way to the server is gone. The library needs seconds more to close a session.
 pub(crate) fn is_gone(session: &Session) -> bool {
-    session.is_transport_closed() || session.service().calls().are_lost()
+    session.is_transport_closed() || session.service().calls().lost().is_cancelled()
 }
 
 /// What happens in a call.

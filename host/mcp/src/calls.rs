@@ -16,6 +16,7 @@ use rmcp::service::{InboundStreamOrigin, PeerRequestOptions, RequestHandle};
 use rmcp::{ErrorData, Peer, RoleClient, ServiceError};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 use wattle_graph::elicitation::ElicitedQuestion;
 
 use crate::outcome;
@@ -50,8 +51,10 @@ struct Inner {
     state: Mutex<State>,
     /// Held while a call is sent: its id is known only then, and the question may be quicker.
     sending: tokio::sync::Mutex<()>,
-    /// Told when a call has ended or asks, a question waits no longer for that, or the way to the server is gone.
+    /// Told when a call has ended or asks, or a question waits no longer for that.
     changed: Notify,
+    /// Cancelled once the way to the server is gone.
+    lost: CancellationToken,
 }
 
 #[derive(Debug, Default)]
@@ -67,8 +70,6 @@ struct State {
     has_given_up: bool,
     /// The session is reserved for a call that waits for a person, until that has ended.
     is_reserved: bool,
-    /// The way to the server is gone.
-    is_lost: bool,
 }
 
 impl State {
@@ -139,27 +140,9 @@ impl Calls {
         self.lock().is_reserved
     }
 
-    /// Takes note that the way to the server is gone, so that no answer reaches it.
-    pub(crate) fn lose(&self) {
-        self.lock().is_lost = true;
-        self.0.changed.notify_waiters();
-    }
-
-    /// Whether the way to the server is gone.
-    pub(crate) fn are_lost(&self) -> bool {
-        self.lock().is_lost
-    }
-
-    /// Waits until the way to the server is gone.
-    pub(crate) async fn lost(&self) {
-        loop {
-            // Before the look, so that no change in between is missed.
-            let changed = self.0.changed.notified();
-            if self.are_lost() {
-                return;
-            }
-            changed.await;
-        }
+    /// Cancelled once the way to the server is gone, so that no answer reaches it.
+    pub(crate) fn lost(&self) -> &CancellationToken {
+        &self.0.lost
     }
 
     /// A place for one more call, and its questions.
@@ -451,16 +434,6 @@ mod tests {
         let calls = Calls::default();
         drop(calls.enter());
         assert!(calls.are_clear());
-    }
-
-    #[tokio::test]
-    async fn who_waits_for_a_server_hears_that_it_is_gone() {
-        let calls = Calls::default();
-        let mut lost = pin!(calls.lost());
-        assert!(lost.as_mut().now_or_never().is_none());
-        calls.lose();
-        lost.await;
-        assert!(calls.are_lost());
     }
 
     #[tokio::test]

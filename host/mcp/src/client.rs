@@ -118,7 +118,7 @@ impl Client {
         tokio::select! {
             answer = asked => answer,
             () = context.ct.cancelled() => Err(self.unasked("the server has taken it back")),
-            () = self.calls.lost() => Err(self.unasked("the server is gone")),
+            () = self.calls.lost().cancelled() => Err(self.unasked("the server is gone")),
         }
     }
 }

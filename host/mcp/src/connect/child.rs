@@ -103,7 +103,7 @@ impl Transport<RoleClient> for Program {
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         let message = self.transport.receive().await;
         if message.is_none() {
-            self.calls.lose();
+            self.calls.lost().cancel();
         }
         message
     }
