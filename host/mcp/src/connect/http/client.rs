@@ -72,6 +72,16 @@ pub(in crate::connect) struct Lenient {
     moved: Arc<Mutex<Option<Url>>>,
 }
 
+/// A message to the server, in a session if there is one.
+#[derive(Clone, Copy)]
+struct Outgoing<'a> {
+    uri: &'a str,
+    message: &'a ClientJsonRpcMessage,
+    session: Option<&'a str>,
+    headers: &'a HashMap<HeaderName, HeaderValue>,
+    permit: &'a Permit,
+}
+
 impl Lenient {
     pub(in crate::connect) fn new(http: reqwest::Client, mender: Mender, calls: Calls) -> Self {
         Self { http, mender, calls, moved: Arc::default() }
@@ -79,22 +89,18 @@ impl Lenient {
 
     async fn post(
         &self,
-        uri: &str,
-        message: ClientJsonRpcMessage,
-        session: Option<Arc<str>>,
-        headers: HashMap<HeaderName, HeaderValue>,
+        outgoing: Outgoing<'_>,
         event_bytes: usize,
     ) -> Result<StreamableHttpPostResponse, Error> {
-        let permit = self.calls.permit_of(&message);
-        let sent = if matches!(message, ClientJsonRpcMessage::Response(_)) {
-            self.send_answer(uri, &message, session.as_deref(), &headers, &permit).await
+        let sent = if matches!(outgoing.message, ClientJsonRpcMessage::Response(_)) {
+            self.send_answer(outgoing).await
         } else {
-            self.send(uri, &message, session.as_deref(), &headers, &permit).await
+            self.send(outgoing).await
         };
         let response = sent?;
         let status = response.status();
-        if status == StatusCode::NOT_FOUND && session.is_some() {
-            return Err(self.forgotten(&permit));
+        if status == StatusCode::NOT_FOUND && outgoing.session.is_some() {
+            return Err(self.forgotten(outgoing.permit));
         }
         if status == StatusCode::TOO_MANY_REQUESTS {
             return Err(
@@ -105,12 +111,11 @@ impl Lenient {
         let given = given.map(str::to_owned);
         if !status.is_success() {
             let refusal = Refusal::read(response).await;
-            if let (Some(session), ClientJsonRpcMessage::Request(request)) = (&session, &message)
+            if outgoing.session.is_some()
+                && let ClientJsonRpcMessage::Request(request) = outgoing.message
                 && may_be_of_session(refusal.status, &refusal.headers)
             {
-                let request = &request.request;
-                let error =
-                    self.without_session(uri, session, &headers, request, &refusal, &permit);
+                let error = self.without_session(outgoing, &request.request, &refusal);
                 if let Some(error) = error.await {
                     return Err(error);
                 }
@@ -118,9 +123,9 @@ impl Lenient {
             if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
                 return Err(no_entry(&refusal));
             }
-            return self.refused(&message, session.is_some(), given, refusal);
+            return self.refused(outgoing, given, refusal);
         }
-        let ClientJsonRpcMessage::Request(request) = &message else {
+        let ClientJsonRpcMessage::Request(request) = outgoing.message else {
             return Ok(StreamableHttpPostResponse::Accepted);
         };
         let form = response.headers().get(CONTENT_TYPE).and_then(|form| form.to_str().ok());
@@ -175,14 +180,8 @@ impl Lenient {
     }
 
     /// Sends a message, and follows redirects within the origin, as long as that is permitted.
-    async fn send(
-        &self,
-        uri: &str,
-        message: &ClientJsonRpcMessage,
-        session: Option<&str>,
-        headers: &HashMap<HeaderName, HeaderValue>,
-        permit: &Permit,
-    ) -> Result<Response, Error> {
+    async fn send(&self, outgoing: Outgoing<'_>) -> Result<Response, Error> {
+        let Outgoing { uri, message, session, headers, permit } = outgoing;
         let mut url =
             Url::parse(&self.address(uri)).map_err(|error| unexpected(error.to_string()))?;
         for _ in 0..=MAX_HOPS {
@@ -205,16 +204,9 @@ impl Lenient {
 
     /// Sends what a person has answered, and again if there was no connection: then nothing has left this host. The
     /// library would only log that the answer is lost, and the server would wait for it. Each attempt is permitted anew.
-    async fn send_answer(
-        &self,
-        uri: &str,
-        message: &ClientJsonRpcMessage,
-        session: Option<&str>,
-        headers: &HashMap<HeaderName, HeaderValue>,
-        permit: &Permit,
-    ) -> Result<Response, Error> {
+    async fn send_answer(&self, outgoing: Outgoing<'_>) -> Result<Response, Error> {
         for pause in ANSWER_PAUSES {
-            match self.send(uri, message, session, headers, permit).await {
+            match self.send(outgoing).await {
                 Err(StreamableHttpError::Client(error)) if error.is_connect() => {
                     let server = self.mender.speaker().name();
                     tracing::debug!(server, "an answer to an MCP server is sent again");
@@ -223,7 +215,7 @@ impl Lenient {
                 sent => return sent,
             }
         }
-        self.send(uri, message, session, headers, permit).await
+        self.send(outgoing).await
     }
 
     /// What follows for a request that the server has refused if it does not know the session; nothing if it does. The
@@ -235,19 +227,17 @@ impl Lenient {
     /// and one of several servers behind an address may know it.
     async fn without_session(
         &self,
-        uri: &str,
-        session: &str,
-        headers: &HashMap<HeaderName, HeaderValue>,
+        outgoing: Outgoing<'_>,
         request: &ClientRequest,
         refusal: &Refusal,
-        permit: &Permit,
     ) -> Option<Error> {
         let list = ListToolsRequest::with_param(PaginatedRequestParams::default());
         let list = ClientRequest::ListToolsRequest(list);
         let id = RequestId::Number(QUESTIONS.fetch_add(1, Ordering::Relaxed));
-        let (question, free) = (ClientJsonRpcMessage::request(list, id), Permit::default());
+        let (list, free) = (ClientJsonRpcMessage::request(list, id), Permit::default());
+        let question = Outgoing { message: &list, permit: &free, ..outgoing };
         let answer = async {
-            let answer = self.send(uri, &question, Some(session), headers, &free).await.ok()?;
+            let answer = self.send(question).await.ok()?;
             if !may_be_of_session(answer.status(), answer.headers()) {
                 return None;
             }
@@ -255,7 +245,7 @@ impl Lenient {
         };
         let answer = timeout(QUESTION_TIME, answer).await.ok()??;
         if !matches!(request, ClientRequest::CallToolRequest(_)) || answer.says_the_same(refusal) {
-            return Some(self.forgotten(permit));
+            return Some(self.forgotten(outgoing.permit));
         }
         let speaker = self.mender.speaker();
         let words = speaker.quote(&String::from_utf8_lossy(&refusal.body));
@@ -287,8 +277,7 @@ impl Lenient {
     /// An answer with a status that is no success.
     fn refused(
         &self,
-        message: &ClientJsonRpcMessage,
-        has_session: bool,
+        outgoing: Outgoing<'_>,
         given: Option<String>,
         refusal: Refusal,
     ) -> Result<StreamableHttpPostResponse, Error> {
@@ -297,11 +286,11 @@ impl Lenient {
         self.mender.mend(&mut document);
         let error = document.get("error").cloned();
         let error = error.and_then(|error| serde_json::from_value::<ErrorData>(error).ok());
-        if let ClientJsonRpcMessage::Request(request) = message {
+        if let ClientJsonRpcMessage::Request(request) = outgoing.message {
             // A server of an older version refuses what it does not know by status. The library goes on with a
             // handshake if the refusal is an answer to its question.
-            let is_probe =
-                matches!(request.request, ClientRequest::DiscoverRequest(_)) && !has_session;
+            let is_probe = matches!(request.request, ClientRequest::DiscoverRequest(_))
+                && outgoing.session.is_none();
             let refusal =
                 || ErrorData::new(ErrorCode::INVALID_REQUEST, format!("HTTP {status}"), None);
             let error = error.or_else(|| (is_probe && status.is_client_error()).then(refusal));
@@ -378,7 +367,15 @@ impl StreamableHttpClient for Lenient {
         headers: HashMap<HeaderName, HeaderValue>,
         event_bytes: usize,
     ) -> Result<StreamableHttpPostResponse, Error> {
-        self.post(&uri, message, session, headers, event_bytes).await
+        let permit = self.calls.permit_of(&message);
+        let outgoing = Outgoing {
+            uri: &uri,
+            message: &message,
+            session: session.as_deref(),
+            headers: &headers,
+            permit: &permit,
+        };
+        self.post(outgoing, event_bytes).await
     }
 
     async fn delete_session(
