@@ -25,8 +25,8 @@ use wattle_run::ports::lease::Leased;
 use wattle_run::ports::tool_server::{Round, ServerAnswer, ServerCall};
 
 use crate::support::{
-    NAME, Request, SOON, call, call_within, caller, list, names, over_http, played, read, servers,
-    text,
+    NAME, Request, SOON, call, call_within, caller, greeting, list, names, over_http, played, read,
+    respond, servers, text,
 };
 
 /// A program that asks in each call but one, and says whether it booked. `FAILED` stands for how it ends a call in
@@ -311,28 +311,11 @@ pub(crate) const EVENTS: &str =
 
 async fn serve(socket: TcpStream, desk: Arc<Desk>) {
     let Request { method, session, body: request, mut socket, .. } = read(socket).await;
-    let id = &request["id"];
-    let result = |result: Value| json!({ "jsonrpc": "2.0", "id": id, "result": result });
     let known = *desk.session.lock().unwrap();
-    let (status, document) = match request["method"].as_str() {
+    let (status, document) = match greeting(&request) {
         _ if !session.is_empty() && session != known => ("404 Not Found", Value::Null),
-        Some("server/discover") => {
-            let error = json!({ "code": -32601, "message": "Method not found" });
-            ("400 Bad Request", json!({ "jsonrpc": "2.0", "id": id, "error": error }))
-        }
-        Some("initialize") => {
-            let server = json!({ "name": "desk", "version": "1" });
-            let offered = json!({ "tools": {} });
-            let said = json!({ "protocolVersion": "2025-11-25", "capabilities": offered,
-                "serverInfo": server });
-            ("200 OK", result(said))
-        }
-        Some("tools/list") => {
-            let tool = json!({ "name": "book", "inputSchema": { "type": "object" } });
-            ("200 OK", result(json!({ "tools": [tool] })))
-        }
-        Some("tools/call") => return ask(&mut socket, &request, &desk).await,
-        Some(_) => ("202 Accepted", Value::Null),
+        Some(said) => said,
+        None if request["method"] == "tools/call" => return ask(&mut socket, &request, &desk).await,
         None if request.is_null() => {
             let stream = desk.stream.lock().unwrap().take_if(|_| method == "GET");
             if let Some(mut questions) = stream {
@@ -345,19 +328,13 @@ async fn serve(socket: TcpStream, desk: Arc<Desk>) {
             ("405 Method Not Allowed", Value::Null)
         }
         None => {
-            let waiting = desk.answers.lock().unwrap().remove(id.as_str().unwrap_or_default());
+            let id = request["id"].as_str().unwrap_or_default();
+            let waiting = desk.answers.lock().unwrap().remove(id);
             waiting.unwrap().send(request["result"].clone()).unwrap();
             ("202 Accepted", Value::Null)
         }
     };
-    let body = if document.is_null() { String::new() } else { document.to_string() };
-    let head = format!(
-        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\nmcp-session-id: {known}\r\n\
-         content-length: {}\r\nconnection: close\r\n\r\n",
-        body.len()
-    );
-    // The client may be gone.
-    socket.write_all(format!("{head}{body}").as_bytes()).await.ok();
+    respond(&mut socket, status, &format!("mcp-session-id: {known}\r\n"), &document).await;
 }
 
 /// Asks, and waits.

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use wattle_kit::standin::Handle;
 use wattle_mcp::McpServers;
 
-use crate::support::{Request, SOON, call, list, over_http, read, servers, standin};
+use crate::support::{Request, SOON, call, list, over_http, read, respond, servers, standin};
 
 /// How long a server may take whose answers have no end.
 const BRIEFLY: Duration = Duration::from_secs(2);
@@ -100,14 +100,8 @@ async fn forward(upstream: &str, request: &Value) -> Value {
 }
 
 async fn write(socket: &mut TcpStream, answer: &Value) {
-    let body = if answer.is_null() { String::new() } else { answer.to_string() };
     let status = if answer.is_null() { "202 Accepted" } else { "200 OK" };
-    let head = format!(
-        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
-         connection: close\r\n\r\n",
-        body.len()
-    );
-    let _ = socket.write_all(format!("{head}{body}").as_bytes()).await;
+    respond(socket, status, "", answer).await;
 }
 
 const JSON: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\

@@ -19,7 +19,8 @@ use wattle_run::ports::store::StoreError;
 
 use crate::asking::{EVENTS, Talk};
 use crate::support::{
-    Request, SOON, call, call_under, names, over_http, read, servers, standin, text,
+    Request, SOON, call, call_under, greeting, names, over_http, read, respond, servers, standin,
+    text,
 };
 
 /// Calls that the library has under way at once.
@@ -82,6 +83,9 @@ fn is_answer(message: &Value) -> bool {
     message["result"].is_object()
 }
 
+/// Headers of each response. A client reads the location of a redirect only.
+const HEADERS: &str = "mcp-session-id: s-1\r\nlocation: /there\r\n";
+
 async fn moved(is_counted: fn(&Value) -> bool) -> (McpServers, Arc<Moved>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -110,49 +114,24 @@ async fn serve(socket: TcpStream, moved: Arc<Moved>) {
         if (method.as_str(), path.as_str()) == ("POST", "/mcp") {
             moved.came.notify_one();
             moved.goes_on.notified().await;
-            return say(&mut socket, "307 Temporary Redirect", &Value::Null).await;
+            let status = "307 Temporary Redirect";
+            return respond(&mut socket, status, HEADERS, &Value::Null).await;
         }
         moved.arrived.fetch_add(1, Ordering::SeqCst);
     }
-    let id = &request["id"];
-    let result = |result: Value| json!({ "jsonrpc": "2.0", "id": id, "result": result });
-    let (status, document) = match request["method"].as_str() {
-        Some("server/discover") => {
-            let error = json!({ "code": -32601, "message": "Method not found" });
-            ("400 Bad Request", json!({ "jsonrpc": "2.0", "id": id, "error": error }))
-        }
-        Some("initialize") => {
-            moved.sessions.fetch_add(1, Ordering::SeqCst);
-            let (server, offered) =
-                (json!({ "name": "moved", "version": "1" }), json!({ "tools": {} }));
-            let said = json!({ "protocolVersion": "2025-11-25", "capabilities": offered,
-                "serverInfo": server });
-            ("200 OK", result(said))
-        }
-        Some("tools/list") => {
-            let tool = json!({ "name": "book", "inputSchema": { "type": "object" } });
-            ("200 OK", result(json!({ "tools": [tool] })))
-        }
-        Some("tools/call") => return book(&mut socket, &request, &moved).await,
-        Some(_) => ("202 Accepted", Value::Null),
+    if request["method"] == "initialize" {
+        moved.sessions.fetch_add(1, Ordering::SeqCst);
+    }
+    let (status, document) = match greeting(&request) {
+        Some(said) => said,
+        None if is_call(&request) => return book(&mut socket, &request, &moved).await,
         None if is_answer(&request) => {
             moved.answers.send_modify(|answers| *answers += 1);
             ("202 Accepted", Value::Null)
         }
         None => ("405 Method Not Allowed", Value::Null),
     };
-    say(&mut socket, status, &document).await;
-}
-
-async fn say(socket: &mut TcpStream, status: &str, document: &Value) {
-    let body = if document.is_null() { String::new() } else { document.to_string() };
-    let answer = format!(
-        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\nmcp-session-id: s-1\r\n\
-         location: /there\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
-        body.len()
-    );
-    // The client may be gone.
-    socket.write_all(answer.as_bytes()).await.ok();
+    respond(&mut socket, status, HEADERS, &document).await;
 }
 
 /// Answers a call, and asks before if the call says so.

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use secrecy::SecretString;
-use serde_json::Value;
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, PluginName};
@@ -206,4 +206,42 @@ pub(crate) async fn read(socket: TcpStream) -> Request {
     let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let body = serde_json::from_slice(&body).unwrap_or_default();
     Request { method, path, session, body, socket: socket.into_inner() }
+}
+
+/// What a server over HTTP that wants a handshake and has the tool `book` says, with a status: null if it says
+/// nothing. `None` for calls and for what names no method.
+pub(crate) fn greeting(message: &Value) -> Option<(&'static str, Value)> {
+    let id = &message["id"];
+    let result = |result: Value| json!({ "jsonrpc": "2.0", "id": id, "result": result });
+    Some(match message["method"].as_str()? {
+        "tools/call" => return None,
+        "server/discover" => {
+            let error = json!({ "code": -32601, "message": "Method not found" });
+            ("400 Bad Request", json!({ "jsonrpc": "2.0", "id": id, "error": error }))
+        }
+        "initialize" => {
+            let server = json!({ "name": "desk", "version": "1" });
+            let offered = json!({ "tools": {} });
+            let said = json!({ "protocolVersion": "2025-11-25", "capabilities": offered,
+                "serverInfo": server });
+            ("200 OK", result(said))
+        }
+        "tools/list" => {
+            let tool = json!({ "name": "book", "inputSchema": { "type": "object" } });
+            ("200 OK", result(json!({ "tools": [tool] })))
+        }
+        _ => ("202 Accepted", Value::Null),
+    })
+}
+
+/// Responds with a document, unless it is null. Each of `headers` ends its line.
+pub(crate) async fn respond(socket: &mut TcpStream, status: &str, headers: &str, document: &Value) {
+    let body = if document.is_null() { String::new() } else { document.to_string() };
+    let response = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\n{headers}content-length: {}\r\n\
+         connection: close\r\n\r\n{body}",
+        body.len()
+    );
+    // The client may be gone.
+    socket.write_all(response.as_bytes()).await.ok();
 }
