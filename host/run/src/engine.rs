@@ -471,21 +471,6 @@ impl Runs for Engine {
     }
 }
 
-/// A guest call on the engine's runtime that ends with its owner.
-struct AbortOnDrop<T>(tokio::task::JoinHandle<T>);
-
-impl<T> AbortOnDrop<T> {
-    async fn join(mut self) -> Result<T, tokio::task::JoinError> {
-        (&mut self.0).await
-    }
-}
-
-impl<T> Drop for AbortOnDrop<T> {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
 fn new_run_id() -> RunId {
     fresh(RunId::new)
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
+use tokio_util::task::AbortOnDropHandle;
 use wattle_graph::checkpoint::{Checkpoint, Values};
 use wattle_graph::definition::SubgraphState;
 use wattle_graph::event::ChildEnd;
@@ -150,8 +150,12 @@ async fn run_nested(context: &RunContext, nested: Nested) -> Result<Ran, Ended> 
     let Opened { stand, began } = open.open().await?;
     let walk = Walk::nested(inside, stand, is_kept, turn.clone());
     // In a task of the runtime, so that many levels do not meet on one stack.
-    let work = Joined(tokio::spawn(Parking { walk: Some(walk), _turn: turn }.go()));
-    let (end, checkpoint) = work.end().await?;
+    let work = tokio::spawn(Parking { walk: Some(walk), _turn: turn }.go());
+    let ended = AbortOnDropHandle::new(work).await;
+    let (end, checkpoint) = ended
+        .map_err(|error| format!("a nested graph ended: {error}"))
+        .and_then(|ended| ended.ok_or_else(|| "a nested graph was not there".to_owned()))
+        .map_err(|text| Ended::Unwound(Unwind::Log(Failure::internal(text))))?;
     Ok(Ran { end, checkpoint, is_kept, began })
 }
 
@@ -315,24 +319,6 @@ impl Drop for Parking {
         if let Some(Walk { context, stand, .. }) = self.walk.take() {
             context.past.park(context.log.namespace().clone(), stand);
         }
-    }
-}
-
-/// A walk in a task of the runtime that ends with its owner.
-struct Joined(JoinHandle<Option<(End, Checkpoint)>>);
-
-impl Joined {
-    async fn end(mut self) -> Result<(End, Checkpoint), Ended> {
-        let ended = (&mut self.0).await.map_err(|error| format!("a nested graph ended: {error}"));
-        ended
-            .and_then(|ended| ended.ok_or_else(|| "a nested graph was not there".to_owned()))
-            .map_err(|text| Ended::Unwound(Unwind::Log(Failure::internal(text))))
-    }
-}
-
-impl Drop for Joined {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }
 

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream};
 use futures::{FutureExt, StreamExt};
+use tokio::task::JoinError;
+use tokio_util::task::AbortOnDropHandle;
 use wattle_graph::checkpoint::Source;
 use wattle_graph::event::TaskFailed;
 use wattle_graph::failure::{Failure, code};
@@ -259,11 +261,11 @@ impl Walk {
                 return async move { (id, work.await) }.boxed();
             }
             let turn = turn.clone();
-            let spawned = AbortOnDrop(tokio::spawn(async move {
+            let spawned = AbortOnDropHandle::new(tokio::spawn(async move {
                 let _turn = turn;
                 work.await
             }));
-            async move { (id, spawned.end().await) }.boxed()
+            async move { (id, spawned.await.unwrap_or_else(crashed)) }.boxed()
         };
         stream::iter(begun).map(run).buffer_unordered(self.context.concurrency()).boxed()
     }
@@ -363,19 +365,6 @@ fn recursion(limit: u32) -> Failure {
     .with_details(serde_json::json!({ "limit": "recursion", "allowed": limit }))
 }
 
-/// A spawned task that ends with its owner.
-struct AbortOnDrop(tokio::task::JoinHandle<TaskEnd>);
-
-impl AbortOnDrop {
-    async fn end(mut self) -> TaskEnd {
-        (&mut self.0).await.unwrap_or_else(|error| {
-            TaskEnd::LogLost(Failure::internal(format!("a task of the host ended: {error}")))
-        })
-    }
-}
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+fn crashed(error: JoinError) -> TaskEnd {
+    TaskEnd::LogLost(Failure::internal(format!("a task of the host ended: {error}")))
 }

@@ -15,11 +15,12 @@ use std::time::Duration;
 use futures::{FutureExt as _, StreamExt as _};
 use serde_json::json;
 use tokio::sync::{Notify, Semaphore, watch};
+use tokio_util::task::AbortOnDropHandle;
 use wattle_graph::event::{RunReason, RunStatus};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{RunId, ThreadId};
 
-use super::{AbortOnDrop, Engine, Inner, new_run_id, no_thread};
+use super::{Engine, Inner, new_run_id, no_thread};
 use crate::hostcall::runs::RunRef;
 use crate::limit;
 use crate::ports::Ports;
@@ -243,7 +244,7 @@ impl Engine {
         let _room = room.acquire_many_owned(wanted).await;
         let engine = self.clone();
         let attempt = async move { engine.recover_or_set_aside(cut).await };
-        AbortOnDrop(self.0.runtime.spawn(attempt)).join().await.unwrap_or(Came::Nothing)
+        AbortOnDropHandle::new(self.0.runtime.spawn(attempt)).await.unwrap_or(Came::Nothing)
     }
 
     /// Shares the runs with other hosts for as long as it is polled: recovers runs of theirs, and

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio_util::task::AbortOnDropHandle;
 use wattle_graph::event::Event;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, ThreadId};
 use wattle_graph::principal::Principal;
 
-use super::{AbortOnDrop, Engine};
+use super::Engine;
 use crate::app::App;
 use crate::cancel::Cancel;
 use crate::gate::{Gate, Setting};
@@ -53,8 +54,7 @@ impl Engine {
         let gate = Arc::new(Gate::for_web(setting, Arc::new(runs)));
         let limit = Duration::from_millis(grants.limits.node_timeout_ms);
         let work = async move { tokio::time::timeout(limit, plugin.handle(request, gate)).await };
-        let task = AbortOnDrop(self.0.runtime.spawn(work));
-        match task.join().await {
+        match AbortOnDropHandle::new(self.0.runtime.spawn(work)).await {
             Ok(Ok(ended)) => ended,
             Ok(Err(_elapsed)) => Err(Ended::Failure(Failure::new(
                 code::TIMEOUT,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::llm::{Completion, CompletionRequest, Delta};
 
@@ -36,19 +37,9 @@ pub struct GateStream {
 enum Answer {
     /// Not asked for yet: the journal knows what the guest saw of it before.
     Later(Box<Streaming>),
-    Coming(AbortOnDrop),
+    Coming(AbortOnDropHandle<Result<Result<Completion, Failure>, Unwind>>),
     Here(Box<Result<Completion, Failure>>),
     Taken,
-}
-
-type Work = tokio::task::JoinHandle<Result<Result<Completion, Failure>, Unwind>>;
-
-struct AbortOnDrop(Work);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 /// The same call as [`CompletionRequest`], under its own name.
@@ -153,7 +144,7 @@ impl GateStream {
             Answer::Later(call) => {
                 let (gate, number) = (self.gate.clone(), self.number);
                 let work = async move { gate.numbered(number, number, &*call).await };
-                self.answer = Answer::Coming(AbortOnDrop(tokio::spawn(work)));
+                self.answer = Answer::Coming(AbortOnDropHandle::new(tokio::spawn(work)));
             }
             begun => self.answer = begun,
         }
@@ -188,7 +179,7 @@ impl GateStream {
 
     async fn settle(&mut self) -> Result<(), Unwind> {
         if let Answer::Coming(work) = &mut self.answer {
-            let ended = (&mut work.0).await.unwrap_or_else(|error| {
+            let ended = work.await.unwrap_or_else(|error| {
                 Ok(Err(Failure::internal(format!("a model call of the host ended: {error}"))))
             })?;
             self.answer = Answer::Here(Box::new(ended));
