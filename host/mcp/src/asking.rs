@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rmcp::ServiceError;
 use rmcp::model::{CallToolRequestParams, CallToolResponse};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
-use tokio::task::JoinHandle;
+use tokio_util::task::AbortOnDropHandle;
 use wattle_run::ports::tool_server::Round;
 
 use crate::calls::{Answered, Asked, Place, Reply};
@@ -50,10 +50,11 @@ pub(crate) enum Happened {
 
 /// A call on its way. Dropped, it is called off.
 pub(crate) struct Running {
+    /// Its task. It is aborted before the receiver of its questions is gone.
+    work: AbortOnDropHandle<Result<CallToolResponse, ServiceError>>,
     /// Its session. A call that waits may be the only one to use it.
     session: Arc<Session>,
     asks: mpsc::Receiver<Asked>,
-    work: JoinHandle<Result<CallToolResponse, ServiceError>>,
     /// What the call may leave under.
     permit: Permit,
     /// Its result, if it ended before its caller waits for it again.
@@ -66,8 +67,9 @@ impl Running {
     pub(crate) fn start(seat: Seat, parameters: CallToolRequestParams, permit: Permit) -> Self {
         let Seat { session, place, asks, room } = seat;
         let (calling, own) = (session.clone(), permit.clone());
-        let work = tokio::spawn(async move { place.call(calling.peer(), parameters, own).await });
-        Self { session, asks, work, permit, ended: None, room }
+        let work = async move { place.call(calling.peer(), parameters, own).await };
+        let work = AbortOnDropHandle::new(tokio::spawn(work));
+        Self { work, session, asks, permit, ended: None, room }
     }
 
     pub(crate) fn session(&self) -> &Arc<Session> {
@@ -102,17 +104,11 @@ impl Running {
     }
 
     /// Ends the call, and waits for that; its session.
-    async fn end(mut self) -> Arc<Session> {
+    async fn end(self) -> Arc<Session> {
         self.work.abort();
         // It was called off.
-        (&mut self.work).await.ok();
-        self.session.clone()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.work.abort();
+        self.work.await.ok();
+        self.session
     }
 }
 

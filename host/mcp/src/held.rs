@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::json;
-use tokio::task::AbortHandle;
+use tokio_util::task::AbortOnDropHandle;
 use uuid::Uuid;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::ThreadId;
@@ -43,16 +43,8 @@ struct Kept<C> {
     server: String,
     thread: ThreadId,
     tenant: Option<String>,
-    call: Option<(C, End)>,
-}
-
-/// The time after which a call is held no longer; not waited for when this is dropped.
-struct End(AbortHandle);
-
-impl Drop for End {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+    /// With the task that lets go of it when its time is over.
+    call: Option<(C, AbortOnDropHandle<()>)>,
 }
 
 impl<C> Default for Held<C> {
@@ -143,16 +135,15 @@ impl<C: Send + 'static> Slot<C> {
     pub(crate) fn hold(mut self, call: C) -> String {
         let name = self.name.take().unwrap_or_default();
         let (held, expired) = (Arc::downgrade(&self.held), name.clone());
-        let timer = tokio::spawn(async move {
+        let timer = AbortOnDropHandle::new(tokio::spawn(async move {
             tokio::time::sleep(HELD).await;
             let kept = held.upgrade().and_then(|held| held.lock().remove(&expired));
             if let Some(Kept { server, thread, .. }) = &kept {
                 tracing::info!(server, %thread, "nobody answered an MCP server in time");
             }
-        });
-        let end = End(timer.abort_handle());
+        }));
         if let Some(kept) = self.held.lock().get_mut(&name) {
-            kept.call = Some((call, end));
+            kept.call = Some((call, timer));
         }
         name
     }
