@@ -39,11 +39,6 @@ const BROKEN_OFF: &str = "the model broke off before the call was complete";
 /// Which model call of which task.
 type Key = (TaskId, u32);
 
-/// A namespace and those around it.
-fn around(namespace: &Namespace) -> impl Iterator<Item = Namespace> {
-    std::iter::successors(Some(namespace.clone()), Namespace::parent)
-}
-
 /// Folds the events of one run, in order from its first, into what is said.
 #[derive(Clone, Debug, Default)]
 pub struct Transcript {
@@ -159,7 +154,7 @@ impl Transcript {
     /// Whether the model calls of a task are the conversation: its node is named, or one of those
     /// whose graphs it is nested in.
     fn is_conversation(&self, place: &Place) -> bool {
-        let mut levels = around(&place.namespace);
+        let mut levels = place.namespace.ancestors();
         self.nodes.is_empty()
             || self.nodes.contains(&place.node)
             || levels.any(|level| self.nodes.contains(level.node()))

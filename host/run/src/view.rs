@@ -18,7 +18,7 @@ use crate::hostcall::runs::{EndedRun, OpenQuestion, ThreadView};
 use crate::ports::store::{CheckpointTuple, Latest, Store, StoreError, ThreadHead};
 use crate::replay;
 
-pub(crate) use self::asked::{asked, inside};
+pub(crate) use self::asked::asked;
 pub(crate) use self::nest::{Answers, Nest, Strand};
 
 /// A store's failure as callers of the engine see it.

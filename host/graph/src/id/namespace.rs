@@ -69,12 +69,21 @@ impl Namespace {
         Some(Self(parent.to_owned()))
     }
 
+    /// The graph itself and those around it, from the innermost to the thread's own.
+    pub fn ancestors(&self) -> impl Iterator<Item = Self> {
+        std::iter::successors(Some(self.clone()), Self::parent)
+    }
+
     /// The graphs from the thread's own, which is left out, down to this one.
     pub fn path(&self) -> Vec<Self> {
-        let up = std::iter::successors(Some(self.clone()), Self::parent);
-        let mut path: Vec<Self> = up.filter(|graph| !graph.is_root()).collect();
+        let mut path: Vec<Self> = self.ancestors().filter(|graph| !graph.is_root()).collect();
         path.reverse();
         path
+    }
+
+    /// The graph directly inside of `around` that it is, or is inside of; `None` if there is none.
+    pub fn child_of(&self, around: &Self) -> Option<Self> {
+        self.ancestors().find(|graph| graph.parent().as_ref() == Some(around))
     }
 
     /// The node of the graph around it that runs it or called for it; empty for the root.
@@ -92,10 +101,8 @@ impl Namespace {
 
     /// Whether it is, at any depth, inside of what a task of the graph `around` runs.
     pub fn is_run_by(&self, around: &Self, task: &TaskId, node: &NodeName) -> bool {
-        let mut levels = std::iter::successors(Some(self.clone()), Self::parent);
-        let level = levels.find(|level| level.parent().as_ref() == Some(around));
         // A graph that keeps its state is of the node and not of one task.
-        level.is_some_and(|level| match level.task() {
+        self.child_of(around).is_some_and(|level| match level.task() {
             Some(own) => own == *task,
             None => level.node() == node.as_str(),
         })
@@ -162,6 +169,12 @@ mod tests {
         assert_eq!((root.parent(), root.task(), root.depth()), (None, None, 0));
         assert_eq!((three.place(), one.place(), two.place()), (Some(vec![0, 2]), None, None));
         assert_eq!(three.path(), [one.clone(), two.clone(), three.clone()]);
+        assert!(three.ancestors().eq([three.clone(), two.clone(), one.clone(), root.clone()]));
+        for (around, child) in
+            [(&root, Some(&one)), (&one, Some(&two)), (&two, Some(&three)), (&three, None)]
+        {
+            assert_eq!(three.child_of(around).as_ref(), child);
+        }
         let other = TaskId::new("9f").unwrap();
         let there = root.of_task(&node, &other);
         assert_eq!(three.moved(&there, Some(&other)), there.of_call(&node, &other, "0.2"));

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::event::{Event, EventKind};
 use crate::expr::formula::Variables;
-use crate::id::{Namespace, TaskId};
+use crate::id::TaskId;
 use crate::mapping::template::Template;
 use crate::mapping::{Moment, Subject, Words, document};
 
@@ -159,8 +159,7 @@ impl<'m> RunFiles<'m> {
 
     /// A task has left its file; so have those whose graphs it is nested in.
     fn leave(&mut self, task: &TaskId, event: &Event) {
-        let around = std::iter::successors(Some(event.namespace.clone()), Namespace::parent);
-        self.done.extend(around.filter_map(|level| level.task()));
+        self.done.extend(event.namespace.ancestors().filter_map(|level| level.task()));
         self.done.insert(task.clone());
     }
 

@@ -57,7 +57,7 @@ fn answered_in(run: &RunId, events: &[Event]) -> Vec<(Namespace, InterruptId)> {
 fn running(events: &[Event], answered: &[(Namespace, InterruptId)]) -> Vec<TaskId> {
     let graphs: BTreeSet<Namespace> = answered
         .iter()
-        .flat_map(|(asked, _)| std::iter::successors(Some(asked.clone()), Namespace::parent))
+        .flat_map(|(asked, _)| asked.ancestors())
         .filter(|graph| !graph.is_root())
         .collect();
     let mut tasks: BTreeSet<TaskId> = graphs.iter().filter_map(Namespace::task).collect();

@@ -275,7 +275,7 @@ impl Known<'_> {
     /// Whether a question is of a task, or of a graph inside of it.
     fn is_of(&self, question: &OpenQuestion, task: &TaskId, node: &NodeName) -> bool {
         let above = &self.lineage.checkpoint.meta.namespace;
-        match view::inside(above, &question.namespace) {
+        match question.namespace.child_of(above) {
             Some(level) => level.task().map_or(level.node() == node.as_str(), |it| it == *task),
             None => {
                 let mut known = self.lineage.questions.iter();

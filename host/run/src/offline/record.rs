@@ -283,8 +283,7 @@ impl Record {
     /// The run context of a graph: that which the call gave it that started it, or one around it,
     /// else that of the run.
     pub(super) fn context_of(&self, run: &RunId, namespace: &Namespace) -> Value {
-        let mut around = std::iter::successors(Some(namespace.clone()), Namespace::parent);
-        let given = around.find_map(|graph| {
+        let given = namespace.ancestors().find_map(|graph| {
             let started = self.started.get(&graph)?;
             (!started.context.is_null()).then(|| started.context.clone())
         });

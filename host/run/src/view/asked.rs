@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wattle_graph::event::{Event, EventKind, Reopened};
-use wattle_graph::id::{CheckpointId, InterruptId, Namespace};
+use wattle_graph::id::{CheckpointId, InterruptId, Namespace, NodeName, TaskId};
 use wattle_graph::interrupt::Question;
 
 /// Questions for which the tasks of a checkpoint waited last, oldest first, each with the graph that
@@ -80,10 +80,10 @@ impl Past<'_> {
                 self.close(|known| known.question.asked.interrupt == answered.interrupt);
             }
             EventKind::TaskFinished(done) => {
-                self.close(|known| known.is_of(graph, done.task.as_str(), done.node.as_str()));
+                self.close(|known| known.is_of(graph, &done.task, &done.node));
             }
             EventKind::TaskFailed(failed) if failed.handler.is_some() => {
-                self.close(|known| known.is_of(graph, failed.task.as_str(), failed.node.as_str()));
+                self.close(|known| known.is_of(graph, &failed.task, &failed.node));
             }
             _ => {}
         }
@@ -145,30 +145,20 @@ impl Past<'_> {
 
 impl Known {
     /// Whether it was asked by a task of a graph, or inside of a graph that the task runs.
-    fn is_of(&self, graph: &Namespace, task: &str, node: &str) -> bool {
-        let own = self.graph == *graph && self.question.asked.task.as_str() == task;
-        own || inside(graph, &self.graph).is_some_and(|it| owner_of(&it, task, node))
+    fn is_of(&self, graph: &Namespace, task: &TaskId, node: &NodeName) -> bool {
+        let own = self.graph == *graph && self.question.asked.task == *task;
+        own || self.graph.is_run_by(graph, task, node)
     }
 
     /// The task of a graph that asked, or in whose graph it was asked.
     fn owner(&self, graph: &Namespace) -> String {
-        match inside(graph, &self.graph) {
+        match self.graph.child_of(graph) {
             None => self.question.asked.task.to_string(),
             Some(level) => {
                 level.task().map_or_else(|| level.node().to_owned(), |task| task.to_string())
             }
         }
     }
-}
-
-fn owner_of(level: &Namespace, task: &str, node: &str) -> bool {
-    level.task().map_or(level.node() == node, |it| it.as_str() == task)
-}
-
-/// The graph directly below one in which, at any depth, another is; `None` if it is not inside.
-pub(crate) fn inside(around: &Namespace, graph: &Namespace) -> Option<Namespace> {
-    let mut levels = std::iter::successors(Some(graph.clone()), Namespace::parent);
-    levels.find(|level| level.parent().as_ref() == Some(around))
 }
 
 #[cfg(test)]

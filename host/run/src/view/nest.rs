@@ -105,13 +105,7 @@ impl Nest {
     }
 
     fn task_is_over(&mut self, event: &Event, task: &TaskId, node: &NodeName) {
-        let is_its = |namespace: &Namespace| {
-            namespace.parent().as_ref() == Some(&event.namespace)
-                && namespace.task().map_or(namespace.node() == node.as_str(), |it| it == *task)
-        };
-        self.leave_behind(|known| {
-            std::iter::successors(Some(known.clone()), Namespace::parent).any(|it| is_its(&it))
-        });
+        self.leave_behind(|known| known.is_run_by(&event.namespace, task, node));
     }
 
     /// Takes back supersteps that a run took of the graph around and that are undone.
@@ -208,14 +202,11 @@ impl Answers {
     pub(crate) fn undone_by(&self, reopened: &Reopened) -> Undone {
         let answers: Vec<_> =
             reopened.interrupts.iter().filter_map(|interrupt| self.0.get(interrupt)).collect();
-        let around = |namespace: &Namespace| {
-            std::iter::successors(Some(namespace.clone()), Namespace::parent)
-        };
         Undone {
             since: answers.iter().map(|(.., seq)| *seq).min().unwrap_or(u64::MAX),
             graphs: answers
                 .iter()
-                .flat_map(|(namespace, ..)| around(namespace))
+                .flat_map(|(namespace, ..)| namespace.ancestors())
                 .filter(|namespace| !namespace.is_root())
                 .collect(),
             asking: answers.iter().map(|(_, task, _)| task.clone()).collect(),
@@ -240,7 +231,7 @@ impl Undone {
     /// Whether what happened in a nested graph is taken back: it had asked, or is inside of one or
     /// of a task that had.
     pub(crate) fn covers(&self, namespace: &Namespace) -> bool {
-        std::iter::successors(Some(namespace.clone()), Namespace::parent).any(|around| {
+        namespace.ancestors().any(|around| {
             self.graphs.contains(&around)
                 || around.task().is_some_and(|task| self.asking.contains(&task))
         })

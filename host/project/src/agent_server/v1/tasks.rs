@@ -64,7 +64,7 @@ impl V1 {
         let Some(shown) = self.note(event, asked).filter(|_| self.has(Mode::Updates)) else {
             return;
         };
-        let levels = std::iter::successors(Some(event.namespace.clone()), Namespace::parent);
+        let levels = event.namespace.ancestors();
         let levels: Vec<Namespace> = levels.filter(|level| self.sees(level)).collect();
         for level in &levels {
             let data = json!({ INTERRUPT: [shown] });
@@ -203,7 +203,7 @@ impl V1 {
 
     /// The tasks that run a graph and those around it, the innermost first.
     fn tasks_around(&self, namespace: &Namespace) -> Vec<TaskId> {
-        let levels = std::iter::successors(Some(namespace.clone()), Namespace::parent);
+        let levels = namespace.ancestors();
         levels.filter_map(|level| level.task().or_else(|| self.task_of_node(&level))).collect()
     }
 

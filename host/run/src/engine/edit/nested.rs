@@ -158,7 +158,7 @@ impl Engine {
     /// Checkpoints from the thread's own to where a graph that keeps its state ended last.
     async fn remembered(&self, ground: &Ground<'_>) -> Result<Vec<Checkpoint>, Failure> {
         let EditThread { thread, namespace, .. } = ground.request;
-        let ended = namespace.path().into_iter().any(|around| around.task().is_some());
+        let ended = namespace.ancestors().any(|around| around.task().is_some());
         if ended {
             let known = self.0.ports.store.checkpoint(thread, namespace, None).await;
             let known = known.map_err(store_failure)?.is_some();

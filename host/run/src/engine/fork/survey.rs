@@ -63,9 +63,7 @@ impl<'a> Survey<'a> {
 
     /// The graph nested in another one through which the way to the call leads.
     fn next_on_the_way(&self, namespace: &Namespace) -> Option<Namespace> {
-        let inside = self.replaced.map(|replaced| replaced.namespace.clone());
-        std::iter::successors(inside, Namespace::parent)
-            .find(|it| it.parent().as_ref() == Some(namespace))
+        self.replaced?.namespace.child_of(namespace)
     }
 
     /// Graphs nested in another one in which the fork goes on.
@@ -259,7 +257,7 @@ impl<'a> Survey<'a> {
 
 /// Whether a namespace says of which task it is, so that it is another in the fork.
 fn is_moved(namespace: &Namespace) -> bool {
-    std::iter::successors(Some(namespace.clone()), Namespace::parent).any(|it| it.task().is_some())
+    namespace.ancestors().any(|it| it.task().is_some())
 }
 
 /// The newest checkpoint that a nested graph had made before a place in the log.
