@@ -6,7 +6,6 @@
 mod api;
 mod away;
 mod backup;
-mod backups;
 mod binary;
 mod blobs;
 mod compile;
