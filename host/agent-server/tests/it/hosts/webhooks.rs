@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 use wattle_kit::gates::{Gates, Held};
 use wattle_run::ports::memory::MemoryScope;
 
@@ -122,14 +123,23 @@ async fn telling(host: &Host) -> String {
     on_thread(host, cron).await
 }
 
-/// Has a host begin a run of a cron, and die after it has stored the webhook and before the run has begun.
-async fn dying_before_a_run(host: &Host, gates: &Gates) -> Held {
-    let gate = gates.hold("put_if webhooks done");
+/// Starts the due runs of a host, and returns when `call` is held.
+async fn run_crons_until(
+    host: &Host,
+    gates: &Gates,
+    call: &str,
+) -> (Held, JoinHandle<Option<i64>>) {
+    let gate = gates.hold(call);
     let agents = host.agents.clone();
-    let began = tokio::spawn(async move { agents.run_crons().await });
-    let held = gate.reached().await;
+    let started = tokio::spawn(async move { agents.run_crons().await });
+    (gate.reached().await, started)
+}
+
+/// A host stores the webhook of a run that is due, and dies before the run has begun.
+async fn dying_before_a_run(host: &Host, gates: &Gates) -> Held {
+    let (held, started) = run_crons_until(host, gates, "put_if webhooks done").await;
     host.die();
-    began.abort();
+    started.abort();
     held
 }
 
@@ -204,14 +214,11 @@ async fn one_of_a_run_that_is_over_is_not_told_again_by_who_notes_that() {
     let ((one, gates), two) = (common.gated().await, common.host().await);
     let id = telling(&one).await;
     common.clock.advance(HOUR_MS);
-    let gate = gates.hold("put_if dues");
-    let agents = one.agents.clone();
-    let began = tokio::spawn(async move { agents.run_crons().await });
-    let _held = gate.reached().await;
+    let (_held, started) = run_crons_until(&one, &gates, "put_if dues").await;
     receiver.got(1).await;
     settle().await;
     one.die();
-    began.abort();
+    started.abort();
     two.agents.run_crons().await;
     assert_eq!(count(&two, &id).await, 1);
     settle().await;
@@ -250,10 +257,7 @@ async fn one_that_is_taken_over_while_its_run_is_asked_for_again_is_told() {
     let ((one, gates), (two, looks)) = (common.gated().await, common.gated().await);
     telling(&one).await;
     common.clock.advance(HOUR_MS);
-    let gate = looks.hold("put_if webhooks");
-    let agents = two.agents.clone();
-    let begins = tokio::spawn(async move { agents.run_crons().await });
-    let held = gate.reached().await;
+    let (held, started) = run_crons_until(&two, &looks, "put_if webhooks").await;
     let sends = gates.hold("get tidings");
     one.agents.run_crons().await;
     let _sends = sends.reached().await;
@@ -261,7 +265,7 @@ async fn one_that_is_taken_over_while_its_run_is_asked_for_again_is_told() {
     common.clock.advance(LEASE_MS);
     two.agents.reconcile().await;
     drop(held);
-    begins.await.unwrap();
+    started.await.unwrap();
     receiver.got(1).await;
     settle().await;
     assert_eq!((receiver.sent(), kept(&common).await), (1, 0));
