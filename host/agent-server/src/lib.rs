@@ -59,3 +59,8 @@ pub use self::webhooks::Webhooks;
 pub fn router(agents: Agents) -> utoipa_axum::router::OpenApiRouter {
     route::all(agents)
 }
+
+/// `GET /ok` alone, for a host that starts: it answers before there are [`Agents`].
+pub fn starting_router() -> axum::Router {
+    route::starting()
+}

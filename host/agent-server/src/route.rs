@@ -15,8 +15,10 @@ mod storage;
 mod store;
 mod threads;
 
+use axum::Router;
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -62,6 +64,11 @@ pub(crate) fn all(agents: Agents) -> OpenApiRouter {
     let (router, document) = described.split_for_parts();
     let router = router.method_not_allowed_fallback(method_not_allowed).with_state(agents);
     OpenApiRouter::with_openapi(openapi::completed(document)).merge(router.into())
+}
+
+/// The paths that answer while the host starts.
+pub(crate) fn starting() -> Router {
+    Router::new().route("/ok", get(info::ok))
 }
 
 async fn method_not_allowed(method: Method, uri: Uri) -> Response {

@@ -4,11 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::routing::get;
-use axum::{Json, Router};
-use serde_json::json;
+use axum::Router;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use wattle_agent_server::starting_router;
 use wattle_api::waiting;
 
 use crate::config::Config;
@@ -66,5 +65,5 @@ fn router(config: &Config, reason: watch::Receiver<&'static str>) -> Router {
     if !config.server.agent_server {
         return router;
     }
-    router.route("/ok", get(|| async { Json(json!({ "ok": true, "services": {} })) }))
+    router.merge(starting_router())
 }
