@@ -270,8 +270,8 @@ fn checkpoint(thread: &ThreadRecord, request: &RunCreate) -> Result<Option<Point
     };
     let named = request.checkpoint_id().or_else(configured);
     if named.is_some() && !request.checkpoint_ns().is_empty() {
-        let text = "a run goes on from a checkpoint of the thread itself, not from one of a nested \
-                    graph; change that with `POST /threads/{id}/state`, then run the thread";
+        let text = "a run goes on from a checkpoint of the thread itself, not from one of a \
+                    subgraph; change that with `POST /threads/{id}/state`, then run the thread";
         return Err(Fault::unprocessable(text));
     }
     named.map(|id| point_of(thread, id)).transpose()

@@ -116,7 +116,7 @@ pub(crate) fn id_of(catalog: &Catalog, app: &AppName, graph: &GraphName) -> Stri
     by_name(catalog, app, graph).map_or_else(|| format!("{app}/{graph}"), |known| known.id)
 }
 
-/// Channels that hold conversations, of a graph and of those nested in it.
+/// Channels that hold conversations, of a graph and of its subgraphs.
 pub(crate) fn conversations(app: &App, pack: &GraphPack) -> BTreeSet<String> {
     let (mut seen, mut channels) = (BTreeSet::new(), BTreeSet::new());
     collect(app, pack, &mut seen, &mut channels);

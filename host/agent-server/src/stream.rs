@@ -32,7 +32,7 @@ use crate::view;
 pub(crate) struct Wish {
     /// Which kinds of frames.
     pub(crate) modes: BTreeSet<Mode>,
-    /// Whether of nested graphs too.
+    /// Whether of subgraphs too.
     pub(crate) subgraphs: bool,
     /// Only frames whose ids have a higher number.
     pub(crate) after: u64,

@@ -83,7 +83,7 @@ pub(crate) async fn state_of(
     }
     match agents.engine().state(&record.id, namespace, checkpoint).await {
         Ok(view) => Ok(Some(view)),
-        // A nested graph that has not run yet has none either.
+        // A subgraph that has not run yet has none either.
         Err(failure) if failure.code == code::NOT_FOUND && checkpoint.is_none() => Ok(None),
         Err(failure) => Err(failure.into()),
     }
@@ -97,7 +97,7 @@ pub(crate) fn facts(record: &ThreadRecord) -> Map<String, Value> {
     known.collect()
 }
 
-/// The state of a thread at one of its points, with those of the graphs nested in it if wanted.
+/// The state of a thread at one of its points, with those of its subgraphs if wanted.
 pub(crate) async fn state(
     agents: &Agents,
     record: &ThreadRecord,
@@ -151,7 +151,7 @@ async fn nested(
     }
 }
 
-/// Whether the newest state of a nested graph is none that came only after a point of the graph
+/// Whether the newest state of a subgraph is none that came only after a point of the graph
 /// around it. One that keeps its state has it from task to task; others are of one task alone.
 fn had_begun(nested: &StateView, around: &StateView) -> bool {
     let made_at = nested.parents.get(&around.namespace);

@@ -83,9 +83,9 @@ pub(crate) fn no_checkpoint(thread: &ThreadId, id: CheckpointId) -> StoreError {
     invalid(thread, format!("there is no checkpoint {id}"))
 }
 
-/// The refusal to stand at a checkpoint of a nested graph.
+/// The refusal to stand at a checkpoint of a subgraph.
 pub(crate) fn not_root(thread: &ThreadId, id: CheckpointId) -> StoreError {
-    invalid(thread, format!("checkpoint {id} is of a nested graph; a thread stands at the root's"))
+    invalid(thread, format!("checkpoint {id} is of a subgraph; a thread stands at the root's"))
 }
 
 /// The refusal to copy a thread onto another.

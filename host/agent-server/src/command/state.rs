@@ -24,7 +24,7 @@ const LARGEST_PAGE: usize = 100;
 /// Between two levels of a namespace.
 const LEVEL: &str = "|";
 
-/// Where a thread stands, or a graph nested in it.
+/// Where a thread stands, or one of its subgraphs.
 pub(super) async fn get(target: &Target<'_>, params: GetState) -> Result<Value, Refusal> {
     let namespace = namespace(&params.namespace);
     let found = match target.find().await? {

@@ -37,7 +37,7 @@ const GRAPH_ID: &str = "graph_id";
     operation_id = "agent_get_state", tag = "agent-threads",
     params(
         ("id" = String, Path, description = "the thread"),
-        ("subgraphs" = Option<bool>, Query, description = "whether with the states of nested graphs"),
+        ("subgraphs" = Option<bool>, Query, description = "whether with the states of subgraphs"),
         ("select" = Option<Vec<String>>, Query, description = "only these fields")),
     responses((status = 200, body = ThreadStatePart)))]
 pub(super) async fn get(
@@ -57,7 +57,7 @@ pub(super) async fn get(
     params(
         ("id" = String, Path, description = "the thread"),
         ("checkpoint" = String, Path, description = "id of the checkpoint"),
-        ("subgraphs" = Option<bool>, Query, description = "whether with the states of nested graphs"),
+        ("subgraphs" = Option<bool>, Query, description = "whether with the states of subgraphs"),
         ("select" = Option<Vec<String>>, Query, description = "only these fields")),
     responses((status = 200, body = ThreadStatePart)))]
 pub(super) async fn by_id(
@@ -72,7 +72,7 @@ pub(super) async fn by_id(
     Ok(Json(view::selected(&state, &query.list("select"))?))
 }
 
-/// A thread, or a graph nested in it, at one of its checkpoints.
+/// A thread, or one of its subgraphs, at a checkpoint.
 #[utoipa::path(post, path = "/threads/{id}/state/checkpoint",
     extensions(("x-wattle-access" = json!({ "scope": "read" }))),
     operation_id = "agent_get_state_at", tag = "agent-threads",

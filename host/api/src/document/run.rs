@@ -75,7 +75,7 @@ pub struct ResumeDocument {
 pub struct QuestionDocument {
     /// Its id.
     pub id: String,
-    /// The nested graph that asks; absent for the thread's own.
+    /// The subgraph that asks; absent for the thread's own graph.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
     /// The node that asks.

@@ -83,7 +83,7 @@ pub struct CheckpointDocument {
     /// The checkpoint before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<u64>,
-    /// The nested graph that it is of; absent for the thread's own.
+    /// The subgraph that it is of; absent for the thread's own graph.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
     /// Superstep that runs next from here.
@@ -138,7 +138,7 @@ pub struct TaskDocument {
     /// Ids of the questions that it waits for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interrupts: Vec<String>,
-    /// The nested graph that runs as this task, whose history may be listed.
+    /// The subgraph that runs as this task, whose history may be listed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
 }

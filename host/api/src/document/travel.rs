@@ -13,12 +13,12 @@ use crate::document::options::OptionsDocument;
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct EditsDocument {
-    /// The nested graph to edit, which stands still in the middle of its work or keeps its state
-    /// over invocations; the thread's own without it.
+    /// The subgraph to edit, which stands still in the middle of its work or keeps its state over
+    /// invocations; the thread's own graph without it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// The checkpoint to edit; where the thread stands without it. An earlier one forks. Of a nested
-    /// graph only the newest can be edited.
+    /// The checkpoint to edit; where the thread stands without it. An earlier one forks. Of a
+    /// subgraph only the newest can be edited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<u64>,
     /// The edits: each list is one superstep. All of them are made, or none.

@@ -48,7 +48,7 @@ pub struct HistoryFilter {
     limit: Option<usize>,
     /// Whether to bring the state of each.
     state: bool,
-    /// Of this nested graph; of the thread's own without it.
+    /// Of this subgraph; of the thread's own graph without it.
     namespace: String,
     /// A JSON object whose facts must all be equal: `source`, `step`, `run`, or keys of the
     /// metadata.
@@ -91,7 +91,7 @@ fn facts(text: &str) -> Result<BTreeMap<String, Value>, Problem> {
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct OfGraph {
-    /// A nested graph; the thread's own without it.
+    /// A subgraph; the thread's own graph without it.
     namespace: String,
 }
 
@@ -125,7 +125,7 @@ pub async fn get_checkpoint(
     Ok(Json(CheckpointDocument::new(view, true)))
 }
 
-/// Edits the state of a thread that stands still, or of a graph nested in its own, as if nodes had
+/// Edits the state of a thread that stands still, or of one of its subgraphs, as if nodes had
 /// finished with some writes. A thread that is not there is made if `app` is given.
 #[utoipa::path(post, path = "/api/v1/threads/{thread}/edits", tag = "threads",
     params(("thread" = String, Path, description = "id of the thread")),

@@ -11,7 +11,7 @@ pub struct ThreadStateArgs {
     /// One of its checkpoints, as `thread history` lists them [default: where it stands]
     #[arg(long, value_name = "NUMBER")]
     pub checkpoint: Option<u64>,
-    /// Of a nested graph
+    /// Of a subgraph
     #[arg(long, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
 }
@@ -31,7 +31,7 @@ pub struct ThreadHistoryArgs {
     /// Only where a fact is this: `source`, `step`, `run`, or a key of the metadata
     #[arg(long = "filter", value_name = "KEY=JSON")]
     pub filters: Vec<String>,
-    /// Of a nested graph
+    /// Of a subgraph
     #[arg(long, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
 }
@@ -55,7 +55,7 @@ pub struct ThreadEditArgs {
     /// Edit this checkpoint, which forks [default: where the thread stands]
     #[arg(long, value_name = "NUMBER")]
     pub checkpoint: Option<u64>,
-    /// Edit a nested graph, where it stands [default: the thread's own]
+    /// Edit a subgraph, where it stands [default: the thread's own graph]
     #[arg(long, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
     /// App of a new thread, or app and graph as `app/graph`

@@ -20,7 +20,7 @@ pub struct Checkpoint {
     /// The thread.
     #[serde(default)]
     pub thread_id: String,
-    /// The nested graph; the thread's own if empty.
+    /// The subgraph; the thread's own graph if empty.
     #[serde(default)]
     pub checkpoint_ns: String,
     /// Checkpoints of the graphs around it, by namespace.

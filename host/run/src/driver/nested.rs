@@ -153,8 +153,8 @@ async fn run_nested(context: &RunContext, nested: Nested) -> Result<Ran, Ended> 
     let work = tokio::spawn(Parking { walk: Some(walk), _turn: turn }.go());
     let ended = AbortOnDropHandle::new(work).await;
     let (end, checkpoint) = ended
-        .map_err(|error| format!("a nested graph ended: {error}"))
-        .and_then(|ended| ended.ok_or_else(|| "a nested graph was not there".to_owned()))
+        .map_err(|error| format!("a subgraph ended: {error}"))
+        .and_then(|ended| ended.ok_or_else(|| "a subgraph was not there".to_owned()))
         .map_err(|text| Ended::Unwound(Unwind::Log(Failure::internal(text))))?;
     Ok(Ran { end, checkpoint, is_kept, began })
 }

@@ -177,7 +177,7 @@ pub(super) fn no_checkpoint(
 ) -> Failure {
     let place = match namespace.as_str() {
         "" => " of its own graph".to_owned(),
-        name => format!(" of the nested graph `{name}`"),
+        name => format!(" of the subgraph `{name}`"),
     };
     let what = id.map_or_else(|| "no checkpoint".to_owned(), |id| format!("no checkpoint {id}"));
     Failure::new(

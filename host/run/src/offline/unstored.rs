@@ -158,7 +158,7 @@ impl Superstep<'_> {
         first
             .map_err(|failure| {
                 let meta = &self.lineage.checkpoint.meta;
-                let message = "a nested graph does not accept its input any more";
+                let message = "a subgraph does not accept its input any more";
                 let recorded = json!(inner.input);
                 replay.differ(Divergence::of(meta, message, recorded, json!(failure)));
             })

@@ -29,7 +29,7 @@ pub struct Event {
     pub at_ms: i64,
     /// The run that the event belongs to.
     pub run: String,
-    /// The nested graph; empty for the thread's own graph.
+    /// The subgraph; empty for the thread's own graph.
     #[serde(default)]
     pub namespace: String,
     /// What happened.

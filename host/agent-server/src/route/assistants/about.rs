@@ -19,7 +19,7 @@ use crate::wire::outline::{Drawing, FaultDocument, GraphSchemas};
 /// Between two levels of a namespace.
 const LEVEL: char = '|';
 
-/// Levels of nested graphs that an answer shows at most: an app may nest them without end.
+/// Levels of subgraphs that an answer shows at most: an app may nest them without end.
 const DEEPEST: usize = 16;
 
 async fn by_id(agents: &Agents, caller: &Caller, id: &str) -> Result<AgentGraph, Fault> {
@@ -31,7 +31,7 @@ async fn by_id(agents: &Agents, caller: &Caller, id: &str) -> Result<AgentGraph,
     operation_id = "agent_get_graph", tag = "agent-assistants",
     params(
         ("id" = String, Path, description = "an assistant, or a graph by its name"),
-        ("xray" = Option<String>, Query, description = "levels of nested graphs to draw, or `true` for all of them")),
+        ("xray" = Option<String>, Query, description = "levels of subgraphs to draw, or `true` for all of them")),
     responses(
         (status = 200, body = Drawing),
         (status = 409, body = FaultDocument)))]

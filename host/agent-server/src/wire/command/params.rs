@@ -153,7 +153,7 @@ impl InputRespond {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct GetState {
-    /// The nested graph; the thread's own without it.
+    /// The subgraph; the thread's own graph without it.
     pub namespace: Vec<String>,
     /// Only these channels.
     pub keys: Option<Vec<String>>,
@@ -163,7 +163,7 @@ pub struct GetState {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ListCheckpoints {
-    /// The nested graph; the thread's own without it.
+    /// The subgraph; the thread's own graph without it.
     pub namespace: Vec<String>,
     /// At most so many.
     pub limit: Option<usize>,

@@ -184,7 +184,7 @@ pub struct RunCreate {
     /// What the client wants to see of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream_mode: Option<Modes>,
-    /// Whether it wants to see nested graphs.
+    /// Whether it wants to see subgraphs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream_subgraphs: Option<bool>,
     /// Whether it may come back to the stream; here it always may.

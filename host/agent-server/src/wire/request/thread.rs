@@ -125,7 +125,7 @@ impl StateUpdate {
 pub struct StateRequest {
     /// Where.
     pub checkpoint: Checkpoint,
-    /// Whether with the states of nested graphs.
+    /// Whether with the states of subgraphs.
     pub subgraphs: Option<bool>,
     /// Only these fields.
     pub select: Option<Vec<String>>,

@@ -21,7 +21,7 @@ const START: &str = "__start__";
 /// The first element of the path of a task that an edge leads to.
 const BY_EDGE: &str = "__pregel_pull";
 
-/// A thread, or a graph nested in it, at a checkpoint.
+/// A thread, or one of its subgraphs, at a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ThreadState {
     /// Channel values.

@@ -220,7 +220,7 @@ impl Ground<'_> {
         let pack = pack_at(&self.app, &self.pack, &self.root.events, namespace);
         pack.ok_or_else(|| {
             let text = format!(
-                "app `{}` has no graph that runs as the nested graph `{}`",
+                "app `{}` has no graph that runs as the subgraph `{}`",
                 self.app.name,
                 namespace.as_str()
             );
@@ -260,7 +260,7 @@ impl Ground<'_> {
             Some(other) if other != id => Err(Failure::new(
                 code::CONFLICT,
                 format!(
-                    "the nested graph `{}` stands at checkpoint {id}, and can be edited only there; \
+                    "the subgraph `{}` stands at checkpoint {id}, and can be edited only there; \
                      to go back fork the thread, then edit the graph",
                     self.request.namespace.as_str()
                 ),
@@ -289,7 +289,7 @@ fn no_checkpoints(namespace: &Namespace) -> Failure {
     Failure::new(
         code::UNSUPPORTED,
         format!(
-            "the nested graph `{}` makes no checkpoints (`state = \"none\"`, or durability `exit`), \
+            "the subgraph `{}` makes no checkpoints (`state = \"none\"`, or durability `exit`), \
              so it cannot be edited; edit the graph around it",
             namespace.as_str()
         ),
@@ -300,7 +300,7 @@ fn has_ended(namespace: &Namespace) -> Failure {
     Failure::new(
         code::CONFLICT,
         format!(
-            "the nested graph `{}` has ended, and nothing goes on from it; edit the graph around it",
+            "the subgraph `{}` has ended, and nothing goes on from it; edit the graph around it",
             namespace.as_str()
         ),
     )
@@ -310,7 +310,7 @@ fn in_a_superstep(ground: &Ground<'_>) -> Failure {
     Failure::new(
         code::CONFLICT,
         format!(
-            "thread `{}` is in the middle of a superstep, and the nested graph `{}` is not at work \
+            "thread `{}` is in the middle of a superstep, and the subgraph `{}` is not at work \
              in it; let it go on first, or fork from checkpoint {}",
             ground.request.thread,
             ground.request.namespace.as_str(),

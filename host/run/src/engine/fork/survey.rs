@@ -241,7 +241,7 @@ impl<'a> Survey<'a> {
         };
         let place = match namespace.as_str() {
             "" => String::new(),
-            name => format!(" in the nested graph `{name}`"),
+            name => format!(" in the subgraph `{name}`"),
         };
         Failure::new(
             code::CONFLICT,
