@@ -23,7 +23,8 @@ const TOO_MANY_REQUESTS: u16 = 429;
 /// That of a server that has too much to do, if it says when to come again.
 const SERVICE_UNAVAILABLE: u16 = 503;
 
-/// What the library says of a request that was under way in a session which it has opened anew.
+/// The error message of `rmcp` for a request whose session the server forgot before it answered. `rmcp` has opened a
+/// new session since.
 const LOST_WITH_SESSION: &str =
     "streamable HTTP session was re-initialized before the response arrived";
 
@@ -77,7 +78,7 @@ pub(crate) fn may_want_handshake(error: &ClientInitializeError) -> bool {
 pub(crate) fn of_request(speaker: &Speaker, subject: &str, error: &ServiceError) -> Failure {
     match error {
         ServiceError::McpError(_) if is_lost(error) => {
-            away(speaker, "its session was opened anew before the answer")
+            away(speaker, "it forgot the session before it answered")
         }
         ServiceError::McpError(data) => of_refusal(speaker, subject, data),
         ServiceError::TransportSend(error) => of_transport(speaker, error.error.as_ref()),
@@ -89,8 +90,8 @@ pub(crate) fn of_request(speaker: &Speaker, subject: &str, error: &ServiceError)
     }
 }
 
-/// Whether the session behind such a failure is of no more use. What this host did not send leaves it as it is, and the
-/// library has opened it anew if the server did not know it.
+/// Whether no later request can use the session. A message that this host did not send does not end the session. If the
+/// server did not know the session, `rmcp` has already opened a new one.
 pub(crate) fn ends_session(error: &ServiceError) -> bool {
     match error {
         ServiceError::TransportSend(_) => unsent(error).is_none(),
@@ -99,7 +100,7 @@ pub(crate) fn ends_session(error: &ServiceError) -> bool {
     }
 }
 
-/// Whether a server does not know the session any more in which it was to be called. It has done nothing then.
+/// Whether the server refused a call because it does not know the session. It has not begun the call.
 pub(crate) fn is_of_session(error: &ServiceError) -> bool {
     matches!(unsent(error), Some(Unsent::Forgotten))
 }
@@ -322,8 +323,8 @@ mod tests {
         let lost = ServiceError::McpError(data);
         assert!(is_cut(&lost) && !ends_session(&lost));
         let failure = of_request(&"graph".into(), "the list of its tools", &lost);
-        let message = "the MCP server `graph` is not available: its session was opened anew before \
-                       the answer";
+        let message = "the MCP server `graph` is not available: it forgot the session before it \
+                       answered";
         assert_eq!((failure.message.as_str(), failure.retryable), (message, true));
     }
 }

@@ -156,7 +156,7 @@ impl Mender {
         }
     }
 
-    /// The answer to a handshake. What a server says of itself beside the version of the protocol decides nothing here.
+    /// The answer to a handshake. Only the version of the protocol in it has an effect on this host.
     fn greeting(&self, result: &mut Map<String, Value>) {
         let capabilities = result.entry("capabilities").or_insert(Value::Null);
         if settle::<ServerCapabilities>(capabilities, &[]).is_none() {

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_begins_anew_gets_the_answers_to_the_same_questions() {
+    fn a_call_that_is_made_again_gets_the_answers_to_the_same_questions() {
         let asking = |questions: &[(&str, &str)]| {
             let named = |(name, text): &(&str, &str)| ((*name).to_owned(), asked(text));
             let questions = questions.iter().map(named).collect();

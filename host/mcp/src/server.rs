@@ -232,7 +232,7 @@ impl Server {
     ) -> Result<ServerAnswer, Failure> {
         let limit = self.limit_of(call.request);
         let mut parameters = self.parameters(call)?;
-        // Where the call stands among the rounds if it has begun anew.
+        // The next of the earlier answers, once the call is made again from its beginning.
         let mut resumed = None;
         let mut has_lapsed = false;
         let mut pause = BUSY_PAUSE;

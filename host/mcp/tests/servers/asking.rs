@@ -396,9 +396,9 @@ async fn an_answer_is_sent_again_to_a_server_that_cannot_be_reached() {
     assert_eq!(told.unwrap().as_deref(), Some("accept"));
 }
 
-/// The library ends all that is under way in a session when it opens that anew.
+/// When a server forgets a session, `rmcp` opens a new one and fails the requests of the old one.
 #[tokio::test]
-async fn a_session_that_is_opened_anew_leaves_its_calls_in_doubt() {
+async fn calls_of_a_session_that_the_server_forgets_are_in_doubt() {
     let (servers, desk) = desk_over_http(1, false).await;
     let mut talk = Talk::new(&servers, json!({ "who": "a" }));
     let asked = timeout(SOON, talk.asked()).await.unwrap();

@@ -202,8 +202,8 @@ impl Lenient {
         Err(unexpected(format!("it redirects more than {MAX_HOPS} times")))
     }
 
-    /// Sends what a person has answered, and again if there was no connection: then nothing has left this host. The
-    /// library would only log that the answer is lost, and the server would wait for it. Each attempt is permitted anew.
+    /// Sends a person's answer, and sends it again if there was no connection: nothing has left this host then. `rmcp`
+    /// would only log that the answer is lost, and the server would wait for it. Each attempt asks the permit again.
     async fn send_answer(&self, outgoing: Outgoing<'_>) -> Result<Response, Error> {
         for pause in ANSWER_PAUSES {
             match self.send(outgoing).await {
