@@ -96,7 +96,7 @@ pub enum Chunk {
         /// The arguments.
         input: Value,
     },
-    /// A tool call came to nothing.
+    /// The arguments of a tool call cannot be read, or never came.
     ToolInputError {
         /// The call.
         tool_call_id: String,

@@ -70,18 +70,18 @@ pub async fn back_up_store(
     operator(authority)?;
     let (answer, made) = oneshot::channel();
     let work = back_up(state.engine.ports().clone(), answer);
-    // What was written by then is deleted also if the client leaves.
+    // If the client leaves, the folder of the backup is deleted, too.
     detached::finish(state.stopping.clone(), work).await;
     let made = made.await.map_err(|_| Failure::internal("the backup broke off"))?;
     Ok(Json(made?))
 }
 
-/// Makes a backup. Nothing is left of one that fails, or that nobody waits for any more.
+/// Makes a backup. The folder of one that fails, or whose client has left, is deleted.
 async fn back_up(ports: Ports, answer: oneshot::Sender<Result<BackupDocument, Failure>>) {
     let folder = match ports.store.begin_backup().await {
         Ok(folder) => folder,
         Err(error) => {
-            // Whoever asked may be gone.
+            // The client may have left.
             let _ = answer.send(Err(error.into()));
             return;
         }
@@ -92,7 +92,7 @@ async fn back_up(ports: Ports, answer: oneshot::Sender<Result<BackupDocument, Fa
         Err(failure) => Err(failure),
     };
     if let Err(failure) = &made {
-        tracing::warn!(%failure, "a backup came to nothing");
+        tracing::warn!(%failure, "a backup failed");
         if let Err(error) = ports.store.drop_backup(&folder).await {
             tracing::warn!(%error, "a backup that was not finished stays until the next start");
         }

@@ -50,7 +50,7 @@ impl RunContext {
     }
 }
 
-/// Checks what a client says of how a run shall run.
+/// Checks the options that a client gives for a run.
 ///
 /// # Errors
 ///

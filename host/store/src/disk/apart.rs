@@ -1,5 +1,5 @@
-//! Commits batches one by one after a group of them came to nothing: what spoiled it may be a page
-//! that only one thread needs.
+//! Commits the batches of a group one by one after the commit of the group failed: the cause may be a
+//! damaged page that only one thread needs.
 
 use wattle_graph::id::ThreadId;
 use wattle_run::ports::store::StoreError;

@@ -75,7 +75,7 @@ pub(crate) fn finish(folder: &Path) -> Result<PathBuf, StoreError> {
     Ok(whole)
 }
 
-/// Deletes the folder of a backup that came to nothing.
+/// Deletes the folder of a backup that failed.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! What is left of threads that are gone, and of attempts to write one anew that came to nothing:
-//! it is deleted bit by bit, between the commits of others.
+//! Deletes what is left of deleted threads and of failed attempts to rewrite a thread, bit by bit,
+//! between the commits of others.
 //!
 //! The file notes what is left. Only its notes count: after a commit that failed nobody knows whether
 //! the file has it.

@@ -186,7 +186,7 @@ impl Writer {
             Err(Failed { error, is_unwritten: true }) => {
                 tracing::warn!(
                     %error, batches = taken.len(),
-                    "a commit came to nothing: its batches are committed one by one"
+                    "a commit failed: its batches are committed one by one"
                 );
                 self.start_over(&error);
                 self.commit_apart(taken);

@@ -1,5 +1,5 @@
-//! The shapes of what is said on the wire, over real HTTP. The snapshots were compared with what a
-//! LangGraph server says of the same graph; ids and times are left out.
+//! The shapes of answers and streams over real HTTP. The snapshots were compared with the answers of a
+//! LangGraph server for the same graph; ids and times are left out.
 
 use std::fmt::Write as _;
 
