@@ -311,8 +311,8 @@ pub struct CallStarted {
     /// 0 the first time that the task begins the call; grows every time that it is begun once more.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub again: u64,
-    /// The request of a call of a tool, or its head if it is large: whoever waits wants to know what
-    /// for.
+    /// The request of a call of a tool, or its head if it is large, so that clients can show what
+    /// the run waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Value>,
 }

@@ -182,8 +182,8 @@ pub fn call_path(scope: &[u32], call: u32) -> String {
 
 /// The id of the message that an answer of a model becomes, the same in the stream of its pieces and
 /// in the state. `again` tells the times apart that the call was begun; `restarts` says how often
-/// the model answered anew since. Whoever has pieces of a void answer must not add further ones to
-/// them, so the next answer has another id.
+/// the model answered anew since. A client must not add the pieces of an answer to those of a void
+/// one, so the next answer has another id.
 pub fn answer_id(task: &TaskId, scope: &[u32], call: u32, again: u64, restarts: u32) -> String {
     let place = call_path(scope, call);
     match (again, restarts) {

@@ -123,8 +123,8 @@ impl Lineage {
         }
     }
 
-    /// Whoever ends a task first has ended it, well or by leaving it to a handler: a second
-    /// executor changes nothing.
+    /// The first end of a task counts, be it a success or a failure that a handler takes over: a
+    /// second executor changes nothing.
     fn finish(&mut self, finished: &TaskFinished) {
         if finished.base != self.checkpoint.meta.id || self.is_handled(&finished.task) {
             return;

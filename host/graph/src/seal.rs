@@ -1,7 +1,7 @@
 //! Seals: a chain of digests over what a thread has stored, so that a change shows.
 //!
-//! The seal of a batch covers the seal before it, so whoever changes the past must change every
-//! seal after it, and whoever noted one down can tell.
+//! The seal of a batch covers the seal before it. So a change of the past changes every seal after
+//! it, and a copy of one of these, kept elsewhere, shows the change.
 
 use crate::checkpoint::Tail;
 use crate::id::{CheckpointId, Digest};

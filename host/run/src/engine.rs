@@ -92,7 +92,7 @@ struct Inner {
     leases: lease::Leases,
     /// Runs that were cut.
     cuts: recover::Cuts,
-    /// Whoever waits until the store can be written again.
+    /// The wait until the store can be written again.
     mending: mend::Mending,
     locks: thread_lock::ThreadLocks,
     dispatch: Arc<dispatch::Known>,

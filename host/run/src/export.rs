@@ -1,8 +1,8 @@
 //! One thread as one file: what is stored of it, and if wanted the code that it runs.
 //!
 //! The file is lines of JSON. The first is the [`Header`]; every other is a batch as it was written,
-//! a file of the code, what that may do, or a blob. Whoever reads it can check the seals and replay
-//! the thread without the host that it comes from.
+//! a file of the code, what that may do, or a blob. A reader can check the seals and replay the
+//! thread without the host that it comes from.
 
 mod packed;
 mod trust;
@@ -193,7 +193,7 @@ impl Export {
     ///
     /// [`ExportError::Line`], [`ExportError::NewerFormat`], [`ExportError::TooLarge`] and
     /// [`ExportError::Blob`]; the seals are checked by [`Export::verify`], and the digests of the
-    /// code by whoever loads it.
+    /// code when the code is loaded.
     pub fn read(text: &str) -> Result<Self, ExportError> {
         let allowed = limit::EXPORT_BYTES;
         let too_large = ExportError::TooLarge { allowed };

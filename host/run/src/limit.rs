@@ -51,7 +51,7 @@ pub const LOG_AHEAD_BYTES: u64 = 8 << 20;
 /// all of it. A conversation of ten thousand turns takes some hundred MiB.
 pub const THREAD_LOG_BYTES: u64 = 1 << 30;
 
-/// Questions of a thread that have no answer: whoever looks at the thread gets all of them.
+/// Questions of a thread that have no answer: every view of the thread has all of them.
 pub const THREAD_QUESTIONS: u64 = 1_000;
 
 /// Blobs that a thread mentions: a run that puts blobs holds their digests in memory.

@@ -122,7 +122,7 @@ impl Leases {
     /// Whether a batch may be written under a lease, or under none.
     pub(crate) fn admit(&self, thread: &ThreadId, epoch: Option<Epoch>) -> Result<(), StoreError> {
         let fits = match epoch {
-            // Whoever was silent may go on as long as nobody took over.
+            // A holder that was silent may go on until another one takes over.
             Some(epoch) => self.held.get(thread).is_some_and(|lease| lease.epoch == epoch),
             None => self.holder(thread).is_none(),
         };

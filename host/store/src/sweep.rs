@@ -1,8 +1,8 @@
 //! Deletes blobs that no thread mentions.
 //!
-//! A blob is put before anything mentions it, so a young one is left alone: whoever put it has a
-//! grace period to write its reference into a thread. Putting the same bytes again starts the
-//! period anew.
+//! A blob is put before anything mentions it, so a young one is left alone: its writer has a
+//! grace period to write the reference into a thread. Putting the same bytes again restarts the
+//! period.
 
 use std::time::Duration;
 

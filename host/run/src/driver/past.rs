@@ -50,7 +50,7 @@ struct Inner {
     waits: BTreeMap<(TaskId, Vec<u32>, u32), u64>,
     /// Nested graphs whose task may be tried again.
     parked: BTreeMap<Namespace, Stand>,
-    /// Held by whoever walks through a nested graph: one at a time.
+    /// A lock for each subgraph, held by the task that walks through it.
     turns: BTreeMap<Namespace, Arc<tokio::sync::Mutex<()>>>,
 }
 

@@ -171,7 +171,7 @@ impl Engine {
             graph: None,
             context: Value::Null,
             metadata: BTreeMap::new(),
-            // By the clock of whoever has changed the thread last, which often is that host.
+            // By the clock of the host that changed the thread last, often the one with the call.
             due_ms: self.now_ms().min(head.record.updated_ms),
             ttl: None,
             client: asked.spec.map(|spec| spec.client).unwrap_or_default(),

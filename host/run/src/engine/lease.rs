@@ -271,7 +271,7 @@ impl Slot {
     /// Gives the lease back.
     pub(super) async fn release(&mut self) {
         if self.owed == Owed::Lease {
-            // Whoever waits for this may stop waiting.
+            // This future may be dropped while it waits for the store.
             self.owed = Owed::Perhaps;
             release(&self.engine, &self.thread, self.epoch).await;
             self.owed = Owed::Nothing;

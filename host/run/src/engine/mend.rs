@@ -25,7 +25,7 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 /// A store that did not fail for so long has been mended.
 const CALM: Duration = Duration::from_mins(3);
 
-/// Whoever waits until the store can be written again.
+/// The wait until the store can be written again.
 #[derive(Default)]
 pub(super) struct Mending(Mutex<State>);
 

@@ -1,4 +1,4 @@
-//! What is not taken from an export as it says, since whoever wrote it may mean no good: how deep
+//! Claims of an export that the host does not trust, since its author may be hostile: how deep
 //! graphs are nested in it, and what its own code may use.
 
 use std::collections::BTreeMap;

@@ -211,8 +211,8 @@ impl Journal {
         self.lock().repeated
     }
 
-    /// Notes that the task has finished, in one step with the log: whoever waits for it may be gone
-    /// before hearing of it.
+    /// Notes that the task has finished, in one step with the log: the caller may be dropped before
+    /// the log has answered it.
     pub(crate) fn finish(&self, finished: TaskFinished) {
         self.lock().finished = Some(Box::new(finished));
     }

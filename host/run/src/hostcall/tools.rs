@@ -25,8 +25,8 @@ pub struct ToolInfo {
     /// What it says of its effects.
     #[serde(default)]
     pub hints: ToolHints,
-    /// Its full reference (`date/parse`, `mcp:graph/list`), which no other tool has. Whoever lists
-    /// tools for a caller fills it in; `None` as long as a tool describes itself.
+    /// Its full reference (`date/parse`, `mcp:graph/list`), which no other tool has. The host
+    /// fills it in when it lists tools for a caller; `None` where a tool describes itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
     /// Why the tools of a place are not known. The entry is then for the whole place and not a tool,

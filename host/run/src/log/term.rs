@@ -25,8 +25,8 @@ use crate::ports::store::{Epoch, Holder, Store, StoreError};
 /// clocks that differ, and for the way from the question to the effect.
 const SURE_PART: u64 = 2;
 
-/// Times that a store is asked for one lease before whoever wants to know hears that it does not
-/// answer. An answer that takes longer than the sure part of a lease proves nothing.
+/// Times that a store is asked for one lease before the caller gets the failure that the store does
+/// not answer. An answer that takes longer than the sure part of a lease proves nothing.
 const QUESTIONS: u32 = 4;
 
 /// The name under which a host holds threads, and how long it surely does.

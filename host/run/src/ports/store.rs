@@ -412,13 +412,13 @@ pub trait Store: Send + Sync {
     /// A run.
     async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError>;
 
-    /// Adds a pending run behind all others of its thread, which must be there, whoever has its lease.
-    /// Durable when this returns. `false` if a run of this id is there.
+    /// Adds a pending run behind all others of its thread, which must be there. The caller needs no
+    /// lease of the thread. Durable when this returns. `false` if a run of this id is there.
     async fn enqueue(&self, run: &RunRecord) -> Result<bool, StoreError>;
 
-    /// Puts a record that says how a run ended in place of one that is pending, or takes that away,
-    /// whoever has the lease of the thread. Durable when this returns. `false` if the run is not
-    /// pending any more: it has begun, or is not there.
+    /// Puts a record that says how a run ended in place of one that is pending, or takes that away.
+    /// The caller needs no lease of the thread. Durable when this returns. `false` if the run is
+    /// not pending any more: it has begun, or is not there.
     async fn dequeue(&self, run: &RunId, ended: Option<&RunRecord>) -> Result<bool, StoreError>;
 
     /// Pending runs, in the order in which they were asked for.

@@ -99,8 +99,8 @@ impl Meter {
     }
 
     /// Takes more; the inner error says how much is taken already, if that is too much. `mentioned`
-    /// says whether the store counts it from now on. Whoever else takes of the same cap waits while
-    /// the store is asked.
+    /// says whether the store counts it from now on. Other takers of the same cap wait while the
+    /// store is asked.
     ///
     /// # Errors
     ///

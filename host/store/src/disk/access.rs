@@ -46,7 +46,7 @@ impl Inner {
     {
         let (answer, done) = oneshot::channel();
         let work = move |writer: &mut Writer| {
-            // Whoever asked may be gone.
+            // The caller may have been dropped.
             let _ = answer.send(guarded("write", || work(writer)));
         };
         self.desk()?.ask(Box::new(work)).await?;

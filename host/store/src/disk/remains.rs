@@ -31,10 +31,10 @@ const PAUSE: Duration = Duration::from_secs(30);
 
 const DELETE: &str = "delete what is left of a thread";
 
-/// Whoever waits until nothing is left of a thread.
+/// Resolves when nothing is left of a thread.
 pub(crate) type Cleared = oneshot::Receiver<Result<(), StoreError>>;
 
-/// How that is said to them.
+/// The sender of a [`Cleared`]; `None` if no caller waits.
 type Waiting = Option<oneshot::Sender<Result<(), StoreError>>>;
 
 /// What is left of threads.
@@ -111,7 +111,7 @@ impl Remains {
 
 fn answer(waiting: Waiting, answer: Result<(), StoreError>) {
     if let Some(waiting) = waiting {
-        // Whoever waited may be gone.
+        // The caller may have been dropped.
         let _ = waiting.send(answer);
     }
 }

@@ -57,7 +57,7 @@ impl Hand {
         }
         let (answer, done) = oneshot::channel();
         let work = move |writer: &mut Writer| {
-            // Whoever asked may be gone.
+            // The caller may have been dropped.
             let _ = answer.send(work(writer));
         };
         self.desk.blocking_ask(Box::new(work))?;

@@ -297,7 +297,7 @@ impl Writer {
             self.watches.advance(&thread, seq);
         }
         for (thread, answer, error) in damaged {
-            // Whoever hears of the damage finds the thread set aside.
+            // Before the error is sent, so that its receiver finds the thread set aside.
             self.put_aside(&thread);
             let _ = answer.send(Err(error));
         }

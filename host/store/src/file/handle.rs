@@ -127,7 +127,7 @@ impl Source {
         self.has_failed.load(Ordering::Acquire)
     }
 
-    /// The same, for whoever opens it again.
+    /// Whether it failed at a read since the last call; the caller opens it again.
     pub(crate) fn take_failure(&self) -> bool {
         self.has_failed.swap(false, Ordering::AcqRel)
     }

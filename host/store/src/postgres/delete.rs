@@ -28,7 +28,7 @@ const PART: i64 = 4096;
 
 const REMOVE: &str = "DELETE FROM threads WHERE id = $1 AND epoch IS NULL";
 
-/// Whoever holds the lease keeps it. The number is a new one: a writer may remember the old.
+/// The holder of the lease keeps it. The number is a new one: a writer may remember the old.
 const EMPTY: &str = "
     UPDATE threads SET number = nextval('thread_numbers'), record = NULL, app = NULL,
         status = NULL, tenant = NULL, updated_ms = NULL, expires_ms = NULL, ttl_ends_ms = NULL,

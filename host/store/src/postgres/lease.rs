@@ -45,7 +45,7 @@ const TAKE: &str = "
 
 const HOLDER: &str = "SELECT holder FROM threads WHERE id = $1 AND holder IS NOT NULL";
 
-/// Waits for whoever takes the lease just now.
+/// Waits for a transaction that is taking the lease.
 const HOLDS: &str = "SELECT FROM threads WHERE id = $1 AND epoch = $2 FOR SHARE";
 
 const RELEASE: &str = "

@@ -1,5 +1,5 @@
-//! Pending runs in the database. Whoever adds one or takes one out locks the row of its thread and
-//! changes its ledger number, so that the writer of the thread, on whichever host, sees it.
+//! Pending runs in the database. A transaction that adds one or takes one out locks the row of its
+//! thread and changes its ledger number, so that the writer of the thread sees it on any host.
 
 use sqlx::Row as _;
 use wattle_graph::event::RunStatus;

@@ -41,7 +41,7 @@ pub(super) async fn migrate(link: &Link) -> Result<(), StoreError> {
     }
     let mut transaction = link.transaction(OPERATION).await?;
     let trying = while_trying(OPERATION);
-    // Whoever makes them now takes as long as it takes.
+    // Another host that is making the tables may take any time.
     transaction.execute("SET LOCAL lock_timeout TO 0").await.map_err(&trying)?;
     transaction.execute(LOCK).await.map_err(&trying)?;
     // Another host may have made everything while this one waited for the lock.

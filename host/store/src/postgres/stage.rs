@@ -206,7 +206,7 @@ impl Rows {
 /// Whether the batch may be written under its lease; `true` if that ends a silent holder's.
 fn admit_lease(thread: &ThreadId, head: &Head, batch: &Batch) -> Result<bool, StoreError> {
     match (batch.epoch, head.lease) {
-        // Whoever was silent may go on as long as nobody took over.
+        // A holder that was silent may go on until another one takes over.
         (Some(epoch), Some(lease)) if epoch.0 == lease.epoch => Ok(false),
         (None, Some(lease)) if !lease.lives => Ok(true),
         (None, None) => Ok(false),

@@ -273,7 +273,7 @@ impl Writer {
         for (thread, last_seq) in newest {
             self.news.written(thread, last_seq);
         }
-        // Whoever dropped a ticket does not want to know.
+        // An error means that the caller dropped the ticket.
         for (_, ticket, answer) in written {
             let _ = ticket.send(answer.map(drop));
         }

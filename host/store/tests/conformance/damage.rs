@@ -475,7 +475,7 @@ fn an_empty_or_missing_file_is_no_new_store() {
     }
     fs::write(&path, whole).unwrap();
     RedbStore::open(&path).unwrap();
-    // Whoever wants that begins anew.
+    // Without the mark of an earlier store, a new one is made.
     fs::remove_file(&path).unwrap();
     fs::remove_file(dir.path().join("wattle.redb.made")).unwrap();
     RedbStore::open(&path).unwrap();

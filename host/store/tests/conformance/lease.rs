@@ -1,4 +1,4 @@
-//! Leases: one writer at a time, and no fork whoever tries.
+//! Leases: one writer at a time, so that no thread forks.
 
 use serde_json::json;
 use wattle_run::ports::Store;
@@ -46,7 +46,7 @@ pub(crate) async fn two_writers_make_no_fork(store: &dyn Store) {
     assert_eq!(read(store, &thread, None).await, None);
 }
 
-pub(crate) async fn whoever_has_no_lease_is_fenced(store: &dyn Store) {
+pub(crate) async fn a_writer_without_a_lease_is_fenced(store: &dyn Store) {
     let thread = create(store, "t").await;
     let epoch = store.lease(&thread, &holder("a")).await.unwrap();
     let error = append(store, &thread, events(1, 1)).await.unwrap_err();

@@ -148,7 +148,7 @@ async fn others_write_while_a_long_thread_changes() {
 }
 
 #[tokio::test]
-async fn whoever_writes_a_thread_keeps_it_from_being_replaced() {
+async fn a_thread_that_is_written_is_not_replaced() {
     let dir = TempDir::new().unwrap();
     let store = Arc::new(RedbStore::open(dir.path().join("wattle.redb")).unwrap());
     let thread = long(&*store, "long", LONG).await;

@@ -147,7 +147,7 @@ conformance! {
     lease:
         a_lease_keeps_others_out
         two_writers_make_no_fork
-        whoever_has_no_lease_is_fenced
+        a_writer_without_a_lease_is_fenced
         batches_handed_over_before_a_release_are_written
         nothing_is_taken_away_from_a_thread_at_work;
     list:
@@ -165,7 +165,7 @@ conformance! {
     pending:
         pending_runs_keep_their_order
         a_run_is_asked_for_once_and_of_a_thread
-        runs_are_asked_for_whoever_has_the_lease
+        a_run_is_asked_for_without_a_lease
         a_pending_run_begins_once
         a_run_that_is_taken_out_never_begins
         nothing_begins_before_a_run_that_is_due

@@ -88,7 +88,7 @@ pub(crate) async fn a_run_is_asked_for_once_and_of_a_thread(store: &dyn Store) {
     assert_eq!(store.run(&run_id("m")).await.unwrap(), None);
 }
 
-pub(crate) async fn runs_are_asked_for_whoever_has_the_lease(store: &dyn Store) {
+pub(crate) async fn a_run_is_asked_for_without_a_lease(store: &dyn Store) {
     let thread = create(store, "t").await;
     let holder = Holder("a".into());
     store.beat(&holder).await.unwrap();

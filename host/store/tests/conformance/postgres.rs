@@ -71,7 +71,7 @@ async fn hosts_share_threads_and_never_fork_them() {
         two_hosts_do_not_fork_a_thread(&server),
         one_takes_over_when_the_other_is_silent(&server),
         a_lease_waits_for_a_write_that_is_under_way(&server),
-        whoever_asks_for_a_lease_waits_for_who_takes_it(&server),
+        a_question_about_a_lease_waits_for_a_takeover(&server),
         a_lease_that_is_given_back_leaves_what_was_begun(&server),
         a_watch_sees_what_another_host_writes(&server),
         hosts_tell_of_themselves_while_they_live(&server),
@@ -105,7 +105,7 @@ async fn a_proof_waits_for_that_of_another_host(server: &Server) {
     other.execute("BEGIN; UPDATE proofs.format SET number = number").await.unwrap();
     let mut watch = PgConnection::connect(&server.postgres.url()).await.unwrap();
     let unlock = async {
-        // Whoever waits for a row has the lock of its tuple. The second attempt begins when the first one
+        // A session that waits for a row has the lock of its tuple. The second attempt begins when the first one
         // has waited for as long as a statement waits.
         let waiting = "SELECT query_start::text FROM pg_locks JOIN pg_stat_activity USING (pid)
             WHERE locktype = 'tuple' AND relation = 'proofs.format'::regclass";
@@ -161,7 +161,7 @@ async fn one_takes_over_when_the_other_is_silent(server: &Server) {
 }
 
 /// What is answered must not be over by the time that it is heard.
-async fn whoever_asks_for_a_lease_waits_for_who_takes_it(server: &Server) {
+async fn a_question_about_a_lease_waits_for_a_takeover(server: &Server) {
     let a = server.store("asked").await;
     let thread = create(&a, "t").await;
     let epoch = a.lease(&thread, &holder("a")).await.unwrap();
@@ -195,7 +195,7 @@ async fn a_lease_that_is_given_back_leaves_what_was_begun(server: &Server) {
     b.lease(&empty, &holder("b")).await.unwrap();
 }
 
-/// Whoever gets a lease sees everything that was written under the one before.
+/// A new holder of a lease sees everything that was written under the one before.
 async fn a_lease_waits_for_a_write_that_is_under_way(server: &Server) {
     let (a, b) = pair(server, "handover").await;
     let thread = create(&a, "t").await;

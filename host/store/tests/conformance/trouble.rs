@@ -83,7 +83,7 @@ async fn a_batch_waits_for_its_server_for_as_long_as_a_lease() {
         store.append(&known, Batch { epoch, ..events(2, 2) }).await,
         store.append(&unknown, events(1, 1)).await,
     ];
-    // Whoever only asks hears soon that there is no answer.
+    // A read fails soon.
     for _ in 0..2 {
         let error = store.thread(&known).await.unwrap_err();
         assert!(matches!(error, StoreError::Backend { .. }), "{error}");

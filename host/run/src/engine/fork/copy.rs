@@ -147,7 +147,7 @@ impl Copy<'_> {
         answered.and_then(|(_, principal)| principal)
     }
 
-    /// The call with its new answer, for whoever follows the run as if it were given now.
+    /// The events of the call with its new answer, which streams show as if it were given now.
     pub(super) fn replaced(&self, replaced: &Replaced) -> Vec<EventKind> {
         let Called { node, scope, call, .. } = &replaced.called;
         let started = self.call_started(scope, *call);

@@ -420,9 +420,9 @@ impl<'a> Remote<'a> {
     }
 }
 
-/// Goes on with the call that the server holds open for the last answer, if it does. Whoever holds the call knows how
-/// it stands, so nothing is decided before, and its tool is not looked up. What somebody decided goes before the
-/// answer.
+/// Goes on with the call that the server holds open for the last answer, if it does. The holder of the call knows its
+/// state, so no policy decides before, and its tool is not looked up. A decision that a person has made about the call
+/// goes before the answer.
 async fn go_on(
     site: &Site<'_>,
     request: &ToolRequest,

@@ -26,8 +26,8 @@ pub(crate) struct PastCalls {
     /// Calls that may have had their effect and wait for a person, with the sequence numbers of the question: those in
     /// doubt, and those that a server holds open.
     asked: BTreeMap<u32, u64>,
-    /// Calls in doubt that the task failed with for good: whoever goes on after the end of the run
-    /// wants them to be made again.
+    /// Calls in doubt with which the task failed for good: a run that goes on after that end makes
+    /// them again.
     doubtful: Vec<u32>,
     /// See [`forget_last_rollbacks`].
     pub(super) newest: u64,

@@ -56,7 +56,7 @@ pub struct Verified {
     pub sealed_after: u64,
     /// The newest event.
     pub last_seq: u64,
-    /// Seal of everything up to it: whoever notes it down can tell later whether the past was
+    /// Seal of everything up to it: a copy that is kept elsewhere shows later whether the past was
     /// changed together with its seals.
     pub seal: Option<Digest>,
 }

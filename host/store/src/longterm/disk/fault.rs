@@ -1,4 +1,4 @@
-//! What failures of the file are to whoever uses the memory.
+//! Failures of the file, as callers of the memory get them.
 
 use std::fmt::Display;
 use std::path::Path;

@@ -121,7 +121,7 @@ impl Writer {
             }
             for (place, command) in group.into_iter().enumerate() {
                 let result = done.as_ref().map(|removed| removed[place]).map_err(Clone::clone);
-                // Whoever asked may have gone away.
+                // The caller may have been dropped.
                 let _ = command.answer.send(result);
             }
         }
