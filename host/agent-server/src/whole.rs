@@ -7,8 +7,8 @@ use wattle_graph::failure::Failure;
 use crate::agents::Agents;
 use crate::fault::Fault;
 
-/// Does some work to its end, whoever waits for it. It comes boxed, since handlers would have its
-/// size several times over otherwise.
+/// Runs a future to its end, even if the client leaves. The future is boxed, since handlers would
+/// have its size several times over otherwise.
 ///
 /// # Errors
 ///

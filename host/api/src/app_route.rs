@@ -113,7 +113,7 @@ async fn handle(
         tenant: asked.tenant.clone(),
     };
     let (stopping, app, state) = (state.stopping.clone(), app.clone(), state.clone());
-    // If the client has gone by its end, the response is dropped, and with it whoever follows.
+    // If the client has left by its end, the response is dropped, and with it the stream of a run.
     let work = async move {
         let response = state.engine.handle_web(&app, request, principal).await;
         answer::answer(&state, &app, asked, response.map_err(answer::ended)?).await

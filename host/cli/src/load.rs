@@ -152,7 +152,7 @@ impl Loader {
         Self { inner: Arc::new(inner) }
     }
 
-    /// A loader for whoever only executes code once more: it changes nothing anywhere.
+    /// A loader for replays, which only execute code once more: it changes nothing anywhere.
     pub fn for_code(
         config: Arc<Config>,
         catalog: Arc<Catalog>,

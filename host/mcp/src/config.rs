@@ -1,4 +1,4 @@
-//! What is said about each server. Whoever makes these values has filled in the secrets.
+//! Settings of each server, with the secrets filled in.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -1,7 +1,7 @@
 //! Whether a message that has an effect may leave.
 //!
-//! Calls, and answers to questions in them, wait in the library for their turn and for a connection,
-//! where the engine does not see them. So whoever sends them compares the lease of their thread again.
+//! Calls, and answers to questions in them, wait in `rmcp` for their turn and for a connection,
+//! where the engine does not see them. So the lease of their thread is compared again on sending.
 
 use std::future::Future;
 use std::io;

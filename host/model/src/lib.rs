@@ -21,7 +21,7 @@
 //! * [`recorded`]: answers without a connection, for checks.
 //! * `provider/image`: pictures that models make, in the formats of Google and OpenAI.
 //! * `provider/fault`: errors in our words.
-//! * `sink`: pieces of an answer on their way to whoever asked.
+//! * `sink`: pieces of an answer on their way to the caller.
 //! * `retry`: which faults are tried again, and after what pause.
 //! * `chat`: a conversation that can be sent; `chat/picture`: its pictures.
 //! * `structured`: answers of a wanted shape: ask, read, validate, repair once.

@@ -1,4 +1,4 @@
-//! Pieces of an answer on their way to whoever asked.
+//! Pieces of an answer on their way to the caller.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

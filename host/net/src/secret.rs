@@ -26,7 +26,7 @@ const CLOSINGS: [&str; 2] = ["}}", "%7D%7D"];
 const NAME_BYTES: usize = 128;
 
 /// Bytes of a secret below which bodies are not scrubbed: a short one would match by chance and
-/// spoil data, and whoever reads the body can guess it anyway.
+/// spoil data, and a reader of the body can guess it anyway.
 const SCRUBBED_IN_BODIES: usize = 8;
 
 /// All secrets by name. Shows none of them when it is printed.

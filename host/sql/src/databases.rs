@@ -164,8 +164,7 @@ fn narrowed(limits: &SqlLimits, rule: &SqlRule) -> SqlLimits {
     }
 }
 
-/// Rows that were cut off at a limit of the rule are a failure: whoever set it wants no half
-/// answers.
+/// Rows that were cut off at a limit of the rule are a failure: the rule allows no partial answers.
 fn complete(rows: &Rows, rule: &SqlRule, limits: &SqlLimits) -> Result<(), Fault> {
     if !rows.truncated {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Settings. Whoever makes these values has filled in the secrets.
+//! Settings, with the secrets filled in.
 
 use std::collections::BTreeMap;
 

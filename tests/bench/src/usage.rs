@@ -41,7 +41,7 @@ fn cpu(process: &str) -> Result<Duration> {
     Ok(Duration::from_secs_f64(ticks as f64 / TICKS_PER_SECOND))
 }
 
-/// Not by `getrusage`: what that tells begins with the memory of whoever started the process.
+/// Not by `getrusage`, whose peak begins with the memory of the parent process.
 fn peak_rss_bytes(process: &str) -> Result<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

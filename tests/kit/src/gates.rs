@@ -46,7 +46,7 @@ pub struct Held(oneshot::Sender<()>);
 impl Held {
     /// The call goes on and fails.
     pub fn fail(self) {
-        // An error means that whoever made the call has left.
+        // An error means that the call was dropped.
         let _ = self.0.send(());
     }
 }

@@ -114,8 +114,8 @@ impl AssistantDoc {
         Ok(Some(new.doc))
     }
 
-    /// Keeps the version that is used. It is written down in the assistant before: so there is one
-    /// version of a number, whoever else would have made another one of it.
+    /// Stores the version in use. The assistant records its number before, so two requests cannot
+    /// make two versions of one number.
     async fn keep_version(&self, ports: &Ports, scope: &MemoryScope) -> Result<(), Failure> {
         let versions = versions(ports, scope.clone(), &self.id);
         versions.put(&key(self.used.number), &self.used, None).await

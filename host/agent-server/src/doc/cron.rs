@@ -112,8 +112,8 @@ impl CronDoc {
         Ok(Some(new.doc))
     }
 
-    /// Lets the entry go with the document as that is by now, whoever else changes or deletes it. The
-    /// entry is read first: whoever changes the document later comes to the entry later as well.
+    /// Makes the entry match the stored document, which other requests may have changed or deleted.
+    /// The entry is read first: a later change of the document updates the entry later as well.
     async fn settle(&self, ports: &Ports, now_ms: i64) -> Result<(), Failure> {
         let key = self.cron.to_string();
         let settled = attempts(|| async {

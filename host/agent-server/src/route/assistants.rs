@@ -166,7 +166,7 @@ fn check_config(config: &Map<String, Value>) -> Result<(), Fault> {
     })
 }
 
-/// The assistant of a UUID, whoever made it.
+/// The assistant of a UUID: one that a client made, or that of a graph.
 async fn known(agents: &Agents, caller: &Caller, id: Uuid) -> Result<Option<Assistant>, Fault> {
     if let Some(made) = made(agents, caller.tenant.as_ref(), id).await? {
         return Ok(Some(made.shape()));

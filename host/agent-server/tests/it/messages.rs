@@ -135,7 +135,7 @@ async fn a_message_has_one_id_while_it_grows_and_in_the_end() {
 }
 
 #[tokio::test]
-async fn whoever_comes_back_is_told_the_same_ids() {
+async fn a_client_that_reconnects_gets_the_same_ids() {
     let host = host(true);
     let thread = host.thread().await;
     let first = stream(&host, &thread, json!({ "assistant_id": "talker", "input": {} })).await;

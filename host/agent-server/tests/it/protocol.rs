@@ -103,7 +103,7 @@ async fn a_stream_opens_before_its_thread_and_goes_over_all_runs() {
     let last = &further[4].1["params"]["data"];
     assert_eq!(last["items"], json!(["greeted", "asked"]));
     assert_eq!(last["value"], "yes");
-    // Whoever comes later sees the same.
+    // A client that connects later gets the same events.
     let mut again = Live::events(&host, ID, wanted).await;
     assert_eq!(again.run().await, frames);
     assert_eq!(again.run().await, further);

@@ -100,7 +100,7 @@ async fn stream(
     let record = scope.thread_of(state, &app.name, &hand_off.thread).await?;
     let (run, begun) = run_of(state, &record, hand_off.run).await?;
     let seen = last_event_id(&asked.headers)?.or(hand_off.after).unwrap_or(0);
-    // Whoever asks for the headers alone follows nothing.
+    // A `HEAD` request follows no run.
     let audience = (asked.method != Method::HEAD)
         .then_some(Audience { cancel_after: hand_off.cancel_after_ms.map(Duration::from_millis) });
     let (thread, until) = (record.id, Until::Idle);

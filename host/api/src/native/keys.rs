@@ -4,8 +4,8 @@
 //! tenant makes keys of that tenant, with no wider limits than its own. Keys of `[tenants]` make
 //! none: those that they made would go on when the operator takes them out of the configuration.
 //!
-//! A revoked key may have made others. Whoever rotates keys wants to keep these, whoever found a leak
-//! does not: they go only if that is asked for, and the answer names those that are left.
+//! A revoked key may have made others. After a rotation these stay, after a leak they must go: they
+//! are revoked only if the request says so, and the answer names those that are left.
 
 use axum::Json;
 use axum::extract::rejection::QueryRejection;

@@ -73,8 +73,8 @@ pub(super) fn by_name(grants: &[SqlGrant]) -> BTreeMap<String, SqlRule> {
     databases
 }
 
-/// What both rules allow. Functions are the word of `granted` alone: whoever asks does not know
-/// what those of the operator's database do.
+/// What both rules allow. Only `granted` names functions: the author of an app does not know what
+/// those of the operator's database do.
 pub fn narrower(asked: &SqlRule, granted: &SqlRule) -> SqlRule {
     let tables = match (&asked.tables, &granted.tables) {
         (Some(asked), Some(granted)) => Some(asked.intersection(granted).cloned().collect()),

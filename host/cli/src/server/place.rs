@@ -28,7 +28,7 @@ pub(super) struct Place {
 impl Place {
     pub(super) fn write(config: &Config, addr: SocketAddr, instance: &str) -> Result<Self, Error> {
         let path = config.server_file();
-        // Whoever listens everywhere is reached on loopback from here.
+        // A server that listens on every address is reached on loopback from here.
         let ip = match addr.ip() {
             ip if !ip.is_unspecified() => ip,
             std::net::IpAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),

@@ -46,7 +46,7 @@ impl OfflineCode {
         let databases = Databases::open(BTreeMap::new(), &config.data).await;
         let databases = databases
             .map_err(|error| Error::Setup { what: "databases", message: error.to_string() })?;
-        // Whoever keeps nothing keeps no versions of apps either.
+        // With a store in memory, the loader keeps no versions of apps either.
         let mut config = config;
         config.store.kind = StoreKind::Memory;
         let catalog = Catalog::new();

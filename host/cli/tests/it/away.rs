@@ -46,7 +46,7 @@ async fn says_that_it_waits(client: &Client, address: &str) {
     }
 }
 
-/// A pipe in place of a file: whoever opens it to read waits until this is dropped.
+/// A pipe in place of a file: a process that opens it to read waits until this is dropped.
 #[cfg(unix)]
 struct Pipe(std::path::PathBuf);
 

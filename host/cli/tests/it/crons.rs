@@ -79,7 +79,7 @@ async fn hosts_of_one_database_begin_a_run_once() {
         "assistant_id": "Greet", "schedule": "*/20 * * * *", "input": { "name": "Ada" },
     });
     post(&one, &path, often).await;
-    // Whoever is asked for another cron looks at all of them.
+    // A host that gets a request for another cron looks at all of them.
     let rare = json!({
         "assistant_id": "Greet", "schedule": "0 0 1 1 *", "input": { "name": "Bob" },
     });

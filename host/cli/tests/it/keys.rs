@@ -205,7 +205,7 @@ async fn a_key_whose_time_is_over_says_so() {
 }
 
 #[tokio::test]
-async fn whoever_keeps_keys_of_a_tenant_gets_no_further() {
+async fn an_admin_key_of_a_tenant_makes_keys_of_that_tenant_only() {
     let (fixture, operator) = start("").await;
     let acme = json!({
         "name": "acme", "tenant": "acme", "scopes": ["admin"], "rate": "100/s",

@@ -80,7 +80,7 @@ fn field(value: Value) -> (Value, bool) {
     (field, is_read)
 }
 
-/// A field without its branch for `null`: whoever does not want to give it leaves it out.
+/// A field without its branch for `null`: a person who gives no value leaves the field out.
 fn without_null(mut fields: Map<String, Value>) -> Map<String, Value> {
     let kinds = fields.get("type").and_then(Value::as_array);
     if let Some(only) = kinds.and_then(|kinds| only_other(kinds, |kind| kind == "null")) {

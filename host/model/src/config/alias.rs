@@ -34,7 +34,7 @@ pub(crate) fn find<'a>(aliases: &'a Aliases, target: &Target) -> Option<&'a Alia
     holds.then_some(alias)
 }
 
-/// Finds aliases that lead nowhere. There are no chains: whoever reads one line knows the model.
+/// Finds aliases that lead nowhere. There are no chains: each line names its model.
 pub(crate) fn check(config: &ModelConfig) -> Result<(), ConfigError> {
     for (name, alias) in &config.aliases {
         if let Some(reason) = problem(config, alias) {

@@ -54,7 +54,7 @@ impl Route {
 }
 
 impl Made {
-    /// Puts the pictures into the blob store. Their links are made by whoever hands them out.
+    /// Puts the pictures into the blob store. The host calls add the links.
     pub(crate) async fn keep(self, blobs: &dyn BlobStore) -> Result<Vec<GeneratedImage>, Failure> {
         let mut kept = Vec::with_capacity(self.pictures.len());
         for Picture { bytes, media_type } in self.pictures {

@@ -1,4 +1,4 @@
-//! Names and words of guests that could deceive whoever reads them.
+//! Names and words of guests that could deceive a reader.
 
 use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::Ended;

@@ -16,7 +16,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Replaces the watch of whoever had the connection before.
+    /// Replaces the watch of the connection's previous user.
     pub(crate) async fn over(connection: &mut SqliteConnection) -> Result<Self, sqlx::Error> {
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);

@@ -253,7 +253,7 @@ async fn a_commit_leaves_its_marker() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_claims_a_marker_waits_for_the_transaction_that_has_it() {
+async fn a_claim_of_a_marker_waits_for_the_transaction_that_has_it() {
     for bench in Bench::all().await {
         let marker = Marker { key: "task/1".to_owned(), answers: json!([{ "rows": 1.1 }]) };
         let mut first = bench.begin().await;

@@ -105,7 +105,7 @@ async function read(response: Response): Promise<string> {
   }
 }
 
-/** An abort stays one: whoever stopped the request knows. */
+/** An abort stays an abort, since the caller itself stopped the request. */
 function failureOf(error: unknown): Error {
   if (error instanceof DOMException && error.name === "AbortError") return error;
   lost();

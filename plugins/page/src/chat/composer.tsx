@@ -43,7 +43,7 @@ export function Composer(props: ComposerProps) {
     try {
       await props.onSend(sent.trim());
     } catch {
-      // Whoever sends says why it failed; the user need not write it again.
+      // `onSend` shows why it failed; the user need not write the text again.
       setText((now) => (now === "" ? sent : now));
     } finally {
       sending.current = false;

@@ -134,7 +134,7 @@ async function readBody(
   }
 }
 
-/** A cut while reading. Whoever aborted it knows. */
+/** A cut while reading. An abort stays an abort, since the caller itself made it. */
 function cutBy(error: unknown): Error {
   if (error instanceof DOMException && error.name === "AbortError") return error;
   lost();

@@ -4,7 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use wattle_plugin::message::Part;
 
-/// How parts are written, for whoever wrote one in another way.
+/// The forms of a part, for errors about parts of another form.
 const FORMS: &str = r#"write `{"text": ...}` or `{"image": {"source": ..., "media_type": ...}}`"#;
 
 /// Text, or text with pictures.

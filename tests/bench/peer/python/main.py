@@ -39,7 +39,7 @@ async def many_lanes(case: str, store: str, order: dict) -> dict:
 
 
 def peak_rss_bytes() -> int:
-    """Not by `getrusage`: what that tells begins with the memory of whoever started us."""
+    """Not by `getrusage`, whose peak begins with the memory of the parent process."""
     with open("/proc/self/status", encoding="ascii") as status:
         for line in status:
             if line.startswith("VmHWM:"):

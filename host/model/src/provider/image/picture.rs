@@ -18,8 +18,8 @@ pub(crate) struct Picture {
 }
 
 impl Picture {
-    /// A picture from base64. The bytes say themselves what they are: whoever gets them later
-    /// believes the media type.
+    /// A picture from base64. The media type comes from the bytes themselves, since later readers
+    /// trust it.
     pub(super) fn read(base64: &str) -> Result<Self, Unfit> {
         let bytes = STANDARD
             .decode(base64)

@@ -1,7 +1,7 @@
 //! Ids of frames: where in the log they come from, in the form `<milliseconds>-<number>`.
 //!
-//! Streams keep no buffer. Whoever comes back is given the frames of the same log anew, from the
-//! number on that it names.
+//! Streams keep no buffer. A client that reconnects names a number, and the frames from there on
+//! are made from the same log again.
 
 use std::fmt;
 

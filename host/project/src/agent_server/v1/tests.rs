@@ -93,7 +93,7 @@ fn a_message_that_a_node_streams_is_told_whole_at_its_end() {
 }
 
 #[test]
-fn ids_grow_and_are_the_same_for_whoever_comes_back() {
+fn ids_grow_and_are_the_same_after_a_reconnect() {
     let log = Sample::whole();
     let modes = [Mode::Values, Mode::Updates, Mode::Messages, Mode::Tasks];
     for run in RUNS {

@@ -206,7 +206,7 @@ async fn killed_at_any_third_write_on_postgres_it_comes_to_the_same_end() {
     let whole = Journey::new(url.clone(), "whole").await.finish("not cut").await;
     check_whole(&whole);
     let all = deaths(&whole, POSTGRES_STRIDE);
-    // Holders have one name, and whoever starts takes what it finds: one journey after the other.
+    // All hosts hold under one name, and each start takes over what it finds: no two at once.
     let mut died = 0;
     for (moment, number) in all.clone() {
         let thread = format!("{}-{number}", moment.name());

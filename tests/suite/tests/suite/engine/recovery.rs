@@ -94,7 +94,7 @@ async fn what_is_wanted_of_a_thread_goes_on_with_its_run_first() {
     world.engine.start_recovery();
     let held = gate.reached().await;
     assert!(!world.engine.recovery().is_over);
-    // Whoever waits for it has its end, a second run comes too late, and a cancel finds it.
+    // A caller that waits gets the end, a second run is refused, and a cancel finds the run.
     assert_eq!(ended(&world, &cut[0]).await, (RunOutcome::Completed, json!("done")));
     world.net.hang_next(1);
     let busy = world.begin_on(Some(&cut[1].thread), json!({})).await.unwrap_err();

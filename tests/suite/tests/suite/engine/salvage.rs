@@ -110,7 +110,7 @@ async fn what_a_cancelled_run_has_paid_for_is_not_paid_again() {
     let streamed = |kind: &EventKind| matches!(kind, EventKind::Streamed(it) if it.call == 0);
     let events = world.events(&run.thread).await;
     let pieces = events.iter().filter(|event| event.run == ended.run.run && streamed(&event.kind));
-    assert_eq!(pieces.count(), 1, "whoever follows the second run sees the words");
+    assert_eq!(pieces.count(), 1, "a stream of the second run has the words");
 }
 
 #[tokio::test]

@@ -176,7 +176,7 @@ async fn a_run_of_one_host_is_waited_for_and_cancelled_on_the_other() {
     assert_eq!(busy["code"], "busy", "{busy}");
     let (ended, ()) = tokio::join!(pair.ended(b, &run), async { gate.open() });
     assert_eq!(ended["status"], "completed", "{ended}");
-    // Whoever heard of the end can go on with the thread at once, wherever.
+    // As soon as a client has the end, any host takes the next run of the thread.
     let run = scene.post(b, "/api/v1/apps/misdeeds/runs", &again).await.expect(202);
     let ended = pair.ended(a, run["run"].as_str().unwrap()).await;
     assert_eq!(ended["status"], "completed", "{ended}");

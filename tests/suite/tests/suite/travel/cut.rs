@@ -100,7 +100,7 @@ fn service(path: &str) -> &str {
     if path.starts_with("/photos/") { UNSPLASH } else { path }
 }
 
-/// Whether the services did what they were asked for, and whoever asked could hear it.
+/// Whether a service did what it was asked for, and its client could read the answer.
 fn is_served(entry: &Entry) -> bool {
     let is_fine = entry.status.is_some_and(|status| status < 300) && entry.fault.is_none();
     entry.outcome == Outcome::Answered && is_fine

@@ -145,7 +145,7 @@ async fn a_call_may_ask_several_times() {
         for answer in [accept(), decline()] {
             let ended = world.answer(&thread, answer).await;
             assert_eq!(questions(&ended).len(), 1);
-            // Whoever holds the call outlives the engine here.
+            // The holder of the call outlives the engine here.
             world.crash().await;
         }
         let ended = world.answer(&thread, accept()).await;

@@ -355,7 +355,7 @@ async fn a_fork_survives_a_crash_with_all_that_it_took_over() {
 }
 
 #[tokio::test]
-async fn a_streamed_answer_is_told_to_whoever_follows() {
+async fn a_new_answer_to_a_streamed_call_is_streamed() {
     let world = World::new(LINE, line());
     let ended = world.run(json!({})).await;
     let thread = &ended.run.thread;

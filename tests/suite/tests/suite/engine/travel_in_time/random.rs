@@ -1,4 +1,4 @@
-//! A property: whoever goes on from a point of the past gets where the first run got.
+//! A property: a run from any point of the past comes to the same end as the first run.
 
 use serde_json::{Value, json};
 use wattle_graph::id::CheckpointId;
