@@ -16,8 +16,8 @@ const QUIET: &str = "rmcp=off";
 /// Level of messages about changed files without `--verbose`: somebody has changed a file, and waits.
 const NEWS: &str = "info";
 
-/// Starts logging. `verbosity` is 0 for warnings, 1 for news, 2 and more for everything. What has the target `told` is
-/// left out: the command says it itself.
+/// Starts logging. `verbosity` is 0 for warnings, 1 for news, 2 and more for everything. Events of the target `told`
+/// are left out: the command reports them itself.
 pub fn start(verbosity: u8, told: Option<&str>) {
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter(verbosity, told, &wanted()))

@@ -323,7 +323,7 @@ impl Server {
             let Asked { question, reply } = match running.next().await {
                 Happened::Asked(asked) => asked,
                 Happened::Ended(ended) => {
-                    // A server that is told so may fail with it.
+                    // A server may answer the refusal of its question with an error.
                     let is_refusal = matches!(&*ended, Err(error @ ServiceError::McpError(_))
                         if !fault::is_cut(error));
                     if let Some(refused) = refused.filter(|_| is_refusal) {

@@ -93,7 +93,7 @@ async def a_graph_inside(client: LangGraphClient) -> list[str]:
     nodes = [next(iter(data)) for data in of(parts, "updates")]
     same("updates", nodes, ["ask_human", "run_subgraph"])
     [answer] = [data["answer"] for data in of(parts, "custom") if "answer" in data]
-    same("the answer that is told", answer, "yes")
+    same("the answer in the stream", answer, "yes")
     return [part.event for part in parts]
 
 

@@ -74,7 +74,7 @@ impl Entry {
                 ttl_ms: cache.ttl_ms,
             }),
             Err(message) => {
-                warn(context, task, &format!("the key of its cache cannot be told: {message}"));
+                warn(context, task, &format!("its cache has no key: {message}"));
                 None
             }
         }

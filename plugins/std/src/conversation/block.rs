@@ -1,7 +1,7 @@
 //! What a model is shown of pictures, and of blocks that are no parts of ours.
 //!
-//! A picture is a picture and a text is a text. Of everything else the model is told the type and
-//! the size. So nothing in a conversation keeps it from going on.
+//! A picture is a picture and a text is a text. Of everything else the model gets the type and the
+//! size. So nothing in a conversation keeps it from going on.
 
 use serde_json::Value;
 use wattle_plugin::message::{Image, ImageSource, PROVIDER_STATE, Part};

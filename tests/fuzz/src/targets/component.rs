@@ -46,8 +46,8 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// The file with a component type that can be read, if it is a core module with one; nothing if that
-/// cannot be told.
+/// The file with a component type that can be read, if it is a core module with one; `None` if the
+/// module cannot be parsed.
 fn described(bytes: &[u8]) -> Option<Cow<'_, [u8]>> {
     const HEADER_BYTES: usize = 8;
     const NAME: &str = "component-type";

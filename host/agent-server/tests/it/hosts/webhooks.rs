@@ -1,4 +1,4 @@
-//! Webhooks that several hosts could tell.
+//! Webhooks that several hosts could deliver.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ fn common(receiver: &Arc<Receiver>) -> Common {
 }
 
 #[tokio::test]
-async fn another_host_tells_what_one_left_that_died() {
+async fn another_host_delivers_what_one_left_that_died() {
     let receiver = Receiver::new(&[]);
     let common = common(&receiver);
     let hosts = [common.host().await, common.host().await, common.host().await];
@@ -46,11 +46,11 @@ async fn another_host_tells_what_one_left_that_died() {
     begin(two, &thread, told("b")).await;
     let got = receiver.got(2).await;
     assert_eq!(got[1].body()["values"]["items"], json!(["b"]));
-    assert_eq!(got.len(), 2, "one of both tells it");
+    assert_eq!(got.len(), 2, "one of both delivers it");
 }
 
 #[tokio::test]
-async fn what_a_host_took_on_and_died_over_is_told_all_the_same() {
+async fn what_a_host_took_on_and_died_over_is_delivered_all_the_same() {
     let receiver = Receiver::new(&[]);
     let common = common(&receiver);
     let hosts = [common.host().await, common.host().await, common.host().await];
@@ -73,7 +73,7 @@ async fn what_a_host_took_on_and_died_over_is_told_all_the_same() {
 }
 
 #[tokio::test]
-async fn a_host_that_was_taken_for_dead_tells_nothing() {
+async fn a_host_that_was_taken_for_dead_delivers_nothing() {
     let receiver = Receiver::new(&[]);
     let common = common(&receiver);
     let (one, two) = (common.host().await, common.host().await);
@@ -116,7 +116,7 @@ async fn one_whose_run_is_about_to_begin_is_not_taken_for_one_without_a_run() {
     assert_eq!(receiver.got(1).await[0].body()["values"]["items"], json!(["a"]));
 }
 
-/// A cron whose runs tell a webhook.
+/// A cron whose runs have a webhook.
 async fn telling(host: &Host) -> String {
     let mut cron = hourly();
     cron["webhook"] = json!(HOOK);
@@ -144,7 +144,7 @@ async fn dying_before_a_run(host: &Host, gates: &Gates) -> Held {
 }
 
 #[tokio::test]
-async fn one_of_a_run_that_two_hosts_begin_is_told_once() {
+async fn one_of_a_run_that_two_hosts_begin_is_delivered_once() {
     let receiver = Receiver::new(&[]);
     let common = common(&receiver);
     let ((one, gates), two) = (common.gated().await, common.host().await);
@@ -165,7 +165,7 @@ async fn one_of_a_run_that_two_hosts_begin_is_told_once() {
 }
 
 #[tokio::test]
-async fn one_that_a_host_left_before_its_run_began_is_told() {
+async fn one_that_a_host_left_before_its_run_began_is_delivered() {
     for looks_first in [false, true] {
         let receiver = Receiver::new(&[]);
         let common = common(&receiver);
@@ -188,7 +188,7 @@ async fn one_that_a_host_left_before_its_run_began_is_told() {
 }
 
 #[tokio::test]
-async fn one_whose_run_begins_while_a_host_finds_none_is_told() {
+async fn one_whose_run_begins_while_a_host_finds_none_is_delivered() {
     let receiver = Receiver::new(&[]);
     let common = common(&receiver);
     let ((one, gates), (two, looks)) = (common.gated().await, common.gated().await);
@@ -208,7 +208,7 @@ async fn one_whose_run_begins_while_a_host_finds_none_is_told() {
 }
 
 #[tokio::test]
-async fn one_of_a_run_that_is_over_is_not_told_again_by_who_notes_that() {
+async fn one_of_a_run_that_is_over_is_not_delivered_again() {
     let receiver = Receiver::new(&[]);
     let common = common(&receiver);
     let ((one, gates), two) = (common.gated().await, common.host().await);
@@ -227,7 +227,7 @@ async fn one_of_a_run_that_is_over_is_not_told_again_by_who_notes_that() {
 }
 
 #[tokio::test]
-async fn one_whose_payload_is_deleted_with_that_of_an_earlier_one_is_told() {
+async fn one_whose_payload_is_deleted_with_that_of_an_earlier_one_is_delivered() {
     let receiver = Receiver::new(&[]);
     let common = common(&receiver);
     let ((one, gates), (two, looks)) = (common.gated().await, common.gated().await);
@@ -251,7 +251,7 @@ async fn one_whose_payload_is_deleted_with_that_of_an_earlier_one_is_told() {
 }
 
 #[tokio::test]
-async fn one_that_is_taken_over_while_its_run_is_asked_for_again_is_told() {
+async fn one_that_is_taken_over_while_its_run_is_asked_for_again_is_delivered() {
     let receiver = Receiver::new(&[]);
     let common = common(&receiver);
     let ((one, gates), (two, looks)) = (common.gated().await, common.gated().await);

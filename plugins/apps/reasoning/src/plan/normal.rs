@@ -220,7 +220,7 @@ mod tests {
         let plan = plan(said);
         assert_eq!(plan.filters.len(), 1);
         assert_eq!((&*plan.filters[0].field, plan.filters[0].op), ("phone", "eq"));
-        assert_eq!(plan.ignored[0].field, "电话", "what is not executed is told");
+        assert_eq!(plan.ignored[0].field, "电话", "what is not executed is reported");
         assert!(check(json!({}))["filters"].as_array().unwrap().is_empty(), "nothing is added");
     }
 

@@ -108,7 +108,7 @@ async fn a_tool_that_takes_the_name_of_another_gets_none_of_its_calls() {
     let events = server.events(run["thread"].as_str().unwrap()).await;
     let logs = events.iter().filter(|event| event.event == "log");
     let told = logs.filter(|log| log.data.to_string().contains("`shadow/echo`")).count();
-    assert!(told > 0, "the operator is told");
+    assert!(told > 0, "it is logged");
     // The model is offered both, under names that no provider refuses.
     let run =
         server.chat("call tools_echo {\"text\":\"a\"}\ncall shadow_echo {\"text\":\"b\"}").await;

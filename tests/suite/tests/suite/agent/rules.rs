@@ -52,7 +52,7 @@ async fn tools_write_the_channels_that_are_open_to_them() {
     let events = server.events(run["thread"].as_str().unwrap()).await;
     let logs = events.iter().filter(|event| event.event == "log");
     let told = logs.filter(|log| log.data.to_string().contains("channel `result`")).count();
-    assert_eq!(told, 1, "the operator is told");
+    assert_eq!(told, 1, "it is logged");
 }
 
 #[tokio::test]

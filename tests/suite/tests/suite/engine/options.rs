@@ -290,7 +290,7 @@ async fn every_durability_gives_the_same_state_and_the_same_events() {
         assert_eq!(ended.outcome, RunOutcome::Completed);
         assert_eq!(sorted(&ended.state), ["answer 1", "answer 2", "answer 3", "answer 4"]);
         let view = world.engine.thread(&ended.run.thread).await.unwrap().unwrap();
-        assert_eq!(view.state, ended.state, "what is stored is what is told");
+        assert_eq!(view.state, ended.state, "the stored state is the reported one");
         let told = |kind: &EventKind| !matches!(kind, EventKind::Streamed(_));
         seen.push((
             world.count(&ended.run.thread, told).await,

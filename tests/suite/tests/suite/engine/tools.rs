@@ -248,7 +248,7 @@ async fn a_name_that_two_tools_claim_stands_for_none_of_them() {
     let told = world.events(&ended.run.thread).await.into_iter().any(
         |event| matches!(event.kind, EventKind::Log(log) if log.message.contains("claimed by")),
     );
-    assert!(told, "the operator is told, too");
+    assert!(told, "it is logged, too");
 }
 
 fn tool(name: &str, read_only: bool) -> ToolInfo {

@@ -141,7 +141,7 @@ async fn s2_38_errors_of_tools_are_given_back_to_the_model() {
     let reply = server.tell("call fly {}").await;
     let step = reply.calls("fly")[0];
     assert_eq!(step["status"], "error");
-    assert!(step["result"].as_str().unwrap().contains(SAVE), "it is told what there is: {step}");
+    assert!(step["result"].as_str().unwrap().contains(SAVE), "it names the tools: {step}");
     let requests = server.requests_to(MODEL_PATH);
     let last = requests[1].body.clone().unwrap();
     assert_eq!(last["messages"].as_array().unwrap().last().unwrap()["role"], "tool");

@@ -214,7 +214,7 @@ async fn s4_04_s4_14_a_follow_up_is_understood_from_the_last_four_messages() {
     let fourth = server.ask_in("talk-1", "那广州呢").await;
     assert_eq!(fourth["is_followup"], true, "the question is four messages back");
     let fifth = server.ask_in("talk-1", "那深圳呢").await;
-    assert_eq!(fifth["is_followup"], false, "older messages are not told");
+    assert_eq!(fifth["is_followup"], false, "older messages do not count");
 }
 
 #[tokio::test]

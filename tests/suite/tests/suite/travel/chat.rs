@@ -60,7 +60,7 @@ async fn s3_49_everything_that_a_chat_did_is_kept() {
     let told = said.output("crawl_youtube_videos")["videos"][0]["subtitles"].clone();
     let whole = &state["context"]["videos"][0]["subtitles"];
     let head = told.as_str().unwrap().strip_suffix("... (cut)").unwrap();
-    assert!(whole.as_str().unwrap().starts_with(head), "the beginning is told");
+    assert!(whole.as_str().unwrap().starts_with(head), "the tool reports the beginning");
     let texts = messages[1]["parts"].as_array().unwrap().iter();
     let texts: String =
         texts.filter(|it| it["type"] == "text").map(|it| it["text"].as_str().unwrap()).collect();

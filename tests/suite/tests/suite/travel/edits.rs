@@ -50,7 +50,7 @@ async fn s3_52_two_pages_on_one_session_agree() {
     assert_eq!((first.status, new != old), (200, true));
     let second = save(&travel, &session, &renamed(&blocks, "Second page"), Some(&old)).await;
     assert_eq!((second.status, second.header("etag")), (412, new.as_str()));
-    assert_eq!(second.body["state"], first.body, "it is told what there is");
+    assert_eq!(second.body["state"], first.body, "the answer has the stored state");
     assert!(second.body["error"].is_string(), "{second:?}");
 
     let told = look(&travel, &session, &old).await;

@@ -82,7 +82,7 @@ async fn s3_45_each_task_is_sent_as_it_is_written_down() {
         let asked = server.requests_for(task);
         assert_eq!(asked.len(), 1, "{task}");
         let request = shown(&asked[0], &names);
-        assert!(!request.contains(task), "the provider is not told the name of the route");
+        assert!(!request.contains(task), "the request does not name the route");
         insta::assert_snapshot!(format!("travel_{task}"), request);
     }
 }

@@ -336,7 +336,7 @@ async fn without_the_host_that_held_it_a_call_is_in_doubt() {
     let (own, others) = (Desk::holding(), Desk::holding());
     let world = world(ONE, &own);
     let one = host(&world, "one", &own);
-    // It has not told that it lives.
+    // It has not reported to the store.
     let thread = asked(&world, &host(&world, "other", &others)).await;
     let ended = answer(&one, &thread).await;
     assert_eq!(failure(&ended).code, code::IN_DOUBT);
