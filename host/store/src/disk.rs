@@ -52,6 +52,7 @@ use wattle_run::ports::store::{
 
 use crate::error::backend;
 use crate::file::handle::Source;
+pub use crate::file::open::CHECKED_AT_START_BYTES;
 use crate::file::{guarded, mark};
 use crate::lease::{Leases, elapsed};
 use crate::lock::lock;
@@ -62,7 +63,6 @@ use crate::watches::Watches;
 use access::{Inner, cleared};
 use desk::Desk;
 pub use history::PENDING_LIMIT_BYTES;
-pub use open::CHECKED_AT_START_BYTES;
 use open::Opened;
 use remains::Remains;
 use retain::{Cut, Original};

@@ -4,6 +4,7 @@
 pub(crate) mod handle;
 pub(crate) mod look;
 pub(crate) mod mark;
+pub(crate) mod open;
 pub(crate) mod replace;
 
 use std::any::Any;

@@ -49,6 +49,7 @@ mod watches;
 pub use blob::file::FileBlobs;
 pub use blob::memory::MemoryBlobs;
 pub use disk::RedbStore;
+pub use file::open::is_filled;
 pub use longterm::{EssentialDocuments, RedbMemory, VolatileMemory};
 pub use memory::MemoryStore;
 pub use postgres::{PostgresBlobs, PostgresConfig, PostgresMemory, PostgresStore};

@@ -9,7 +9,7 @@ use wattle_api::native::store::BackupDocument;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::ports::BlobStore as _;
 use wattle_run::ports::store::{Damage, Survey};
-use wattle_store::{FileBlobs, RedbMemory, RedbStore};
+use wattle_store::{FileBlobs, RedbMemory, RedbStore, is_filled};
 
 use crate::args::{StoreBackupArgs, StoreRestoreArgs};
 use crate::client::{Client, Needs, server_of};
@@ -222,11 +222,6 @@ fn note(mark: &Path, from: &Path) -> io::Result<()> {
 fn is_begun(config: &Config, mark: &Path, from: &Path) -> bool {
     let is_same = |noted: Vec<u8>| noted == from.as_os_str().as_encoded_bytes();
     !is_filled(&config.store_file()) && fs::read(mark).is_ok_and(is_same)
-}
-
-/// An empty file is none.
-fn is_filled(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|facts| facts.len() > 0)
 }
 
 /// A store that is there is never overwritten.

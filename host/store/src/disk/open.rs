@@ -18,16 +18,12 @@ use crate::disk::table::{
 use crate::error::{backend, corrupt, while_trying};
 use crate::file::guarded;
 use crate::file::look::{Soundness, is_damage, soundness};
-use crate::file::mark::{self, Turn};
+use crate::file::mark;
+use crate::file::open::{CHECKED_AT_START_BYTES, checked, damage, refuse_in_use, turn, with_damage};
 
 /// Memory for pages of the file: enough for the hot part of a large store, and small beside what
 /// guests take.
 const CACHE_BYTES: usize = 128 * 1024 * 1024;
-
-/// A file up to this size is compared with its checksums at every opening: all of it is read for
-/// that, so a start must not wait for more. Of a larger one, only tables are read that every start
-/// needs; damaged records are found when they are read, and all damage by `wattle store verify`.
-pub const CHECKED_AT_START_BYTES: u64 = 256 * 1024 * 1024;
 
 const OPEN: &str = "open its file";
 
@@ -48,52 +44,11 @@ pub(crate) fn open(path: &Path) -> Result<Opened, StoreError> {
 /// The same. A file of more than so many bytes is compared with its checksums only if it cannot be
 /// opened otherwise.
 fn open_checked(path: &Path, checked_bytes: u64) -> Result<Opened, StoreError> {
-    mark::refuse_lost(path)?;
-    // Until redb has its own lock.
-    let _turn = Turn::take(path)?;
-    refuse_in_use(path)?;
-    rebuild_damaged(path, checked_bytes)?;
-    let opened = match guarded(OPEN, || open_whole(path)) {
-        Err(error @ StoreError::Corrupt { .. }) => {
-            if !rebuild_damaged(path, u64::MAX)? {
-                return Err(error);
-            }
-            guarded(OPEN, || open_whole(path))?
-        }
-        opened => opened?,
+    let rebuild = |damage: &str| {
+        let refusal = |message: String| foreign(path, message);
+        rebuild::at_start(path, damage).map_err(|error| with_damage(error, damage, refusal))
     };
-    mark::make(path)?;
-    Ok(opened)
-}
-
-/// Rebuilds a file of at most so many bytes if it is damaged; answers with whether it was.
-fn rebuild_damaged(path: &Path, checked_bytes: u64) -> Result<bool, StoreError> {
-    let Some(damage) = damage(path, checked_bytes)? else { return Ok(false) };
-    rebuild::at_start(path, &damage).map_err(|error| with_damage(path, error, &damage))?;
-    Ok(true)
-}
-
-/// What is damaged of a file, if it has at most so many bytes.
-fn damage(path: &Path, checked_bytes: u64) -> Result<Option<String>, StoreError> {
-    let bytes = std::fs::metadata(path).map_or(0, |facts| facts.len());
-    if bytes == 0 || bytes > checked_bytes {
-        return Ok(None);
-    }
-    match soundness(path)? {
-        Soundness::Sound => Ok(None),
-        Soundness::Damaged(damage) => Ok(Some(damage)),
-    }
-}
-
-/// Why a file cannot be rebuilt, together with why it has to be.
-fn with_damage(path: &Path, error: StoreError, damage: &str) -> StoreError {
-    match error {
-        StoreError::Corrupt { message, .. } if message != damage => {
-            foreign(path, format!("{damage}; {message}"))
-        }
-        StoreError::Corrupt { .. } => foreign(path, damage),
-        error => error,
-    }
+    checked(path, checked_bytes, rebuild, || open_whole(path))
 }
 
 fn open_whole(path: &Path) -> Result<Opened, StoreError> {
@@ -145,27 +100,13 @@ pub(crate) fn open_again(path: &Path) -> Result<Database, StoreError> {
     open_file(path)
 }
 
-/// A look for the lock of redb, which leaves the file as it is.
-fn refuse_in_use(path: &Path) -> Result<(), StoreError> {
-    if !path.exists() {
-        return Ok(());
-    }
-    // Any other refusal, also a panic, has its reason in the file, which is looked at next.
-    let opened = guarded(OPEN, || match ReadOnlyDatabase::open(path) {
-        Err(DatabaseError::DatabaseAlreadyOpen) => Ok(true),
-        _ => Ok(false),
-    });
-    if opened.unwrap_or(false) { Err(mark::in_use(path)) } else { Ok(()) }
-}
-
 /// Looks at everything in a file that nobody has open.
 pub(crate) fn survey(path: &Path) -> Result<Survey, StoreError> {
     mark::refuse_lost(path)?;
     if !path.exists() {
         return Ok(Survey::default());
     }
-    let _turn = Turn::take(path)?;
-    refuse_in_use(path)?;
+    let _turn = turn(path)?;
     let soundness = soundness(path)?;
     if rebuild::is_new(path)? {
         return Ok(Survey::default());
@@ -180,8 +121,7 @@ pub(crate) fn survey(path: &Path) -> Result<Survey, StoreError> {
 /// Rebuilds a file that no process has open from what can be read of it.
 pub(crate) fn repair(path: &Path) -> Result<(Survey, PathBuf), StoreError> {
     mark::refuse_lost(path)?;
-    let _turn = Turn::take(path)?;
-    refuse_in_use(path)?;
+    let _turn = turn(path)?;
     rebuild::repair(path)
 }
 

@@ -3,16 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use redb::{
-    Builder, Database, DatabaseError, Error, ReadOnlyDatabase, ReadableDatabase as _,
-    ReadableTable as _, TableError,
+    Builder, Database, DatabaseError, Error, ReadableDatabase as _, ReadableTable as _, TableError,
 };
 use wattle_run::ports::store::{Damage, StoreError};
 
-use crate::disk::CHECKED_AT_START_BYTES;
 use crate::error::{backend, while_trying};
-use crate::file::guarded;
-use crate::file::look::{Soundness, is_damage, soundness};
-use crate::file::mark::{self, Turn};
+use crate::file::look::is_damage;
+use crate::file::mark;
+use crate::file::open::{CHECKED_AT_START_BYTES, checked, damage, is_filled, turn, with_damage};
 use crate::longterm::disk::fault::foreign;
 use crate::longterm::disk::rebuild::{self, Damaged, EssentialDocuments};
 use crate::longterm::disk::survey;
@@ -38,56 +36,12 @@ pub(super) fn open(
     path: &Path,
     essential: Option<&EssentialDocuments>,
 ) -> Result<Database, StoreError> {
-    mark::refuse_lost(path)?;
-    // Until redb has its own lock.
-    let _turn = Turn::take(path)?;
-    refuse_in_use(path)?;
-    rebuild_damaged(path, CHECKED_AT_START_BYTES, essential)?;
-    let database = match guarded(OPEN, || open_whole(path)) {
-        Err(error @ StoreError::Corrupt { .. }) => {
-            if !rebuild_damaged(path, u64::MAX, essential)? {
-                return Err(error);
-            }
-            guarded(OPEN, || open_whole(path))?
-        }
-        opened => opened?,
+    let rebuild = |damage: &str| {
+        let refusal = |message: String| foreign(path, message);
+        rebuild::at_start(path, damage, essential)
+            .map_err(|error| with_damage(error, damage, refusal))
     };
-    mark::make(path)?;
-    Ok(database)
-}
-
-/// Rebuilds a file of at most so many bytes if it is damaged; answers with whether it was.
-fn rebuild_damaged(
-    path: &Path,
-    checked_bytes: u64,
-    essential: Option<&EssentialDocuments>,
-) -> Result<bool, StoreError> {
-    let Some(damage) = damage(path, checked_bytes)? else { return Ok(false) };
-    rebuild::at_start(path, &damage, essential).map_err(|error| of_file(path, &damage, error))?;
-    Ok(true)
-}
-
-/// What is damaged of a file, if it has at most so many bytes.
-fn damage(path: &Path, checked_bytes: u64) -> Result<Option<String>, StoreError> {
-    let bytes = std::fs::metadata(path).map_or(0, |facts| facts.len());
-    if bytes == 0 || bytes > checked_bytes {
-        return Ok(None);
-    }
-    match soundness(path)? {
-        Soundness::Sound => Ok(None),
-        Soundness::Damaged(damage) => Ok(Some(damage)),
-    }
-}
-
-/// Why nothing can be made of a file, together with how it is damaged.
-fn of_file(path: &Path, damage: &str, error: StoreError) -> StoreError {
-    match error {
-        StoreError::Corrupt { message, .. } if message != damage => {
-            foreign(path, format!("{damage}; {message}"))
-        }
-        StoreError::Corrupt { .. } => foreign(path, damage),
-        error => error,
-    }
+    checked(path, CHECKED_AT_START_BYTES, rebuild, || open_whole(path))
 }
 
 /// Looks at everything in a file that no process has open, without changing it; in one that is not
@@ -102,8 +56,7 @@ pub(super) fn survey(path: &Path) -> Result<Vec<Damage>, StoreError> {
     if !is_filled(path) {
         return Ok(Vec::new());
     }
-    let _turn = Turn::take(path)?;
-    refuse_in_use(path)?;
+    let _turn = turn(path)?;
     let damage = file_damage(path)?;
     let found =
         looked_at(path, damage.is_none()).map_err(|error| damaged_as_a_whole(path, error))?;
@@ -129,8 +82,7 @@ pub(super) fn repair(path: &Path) -> Result<Option<(Vec<Damage>, PathBuf)>, Stor
     if !is_filled(path) {
         return Ok(None);
     }
-    let _turn = Turn::take(path)?;
-    refuse_in_use(path)?;
+    let _turn = turn(path)?;
     rebuild::repair(path, file_damage(path)?).map_err(|error| damaged_as_a_whole(path, error))
 }
 
@@ -147,23 +99,10 @@ fn file_damage(path: &Path) -> Result<Option<Damage>, StoreError> {
     Ok(damage(path, u64::MAX)?.map(named))
 }
 
-fn is_filled(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|facts| facts.len() > 0)
-}
-
 /// Opens a file again that this process had open and that failed.
 pub(super) fn open_again(path: &Path) -> Result<Database, StoreError> {
     mark::refuse_lost(path)?;
     open_file(path)
-}
-
-/// A look for the lock of redb, which leaves the file as it is.
-fn refuse_in_use(path: &Path) -> Result<(), StoreError> {
-    // Any other refusal, also a panic, has its reason in the file, which is looked at next.
-    let opened = guarded(OPEN, || {
-        Ok(matches!(ReadOnlyDatabase::open(path), Err(DatabaseError::DatabaseAlreadyOpen)))
-    });
-    if opened.unwrap_or(false) { Err(mark::in_use(path)) } else { Ok(()) }
 }
 
 fn open_whole(path: &Path) -> Result<Database, StoreError> {
