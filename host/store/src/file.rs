@@ -6,6 +6,7 @@ pub(crate) mod look;
 pub(crate) mod mark;
 pub(crate) mod open;
 pub(crate) mod replace;
+pub(crate) mod walk;
 
 use std::any::Any;
 use std::cell::Cell;

@@ -8,10 +8,9 @@
 
 mod check;
 
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use redb::{Key, ReadOnlyTable, ReadableTable, ReadableTableMetadata, TableDefinition, Value};
+use redb::{Key, TableDefinition, TableError, Value};
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::ports::store::{Damage, RunRecord, StoreError, Survey};
 
@@ -24,6 +23,7 @@ use crate::disk::table::{
 };
 use crate::error::{corrupt, while_trying};
 use crate::file::guarded;
+use crate::file::walk::walk;
 
 pub(crate) use check::Sound;
 
@@ -225,84 +225,30 @@ where
     K: Key + 'static,
     V: Value + 'static,
 {
-    let walked = guarded(LOOK, || {
-        let table = match snapshot.transaction.open_table(table) {
-            Ok(table) => table,
-            // Files have this table since a thread was deleted.
-            Err(redb::TableError::TableDoesNotExist(name)) if name == "remains" => return Ok(()),
-            // Files of older formats get this one when they are opened.
-            Err(redb::TableError::TableDoesNotExist(name))
-                if name == "pending" && snapshot.fact(FACT_FORMAT)? != Some(FORMAT) =>
-            {
-                return Ok(());
-            }
-            Err(error) => return Err(while_trying(LOOK)(error)),
-        };
-        let mut walk = Walk { seen: 0, last: None };
-        let forwards = guarded(LOOK, || walk.forwards(&table, &mut see));
-        if let Err(error) = forwards {
-            // What is seen from the other side is seen as well; why it ends is known.
-            let _ = guarded(LOOK, || walk.backwards(&table, &mut see));
-            return Err(error);
+    let opened = guarded(LOOK, || match snapshot.transaction.open_table(table) {
+        Ok(table) => Ok(Some(table)),
+        // Files have this table since a thread was deleted.
+        Err(TableError::TableDoesNotExist(name)) if name == "remains" => Ok(None),
+        // Files of older formats get this one when they are opened.
+        Err(TableError::TableDoesNotExist(name))
+            if name == "pending" && snapshot.fact(FACT_FORMAT)? != Some(FORMAT) =>
+        {
+            Ok(None)
         }
-        let (says, has) = (table.len().map_err(while_trying(LOOK))?, walk.seen);
-        if says == has {
-            return Ok(());
-        }
-        Err(corrupt("table", format!("it says it has {says} entries and has {has}")))
+        Err(error) => Err(while_trying(LOOK)(error)),
     });
-    Ok(or_damage(walked)?.err())
-}
-
-/// How far a table was walked.
-struct Walk {
-    /// Entries from the beginning on.
-    seen: u64,
-    /// The key of the last of these.
-    last: Option<Vec<u8>>,
-}
-
-impl Walk {
-    fn forwards<K: Key + 'static, V: Value + 'static>(
-        &mut self,
-        table: &ReadOnlyTable<K, V>,
-        see: &mut impl FnMut(K::SelfType<'_>, V::SelfType<'_>),
-    ) -> Result<(), StoreError> {
-        for entry in table.iter().map_err(while_trying(LOOK))? {
-            let (key, value) = entry.map_err(while_trying(LOOK))?;
-            let bytes = K::as_bytes(&key.value()).as_ref().to_vec();
-            if self.last.as_ref().is_some_and(|last| K::compare(last, &bytes) != Ordering::Less) {
-                return Err(out_of_order());
-            }
-            see(key.value(), value.value());
-            (self.seen, self.last) = (self.seen + 1, Some(bytes));
-        }
+    let table = match or_damage(opened)? {
+        Ok(Some(table)) => table,
+        Ok(None) => return Ok(None),
+        Err(damage) => return Ok(Some(damage)),
+    };
+    let walked = walk(LOOK, &table, |key, value| {
+        see(key, value.value());
         Ok(())
-    }
-
-    /// From the end, up to the last entry that was seen from the beginning.
-    fn backwards<K: Key + 'static, V: Value + 'static>(
-        &self,
-        table: &ReadOnlyTable<K, V>,
-        see: &mut impl FnMut(K::SelfType<'_>, V::SelfType<'_>),
-    ) -> Result<(), StoreError> {
-        let mut before: Option<Vec<u8>> = None;
-        for entry in table.iter().map_err(while_trying(LOOK))?.rev() {
-            let (key, value) = entry.map_err(while_trying(LOOK))?;
-            let bytes = K::as_bytes(&key.value()).as_ref().to_vec();
-            if before.is_some_and(|before| K::compare(&before, &bytes) != Ordering::Greater) {
-                return Err(out_of_order());
-            }
-            if self.last.as_ref() == Some(&bytes) {
-                return Ok(());
-            }
-            see(key.value(), value.value());
-            before = Some(bytes);
-        }
-        Ok(())
-    }
-}
-
-fn out_of_order() -> StoreError {
-    corrupt("table", "its keys are not in order")
+    })?;
+    let miscount = walked.miscount().map(|says| {
+        corrupt("table", format!("it says it has {says} entries and has {}", walked.seen))
+    });
+    let damage = walked.gap.map(|gap| gap.damage).or(miscount);
+    Ok(damage.map(|damage| damage.to_string()))
 }

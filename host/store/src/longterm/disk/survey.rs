@@ -3,19 +3,16 @@
 //! They are read from the beginning; where a page is damaged, also from the end. What stands between
 //! the first and the last damaged page of the table is lost.
 
-use std::cmp::Ordering;
 use std::ops::Range;
 use std::path::Path;
 
-use redb::{
-    AccessGuard, ReadOnlyTable, ReadTransaction, ReadableTable, ReadableTableMetadata,
-    StorageError, TableDefinition, TableError, Value,
-};
+use redb::{ReadOnlyTable, ReadTransaction, ReadableTable, TableDefinition, TableError, Value};
 use serde::de::IgnoredAny;
 use wattle_run::ports::store::{Damage, StoreError};
 
 use crate::error::{corrupt, while_trying};
 use crate::file::guarded;
+use crate::file::walk::walk;
 use crate::longterm::disk::table::{self, DOCUMENTS, Key, LOST, UNCHECKED, UncheckedRow};
 use crate::longterm::path;
 use crate::longterm::record::{Place, Record};
@@ -167,14 +164,14 @@ pub(super) fn look(
     keep: &mut Keep<'_>,
 ) -> Result<Found, StoreError> {
     if let Some(table) = opened(transaction, DOCUMENTS)? {
-        return walk(
+        return look_through(
             &table,
             |(path, key), row| table::read((path.as_slice(), key.as_str()), row),
             keep,
         );
     }
     match opened(transaction, UNCHECKED)? {
-        Some(table) => walk(&table, |_, row| unchecked(row), keep),
+        Some(table) => look_through(&table, |_, row| unchecked(row), keep),
         None => Err(corrupt("long-term memory", "its table of documents is missing")),
     }
 }
@@ -197,71 +194,45 @@ fn opened<V: Value + 'static>(
     })
 }
 
-/// Walks the table from its beginning; where a page is damaged, also from its end.
-fn walk<V: Value + 'static>(
+/// Looks at all documents of a table.
+fn look_through<V: Value + 'static>(
     table: &ReadOnlyTable<Key, V>,
     read: impl Fn(&Place, V::SelfType<'_>) -> Result<Record, StoreError>,
     keep: &mut Keep<'_>,
 ) -> Result<Found, StoreError> {
     let mut found = Found::default();
-    let (mut after, mut before) = (None, None);
-    let forwards = guarded(LOOK, || {
-        let entries = table.iter().map_err(while_trying(LOOK))?;
-        pass(entries, Ordering::Greater, None, &mut after, &mut found, &read, keep)
-    });
-    let mut broken = forwards.err().map(said).transpose()?;
-    if broken.is_some() {
-        let (stop, last) = (after.as_ref(), &mut before);
-        let backwards = guarded(LOOK, || {
-            let entries = table.iter().map_err(while_trying(LOOK))?;
-            pass(entries.rev(), Ordering::Less, stop, last, &mut found, &read, keep)
-        });
-        // Why it ends is known.
-        backwards.err().map(said).transpose()?;
-    }
-    let says = guarded(LOOK, || table.len().map_err(while_trying(LOOK))).ok();
-    let seen = found.whole + found.damaged.len() as u64;
-    if broken.is_none()
-        && let Some(says) = says.filter(|says| *says != seen)
-    {
-        (after, before) = (None, None);
-        broken = Some(format!("the table says it has {says} documents and has {seen}"));
-    }
-    let missing = says.map(|says| says.saturating_sub(seen));
-    found.gap = broken.map(|reason| Gap { after, before, missing, reason });
-    Ok(found)
-}
-
-/// One pass over the table, up to a document that was seen before. Notes the last one that it saw.
-fn pass<'t, V: Value + 'static>(
-    entries: impl Iterator<Item = Result<(AccessGuard<'t, Key>, AccessGuard<'t, V>), StorageError>>,
-    order: Ordering,
-    stop: Option<&Place>,
-    last: &mut Option<Place>,
-    found: &mut Found,
-    read: &impl Fn(&Place, V::SelfType<'_>) -> Result<Record, StoreError>,
-    keep: &mut Keep<'_>,
-) -> Result<(), StoreError> {
-    for entry in entries {
-        let (place, row) = entry.map_err(while_trying(LOOK))?;
-        let (path, key) = place.value();
+    let walked = walk(LOOK, table, |(path, key), row| {
         let place: Place = (path.to_vec(), key.to_owned());
-        if last.as_ref().is_some_and(|last| place.cmp(last) != order) {
-            return Err(corrupt("table", "its keys are not in order"));
-        }
-        if stop.is_some_and(|stop| place <= *stop) {
-            return Ok(());
-        }
         match guarded(LOOK, || read(&place, row.value())) {
             Ok(record) => {
                 keep(&place, record)?;
                 found.whole += 1;
             }
-            Err(error) => found.damaged.push((place.clone(), said(error)?)),
+            Err(error) => found.damaged.push((place, said(error)?)),
         }
-        *last = Some(place);
-    }
-    Ok(())
+        Ok(())
+    })?;
+    let missing = walked.says.map(|says| says.saturating_sub(walked.seen));
+    let miscount = walked.miscount().map(|says| {
+        let reason = format!("the table says it has {says} documents and has {}", walked.seen);
+        Gap { after: None, before: None, missing, reason }
+    });
+    found.gap = match walked.gap {
+        Some(gap) => Some(Gap {
+            after: gap.after.as_deref().map(place_of),
+            before: gap.before.as_deref().map(place_of),
+            missing,
+            reason: said(gap.damage)?,
+        }),
+        None => miscount,
+    };
+    Ok(found)
+}
+
+/// The place of a key of the table.
+fn place_of(key: &[u8]) -> Place {
+    let (path, key) = Key::from_bytes(key);
+    (path.to_vec(), key.to_owned())
 }
 
 /// How something is damaged.
