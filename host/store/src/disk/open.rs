@@ -48,10 +48,10 @@ fn open_checked(path: &Path, checked_bytes: u64) -> Result<Opened, StoreError> {
         let refusal = |message: String| foreign(path, message);
         rebuild::at_start(path, damage).map_err(|error| with_damage(error, damage, refusal))
     };
-    checked(path, checked_bytes, rebuild, || open_whole(path))
+    checked(path, checked_bytes, rebuild, |is_whole| open_whole(path, is_whole))
 }
 
-fn open_whole(path: &Path) -> Result<Opened, StoreError> {
+fn open_whole(path: &Path, is_whole: bool) -> Result<Opened, StoreError> {
     let database = open_file(path)?;
     match format_of(path, &database)? {
         Some(FORMAT) => {}
@@ -59,7 +59,9 @@ fn open_whole(path: &Path) -> Result<Opened, StoreError> {
         Some(found) => return Err(unknown(path, found)),
         None => create(&database).map_err(while_trying("create its tables"))?,
     }
-    read_tables(&database).map_err(while_trying(OPEN))?;
+    if !is_whole {
+        read_tables(&database).map_err(while_trying(OPEN))?;
+    }
     let opening = count(&database).map_err(while_trying(OPEN))?;
     let (entry, threads) = read_ends(&database).map_err(while_trying(OPEN))?;
     Ok(Opened { database, intake: Intake::new(entry + 1, threads), opening })
@@ -302,20 +304,22 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_large_file_is_compared_if_a_start_cannot_read_it() {
-        let dir = TempDir::new().unwrap();
-        let path = dir.path().join("wattle.redb");
-        fill(&path).await;
-        wipe(&path, br#""id":"thread-007""#);
-        drop(open_checked(&path, 0).unwrap());
-        assert!(dir.path().join("wattle.redb.damaged-1").exists());
-        let store = RedbStore::open(&path).unwrap();
-        let whole = store.threads(&ThreadQuery::default()).await.unwrap().len();
-        let damaged = store.survey().await.unwrap().damaged;
-        assert_eq!(whole + damaged.len(), THREADS, "{damaged:?}");
-        assert!(damaged.iter().any(|damage| damage.subject == "thread `thread-007`"));
-        drop(store);
-        drop(open_checked(&path, 0).unwrap());
-        assert!(!dir.path().join("wattle.redb.damaged-2").exists());
+    async fn a_file_that_a_start_cannot_read_is_rebuilt_whatever_its_size() {
+        for checked_bytes in [CHECKED_AT_START_BYTES, 0] {
+            let dir = TempDir::new().unwrap();
+            let path = dir.path().join("wattle.redb");
+            fill(&path).await;
+            wipe(&path, br#""id":"thread-007""#);
+            drop(open_checked(&path, checked_bytes).unwrap());
+            assert!(dir.path().join("wattle.redb.damaged-1").exists());
+            let store = RedbStore::open(&path).unwrap();
+            let whole = store.threads(&ThreadQuery::default()).await.unwrap().len();
+            let damaged = store.survey().await.unwrap().damaged;
+            assert_eq!(whole + damaged.len(), THREADS, "{damaged:?}");
+            assert!(damaged.iter().any(|damage| damage.subject == "thread `thread-007`"));
+            drop(store);
+            drop(open_checked(&path, checked_bytes).unwrap());
+            assert!(!dir.path().join("wattle.redb.damaged-2").exists());
+        }
     }
 }

@@ -42,6 +42,8 @@ pub(crate) enum Soundness {
     Sound,
     /// They do not, for this reason.
     Damaged(String),
+    /// They were not compared.
+    Unknown,
 }
 
 /// Compares all pages of a file with their checksums. The file must not be open for writing.
@@ -55,9 +57,10 @@ pub(crate) fn soundness(path: &Path) -> Result<Soundness, StoreError> {
         let mut builder = Builder::new();
         builder.set_cache_size(CACHE_BYTES).set_check_integrity_on_open(true);
         match builder.create_with_backend(backend) {
+            Ok(_) => Ok(Soundness::Sound),
             Err(error) if is_damage(&error) => Ok(Soundness::Damaged(error.to_string())),
             // Whatever else is wrong, it is said when the file is opened.
-            Ok(_) | Err(_) => Ok(Soundness::Sound),
+            Err(_) => Ok(Soundness::Unknown),
         }
     });
     match checked {

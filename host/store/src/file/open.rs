@@ -19,7 +19,7 @@ const OPEN: &str = "open its file";
 
 /// Opens or creates a file. A file of at most so many bytes is compared with its checksums first, a
 /// larger one only if it cannot be opened. `rebuild` gets what is damaged of a file, and puts a whole
-/// one in its place.
+/// one in its place. `open` gets whether all pages of the file are known to be whole.
 ///
 /// # Errors
 ///
@@ -29,19 +29,21 @@ pub(crate) fn checked<T>(
     path: &Path,
     checked_bytes: u64,
     rebuild: impl Fn(&str) -> Result<(), StoreError>,
-    open: impl Fn() -> Result<T, StoreError>,
+    open: impl Fn(bool) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
     mark::refuse_lost(path)?;
     // Until redb has its own lock.
     let _turn = turn(path)?;
-    if let Some(damage) = damage(path, checked_bytes)? {
-        rebuild(&damage)?;
+    let soundness = compared(path, checked_bytes)?;
+    if let Soundness::Damaged(damage) = &soundness {
+        rebuild(damage)?;
     }
-    let opened = match guarded(OPEN, &open) {
+    let is_whole = !matches!(soundness, Soundness::Unknown);
+    let opened = match guarded(OPEN, || open(is_whole)) {
         Err(error @ StoreError::Corrupt { .. }) => {
             let Some(damage) = damage(path, u64::MAX)? else { return Err(error) };
             rebuild(&damage)?;
-            guarded(OPEN, open)?
+            guarded(OPEN, || open(true))?
         }
         opened => opened?,
     };
@@ -70,14 +72,19 @@ pub(crate) fn with_damage(
 ///
 /// Those of reading the file.
 pub(crate) fn damage(path: &Path, checked_bytes: u64) -> Result<Option<String>, StoreError> {
+    match compared(path, checked_bytes)? {
+        Soundness::Damaged(damage) => Ok(Some(damage)),
+        Soundness::Sound | Soundness::Unknown => Ok(None),
+    }
+}
+
+/// Compares the pages of a file with their checksums, if it has at most so many bytes.
+fn compared(path: &Path, checked_bytes: u64) -> Result<Soundness, StoreError> {
     let bytes = fs::metadata(path).map_or(0, |facts| facts.len());
     if bytes == 0 || bytes > checked_bytes {
-        return Ok(None);
+        return Ok(Soundness::Unknown);
     }
-    match soundness(path)? {
-        Soundness::Sound => Ok(None),
-        Soundness::Damaged(damage) => Ok(Some(damage)),
-    }
+    soundness(path)
 }
 
 /// Takes the turn of a file that no process has open.

@@ -41,7 +41,7 @@ pub(super) fn open(
         rebuild::at_start(path, damage, essential)
             .map_err(|error| with_damage(error, damage, refusal))
     };
-    checked(path, CHECKED_AT_START_BYTES, rebuild, || open_whole(path))
+    checked(path, CHECKED_AT_START_BYTES, rebuild, |_| open_whole(path))
 }
 
 /// Looks at everything in a file that no process has open, without changing it; in one that is not
