@@ -334,6 +334,7 @@ impl<F: Read + Seek + Send + 'static> StorageBackend for Look<F> {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::path::PathBuf;
 
     use redb::{Database, ReadableTable as _, TableDefinition};
     use tempfile::TempDir;
@@ -342,21 +343,36 @@ mod tests {
 
     const TABLE: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("table");
 
-    fn write(database: &Database, numbers: std::ops::Range<u64>) {
+    /// An open file of 300 entries in its folder.
+    fn open() -> (TempDir, PathBuf, Database) {
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join("file.redb");
+        let database = Database::create(&path).unwrap();
         let transaction = database.begin_write().unwrap();
-        for number in numbers {
+        for number in 0..300_u64 {
             let mut table = transaction.open_table(TABLE).unwrap();
             table.insert(number, &[7_u8; 3000][..]).unwrap();
         }
         transaction.commit().unwrap();
+        (dir, path, database)
+    }
+
+    /// The same file, closed.
+    fn closed() -> (TempDir, PathBuf) {
+        let (dir, path, database) = open();
+        drop(database);
+        (dir, path)
+    }
+
+    /// Where the values of the entries stand in a file.
+    fn places(whole: &[u8]) -> impl Iterator<Item = usize> {
+        let values = whole.windows(64).enumerate().filter(|(_, bytes)| *bytes == [7; 64]);
+        values.map(|(at, _)| at)
     }
 
     #[test]
     fn a_look_sees_an_open_file_and_changes_nothing() {
-        let dir = TempDir::new().unwrap();
-        let path = dir.path().join("file.redb");
-        let database = Database::create(&path).unwrap();
-        write(&database, 0..300);
+        let (_dir, path, _database) = open();
         let before = fs::read(&path).unwrap();
         let look = read(&path).unwrap();
         let table = look.begin_read().unwrap().open_table(TABLE).unwrap();
@@ -391,15 +407,10 @@ mod tests {
 
     #[test]
     fn a_block_that_cannot_be_read_is_damage_of_what_it_holds_alone() {
-        let dir = TempDir::new().unwrap();
-        let path = dir.path().join("file.redb");
-        let database = Database::create(&path).unwrap();
-        write(&database, 0..300);
-        drop(database);
+        let (_dir, path) = closed();
         let whole = fs::read(&path).unwrap();
-        let values = whole.windows(64).enumerate().filter(|(_, bytes)| *bytes == [7; 64]);
         let mut lost = Vec::new();
-        for (at, _) in values.step_by(200_000) {
+        for at in places(&whole).step_by(200_000) {
             let (file, block) = (File::open(&path).unwrap(), (at / BLOCK_BYTES) as u64);
             let backend = Look::over(Flaky { file, block }, whole.len() as u64, true).unwrap();
             let look = read_from(&path, backend).unwrap();
@@ -415,14 +426,9 @@ mod tests {
 
     #[test]
     fn every_changed_byte_of_a_page_in_use_is_found() {
-        let dir = TempDir::new().unwrap();
-        let path = dir.path().join("file.redb");
-        let database = Database::create(&path).unwrap();
-        write(&database, 0..300);
-        drop(database);
+        let (_dir, path) = closed();
         let whole = fs::read(&path).unwrap();
-        let values = whole.windows(64).enumerate().filter(|(_, bytes)| *bytes == [7; 64]);
-        let places: Vec<usize> = values.map(|(at, _)| at).step_by(20_000).collect();
+        let places: Vec<usize> = places(&whole).step_by(20_000).collect();
         assert!(places.len() > 30);
         for at in places {
             let mut damaged = whole.clone();
