@@ -10,6 +10,7 @@
 //! * [`oddity`]: documents that are changed at one place, for properties
 //! * [`picture`]: small valid PNG files that carry a text and any wanted size
 //! * [`configuration`]: the configurations that applications ship, on stand-ins
+//! * [`damage`]: files that are damaged as a disk damages them
 //! * [`clock`]: a clock that moves only when told
 //! * [`link`]: a link to a server that a test holds up and breaks
 //! * [`log`]: what the code under test logs
@@ -23,6 +24,7 @@
 
 pub mod clock;
 pub mod configuration;
+pub mod damage;
 pub mod error;
 pub mod forgetful;
 pub mod gates;

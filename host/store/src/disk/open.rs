@@ -250,6 +250,7 @@ mod tests {
 
     use tempfile::TempDir;
     use wattle_graph::id::ThreadId;
+    use wattle_kit::damage::wipe;
     use wattle_run::ports::Store as _;
     use wattle_run::ports::store::{Batch, ThreadQuery, ThreadRecord};
 
@@ -257,9 +258,6 @@ mod tests {
     use crate::RedbStore;
     use crate::disk::snapshot::Snapshot;
     use crate::file::handle::Source;
-
-    /// Bytes of a page of redb.
-    const PAGE: usize = 4096;
 
     const THREADS: usize = 200;
 
@@ -270,17 +268,6 @@ mod tests {
             let record = Some(ThreadRecord::blank(id.clone(), 1));
             store.append(&id, Batch { record, ..Batch::default() }).await.await.unwrap();
         }
-    }
-
-    /// Makes zeros of each page that has a text.
-    fn wipe(path: &Path, text: &[u8]) {
-        let mut bytes = fs::read(path).unwrap();
-        for page in bytes.chunks_mut(PAGE) {
-            if page.windows(text.len()).any(|window| window == text) {
-                page.fill(0);
-            }
-        }
-        fs::write(path, bytes).unwrap();
     }
 
     #[tokio::test]
@@ -309,7 +296,7 @@ mod tests {
             let dir = TempDir::new().unwrap();
             let path = dir.path().join("wattle.redb");
             fill(&path).await;
-            wipe(&path, br#""id":"thread-007""#);
+            wipe(&path, r#""id":"thread-007""#).unwrap();
             drop(open_checked(&path, checked_bytes).unwrap());
             assert!(dir.path().join("wattle.redb.damaged-1").exists());
             let store = RedbStore::open(&path).unwrap();

@@ -8,6 +8,7 @@ use redb::{Database, ReadableTable as _, TableDefinition};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use wattle_graph::failure::code;
+use wattle_kit::damage::wipe;
 use wattle_run::ports::Memory as _;
 use wattle_run::ports::memory::PutItem;
 use wattle_store::{EssentialDocuments, RedbMemory};
@@ -23,9 +24,6 @@ type Row<'r> = (i64, i64, Option<i64>, Option<u64>, u64, &'r str);
 type UncheckedRow<'r> = (i64, i64, Option<i64>, Option<u64>, &'r str);
 
 const DOCUMENTS: TableDefinition<'_, Key<'_>, Row<'_>> = TableDefinition::new("items");
-
-/// Bytes of a page of redb.
-const PAGE: usize = 4096;
 
 /// Documents of a file: far more than a page holds.
 const MANY: usize = 400;
@@ -45,17 +43,6 @@ async fn fill(path: &Path, namespace: &str, documents: usize) {
     for put in join_all(items.map(|item| memory.put(&scope, item, NOW_MS))).await {
         put.unwrap();
     }
-}
-
-/// Makes zeros of each page that has a text.
-fn wipe(path: &Path, text: &str) {
-    let (mut bytes, text) = (fs::read(path).unwrap(), text.as_bytes());
-    for page in bytes.chunks_mut(PAGE) {
-        if page.windows(text.len()).any(|window| window == text) {
-            page.fill(0);
-        }
-    }
-    fs::write(path, bytes).unwrap();
 }
 
 /// The numbers of the documents that are not there any more; the others are as they were.
@@ -80,7 +67,7 @@ async fn a_damaged_page_takes_what_it_holds_and_nothing_else() {
     let (path, dir) = file();
     fill(&path, "notes", MANY).await;
     assert!(RedbMemory::survey_file(&path).unwrap().is_empty());
-    wipe(&path, &text("notes", 200));
+    wipe(&path, &text("notes", 200)).unwrap();
     assert!(RedbMemory::survey_file(&path).unwrap().len() > 1, "the file and its documents");
     let memory = RedbMemory::open(&path).unwrap();
     let lost = missing(&memory, "notes", MANY).await;
@@ -116,13 +103,13 @@ async fn a_file_of_which_all_essential_documents_may_be_lost_is_refused() {
     let open = || RedbMemory::open_with(&path, &essential);
     let whole = fs::read(&path).unwrap();
     // The damage of others is none of these.
-    wipe(&path, &text("notes", 200));
+    wipe(&path, &text("notes", 200)).unwrap();
     drop(open().unwrap());
     fs::remove_file(dir.path().join("memory.redb.damaged-1")).unwrap();
 
     fs::write(&path, whole).unwrap();
     for number in 0..3 {
-        wipe(&path, &text("own", number));
+        wipe(&path, &text("own", number)).unwrap();
     }
     let damaged = fs::read(&path).unwrap();
     let refused = open().unwrap_err();
@@ -143,7 +130,7 @@ async fn a_file_of_which_nothing_can_be_read_is_no_empty_memory() {
     let (path, _dir) = file();
     fill(&path, "notes", 3).await;
     for number in 0..3 {
-        wipe(&path, &text("notes", number));
+        wipe(&path, &text("notes", number)).unwrap();
     }
     let damaged = fs::read(&path).unwrap();
     let found = RedbMemory::survey_file(&path);
@@ -271,7 +258,7 @@ async fn a_file_of_format_1_gets_checksums() {
 async fn a_damaged_file_of_format_1_is_rebuilt_too() {
     let (path, dir) = file();
     of_format_1(&path, MANY);
-    wipe(&path, &text("notes", 200));
+    wipe(&path, &text("notes", 200)).unwrap();
     let memory = RedbMemory::open(&path).unwrap();
     let lost = missing(&memory, "notes", MANY).await;
     assert!(lost.contains(&200) && lost.len() < MANY / 4, "{lost:?}");

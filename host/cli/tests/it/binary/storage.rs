@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use wattle_kit::damage::wipe;
 
 use super::{Served, said};
 
@@ -161,17 +162,6 @@ async fn remember(served: &Served) {
     }
 }
 
-/// Makes zeros of each page of a file that has a text.
-fn wipe(path: &Path, text: &str) {
-    let mut bytes = fs::read(path).unwrap();
-    for page in bytes.chunks_mut(4096) {
-        if page.windows(text.len()).any(|window| window == text.as_bytes()) {
-            page.fill(0);
-        }
-    }
-    fs::write(path, bytes).unwrap();
-}
-
 #[tokio::test]
 async fn a_damaged_memory_is_rebuilt_and_what_is_lost_is_named() {
     let folder = TempDir::new().unwrap();
@@ -179,7 +169,7 @@ async fn a_damaged_memory_is_rebuilt_and_what_is_lost_is_named() {
     let served = Served::start(folder.path());
     remember(&served).await;
     assert_eq!(served.terminate(), Some(0));
-    wipe(&file, &memo(REMEMBERED / 2));
+    wipe(&file, &memo(REMEMBERED / 2)).unwrap();
     for args in [&["store", "verify"][..], &["doctor"]] {
         let (went_well, text) = said(folder.path(), args, None);
         assert!(!went_well && text.contains("documents of the long-term memory"), "{text}");
