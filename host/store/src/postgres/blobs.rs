@@ -49,13 +49,9 @@ const PUT_CHUNK: &str = "
 
 const CUT: &str = "DELETE FROM blob_chunks WHERE blob = $1 AND chunk >= $2";
 
-/// Changes whenever a program writes to a chunk: the transactions that wrote them.
-const STAMP: &str = "
-    SELECT coalesce(sum(xmin::text::bigint), 0)::bigint FROM blob_chunks WHERE blob = $1";
-
 const SIZES: &str = "SELECT blob, size FROM blobs WHERE blob = ANY($1)";
 
-/// With [`STAMP`].
+/// With a stamp that changes whenever a program writes to a chunk: the transactions that wrote them.
 const STAT: &str = "
     SELECT size, media_type, (
         SELECT coalesce(sum(xmin::text::bigint), 0)::bigint FROM blob_chunks WHERE blob = $1
@@ -81,7 +77,7 @@ pub struct PostgresBlobs {
     known: Arc<Known<Stamp>>,
 }
 
-/// The size of a blob, and what [`STAMP`] says of its chunks.
+/// The size of a blob, and the stamp of its chunks by [`STAT`].
 type Stamp = (u64, i64);
 
 /// A blob whose bytes were not looked at.
@@ -250,9 +246,10 @@ impl PostgresBlobs {
     }
 }
 
+/// The stamp of the chunks of a blob that is there.
 async fn stamp(transaction: &mut Begun, blob: BlobRef) -> Result<i64, sqlx::Error> {
-    let stamp = sqlx::query_scalar(STAMP).bind(blob.0.as_bytes().as_slice());
-    stamp.fetch_one(&mut **transaction).await
+    let stat = sqlx::query(STAT).bind(blob.0.as_bytes().as_slice());
+    stat.fetch_one(&mut **transaction).await?.try_get("stamp")
 }
 
 /// Works on many bytes where nothing else waits for the thread.
