@@ -20,7 +20,7 @@ use crate::ports::store::StoreError;
 const PAUSE: Duration = Duration::from_millis(500);
 
 impl ThreadLog {
-    /// The same under a lease that ends if its holder is silent.
+    /// The same log under a lease that ends if its holder is silent.
     pub(crate) fn for_tenure(mut self, tenure: Arc<Tenure>) -> Self {
         self.holder = Some(tenure.holder().clone());
         let writer = self.writer.clone();
