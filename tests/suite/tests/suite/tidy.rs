@@ -4,6 +4,7 @@
 mod circles;
 mod left_out;
 mod requirements;
+mod words;
 
 use std::collections::BTreeMap;
 use std::fs;
