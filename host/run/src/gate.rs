@@ -1,18 +1,18 @@
-//! The one place that every host call passes: grant, journal, budget, effect, event.
+//! The gate: the one path of every host call, with grant check, journal, budget, event and effect.
 //!
-//! There is one gate for each guest call. A gate with a task behind it answers from the journal
-//! what the task was answered before; a gate of a web handler has no journal.
+//! Each guest call has its own gate. The gate of a task replays recorded results from the task's
+//! journal. The gate of a web handler has no journal.
 //!
 //! # Layout
 //!
-//! * `path`: the one path of a call; `entry`: the journal entry that a call has on it.
-//! * `journal`: what a task was answered; `task`: what a gate needs of its task.
+//! * `path`: the one path of a call; `entry`: the journal entry of a call on that path.
+//! * `journal`: the recorded calls of a task; `task`: what a gate needs of its task.
 //! * [`effect`]: how calls are performed on the ports, one file for each family.
-//! * `clock`, `emit`, `model`, `question`, `runs`, [`stream`], `tools`, [`transaction`]: what guests
-//!   ask for, in terms of that path.
-//! * `doubt`: calls of which nobody knows how they ended; `elicit`: what the server of a tool asks.
-//! * [`HostedApp`] and `started`: what the gate needs of the engine around it, as traits, so that
-//!   the gate imports nothing that imports it.
+//! * `clock`, `emit`, `model`, `question`, `runs`, [`stream`], `tools`, [`transaction`]: the
+//!   functions that guests call, built on that path.
+//! * `doubt`: in-doubt calls; `elicit`: elicitations of tool servers.
+//! * [`HostedApp`] and `started`: traits for what the gate needs of the engine. They keep the gate
+//!   free of imports of modules that import it.
 
 mod clock;
 mod doubt;
@@ -60,44 +60,44 @@ pub use journal::Journal;
 pub(crate) use journal::{PastCalls, Scopes, is_in_doubt};
 pub use task::TaskSide;
 
-/// What every guest call of a plugin has, whatever it is for.
+/// Environment of a guest call: ports, caller, grants and app.
 #[derive(Clone)]
 pub struct Setting {
-    /// The world.
+    /// Ports to the outside: store, models, network, databases and so on.
     pub ports: Ports,
-    /// On whose behalf.
+    /// App, plugin and tenant of the guest.
     pub caller: Caller,
-    /// What is allowed.
+    /// Grants of the plugin.
     pub grants: Arc<Grants>,
     /// The app of the plugin.
     pub app: Arc<dyn HostedApp>,
-    /// Ends the call.
+    /// Signal that cancels the call.
     pub cancel: Cancel,
-    /// What threads, apps and tenants may take.
+    /// Storage quotas of threads, apps and tenants.
     pub quotas: Arc<Quotas>,
 }
 
-/// The app of a guest, as far as guests of it see one another: settings, and the tools of plugins.
+/// The app of a guest: its settings, and the tools and grants of its plugins.
 #[async_trait]
 pub trait HostedApp: Send + Sync {
-    /// All settings, an object.
+    /// Returns all settings as a JSON object.
     fn settings(&self) -> &Value;
 
-    /// What a plugin may do.
+    /// Returns the grants of a plugin.
     fn grants_of(&self, plugin: &PluginName) -> Arc<Grants>;
 
-    /// The tools of a plugin.
+    /// Returns the tools of a plugin.
     ///
     /// # Errors
     ///
     /// `not-found` if the app has no such plugin.
     fn tools(&self, plugin: &PluginName) -> Result<&[ToolInfo], Failure>;
 
-    /// Calls a tool of a plugin. The gate is that of the tool.
+    /// Calls a tool of a plugin. `gate` is the gate of the tool.
     ///
     /// # Errors
     ///
-    /// [`Ended`] if there is no answer.
+    /// [`Ended`] if the tool returns no output.
     async fn call_tool(
         &self,
         plugin: &PluginName,
@@ -111,41 +111,41 @@ pub struct Gate {
     setting: Setting,
     task: Option<Arc<TaskSide>>,
     runs: Option<Arc<dyn Runs>>,
-    /// How many tools the guest is inside of.
+    /// Number of tool calls around the guest: 0 for a node or a web handler.
     depth: u32,
 }
 
 impl Gate {
-    /// The gate of one attempt of a task.
+    /// Creates the gate for one attempt of a task.
     pub fn for_task(setting: Setting, task: TaskSide) -> Self {
         Self { setting, task: Some(Arc::new(task)), runs: None, depth: 0 }
     }
 
-    /// The gate of a web handler, which may use threads and runs.
+    /// Creates the gate of a web handler, which may use threads and runs.
     pub fn for_web(setting: Setting, runs: Arc<dyn Runs>) -> Self {
         Self { setting, task: None, runs: Some(runs), depth: 0 }
     }
 
-    /// The gate of a tool that a node or a web handler called.
+    /// Creates the gate of a tool that a node or a web handler calls.
     pub(crate) fn for_tool(setting: Setting, task: Option<Arc<TaskSide>>, depth: u32) -> Self {
         Self { setting, task, runs: None, depth }
     }
 
-    /// On whose behalf the guest runs.
+    /// Returns the app, plugin and tenant of the guest.
     pub fn caller(&self) -> &Caller {
         &self.setting.caller
     }
 
-    /// Limits of the guest call, for the sandbox.
+    /// Returns the limits of the guest call. The sandbox enforces them.
     pub fn limits(&self) -> &Limits {
         &self.setting.grants.limits
     }
 
-    /// Reads part of a blob. Not journaled: a reference always names the same bytes.
+    /// Reads part of a blob. The call is not journaled: a reference always names the same bytes.
     ///
     /// # Errors
     ///
-    /// `invalid` if it is no reference, and those of the blob store.
+    /// `invalid` if `blob` is not a blob reference; errors of the blob store.
     pub async fn blob_get(
         &self,
         blob: &str,
@@ -159,22 +159,22 @@ impl Gate {
         Ok(self.setting.ports.blobs.get(blob, offset, length).await?)
     }
 
-    /// The path under which the host serves a blob to the caller's tenant. Not journaled: the
-    /// same blob always has the same path. The blob must exist.
+    /// Returns the path under which the host serves a blob to the caller's tenant. The blob must
+    /// exist. The call is not journaled: the path of a blob never changes.
     ///
     /// # Errors
     ///
-    /// As [`Gate::blob_stat`].
+    /// See [`Gate::blob_stat`].
     pub async fn blob_link(&self, blob: &str) -> Result<String, Stop> {
         let info = self.blob_stat(blob).await?;
         Ok(self.setting.ports.links.path(self.caller().tenant.as_deref(), info.blob))
     }
 
-    /// What is known of a blob.
+    /// Returns size and media type of a blob.
     ///
     /// # Errors
     ///
-    /// `invalid` if it is no reference, and those of the blob store.
+    /// `invalid` if `blob` is not a blob reference; errors of the blob store.
     pub async fn blob_stat(&self, blob: &str) -> Result<crate::ports::blob::BlobInfo, Stop> {
         let blob = self.blob_ref(blob)?;
         self.call(blob::Stat { blob }).await
@@ -190,7 +190,8 @@ impl Gate {
         })
     }
 
-    /// Writes a message for the operator. Levels: `trace` to `error`, `stdout`, `stderr`.
+    /// Writes a message to the operator's log and, for a task, to the event log. Levels are
+    /// `trace`, `debug`, `info`, `warn`, `error`, `stdout` and `stderr`.
     pub fn log(&self, level: &str, message: &str, fields: Value) {
         let message: String = message.chars().take(limit::EVENT_BYTES / 4).collect();
         let Caller { app, plugin, .. } = self.caller();
@@ -205,12 +206,12 @@ impl Gate {
         }
     }
 
-    /// All settings of the app, an object.
+    /// Returns all settings of the app as a JSON object.
     pub fn settings(&self) -> &Value {
         self.setting.app.settings()
     }
 
-    /// Threads and runs of the app.
+    /// Returns the service for threads and runs of the app.
     ///
     /// # Errors
     ///
@@ -219,15 +220,15 @@ impl Gate {
         self.runs.as_deref().ok_or_else(|| {
             Failure::new(
                 code::UNSUPPORTED,
-                "a node works on its own thread alone, so that what it does can be repeated after \
-                 a crash; it can start a graph of its app and wait for it, a web handler can do \
-                 the rest",
+                "a node can access only its own thread, so that it can be re-executed after a \
+                 crash; it can start a graph of its app and wait for it; use a web handler for \
+                 anything else",
             )
             .with_details(json!({ "feature": "runs inside a node" }))
         })
     }
 
-    /// A part of the contract that is not there yet.
+    /// Returns the failure for a part of the contract that this host does not implement.
     pub fn unsupported(&self, feature: &str) -> Failure {
         tracing::debug!(plugin = %self.caller().plugin, feature, "unsupported host call");
         Failure::unsupported(feature)

@@ -1,4 +1,4 @@
-//! Time and random numbers, as the gate offers them: answered at once, without a wait.
+//! Time and random numbers. These calls return without waiting.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::hostcall::request::Request;
 use crate::limit;
 
 impl Gate {
-    /// Answers a call that can fail.
+    /// Makes a call that can fail.
     pub(super) fn at_once<T: DeserializeOwned>(
         &self,
         function: &'static str,
@@ -23,7 +23,7 @@ impl Gate {
         Ok(read(function, answer?)?)
     }
 
-    /// Answers a call that cannot fail.
+    /// Makes a call that cannot fail.
     fn always<T: DeserializeOwned + Default>(
         &self,
         function: &'static str,
@@ -34,35 +34,35 @@ impl Gate {
         Ok(serde_json::from_value(answer.map_err(Unwind::Log)?).unwrap_or_default())
     }
 
-    /// Milliseconds since 1970.
+    /// Returns the current time in milliseconds since the Unix epoch.
     ///
     /// # Errors
     ///
-    /// [`Unwind`] if the guest must end.
+    /// [`Unwind`] if the guest must be unwound.
     pub fn now_ms(&self) -> Result<i64, Unwind> {
         self.always("clock.now", Value::Null, || json!(self.setting.ports.clock.now_ms()))
     }
 
-    /// Nanoseconds that never go back.
+    /// Returns a monotonic time in nanoseconds.
     ///
     /// # Errors
     ///
-    /// [`Unwind`] if the guest must end.
+    /// [`Unwind`] if the guest must be unwound.
     pub fn monotonic_ns(&self) -> Result<u64, Unwind> {
         let clock = &self.setting.ports.clock;
         self.always("clock.monotonic", Value::Null, || json!(clock.monotonic_ns()))
     }
 
-    /// The operator's time zone.
+    /// Returns the operator's time zone.
     ///
     /// # Errors
     ///
-    /// [`Unwind`] if the guest must end.
+    /// [`Unwind`] if the guest must be unwound.
     pub fn time_zone(&self) -> Result<String, Unwind> {
         self.always("clock.time-zone", Value::Null, || json!(self.setting.ports.clock.time_zone()))
     }
 
-    /// Civil time of an instant.
+    /// Converts an instant to civil time. The default zone is the operator's.
     ///
     /// # Errors
     ///
@@ -74,7 +74,7 @@ impl Gate {
         })
     }
 
-    /// Instant of a civil time.
+    /// Converts a civil time to an instant. The default zone is the operator's.
     ///
     /// # Errors
     ///
@@ -86,19 +86,19 @@ impl Gate {
         })
     }
 
-    /// Random bytes, at most [`limit::RANDOM_BYTES`].
+    /// Returns random bytes, at most [`limit::RANDOM_BYTES`].
     ///
     /// # Errors
     ///
-    /// [`Unwind`] if the guest must end.
+    /// [`Unwind`] if the guest must be unwound.
     pub fn random(&self, length: u32) -> Result<Vec<u8>, Unwind> {
         let length = length.min(limit::RANDOM_BYTES);
         self.always("random.bytes", json!(length), || json!(random_bytes(length)))
     }
 }
 
-/// Random bytes of the operating system, by way of random UUIDs: 122 bits in 16 bytes each, so
-/// two are folded into one.
+/// Returns random bytes of the operating system. Their source is random UUIDs, which have 122
+/// random bits in 16 bytes, so 16 bytes are hashed from two of them.
 fn random_bytes(length: u32) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(length as usize + 32);
     while bytes.len() < length as usize {

@@ -1,6 +1,5 @@
-//! Calls of which nobody knows whether they had their effect, since the host stopped while they
-//! were under way, or since the server that held one open for an answer does so no longer: the
-//! operator's policy or a person says what becomes of them.
+//! In-doubt calls: the host stopped before the call returned, or the server that held the call open
+//! for an answer no longer does. The operator's policy or a person decides about them.
 
 use serde_json::{Value, json};
 use wattle_graph::event::{Decision, EventKind, Settled};
@@ -13,36 +12,34 @@ use crate::grant::InDoubt;
 use crate::hostcall::interrupt::Ask;
 use crate::hostcall::request::Request;
 
-/// Who settles by a policy.
+/// Value of `by` in a `settled` event for a decision by policy.
 const BY_POLICY: &str = "policy";
 
-/// What is asked, in the payload of a question about such a call.
+/// Field of the interrupt's payload that describes the in-doubt call.
 const IN_DOUBT: &str = "in_doubt";
 
 impl Entry {
-    /// What the caller gets if the call counts as failed.
+    /// Returns the failure that the caller receives if the decision is to fail the call.
     pub(crate) fn in_doubt(&self) -> Failure {
         let Request { function, summary, .. } = &self.request;
         let what = match self.last_round() {
-            Some(_) => format!(
-                "`{function} {summary}` waited for the answer of a person, and the server does not \
-                 hold it open any more"
-            ),
-            None => format!("the host stopped while `{function} {summary}` was under way"),
+            Some(_) => "it waited for the answer of a person and is no longer held open",
+            None => "the host stopped before it returned",
         };
         let text = format!(
-            "{what}, so it may have had its effect; it is not made again without being told to"
+            "call `{function} {summary}` is in doubt: {what}, and it may have taken effect; it is \
+             not repeated without a decision"
         );
         Failure::new(code::IN_DOUBT, text).with_details(json!({ "function": function }))
     }
 
-    /// What becomes of a call in doubt, which was begun or gone on with last at the place `begun` in
-    /// the log.
+    /// Decides about an in-doubt call. `begun` is the sequence number of its last start or of its
+    /// last round, whichever is later.
     ///
     /// # Errors
     ///
-    /// [`Unwind::Suspended`] as long as a person has not decided; [`Unwind::Log`] if the decision
-    /// cannot be written down.
+    /// [`Unwind::Suspended`] until a person has decided; [`Unwind::Log`] if the decision cannot be
+    /// logged.
     pub(crate) async fn decide(&self, policy: InDoubt, begun: u64) -> Result<Decision, Unwind> {
         let task = &self.task;
         match policy {
@@ -63,8 +60,8 @@ impl Entry {
         }
     }
 
-    /// A person answers as to any question, so all clients that show and answer questions do it for
-    /// these. Each answer is about one beginning of the call: made again, it is in doubt again.
+    /// Raises an interrupt for the decision, so every client that answers interrupts can decide. An
+    /// answer applies to one start of the call: a repeated call can be in doubt again.
     async fn ask_about(&self, begun: u64) -> Result<Decision, Unwind> {
         let mut interrupt = self.interrupt();
         let task = &self.task;
@@ -76,7 +73,7 @@ impl Entry {
                 return Err(self.was_another(&known.asked));
             }
             let answer = known.answer.ok_or(Unwind::Suspended(interrupt))?;
-            // The answer was checked by the schema below.
+            // The answer was validated by the schema below.
             return Ok(serde_json::from_value(answer).unwrap_or(Decision::Fail));
         }
         let payload = json!({ IN_DOUBT: {
@@ -90,7 +87,7 @@ impl Entry {
     }
 }
 
-/// The ways a person can decide; the form of [`Decision`].
+/// Returns the schema of a decision. Its form is that of [`Decision`].
 fn response_schema() -> Value {
     json!({
         "type": "object",
@@ -100,9 +97,9 @@ fn response_schema() -> Value {
               "description": "make the call again" },
             { "properties": { "kind": { "const": "answer" }, "answer": {} },
               "required": ["answer"], "additionalProperties": false,
-              "description": "it had its effect, and this was its answer" },
+              "description": "the call took effect and returned this output" },
             { "properties": { "kind": { "const": "fail" } }, "additionalProperties": false,
-              "description": "let the caller see that it is in doubt" },
+              "description": "let the caller receive the `in-doubt` failure" },
         ],
     })
 }

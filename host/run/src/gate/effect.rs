@@ -1,7 +1,7 @@
-//! How host calls are performed: one file for each family of ports.
+//! The effects of host calls, one file for each family of ports.
 //!
-//! [`crate::hostcall`] says what a call is; here is what it does. Only the gate performs calls, once it
-//! has checked and recorded what has to be.
+//! [`crate::hostcall`] describes calls; this module performs them. Only the gate performs calls,
+//! after it has checked and logged them.
 
 mod blob;
 mod http;
@@ -25,31 +25,31 @@ use crate::quota::Charged;
 
 /// A host call that the gate can perform.
 pub trait Effect: HostCall {
-    /// Makes the call.
+    /// Performs the call.
     ///
     /// # Errors
     ///
-    /// [`Stop::Failure`] for the guest; [`Stop::Unwind`] if it must end, since a tool that it
-    /// called waits for a person.
+    /// [`Stop::Failure`] for the guest; [`Stop::Unwind`] if the guest must be unwound because a
+    /// tool that it called raised an interrupt.
     fn perform(&self, site: &Site<'_>) -> impl Future<Output = Result<Self::Answer, Stop>> + Send;
 }
 
-/// Where a host call is made: the world, on whose behalf, and the place in the journal.
+/// Context of a host call that is performed.
 pub struct Site<'a> {
-    /// The world.
+    /// The ports.
     pub ports: &'a Ports,
-    /// On whose behalf.
+    /// App, plugin and tenant of the caller.
     pub caller: &'a Caller,
-    /// What is allowed.
+    /// Grants of the plugin.
     pub grants: &'a Grants,
     pub(crate) setting: &'a Setting,
     pub(crate) entry: Option<&'a Entry>,
-    /// How many tools the caller is inside of.
+    /// Number of tool calls around the caller.
     pub(crate) depth: u32,
 }
 
 impl Site<'_> {
-    /// The blobs of the host; what is put there is counted.
+    /// Returns the blob store. Blobs that are stored through it count against the quotas.
     pub(crate) fn blobs(&self) -> Charged<'_> {
         let thread = self.entry.as_ref().map(|entry| {
             let log = &entry.task.log;
@@ -58,7 +58,7 @@ impl Site<'_> {
         Charged { quotas: &self.setting.quotas, ports: self.ports, caller: self.caller, thread }
     }
 
-    /// A message for the operator, in the thread's log if there is one.
+    /// Writes a message to the operator's log and, for a task, to the event log.
     pub(crate) fn log(&self, level: &str, message: &str) {
         let Caller { app, plugin, .. } = self.caller;
         match level {
@@ -70,7 +70,7 @@ impl Site<'_> {
         }
     }
 
-    /// Calls a model; its answer goes to the event log, and to `also`, in pieces as it arrives.
+    /// Calls a model. Deltas of the completion go to the event log and to `also` as they arrive.
     pub(crate) async fn streaming(
         &self,
         request: &CompletionRequest,

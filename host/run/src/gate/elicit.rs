@@ -1,7 +1,9 @@
-//! Questions that the server of a tool asks in the middle of a call: to people, as any other question.
+//! Elicitations: a tool server asks for input in the middle of a call, and the gate raises an
+//! interrupt.
 //!
-//! A round of questions has an answer before the call goes on, so a call has as many rounds as the server wants, one
-//! after the other. What the call needs of them is in the log beside what a person sees.
+//! A round is what a server asks at once. The call continues after each round is answered, so a
+//! call can have several rounds, one after the other. The event log holds what the call needs of
+//! each round, in addition to what a person sees.
 
 use serde_json::json;
 use wattle_graph::elicitation::{Elicitation, Elicited};
@@ -18,21 +20,21 @@ use crate::json::weight;
 use crate::limit::Limits;
 use crate::ports::tool_server::Round;
 
-/// The questions of a call that have answers.
+/// The answered rounds of a call.
 #[derive(Default)]
 pub(crate) struct Rounds {
-    /// Oldest first.
+    /// Rounds, oldest first.
     pub(crate) rounds: Vec<Round>,
-    /// The server that asked, and its tool.
+    /// The server that elicits, and its tool.
     pub(crate) asker: Option<(String, String)>,
-    /// The place in the log of the last one, 0 without any.
+    /// Sequence number of the last interrupt; 0 without any.
     pub(crate) asked_seq: u64,
-    /// Bytes of all of them.
+    /// Size of all rounds in bytes.
     pub(crate) bytes: u64,
 }
 
 impl Rounds {
-    /// Whether the server holds its side of the call open for the last answer.
+    /// Returns true if the server holds its side of the call open for the last answer.
     pub(crate) fn is_held(&self) -> bool {
         self.rounds.last().is_some_and(|round| round.question.held.is_some())
     }
@@ -44,19 +46,21 @@ impl Rounds {
 }
 
 impl Entry {
-    /// The last round of this call, answered or not, if the call was not begun again since.
+    /// Returns the last round of this call, answered or not, unless the call started again after
+    /// it.
     pub(crate) fn last_round(&self) -> Option<Question> {
         let last = self.asked().last();
         last.filter(|last| self.begun.is_none_or(|begun| begun < last.asked_seq))
     }
 
-    /// Ends the guest before the call is begun once more while a person is asked.
+    /// Unwinds the guest if the last round of this call has no answer, before the call starts
+    /// again.
     ///
     /// # Errors
     ///
-    /// [`Unwind::Suspended`] as long as the last round of this call has no answer.
+    /// [`Unwind::Suspended`] until the last round of this call is answered.
     pub(crate) fn check_answered(&self) -> Result<(), Unwind> {
-        // Every host call comes here, and few tasks are asked.
+        // Every host call is checked here, and few tasks elicit.
         if !self.task.has_elicited() {
             return Ok(());
         }
@@ -66,12 +70,12 @@ impl Entry {
         }
     }
 
-    /// What a server has asked in this call, with the answers.
+    /// Returns all rounds of this call with their answers.
     ///
     /// # Errors
     ///
-    /// [`Unwind::Suspended`] as long as a round has no answer; [`Unwind::Divergence`] if another call was made
-    /// under this number when it was asked.
+    /// [`Unwind::Suspended`] until every round is answered; [`Unwind::Divergence`] if a round
+    /// belongs to another call with this number.
     pub(crate) fn rounds(&self) -> Result<Rounds, Unwind> {
         let mut found = Rounds::default();
         for known in self.asked() {
@@ -91,11 +95,13 @@ impl Entry {
         Ok(found)
     }
 
-    /// Asks a person what a server wants to know. The task waits for the answer then, unless it may not ask.
+    /// Raises an interrupt for a round. Returns the unwind that suspends the task, or
+    /// [`Unwind::Limit`] if too many interrupts are pending.
     ///
     /// # Errors
     ///
-    /// A failure for questions that nobody can be asked; [`Unwind`] if the guest must end.
+    /// A failure for questions that cannot be shown to a person; [`Unwind`] if the guest must be
+    /// unwound.
     pub(crate) async fn elicit(
         &self,
         (server, tool): (&str, &str),
@@ -117,7 +123,8 @@ impl Entry {
         Ok(put.await)
     }
 
-    /// The failure of a call under whose number something else was asked before.
+    /// Returns the divergence of a call under whose number the log holds the interrupt of another
+    /// call.
     pub(crate) fn was_another(&self, asked: &Asked) -> Unwind {
         let before = match asked.elicited.as_deref() {
             Some(Elicited { digest, server, tool, .. }) => json!({
@@ -130,12 +137,12 @@ impl Entry {
         divergence(self.number, before, now)
     }
 
-    /// The rounds of this call, oldest first.
+    /// Returns the rounds of this call, oldest first.
     fn asked(&self) -> impl Iterator<Item = Question> {
         (0..).map_while(|round| self.task.question(&self.round(round)))
     }
 
-    /// The id of a round, from 0.
+    /// Returns the interrupt id of a round, counted from 0.
     fn round(&self, round: u32) -> InterruptId {
         InterruptId::elicited(&self.task.task, &self.task.scope, self.number, round)
     }

@@ -1,4 +1,4 @@
-//! Events of the guest's own, as the gate takes them.
+//! Events that a guest emits.
 
 use serde_json::{Value, json};
 use wattle_graph::event::{Custom, EventKind, Progress};
@@ -13,12 +13,12 @@ use crate::json::{check_depth, weight};
 use crate::limit;
 
 impl Gate {
-    /// Emits an event of the guest's own. A re-executed node does not repeat those it emitted
-    /// before: they take numbers like calls, so the journal knows them.
+    /// Emits an event of the guest. A re-executed node does not repeat the events that it emitted
+    /// before: they have call numbers and journal entries.
     ///
     /// # Errors
     ///
-    /// `invalid` for a bad name, `limit` if it is too large.
+    /// `invalid` for an invalid name, `limit` if the event is too large.
     pub async fn emit(&self, emission: Emission) -> Result<(), Stop> {
         check_emission(&emission)?;
         let Some(task) = &self.task else {
@@ -58,7 +58,7 @@ fn request(emission: &Emission) -> Request {
     }
 }
 
-/// Longest name of an emitted event, as the contract says.
+/// Longest name of an emitted event. The contract documents it.
 const EVENT_NAME_BYTES: usize = 64;
 
 fn check_emission(emission: &Emission) -> Result<(), Failure> {
@@ -69,7 +69,7 @@ fn check_emission(emission: &Emission) -> Result<(), Failure> {
             if !good {
                 return Err(Failure::new(
                     code::INVALID,
-                    format!("`{name}` is no event name; use 1 to 64 of `[a-zA-Z0-9_.-]`"),
+                    format!("`{name}` is not an event name; use 1 to 64 of `[a-zA-Z0-9_.-]`"),
                 ));
             }
             check_depth("the event", data)?;

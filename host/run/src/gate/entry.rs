@@ -1,9 +1,9 @@
-//! The journal entry of one host call, from its number to its answer.
+//! The journal entry of one host call, from its number to its result.
 //!
-//! All host calls of a task take one path, whatever performs them: a port, a stream, a transaction,
-//! a tool or a nested graph. A call takes a number, [`TaskSide::look_up`] compares it with what the
-//! journal holds under that number, and [`Entry::record`] writes its answer into log and journal.
-//! There is no other comparison and no other way to write an answer.
+//! All host calls of a task take one path: calls of a port, a stream, a transaction, a tool or a
+//! subgraph. A call takes a number, [`TaskSide::look_up`] compares it with the journal entry under
+//! that number, and [`Entry::record`] writes its result into log and journal. No other code
+//! compares calls or records results.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,39 +18,39 @@ use crate::gate::task::TaskSide;
 use crate::gate::unwind::Unwind;
 use crate::hostcall::request::Request;
 
-/// A host call that has a number and no answer yet. Dropped without [`Entry::record`], it leaves
-/// nothing behind.
+/// A host call that has a number and no result. Dropping it without [`Entry::record`] leaves no
+/// trace.
 pub(crate) struct Entry {
     /// The task that makes the call.
     pub task: Arc<TaskSide>,
-    /// Its number in the task.
+    /// Call number in the task.
     pub number: u32,
-    /// The place in the log where the call was begun before, if it is not known how it ended.
+    /// Sequence number of the last start of an in-doubt call; `None` if the call is not in doubt.
     pub begun: Option<u64>,
-    /// What was decided of the call while it was in doubt.
+    /// Decision about the call, if it was in doubt.
     pub settled: Option<Decision>,
-    /// The call.
+    /// The request.
     pub request: Request,
     batch: u32,
     started_ms: i64,
     started: Instant,
 }
 
-/// What the journal says of a call.
+/// Result of looking up a call in the journal.
 pub(crate) enum LookedUp {
-    /// An execution before this one was answered so.
+    /// An earlier execution recorded this result.
     Answered(Result<Value, Failure>),
-    /// There is no answer.
+    /// The journal holds no result.
     Unanswered(Box<Entry>),
 }
 
 impl TaskSide {
-    /// Compares a call with what the journal holds under its number. `batch` is the number of the
-    /// first call of its batch.
+    /// Compares a call with the journal entry under its number. `batch` is the number of the first
+    /// call of its batch.
     ///
     /// # Errors
     ///
-    /// [`Unwind::Divergence`] if the task made another call under this number before.
+    /// [`Unwind::Divergence`] if the journal holds another call under this number.
     pub(crate) fn look_up(
         self: &Arc<Self>,
         number: u32,
@@ -71,7 +71,7 @@ impl TaskSide {
 }
 
 impl Entry {
-    /// Writes into the log that the call begins.
+    /// Logs the start of the call. The event includes the request if `tells_request` is true.
     pub(crate) fn begin(&self, document: bool, tells_request: bool) -> CallStarted {
         let Self { task, number, request, .. } = self;
         let started = CallStarted {
@@ -89,22 +89,23 @@ impl Entry {
         started
     }
 
-    /// Measures the duration of the call from now on.
+    /// Restarts the measurement of the duration of the call.
     pub(crate) fn start(&mut self) {
         (self.started_ms, self.started) = (self.task.clock.now_ms(), Instant::now());
     }
 
-    /// Writes the answer into log and journal. It reaches the store with the next flush.
+    /// Writes the result into log and journal. It reaches the store with the next flush.
     pub(crate) fn record(self, result: Result<Value, Failure>) {
         self.write(result, None, None);
     }
 
-    /// Records an answer that cost tokens.
+    /// Records a result with the tokens that it cost.
     pub(crate) fn record_paid(self, result: Result<Value, Failure>, tokens: Option<Tokens>) {
         self.write(result, tokens, None);
     }
 
-    /// Records an answer that a cancelled run paid for, by the sequence number of its event.
+    /// Records a result that is reused from a cancelled run. `seq` is the sequence number of its
+    /// original event.
     pub(crate) fn record_reused(self, answer: Value, seq: u64) {
         self.write(Ok(answer), None, Some(seq));
     }
@@ -132,12 +133,13 @@ impl Entry {
         task.journal.keep(event.seq, called);
     }
 
-    /// Names the call among all of the task, and the question that it may lead to.
+    /// Returns the id that identifies the call within its task. An interrupt that the call raises
+    /// has this id.
     pub(crate) fn interrupt(&self) -> InterruptId {
         InterruptId::derive(&self.task.task, &self.task.scope, self.number)
     }
 
-    /// The place of the call in the task.
+    /// Returns the path of the call: scope and number.
     pub(crate) fn place(&self) -> String {
         self.task.place_of(self.number)
     }

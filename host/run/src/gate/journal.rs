@@ -1,8 +1,9 @@
-//! The journal of one task: which host calls it made, and what they answered.
+//! The journal of one task: its recorded host calls with their results.
 //!
-//! A tool that the task calls has a journal of its own below the task's, for what the tool calls.
-//! Journals live as long as the task, over all its attempts. A re-executed node gets the answers it
-//! got before; a request that differs is a divergence. What is here is in the event log as well.
+//! Each tool call of the task has a journal of its own below the task's, for the calls that the
+//! tool makes. A journal lives as long as the task, over all its attempts. A re-executed node gets
+//! the recorded results; a request that differs from the recorded one is a divergence. The event
+//! log holds everything that a journal holds.
 
 mod forget;
 mod past;
@@ -33,46 +34,46 @@ pub struct Journal(Mutex<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    /// Answered calls, with their sequence numbers in the log.
+    /// Calls with a result, with the sequence number of the result.
     entries: BTreeMap<u32, (u64, Called)>,
-    /// See [`forget_last_rollbacks`].
+    /// Sequence number for [`forget_last_rollbacks`].
     newest: u64,
-    /// Calls that were begun and have no answer in the log, with the sequence number of the last
-    /// time.
+    /// Calls with a start and no result in the log, with the sequence number of the last start.
     open: BTreeMap<u32, u64>,
-    /// Calls that were begun, however they ended.
+    /// Last start of each call, with or without a result.
     begun: BTreeMap<u32, Begun>,
-    /// What was decided of calls in doubt.
+    /// Decisions about in-doubt calls.
     settled: BTreeMap<u32, Decision>,
-    /// Questions that were asked since the journal began.
+    /// Interrupts that were raised since the journal was created.
     asked: BTreeMap<InterruptId, Question>,
     next_call: u32,
     bytes: u64,
     repeated: bool,
-    /// Whether a call that is not here is a divergence, since nothing may be done anew.
+    /// True in replays: a call without an entry is then a divergence, because nothing may be
+    /// executed.
     sealed: bool,
-    /// Where in the log the task was undone last.
+    /// Sequence number of the last `reopened` event for the task.
     undone: Option<u64>,
-    /// How the task ended, if that is in the log and may not have been heard of.
+    /// Outcome of the task, if it is logged and not yet taken by [`Journal::take_finished`].
     finished: Option<Box<TaskFinished>>,
-    /// What the whole task has used, tools included.
+    /// Budget usage of the whole task, tools included.
     used: Arc<Used>,
-    /// What the log holds of calls inside of this journal's calls.
+    /// Logged calls of tools, until the journal of the tool is created.
     past: Scopes,
-    /// Journals of the tools that were called.
+    /// Journals of the tools that the task called, by call number.
     inner: BTreeMap<u32, Arc<Journal>>,
 }
 
-/// A call that was begun.
+/// Start of a call.
 #[derive(Clone, Copy, Default)]
 struct Begun {
-    /// See [`CallStarted::again`](wattle_graph::event::CallStarted::again).
+    /// Number of the start: see [`CallStarted::again`](wattle_graph::event::CallStarted::again).
     again: u64,
-    /// How often a model answered anew since.
+    /// Number of times that the model restarted its completion since this start.
     restarts: u32,
 }
 
-/// What a task has used in its present attempt, together with all tools that it called.
+/// Budget usage of a task in its current attempt, including all tools that it called.
 #[derive(Default)]
 struct Used {
     calls: AtomicU64,
@@ -89,26 +90,26 @@ impl Used {
     }
 }
 
-/// Adds to a counter and says whether it is still within its limit.
+/// Adds to a counter. Returns true if the counter is still within its limit.
 fn charge(counter: &AtomicU64, amount: u64, allowed: u64) -> bool {
     counter.fetch_add(amount, Ordering::Relaxed).saturating_add(amount) <= allowed
 }
 
-/// What the journal says of a call.
+/// Result of [`Journal::look_up`].
 pub(crate) enum Known {
-    /// It was answered.
+    /// The call has this result.
     Answered(Result<Value, Failure>),
-    /// It was begun, for the last time at this place in the log; nobody knows how it ended.
+    /// The call started, last at this sequence number, and has no result.
     Open(u64),
-    /// Nobody knew how it ended, and somebody decided.
+    /// The call was in doubt, and this decision was made about it.
     Settled(Decision),
-    /// It is new.
+    /// The journal does not know the call.
     New,
 }
 
 impl Journal {
-    /// A journal with the calls that the log holds for a task. `repeated` says whether the task
-    /// was begun before.
+    /// Creates a journal from the logged calls of a task. `repeated` is true if the task started
+    /// before.
     pub(crate) fn new(past: Scopes, repeated: bool) -> Self {
         Self::of(past, repeated, false)
     }
@@ -137,24 +138,25 @@ impl Journal {
         Self(Mutex::new(inner))
     }
 
-    /// The same of a task that was undone at a place in the log: calls after it have nothing to do
-    /// with those of the same numbers before.
+    /// Sets the sequence number of the last `reopened` event for the task. Calls after it are
+    /// unrelated to earlier calls with the same numbers.
     pub(crate) fn undone_at(self, undone: Option<u64>) -> Self {
         self.lock().undone = undone;
         self
     }
 
-    /// Where in the log the task was undone last.
+    /// Returns the sequence number of the last `reopened` event for the task.
     pub(crate) fn undone(&self) -> Option<u64> {
         self.lock().undone
     }
 
-    /// The journal of a task that has ended, to execute it once more and do nothing anew.
+    /// Creates the journal to replay a task that has ended. A call that it does not hold is a
+    /// divergence.
     pub(crate) fn sealed(past: Scopes) -> Self {
         Self::of(past, true, true)
     }
 
-    /// The journal of the tool that call `call` calls.
+    /// Returns the journal of the tool that call `call` calls.
     pub(crate) fn inner(&self, call: u32) -> Arc<Self> {
         let mut inner = self.lock();
         if let Some(known) = inner.inner.get(&call) {
@@ -176,8 +178,8 @@ impl Journal {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes note that an attempt has failed: calls that were begun before it and of which nobody knows
-    /// how they ended are made again, but one that waits for a person stays in doubt.
+    /// Ends an attempt that failed. Calls without a result are executed again, except those with a
+    /// pending interrupt: they stay in doubt.
     pub(crate) fn give_up_attempt(&self) {
         let mut inner = self.lock();
         let Inner { open, asked, past, inner: tools, .. } = &mut *inner;
@@ -191,9 +193,9 @@ impl Journal {
         }
     }
 
-    /// Begins an attempt: calls are counted from the start again. Calls of the last batch that
-    /// failed are forgotten, so they are made again; everything else is kept, so nothing is paid
-    /// twice and nobody is asked twice.
+    /// Starts the next attempt: call numbering restarts at 0. Failed calls of the last batch,
+    /// except in-doubt ones, are removed from the journal and executed again. All other results are
+    /// replayed, so nothing is paid or asked twice.
     pub fn begin_attempt(&self) {
         let mut inner = self.lock();
         inner.next_call = 0;
@@ -206,27 +208,27 @@ impl Journal {
         inner.inner.values().for_each(|journal| journal.begin_attempt());
     }
 
-    /// Whether the task was begun before this process or attempt.
+    /// Returns true if the task was executed before, by another process or in an earlier attempt.
     pub fn is_repeated(&self) -> bool {
         self.lock().repeated
     }
 
-    /// Notes that the task has finished, in one step with the log: the caller may be dropped before
-    /// the log has answered it.
+    /// Records the outcome of the task in the same step as its log event. The caller can be dropped
+    /// while it waits for the log.
     pub(crate) fn finish(&self, finished: TaskFinished) {
         self.lock().finished = Some(Box::new(finished));
     }
 
-    /// How the task ended, if it did and that was not asked before.
+    /// Takes the outcome of the task, if it has ended. Returns `None` on later calls.
     pub(crate) fn take_finished(&self) -> Option<TaskFinished> {
         self.lock().finished.take().map(|finished| *finished)
     }
 
-    /// Numbers for `count` calls in a row.
+    /// Reserves `count` consecutive call numbers and returns the first.
     ///
     /// # Errors
     ///
-    /// [`Unwind::Limit`] if the guest has made too many, or the task with all its tools.
+    /// [`Unwind::Limit`] if the guest, or the task with all its tools, makes too many calls.
     pub fn take_numbers(&self, count: u32, allowed: u32) -> Result<u32, Unwind> {
         let mut inner = self.lock();
         if inner.next_call.saturating_add(count) > allowed {
@@ -248,11 +250,11 @@ impl Journal {
         Ok(first)
     }
 
-    /// Counts bytes that pass the gate.
+    /// Charges bytes that pass the gate.
     ///
     /// # Errors
     ///
-    /// [`Unwind::Limit`] if there were too many.
+    /// [`Unwind::Limit`] if the budget is exceeded.
     pub fn count_bytes(&self, bytes: u64, allowed: u64) -> Result<(), Unwind> {
         let mut inner = self.lock();
         inner.bytes = inner.bytes.saturating_add(bytes);
@@ -272,11 +274,11 @@ impl Journal {
         Err(exceeded("task_host_call_bytes", limit::TASK_HOST_CALL_BYTES, text))
     }
 
-    /// Counts bytes of blobs that are put.
+    /// Charges bytes of blobs that the task stores.
     ///
     /// # Errors
     ///
-    /// [`Unwind::Limit`] if there were too many.
+    /// [`Unwind::Limit`] if the budget is exceeded.
     pub(crate) fn count_blob(&self, bytes: u64) -> Result<(), Unwind> {
         if charge(&self.lock().used.blobs, bytes, limit::TASK_BLOB_BYTES) {
             return Ok(());
@@ -288,11 +290,11 @@ impl Journal {
         Err(exceeded("task_blob_bytes", limit::TASK_BLOB_BYTES, text))
     }
 
-    /// Counts an emitted event.
+    /// Charges one emitted event.
     ///
     /// # Errors
     ///
-    /// [`Unwind::Limit`] if there were too many.
+    /// [`Unwind::Limit`] if the budget is exceeded.
     pub fn count_emission(&self) -> Result<(), Unwind> {
         let allowed = u64::from(limit::EMITTED_EVENTS);
         if charge(&self.lock().used.emitted, 1, allowed) {
@@ -302,7 +304,7 @@ impl Journal {
         Err(exceeded("emitted_events", allowed, text))
     }
 
-    /// Whether the guest has looked at the pieces of a streamed answer before.
+    /// Returns true if the journal holds stream reads for this call.
     pub(crate) fn has_looks(&self, call: u32) -> bool {
         let inner = self.lock();
         inner
@@ -311,11 +313,11 @@ impl Journal {
             .any(|(_, (_, entry))| entry.batch == call && entry.function == LOOK)
     }
 
-    /// What is known of a call.
+    /// Looks up a call by its number.
     ///
     /// # Errors
     ///
-    /// [`Unwind::Divergence`] if the call that was made before was another.
+    /// [`Unwind::Divergence`] if the journal holds another request under this number.
     pub(crate) fn look_up(&self, call: u32, request: &Request) -> Result<Known, Unwind> {
         let inner = self.lock();
         let now = || json!({ "function": request.function, "request": request.shown() });
@@ -335,55 +337,56 @@ impl Journal {
         Err(divergence(call, before, now()))
     }
 
-    /// Which time it is that a call is begun. Calls that were undone are forgotten, but their pieces
-    /// were streamed. So the place in the log where that happened stands for all times before.
+    /// Returns the number of the next start of a call. After a reopen the journal no longer holds
+    /// earlier starts, whose deltas were streamed. The count then continues from the sequence
+    /// number of the `reopened` event.
     pub(crate) fn again(&self, call: u32) -> u64 {
         let inner = self.lock();
         let next = |begun: &Begun| begun.again.saturating_add(1);
         inner.begun.get(&call).map_or(inner.undone.unwrap_or_default(), next)
     }
 
-    /// Takes note that a call was begun at a place in the log.
+    /// Records the start of a call.
     pub(crate) fn begin(&self, call: u32, again: u64, seq: u64) {
         self.lock().begun.insert(call, Begun { again, restarts: 0 });
         self.note(seq);
     }
 
-    /// Takes note that a model answers a call anew, so many times.
+    /// Records that the model restarted the completion of a call.
     pub(crate) fn restart(&self, call: u32, times: u32) {
         let mut inner = self.lock();
         let begun = inner.begun.entry(call).or_default();
         begun.restarts = begun.restarts.saturating_add(times);
     }
 
-    /// How often a model has answered a call anew since it was begun.
+    /// Returns how many times the model restarted the completion since the last start of the call.
     pub(crate) fn restarts(&self, call: u32) -> u32 {
         self.lock().begun.get(&call).map_or(0, |begun| begun.restarts)
     }
 
-    /// Keeps a question that was asked.
+    /// Records an interrupt.
     pub(crate) fn ask(&self, question: Question) {
         self.note(question.asked_seq);
         self.lock().asked.insert(question.asked.interrupt.clone(), question);
     }
 
-    /// A question that was asked since the journal began.
+    /// Returns an interrupt that was raised since the journal was created.
     pub(crate) fn asked(&self, interrupt: &InterruptId) -> Option<Question> {
         self.lock().asked.get(interrupt).cloned()
     }
 
-    /// Whether servers of tools have asked since the journal began.
+    /// Returns true if a tool server has elicited since the journal was created.
     pub(crate) fn has_elicited(&self) -> bool {
         self.lock().asked.values().any(|it| it.asked.elicited.is_some())
     }
 
-    /// Takes note that something was begun, or a question asked, at a place in the log.
+    /// Raises `newest` to the sequence number of a start or an interrupt.
     fn note(&self, seq: u64) {
         let mut inner = self.lock();
         inner.newest = inner.newest.max(seq);
     }
 
-    /// Keeps an answer, which stands at a place in the log.
+    /// Records the result of a call.
     pub(crate) fn keep(&self, seq: u64, called: Called) {
         let mut inner = self.lock();
         if !is_rolled_back(&called) {
@@ -392,7 +395,7 @@ impl Journal {
         inner.open.remove(&called.call);
         inner.settled.remove(&called.call);
         if called.result.is_ok() {
-            // It is not made again, so nobody asks what was called inside of it.
+            // The call is not executed again, so its tool needs no journal.
             inner.inner.remove(&called.call);
         }
         inner.entries.insert(called.call, (seq, called));
@@ -404,14 +407,14 @@ fn exceeded(limit: &str, allowed: u64, text: String) -> Unwind {
     Unwind::Limit(Failure::new(code::LIMIT, text).with_details(details))
 }
 
-/// The divergence of a re-executed task, with both requests.
+/// Returns the divergence of a re-executed task, with both requests in its details.
 pub(crate) fn divergence(call: u32, journaled: Value, now: Value) -> Unwind {
     Unwind::Divergence(
         Failure::new(
             code::DIVERGENCE,
             format!(
-                "host call {call} differs from the journal: it was {}, and is {} now; the node \
-                 does not do the same again from the same answers",
+                "host call {call} diverges: the journal holds {}, and the node now calls {}; node \
+                 code must be deterministic",
                 journaled["function"], now["function"]
             ),
         )
@@ -445,7 +448,7 @@ mod tests {
         }
     }
 
-    /// What a journal still knows of some calls when the next attempt begins.
+    /// Returns the numbers of the calls that a journal holds when the next attempt starts.
     fn kept(calls: Vec<Called>) -> Vec<u32> {
         let journal = Journal::default();
         for (seq, called) in (1..).zip(calls) {
@@ -457,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_at_a_cut_answer_are_forgotten_if_nothing_else_was_done() {
+    fn trailing_stream_reads_of_a_failed_call_are_dropped() {
         let look = |call| called(call, 0, LOOK, Ok(json!([])));
         let between = |function| called(2, 2, function, Ok(Value::Null));
         assert!(kept(vec![look(1), between("clock.now"), look(3)]).is_empty());
@@ -465,13 +468,13 @@ mod tests {
     }
 
     #[test]
-    fn a_call_in_doubt_is_not_made_again_with_others_of_its_batch_that_failed() {
+    fn in_doubt_call_is_not_repeated_with_failed_calls_of_its_batch() {
         let failed = |call, word: &str| called(call, 0, "tools.call", Err(Failure::new(word, "")));
         assert_eq!(kept(vec![failed(0, code::IN_DOUBT), failed(1, code::UNAVAILABLE)]), [0]);
     }
 
     #[test]
-    fn a_call_that_a_person_is_asked_about_stays_in_doubt_when_an_attempt_fails() {
+    fn call_with_a_pending_interrupt_stays_in_doubt_when_an_attempt_fails() {
         let mut past = PastCalls::default();
         past.begin(0, 0, 1);
         past.begin(1, 0, 2);
@@ -483,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_is_held_stays_open_when_an_attempt_fails_until_it_goes_on() {
+    fn held_call_stays_open_over_failed_attempts_until_it_continues() {
         let mut past = PastCalls::default();
         past.begin(0, 0, 1);
         past.begin(1, 0, 2);
@@ -501,17 +504,17 @@ mod tests {
         assert_eq!((past.begun(0), past.begun(1)), (None, Some(2)));
         past.begin(1, 1, 5);
         past.give_up_attempt(false);
-        assert_eq!(past.begun(1), None, "it was under way");
+        assert_eq!(past.begun(1), None, "it was executing");
     }
 
     #[test]
-    fn a_transaction_that_was_rolled_back_last_is_not_kept() {
+    fn trailing_rollback_is_dropped() {
         let rolled_back = |call| {
             let answer = json!({ "statements": [], TRANSACTION_END: ROLLED_BACK });
             called(call, call, TRANSACTION, Ok(answer))
         };
         let done = |call| called(call, call, "http.send", Ok(Value::Null));
-        assert_eq!(kept(vec![rolled_back(0), done(1)]), [0, 1], "the answer to it may have led on");
+        assert_eq!(kept(vec![rolled_back(0), done(1)]), [0, 1], "a later call may depend on it");
         assert_eq!(kept(vec![done(1), rolled_back(0)]), [1], "it was still open");
         let failed = called(1, 1, "http.send", Err(Failure::new(code::UNAVAILABLE, "")));
         assert!(kept(vec![failed, rolled_back(0)]).is_empty());

@@ -1,4 +1,4 @@
-//! Streamed answers and model routes, as the gate offers them.
+//! Streamed completions and model routes.
 
 use std::sync::Arc;
 
@@ -14,20 +14,21 @@ use crate::json::check_depth;
 use crate::ports::model::RouteInfo;
 
 impl Gate {
-    /// Calls a model for a guest that looks at the pieces of its answer.
+    /// Calls a model for a guest that reads the completion as a stream.
     ///
     /// # Errors
     ///
-    /// [`Stop::Unwind`] if the guest must end. The end of the stream reports a failure of the call.
+    /// [`Stop::Unwind`] if the guest must be unwound. [`GateStream::finish`] reports a failure of
+    /// the call.
     pub fn stream(self: &Arc<Self>, request: CompletionRequest) -> Result<GateStream, Stop> {
         stream::open(self, request)
     }
 
-    /// What stands behind a model route for the caller's tenant.
+    /// Returns the model behind a route for the caller's tenant.
     ///
     /// # Errors
     ///
-    /// `denied` without a grant, `not-found` if there is no such route.
+    /// `denied` without a grant, `not-found` if the route does not exist.
     pub fn route(&self, route: &str) -> Result<RouteInfo, Stop> {
         let Setting { ports, caller, grants, .. } = &self.setting;
         self.at_once("llm.route", json!(route), || {
@@ -39,32 +40,32 @@ impl Gate {
         })
     }
 
-    /// Puts something else behind a model route for the tenant of the request.
+    /// Overrides a model route for the tenant of the request.
     ///
     /// # Errors
     ///
-    /// `denied` without a grant, `unsupported` inside a node, and those of the adapter.
+    /// `denied` without a grant, `unsupported` inside a node; errors of the adapter.
     pub async fn set_route(&self, route: &str, config: Value) -> Result<(), Failure> {
         self.tenant_route(route)?;
         check_depth("the route", &config)?;
         self.setting.ports.model.set_route(self.caller(), route, config).await
     }
 
-    /// What the tenant put behind a model route, without the key.
+    /// Returns the tenant's override of a model route, without the key.
     ///
     /// # Errors
     ///
-    /// As [`Gate::set_route`].
+    /// See [`Gate::set_route`].
     pub async fn get_route(&self, route: &str) -> Result<Option<Value>, Failure> {
         self.tenant_route(route)?;
         self.setting.ports.model.get_route(self.caller(), route).await
     }
 
-    /// Goes back to the operator's route.
+    /// Removes the tenant's override, so that the operator's route applies again.
     ///
     /// # Errors
     ///
-    /// As [`Gate::set_route`].
+    /// See [`Gate::set_route`].
     pub async fn remove_route(&self, route: &str) -> Result<(), Failure> {
         self.tenant_route(route)?;
         self.setting.ports.model.remove_route(self.caller(), route).await

@@ -1,14 +1,16 @@
-//! The one path of a host call: number, look up, check, record, perform, record.
+//! The one path of a host call: number, look up, check, log, perform, record.
 //!
-//! 1. The call takes the next number of its task; a batch takes its numbers at once.
-//! 2. The journal answers it, if an execution before this one was answered ([`TaskSide::look_up`]).
-//! 3. Budgets, room of the log, whether the server of a tool still waits for a person and, for a call in doubt, what
-//!    was decided of it are checked.
-//! 4. The log says that it begins, and nothing leaves the host before that is durable.
-//! 5. The call is performed under its grant, while the host surely has the thread.
-//! 6. The answer is recorded ([`Entry::record`]).
+//! 1. The call takes the next number of its task. A batch takes its numbers at once.
+//! 2. [`TaskSide::look_up`] compares the call with the journal. If an earlier execution recorded a
+//!    result, the call returns it.
+//! 3. The gate checks budgets, pending rounds of a tool server, the decision about an in-doubt call
+//!    and the size of the log.
+//! 4. The log records the start of a call that a person waits for. The host then waits until the
+//!    log is durable.
+//! 5. The gate checks the grant and performs the call while the host holds the lease of the thread.
+//! 6. [`Entry::record`] records the result.
 //!
-//! A call of a web handler has no journal: only its grant is checked and it is performed.
+//! A call of a web handler has no journal: the gate only checks the grant and performs the call.
 
 use std::pin::pin;
 
@@ -29,26 +31,26 @@ use crate::json::{check_depth, weight};
 use crate::limit;
 use crate::salvage::Salvaged;
 
-/// An answer, or the failure that the guest gets in its place.
+/// The output of a call, or the failure that the guest receives.
 type Answered<T> = Result<T, Failure>;
 
 impl Gate {
-    /// Makes one host call, or answers it from the journal.
+    /// Makes one host call, or returns its recorded result.
     ///
     /// # Errors
     ///
-    /// [`Stop::Failure`] for the guest to deal with, [`Stop::Unwind`] if it must end.
+    /// [`Stop::Failure`] for the guest, [`Stop::Unwind`] if the guest must be unwound.
     pub async fn call<C: Effect>(&self, call: C) -> Result<C::Answer, Stop> {
         let number = self.take_numbers(1)?;
         self.numbered(number, number, &call).await?.map_err(Stop::Failure)
     }
 
-    /// Makes several host calls at once; answers in the order of the calls. A call that could not
-    /// even be read fails in its place.
+    /// Makes several host calls concurrently. Results are in the order of the calls. A call whose
+    /// request is invalid fails at its position.
     ///
     /// # Errors
     ///
-    /// [`Unwind`] if the guest must end. Failures of single calls are among the answers.
+    /// [`Unwind`] if the guest must be unwound. Failures of single calls are in the results.
     pub async fn call_all<C: Effect>(
         &self,
         calls: Vec<Result<C, Failure>>,
@@ -79,7 +81,7 @@ impl Gate {
         }
     }
 
-    /// Answers a call that needs no waiting, from the journal if it was answered before.
+    /// Returns the result of a call that does not wait, from the journal if it was recorded before.
     pub(super) fn call_at_once(
         &self,
         request: Request,
@@ -97,13 +99,13 @@ impl Gate {
         }
     }
 
-    /// Numbers for `count` calls in a row; all 0 without a task.
+    /// Reserves `count` consecutive call numbers and returns the first; always 0 without a task.
     pub(super) fn take_numbers(&self, count: u32) -> Result<u32, Unwind> {
         let Some(task) = &self.task else { return Ok(0) };
         task.take_numbers(count, self.limits())
     }
 
-    /// Makes the host call that has a number, or answers it from the journal.
+    /// Makes the host call with a number, or returns its recorded result.
     pub(super) async fn numbered<C: Effect>(
         &self,
         number: u32,
@@ -138,7 +140,7 @@ impl Gate {
         self.record::<C>(entry, answer).await
     }
 
-    /// The answer that the journal holds.
+    /// Returns a recorded result.
     fn replay<C: Effect>(
         &self,
         task: &TaskSide,
@@ -153,8 +155,8 @@ impl Gate {
         }
     }
 
-    /// Ends a call in doubt as the policy of the operator or a person decided, unless it is to be
-    /// made again.
+    /// Ends an in-doubt call as the operator's policy or a person decided, unless the decision is
+    /// to retry.
     async fn decide<C: Effect>(
         &self,
         call: &C,
@@ -179,7 +181,7 @@ impl Gate {
             Ok((read, answer)) => (Ok(read), Ok(answer)),
             Err(failure) => (Err(failure.clone()), Err(failure)),
         };
-        // Recorded, so that no policy makes the call again in another attempt.
+        // The result is recorded, so that no policy repeats the call in another attempt.
         let task = entry.task.clone();
         entry.start();
         entry.record(recorded);
@@ -187,9 +189,8 @@ impl Gate {
         Ok(Step::Ended(read))
     }
 
-    /// Ends a call with the answer that a cancelled run paid for, if there is one. The log shows it
-    /// as if the model had said it now, so that clients that follow the run see it, but with no
-    /// tokens.
+    /// Ends a call with the result of an equal call of a cancelled run, if there is one. The result
+    /// is logged and streamed like a new one, with zero tokens.
     async fn salvage<C: Effect>(
         &self,
         call: &C,
@@ -210,8 +211,8 @@ impl Gate {
         Step::Ended(Ok(read))
     }
 
-    /// The answer that a cancelled run paid for: the sequence number of its event, the answer for the
-    /// guest, and the same for the journal.
+    /// Takes a reusable result. Returns the sequence number of its event, the output for the guest,
+    /// and the output for the journal.
     fn salvaged<C: Effect>(
         &self,
         call: &C,
@@ -229,8 +230,8 @@ impl Gate {
         Some((seq, read, answer))
     }
 
-    /// Checks the grant and makes the call, unless the run is cancelled meanwhile. The call of a
-    /// task goes on only while the host has the thread.
+    /// Checks the grant and performs the call. A cancel of the run ends it. The call of a task
+    /// continues only while the host holds the lease of the thread.
     async fn perform<C: Effect>(
         &self,
         call: &C,
@@ -262,9 +263,9 @@ impl Gate {
         }
     }
 
-    /// Records what a call was answered. An answer that is too deep becomes a failure; one that is
-    /// more than the budget ends the guest and is recorded all the same, so that no other attempt
-    /// pays for it again.
+    /// Records the result of a call. An output that is nested too deeply becomes a failure. An
+    /// output beyond the budget unwinds the guest and is recorded all the same, so that no other
+    /// attempt pays for it again.
     async fn record<C: Effect>(
         &self,
         entry: Box<Entry>,
@@ -280,7 +281,7 @@ impl Gate {
         let mut counted = Ok(());
         if let Ok(value) = &result {
             counted = task.count_bytes(weight(value), self.limits());
-            if let Err(failure) = check_depth(&format!("the answer of {}", C::FUNCTION), value) {
+            if let Err(failure) = check_depth(&format!("the output of {}", C::FUNCTION), value) {
                 answer = Err(failure.clone());
                 result = Err(failure);
             }
@@ -291,28 +292,28 @@ impl Gate {
     }
 }
 
-/// What one step of the path comes to.
+/// Result of a step of the path.
 enum Step<T> {
-    /// The call has its answer.
+    /// The call has a result.
     Ended(Answered<T>),
-    /// The next step has the call.
+    /// The call continues with the next step.
     GoesOn(Box<Entry>),
 }
 
-/// A journaled answer in its type. The host wrote it, so a mismatch is a fault of the host.
+/// Deserializes a recorded output. The host wrote it, so a mismatch is a host error.
 pub(super) fn read<T: DeserializeOwned>(function: &str, answer: Value) -> Result<T, Failure> {
     serde_json::from_value(answer).map_err(|error| unreadable(function, &error))
 }
 
 fn unreadable(function: &str, error: &serde_json::Error) -> Failure {
-    Failure::internal(format!("journaled answer of {function}: {error}"))
+    Failure::internal(format!("cannot read the journaled output of `{function}`: {error}"))
 }
 
-/// The answer that somebody gave for a call in doubt.
+/// Deserializes the output that a decision gives for an in-doubt call.
 fn read_settled<C: Effect>(call: &C, answer: &Value) -> Result<C::Answer, Failure> {
     serde_json::from_value(answer.clone()).map_err(|error| {
         let text = format!(
-            "the answer that was given for `{} {}` in doubt is none of that call: {error}",
+            "the output given for the in-doubt call `{} {}` is invalid: {error}",
             C::FUNCTION,
             call.summary()
         );

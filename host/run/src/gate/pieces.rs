@@ -1,4 +1,4 @@
-//! Pieces of a model's answer on their way to the event log.
+//! Buffers the deltas of a model's completion on their way to the event log.
 
 use std::future::Future;
 use std::pin::pin;
@@ -12,11 +12,11 @@ use wattle_graph::llm::Delta;
 use crate::gate::task::TaskSide;
 use crate::ports::model::Deltas;
 
-/// Shortest time between two events with pieces of one answer: reads as if it were typed, and a
-/// model's fifty tokens a second stay few events. The first piece does not wait.
+/// Minimum interval between two `streamed` events of one call. It keeps the output fluent and
+/// bounds the number of events. The first delta is written immediately.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// Takes pieces from a model and joins what belongs together.
+/// Buffer for deltas of a model. Adjacent deltas of one text or tool call are merged.
 #[derive(Default)]
 pub(crate) struct Pieces {
     waiting: Mutex<Vec<Delta>>,
@@ -47,8 +47,7 @@ impl Deltas for Pieces {
     }
 }
 
-/// Waits for an answer and hands its pieces on meanwhile: to the log of a task, if there is one,
-/// and to `also`.
+/// Awaits `work` and meanwhile forwards its deltas to `also` and, for a task, to the event log.
 pub(crate) async fn answer_in_pieces<T>(
     work: impl Future<Output = T>,
     pieces: &Pieces,
@@ -111,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_that_go_on_are_joined() {
+    fn adjacent_deltas_are_merged() {
         let pieces = Pieces::default();
         let given = [
             text("a"),

@@ -1,4 +1,4 @@
-//! Questions to a person: answered from the log, or asked.
+//! Interrupts: raised by a guest, and answered from the log when the guest is executed again.
 
 use serde_json::{Value, json};
 use wattle_graph::elicitation::Elicited;
@@ -16,11 +16,11 @@ use crate::hostcall::request::Request;
 use crate::json::check_depth;
 
 impl Gate {
-    /// Asks a person.
+    /// Raises an interrupt, or returns its answer.
     ///
     /// # Errors
     ///
-    /// [`Unwind::Suspended`] as long as there is no answer; `unsupported` in a web handler.
+    /// [`Unwind::Suspended`] until the interrupt is answered; `unsupported` in a web handler.
     pub async fn ask(&self, question: Ask) -> Result<Value, Stop> {
         let Some(task) = &self.task else { return Err(no_person().into()) };
         check_depth("the question", &question.payload)?;
@@ -38,7 +38,7 @@ impl Gate {
             }
             return known.answer.ok_or(Unwind::Suspended(interrupt).into());
         }
-        // A journaled call under this number means that the node did not ask here before.
+        // A journal entry under this number means that the node made another call here before.
         task.look_up(call, call, Request::small(Ask::FUNCTION, json!(question)))?;
         question.check_schema()?;
         task.check_room().await?;
@@ -47,7 +47,7 @@ impl Gate {
 }
 
 impl TaskSide {
-    /// Puts a question into the log, unless too many are open. The guest ends until it is answered.
+    /// Logs an interrupt, unless too many are pending. Returns the unwind that suspends the guest.
     pub(crate) async fn put(
         &self,
         interrupt: InterruptId,

@@ -1,8 +1,8 @@
-//! Graphs of the app that a task starts by itself and waits for.
+//! Subgraphs that a task starts and waits for.
 //!
-//! A web handler starts runs on threads of their own. Inside a node a graph runs in place: in a
-//! namespace below the task's graph, as a part of its run, when it is waited for. So it is as
-//! durable as the node: a question inside of it unwinds the node, and a crash loses nothing.
+//! A web handler starts runs on threads. A node starts a graph in place: it runs as part of the
+//! node's run, in a namespace below the task's graph, when the node waits for it. It is as durable
+//! as the node: an interrupt inside of it unwinds the node, and a crash loses nothing.
 
 use std::sync::Arc;
 
@@ -26,13 +26,13 @@ use crate::ports::Caller;
 const START: &str = "runs.start";
 
 impl Gate {
-    /// Starts a run: of a web handler on a thread, of a node inside of its task. The latter begins
-    /// when it is waited for.
+    /// Starts a run. For a web handler the run is on a thread; for a node it is a subgraph of its
+    /// task, which starts when the node waits for it.
     ///
     /// # Errors
     ///
-    /// [`Stop::Failure`] if there is no such graph, or the request asks for what the caller cannot
-    /// have; those of the engine for a web handler.
+    /// [`Stop::Failure`] if the graph does not exist, or the request contains fields that a node
+    /// cannot use; errors of the engine for a web handler.
     pub async fn start_run(&self, request: StartRun) -> Result<RunRef, Stop> {
         match &self.task {
             None => Ok(self.runs()?.start(request).await?),
@@ -40,12 +40,12 @@ impl Gate {
         }
     }
 
-    /// Waits until a run ends or, of a web handler, stands still.
+    /// Waits until a run ends or, for a web handler, is interrupted.
     ///
     /// # Errors
     ///
-    /// [`Stop::Failure`] if there is no such run; [`Stop::Unwind`] if the guest must end, since the
-    /// graph that it started waits for a person.
+    /// [`Stop::Failure`] if the run does not exist; [`Stop::Unwind`] if the guest must be unwound
+    /// because the subgraph is interrupted.
     pub async fn wait_run(&self, run: &RunRef) -> Result<EndedRun, Stop> {
         match &self.task {
             None => Ok(self.runs()?.wait(run).await?),
@@ -58,7 +58,8 @@ impl Gate {
 }
 
 impl Gate {
-    /// Notes what is to run. Its place in the task names it, the same in every re-execution.
+    /// Registers the subgraph. Its run id derives from the call path, so every re-execution has the
+    /// same.
     fn start_nested(&self, task: &Arc<TaskSide>, request: StartRun) -> Result<RunRef, Stop> {
         check_start(&request)?;
         let graph = task.started.graph(request.graph.as_ref())?;
@@ -70,8 +71,8 @@ impl Gate {
         let place = task.place_of(call);
         let namespace = task.log.namespace().of_call(&task.node, &task.task, &place);
         let reference = match task.look_up(call, call, shown)? {
-            // In a fork the task has another id, but the guest is to see what it saw before, and
-            // its requests are to be those that the journal has.
+            // In a fork the task has another id. The guest still receives the recorded reference,
+            // because its later requests must equal those in the journal.
             LookedUp::Answered(reference) => read(START, reference?)?,
             LookedUp::Unanswered(entry) => {
                 let run = RunId::new(format!("{}.{place}", task.task))
@@ -90,8 +91,8 @@ fn check_start(request: &StartRun) -> Result<(), Failure> {
     if request.thread.is_some() || !request.metadata.is_empty() {
         return Err(Failure::new(
             code::UNSUPPORTED,
-            "a graph that a node starts runs inside of its task, so it has no thread and no \
-             metadata of its own; leave them out, or start it from a web handler",
+            "a graph that a node starts runs as a subgraph of its task, without a thread and \
+             metadata of its own; omit them, or start the graph from a web handler",
         ));
     }
     check_depth("the input", &request.input)?;
@@ -101,11 +102,11 @@ fn check_start(request: &StartRun) -> Result<(), Failure> {
 fn not_started(run: &RunRef) -> Failure {
     Failure::new(
         code::NOT_FOUND,
-        format!("the node did not start run `{}`; it can wait only for its own", run.run),
+        format!("the node did not start run `{}`, so it cannot wait for it", run.run),
     )
 }
 
-/// Waits for a graph that the task started: runs it, or goes on with it.
+/// Waits for a subgraph that the task started: starts it, or continues it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct WaitRun {
     run: RunId,
@@ -121,7 +122,7 @@ impl HostCall for WaitRun {
         self.graph.to_string()
     }
 
-    /// It was allowed when it was started.
+    /// The grant was checked when the subgraph was started.
     fn allowed(&self, _grants: &Grants, _caller: &Caller) -> Result<(), Failure> {
         Ok(())
     }
@@ -130,7 +131,7 @@ impl HostCall for WaitRun {
 impl Effect for WaitRun {
     async fn perform(&self, site: &Site<'_>) -> Result<EndedRun, Stop> {
         let Some(entry) = site.entry else {
-            return Err(Failure::internal("a graph was waited for outside of a task").into());
+            return Err(Failure::internal("cannot wait for a subgraph outside of a task").into());
         };
         let task = &entry.task;
         let call = CallPlace { task: &task.task, scope: &task.scope, number: entry.number };

@@ -1,4 +1,4 @@
-//! Graphs of the app that a guest starts inside of its task. The engine runs them.
+//! Interface to subgraphs that a guest starts inside of its task. The engine runs them.
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -8,21 +8,21 @@ use wattle_graph::id::{GraphName, Namespace, RunId, TaskId};
 use crate::gate::unwind::Stop;
 use crate::hostcall::runs::{RunOutcome, StartRun};
 
-/// The graphs that a task started in its present attempt.
+/// The subgraphs that a task started in its current attempt.
 #[async_trait]
 pub(crate) trait StartedGraphs: Send + Sync {
-    /// The graph of the app that has a name; the only one without it.
+    /// Returns the name of a graph of the app; of the only graph without `name`.
     ///
     /// # Errors
     ///
-    /// `not-found` if there is none.
+    /// `not-found` if the graph does not exist.
     fn graph(&self, name: Option<&GraphName>) -> Result<GraphName, Failure>;
 
-    /// Notes what is to run, and in which namespace. It begins when it is waited for.
+    /// Registers a subgraph and its namespace. It starts when it is waited for.
     ///
     /// # Errors
     ///
-    /// As [`Self::graph`].
+    /// See [`Self::graph`].
     fn start(
         &self,
         run: RunId,
@@ -31,25 +31,25 @@ pub(crate) trait StartedGraphs: Send + Sync {
         request: StartRun,
     ) -> Result<(), Failure>;
 
-    /// The graph that was started under an id.
+    /// Returns the graph that was started under a run id.
     fn name(&self, run: &RunId) -> Option<GraphName>;
 
-    /// Runs a graph to its end, or goes on with it. Answers how it ended, and its state.
+    /// Runs or continues a subgraph until it ends. Returns its outcome and its state.
     ///
     /// # Errors
     ///
-    /// [`Stop::Failure`] if it could not begin; [`Stop::Unwind`] if the guest must end, since the
-    /// graph waits for a person.
+    /// [`Stop::Failure`] if the subgraph cannot start; [`Stop::Unwind`] if the guest must be
+    /// unwound because the subgraph is interrupted.
     async fn wait(&self, run: &RunId, call: CallPlace<'_>) -> Result<(RunOutcome, Value), Stop>;
 }
 
-/// Names a host call among all of a thread.
+/// Identifies a host call within its thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CallPlace<'a> {
     /// The task.
     pub task: &'a TaskId,
-    /// Which tool calls of the task the call is inside of.
+    /// Path of the tool calls of the task around the call.
     pub scope: &'a [u32],
-    /// Its number there.
+    /// Call number in that scope.
     pub number: u32,
 }

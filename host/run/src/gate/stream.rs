@@ -1,8 +1,8 @@
-//! A model's answer for a guest that looks at it piece by piece.
+//! Streamed completions of models.
 //!
-//! Every look is journaled, so a re-executed guest sees the same pieces at the same calls. The
-//! whole answer is the journal entry of the call itself; until it is there, the answer counts as
-//! not given, and after a crash the call is made again from its start.
+//! Every read of the stream is journaled, so a re-executed guest receives the same deltas from the
+//! same reads. The whole completion is the result of the call itself. Until it is recorded the call
+//! has no result, and after a crash the call starts again.
 
 use std::sync::Arc;
 
@@ -21,28 +21,28 @@ use crate::hostcall::stream::{FUNCTION, LOOK};
 use crate::hostcall::{HostCall, Repeat};
 use crate::ports::Caller;
 
-/// An answer that arrives in pieces. Dropped, it ends the outgoing request.
+/// A completion that arrives as deltas. Dropping it ends the outgoing request.
 pub struct GateStream {
     gate: Arc<Gate>,
-    /// Number of the call, which is the batch of every look.
+    /// Number of the call, which is also the batch of every read.
     number: u32,
     pieces: mpsc::UnboundedReceiver<Vec<Delta>>,
     answer: Answer,
-    /// Whether the guest has looked before, in an execution that a crash cut.
+    /// True if the last read returned recorded deltas, which an execution before a crash received.
     replayed: bool,
-    /// Whether a piece arrived in this execution.
+    /// True if a delta arrived in this execution.
     received: bool,
 }
 
 enum Answer {
-    /// Not asked for yet: the journal knows what the guest saw of it before.
+    /// The call has not started: the guest still replays recorded reads.
     Later(Box<Streaming>),
     Coming(AbortOnDropHandle<Result<Result<Completion, Failure>, Unwind>>),
     Here(Box<Result<Completion, Failure>>),
     Taken,
 }
 
-/// The same call as [`CompletionRequest`], under its own name.
+/// The call of [`CompletionRequest`] under the function of streams.
 #[derive(serde::Serialize)]
 #[serde(transparent)]
 struct Streaming {
@@ -84,7 +84,7 @@ impl HostCall for Streaming {
 impl Effect for Streaming {
     async fn perform(&self, site: &Site<'_>) -> Result<Completion, Stop> {
         let also = |deltas: &[Delta]| {
-            // A guest that does not look any more may still want the whole answer.
+            // A guest that stopped reading may still request the whole completion.
             let _ = self.looks.send(deltas.to_vec());
         };
         site.streaming(&self.request, also).await
@@ -98,7 +98,7 @@ pub(crate) fn open(gate: &Arc<Gate>, request: CompletionRequest) -> Result<GateS
     let answer = Answer::Later(Box::new(call));
     let gate = gate.clone();
     let mut stream = GateStream { gate, number, pieces, answer, replayed: false, received: false };
-    // A guest that looked before may not want to see more than it saw.
+    // A guest that is re-executed may not read beyond its recorded reads.
     if !stream.gate.task.as_ref().is_some_and(|task| task.journal.has_looks(number)) {
         stream.begin();
     }
@@ -106,11 +106,11 @@ pub(crate) fn open(gate: &Arc<Gate>, request: CompletionRequest) -> Result<GateS
 }
 
 impl GateStream {
-    /// The next pieces; an empty list at the end.
+    /// Returns the next deltas; an empty list at the end.
     ///
     /// # Errors
     ///
-    /// [`Unwind`] if the guest must end. [`Self::finish`] reports a failure of the call.
+    /// [`Unwind`] if the guest must be unwound. [`Self::finish`] reports a failure of the call.
     pub async fn next(&mut self) -> Result<Vec<Delta>, Stop> {
         let Some(task) = self.gate.task.clone() else {
             return Ok(self.pieces.recv().await.unwrap_or_default());
@@ -127,7 +127,7 @@ impl GateStream {
         };
         self.begin();
         let deltas = if std::mem::take(&mut self.replayed) {
-            // The answer is given again from its start.
+            // The completion starts again from its beginning.
             vec![Delta::Restart]
         } else {
             self.fresh().await?
@@ -138,7 +138,7 @@ impl GateStream {
         Ok(deltas)
     }
 
-    /// Makes the call, or looks its answer up, unless that was done before.
+    /// Starts the call, or looks up its result. Does nothing if it has started.
     fn begin(&mut self) {
         match std::mem::replace(&mut self.answer, Answer::Taken) {
             Answer::Later(call) => {
@@ -150,8 +150,8 @@ impl GateStream {
         }
     }
 
-    /// The next pieces of this execution. An answer that the journal holds has none, so it is
-    /// one piece.
+    /// Waits for the next deltas of this execution. A recorded completion has none, so it is
+    /// returned at once.
     async fn fresh(&mut self) -> Result<Vec<Delta>, Stop> {
         let cancel = self.gate.setting.cancel.clone();
         let deltas = tokio::select! {
@@ -180,25 +180,25 @@ impl GateStream {
     async fn settle(&mut self) -> Result<(), Unwind> {
         if let Answer::Coming(work) = &mut self.answer {
             let ended = work.await.unwrap_or_else(|error| {
-                Ok(Err(Failure::internal(format!("a model call of the host ended: {error}"))))
+                Ok(Err(Failure::internal(format!("model call task failed: {error}"))))
             })?;
             self.answer = Answer::Here(Box::new(ended));
         }
         Ok(())
     }
 
-    /// The whole answer, waited for if it is not there yet.
+    /// Returns the whole completion. Waits until it is complete.
     ///
     /// # Errors
     ///
-    /// Those of the call; `invalid` if it was asked for before.
+    /// Errors of the call; `invalid` if the completion was returned before.
     pub async fn finish(&mut self) -> Result<Completion, Stop> {
         self.begin();
         self.settle().await?;
         match std::mem::replace(&mut self.answer, Answer::Taken) {
             Answer::Here(answer) => Ok((*answer)?),
             Answer::Later(_) | Answer::Coming(_) | Answer::Taken => {
-                Err(Failure::new(code::INVALID, "the answer was taken before").into())
+                Err(Failure::new(code::INVALID, "the completion was already returned").into())
             }
         }
     }

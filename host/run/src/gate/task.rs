@@ -1,4 +1,4 @@
-//! The side of a gate that belongs to a task: journal, log, questions.
+//! The part of a gate that belongs to a task: journal, log, interrupts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,34 +18,34 @@ use crate::ports::store::StoreError;
 use crate::salvage::Salvage;
 use crate::task::idle::Alive;
 
-/// The side of a gate that belongs to a task.
+/// The part of a gate that belongs to a task.
 pub struct TaskSide {
     /// The task.
     pub task: TaskId,
     /// Its node.
     pub node: NodeName,
-    /// Which tool calls the guest is inside of; empty for the node itself.
+    /// Path of the tool calls around the guest; empty for the node itself.
     pub scope: Vec<u32>,
-    /// The log of its thread.
+    /// Log of the thread.
     pub log: Arc<ThreadLog>,
-    /// Its journal, shared by all attempts.
+    /// Journal of the task, shared by all attempts.
     pub journal: Arc<Journal>,
-    /// Questions that it had asked when this run came to it, with answers as far as there are any.
+    /// Interrupts of the task that were raised before this execution, with their answers.
     pub questions: Arc<BTreeMap<InterruptId, Question>>,
-    /// How long a question may stay open.
+    /// Time until an interrupt expires, in milliseconds; `None` if it does not expire.
     pub interrupt_ttl_ms: Option<u64>,
-    /// For times in the journal.
+    /// Clock for times in the journal.
     pub clock: Arc<dyn Clock>,
-    /// Answers that cancelled runs paid for.
+    /// Results of cancelled runs that the task may reuse.
     pub(crate) salvage: Arc<Salvage>,
-    /// Where it shows that it is alive.
+    /// Heartbeat of the task.
     pub(crate) alive: Arc<Alive>,
-    /// Graphs that it started.
+    /// Subgraphs that the task started.
     pub(crate) started: Arc<dyn StartedGraphs>,
 }
 
 impl TaskSide {
-    /// The side of the tool that call `call` calls.
+    /// Returns the part for the tool that call `call` calls.
     pub(crate) fn nested(&self, call: u32) -> Arc<Self> {
         let mut scope = self.scope.clone();
         scope.push(call);
@@ -64,18 +64,18 @@ impl TaskSide {
         })
     }
 
-    /// A question that the task has asked, before this run or in an attempt just now.
+    /// Returns an interrupt of the task, raised before or in the current attempt.
     pub(crate) fn question(&self, interrupt: &InterruptId) -> Option<Question> {
         self.questions.get(interrupt).cloned().or_else(|| self.journal.asked(interrupt))
     }
 
-    /// Whether servers of tools have asked in the task.
+    /// Returns true if a tool server has elicited in the task.
     pub(crate) fn has_elicited(&self) -> bool {
         let mut questions = self.questions.values();
         questions.any(|it| it.asked.elicited.is_some()) || self.journal.has_elicited()
     }
 
-    /// See [`call_path`].
+    /// Returns the path of a call; see [`call_path`].
     pub(crate) fn place_of(&self, call: u32) -> String {
         call_path(&self.scope, call)
     }
@@ -89,12 +89,12 @@ impl TaskSide {
         self.journal.count_bytes(bytes, limits.host_call_bytes)
     }
 
-    /// Ends the guest before a call that is new if the thread's log is full.
+    /// Unwinds the guest before a new call if the log of the thread is full.
     pub(crate) async fn check_room(&self) -> Result<(), Unwind> {
         self.log.check_room().await.map_err(log_lost)?.map_err(Unwind::Limit)
     }
 
-    /// Appends a message for the operator. Repeated by a re-execution, since it changes nothing.
+    /// Appends a message for the operator. A re-execution appends it again.
     pub(crate) fn log(&self, level: &str, message: String, fields: Value) {
         self.alive.called();
         self.log.push(EventKind::Log(Log {

@@ -1,4 +1,4 @@
-//! Tools, as the gate offers them.
+//! Tool calls of guests.
 
 use wattle_graph::failure::Failure;
 
@@ -9,11 +9,11 @@ use crate::gate::unwind::{Stop, Unwind};
 use crate::hostcall::tools::{ListTools, ToolInfo};
 
 impl Gate {
-    /// The tools that the guest may call, each under the name it can be called by.
+    /// Lists the tools that the guest may call, each under a name that identifies it.
     ///
     /// # Errors
     ///
-    /// [`Unwind`] if the guest must end.
+    /// [`Unwind`] if the guest must be unwound.
     pub async fn tools(&self) -> Result<Vec<ToolInfo>, Stop> {
         self.call(ListTools).await
     }
@@ -22,18 +22,18 @@ impl Gate {
     ///
     /// # Errors
     ///
-    /// [`Stop::Failure`] if it did not answer, `denied`, `not-found`, `invalid` arguments or a
-    /// `limit` among them; [`Stop::Unwind`] if the guest must end, since the tool waits for a
-    /// person.
+    /// [`Stop::Failure`] if the tool returns no output, for example `denied`, `not-found`,
+    /// `invalid` arguments or a `limit`; [`Stop::Unwind`] if the guest must be unwound because the
+    /// tool raised an interrupt.
     pub async fn call_tool(&self, request: ToolRequest) -> Result<ToolOutput, Stop> {
         self.call(request).await
     }
 
-    /// Calls several tools at once; answers in the order of the calls.
+    /// Calls several tools concurrently. Outputs are in the order of the requests.
     ///
     /// # Errors
     ///
-    /// As [`Gate::call_all`].
+    /// See [`Gate::call_all`].
     pub async fn call_tools(
         &self,
         requests: Vec<Result<ToolRequest, Failure>>,

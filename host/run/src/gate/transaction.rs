@@ -1,21 +1,24 @@
-//! SQL transactions: their answers enter the journal together, when they end.
+//! SQL transactions. Their statements and results enter the journal together, when they end.
 //!
-//! A commit leaves a marker row in the database with all statements and answers, in the same
-//! transaction. If the host dies between the commit and the journal, the re-executed task finds the
-//! marker and gets its answers from there, so nothing is written twice. A marker is a part of the
-//! journal that is kept elsewhere, and works as the rest of it does: a task that goes on otherwise
-//! than its marker says is a divergence, and neither takes the answers nor commits again.
+//! A commit writes a marker row with all statements and results to the database, in the same
+//! transaction. If the host stops between the commit and the journal entry, the re-executed task
+//! finds the marker and takes the results from it, so nothing is written twice. A marker is a part
+//! of the journal that the database stores. A task whose statements differ from its marker
+//! diverges: it neither receives the results nor commits again.
 //!
-//! So a marker must be found by that task alone. Its key names the thread with what
-//! tells it from all others that ever had its id: copies of a thread have tasks of the same ids,
-//! and so has a thread that is made under the id of a deleted one; then task and call; then where in the log the task was undone
-//! last, if it was: what it committed before that is not part of its journal any more, and like
-//! everything else behind a reopened question it is done anew. In a run that does not wait for the
-//! disk (durability `async`) the key names the run as well, since a crash can undo all of it.
+//! The key of a marker therefore identifies one transaction of one task. It consists of the
+//! following parts:
 //!
-//! The marker is looked for inside of the new transaction, where the database keeps others of the
-//! same key away until that ends. So also a commit of an attempt that was given up, or of a host
-//! that lost the thread, has either happened by then or does not happen any more.
+//! * The thread with its incarnation. Copies of a thread, and a thread that is created under the id
+//!   of a deleted one, have tasks with equal ids.
+//! * The run, if the run does not wait for the disk (durability `async`): a crash can undo all of
+//!   it.
+//! * The task and the call path.
+//! * The sequence number of the last `reopened` event for the task. Commits before a reopen are no
+//!   longer part of the journal, and the task repeats them.
+//!
+//! The new transaction looks up the marker under a lock on its key. A commit by an abandoned
+//! attempt or a fenced host has therefore either completed before the lookup or fails.
 
 use std::sync::Arc;
 
@@ -39,19 +42,18 @@ use crate::limit::SqlLimits;
 use crate::ports::Ports;
 use crate::ports::sql::{Marker, SqlTransaction};
 
-/// An open transaction of a guest. Dropped without commit, it is rolled back.
+/// An open transaction of a guest. Dropping it without commit rolls it back.
 pub struct Transaction {
     mode: Mode,
     statements: Vec<Statement>,
     next: usize,
     target: Target,
-    /// Its entry in the journal, until it has ended.
+    /// Journal entry of the transaction, until it ends.
     entry: Option<Box<Entry>>,
     meter: Option<Meter>,
 }
 
-/// Counts what passes the gate to a task's budget, whether it comes from the database or from the
-/// journal.
+/// Byte budget of a task. It is charged for results of the database and of the journal alike.
 struct Meter {
     task: Arc<TaskSide>,
     allowed: u64,
@@ -67,7 +69,7 @@ impl Meter {
     }
 }
 
-/// Where the transaction runs.
+/// Database of the transaction.
 struct Target {
     ports: Ports,
     database: String,
@@ -75,13 +77,13 @@ struct Target {
 }
 
 enum Mode {
-    /// It runs in the database; `None` once it is over.
+    /// The transaction runs in the database; `None` once it has ended.
     Live(Option<Box<dyn SqlTransaction>>),
-    /// It ended before; statements are answered from the journal.
+    /// The transaction ended in an earlier execution; statements return recorded results.
     Replayed { end: String, call: u32 },
 }
 
-/// One statement with its answer.
+/// A statement with its result.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Statement {
     text: String,
@@ -89,17 +91,17 @@ struct Statement {
     answer: Result<Value, Failure>,
 }
 
-/// What the journal and the marker keep of a transaction.
+/// The record of a transaction in the journal and in the marker.
 #[derive(Serialize, Deserialize)]
 struct Kept {
     statements: Vec<Statement>,
     end: String,
 }
 
-/// What became of a commit whose answer was lost.
+/// Whether a commit without a response has taken effect.
 enum Asked {
     Happened,
-    /// Another transaction did, with these answers.
+    /// Another transaction with the same key committed, with this record.
     Other(Value),
     Failed,
     Unknown,
@@ -110,16 +112,16 @@ impl Gate {
     ///
     /// # Errors
     ///
-    /// `denied` without a read-write grant, and those of the database.
+    /// `denied` without a read-write grant; errors of the database.
     pub async fn begin(&self, database: &str) -> Result<Transaction, Stop> {
         begin(self, database).await
     }
 
-    /// Runs one statement that writes, in a transaction of its own.
+    /// Executes one statement that writes, in a transaction of its own.
     ///
     /// # Errors
     ///
-    /// As [`Gate::begin`], and those of the statement.
+    /// See [`Gate::begin`]; errors of the statement.
     pub async fn execute(
         &self,
         database: &str,
@@ -155,7 +157,7 @@ async fn begin(gate: &Gate, database: &str) -> Result<Transaction, Stop> {
             transaction.entry = Some(entry);
             Ok(transaction)
         }
-        // The database rolls back what was begun, which nobody has seen.
+        // Dropping the new transaction rolls it back. The guest has not used it yet.
         Ok((_, Some(kept))) => {
             entry.record(Ok(kept.clone()));
             replay(setting, database, call, kept, meter())
@@ -209,7 +211,7 @@ impl Target {
         self.ports.sql.begin(&self.database, &self.limits).await
     }
 
-    /// Whether a commit happened whose answer was lost.
+    /// Checks whether a commit without a response has taken effect.
     async fn ask(&self, marker: &Marker) -> Asked {
         let Ok(mut other) = self.begin().await else {
             return Asked::Unknown;
@@ -223,23 +225,23 @@ impl Target {
     }
 }
 
-/// Names the transaction in the database.
+/// Returns the key of the marker row.
 fn marker_key(entry: &Entry) -> String {
     let TaskSide { task, log, journal, .. } = entry.task.as_ref();
     let undone = journal.undone().map(|seq| format!("~{seq}")).unwrap_or_default();
     format!("{}/{task}:{}{undone}", log.signature(), entry.place())
 }
 
-/// Whether an earlier execution of the task may have committed the transaction.
+/// Returns true if an earlier execution of the task may have committed the transaction.
 fn may_be_repeated(entry: &Entry) -> bool {
     entry.task.journal.is_repeated() || entry.task.log.runs_ahead()
 }
 
-/// What a commit came to.
+/// Result of a commit.
 struct Committed {
-    /// For the journal.
+    /// Result for the journal.
     recorded: Result<Value, Failure>,
-    /// For the guest.
+    /// Result for the guest.
     told: Result<(), Stop>,
 }
 
@@ -254,17 +256,17 @@ impl Committed {
 }
 
 impl Target {
-    /// What a commit came to that failed, or whose answer was lost.
+    /// Determines the result of a commit that failed or has no response.
     async fn asked(&self, call: u32, marker: Marker, failure: Failure) -> Committed {
         match self.ask(&marker).await {
             Asked::Happened => Committed::well(marker.answers),
             Asked::Failed => Committed::badly(failure),
             Asked::Unknown => Committed::badly(Failure {
-                message: format!("{}; whether it was committed is not known", failure.message),
+                message: format!("{}; the commit may have taken effect", failure.message),
                 ..failure
             }),
-            // An attempt that was given up was faster. The guest has seen answers that are not
-            // true, so it ends here; its next execution gets those that are.
+            // An abandoned attempt committed first. This guest has read results that do not match
+            // the database, so it is unwound. The next attempt replays the committed results.
             Asked::Other(kept) => {
                 let request = |text: &str| json!({ "function": TRANSACTION, "request": text });
                 let (before, now) = ("committed by another execution", "commit");
@@ -276,11 +278,11 @@ impl Target {
 }
 
 impl Transaction {
-    /// Runs one statement that reads.
+    /// Executes one statement that reads.
     ///
     /// # Errors
     ///
-    /// Those of the database; [`Unwind::Divergence`] if a re-execution runs another statement.
+    /// Errors of the database; [`Unwind::Divergence`] if a re-execution runs another statement.
     pub async fn query(&mut self, text: &str, parameters: Vec<SqlValue>) -> Result<Rows, Stop> {
         let digest = self.asked(text, &parameters)?;
         if let Some(answer) = self.replayed(text, digest)? {
@@ -291,11 +293,11 @@ impl Transaction {
         Ok(answer?)
     }
 
-    /// Runs one statement that writes.
+    /// Executes one statement that writes.
     ///
     /// # Errors
     ///
-    /// As [`Transaction::query`].
+    /// See [`Transaction::query`].
     pub async fn execute(
         &mut self,
         text: &str,
@@ -310,12 +312,12 @@ impl Transaction {
         Ok(answer?)
     }
 
-    /// Commits, and makes the answers part of the journal.
+    /// Commits, and records the results in the journal.
     ///
     /// # Errors
     ///
-    /// Those of the database. If the answer to the commit was lost, the database is asked whether
-    /// it happened.
+    /// Errors of the database. If the commit has no response, the marker shows whether it took
+    /// effect.
     pub async fn commit(mut self) -> Result<(), Stop> {
         if let Mode::Replayed { .. } = self.mode {
             return Ok(self.ended_before("commit")?);
@@ -342,11 +344,11 @@ impl Transaction {
         told
     }
 
-    /// Rolls back.
+    /// Rolls back, and records the results in the journal.
     ///
     /// # Errors
     ///
-    /// Those of the database.
+    /// Errors of the database.
     pub async fn rollback(mut self) -> Result<(), Stop> {
         if let Mode::Replayed { .. } = self.mode {
             return Ok(self.ended_before(ROLLED_BACK)?);
@@ -357,7 +359,7 @@ impl Transaction {
         Ok(live.rollback().await?)
     }
 
-    /// Ends a transaction that ended before, if it ended so.
+    /// Ends a replayed transaction, if it ended the same way before.
     fn ended_before(&self, now: &str) -> Result<(), Unwind> {
         let Mode::Replayed { end, call } = &self.mode else { return Ok(()) };
         let journaled = match self.statements.get(self.next) {
@@ -369,7 +371,7 @@ impl Transaction {
         Err(divergence(*call, request(journaled), request(now)))
     }
 
-    /// The answers of this transaction, if an earlier execution of the task committed it.
+    /// Returns the record of this transaction, if an earlier execution of the task committed it.
     async fn committed_before(&mut self, entry: &Entry) -> Result<Option<Value>, Failure> {
         if !may_be_repeated(entry) {
             return Ok(None);
@@ -384,7 +386,7 @@ impl Transaction {
         }
     }
 
-    /// The answer of the next statement, if the transaction ended before.
+    /// Returns the recorded result of the next statement, if the transaction is replayed.
     fn replayed(
         &mut self,
         text: &str,
@@ -423,7 +425,7 @@ impl Transaction {
         Ok(counted?)
     }
 
-    /// Counts a statement, and answers the digest by which it is known again.
+    /// Charges a statement and returns the digest that identifies it.
     fn asked(&self, text: &str, parameters: &[SqlValue]) -> Result<Digest, Unwind> {
         let request = json!([text, parameters]).to_string();
         self.count(request.len() as u64)?;
@@ -450,8 +452,8 @@ impl Transaction {
 }
 
 impl Drop for Transaction {
-    /// A guest that lets go of a transaction means to roll it back; the adapter does that when
-    /// the connection is dropped.
+    /// A guest that drops a transaction rolls it back. The adapter does so when it drops the
+    /// connection.
     fn drop(&mut self) {
         if matches!(self.mode, Mode::Live(Some(_))) {
             self.record_rollback();
@@ -462,10 +464,10 @@ impl Drop for Transaction {
 fn decode<T: serde::de::DeserializeOwned>(answer: Result<Value, Failure>) -> Result<T, Stop> {
     let value = answer?;
     serde_json::from_value(value).map_err(|error| {
-        Failure::internal(format!("journaled rows cannot be read: {error}")).into()
+        Failure::internal(format!("cannot read the journaled rows: {error}")).into()
     })
 }
 
 fn over() -> Failure {
-    Failure::new(code::CONFLICT, "the transaction is over; begin a new one")
+    Failure::new(code::CONFLICT, "the transaction has ended; begin a new one")
 }

@@ -1,29 +1,29 @@
-//! Why a guest gets no answer, and why a guest call ends without an outcome.
+//! Reasons why a host call returns no result and why a guest call ends without an outcome.
 
 use wattle_graph::failure::Failure;
 use wattle_graph::id::InterruptId;
 
-/// Why a guest is unwound.
+/// Reason why a guest is unwound.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Unwind {
-    /// It asked a question that has no answer yet.
+    /// The guest raised an interrupt that has no answer yet.
     Suspended(InterruptId),
-    /// It asked for something else than its journal says.
+    /// A call of the guest differs from its journal.
     Divergence(Failure),
-    /// It used up a budget of host calls.
+    /// The guest exceeded a budget of host calls.
     Limit(Failure),
-    /// Its run was cancelled.
+    /// The run was cancelled.
     Cancelled,
-    /// Its run was asked to stand still, and the graph that the guest's task is does.
+    /// A drain was requested, and the subgraph that is the guest's task has stopped.
     Drained,
-    /// The log could not be written, so nothing more may happen.
+    /// The log cannot be written, so the task must not continue.
     Log(Failure),
 }
 
-/// What a host call gives instead of an answer.
+/// Error of a host call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Stop {
-    /// A failure for the guest to deal with.
+    /// A failure that the guest receives.
     Failure(Failure),
     /// The guest must be unwound: the sandbox traps it and reports `Ended::Unwound`.
     Unwind(Unwind),
@@ -41,17 +41,18 @@ impl From<Unwind> for Stop {
     }
 }
 
-/// Why a guest call ended without an outcome.
+/// Reason why a guest call ended without an outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ended {
-    /// The guest answered with a failure.
+    /// The guest returned a failure.
     Failure(Failure),
     /// The guest trapped; the failure has code `trap`.
     Trap(Failure),
-    /// A limit ended it; the failure has code `limit` and names the limit in `details.limit`.
+    /// The guest exceeded a limit; the failure has code `limit` and names the limit in
+    /// `details.limit`.
     Limit(Failure),
-    /// The gate unwound it.
+    /// The gate unwound the guest.
     Unwound(Unwind),
-    /// The host could not run it (pool exhausted, component lost).
+    /// The host could not run the guest (pool exhausted, component lost).
     Host(Failure),
 }

@@ -1,4 +1,4 @@
-//! Blobs are put under the quotas of their owners.
+//! Stores blobs under the quotas of their owners.
 
 use crate::gate::effect::{Effect, Site};
 use crate::gate::unwind::Stop;

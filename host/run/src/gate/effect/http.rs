@@ -1,4 +1,4 @@
-//! Requests leave through the network port, after their delay.
+//! Sends HTTP requests through the network port, after their delay.
 
 use crate::gate::effect::{Effect, Site};
 use crate::gate::unwind::Stop;

@@ -1,4 +1,4 @@
-//! Models answer through the model port: words in pieces, pictures as blobs.
+//! Performs model calls: completions as deltas, generated images as blobs.
 
 use wattle_graph::llm::{Completion, CompletionRequest, GeneratedImage, ImageRequest};
 

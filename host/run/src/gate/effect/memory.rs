@@ -1,4 +1,4 @@
-//! Documents are read and written in the memory of the caller's tenant.
+//! Reads and writes documents of the long-term memory of the caller's tenant.
 
 use crate::gate::effect::{Effect, Site};
 use crate::gate::unwind::Stop;
@@ -41,7 +41,7 @@ impl Effect for Namespaces {
     }
 }
 
-/// Whose memory a guest sees: that of the tenant for whom it works.
+/// Returns the memory that a guest can access: that of its tenant.
 fn scope(site: &Site<'_>) -> MemoryScope {
     MemoryScope::Agents(site.caller.tenant.clone())
 }

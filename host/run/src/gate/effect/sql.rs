@@ -1,5 +1,5 @@
-//! Statements that read run on the database port, under the rule of the grant. Transactions are in
-//! [`crate::gate::transaction`].
+//! Runs statements that read on the database port, under the rule of the grant. See
+//! [`crate::gate::transaction`] for transactions.
 
 use crate::gate::effect::{Effect, Site};
 use crate::gate::unwind::Stop;

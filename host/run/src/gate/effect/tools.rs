@@ -1,9 +1,9 @@
-//! Tools under one roof: those of the app's plugins and those of servers.
+//! Calls of tools: those of the app's plugins and those of tool servers.
 //!
-//! A plugin may call what it was granted, under the tool's bare name or by full reference
-//! (`date/parse`, `mcp:graph/list`). Two granted tools with one bare name hide each other, so that
-//! no tool can take another's calls: they can only be called by reference. A tool whose server asks
-//! a person in the middle of a call gets the answer, whatever its name stands for by then.
+//! A plugin may call the tools that it was granted, by name or by full reference (`date/parse`,
+//! `mcp:graph/list`). If two granted tools have one name, both can only be called by reference, so
+//! no tool can receive the calls of another. A tool whose server elicits receives the answer even
+//! if its name has come to mean another tool.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ impl Effect for ListTools {
     }
 }
 
-/// A tool and where it is.
+/// A tool with its source.
 struct Tool {
     source: ToolSource,
     info: ToolInfo,
@@ -57,16 +57,16 @@ impl Tool {
     }
 }
 
-/// What a caller was granted, as far as it can be known now.
+/// The granted tools of a caller that can be listed now.
 struct Toolbox {
     tools: Vec<Tool>,
-    /// Places that did not say what they have.
+    /// Sources whose tools cannot be listed.
     missing: Vec<(ToolSource, Failure)>,
 }
 
-/// The tools of a caller, each under the name it can be called by. A place that does not say what
-/// it has is listed as unavailable, so that the caller can tell a tool that is away from one that
-/// was never there.
+/// Lists the tools of a caller, each under a name that identifies it. A source whose tools cannot
+/// be listed has one unavailable entry, so that the caller can distinguish an unavailable tool from
+/// one that does not exist.
 async fn list(site: &Site<'_>) -> Vec<ToolInfo> {
     let toolbox = open(site).await;
     for (_, failure) in &toolbox.missing {
@@ -91,7 +91,7 @@ async fn list(site: &Site<'_>) -> Vec<ToolInfo> {
     visible.chain(missing).collect()
 }
 
-/// What stands for all tools of a place.
+/// Returns the entry for all tools of an unavailable source.
 fn unavailable(source: &ToolSource, failure: &Failure) -> ToolInfo {
     ToolInfo {
         name: format!("{source}/*"),
@@ -104,13 +104,14 @@ fn unavailable(source: &ToolSource, failure: &Failure) -> ToolInfo {
     }
 }
 
-/// Whether a name, which a server may choose freely, would call a tool of another place.
+/// Returns true if a name, which a server chooses freely, reads as a reference to a tool of another
+/// source.
 fn reads_as_reference(name: &str) -> bool {
     name.parse::<ToolGrant>().is_ok()
 }
 
-/// Finds a tool, checks the arguments and calls it. A call that was begun before goes on or is settled first: why its
-/// tool is not found says something about now, and not about how that call ended.
+/// Finds a tool, validates the arguments and calls it. A call that started before is continued or
+/// settled first: a tool that cannot be found now says nothing about how that call ended.
 async fn call(site: &Site<'_>, request: &ToolRequest) -> Result<ToolOutput, Stop> {
     let known = site.entry.map(Entry::rounds).transpose()?.unwrap_or_default();
     if let Some(entry) = site.entry {
@@ -130,7 +131,7 @@ async fn call(site: &Site<'_>, request: &ToolRequest) -> Result<ToolOutput, Stop
         Ok(tool) => tool,
         Err(failure) if is_of_plugin(&request.tool) => return Err(failure.into()),
         Err(failure) => {
-            // Nobody knows whether a second call would do harm.
+            // The hints are unknown, so the call counts as not idempotent.
             let output = settled(site, ToolHints::default(), &known).await?;
             return output.ok_or(Stop::Failure(failure));
         }
@@ -141,30 +142,31 @@ async fn call(site: &Site<'_>, request: &ToolRequest) -> Result<ToolOutput, Stop
             let violations = fitting(&tool.info, request)?;
             call_plugin(site, plugin, &tool, request, violations).await
         }
-        // A server applies its own schema: it may be of a draft or have a pattern that this host does not read, and many
-        // servers take `"2"` for 2.
+        // A server validates the arguments itself: its schema may use a draft or a pattern that
+        // this host cannot read, and many servers accept `"2"` for 2.
         ToolSource::Server(server) => call_server(site, server, &tool, request, &known).await,
     }
 }
 
-/// Whether a name is that of a plugin's tool, which is never in doubt: the calls that it makes have their own journal.
+/// Returns true if a name refers to a plugin's tool. Such a call is never in doubt: the calls that
+/// the tool makes have their own journal.
 fn is_of_plugin(name: &str) -> bool {
     let grant = name.parse::<ToolGrant>();
     grant.is_ok_and(|it| it.tool.is_some() && matches!(it.source, ToolSource::Plugin(_)))
 }
 
-/// What is wrong with the arguments of a plugin's tool that takes them all the same.
+/// Returns the violations of the arguments, if the tool of a plugin accepts them.
 fn fitting(info: &ToolInfo, request: &ToolRequest) -> Result<Vec<String>, Failure> {
     let violations = violations(info, request)?;
     if violations.is_empty() || info.accepts_invalid {
         return Ok(violations);
     }
     let (tool, list) = (&request.tool, violations.join("; "));
-    let text = format!("the arguments of `{tool}` do not fit its schema: {list}");
+    let text = format!("the arguments of `{tool}` do not match its schema: {list}");
     Err(Failure::new(code::INVALID, text).with_details(json!({ "violations": violations })))
 }
 
-/// Asks all places at once: one that is slow to answer must not add to the time of another.
+/// Lists the tools of all sources concurrently, so that their delays do not add up.
 async fn open(site: &Site<'_>) -> Toolbox {
     let mut toolbox = Toolbox { tools: Vec::new(), missing: Vec::new() };
     let grants = &site.grants.tools;
@@ -213,10 +215,10 @@ async fn find(site: &Site<'_>, wanted: &str) -> Result<Tool, Failure> {
             Err(Failure::new(code::DENIED, text))
         }
         (None, _) => Err(match toolbox.missing.pop() {
-            // Perhaps it is there.
+            // The tool may belong to a source that cannot be listed.
             Some((_, missing)) => Failure {
                 message: format!(
-                    "the tool `{wanted}` is not among those that are known now: {}",
+                    "the tool `{wanted}` is not among the tools that can be listed now: {}",
                     missing.message
                 ),
                 ..missing
@@ -272,18 +274,18 @@ fn shadow_text(name: &str, tools: &[Tool]) -> String {
         .map(|tool| format!("`{}`", tool.reference()))
         .collect();
     format!(
-        "the tool name `{name}` is claimed by {}, so it stands for none of them; call one by its \
-         full reference, or grant only one",
+        "the tool name `{name}` is ambiguous: {} have it; call one by its full reference, or grant \
+         only one",
         places.join(" and ")
     )
 }
 
-/// What is wrong with the arguments, one sentence each.
+/// Returns the violations of the arguments schema, one sentence each.
 fn violations(info: &ToolInfo, request: &ToolRequest) -> Result<Vec<String>, Failure> {
     let subject = || format!("the schema of the arguments of tool `{}`", request.tool);
     let schema = Schema::compile(&info.arguments_schema).map_err(|error| match error {
         SchemaError::Limit(exceeded) => exceeded.of(&subject()).to_failure(),
-        error => Failure::new(code::INVALID, format!("{} is broken: {error}", subject())),
+        error => Failure::new(code::INVALID, format!("{} is invalid: {error}", subject())),
     })?;
     schema
         .violations(&request.arguments, limit::TOOL_VIOLATIONS)
@@ -333,7 +335,8 @@ async fn call_plugin(
     }
 }
 
-/// The model's id, or one made of the place of the call, so that it is the same after a crash.
+/// Returns the model's id of the call, or one that derives from the call path and is the same after
+/// a crash.
 fn call_id(site: &Site<'_>, request: &ToolRequest) -> String {
     match (&site.entry, request.call_id.is_empty()) {
         (_, false) => request.call_id.clone(),
@@ -356,9 +359,9 @@ fn timed_out(tool: &str, allowed_ms: u64) -> Failure {
 
 fn within_output(output: ToolOutput, tool: &str, allowed: u64) -> Result<ToolOutput, Stop> {
     let value = serde_json::to_value(&output).map_err(|error| {
-        Failure::internal(format!("cannot write down a tool's answer: {error}"))
+        Failure::internal(format!("cannot serialize the tool's output: {error}"))
     })?;
-    check_depth(&format!("the answer of the tool `{tool}`"), &value)?;
+    check_depth(&format!("the output of the tool `{tool}`"), &value)?;
     let bytes = weight(&value);
     if bytes <= allowed {
         return Ok(output);
@@ -366,15 +369,15 @@ fn within_output(output: ToolOutput, tool: &str, allowed: u64) -> Result<ToolOut
     Err(Failure::new(
         code::LIMIT,
         format!(
-            "the answer of the tool `{tool}` is {bytes} bytes, more than the limit of {allowed}; \
-             ask it for less, or raise `output` in its grant"
+            "the output of the tool `{tool}` is {bytes} bytes, more than the limit of {allowed}; \
+             request less, or raise `output` in its grant"
         ),
     )
     .with_details(json!({ "limit": "output", "allowed": allowed }))
     .into())
 }
 
-/// A tool that ends badly is a failure to its caller, unless the whole task must end.
+/// Converts the error of a tool: a failure for its caller, unless the whole task must be unwound.
 fn stop(site: &Site<'_>, ended: Ended) -> Stop {
     let failure = match ended {
         Ended::Unwound(Unwind::Limit(failure)) | Ended::Trap(failure) | Ended::Limit(failure) => {
@@ -391,7 +394,7 @@ fn stop(site: &Site<'_>, ended: Ended) -> Stop {
 struct Remote<'a> {
     server: &'a str,
     request: &'a ToolRequest,
-    /// The request with the tool's name on the server, as it is sent.
+    /// The request with the tool's name on the server.
     named: ToolRequest,
     leased: Leased,
     known: &'a Rounds,
@@ -420,9 +423,9 @@ impl<'a> Remote<'a> {
     }
 }
 
-/// Goes on with the call that the server holds open for the last answer, if it does. The holder of the call knows its
-/// state, so no policy decides before, and its tool is not looked up. A decision that a person has made about the call
-/// goes before the answer.
+/// Continues the call that the server holds open for the last answer, if it does. The holder of the
+/// call knows its state, so neither the policy nor the tool's hints are consulted. A decision that
+/// a person has made about the call takes precedence over the answer.
 async fn go_on(
     site: &Site<'_>,
     request: &ToolRequest,
@@ -437,7 +440,7 @@ async fn go_on(
     }
     let call = Remote::new(site, (server, tool), request, known);
     let gone_on = site.ports.tools.go_on(site.caller, server, call.as_call(site));
-    // What the tool says of its effects is not looked up.
+    // The hints of the tool are not looked up here.
     let gone_on = gone_on.map_err(|failure| cut(site, ToolHints::default(), failure));
     match in_time(request, call.allowed_ms, gone_on).await? {
         Some(answer) => answered(site, &call, answer).await.map(Some),
@@ -462,7 +465,7 @@ async fn call_server(
     answered(site, &call, answer).await
 }
 
-/// What a server answered to a call. If it asks, a person is asked.
+/// Returns the output of a call. If the server elicits, raises an interrupt.
 async fn answered(
     site: &Site<'_>,
     call: &Remote<'_>,
@@ -487,12 +490,12 @@ async fn answered(
     }
 }
 
-/// A call that is held for the answer to a question. Dropped before the question is in the log, the call is let go
-/// of: nobody would answer.
+/// A call that the server holds open for an answer. Dropping it before the interrupt is logged
+/// releases the call: no answer will come.
 struct Held<'a> {
     tools: &'a dyn ToolServers,
     thread: &'a ThreadId,
-    /// `None` if there is none, or if the question is in the log.
+    /// `None` if no call is held, or if the interrupt is logged.
     name: Option<String>,
 }
 
@@ -504,7 +507,7 @@ impl Drop for Held<'_> {
     }
 }
 
-/// What comes of a server's work within the time of a call.
+/// Awaits a server's work within the timeout of a call.
 async fn in_time<T>(
     request: &ToolRequest,
     allowed_ms: u64,
@@ -516,8 +519,8 @@ async fn in_time<T>(
     }
 }
 
-/// The failure of a call. One that its server may have carried out stays in doubt, unless a second call does no harm or
-/// the operator allows it.
+/// Returns the failure of a call. The failure stays `in-doubt` unless the call is idempotent or the
+/// operator's policy is to retry.
 fn cut(site: &Site<'_>, hints: ToolHints, failure: Failure) -> Failure {
     let is_harmless = hints.read_only || hints.idempotent;
     let may_repeat = is_harmless || site.grants.in_doubt == InDoubt::Retry;
@@ -527,8 +530,7 @@ fn cut(site: &Site<'_>, hints: ToolHints, failure: Failure) -> Failure {
     failure
 }
 
-/// What becomes of a call that was begun before and of which nobody knows how it ended: its answer, or nothing if it
-/// is made.
+/// Decides about an in-doubt call. Returns its output, or `None` if the call is executed.
 async fn settled(
     site: &Site<'_>,
     hints: ToolHints,
@@ -537,9 +539,10 @@ async fn settled(
     let Some(entry) = site.entry.filter(|_| !(hints.read_only || hints.idempotent)) else {
         return Ok(None);
     };
-    // A call without a known beginning is new, or its last attempt failed, or somebody decided that it is made again.
+    // A call without a start is new, or its last attempt failed, or the decision is to retry.
     let Some(begun) = entry.begun else { return Ok(None) };
-    // The server ended its side with the questions, and nothing was begun since.
+    // The server ended its side of the call with the last round, and the call has not started
+    // since.
     if !known.is_held() && begun < known.asked_seq {
         return Ok(None);
     }
@@ -547,7 +550,7 @@ async fn settled(
         Decision::Retry => Ok(None),
         Decision::Fail => Err(entry.in_doubt().into()),
         Decision::Answer { answer } => serde_json::from_value(answer).map(Some).map_err(|error| {
-            let text = format!("the answer that was given is none of a tool: {error}");
+            let text = format!("the output given for the in-doubt call is invalid: {error}");
             Failure::new(code::INVALID, text).into()
         }),
     }

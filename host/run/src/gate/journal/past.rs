@@ -1,4 +1,5 @@
-//! The calls of a task as the log holds them, for the journal of its next execution.
+//! The host calls of a task as recorded in the event log. They fill the journal of its next
+//! execution.
 
 use std::collections::BTreeMap;
 
@@ -6,36 +7,36 @@ use wattle_graph::event::{Asked, Called, Decision};
 
 use super::forget::{forget_failed, forget_last_rollbacks, is_in_doubt, is_rolled_back};
 
-/// What the log holds of the calls of a task, by the path of tool calls they are inside of.
+/// Logged calls of a task by scope. The scope is the path of the tool calls around a call.
 pub(crate) type Scopes = BTreeMap<Vec<u32>, PastCalls>;
 
-/// What the log holds of the calls of one scope.
+/// Logged calls of one scope.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PastCalls {
-    /// Answered calls, with their sequence numbers in the log.
+    /// Calls with a result, with the sequence number of the result.
     pub answered: BTreeMap<u32, (u64, Called)>,
-    /// Calls whose beginning was logged, with the sequence numbers of each time.
+    /// Sequence numbers of all logged starts of calls.
     pub open: BTreeMap<u32, Vec<u64>>,
-    /// The numbers that [`CallStarted::again`] had last. Never forgotten, so that no two beginnings
-    /// of a call have the same.
+    /// Highest value of [`CallStarted::again`] for each call. It is never removed, so no two starts
+    /// of a call have the same value.
     ///
     /// [`CallStarted::again`]: wattle_graph::event::CallStarted::again
     pub again: BTreeMap<u32, u64>,
-    /// What was decided of calls in doubt, with the sequence numbers of that.
+    /// Decisions about in-doubt calls, with the sequence number of the decision.
     pub settled: BTreeMap<u32, (u64, Decision)>,
-    /// Calls that may have had their effect and wait for a person, with the sequence numbers of the question: those in
-    /// doubt, and those that a server holds open.
+    /// In-doubt calls and calls that a tool server holds open, with the sequence number of the
+    /// interrupt that is pending for them.
     asked: BTreeMap<u32, u64>,
-    /// Calls in doubt with which the task failed for good: a run that goes on after that end makes
-    /// them again.
+    /// In-doubt calls that made the task fail permanently. A later run of the thread executes them
+    /// again.
     doubtful: Vec<u32>,
-    /// See [`forget_last_rollbacks`].
+    /// Sequence number for [`forget_last_rollbacks`].
     pub(super) newest: u64,
 }
 
 impl PastCalls {
-    /// Takes note that a call was begun, for the time that `again` says. What was decided of it
-    /// before says nothing of this time.
+    /// Records the start of a call. `again` is the number of this start. A decision about an
+    /// earlier start does not apply to it.
     pub(crate) fn begin(&mut self, call: u32, again: u64, seq: u64) {
         self.open.entry(call).or_default().push(seq);
         self.again.insert(call, again);
@@ -44,7 +45,7 @@ impl PastCalls {
         self.newest = self.newest.max(seq);
     }
 
-    /// Takes note of an answer.
+    /// Records the result of a call.
     pub(crate) fn answer(&mut self, seq: u64, called: Called) {
         if !is_rolled_back(&called) {
             self.newest = self.newest.max(seq);
@@ -52,8 +53,8 @@ impl PastCalls {
         self.answered.insert(called.call, (seq, called));
     }
 
-    /// Takes note of a question. A call that asks has gone on, so what was decided of it before says
-    /// nothing any more.
+    /// Records an interrupt that a call raises. A call that elicits has continued, so an earlier
+    /// decision about it no longer applies.
     pub(crate) fn ask(&mut self, asked: &Asked, seq: u64) {
         if keeps_open(asked) {
             self.asked.insert(asked.call, seq);
@@ -64,21 +65,22 @@ impl PastCalls {
         self.newest = self.newest.max(seq);
     }
 
-    /// Takes note of what was decided of a call, also of one that counts as failed by now.
+    /// Records the decision about a call, and removes its `in-doubt` failure if the journal holds
+    /// one.
     pub(crate) fn settle(&mut self, call: u32, seq: u64, decision: Decision) {
         self.answered.retain(|number, (_, called)| *number != call || !is_in_doubt(called));
         self.settled.insert(call, (seq, decision));
     }
 
-    /// Takes note that the task is executed again in the same run.
+    /// Records that another attempt of the task starts in the same run.
     pub(crate) fn begin_attempt(&mut self) {
         self.doubtful.clear();
         forget_last_rollbacks(&mut self.answered, self.newest);
     }
 
-    /// Forgets what must be made again after a failed attempt; `for_good` says that only a person
-    /// can want another one. A call that a person is asked about stays in doubt, and so does one that its server holds
-    /// open: it was not under way.
+    /// Removes the calls that the next attempt executes again. `for_good` is true if no attempt
+    /// follows in this run. A call with a pending interrupt stays in doubt, and so does a call that
+    /// its server holds open: it was not executing when the attempt failed.
     pub(crate) fn give_up_attempt(&mut self, for_good: bool) {
         let last = self.answered.values().next_back().map_or(0, |(_, called)| called.batch);
         let doubtful =
@@ -88,7 +90,8 @@ impl PastCalls {
         forget_failed(&mut self.answered);
     }
 
-    /// Takes note that the run has ended, so that nothing goes on but by a person.
+    /// Records the end of the run. In-doubt calls that made the task fail are removed, since only a
+    /// person can start another run.
     pub(crate) fn end_run(&mut self) {
         for call in self.doubtful.drain(..) {
             self.answered.remove(&call);
@@ -96,12 +99,12 @@ impl PastCalls {
         }
     }
 
-    /// When a call was begun last.
+    /// Returns the sequence number of the last start of a call.
     pub(crate) fn begun(&self, call: u32) -> Option<u64> {
         self.open.get(&call)?.last().copied()
     }
 
-    /// Forgets what happened from a place in the log on.
+    /// Removes everything that was recorded at `seq` or later.
     pub(crate) fn forget_since(&mut self, seq: u64) {
         self.answered.retain(|_, (made, _)| *made < seq);
         self.open.retain(|_, begun| {
@@ -114,7 +117,7 @@ impl PastCalls {
     }
 }
 
-/// Whether a call stays open over attempts that fail while a question of it has no answer.
+/// Returns true if a call stays open over failed attempts while this interrupt has no answer.
 pub(super) fn keeps_open(asked: &Asked) -> bool {
     asked.elicited.as_ref().is_none_or(|elicited| elicited.asked.held.is_some())
 }

@@ -246,7 +246,7 @@ async fn a_name_that_two_tools_claim_stands_for_none_of_them() {
     assert!(message.contains("`t/think`") && message.contains("`u/think`"), "{message}");
     assert!(out[2]["thought"].is_string(), "{out}");
     let told = world.events(&ended.run.thread).await.into_iter().any(
-        |event| matches!(event.kind, EventKind::Log(log) if log.message.contains("claimed by")),
+        |event| matches!(event.kind, EventKind::Log(log) if log.message.contains("is ambiguous")),
     );
     assert!(told, "it is logged, too");
 }
