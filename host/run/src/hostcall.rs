@@ -1,7 +1,6 @@
-//! Every host call a guest can make: request, answer, and how safe it is to repeat.
+//! Host calls: request, output, grant check and idempotency of every call that a guest can make.
 //!
-//! The types mirror `wit/wattle`, in a form that serializes, since requests and answers are
-//! journaled.
+//! The types mirror `wit/wattle`. They serialize, since requests and outputs are journaled.
 
 pub mod blob;
 pub mod bytes;
@@ -29,39 +28,40 @@ use wattle_graph::llm::Delta;
 use crate::grant::Grants;
 use crate::ports::Caller;
 
-/// What happens when a call was begun and the host died before its answer was kept.
+/// Whether a call may be repeated after the host stopped before its result was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeat {
-    /// It changes nothing outside, or the service sees that it is the same call.
+    /// Idempotent: the call changes nothing outside, or the service recognizes a repeated call.
     Safe,
-    /// It may have had its effect: nobody can know without help.
+    /// Not idempotent: the call is then in doubt, because it may have taken effect.
     InDoubt,
 }
 
-/// A host call, as data. The gate performs it: see [`Effect`](crate::gate::Effect).
+/// A host call as data. The gate performs it: see [`Effect`](crate::gate::Effect).
 pub trait HostCall: Serialize + Send + Sync {
-    /// What the guest gets.
+    /// The output that the guest receives.
     type Answer: Serialize + DeserializeOwned + Send;
 
     /// Interface and function, such as `llm.complete`.
     const FUNCTION: &'static str;
 
-    /// Whether to log its start as an event of its own: for calls that a person waits for.
+    /// True if the start of the call is logged as an event of its own: for calls that a person
+    /// waits for.
     const SLOW: bool = false;
 
-    /// Whether that event has the request with it.
+    /// True if that event includes the request.
     const TELLS_REQUEST: bool = false;
 
-    /// Whether it may be made again after a crash.
+    /// Returns whether the call may be repeated after a crash. The default is [`Repeat::Safe`].
     fn repeat(&self) -> Repeat {
         Repeat::Safe
     }
 
-    /// One line for people; no secrets, no long texts.
+    /// Returns a one-line description for people, without secrets and long texts.
     fn summary(&self) -> String;
 
-    /// The call as the journal shows it, if that is not all of it: its digest is still that of the
-    /// whole.
+    /// Returns the request as the journal stores it, if a part is omitted. The digest still covers
+    /// the whole request.
     fn shown(&self) -> Option<Self>
     where
         Self: Sized,
@@ -69,32 +69,32 @@ pub trait HostCall: Serialize + Send + Sync {
         None
     }
 
-    /// Checks that the grants allow it, before anything else happens.
+    /// Checks that the grants allow the call, before anything else happens.
     ///
     /// # Errors
     ///
     /// `denied`, with the line to add to the configuration.
     fn allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure>;
 
-    /// Whether it asks a model for a document for programs rather than for words.
+    /// Returns true if the call asks a model for structured output, which is meant for programs.
     fn is_document(&self) -> bool {
         false
     }
 
-    /// Bytes of the blob that it puts, if it puts one.
+    /// Returns the size of the blob that the call stores; 0 without one.
     fn blob_bytes(&self) -> u64 {
         0
     }
 
-    /// Tokens that the answer used, for model calls.
+    /// Returns the tokens that a model call used.
     fn tokens(_answer: &Self::Answer) -> Option<Tokens> {
         None
     }
 
-    /// Gives an answer the id of the message that it becomes, if it becomes one.
+    /// Sets the id of the message that the output becomes, if it becomes one.
     fn name(_answer: &mut Self::Answer, _id: String) {}
 
-    /// An answer as the pieces that it would have arrived in, if it was not asked for anew.
+    /// Returns the output as the deltas of a stream.
     fn pieces(_answer: &Self::Answer) -> Vec<Delta> {
         Vec::new()
     }

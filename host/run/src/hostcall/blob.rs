@@ -1,4 +1,4 @@
-//! Blobs: large bytes outside the state.
+//! Blobs: large bytes outside of the state.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -11,12 +11,12 @@ use crate::limit;
 use crate::ports::Caller;
 use crate::ports::blob::{BlobInfo, BlobRef};
 
-/// Stores bytes. The journal keeps only their digest.
+/// Stores bytes. The journal holds only their digest.
 #[derive(Clone, Debug)]
 pub struct Put {
     /// The bytes.
     pub bytes: Bytes,
-    /// Such as `image/png`.
+    /// Media type, such as `image/png`.
     pub media_type: String,
 }
 
@@ -53,7 +53,7 @@ impl HostCall for Put {
     }
 }
 
-/// What is known of a blob.
+/// Returns size and media type of a blob.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Stat {
     /// The blob.

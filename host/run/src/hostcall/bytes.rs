@@ -1,4 +1,4 @@
-//! Bytes in JSON: as text where they are UTF-8, else as base64.
+//! Bytes in JSON: as text if they are UTF-8, otherwise as base64.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,7 +16,7 @@ enum Shape {
 ///
 /// # Errors
 ///
-/// Those of the serializer.
+/// Errors of the serializer.
 pub fn serialize<S: serde::Serializer>(bytes: &Bytes, serializer: S) -> Result<S::Ok, S::Error> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Shape::Text(text.to_owned()),
@@ -29,7 +29,7 @@ pub fn serialize<S: serde::Serializer>(bytes: &Bytes, serializer: S) -> Result<S
 ///
 /// # Errors
 ///
-/// Those of the deserializer, and base64 that is not valid.
+/// Errors of the deserializer, and invalid base64.
 pub fn deserialize<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Bytes, D::Error> {
     match Shape::deserialize(deserializer)? {
         Shape::Text(text) => Ok(Bytes::from(text)),

@@ -1,4 +1,5 @@
-//! Time and random numbers: answered at once, journaled so that a re-executed node sees the same.
+//! Time and random numbers. The calls are journaled, so that a re-executed node receives the same
+//! values.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -6,7 +7,7 @@ use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 use wattle_graph::failure::{Failure, code};
 
-/// A date and time in some zone.
+/// A civil date and time, without a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Civil {
     /// Year.
@@ -25,10 +26,10 @@ pub struct Civil {
     pub millisecond: u16,
 }
 
-/// A civil time with what its zone says of it.
+/// A civil time in a zone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Zoned {
-    /// What the clocks show.
+    /// The civil time.
     pub civil: Civil,
     /// Seconds east of UTC.
     pub offset_seconds: i32,
@@ -47,7 +48,7 @@ fn time_zone(name: &str) -> Result<TimeZone, Failure> {
     })
 }
 
-/// What the clocks of a zone show at an instant.
+/// Converts an instant, in milliseconds since the Unix epoch, to civil time in a zone.
 ///
 /// # Errors
 ///
@@ -72,8 +73,8 @@ pub fn to_zone(unix_ms: i64, zone: &str) -> Result<Zoned, Failure> {
     })
 }
 
-/// The instant at which the clocks of a zone show a civil time; in a gap the later, in a fold
-/// the earlier (the rule of RFC 5545).
+/// Converts a civil time in a zone to an instant, in milliseconds since the Unix epoch. A time in a
+/// gap resolves to the later instant, a time in a fold to the earlier one (RFC 5545).
 ///
 /// # Errors
 ///
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_go_forward_and_unknown_zones_are_refused() {
+    fn gaps_resolve_to_the_later_instant_and_unknown_zones_are_rejected() {
         let gap =
             Civil { year: 2025, month: 3, day: 30, hour: 2, minute: 30, second: 0, millisecond: 0 };
         let instant = from_zone(gap, "Europe/Berlin").unwrap();

@@ -1,4 +1,4 @@
-//! What the server of a tool asks in the middle of a call, as a question to a person.
+//! Elicitations of tool servers as interrupts.
 
 use std::collections::BTreeMap;
 
@@ -14,15 +14,15 @@ use crate::limit::{
     SERVER_ROUNDS,
 };
 
-/// Longest name of a question under which a person answers it.
+/// Maximum length of a question's name in an interrupt.
 const NAME_BYTES: usize = 64;
 
-/// What a person is asked in round `round`, from 0, of a call.
+/// Returns the interrupt for round `round`, from 0, of a call.
 ///
 /// # Errors
 ///
-/// `limit` for more than a person is asked; `invalid` for an answer that no schema can describe, and for a field whose
-/// name cannot be shown.
+/// `limit` if the elicitation exceeds a limit; `invalid` if no schema can describe the answer, or
+/// if the name of a field has control characters.
 pub fn question(
     server: &str,
     tool: &str,
@@ -43,7 +43,7 @@ pub fn question(
     if asked.questions.values().any(|it| has_odd_name(&it.schema)) {
         let text = format!(
             "the tool `{tool}` of the MCP server `{server}` asks a person for a field whose name has \
-             control characters, so nobody is asked"
+             control characters; the question is not shown"
         );
         return Err(Failure::new(code::INVALID, text));
     }
@@ -59,8 +59,9 @@ pub fn question(
     Ok(ask)
 }
 
-/// The answers of a person by the names that the server gave to its questions, each
-/// `{"action": "accept" | "decline" | "cancel", "content": ...}`. Whole numbers in them have no point, as in arguments.
+/// Returns a person's answers by the server's names of its questions, each
+/// `{"action": "accept" | "decline" | "cancel", "content": ...}`. Integers have no decimal point,
+/// as in arguments.
 pub fn answers(asked: &Elicitation, answer: &Value) -> BTreeMap<String, Value> {
     let named = named(asked);
     let is_alone = named.len() == 1;
@@ -69,7 +70,7 @@ pub fn answers(asked: &Elicitation, answer: &Value) -> BTreeMap<String, Value> {
     named.into_iter().map(|(name, own, _)| (own.to_owned(), answer(&name))).collect()
 }
 
-/// Why a call that asks fails where nobody can be asked.
+/// Returns the failure of a call that elicits where no interrupt can be raised.
 pub fn nobody_to_ask(server: &str, tool: &str) -> Failure {
     let text = format!(
         "the tool `{tool}` of the MCP server `{server}` asks a person, which a web handler cannot: \
@@ -79,11 +80,11 @@ pub fn nobody_to_ask(server: &str, tool: &str) -> Failure {
     Failure::new(code::UNSUPPORTED, text).with_details(details)
 }
 
-/// A question with the name under which a person answers it, and the server's own.
+/// A question with its name in the interrupt and its name on the server.
 type Named<'a> = (String, &'a str, &'a ElicitedQuestion);
 
-/// The questions in the order of the server's names. Where one of these could be read as the id of a question
-/// or is no name to write down, all questions get a number.
+/// Returns the questions in the order of the server's names. If one of these names has the form of
+/// an interrupt id or cannot be shown, all questions are numbered.
 fn named(asked: &Elicitation) -> Vec<Named<'_>> {
     let is_name = |name: &String| {
         (1..=NAME_BYTES).contains(&name.len())
@@ -130,7 +131,7 @@ fn check_bounds(
         if has > allowed {
             let text = format!(
                 "the tool `{tool}` of the MCP server `{server}` asks a person and has more than \
-                 {allowed} {what}, so nobody is asked"
+                 {allowed} {what}; the question is not shown"
             );
             let details = json!({ "limit": limit, "allowed": allowed });
             return Err(Failure::new(code::LIMIT, text).with_details(details));
@@ -139,7 +140,7 @@ fn check_bounds(
     Ok(())
 }
 
-/// Whether a schema has a name that cannot be shown.
+/// Returns true if a name in a schema has control characters.
 fn has_odd_name(schema: &Value) -> bool {
     match schema {
         Value::Object(fields) => {
@@ -151,7 +152,7 @@ fn has_odd_name(schema: &Value) -> bool {
     }
 }
 
-/// The forms of an answer, see [`answers`]: of one question, or of several by their names.
+/// Returns the schema of an answer, see [`answers`]: of one question, or of several by name.
 fn response_schema(named: &[Named<'_>]) -> Value {
     let of = |question: &ElicitedQuestion| {
         json!({
@@ -160,7 +161,7 @@ fn response_schema(named: &[Named<'_>]) -> Value {
             "properties": { "action": {
                 "enum": ["accept", "decline", "cancel"],
                 "description":
-                    "give what is asked for as `content`, do not give it, or call off what asks",
+                    "provide the requested data as `content`, decline, or cancel the operation",
             } },
             "if": { "properties": { "action": { "const": "accept" } } },
             "then": { "required": ["content"], "properties": { "content": question.schema } },
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn one_question_is_answered_by_itself() {
+    fn single_question_has_an_unnamed_answer() {
         let asked = asked(&["a"]);
         let ask = question("s", "book", 0, &asked).unwrap();
         let payload = json!({ "message": "a?", "server": "s", "tool": "book" });
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn several_questions_are_answered_by_names() {
+    fn several_questions_are_answered_by_name() {
         let asked = asked(&["a", "b"]);
         let ask = question("s", "book", 0, &asked).unwrap();
         assert_eq!(ask.payload["message"], "a?\nb?");
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_looks_like_the_id_of_a_question() {
+    fn names_with_the_form_of_an_interrupt_id_are_replaced() {
         let id = "0123456789abcdef".repeat(2);
         let asked = asked(&[&id, "b"]);
         let ask = question("s", "book", 0, &asked).unwrap();
@@ -250,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_is_not_asked_for_a_field_that_cannot_be_shown() {
+    fn field_name_with_control_characters_is_rejected() {
         let mut asked = asked(&["a"]);
         asked.questions.get_mut("a").unwrap().schema =
             json!({ "type": "object", "properties": { "pin\u{8}\u{8}\u{8}name": {} } });
@@ -260,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_is_not_asked_more_than_anybody_reads() {
+    fn oversized_elicitations_are_rejected() {
         assert!(question("s", "t", SERVER_ROUNDS - 1, &asked(&["a"])).is_ok());
         assert_eq!(limit(&asked(&["a"]), SERVER_ROUNDS), "server_rounds");
         let names: Vec<String> = (0..=ELICITED_QUESTIONS).map(|n| n.to_string()).collect();

@@ -1,22 +1,22 @@
-//! A guest's own events and messages.
+//! Events that a guest emits.
 
 use serde_json::Value;
 
-/// What a guest tells the world without waiting for an answer.
+/// An event that a guest emits. The host returns nothing for it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Emission {
-    /// An event of its own.
+    /// An event that the guest defines.
     Custom {
-        /// 1 to 64 of `[a-zA-Z0-9_.-]`.
+        /// Name of the event: 1 to 64 of `[a-zA-Z0-9_.-]`.
         name: String,
-        /// Its data.
+        /// Data of the event.
         data: Value,
     },
-    /// How far it is.
+    /// Progress of the task.
     Progress {
-        /// A sentence.
+        /// One sentence.
         message: String,
-        /// Share done, from 0 to 1.
+        /// Completed share, from 0 to 1.
         fraction: Option<f64>,
     },
 }

@@ -17,61 +17,62 @@ use crate::ports::blob::BlobRef;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HttpBody {
-    /// None.
+    /// No body.
     #[default]
     Empty,
-    /// Text, in which secrets may be named.
+    /// Text. Placeholders for secrets are replaced.
     Text(String),
-    /// Bytes, sent as they are.
+    /// Bytes, sent unchanged.
     Bytes(#[serde(with = "crate::hostcall::bytes")] Bytes),
-    /// A blob, sent as it is.
+    /// A blob, sent unchanged.
     Blob(BlobRef),
 }
 
-/// One request.
+/// An HTTP request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HttpRequest {
-    /// Upper case.
+    /// Method, in upper case.
     pub method: String,
-    /// Absolute.
+    /// Absolute URL.
     pub url: String,
-    /// In order; secrets may be named in values.
+    /// Header fields, in order. Placeholders for secrets in values are replaced.
     pub headers: Vec<(String, String)>,
     /// The body.
     #[serde(default)]
     pub body: HttpBody,
-    /// Whole exchange.
+    /// Timeout of the whole exchange.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u32>,
-    /// Sent as `Idempotency-Key`.
+    /// Value of the `Idempotency-Key` header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
-    /// How long the host waits before it sends, up to [`limit::HTTP_DELAY_MS`]: guests cannot wait.
+    /// Delay before the host sends the request, up to [`limit::HTTP_DELAY_MS`]. Guests cannot
+    /// sleep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_ms: Option<u32>,
 }
 
-/// One response.
+/// An HTTP response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HttpResponse {
     /// Status code.
     pub status: u16,
-    /// Names in lower case.
+    /// Header fields; names are in lower case.
     pub headers: Vec<(String, String)>,
-    /// The body, whole.
+    /// The whole body.
     #[serde(with = "crate::hostcall::bytes")]
     pub body: Bytes,
-    /// Address after redirects, without secrets.
+    /// URL after redirects, without secrets.
     pub url: String,
 }
 
 impl HttpRequest {
-    /// The address without its query, which may be long or private.
+    /// Returns the URL without its query, which may be long or private.
     fn address(&self) -> &str {
         self.url.split(['?', '#']).next().unwrap_or_default()
     }
 
-    /// How long to wait before sending.
+    /// Returns the delay before the request is sent.
     pub(crate) fn delay(&self) -> Option<Duration> {
         let delay_ms = self.delay_ms?.min(limit::HTTP_DELAY_MS);
         (delay_ms > 0).then(|| Duration::from_millis(delay_ms.into()))
@@ -95,13 +96,13 @@ impl HostCall for HttpRequest {
         format!("{} {}", self.method, self.address())
     }
 
-    /// The rules are checked by the adapter, for every redirect hop anew.
+    /// The adapter checks the rules, for every redirect.
     fn allowed(&self, _grants: &Grants, _caller: &Caller) -> Result<(), Failure> {
         Ok(())
     }
 }
 
-/// Whether nothing comes of it if a request of this method is made twice.
+/// Returns true if a request of this method may be repeated.
 pub(crate) fn is_safe(method: &str) -> bool {
     matches!(method, "GET" | "HEAD" | "OPTIONS" | "PUT" | "DELETE")
 }
@@ -116,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delay_is_capped_and_absent_without_one() {
+    fn delay_is_capped_and_zero_is_no_delay() {
         let delay = |extra| request(extra).delay();
         assert_eq!(delay(""), None);
         assert_eq!(delay(r#","delay_ms":0"#), None);
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_journal_shows_a_delay_only_if_there_is_one() {
+    fn journaled_request_has_a_delay_only_if_one_is_set() {
         let shown = |extra| serde_json::to_value(request(extra)).unwrap();
         assert!(shown("").get("delay_ms").is_none());
         assert_eq!(shown(r#","delay_ms":200"#)["delay_ms"], 200);

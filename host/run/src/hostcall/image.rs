@@ -1,4 +1,4 @@
-//! Pictures that a model makes.
+//! Image generation by models.
 
 use wattle_graph::call::CallKind;
 use wattle_graph::failure::Failure;

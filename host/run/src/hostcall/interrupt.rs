@@ -1,16 +1,16 @@
-//! Questions to a person. The gate answers them from the log or unwinds the guest.
+//! Interrupts: requests for input from a person.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::schema::{Schema, SchemaError};
 
-/// A question.
+/// A request for input from a person.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ask {
-    /// What the person needs to see.
+    /// Payload for the person who answers.
     pub payload: Value,
-    /// What an answer must look like.
+    /// JSON Schema of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_schema: Option<Value>,
 }
@@ -19,11 +19,11 @@ impl Ask {
     /// Interface and function.
     pub const FUNCTION: &'static str = "interrupt.ask";
 
-    /// Refuses a response schema that no answer could be checked against.
+    /// Checks that the response schema is valid.
     ///
     /// # Errors
     ///
-    /// `invalid` for a value that is no schema, `limit` for one that is too large.
+    /// `invalid` if it is not a schema, `limit` if it is too large.
     pub(crate) fn check_schema(&self) -> Result<(), Failure> {
         let Some(schema) = &self.response_schema else { return Ok(()) };
         let subject = "the response schema of the question";

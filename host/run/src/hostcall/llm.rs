@@ -9,11 +9,11 @@ use crate::grant::Grants;
 use crate::hostcall::HostCall;
 use crate::ports::Caller;
 
-/// Checks that a route may be used.
+/// Checks that the grants allow a model route.
 ///
 /// # Errors
 ///
-/// `denied` with the line to add.
+/// `denied` without a grant, with the line to add.
 pub(crate) fn granted(grants: &Grants, caller: &Caller, route: &str) -> Result<(), Failure> {
     if grants.llm.contains(route) {
         return Ok(());

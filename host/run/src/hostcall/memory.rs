@@ -1,8 +1,8 @@
 //! Long-term memory: documents that outlive threads.
 //!
-//! Every call is safe to repeat. A read is answered from the journal like any other call, so a
-//! re-executed node sees what it saw. A put or delete that was cut is made again with the same
-//! place and document; what somebody else wrote there meanwhile is replaced, as by any later put.
+//! All calls are idempotent. Reads are journaled, so a re-executed node receives the same
+//! documents. A put or delete that a crash interrupted is repeated with the same key and document.
+//! It overwrites what another writer stored there meanwhile, as any later put does.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -16,9 +16,9 @@ use crate::ports::memory::{self, Item, ListNamespaces, PutItem};
 /// Reads one document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Get {
-    /// Its namespace.
+    /// Namespace of the document.
     pub namespace: Vec<String>,
-    /// Its key.
+    /// Key of the document.
     pub key: String,
 }
 
@@ -56,9 +56,9 @@ impl HostCall for Put {
 /// Deletes one document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Delete {
-    /// Its namespace.
+    /// Namespace of the document.
     pub namespace: Vec<String>,
-    /// Its key.
+    /// Key of the document.
     pub key: String,
 }
 
@@ -75,7 +75,7 @@ impl HostCall for Delete {
     }
 }
 
-/// Finds documents.
+/// Searches documents.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Search(pub memory::Search);
@@ -113,7 +113,7 @@ impl HostCall for Namespaces {
     }
 }
 
-/// Characters of a path or query that a summary shows.
+/// Maximum number of characters of a path or query in a summary.
 const SHOWN_CHARS: usize = 80;
 
 fn path(namespace: &[String]) -> String {
@@ -124,7 +124,7 @@ fn place(namespace: &[String], key: &str) -> String {
     format!("{} {}", path(namespace), key.chars().take(SHOWN_CHARS).collect::<String>())
 }
 
-/// Checks that the grants allow access to all that begins as `prefix`.
+/// Checks that the grants allow access to all namespaces that start with `prefix`.
 fn check(
     grants: &Grants,
     caller: &Caller,
@@ -149,7 +149,7 @@ fn check(
     Err(Failure::new(code::DENIED, message).with_details(json!({ "namespace": shown })))
 }
 
-/// Parts of a namespace that a refusal repeats: who grants the first ones grants all below.
+/// Maximum number of namespace parts in a refusal. A grant for the first parts covers all below.
 const SHOWN_PARTS: usize = 4;
 
 #[cfg(test)]
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_granted_is_denied_with_the_line_to_add() {
+    fn ungranted_call_is_denied_with_the_line_to_add() {
         assert_eq!(allowed(&get(&["facts", "x"])), Ok(()));
         assert_eq!(allowed(&get(&["users", "42", "notes"])), Ok(()));
         assert_eq!(allowed(&delete(&["users", "42", "notes", "old"])), Ok(()));
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_all_needs_a_grant_of_all() {
+    fn list_needs_a_grant_for_the_whole_prefix() {
         let list = |prefix: &[&str]| {
             let prefix = parts(prefix);
             Namespaces(ListNamespaces { prefix, limit: 10, ..ListNamespaces::default() })

@@ -1,4 +1,4 @@
-//! Which host calls can be given another answer, and what an answer that is given must look like.
+//! Overridden results: which host calls accept one, and the format that each call requires.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -16,12 +16,12 @@ use crate::hostcall::stream;
 use crate::hostcall::tools::ListTools;
 use crate::json::check_depth;
 
-/// Checks that a re-executed guest can be given `result` in place of the answer that a call got.
+/// Checks that `result` can override the recorded result of a call in a re-execution.
 ///
 /// # Errors
 ///
-/// `unsupported` for calls whose answer stands for something outside of the journal, `invalid` for
-/// an answer that is not of the call's type.
+/// `unsupported` for calls whose output refers to something outside of the journal, `invalid` for
+/// an output that does not have the call's type.
 pub(crate) fn check_replacement(
     called: &Called,
     result: &Result<Value, Failure>,
@@ -30,19 +30,18 @@ pub(crate) fn check_replacement(
     match result {
         Err(_) if always_answers(&called.function) => Err(Failure::new(
             code::INVALID,
-            format!("`{}` never fails, so it cannot be made to; give an answer", called.function),
+            format!("`{}` never fails; override its output instead", called.function),
         )),
         Err(_) => Ok(()),
         Ok(answer) => check_form(&called.function, form, answer),
     }
 }
 
-/// Checks that an answer that somebody else gives for a call in doubt is one that the guest can
-/// read.
+/// Checks that the guest can deserialize the output that a decision gives for an in-doubt call.
 ///
 /// # Errors
 ///
-/// `invalid` for an answer that is not of the call's type.
+/// `invalid` for an output that does not have the call's type.
 pub(crate) fn check_settled(function: &str, answer: &Value) -> Result<(), Failure> {
     let form = match function {
         "memory.put" | "memory.delete" => Some(reads_as::<()> as Form),
@@ -50,14 +49,14 @@ pub(crate) fn check_settled(function: &str, answer: &Value) -> Result<(), Failur
     };
     match form {
         Some(form) => check_form(function, form, answer),
-        None => check_depth("the answer", answer),
+        None => check_depth("the output", answer),
     }
 }
 
-/// Tells what an answer is not.
+/// Checks an output. The error describes the mismatch.
 type Form = fn(&Value) -> Result<(), String>;
 
-/// The form of answers that can be replaced.
+/// Returns the check for the output of a function that accepts an override.
 fn form(function: &str) -> Option<Form> {
     Some(match function {
         CompletionRequest::FUNCTION | stream::FUNCTION => reads_as::<Completion>,
@@ -76,16 +75,16 @@ fn form(function: &str) -> Option<Form> {
 }
 
 fn check_form(function: &str, form: Form, answer: &Value) -> Result<(), Failure> {
-    check_depth("the answer", answer)?;
+    check_depth("the output", answer)?;
     form(answer).map_err(|message| {
         let text = format!(
-            "the answer is none of `{function}`: {message}; its journal entry shows the form"
+            "invalid output for `{function}`: {message}; its journal entry shows the format"
         );
         Failure::new(code::INVALID, text)
     })
 }
 
-/// Gives an answer of a model the id of the message that it becomes.
+/// Sets the id of the message that a model's output becomes.
 pub(crate) fn name(called: &mut Called, id: String) {
     let is_completion = called.kind().is_some_and(CallKind::is_completion);
     if let (true, Ok(Value::Object(answer))) = (is_completion, &mut called.result) {
@@ -93,7 +92,7 @@ pub(crate) fn name(called: &mut Called, id: String) {
     }
 }
 
-/// An answer of a model as the pieces that it would have arrived in.
+/// Returns the output of a model call as the deltas of a stream.
 pub(crate) fn pieces(called: &Called) -> Vec<Delta> {
     called.completion().map(|answer| answer.deltas()).unwrap_or_default()
 }
@@ -102,7 +101,7 @@ fn reads_as<T: DeserializeOwned>(answer: &Value) -> Result<(), String> {
     T::deserialize(answer).map(drop).map_err(|error| error.to_string())
 }
 
-/// Whether the function has no failure that a guest could get.
+/// Returns true if the function has no failure that a guest can receive.
 fn always_answers(function: &str) -> bool {
     ["clock.now", "clock.monotonic", "clock.time-zone", "random.bytes"].contains(&function)
 }
@@ -112,8 +111,8 @@ fn cannot_be_replaced(called: &Called) -> Failure {
     Failure::new(
         code::UNSUPPORTED,
         format!(
-            "call {call} is `{function}`, whose answer cannot be replaced, since it stands for \
-             something outside of the journal; answers of models, tools, HTTP, SQL queries, clock \
+            "call {call} is `{function}`, whose output cannot be overridden, since it refers to \
+             something outside of the journal; outputs of models, tools, HTTP, SQL queries, clock \
              and random numbers can"
         ),
     )

@@ -1,4 +1,4 @@
-//! A host call as the journal identifies and shows it.
+//! The identity of a host call and its form in the journal.
 
 use serde_json::{Map, Value, json};
 use wattle_graph::failure::Failure;
@@ -8,35 +8,35 @@ use crate::hostcall::HostCall;
 use crate::json::check_depth;
 use crate::limit;
 
-/// Longest text that is a name rather than content.
+/// Maximum length of a text that counts as a name rather than as content.
 const BRIEF_NAME_BYTES: usize = 256;
 
-/// One host call: what a re-executed guest must ask for again, and what people see of it.
+/// A host call: its identity for re-executions, and its description for people.
 pub(crate) struct Request {
     /// Interface and function.
     pub function: &'static str,
     /// Digest of the whole request.
     pub digest: Digest,
-    /// One line for people.
+    /// One-line description for people.
     pub summary: String,
-    /// Bytes of the whole request.
+    /// Size of the whole request in bytes.
     pub bytes: u64,
     shown: Shown,
 }
 
-/// What the journal shows of a request.
+/// The request as the journal stores it.
 enum Shown {
     Whole(Value),
-    /// JSON text, shown whole or, if it is long or deep, by its head.
+    /// JSON text; truncated if it is long or deep.
     Brief(Vec<u8>),
 }
 
 impl Request {
-    /// The request of a host call.
+    /// Creates the request of a host call.
     ///
     /// # Errors
     ///
-    /// `internal` if the request has no JSON form.
+    /// `internal` if the request cannot be serialized.
     pub(crate) fn of<C: HostCall>(call: &C) -> Result<Self, Failure> {
         let text = serde_json::to_vec(call).map_err(|error| {
             Failure::internal(format!("cannot journal {}: {error}", C::FUNCTION))
@@ -47,25 +47,24 @@ impl Request {
         Ok(Self { function: C::FUNCTION, digest, summary: call.summary(), bytes, shown })
     }
 
-    /// The request of a small call, which the journal shows whole and without a summary.
+    /// Creates the request of a small call, which the journal stores whole and without a summary.
     pub(crate) fn small(function: &'static str, request: Value) -> Self {
         let text = request.to_string();
         let (digest, bytes) = (Digest::of(text.as_bytes()), text.len() as u64);
         Self { function, digest, summary: String::new(), bytes, shown: Shown::Whole(request) }
     }
 
-    /// The same with a line for people.
+    /// Sets the summary.
     pub(crate) fn with_summary(self, summary: String) -> Self {
         Self { summary, ..self }
     }
 
-    /// Leaves the content to the call's own event, so that the journal does not hold it a second
-    /// time.
+    /// Omits the content, because the call has an event of its own that holds it.
     pub(crate) fn leave_to_event(&mut self) {
         self.shown = Shown::Whole(Value::Null);
     }
 
-    /// The request as the journal shows it.
+    /// Returns the request as the journal stores it.
     pub(crate) fn shown(&self) -> Value {
         match &self.shown {
             Shown::Whole(request) => request.clone(),
@@ -74,7 +73,7 @@ impl Request {
     }
 }
 
-/// A request as the journal shows it: whole, or its head if it is long or deep.
+/// Returns a request, truncated to its head if it is long or deep.
 fn brief(text: &[u8]) -> Value {
     if text.len() <= limit::JOURNAL_REQUEST_BYTES {
         let whole: Option<Value> = serde_json::from_slice(text).ok();
@@ -89,8 +88,8 @@ fn brief(text: &[u8]) -> Value {
     Value::Object(brief)
 }
 
-/// The short texts at the top of a request: its route, tool, call id, address. A search of the log
-/// finds them also where the rest is too long to be kept.
+/// Returns the short top-level texts of a request: route, tool, call id, URL. A search of the log
+/// finds them even if the request is truncated.
 fn names(text: &[u8]) -> Map<String, Value> {
     let Ok(Value::Object(whole)) = serde_json::from_slice(text) else { return Map::new() };
     let is_short = |value: &Value| value.as_str().is_some_and(|it| it.len() <= BRIEF_NAME_BYTES);
@@ -113,14 +112,14 @@ mod tests {
     }
 
     #[test]
-    fn a_short_request_is_shown_whole() {
+    fn short_request_is_journaled_whole() {
         let request = Request::of(&call("x", None)).unwrap();
         assert_eq!(request.shown(), json!(call("x", None)));
         assert_eq!((request.function, request.summary.as_str()), ("tools.call", "find"));
     }
 
     #[test]
-    fn a_long_request_is_shown_by_its_head_and_names() {
+    fn long_request_is_journaled_with_its_head_and_short_fields() {
         let long = call(&"x".repeat(limit::JOURNAL_REQUEST_BYTES), None);
         let request = Request::of(&long).unwrap();
         let shown = request.shown();
@@ -130,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_digest_is_of_the_whole_request_also_where_a_part_is_shown() {
+    fn digest_covers_omitted_parts_of_a_request() {
         let one = Request::of(&call("x", Some(json!({ "count": 1 })))).unwrap();
         let two = Request::of(&call("x", Some(json!({ "count": 2 })))).unwrap();
         assert_eq!(one.shown(), two.shown());

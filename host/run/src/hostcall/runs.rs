@@ -1,4 +1,4 @@
-//! Threads and runs as web handlers and API clients see them.
+//! Threads and runs for web handlers and API clients.
 
 use std::collections::BTreeMap;
 
@@ -12,177 +12,177 @@ use wattle_graph::principal::Principal;
 
 use crate::ports::store::{RunOptions, RunSpec, ThreadStatus, ThreadTtl};
 
-/// What to run.
+/// Request to start a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StartRun {
     /// The app.
     pub app: AppName,
-    /// One of its graphs; without it, the only one.
+    /// The graph; `None` for the only graph of the app.
     pub graph: Option<GraphName>,
-    /// Channel values.
+    /// Input: values of channels.
     pub input: Value,
-    /// A new thread with a fresh id without it.
+    /// The thread; `None` for a new thread with a generated id.
     pub thread: Option<ThreadId>,
-    /// The id of the run, which no other may have; a fresh one without it.
+    /// Id of the run, which must be unique; `None` for a generated id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
-    /// Handed to every node.
+    /// Run context, which every node receives.
     #[serde(default)]
     pub context: Value,
-    /// Free facts.
+    /// Metadata of the thread.
     #[serde(default)]
     pub metadata: BTreeMap<String, Value>,
-    /// Whose it is.
+    /// Tenant of the thread.
     #[serde(default)]
     pub tenant: Option<String>,
-    /// How it runs, in place of what the graph says.
+    /// Run options. They override the settings of the graph.
     #[serde(default)]
     pub options: RunOptions,
-    /// How long the thread is kept; as it is set already without it.
+    /// Time to live of the thread; `None` keeps the current one.
     #[serde(default)]
     pub ttl: Option<ThreadTtl>,
-    /// Who asks.
+    /// Who requests the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<Principal>,
 }
 
-/// A run that is asked for.
+/// Request to create a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateRun {
-    /// The thread; a new one with a fresh id without it.
+    /// The thread; `None` for a new thread with a generated id.
     pub thread: Option<ThreadId>,
-    /// Whether a thread of that id is created if there is none.
+    /// True to create the thread if it does not exist.
     pub creates_thread: bool,
-    /// The id of the run, which no other may have; a fresh one without it.
+    /// Id of the run, which must be unique; `None` for a generated id.
     pub run: Option<RunId>,
-    /// Only a thread of this tenant, or a new one for it.
+    /// Tenant. A thread of another tenant is not found; a new thread belongs to this tenant.
     pub tenant: Option<String>,
-    /// What happens if the thread is at work, or has pending runs.
+    /// Strategy if the thread has an active run or pending runs.
     pub strategy: Multitask,
-    /// How it runs, in place of what the graph says.
+    /// Run options. They override the settings of the graph.
     pub options: RunOptions,
-    /// Whether the run stays pending if it cannot begin for a reason that passes. Without it, that
-    /// reason is the answer, and there is no run.
+    /// True if the run stays pending when a temporary condition prevents its start. Otherwise that
+    /// condition is returned as an error, and no run is created.
     pub is_patient: bool,
-    /// What it does.
+    /// Specification of the run.
     pub spec: RunSpec,
 }
 
-/// What happens to a run that is asked for while others of its thread are pending or at work.
+/// Strategy for a run that is requested while other runs of its thread are pending or active.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Multitask {
-    /// It is refused.
+    /// Rejects the new run.
     Reject,
-    /// It begins after them.
+    /// Starts the new run after them.
     #[default]
     Enqueue,
-    /// They are cancelled; what they did stays.
+    /// Cancels them and keeps their results.
     Interrupt,
-    /// They are cancelled, and taken away with what they did.
+    /// Cancels them and discards their results.
     Rollback,
 }
 
-/// What becomes of a thread whose resumed run fails.
+/// What a failed resume does to the thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnFailure {
-    /// It stays where it failed; resuming without answers runs the failed tasks again.
+    /// The thread stays at the failure. A resume without answers executes the failed tasks again.
     #[default]
     Keep,
-    /// It goes back to the questions that were answered, which are open again.
+    /// The thread returns to the interrupts that the resume answered, which are pending again.
     Reopen,
 }
 
-/// Answers to open questions.
+/// Request to resume a thread: with answers, past a breakpoint, or with its failed tasks again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResumeRun {
     /// The thread.
     pub thread: ThreadId,
-    /// The id of the run, which no other may have; a fresh one without it.
+    /// Id of the run, which must be unique; `None` for a generated id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
-    /// By interrupt id; the empty id stands for the only open question. No answers at all: goes
-    /// on past a static interrupt, or runs failed tasks again.
+    /// Answers by interrupt id; the empty id selects the only pending interrupt. Without answers
+    /// the run passes a breakpoint or executes failed tasks again.
     #[serde(default)]
     pub answers: BTreeMap<String, Value>,
-    /// What if it fails.
+    /// What happens if the run fails.
     #[serde(default)]
     pub on_failure: OnFailure,
-    /// Only a thread of this app.
+    /// If set, the thread must belong to this app.
     #[serde(default)]
     pub app: Option<AppName>,
-    /// Only a thread of this tenant.
+    /// If set, the thread must belong to this tenant.
     #[serde(default)]
     pub tenant: Option<String>,
-    /// How it runs, in place of what the graph says.
+    /// Run options. They override the settings of the graph.
     #[serde(default)]
     pub options: RunOptions,
-    /// Who asks.
+    /// Who requests the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<Principal>,
 }
 
-/// A started run.
+/// Reference to a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunRef {
-    /// Its thread.
+    /// Thread of the run.
     pub thread: ThreadId,
     /// The run.
     pub run: RunId,
 }
 
-/// An open question.
+/// A pending interrupt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OpenQuestion {
-    /// Its id.
+    /// Interrupt id.
     pub id: String,
-    /// The nested graph whose node asks; empty for the thread's own.
+    /// Namespace of the subgraph whose node raised it; empty for the root graph.
     #[serde(default, skip_serializing_if = "Namespace::is_root")]
     pub namespace: Namespace,
-    /// The node that asks.
+    /// The node that raised it.
     pub node: NodeName,
-    /// What the person needs to see.
+    /// Payload for the person who answers.
     pub payload: Value,
-    /// What an answer must look like.
+    /// JSON Schema of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_schema: Option<Value>,
-    /// When it was asked, milliseconds since 1970.
+    /// When it was raised, in milliseconds since the Unix epoch.
     pub asked_ms: i64,
-    /// When the thread expires, milliseconds since 1970.
+    /// When the thread expires, in milliseconds since the Unix epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_ms: Option<i64>,
 }
 
-/// How a run ended, or why it stands still.
+/// Outcome of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum RunOutcome {
-    /// Reached the end.
+    /// The run reached the end of the graph.
     Completed,
-    /// Waits: for answers, or at a static interrupt if there is no question.
+    /// The run waits for answers or, without pending interrupts, at a breakpoint.
     Interrupted {
-        /// Open questions.
+        /// Pending interrupts.
         interrupts: Vec<OpenQuestion>,
-        /// Nodes that run next.
+        /// Nodes that execute next.
         next: Vec<NodeName>,
     },
-    /// Failed.
+    /// The run failed.
     Failed {
-        /// Why.
+        /// The failure.
         failure: Failure,
     },
-    /// Cancelled.
+    /// The run was cancelled.
     Cancelled,
 }
 
-/// A run that has ended or stands still.
+/// A run that has ended or is interrupted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EndedRun {
-    /// Which.
+    /// The run.
     #[serde(flatten)]
     pub run: RunRef,
-    /// How.
+    /// Its outcome.
     #[serde(flatten)]
     pub outcome: RunOutcome,
     /// The state as a JSON object.
@@ -190,60 +190,60 @@ pub struct EndedRun {
 }
 
 impl EndedRun {
-    /// Function of the host call that a node gets it from.
+    /// Function of the host call that returns it to a node.
     pub const FUNCTION: &'static str = "runs.wait";
 }
 
-/// A thread with its state.
+/// A thread with its current state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ThreadView {
     /// The thread.
     pub thread: ThreadId,
-    /// Its app.
+    /// App of the thread.
     pub app: AppName,
-    /// Its graph.
+    /// Graph of the thread.
     pub graph: GraphName,
-    /// Digest of the code it is pinned to.
+    /// Digest of the graph version to which the thread is pinned.
     pub version: String,
-    /// What it does.
+    /// Status of the thread.
     pub status: ThreadStatus,
     /// The newest run.
     pub run: Option<RunId>,
     /// The state as a JSON object.
     pub state: Value,
-    /// Nodes that run next.
+    /// Nodes that execute next.
     pub next: Vec<NodeName>,
-    /// Open questions.
+    /// Pending interrupts.
     pub interrupts: Vec<OpenQuestion>,
-    /// Milliseconds since 1970.
+    /// Creation time, in milliseconds since the Unix epoch.
     pub created_ms: i64,
-    /// Milliseconds since 1970.
+    /// Time of the last update, in milliseconds since the Unix epoch.
     pub updated_ms: i64,
-    /// Milliseconds since 1970.
+    /// Expiry time, in milliseconds since the Unix epoch; `None` without one.
     pub expires_ms: Option<i64>,
-    /// Free facts.
+    /// Metadata of the thread.
     pub metadata: BTreeMap<String, Value>,
-    /// Why the last run failed.
+    /// Failure of the last run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
 }
 
-/// Threads and runs, as a web handler uses them. The engine implements it.
+/// Service for threads and runs. The engine implements it.
 #[async_trait]
 pub trait Runs: Send + Sync {
-    /// Starts a run and returns once it is durable that it was started.
+    /// Starts a run. Returns when the start is durable.
     async fn start(&self, request: StartRun) -> Result<RunRef, Failure>;
-    /// Answers questions and goes on; returns once the answers are durable.
+    /// Answers interrupts and resumes the thread. Returns when the answers are durable.
     async fn resume(&self, request: ResumeRun) -> Result<RunRef, Failure>;
-    /// Waits until a run ends or stands still.
+    /// Waits until a run ends or is interrupted.
     async fn wait(&self, run: &RunRef) -> Result<EndedRun, Failure>;
-    /// Cancels a run; not an error if it has ended.
+    /// Cancels a run. Succeeds if the run has ended.
     async fn cancel(&self, run: &RunRef) -> Result<(), Failure>;
-    /// Reads a thread; `None` if there is none or it has expired.
+    /// Reads a thread. Returns `None` if it does not exist or has expired.
     async fn thread(&self, thread: &ThreadId) -> Result<Option<ThreadView>, Failure>;
     /// Deletes a thread.
     async fn delete_thread(&self, thread: &ThreadId) -> Result<(), Failure>;
-    /// Events of a thread.
+    /// Reads at most `limit` events of a thread with sequence numbers greater than `after`.
     async fn events(
         &self,
         thread: &ThreadId,

@@ -12,18 +12,18 @@ use crate::ports::Caller;
 
 /// Name of a transaction in the journal.
 pub(crate) const TRANSACTION: &str = CallKind::SqlTransaction.name();
-/// Key of a transaction's answer that says how it ended.
+/// Key in a transaction's result that tells how it ended.
 pub(crate) const TRANSACTION_END: &str = "end";
-/// Value of [`TRANSACTION_END`] for a transaction that was undone.
+/// Value of [`TRANSACTION_END`] for a transaction that was rolled back.
 pub(crate) const ROLLED_BACK: &str = "rollback";
 
-/// One value.
+/// A SQL value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SqlValue {
     /// NULL.
     Null,
-    /// A truth value.
+    /// A Boolean.
     Boolean(bool),
     /// A 64-bit integer.
     Integer(i64),
@@ -35,16 +35,16 @@ pub enum SqlValue {
     Bytes(#[serde(with = "crate::hostcall::bytes")] Bytes),
     /// A JSON document.
     Json(Value),
-    /// A type there is no case for, as text (dates, decimals and so on).
+    /// A value of another type, as text: dates, decimals and so on.
     Other(String),
 }
 
-/// One column.
+/// A column of a result.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Column {
-    /// Its name.
+    /// Name of the column.
     pub name: String,
-    /// The database's name of its type, lower case; may be empty.
+    /// The database's name of the type, in lower case; may be empty.
     pub type_name: String,
 }
 
@@ -55,24 +55,24 @@ pub struct Rows {
     pub columns: Vec<Column>,
     /// Values, row by row.
     pub rows: Vec<Vec<SqlValue>>,
-    /// Whether rows were cut off at a limit.
+    /// True if rows beyond a limit were dropped.
     pub truncated: bool,
 }
 
 /// The effect of a statement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Executed {
-    /// Rows changed.
+    /// Number of changed rows.
     pub rows_affected: u64,
     /// Rows of a `RETURNING` clause.
     pub returned: Rows,
 }
 
-/// What may be done with a database, or why nothing.
+/// Returns the grant for a database.
 ///
 /// # Errors
 ///
-/// `denied` with the line to add.
+/// `denied` without a grant, with the line to add.
 pub fn rule<'g>(
     grants: &'g Grants,
     caller: &Caller,
@@ -91,11 +91,11 @@ pub fn rule<'g>(
     })
 }
 
-/// Checks that a database may be written.
+/// Checks that the grant allows writing to a database.
 ///
 /// # Errors
 ///
-/// `denied` with the line to change.
+/// `denied` otherwise, with the line to change.
 pub fn writable(grants: &Grants, caller: &Caller, database: &str) -> Result<(), Failure> {
     if rule(grants, caller, database)?.access == SqlAccess::ReadWrite {
         return Ok(());
@@ -110,14 +110,14 @@ pub fn writable(grants: &Grants, caller: &Caller, database: &str) -> Result<(), 
     ))
 }
 
-/// One statement.
+/// A statement with its parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Statement {
     /// The database.
     pub database: String,
     /// SQL text with `$1`, `$2` and so on.
     pub text: String,
-    /// Values for them.
+    /// Values of the parameters, in order.
     pub parameters: Vec<SqlValue>,
 }
 
@@ -146,7 +146,7 @@ impl HostCall for Query {
     }
 }
 
-/// Asks for the dialect of a database.
+/// Returns the SQL dialect of a database.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Dialect {
     /// The database.

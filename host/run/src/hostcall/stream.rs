@@ -1,10 +1,10 @@
-//! Names in the journal of a model call whose answer the guest reads piece by piece. The request and
-//! the answer are those of [`crate::hostcall::llm`].
+//! Function names of streamed completions. Request and output are those of
+//! [`crate::hostcall::llm`].
 
 use wattle_graph::call::CallKind;
 
-/// The call.
+/// The model call.
 pub(crate) const FUNCTION: &str = CallKind::Stream.name();
 
-/// One look at the pieces that have arrived.
+/// A read of the stream.
 pub(crate) const LOOK: &str = CallKind::StreamNext.name();

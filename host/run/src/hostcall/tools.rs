@@ -1,4 +1,4 @@
-//! Calls of tools: those of plugins and those of servers.
+//! Tool calls: those of plugins and those of tool servers.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,45 +11,45 @@ use crate::grant::Grants;
 use crate::hostcall::HostCall;
 use crate::ports::Caller;
 
-/// What a tool says of itself.
+/// The description of a tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolInfo {
-    /// Its name in the plugin.
+    /// Name of the tool in its plugin or on its server.
     pub name: String,
-    /// For models.
+    /// Description for models.
     pub description: String,
     /// JSON Schema of its arguments.
     pub arguments_schema: Value,
-    /// Whether arguments that violate the schema still reach it.
+    /// True if the tool accepts arguments that violate the schema.
     pub accepts_invalid: bool,
-    /// What it says of its effects.
+    /// Effects that the tool declares.
     #[serde(default)]
     pub hints: ToolHints,
-    /// Its full reference (`date/parse`, `mcp:graph/list`), which no other tool has. The host
-    /// fills it in when it lists tools for a caller; `None` where a tool describes itself.
+    /// Full reference (`date/parse`, `mcp:graph/list`), which is unique. The host sets it when it
+    /// lists tools for a caller; `None` in a tool's own description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
-    /// Why the tools of a place are not known. The entry is then for the whole place and not a tool,
-    /// and its name is `mcp:graph/*`.
+    /// Failure of a source whose tools cannot be listed. The entry then stands for all tools of
+    /// that source, and its name is `mcp:graph/*`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<Failure>,
 }
 
-/// What a tool says of its effects. It is the tool's own word: nothing is allowed because of it,
-/// but a call that was cut by a crash is made again only if it says that this is safe.
+/// Effects that a tool declares. They grant nothing, but a call that a crash interrupted is
+/// repeated only if the tool declares it read-only or idempotent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolHints {
-    /// It changes nothing.
+    /// The tool changes nothing.
     pub read_only: bool,
-    /// A second call with the same arguments changes nothing more.
+    /// A repeated call with the same arguments has no further effect.
     pub idempotent: bool,
 }
 
-/// One call of a plugin's tool.
+/// A call of a plugin's tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolCall {
-    /// The tool's name in the plugin.
+    /// Name of the tool in the plugin.
     pub tool: String,
     /// The model's id of the call.
     pub call_id: String,
@@ -57,13 +57,13 @@ pub struct ToolCall {
     pub thread: Option<ThreadId>,
     /// The task, if the call comes from a run.
     pub task: Option<TaskId>,
-    /// Tenant.
+    /// Tenant of the caller.
     pub tenant: Option<String>,
     /// Violations of the arguments schema, one sentence each.
     pub violations: Vec<String>,
     /// The arguments.
     pub arguments: Value,
-    /// What it may see of the caller's state, an object of channels.
+    /// The part of the caller's state that the tool may read, an object of channels.
     pub state: Option<Value>,
 }
 
@@ -77,19 +77,18 @@ impl HostCall for ToolRequest {
         self.tool.clone()
     }
 
-    /// Without the state, which the log has already, and which could be too long for the rest to
-    /// be seen.
+    /// Omits the state: the log holds it already, and it could fill the space of the rest.
     fn shown(&self) -> Option<Self> {
         self.state.is_some().then(|| Self { state: None, ..self.clone() })
     }
 
-    /// Which tools there are is known only when the call is made.
+    /// The grant is checked when the call is performed, because only then the tools are known.
     fn allowed(&self, _grants: &Grants, _caller: &Caller) -> Result<(), Failure> {
         Ok(())
     }
 }
 
-/// Asks which tools there are. Journaled, since servers change their lists.
+/// Lists the tools. Journaled, because servers change their lists.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ListTools;
 
