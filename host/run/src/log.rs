@@ -1,9 +1,9 @@
 //! The writer of one thread's event log.
 //!
-//! Events get their sequence numbers when they happen and are handed to the store in that order.
-//! Nothing waits for the disk but [`ThreadLog::barrier`]: it is called before anything leaves the
-//! host, so nobody ever sees what a crash could undo, unless a run was started so (durability
-//! `async`).
+//! Events receive their sequence numbers when they happen and reach the store in that order.
+//! [`ThreadLog::barrier`] waits until the log is durable. It is called before anything leaves the
+//! host, so no client or service sees what a crash could undo, except for runs with durability
+//! `async`.
 
 mod amend;
 mod effect;
@@ -38,34 +38,34 @@ use crate::ports::store::{
 use crate::quota::{Meter, Tally};
 use crate::replay::Made;
 
-/// What goes with the events of a batch.
+/// Records and checkpoint that a batch writes with its events.
 #[derive(Default)]
 pub struct Commit {
-    /// New facts of the thread.
+    /// The new record of the thread.
     pub record: Option<ThreadRecord>,
-    /// New facts of the run.
+    /// The new record of the run.
     pub run: Option<RunRecord>,
     /// A new checkpoint.
     pub checkpoint: Option<Checkpoint>,
-    /// An earlier checkpoint to go back to.
+    /// An earlier checkpoint that becomes the current one.
     pub current: Option<CheckpointId>,
-    /// What a run that begins by it asks of the pending runs of the thread.
+    /// Condition on the pending runs of the thread, for a run that starts with this batch.
     pub turn: Turn,
 }
 
-/// The log of one thread, as the graph in one namespace writes it. Shared by all tasks of the
-/// graph; there is one writer per thread.
+/// The log of one thread, as written by the graph in one namespace. All tasks of the graph share
+/// it. A thread has one writer.
 pub struct ThreadLog {
     writer: Arc<Writer>,
     namespace: Namespace,
     durability: Durability,
-    /// The host that writes; `None` if no other host could have the thread.
+    /// The host that writes; `None` if no other host can take the thread.
     holder: Option<Holder>,
     /// The lease of that host.
     leased: Leased,
-    /// What the thread takes; `None` if nothing bounds it.
+    /// Size of the thread's log and its limit; `None` without a limit.
     room: Option<Arc<Room>>,
-    /// The blobs of the thread.
+    /// Size of the thread's blobs.
     blobs: Arc<Tally>,
     questions: Arc<Questions>,
 }
@@ -74,28 +74,28 @@ struct Writer {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     thread: ThreadId,
-    /// Which of all threads that ever had its id it is.
+    /// Incarnation: distinguishes the thread from deleted threads with the same id.
     born: String,
-    /// The lease under which everything is written.
+    /// Epoch of the lease under which all batches are written.
     epoch: Epoch,
     buffer: Mutex<Buffer>,
-    /// Held while batches are handed over, so that they arrive in order.
+    /// Held while batches are enqueued, so that they reach the store in order.
     order: tokio::sync::Mutex<Order>,
 }
 
-/// What was handed over last.
+/// Queue of batches for the store, in commit order.
 struct Order {
-    /// Number of the next checkpoint, of whichever graph of the thread. It is given out together
-    /// with the place in this order, so that numbers reach the store in order.
+    /// Number of the next checkpoint of any graph of the thread. It is assigned under the lock of
+    /// the queue, so that numbers reach the store in order.
     next_checkpoint: CheckpointId,
     last: Option<Shared<Ticket>>,
-    /// The facts of the thread that were handed over last, with what was amended.
+    /// The last enqueued record of the thread, with the metadata updates.
     record: Option<ThreadRecord>,
     amended: Amendment,
-    /// A batch that waits for room in the store. It is kept here, not by who handed it over: that
-    /// may be a task that a cancel drops, and its events must not be missing in the log.
+    /// Batch that waits for capacity in the store. The queue owns it, because a cancelled caller
+    /// may be dropped and its events must still reach the log.
     waiting: Option<BoxFuture<'static, Ticket>>,
-    /// About how many bytes were handed over since something was last waited for.
+    /// Approximate size of the batches enqueued since the last wait for durability.
     ahead_bytes: u64,
 }
 
@@ -105,14 +105,15 @@ impl Order {
         Self { next_checkpoint, last, record, amended, waiting, ahead_bytes: 0 }
     }
 
-    /// Waits until the store has what was handed over and, if that is much, until it is durable.
+    /// Waits until the store has accepted all batches. If their total size exceeds the limit, waits
+    /// until they are durable.
     async fn settle(&mut self) {
         if let Some(waiting) = &mut self.waiting {
             self.last = Some(waiting.await.shared());
             self.waiting = None;
         }
         if self.ahead_bytes > limit::LOG_AHEAD_BYTES {
-            // What went wrong shows at the next barrier.
+            // An error is reported by the next barrier.
             let _ = durable(self.last.clone()).await;
             self.ahead_bytes = 0;
         }
@@ -122,15 +123,15 @@ impl Order {
 struct Buffer {
     run: RunId,
     next_seq: u64,
-    /// The checkpoint of the root graph that the thread stands at.
+    /// The current checkpoint of the root graph.
     base: Option<CheckpointId>,
     events: Vec<Event>,
     held: Held,
 }
 
 impl ThreadLog {
-    /// The log of a thread, under a lease, that goes on where the thread stands. It writes for the
-    /// thread's own graph.
+    /// Creates the log of a thread under a lease. It continues after the newest event and writes
+    /// for the root graph.
     pub fn new(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
@@ -158,14 +159,14 @@ impl ThreadLog {
         }
     }
 
-    /// The same for a run in which something else waits for the disk than usual.
+    /// Sets the durability.
     pub fn with_durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
     }
 
-    /// The same for a log that may take so many bytes, of which the store has some, and that counts
-    /// for a tenant.
+    /// Limits the size of the log to `allowed` bytes. `stored` bytes are in the store already. New
+    /// bytes also count for `tenant`.
     pub(crate) fn with_room(
         mut self,
         allowed: u64,
@@ -176,13 +177,13 @@ impl ThreadLog {
         self
     }
 
-    /// The same for a thread that may have so many open questions.
+    /// Limits the number of pending interrupts of the thread.
     pub(crate) fn with_questions(mut self, allowed: u64) -> Self {
         self.questions = Arc::new(Questions::new(allowed));
         self
     }
 
-    /// The same log as a nested graph writes it.
+    /// Returns the same log for the graph in another namespace.
     pub fn within(&self, namespace: Namespace) -> Self {
         Self {
             writer: self.writer.clone(),
@@ -196,31 +197,31 @@ impl ThreadLog {
         }
     }
 
-    /// The blobs of the thread.
+    /// Returns the size of the thread's blobs.
     pub(crate) fn blobs(&self) -> &Arc<Tally> {
         &self.blobs
     }
 
-    /// So many questions of the thread are open.
+    /// Sets the number of pending interrupts of the thread.
     pub(crate) fn set_open_questions(&self, open: usize) {
         self.questions.set(open);
     }
 
-    /// Counts a question that is to be asked.
+    /// Counts an interrupt that is about to be raised.
     ///
     /// # Errors
     ///
-    /// `limit` if as many are open as may be.
+    /// `limit` if the maximum number of interrupts is pending.
     pub(crate) fn take_question(&self) -> Result<(), Failure> {
         self.questions.take(self.thread())
     }
 
-    /// Whether the thread may still grow. Asked before something begins that makes it grow; what is
-    /// under way is written down in any case, and so is how a run ends.
+    /// Checks that the log is below its size limit. Called before anything starts that makes the
+    /// log grow. The results of running calls and the end of a run are logged in any case.
     ///
     /// # Errors
     ///
-    /// As [`Self::barrier`].
+    /// See [`Self::barrier`].
     pub(crate) async fn check_room(&self) -> Result<Result<(), Failure>, StoreError> {
         let Some(room) = &self.room else { return Ok(Ok(())) };
         let counted = room.taken();
@@ -238,23 +239,23 @@ impl ThreadLog {
         Ok(Err(caps::log_full(self.thread(), stored, room.allowed)))
     }
 
-    /// The graph that writes.
+    /// Returns the namespace of the graph that writes.
     pub fn namespace(&self) -> &Namespace {
         &self.namespace
     }
 
-    /// The thread.
+    /// Returns the id of the thread.
     pub fn thread(&self) -> &ThreadId {
         &self.writer.thread
     }
 
-    /// The host that writes, under its lease.
+    /// Returns the host that writes under its lease.
     pub(crate) fn holder(&self) -> Option<&Holder> {
         self.holder.as_ref()
     }
 
-    /// Names the thread among all that there ever were. If a crash can undo the run that writes,
-    /// it names the run as well.
+    /// Identifies the thread among all threads that ever existed. If a crash can undo the run that
+    /// writes, the result also identifies the run.
     pub fn signature(&self) -> String {
         let Writer { thread, born, .. } = self.writer.as_ref();
         if self.runs_ahead() {
@@ -263,12 +264,12 @@ impl ThreadLog {
         format!("{thread}@{born}")
     }
 
-    /// Whether things leave the host before what led to them is durable.
+    /// Returns true if effects leave the host before their causes are durable.
     pub fn runs_ahead(&self) -> bool {
         self.durability == Durability::Async
     }
 
-    /// Sequence number of the newest event.
+    /// Returns the sequence number of the newest event.
     pub fn last_seq(&self) -> u64 {
         self.buffer().next_seq - 1
     }
@@ -278,13 +279,13 @@ impl ThreadLog {
         self.writer.buffer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that something happened. It reaches the store with the next flush.
+    /// Appends an event to the buffer. It reaches the store with the next flush.
     pub fn push(&self, kind: EventKind) -> Event {
         let run = self.buffer().run.clone();
         self.push_of(run, kind)
     }
 
-    /// The same of another run than the one that writes.
+    /// Appends an event of another run than the one that writes.
     pub fn push_of(&self, run: RunId, kind: EventKind) -> Event {
         let at_ms = self.writer.clock.now_ms();
         let mut buffer = self.buffer();
@@ -295,7 +296,7 @@ impl ThreadLog {
         event
     }
 
-    /// Hands what has happened to the store, without waiting for the disk.
+    /// Sends the buffered events to the store, without waiting for the disk.
     pub async fn flush(&self) {
         let mut order = self.writer.order.lock().await;
         order.settle().await;
@@ -303,16 +304,16 @@ impl ThreadLog {
         order.settle().await;
     }
 
-    /// The same of what must not be lost, since it was paid for or cannot be had twice: the store is
-    /// to write it at once, but nobody waits.
+    /// Flushes and asks the store to commit immediately, without waiting. Used for results that
+    /// cost money or cannot be produced twice.
     pub async fn flush_at_once(&self) {
         self.flush().await;
         let last = self.writer.order.lock().await.last.clone();
-        // To ask a ticket is what makes a store hurry.
+        // Polling a ticket makes the store commit.
         drop(last.map(FutureExt::now_or_never));
     }
 
-    /// Hands what has happened to the store, together with new facts and a checkpoint.
+    /// Sends the buffered events to the store, together with records and a checkpoint.
     pub async fn commit(&self, commit: Commit) {
         let mut order = self.writer.order.lock().await;
         order.settle().await;
@@ -320,11 +321,12 @@ impl ThreadLog {
         order.settle().await;
     }
 
-    /// Makes a checkpoint under the next number and hands it to the store with what has happened.
+    /// Creates a checkpoint with the next number and sends it to the store with the buffered
+    /// events.
     ///
     /// # Errors
     ///
-    /// That of `make`. The number is given to the next checkpoint then.
+    /// Errors of `make`. The number is then assigned to the next checkpoint.
     pub async fn checkpoint<E: Send>(
         &self,
         make: impl FnOnce(CheckpointId) -> Result<Checkpoint, E> + Send,
@@ -340,13 +342,13 @@ impl ThreadLog {
         Ok(checkpoint)
     }
 
-    /// Makes a checkpoint of a run that stores only its last one: under the next number, or under
-    /// the one that it had before a crash. It is stored by [`Self::store_held`], or once a nested
-    /// graph makes one, since numbers reach the store in order.
+    /// Creates a checkpoint without persisting it, for a run that persists only its last one. Its
+    /// number is the next one, or the one that it had before a crash. [`Self::store_held`] persists
+    /// it. So does the next checkpoint of a subgraph, since numbers reach the store in order.
     ///
     /// # Errors
     ///
-    /// As [`Self::checkpoint`].
+    /// See [`Self::checkpoint`].
     pub(crate) async fn hold<E: Send>(
         &self,
         known: Option<Made>,
@@ -366,14 +368,15 @@ impl ThreadLog {
         Ok(checkpoint)
     }
 
-    /// Numbers of checkpoints go on behind this one, which was given out and is not stored.
+    /// Reserves the checkpoint numbers up to `newest`, which were assigned to unpersisted
+    /// checkpoints.
     pub async fn skip_numbers(&self, newest: Option<CheckpointId>) {
         let Some(newest) = newest else { return };
         let mut order = self.writer.order.lock().await;
         order.next_checkpoint = order.next_checkpoint.max(CheckpointId(newest.0 + 1));
     }
 
-    /// Hands the newest checkpoint to the store, with what has happened, if it was kept back.
+    /// Sends the newest checkpoint to the store with the buffered events, if it is not persisted.
     pub async fn store_held(&self) {
         let mut order = self.writer.order.lock().await;
         order.settle().await;
@@ -388,9 +391,9 @@ impl ThreadLog {
         }
     }
 
-    /// Gives what has happened its place in the order; it is the store's once the order is settled.
-    /// Answers whether there was anything. Not `async`: every task and call that waits would be as
-    /// large as a batch.
+    /// Moves the buffered events into the queue. Returns true if there were any. The store receives
+    /// them when the queue is drained. The function is not `async`, because the batch would enlarge
+    /// the future of every task and call that waits.
     fn hand_over(&self, order: &mut Order, commit: Commit) -> bool {
         let batch = {
             let mut buffer = self.buffer();
@@ -431,12 +434,12 @@ impl ThreadLog {
         !nothing
     }
 
-    /// Hands what has happened to the store and waits until it is durable.
+    /// Flushes and waits until the log is durable.
     ///
     /// # Errors
     ///
-    /// That of the first batch that could not be written. Everything after it fails, too, since
-    /// the sequence is broken.
+    /// Error of the first batch that could not be written. All later batches fail too, since the
+    /// sequence is broken.
     pub async fn barrier(&self) -> Result<(), StoreError> {
         self.flush().await;
         let last = self.writer.order.lock().await.last.clone();
@@ -451,7 +454,7 @@ async fn durable(last: Option<Shared<Ticket>>) -> Result<(), StoreError> {
     }
 }
 
-/// Hands a batch to the store; the answer is a ticket for its durability, not awaited here.
+/// Sends a batch to the store. The returned ticket resolves when the batch is durable.
 async fn append(store: Arc<dyn Store>, thread: ThreadId, batch: Batch) -> Ticket {
     store.append(&thread, batch).await
 }

@@ -1,7 +1,7 @@
-//! Facts of a thread that a client changes while a run is at work.
+//! Metadata updates during a run.
 //!
-//! The run has the facts as they were when it began and writes them with its own. What was changed
-//! meanwhile is put over them each time, so that neither is lost.
+//! The run writes the thread record that it read at its start. Every write merges the pending
+//! metadata update into that record, so neither change is lost.
 
 use std::collections::BTreeMap;
 
@@ -12,28 +12,28 @@ use super::{Commit, ThreadLog, durable};
 use crate::facts;
 use crate::ports::store::{StoreError, ThreadRecord, ThreadTtl};
 
-/// What is changed of the facts of a thread.
+/// An update of a thread's metadata and time to live.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Amendment {
-    /// Facts that are added, or take the place of those of the same name.
+    /// Entries that are added or replace entries of the same name.
     pub(crate) metadata: BTreeMap<String, Value>,
-    /// How long it is kept; as it is set already without it.
+    /// The new time to live; `None` keeps the current one.
     pub(crate) ttl: Option<ThreadTtl>,
 }
 
-/// What came of an amendment.
+/// Result of a metadata update.
 #[derive(Debug)]
 pub(crate) enum Amended {
-    /// The facts as they are now.
+    /// The updated record.
     Done(ThreadRecord),
-    /// Nothing: nothing of the thread was written yet.
+    /// Not applied: the run has not written a record of the thread yet.
     TooEarly,
-    /// Nothing: they would be too large.
+    /// Not applied: the metadata would be too large.
     TooLarge(Failure),
 }
 
 impl Amendment {
-    /// Changes the facts.
+    /// Applies the update to a record.
     pub(crate) fn apply(&self, record: &mut ThreadRecord) {
         record.metadata.extend(self.metadata.clone());
         record.ttl = self.ttl.or(record.ttl);
@@ -46,12 +46,12 @@ impl Amendment {
 }
 
 impl ThreadLog {
-    /// Changes facts of the thread, now and in all that is written later. Answers once they are
-    /// durable.
+    /// Updates the metadata of the thread, now and in all later writes of the run. Returns when the
+    /// update is durable.
     ///
     /// # Errors
     ///
-    /// As [`Self::barrier`]; [`StoreError::Fenced`] if the run has ended meanwhile.
+    /// See [`Self::barrier`]; [`StoreError::Fenced`] if the run has ended meanwhile.
     pub(crate) async fn amend(&self, amendment: Amendment) -> Result<Amended, StoreError> {
         let (record, last) = {
             let mut order = self.writer.order.lock().await;

@@ -1,9 +1,9 @@
-//! Effects leave the host only while it surely has the thread.
+//! Output commit: effects leave the host only while it holds the lease of the thread.
 //!
-//! A durable log is not enough for that. The store compares the lease when it writes a batch, but
-//! its answer may arrive any time later, when another host has taken the thread over. So the lease
-//! is compared with the clock after the log is durable, and again whenever a call goes on that has
-//! waited: for a delay, for a connection, or because the process or the machine stood still.
+//! A durable log is not sufficient. The store compares the lease when it writes a batch, but its
+//! response can arrive later, when another host has taken the lease. The lease is therefore checked
+//! against the clock after the log is durable, and again whenever a call continues after a wait:
+//! for a delay, for a connection, or because the process or the machine was suspended.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,11 +16,11 @@ use super::{Tenure, ThreadLog, Writer};
 use crate::ports::lease::{Lease, Leased};
 use crate::ports::store::StoreError;
 
-/// Pause before a store is asked again that could not say whether a lease holds.
+/// Delay between two queries to a store that cannot confirm the lease.
 const PAUSE: Duration = Duration::from_millis(500);
 
 impl ThreadLog {
-    /// The same log under a lease that ends if its holder is silent.
+    /// Sets the lease under which the log is written. It expires without heartbeats.
     pub(crate) fn for_tenure(mut self, tenure: Arc<Tenure>) -> Self {
         self.holder = Some(tenure.holder().clone());
         let writer = self.writer.clone();
@@ -28,17 +28,18 @@ impl ThreadLog {
         self
     }
 
-    /// Waits, before something leaves the host, until what led to it is durable, and makes sure
-    /// that the thread is still this host's.
+    /// Output commit: waits until all events that led to an effect are durable, and verifies the
+    /// lease. Called before every effect outside of the host. With durability `async` it flushes
+    /// the events without waiting.
     ///
-    /// The thread is surely this host's while the last sign of life that the store took was sent
-    /// less than half a lease ago; otherwise the store is asked. How late the store answers makes no
-    /// difference, since times count from before the question. A store that cannot be reached is
-    /// asked again.
+    /// The lease is valid while the last acknowledged heartbeat was sent less than half a lease
+    /// period ago. Otherwise the store is queried. The delay of its response does not matter, since
+    /// all times count from before the query. The query is repeated while the store cannot be
+    /// reached.
     ///
     /// # Errors
     ///
-    /// As [`Self::barrier`], and [`StoreError::Fenced`] if another host has the thread.
+    /// See [`Self::barrier`]; [`StoreError::Fenced`] if another host holds the lease.
     pub async fn before_effect(&self) -> Result<(), StoreError> {
         if self.runs_ahead() {
             self.flush().await;
@@ -48,16 +49,16 @@ impl ThreadLog {
         self.leased.prove().await
     }
 
-    /// Makes a call that has an effect. It goes on only while the thread is surely this host's, and
-    /// stands still while the store is asked or cannot be reached.
+    /// Awaits a call that has an effect. The call is polled only while the lease is valid. It
+    /// pauses while the store is queried or cannot be reached.
     ///
-    /// What a lease cannot promise: an effect that was already on its way when the process was
-    /// stopped may arrive after the lease is over. The host that takes the thread over finds the
-    /// call begun and not answered, and does not repeat it unless that is safe.
+    /// A lease cannot recall an effect that left the host before the process was suspended; it may
+    /// arrive after the lease has expired. The host that takes over finds the call without a result
+    /// and repeats it only if the call is idempotent.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Fenced`] if another host has the thread. The call is dropped then.
+    /// [`StoreError::Fenced`] if another host holds the lease. The call is not polled again.
     pub(crate) async fn while_leased<T>(
         &self,
         call: Pin<&mut (impl Future<Output = T> + Send + ?Sized)>,
@@ -65,7 +66,7 @@ impl ThreadLog {
         self.leased.hold(call).await
     }
 
-    /// The lease of the thread, for what adapters do for a call in tasks of their own.
+    /// Returns the lease of the thread, for adapters that perform a call in tasks of their own.
     pub(crate) fn leased(&self) -> &Leased {
         &self.leased
     }
@@ -78,7 +79,7 @@ struct ThreadLease {
 }
 
 impl ThreadLease {
-    /// Refuses if the lease does not hold any more.
+    /// Returns an error if the lease is not valid.
     async fn check(&self) -> Result<(), StoreError> {
         let Writer { store, thread, epoch, .. } = self.writer.as_ref();
         if self.tenure.holds(store.as_ref(), thread, *epoch).await? {
@@ -94,7 +95,7 @@ impl Lease for ThreadLease {
         self.tenure.is_sure(self.writer.store.lease_ms())
     }
 
-    /// A store that cannot be reached is asked again.
+    /// Repeats the query while the store cannot be reached.
     async fn prove(&self) -> Result<(), StoreError> {
         loop {
             match self.check().await {
@@ -102,7 +103,7 @@ impl Lease for ThreadLease {
                 Err(fenced @ StoreError::Fenced { .. }) => return Err(fenced),
                 Err(error) => {
                     let thread = &self.writer.thread;
-                    tracing::warn!(%thread, %error, "a call waits until the lease is proven");
+                    tracing::warn!(%thread, %error, "cannot verify the lease; the call waits");
                     tokio::time::sleep(PAUSE).await;
                 }
             }

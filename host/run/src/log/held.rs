@@ -1,39 +1,39 @@
-//! Checkpoints of a run that stores only its last one (durability `exit`).
+//! The deferred checkpoint of a run that persists only its last one (durability `exit`).
 //!
-//! The checkpoints between are there in memory and in the log of events, from which they can be
-//! made again. What is stored in the end must not mention them.
+//! Intermediate checkpoints exist in memory and can be rebuilt from the event log. The persisted
+//! checkpoint must not refer to them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::id::CheckpointId;
 
-/// The newest checkpoint of a run, as long as it is not stored.
+/// The newest checkpoint of a run while it is not persisted.
 #[derive(Debug, Default)]
 pub(super) struct Held {
-    /// Checkpoints of the run that are stored, the one that it began with first.
+    /// Persisted checkpoints of the run; the first is the one at which the run started.
     stored: BTreeSet<CheckpointId>,
     newest: Option<Checkpoint>,
 }
 
 impl Held {
-    /// Nothing held yet by a run that begins at `base`.
+    /// Creates the state of a run that starts at checkpoint `base`.
     pub(super) fn at(base: Option<CheckpointId>) -> Self {
         Self { stored: base.into_iter().collect(), newest: None }
     }
 
-    /// Notes that a checkpoint is stored.
+    /// Records that a checkpoint is persisted.
     pub(super) fn note(&mut self, checkpoint: CheckpointId) {
         self.stored.insert(checkpoint);
     }
 
-    /// Holds a checkpoint in place of the one before.
+    /// Replaces the deferred checkpoint.
     pub(super) fn hold(&mut self, checkpoint: Checkpoint) {
         self.newest = Some(checkpoint);
     }
 
-    /// The newest checkpoint to be stored, if it is not: its parent is the last that was, and
-    /// channels that were written in between count as written by it.
+    /// Takes the checkpoint to persist, if any. Its parent is the last persisted checkpoint, and
+    /// channels that were written since then have its own version.
     pub(super) fn take(&mut self) -> Option<Checkpoint> {
         let mut checkpoint = self.newest.take()?;
         let meta = &mut checkpoint.meta;
@@ -41,13 +41,13 @@ impl Held {
             *version = self.stored_as(*version).unwrap_or(meta.id);
         }
         meta.parent = self.stored.last().copied();
-        // The ends of lists go on from versions that may be missing.
+        // List suffixes refer to versions that may not be persisted.
         checkpoint.tails = BTreeMap::new();
         self.stored.insert(meta.id);
         Some(checkpoint)
     }
 
-    /// The stored checkpoint that wrote what a version did.
+    /// Returns the persisted checkpoint that contains the write of a version.
     fn stored_as(&self, version: CheckpointId) -> Option<CheckpointId> {
         match self.stored.first() {
             Some(first) if version <= *first => Some(version),
@@ -62,7 +62,7 @@ mod tests {
 
     use super::*;
 
-    /// A checkpoint whose channels `a`, `b` and so on were written last by these.
+    /// Returns a checkpoint whose channels `a`, `b` and `c` have these versions.
     fn checkpoint(id: u64, versions: &[u64]) -> Checkpoint {
         let channels = ["a", "b", "c"].into_iter();
         let versions: BTreeMap<&str, u64> = channels.zip(versions.iter().copied()).collect();
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_mentions_only_what_is_stored() {
+    fn persisted_checkpoint_refers_only_to_persisted_ones() {
         let mut held = Held::at(Some(CheckpointId(4)));
         assert!(held.take().is_none());
         for (id, versions) in [(5, [5, 2, 4]), (6, [5, 6, 4])] {

@@ -1,7 +1,7 @@
-//! How many questions of a thread have no answer.
+//! The number of pending interrupts of a thread.
 //!
-//! Every graph of the thread asks, and a run that goes on with answers begins with the rest. Once
-//! the root graph moves on, all of them were answered.
+//! Interrupts of all graphs of the thread count. A run that resumes starts with the number of
+//! remaining interrupts. When the root graph takes its next step, all of them are answered.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,28 +10,28 @@ use wattle_graph::id::ThreadId;
 
 use crate::caps;
 
-/// Questions of a thread.
+/// Counter of the pending interrupts of a thread.
 pub(super) struct Questions {
     allowed: u64,
     open: AtomicU64,
 }
 
 impl Questions {
-    /// None is open yet.
+    /// Creates a counter at 0.
     pub(super) fn new(allowed: u64) -> Self {
         Self { allowed, open: AtomicU64::new(0) }
     }
 
-    /// So many questions are open.
+    /// Sets the number of pending interrupts.
     pub(super) fn set(&self, open: usize) {
         self.open.store(open as u64, Ordering::Relaxed);
     }
 
-    /// Counts a question of a thread that is to be asked.
+    /// Counts an interrupt that is about to be raised.
     ///
     /// # Errors
     ///
-    /// `limit` if as many are open as may be.
+    /// `limit` if the maximum number of interrupts is pending.
     pub(super) fn take(&self, thread: &ThreadId) -> Result<(), Failure> {
         let more = |open: u64| (open < self.allowed).then(|| open + 1);
         let taken = self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);

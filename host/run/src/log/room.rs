@@ -1,29 +1,30 @@
-//! How much the log of a thread may still grow.
+//! Size limit of a thread's log.
 //!
-//! A run counts about what it hands over. The count is more than what the store takes, which packs
-//! it, so at the cap the store is asked: what it has decides, and the run counts on from there.
+//! A run counts the approximate size of its batches. The store writes them in a more compact form,
+//! so the count exceeds the stored size. At the limit the store is queried: the stored size
+//! decides, and the run continues to count from there.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::quota::Meter;
 
-/// What the log of a thread takes and may take.
+/// Size of a thread's log and its limit, in bytes.
 pub(super) struct Room {
     pub(super) allowed: u64,
-    /// Bytes in the store when it was asked last, and about those that were handed over since.
+    /// Stored size at the last query, plus the approximate size of the batches since then.
     taken: AtomicU64,
-    /// What all threads of the tenant take, if that is capped.
+    /// Total size of the tenant's threads, if it is limited.
     tenant: Option<Arc<Meter>>,
 }
 
 impl Room {
-    /// For a log of which the store has so many bytes.
+    /// Creates the counter of a log with `stored` bytes in the store.
     pub(super) fn new(allowed: u64, stored: u64, tenant: Option<Arc<Meter>>) -> Self {
         Self { allowed, taken: AtomicU64::new(stored), tenant }
     }
 
-    /// Counts bytes that are handed over.
+    /// Counts a batch.
     pub(super) fn take(&self, bytes: u64) {
         self.taken.fetch_add(bytes, Ordering::Relaxed);
         if let Some(tenant) = &self.tenant {
@@ -35,8 +36,8 @@ impl Room {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// Puts what the store has in the place of what was counted up to a moment. What was handed
-    /// over since stays counted.
+    /// Replaces the part that was counted when the store was queried by the stored size. Batches
+    /// since then stay counted.
     pub(super) fn correct(&self, counted: u64, stored: u64) {
         let since = |taken: u64| Some(taken.saturating_sub(counted).saturating_add(stored));
         let _ = self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, since);
@@ -48,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_handed_over_meanwhile_stays_counted() {
+    fn batches_during_a_query_stay_counted() {
         let room = Room::new(1_000, 400, None);
         room.take(700);
         let counted = room.taken();

@@ -1,15 +1,15 @@
-//! How long the leases of a host surely last.
+//! Heartbeats of a host and validity of its leases.
 //!
-//! A lease cannot be taken over before its holder was silent for the whole time of a lease. So who
-//! remembers when the last sign of life was sent that the store took knows, without asking, that
-//! nobody else has any of its threads yet.
+//! Another host can take a lease only after its holder sent no heartbeat for a full lease period.
+//! Until then a host that remembers when its last acknowledged heartbeat was sent knows, without
+//! asking the store, that its leases are valid.
 //!
-//! That goes on from sign to sign, as long as none comes a whole lease after the one before. After
-//! such a silence others may have taken threads, so for each the store is asked whether the lease
-//! still holds before the newest sign counts.
+//! This holds as long as each heartbeat follows the previous one within a lease period. After a
+//! longer gap other hosts may have taken leases. For each thread the store is then asked whether
+//! the lease is still valid before the newest heartbeat counts.
 //!
-//! All times count from before the question was sent, so an answer that was held back on its way
-//! proves only what is still true when it is heard.
+//! All times count from before a request was sent, so a delayed response proves only what is still
+//! true when it arrives.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,24 +21,25 @@ use wattle_graph::id::ThreadId;
 use crate::ports::Clock;
 use crate::ports::store::{Epoch, Holder, Store, StoreError};
 
-/// Part of the time of a lease after which it does not count as sure any more: what is left is for
-/// clocks that differ, and for the way from the question to the effect.
+/// Divisor of the lease period: a lease counts as valid without a query for this part of the period
+/// after a heartbeat. The rest allows for clock differences and for the time from the check to the
+/// effect.
 const SURE_PART: u64 = 2;
 
-/// Times that a store is asked for one lease before the caller gets the failure that the store does
-/// not answer. An answer that takes longer than the sure part of a lease proves nothing.
+/// Number of queries to the store about one lease before the caller receives an error. A response
+/// that takes longer than the locally valid part of a lease period proves nothing.
 const QUESTIONS: u32 = 4;
 
-/// The name under which a host holds threads, and how long it surely does.
+/// The name under which a host holds leases, and its heartbeats.
 pub(crate) struct Term {
     holder: Holder,
     clock: Arc<dyn Clock>,
     signs: Mutex<Signs>,
-    /// Held by the one of many threads that shows a sign of life for all of them.
+    /// Held while a heartbeat is sent, so that concurrent callers send only one.
     renewing: tokio::sync::Mutex<()>,
 }
 
-/// A moment: by a clock that never goes back, and by one that goes on while the machine sleeps.
+/// An instant by two clocks: a monotonic clock, and a clock that advances while the machine sleeps.
 #[derive(Clone, Copy)]
 struct Moment {
     at: Instant,
@@ -46,7 +47,7 @@ struct Moment {
 }
 
 impl Moment {
-    /// Whether it is surely less than so long before another.
+    /// Returns true if this instant is less than `ms` before `later` by both clocks.
     fn is_within(self, ms: u64, later: Self) -> bool {
         let wall_ms = u64::try_from(later.wall_ms.saturating_sub(self.wall_ms));
         later.at.saturating_duration_since(self.at) < Duration::from_millis(ms)
@@ -54,18 +55,18 @@ impl Moment {
     }
 }
 
-/// The signs of life that the store took.
+/// Times of the acknowledged heartbeats.
 #[derive(Default)]
 struct Signs {
-    /// When the newest was sent.
+    /// When the newest one was sent.
     newest: Option<Moment>,
-    /// How often one came so late that leases may have been lost before it.
+    /// Number of gaps in which leases may have been lost.
     silences: u64,
 }
 
 impl Signs {
-    /// Notes one that the store took by a moment. It took it before that, and the one before not
-    /// earlier than that was sent.
+    /// Records a heartbeat that was sent at `sent` and acknowledged at `taken`. The store received
+    /// it between these times, and the previous one not before it was sent.
     fn took(&mut self, sent: Moment, taken: Moment, lease_ms: u64) {
         if let Some(newest) = self.newest {
             if !newest.is_within(lease_ms, taken) {
@@ -80,22 +81,23 @@ impl Signs {
 }
 
 impl Term {
-    /// A host that has shown no sign of life yet.
+    /// Creates a host that has sent no heartbeat.
     pub(crate) fn new(holder: Holder, clock: Arc<dyn Clock>) -> Self {
         let (signs, renewing) = (Mutex::default(), tokio::sync::Mutex::default());
         Self { holder, clock, signs, renewing }
     }
 
-    /// Under which name threads are held.
+    /// Returns the name under which the host holds leases.
     pub(crate) fn holder(&self) -> &Holder {
         &self.holder
     }
 
-    /// Shows the store that the host lives.
+    /// Sends a heartbeat.
     ///
     /// # Errors
     ///
-    /// That of the store. Then it may have taken the sign or not, so it does not count.
+    /// Errors of the store. The heartbeat then does not count, although the store may have received
+    /// it.
     pub(crate) async fn beat(&self, store: &dyn Store) -> Result<(), StoreError> {
         let sent = self.now();
         store.beat(&self.holder).await?;
@@ -104,20 +106,21 @@ impl Term {
         Ok(())
     }
 
-    /// Shows a sign of life unless a recent one counts still.
+    /// Sends a heartbeat unless a recent one is acknowledged.
     async fn renew(&self, store: &dyn Store) -> Result<(), StoreError> {
         let _turn = self.renewing.lock().await;
         if self.is_recent(store.lease_ms()) { Ok(()) } else { self.beat(store).await }
     }
 
-    /// Whether the newest sign was sent within the sure part of a lease.
+    /// Returns true if the newest heartbeat is younger than the locally valid part of a lease
+    /// period.
     fn is_recent(&self, lease_ms: u64) -> bool {
         let silences = self.signs().silences;
         self.is_sure(lease_ms, silences)
     }
 
-    /// Whether nobody can have taken a lease over that lasts so long without a sign of life, and
-    /// that surely held after so many silences.
+    /// Returns true if a lease that was last confirmed after `silences` gaps is valid without a
+    /// query: no gap has followed, and the newest heartbeat is recent.
     fn is_sure(&self, lease_ms: u64, silences: u64) -> bool {
         let now = self.now();
         let signs = self.signs();
@@ -135,38 +138,39 @@ impl Term {
     }
 }
 
-/// The lease of one thread within the term of its host.
+/// The lease of one thread.
 pub(crate) struct Tenure {
     term: Arc<Term>,
-    /// After how many silences of the host it surely held.
+    /// Number of gaps of the host when the lease was last confirmed.
     silences: AtomicU64,
 }
 
 impl Tenure {
-    /// That of a lease that is about to be taken. A silence that comes before the lease is granted
-    /// counts, so that a stop of the process in between proves nothing.
+    /// Creates the lease before it is acquired. A gap before the store grants the lease therefore
+    /// counts, so a process that was suspended in between does not trust it.
     pub(crate) fn new(term: Arc<Term>) -> Self {
         let silences = AtomicU64::new(term.signs().silences);
         Self { term, silences }
     }
 
-    /// Who has the lease.
+    /// Returns the holder of the lease.
     pub(crate) fn holder(&self) -> &Holder {
         self.term.holder()
     }
 
-    /// Whether the lease holds now, without a question to the store.
+    /// Returns true if the lease is valid without a query to the store.
     pub(crate) fn is_sure(&self, lease_ms: u64) -> bool {
         self.term.is_sure(lease_ms, self.silences.load(Ordering::Acquire))
     }
 
-    /// Whether the lease holds; asks the store unless that is sure. The answer of the store proves
-    /// nothing by itself: it may have been on its way for long. It counts if it makes the lease sure
-    /// by the time at which the sign of life before the question was sent.
+    /// Checks that the lease is valid, and queries the store only if the local check is
+    /// inconclusive. A response of the store proves nothing by itself, since it may be old. It
+    /// counts if the lease is then valid by the time at which the heartbeat before the query was
+    /// sent.
     ///
     /// # Errors
     ///
-    /// Those of the store; [`StoreError::Backend`] if its answers come too late again and again.
+    /// Errors of the store; [`StoreError::Backend`] if its responses are repeatedly too late.
     pub(crate) async fn holds(
         &self,
         store: &dyn Store,
@@ -187,8 +191,8 @@ impl Tenure {
         if self.is_sure(lease_ms) { Ok(true) } else { Err(too_late(patience)) }
     }
 
-    /// Shows a sign of life and, after a silence, asks for the lease itself: from the sign on nobody
-    /// can take over a lease that still holds.
+    /// Sends a heartbeat and, after a gap, queries the lease. The heartbeat is sent first, so a
+    /// lease that the store confirms cannot be taken over right after the response.
     async fn ask(
         &self,
         store: &dyn Store,
@@ -209,8 +213,8 @@ impl Tenure {
 }
 
 fn too_late(patience: Duration) -> StoreError {
-    let message = format!("no answer came within {} ms", patience.as_millis());
-    StoreError::Backend { operation: "prove a lease", message }
+    let message = format!("no response within {} ms", patience.as_millis());
+    StoreError::Backend { operation: "verify a lease", message }
 }
 
 #[cfg(test)]
@@ -220,7 +224,7 @@ mod tests {
     const LEASE_MS: u64 = 10_000;
 
     #[test]
-    fn a_sign_that_comes_a_lease_after_the_one_before_says_nothing_of_leases_of_before() {
+    fn heartbeat_after_a_gap_does_not_confirm_older_leases() {
         let start = Instant::now();
         let after = |ms: u64| Moment {
             at: start + Duration::from_millis(ms),
@@ -229,12 +233,12 @@ mod tests {
         let mut signs = Signs::default();
         signs.took(after(0), after(1), LEASE_MS);
         signs.took(after(9_000), after(9_001), LEASE_MS);
-        // Sent in time, but nobody knows that it was there in time.
+        // Sent in time, but not known to have arrived in time.
         signs.took(after(18_000), after(19_000), LEASE_MS);
         assert_eq!(signs.silences, 1);
         signs.took(after(27_999), after(27_999), LEASE_MS);
         assert_eq!(signs.silences, 1);
-        // The machine slept: one clock stood still.
+        // The machine slept: the monotonic clock did not advance.
         let asleep = Moment { at: after(28_000).at, wall_ms: 99_000 };
         signs.took(asleep, asleep, LEASE_MS);
         assert_eq!(signs.silences, 2);

@@ -1,8 +1,7 @@
-//! How much a run is ahead of the disk.
+//! Approximate size of a batch.
 //!
-//! A run does not wait for the disk after each superstep, so what it produces faster than the store
-//! writes it is held in memory. This says about how many bytes a batch takes, so that a writer can
-//! be made to wait before that is too much.
+//! A run does not wait for the disk after each superstep, so batches that the store has not written
+//! yet are held in memory. The size bounds how far a run can be ahead of the disk.
 
 use serde_json::Value;
 use wattle_graph::checkpoint::Checkpoint;
@@ -14,13 +13,13 @@ use wattle_graph::llm::Delta;
 use crate::json;
 use crate::ports::store::Batch;
 
-/// What an event takes beside what guests and clients supplied.
+/// Size of an event without the data of guests and clients.
 const EVENT_BYTES: u64 = 256;
 
-/// What one of many small parts takes: a name, a target, a piece.
+/// Size of one small part: a name, a target, a delta.
 const PART_BYTES: u64 = 64;
 
-/// About how many bytes of a batch are to be written.
+/// Returns the approximate size of a batch in bytes.
 pub(super) fn weight(batch: &Batch) -> u64 {
     let events: u64 = batch.events.iter().map(event).sum();
     events + batch.checkpoint.as_ref().map_or(0, checkpoint)
@@ -79,7 +78,7 @@ fn delta(delta: &Delta) -> u64 {
         }
 }
 
-/// Only channels that it wrote are stored, and of lists only what is new at their end.
+/// A checkpoint stores only the channels that it wrote, and only the new items of a list that grew.
 fn checkpoint(checkpoint: &Checkpoint) -> u64 {
     let Checkpoint { meta, values, tails } = checkpoint;
     let written = values.iter().filter(|(name, _)| meta.versions.get(*name) == Some(&meta.id));
@@ -104,7 +103,7 @@ mod tests {
 
     use super::*;
 
-    /// A finished task as an event.
+    /// Returns a `task_finished` event.
     fn finished(value: &Value, sends: usize) -> Event {
         let sends = vec![json!({ "node": "n", "input": value }); sends];
         let writes = [json!({ "channel": "c", "value": value })];
@@ -116,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_weighs_about_what_it_takes_as_text() {
+    fn weight_of_a_batch_is_close_to_its_json_length() {
         let value = json!({ "text": "x".repeat(1_000) });
         for sends in [0, 10, 1_000] {
             let events = vec![finished(&value, sends)];
@@ -127,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_list_only_what_is_new_counts() {
+    fn only_new_items_of_a_list_count() {
         let items: Vec<Value> = (0..1_000).map(|_| json!("x".repeat(100))).collect();
         let meta = json!({
             "id": 2, "parent": 1, "step": 1, "source": "loop", "run": "r", "at_ms": 0, "next": [],
