@@ -1,6 +1,6 @@
-//! One run at work: it walks through its graph and writes down how that ended.
+//! Executes one run: the superstep loop of its graph, and the end of the run.
 //!
-//! The walk holds the thread's state in memory and runs ahead of the disk; [`crate::log`] sees to it
+//! The loop holds the thread's state in memory and runs ahead of the disk. [`crate::log`] ensures
 //! that nothing leaves the host before it is durable.
 
 mod end;
@@ -32,17 +32,17 @@ pub(crate) use self::past::{Past, PastTask};
 pub(crate) use self::reduce::reduce;
 pub(crate) use self::walk::Walk;
 
-/// How a run leaves its driver.
+/// Result of driving a run.
 pub(crate) enum Left {
-    /// It has ended.
+    /// The run has ended.
     Ended(EndedRun),
-    /// It stands still: the host shuts down, or another one is to have the run.
+    /// The run was drained: the host shuts down, or another host takes the run.
     Still,
-    /// The store did not take what it did.
+    /// The store refused a write.
     Lost(Failure),
 }
 
-/// One run at work.
+/// A run that this host executes.
 pub(crate) struct Driver {
     walk: Walk,
     record: ThreadRecord,
@@ -50,8 +50,8 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// A run that goes on where a lineage stands. `unstored` is what the log holds of supersteps
-    /// that are not stored.
+    /// Creates a run that continues from a lineage. `unstored` holds the events of its unpersisted
+    /// supersteps.
     pub(crate) fn new(
         context: RunContext,
         record: ThreadRecord,
@@ -64,21 +64,22 @@ impl Driver {
         Self { walk: Walk::new(context, lineage, steps, unstored), record, run }
     }
 
-    /// The thread that it works on.
+    /// Returns the record of the run's thread.
     pub(crate) fn record(&self) -> &ThreadRecord {
         &self.record
     }
 
-    /// Runs to the end, an interrupt, a failure or cancellation, and writes down how it ended.
+    /// Executes the run until it ends, is interrupted, fails or is cancelled, and persists the
+    /// result.
     pub(crate) async fn drive(mut self) -> Left {
         let end = self.walk.go().await;
         if matches!(end, End::Drained) && self.context().halt.is_cancelled() {
             self.context().log.store_held().await;
-            // Whether it is durable shows after the next start.
+            // Recovery works with or without these events, so an error is ignored.
             let _ = self.context().log.barrier().await;
             return Left::Still;
         }
-        // Boxed, since a run that waits would hold the room for its end otherwise.
+        // Boxed, because the future of a waiting run would otherwise include the one of its end.
         Box::pin(self.close(end)).await
     }
 
@@ -86,13 +87,14 @@ impl Driver {
         &self.walk.context
     }
 
-    /// Writes down how the run ended, waits until that is durable, and says it.
+    /// Logs the end of the run and waits until it is durable.
     async fn close(mut self, end: End) -> Left {
         let now = self.context().ports.clock.now_ms();
         let mut commit = Commit::default();
         let drained = matches!(end, End::Drained);
         let is_cancelled = matches!(end, End::Cancelled);
-        // Also of a run that is undone, so that no later checkpoint gets the same number.
+        // A run that is reopened persists its checkpoint too, so that no later checkpoint has the
+        // same number.
         self.context().log.store_held().await;
         let (status, thread_status, failure) = match end {
             End::Completed => (RunStatus::Completed, ThreadStatus::Idle, None),
@@ -107,7 +109,7 @@ impl Driver {
             End::ToParent(_) => (RunStatus::Failed, ThreadStatus::Error, Some(no_parent())),
             End::LogLost(failure) => return self.lost(failure),
         };
-        // A drain asks nobody anything, so it waits for any time.
+        // Only interrupts expire. A drained run waits without a time limit.
         if thread_status == ThreadStatus::Interrupted && !drained {
             let ttl = self.context().pack.graph.interrupt_ttl_ms();
             self.record.expires_ms = ttl.map(|ttl| now.saturating_add_unsigned(ttl));
@@ -163,7 +165,7 @@ impl Driver {
         EndedRun { run: self.run_ref(), outcome, state: self.walk.lineage().checkpoint.state() }
     }
 
-    /// Questions stand in the log, which is durable by now.
+    /// Reads the pending interrupts from the log, which is durable at this point.
     async fn read_questions(&self) -> Vec<OpenQuestion> {
         let store = self.context().ports.store.as_ref();
         let Ok(Some(head)) = store.thread(&self.record.id).await else { return Vec::new() };
@@ -181,16 +183,19 @@ impl Driver {
         RunRef { thread: self.record.id.clone(), run: self.run.id.clone() }
     }
 
-    /// The store is gone: the run has no end, and is recovered when the store is back. Where others
-    /// share the store one of them goes on with it, perhaps already.
+    /// Ends the run locally after the store refused a write. Recovery continues the run once the
+    /// store is reachable. With a shared store another host may already have continued it.
     fn lost(&self, failure: Failure) -> Left {
-        tracing::error!(thread = %self.record.id, run = %self.run.id, %failure, "run lost its log");
+        tracing::error!(
+            thread = %self.record.id, run = %self.run.id, %failure,
+            "cannot write the event log; the run stops until recovery"
+        );
         Left::Lost(failure)
     }
 }
 
-/// Tasks of a root graph cannot have such an outcome, so this is said only if a thread goes on with
-/// a graph that was nested when they finished.
+/// Returns the failure for an outcome for a parent graph in the root graph. It only occurs if a
+/// thread continues with a graph that was a subgraph when the task finished.
 fn no_parent() -> Failure {
-    Failure::internal("a task wants something of the graph above its own, but nothing is above it")
+    Failure::internal("a task of the root graph returned an outcome for a parent graph")
 }

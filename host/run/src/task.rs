@@ -22,25 +22,25 @@ use crate::task::cache::Entry;
 pub(crate) use crate::task::context::{History, RunContext};
 use crate::task::outcome::{Fault, classify, finish, named};
 
-/// How a task ended.
+/// Result of a task.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum TaskEnd {
-    /// Well; the event is in the log.
+    /// The task finished; the event is logged.
     Finished(Box<TaskFinished>),
-    /// With a question; the event is in the log.
+    /// The task raised an interrupt; the event is logged.
     Suspended,
-    /// Badly and for good; the event is in the log. It names the task that runs in its place, if
-    /// there is one.
+    /// The task failed permanently; the event is logged. It names the error handler that runs in
+    /// its place, if there is one.
     Failed(TaskFailed),
-    /// By cancellation.
+    /// The run was cancelled.
     Cancelled,
-    /// Not yet: the graph that it is stands still, as it was asked to.
+    /// The task is a subgraph, which stopped because a drain was requested.
     Drained,
-    /// The log could not be written.
+    /// The log cannot be written.
     LogLost(Failure),
 }
 
-/// Runs a task to its end.
+/// Runs a task until it ends.
 pub(crate) async fn run_task(context: RunContext, task: Task, history: History) -> TaskEnd {
     let Some(node) = context.pack.graph.node(&task.node) else {
         return TaskEnd::LogLost(Failure::internal(format!(
@@ -49,7 +49,7 @@ pub(crate) async fn run_task(context: RunContext, task: Task, history: History) 
         )));
     };
     let entry = Entry::of(&context, &task, node);
-    // What was begun is ended, so that nothing it did is left without its outcome.
+    // A task that started before does not use the cache: its effects must lead to its own outcome.
     if let Some(entry) = entry.as_ref().filter(|_| !history.journal.is_repeated())
         && let Some(finished) = entry.take_over(&context, &task, &history.journal).await
     {
@@ -62,7 +62,7 @@ pub(crate) async fn run_task(context: RunContext, task: Task, history: History) 
     end
 }
 
-/// Attempts of a task, until one has ended well or there is none left.
+/// Runs attempts of a task, until one finishes or no retry is left.
 async fn attempts(context: &RunContext, task: &Task, node: &Node, history: &History) -> TaskEnd {
     let mut number = history.failed_attempts + 1;
     loop {
@@ -99,7 +99,7 @@ async fn attempts(context: &RunContext, task: &Task, node: &Node, history: &Hist
     }
 }
 
-/// One execution of a task, whatever comes of it. It is not written down but in the log's buffer.
+/// Runs one attempt of a task without retries. Its outcome is only in the buffer of the log.
 pub(crate) async fn once(
     context: &RunContext,
     task: &Task,
@@ -113,7 +113,7 @@ pub(crate) async fn once(
         .map_err(|fault| Ended::Failure(fault.failure))
 }
 
-/// A failed attempt: tried again, handled by another task, or neither.
+/// Returns the event of a failed attempt, with the delay of the retry or with the error handler.
 fn failed(task: &Task, node: &Node, attempt: u32, fault: Fault) -> TaskFailed {
     let Fault { kind, failure } = fault;
     let retry_in_ms = node.retry_in_ms(&failure, attempt, jitter());
@@ -128,7 +128,8 @@ fn failed(task: &Task, node: &Node, attempt: u32, fault: Fault) -> TaskFailed {
     }
 }
 
-/// A number from 0 to 1 that spreads retries of many runs; not journaled, since nobody sees it.
+/// Returns a random number from 0 to 1 that spreads the retries of many runs. It is not journaled,
+/// because no guest sees it.
 fn jitter() -> f64 {
     f64::from(uuid::Uuid::new_v4().as_fields().0) / f64::from(u32::MAX)
 }

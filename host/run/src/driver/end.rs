@@ -1,22 +1,22 @@
-//! How a walk through a graph ends.
+//! Results of the superstep loop of a graph.
 
 use wattle_graph::failure::Failure;
 use wattle_graph::step::ParentOutcome;
 
-/// How a walk ended, or why it paused.
+/// Reason why a superstep loop ended or paused.
 pub(crate) enum End {
-    /// Nothing is left to run.
+    /// No task is left to run.
     Completed,
-    /// Tasks want something of the graph above.
+    /// A task returned an outcome for the parent graph.
     ToParent(ParentOutcome),
-    /// A question has no answer, or a static interrupt was reached.
+    /// An interrupt has no answer, or a breakpoint was reached.
     Interrupted,
-    /// It was asked to stand still.
+    /// A drain was requested.
     Drained,
-    /// A task failed for good, or the graph could not go on.
+    /// A task failed permanently, or the graph cannot continue.
     Failed(Failure),
     /// The run was cancelled.
     Cancelled,
-    /// Nothing more can be written about this thread.
+    /// The log of the thread cannot be written.
     LogLost(Failure),
 }

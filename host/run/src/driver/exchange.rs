@@ -1,10 +1,10 @@
-//! What goes from a graph into one that is nested in it, and what comes out.
+//! Input and output of subgraphs.
 //!
-//! Both happens through the channels that the two have in common. What comes out is written like
-//! any other write, so it meets the writes of other tasks in the parent's reducers. There it must
-//! not be counted twice: of a list that grew at its end only the new items come out, of a sum only
-//! the difference, of a conversation the messages that are new or changed. Of everything else that
-//! changed it is the final value.
+//! Both pass through the channels that parent graph and subgraph have in common. The output
+//! consists of writes, which the reducers of the parent graph combine with the writes of other
+//! tasks. They must not count a value twice: for `append` the output is the new items, for `sum`
+//! the difference, for `messages` the new and changed messages. For other channels that changed it
+//! is the final value.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use wattle_graph::checkpoint::Values;
 use wattle_graph::event::Write;
 use wattle_graph::graph::Graph;
 
-/// The input of a nested graph: what its task was given, without what only the graph around it
-/// knows. Names that neither knows stay, so that they are refused.
+/// Returns the input of a subgraph: the input of its task without channels that only the parent
+/// graph has. Unknown names stay, so that they are rejected.
 pub(crate) fn input(parent: &Graph, child: &Graph, given: Value) -> Value {
     let Value::Object(mut fields) = given else { return given };
     fields.retain(|name, _| {
@@ -26,7 +26,7 @@ pub(crate) fn input(parent: &Graph, child: &Graph, given: Value) -> Value {
     Value::Object(fields)
 }
 
-/// What comes out of a nested graph that began with some values and ended with others.
+/// Returns the writes of a subgraph from its values at the start and at the end.
 pub(crate) fn writes(parent: &Graph, child: &Graph, began: &Values, ended: &Values) -> Vec<Write> {
     let common = parent.channels().iter().filter(|(name, _)| child.channels().contains_key(*name));
     common
@@ -42,8 +42,8 @@ pub(crate) fn writes(parent: &Graph, child: &Graph, began: &Values, ended: &Valu
         .collect()
 }
 
-/// What a nested graph added to a value, as the parent's reducer wants to have it; `None` if that
-/// is all of it.
+/// Returns the part of a value that a subgraph added, in the form that the parent's reducer
+/// expects; `None` if the part is the whole value.
 fn added(reducer: &Reducer, before: Option<&Value>, after: &Value) -> Option<Value> {
     match (reducer, before?, after) {
         (Reducer::Append, Value::Array(before), Value::Array(after)) => {
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_a_nested_graph_added_comes_out() {
+    fn subgraph_output_is_what_the_subgraph_added() {
         let channels = "a = { reducer = 'append' }\nm = { reducer = 'messages' }\n\
                         s = { reducer = 'sum' }\nl = {}\nsame = {}\n";
         let parent = graph(&format!("{channels}mine = {{}}\n"));
@@ -116,13 +116,13 @@ mod tests {
             "a": [2], "m": [{ "id": "y", "t": 2 }, { "id": "z", "t": 1 }], "s": 2.5, "l": 2,
         });
         assert_eq!(json!(written), expected);
-        // A list that did not grow out of what it was comes out whole.
+        // A list that does not extend its previous value is output as a whole.
         let other = values(json!({ "a": [9] }));
         assert_eq!(writes(&parent, &child, &began, &other)[0].value, json!([9]));
     }
 
     #[test]
-    fn what_only_the_parent_knows_stays_there() {
+    fn subgraph_input_omits_channels_of_the_parent_only() {
         let (parent, child) = (graph("a = {}\nmine = {}"), graph("a = {}\nown = {}"));
         let given = json!({ "a": 1, "mine": 2, "own": 3, "typo": 4 });
         assert_eq!(input(&parent, &child, given), json!({ "a": 1, "own": 3, "typo": 4 }));

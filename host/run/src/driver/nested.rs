@@ -1,8 +1,8 @@
-//! A graph that runs inside of a task of another.
+//! Subgraphs: graphs that run inside of a task.
 //!
-//! It is a walk of its own, with its own state, in a namespace of its own. Everything that happens
-//! in it goes to the thread's one log and belongs to the checkpoint of the root graph, so a crash or
-//! a question anywhere is found again from there.
+//! A subgraph has its own superstep loop, state and namespace. Its events are in the thread's log,
+//! under the checkpoint of the root graph. After a crash or an interrupt it is therefore restored
+//! from that checkpoint.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,10 +33,10 @@ use crate::task::done::Done;
 use crate::task::idle::Alive;
 use crate::view::Strand;
 
-/// What plugins made of an input, by channel.
+/// Results of plugin reducers for an input, by channel.
 type Reduced = BTreeMap<ChannelName, Value>;
 
-/// The loop that runs graphs inside of tasks.
+/// Runs subgraphs inside of tasks.
 pub(crate) struct NestedLoop;
 
 #[async_trait]
@@ -57,8 +57,8 @@ impl Subgraphs for NestedLoop {
     }
 }
 
-/// Runs the graph that a node is, as one attempt of its task. A further attempt goes on where the
-/// one before failed.
+/// Runs the subgraph of a node as one attempt of its task. A retry continues where the previous
+/// attempt failed.
 async fn attempt(
     context: &RunContext,
     task: &Task,
@@ -104,7 +104,7 @@ async fn attempt(
             ..NodeOutcome::default()
         },
         End::ToParent(outcome) => for_this_graph(outcome),
-        // The question, if there is one, is in the log; this names the task that waits for it.
+        // The interrupt, if there is one, is in the log. This id only names the suspended task.
         End::Interrupted => {
             return Err(Ended::Unwound(Unwind::Suspended(InterruptId::derive(&task.id, &[], 0))));
         }
@@ -125,11 +125,11 @@ fn for_this_graph(outcome: ParentOutcome) -> NodeOutcome {
     NodeOutcome { writes: outcome.writes, goto, sends: outcome.sends, ..NodeOutcome::default() }
 }
 
-/// Runs a nested graph from its input, or from where it stands.
+/// Runs a subgraph from its input, or continues it.
 ///
 /// # Errors
 ///
-/// [`Ended`] if it could not even begin.
+/// [`Ended`] if the subgraph cannot start.
 async fn run_nested(context: &RunContext, nested: Nested) -> Result<Ran, Ended> {
     if nested.namespace.depth() > limit::GRAPH_DEPTH {
         return Err(Ended::Failure(too_deep(&nested.pack.graph.name)));
@@ -137,8 +137,8 @@ async fn run_nested(context: &RunContext, nested: Nested) -> Result<Ran, Ended> 
     let is_kept = match nested.state {
         SubgraphState::Own => true,
         SubgraphState::None => false,
-        // A run that stores only its last checkpoint stores none of graphs that are gone by then.
-        // What another run began goes on as it was begun.
+        // A run that persists only its last checkpoint persists none of a subgraph that has ended
+        // by then. A subgraph that another run started keeps its mode.
         SubgraphState::Inherit => {
             let known = context.past.is_kept(&nested.namespace);
             known.unwrap_or(context.options.durability != Durability::Exit)
@@ -149,17 +149,17 @@ async fn run_nested(context: &RunContext, nested: Nested) -> Result<Ran, Ended> 
     let open = Opening { around: context, inside: &inside, nested: &nested, is_kept };
     let Opened { stand, began } = open.open().await?;
     let walk = Walk::nested(inside, stand, is_kept, turn.clone());
-    // In a task of the runtime, so that many levels do not meet on one stack.
+    // A spawned task, so that many levels do not share one stack.
     let work = tokio::spawn(Parking { walk: Some(walk), _turn: turn }.go());
     let ended = AbortOnDropHandle::new(work).await;
     let (end, checkpoint) = ended
-        .map_err(|error| format!("a subgraph ended: {error}"))
-        .and_then(|ended| ended.ok_or_else(|| "a subgraph was not there".to_owned()))
+        .map_err(|error| format!("subgraph task failed: {error}"))
+        .and_then(|ended| ended.ok_or_else(|| "the subgraph has no loop state".to_owned()))
         .map_err(|text| Ended::Unwound(Unwind::Log(Failure::internal(text))))?;
     Ok(Ran { end, checkpoint, is_kept, began })
 }
 
-/// What tasks of a nested graph need.
+/// Returns the context for the tasks of a subgraph.
 fn context_inside(context: &RunContext, nested: &Nested) -> RunContext {
     let mut parents = context.parents.as_ref().clone();
     parents.insert(context.log.namespace().clone(), context.base);
@@ -175,7 +175,7 @@ fn context_inside(context: &RunContext, nested: &Nested) -> RunContext {
     }
 }
 
-/// A nested graph that is about to run.
+/// A subgraph that is about to run.
 struct Opening<'a> {
     around: &'a RunContext,
     inside: &'a RunContext,
@@ -183,7 +183,7 @@ struct Opening<'a> {
     is_kept: bool,
 }
 
-/// Where a nested graph begins or goes on.
+/// Position from which a subgraph starts or continues.
 struct Opened {
     stand: Stand,
     began: Values,
@@ -194,16 +194,17 @@ impl Opening<'_> {
         let past = &self.around.past;
         let base = self.base().await?;
         let strand = past.strand(&self.nested.namespace);
-        // Where it began follows from what it was given; the number does not matter.
+        // The first checkpoint follows from the input; its number does not matter.
         let first = match &strand {
             None if !past.is_parked(&self.nested.namespace) => None,
             _ => Some(self.first(base.as_ref(), CheckpointId(0)).await?),
         };
-        // Until a walk has it nothing is waited for: an attempt can be cut wherever it waits.
+        // From here on nothing is awaited until a loop owns the state, because an attempt can be
+        // aborted at any `await`.
         let parked = past.unpark(&self.nested.namespace);
         let parked = parked.filter(|stand| self.is_now(&stand.lineage.checkpoint));
-        // One that makes no checkpoints says nothing before its first task begins, but it stood there
-        // since what it runs as was begun.
+        // A subgraph without checkpoints logs nothing before its first task starts. Its start is
+        // the start of the parent task or of the call that started it.
         let arrived = self.nested.begun.unwrap_or(HERE);
         let stand = match (parked, strand, &first) {
             (Some(mut stand), ..) => {
@@ -226,18 +227,18 @@ impl Opening<'_> {
         Ok(Opened { stand: Stand::new(Lineage::new(checkpoint), arrived), began })
     }
 
-    /// Whether a checkpoint is of this invocation and not of one before.
+    /// Returns true if a checkpoint belongs to this invocation and not to an earlier one.
     fn is_now(&self, checkpoint: &Checkpoint) -> bool {
         checkpoint.meta.parents == *self.inside.parents
     }
 
-    /// Where the last invocation ended, of a graph that remembers.
+    /// Returns the last checkpoint of the previous invocation, for a subgraph with `state = "own"`.
     async fn base(&self) -> Result<Option<Checkpoint>, Ended> {
         if self.nested.state != SubgraphState::Own {
             return Ok(None);
         }
         let Some(id) = self.around.children.get(&self.nested.namespace) else { return Ok(None) };
-        // The store shows only what is durable.
+        // The store reads only durable checkpoints.
         self.inside.log.barrier().await.map_err(lost)?;
         self.stored(*id).await
     }
@@ -248,7 +249,7 @@ impl Opening<'_> {
         Ok(tuple.map_err(lost)?.map(|tuple| tuple.checkpoint))
     }
 
-    /// Where the log says that it stands; `None` if that was another invocation.
+    /// Reads the logged position of the subgraph; `None` if it belongs to another invocation.
     async fn read(&self, strand: Strand) -> Result<Option<Stand>, Ended> {
         let Some(at) = strand.at else { return Ok(None) };
         let Some(checkpoint) = self.stored(at).await? else { return Ok(None) };
@@ -260,7 +261,7 @@ impl Opening<'_> {
         Ok(Some(Stand::new(lineage, strand.arrived())))
     }
 
-    /// The checkpoint of the input under some number.
+    /// Creates the checkpoint of the input under a number.
     async fn first(
         &self,
         base: Option<&Checkpoint>,
@@ -270,7 +271,8 @@ impl Opening<'_> {
         self.accept(base, &reduced, id).map_err(|error| Ended::Failure(error.to_failure()))
     }
 
-    /// The same, stored if the graph's checkpoints are.
+    /// Creates the checkpoint of the input, and persists it if the subgraph persists its
+    /// checkpoints.
     async fn begin(&self, base: Option<&Checkpoint>) -> Result<Checkpoint, Ended> {
         if !self.is_kept {
             return self.first(base, CheckpointId(0)).await;
@@ -298,11 +300,10 @@ impl Opening<'_> {
     }
 }
 
-/// A walk that keeps its place, however it ends: its task may be tried again, after a failure or a
-/// timeout.
+/// Saves the loop state on drop. A retry of the parent task continues from the saved state.
 struct Parking {
     walk: Option<Walk>,
-    /// A further attempt waits until this one has parked, and all of its tasks have ended.
+    /// A retry waits until this attempt has saved its state and all of its tasks have ended.
     _turn: Turn,
 }
 
@@ -330,8 +331,8 @@ fn two_at_once(node: &Node) -> Failure {
     Failure::new(
         code::INVALID,
         format!(
-            "node `{}` is a graph with a state of its own, and two of its tasks are to run in one \
-             superstep; send to it once at a time, or let it run without `state = \"own\"`",
+            "node `{}` is a subgraph with a state of its own, and two of its tasks are triggered \
+             in one superstep; send to it once per superstep, or remove `state = \"own\"`",
             node.name
         ),
     )

@@ -1,5 +1,5 @@
-//! What is known of the superstep of the root graph that is under way, from before it was begun in
-//! this process or tried again: calls of its tasks, and where nested graphs stand.
+//! State of the root graph's current superstep that outlives one attempt: journals read from the
+//! log, and the position of every subgraph.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,33 +10,34 @@ use crate::driver::stand::Stand;
 use crate::gate::Scopes;
 use crate::view::{Nest, Strand};
 
-/// What the log holds of a task that was begun before.
+/// Logged events of a task that started before.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PastTask {
-    /// Its calls, and those of the tools it called, for the journal of its next execution.
+    /// Calls of the task and of its tools, for the journal of its next execution.
     pub scopes: Scopes,
-    /// Failed attempts since it was last given up.
+    /// Number of failed attempts since the last permanent failure.
     pub failed_attempts: u32,
-    /// The place in the log at which it was begun first; `None` if it was not begun at all.
+    /// Sequence number of the first start of the task; `None` if it has not started.
     pub begun: Option<u64>,
-    /// Where in the log what it had done was taken back last.
+    /// Sequence number of the last `reopened` event for the task.
     pub undone: Option<u64>,
-    /// The same as `begun` for graphs that it started and waited for, by scope and call.
+    /// Sequence numbers of the first waits for subgraphs that the task started, by scope and call.
     pub waits: BTreeMap<(Vec<u32>, u32), u64>,
 }
 
 impl PastTask {
-    /// Whether the log holds anything of it that was not taken back.
+    /// Returns true if the log holds events of the task that were not rolled back.
     pub(crate) fn is_known(&self) -> bool {
         self.begun.is_some() || !self.scopes.is_empty()
     }
 }
 
-/// What is known of the superstep of the root graph that is under way, nested graphs included.
+/// State of the root graph's current superstep, subgraphs included.
 #[derive(Default)]
 pub(crate) struct Past {
     inner: Mutex<Inner>,
-    /// The place in the log from which on static interrupts are passed where graphs stood.
+    /// Sequence number of the last `run_started` event that passes breakpoints. Checkpoints that
+    /// were reached before it do not stop the run.
     passed: Option<u64>,
 }
 
@@ -44,18 +45,18 @@ pub(crate) struct Past {
 struct Inner {
     tasks: BTreeMap<TaskId, PastTask>,
     nest: Nest,
-    /// The place in the log at which each task was begun first.
+    /// Sequence number of the first start of each task.
     begun: BTreeMap<TaskId, u64>,
-    /// The same for graphs that tasks started and waited for.
+    /// Sequence numbers of the first waits for subgraphs that tasks started.
     waits: BTreeMap<(TaskId, Vec<u32>, u32), u64>,
-    /// Nested graphs whose task may be tried again.
+    /// Loop states of subgraphs whose tasks may be retried.
     parked: BTreeMap<Namespace, Stand>,
-    /// A lock for each subgraph, held by the task that walks through it.
+    /// A lock for each subgraph, held while its superstep loop or one of its tasks runs.
     turns: BTreeMap<Namespace, Arc<tokio::sync::Mutex<()>>>,
 }
 
 impl Past {
-    /// What the log holds. Static interrupts at which graphs stood before the place `passed` in it
+    /// Creates the state from the log. Breakpoints at checkpoints that were reached before `passed`
     /// are passed.
     pub(crate) fn new(
         mut tasks: BTreeMap<TaskId, PastTask>,
@@ -77,58 +78,60 @@ impl Past {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The place in the log at which a task was begun first, before this process.
+    /// Returns the sequence number of the first start of a task before this process.
     pub(crate) fn begun(&self, task: &TaskId) -> Option<u64> {
         self.inner().begun.get(task).copied()
     }
 
-    /// The same for a graph that a call of a task started and waited for.
+    /// Returns the sequence number of the first wait for a subgraph that a call of a task started.
     pub(crate) fn wait_begun(&self, task: &TaskId, scope: &[u32], call: u32) -> Option<u64> {
         self.inner().waits.get(&(task.clone(), scope.to_vec(), call)).copied()
     }
 
-    /// What the log holds of a task, once.
+    /// Takes the logged events of a task. Returns them only once.
     pub(crate) fn take_task(&self, task: &TaskId) -> PastTask {
         self.inner().tasks.remove(task).unwrap_or_default()
     }
 
-    /// What the log holds of a nested graph.
+    /// Returns the logged events of a subgraph.
     pub(super) fn strand(&self, namespace: &Namespace) -> Option<Strand> {
         self.inner().nest.strand(namespace).cloned()
     }
 
-    /// Whether a nested graph that was begun before makes checkpoints.
+    /// Returns true if a subgraph that started before persists its checkpoints; `None` if it has
+    /// not started.
     pub(super) fn is_kept(&self, namespace: &Namespace) -> Option<bool> {
         self.inner().nest.strand(namespace).map(|strand| strand.at.is_some())
     }
 
-    /// Whether a graph passes static interrupts where it stands: the run went on from there since
-    /// it came there, at the place `arrived` in the log.
+    /// Returns true if the run has already continued past the breakpoint at a checkpoint. `arrived`
+    /// is the sequence number at which the graph reached the checkpoint.
     pub(super) fn passes_static(&self, arrived: u64) -> bool {
         self.passed.is_some_and(|passed| passed > arrived)
     }
 
-    /// Whose turn it is to walk through a nested graph.
+    /// Returns the lock of a subgraph.
     pub(super) fn turn(&self, namespace: &Namespace) -> Arc<tokio::sync::Mutex<()>> {
         self.inner().turns.entry(namespace.clone()).or_default().clone()
     }
 
-    /// Keeps where a nested graph stands, in case its task is tried again.
+    /// Saves the loop state of a subgraph for a retry of its task.
     pub(super) fn park(&self, namespace: Namespace, stand: Stand) {
         self.inner().parked.insert(namespace, stand);
     }
 
-    /// Whether it is known where a nested graph stood when its task was last tried.
+    /// Returns true if a loop state of a subgraph is saved.
     pub(super) fn is_parked(&self, namespace: &Namespace) -> bool {
         self.inner().parked.contains_key(namespace)
     }
 
-    /// Where a nested graph stood when its task was last tried.
+    /// Takes the saved loop state of a subgraph.
     pub(super) fn unpark(&self, namespace: &Namespace) -> Option<Stand> {
         self.inner().parked.remove(namespace)
     }
 
-    /// Forgets what was inside of a superstep of a graph that goes on: everything, for the root.
+    /// Drops the state of a superstep that a graph has completed. For the root graph, drops
+    /// everything.
     pub(super) fn leave(&self, namespace: &Namespace) {
         let mut inner = self.inner();
         if namespace.is_root() {

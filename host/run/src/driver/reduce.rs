@@ -1,4 +1,4 @@
-//! Plugins combine what only they can.
+//! Runs the reducers of plugins.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use wattle_graph::step::PluginReduction;
 use crate::app::App;
 use crate::ports::sandbox::Ended;
 
-/// Lets plugins combine what only they can.
+/// Combines the writes of channels whose reducers are exported by plugins.
 pub(crate) async fn reduce(
     app: &App,
     reductions: Vec<PluginReduction>,
@@ -24,7 +24,7 @@ pub(crate) async fn reduce(
         let value = code.reduce(&reducer, current, updates, limits).await.map_err(|ended| {
             let failure = match ended {
                 Ended::Failure(f) | Ended::Trap(f) | Ended::Limit(f) | Ended::Host(f) => f,
-                Ended::Unwound(_) => Failure::internal("a reducer may not use any import"),
+                Ended::Unwound(_) => Failure::internal("a reducer must not call an import"),
             };
             Failure {
                 message: format!("reducer `{reducer}` of channel `{channel}`: {}", failure.message),

@@ -1,4 +1,4 @@
-//! Undoing a run that failed: back to the questions it had answered.
+//! Reopens a failed run: rolls it back to the interrupts that it had answered.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::ports::store::ThreadStatus;
 use crate::view;
 
 impl Driver {
-    /// If the run was to be undone on failure: back to the questions it had answered.
+    /// Rolls the run back to the interrupts that it had answered, if its `on_failure` is `reopen`.
     pub(super) async fn reopen(&mut self, commit: &mut Commit, failure: &Failure) -> ThreadStatus {
         let Some(to) = self.run.reopen else { return ThreadStatus::Error };
         let (ports, log) = (self.context().ports.clone(), self.context().log.clone());
@@ -29,7 +29,7 @@ impl Driver {
             interrupts: answered.into_iter().map(|(_, interrupt)| interrupt).collect(),
             failure: Some(failure.clone()),
         };
-        // The event belongs to the checkpoint it leads to, so the base changes first.
+        // The event belongs to the checkpoint to which it returns, so the base changes first.
         let record = Some(self.record.clone());
         log.commit(Commit { current: Some(to), record, ..Commit::default() }).await;
         let event = log.push(EventKind::Reopened(reopened));
@@ -41,7 +41,7 @@ impl Driver {
     }
 }
 
-/// Questions that a run had answered, each with the graph that asked.
+/// Returns the interrupts that a run had answered, each with the namespace of its graph.
 fn answered_in(run: &RunId, events: &[Event]) -> Vec<(Namespace, InterruptId)> {
     let own = events.iter().filter(|event| event.run == *run);
     own.filter_map(|event| match &event.kind {
@@ -53,7 +53,8 @@ fn answered_in(run: &RunId, events: &[Event]) -> Vec<(Namespace, InterruptId)> {
     .collect()
 }
 
-/// Tasks that the graphs run as which had asked, and those that these are nested in.
+/// Returns the tasks that run the subgraphs whose tasks raised the interrupts, and the tasks of all
+/// their parent graphs.
 fn running(events: &[Event], answered: &[(Namespace, InterruptId)]) -> Vec<TaskId> {
     let graphs: BTreeSet<Namespace> = answered
         .iter()
@@ -61,7 +62,7 @@ fn running(events: &[Event], answered: &[(Namespace, InterruptId)]) -> Vec<TaskI
         .filter(|graph| !graph.is_root())
         .collect();
     let mut tasks: BTreeSet<TaskId> = graphs.iter().filter_map(Namespace::task).collect();
-    // A graph with a state of its own does not name its task.
+    // The namespace of a subgraph with a state of its own does not name its task.
     tasks.extend(events.iter().filter_map(|event| match &event.kind {
         EventKind::TaskFinished(done) => {
             let child = done.child.as_ref()?;

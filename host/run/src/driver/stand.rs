@@ -1,4 +1,4 @@
-//! Where a walk through a graph stands.
+//! State of the superstep loop.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,34 +12,35 @@ use wattle_graph::lineage::Lineage;
 use crate::gate::Journal;
 use crate::replay::Unstored;
 
-/// The right to walk through a nested graph. Its tasks have it, too.
+/// Lock of a subgraph. Its superstep loop and its tasks hold it.
 pub(super) type Turn = Arc<OwnedMutexGuard<()>>;
 
-/// Where a walk stands.
+/// State of a superstep loop.
 pub(crate) struct Stand {
-    /// The state.
+    /// Current checkpoint with the events since.
     pub(super) lineage: Lineage,
-    /// Supersteps taken.
+    /// Number of completed supersteps.
     pub(super) steps: u32,
-    /// Tasks of the superstep that wait for an answer.
+    /// Suspended tasks of the current superstep.
     pub(super) suspended: BTreeSet<TaskId>,
-    /// Journals of the superstep's tasks, for those that are tried again.
+    /// Journals of the current superstep's tasks, for retries of the parent task.
     pub(super) journals: BTreeMap<TaskId, Arc<Journal>>,
-    /// What the log holds of supersteps whose checkpoints are not stored: all of them of a graph
-    /// that makes none, those before a crash of a run that stores only its last one.
+    /// Logged events of unpersisted supersteps: all supersteps of a subgraph without checkpoints,
+    /// or those before a crash of a run that persists only its last checkpoint.
     pub(super) unstored: Unstored,
-    /// Whether a task of the superstep ran, rather than having finished before.
+    /// True if a task of the current superstep was executed in this process.
     pub(super) has_run: bool,
-    /// The place in the log at which it came to its checkpoint; [`HERE`] if that was in this
+    /// Sequence number at which the loop reached its checkpoint; [`HERE`] if that was in this
     /// process.
     pub(super) arrived: u64,
 }
 
-/// The place of what is newer than everything that the log held when the process began.
+/// Sequence number of events that this process has written. It compares greater than every sequence
+/// number read from the log at startup.
 pub(super) const HERE: u64 = u64::MAX;
 
 impl Stand {
-    /// A walk that begins, or goes on where a lineage stands since the place `arrived` in the log.
+    /// Creates the state of a loop that continues from a lineage.
     pub(super) fn new(lineage: Lineage, arrived: u64) -> Self {
         Self {
             lineage,
@@ -52,20 +53,21 @@ impl Stand {
         }
     }
 
-    /// The same for a graph that makes no checkpoints, from its beginning, with all that happened
-    /// in it.
+    /// Creates the state of a subgraph without checkpoints from its first checkpoint and all of its
+    /// events.
     pub(super) fn replaying(lineage: Lineage, arrived: u64, events: &[Event]) -> Self {
         let unstored = Unstored::of(&lineage.checkpoint.meta.namespace, events);
         Self { unstored, ..Self::new(lineage, arrived) }
     }
 
-    /// Counts supersteps from the checkpoint that the walk began with.
+    /// Sets the number of completed supersteps, counted from the first checkpoint.
     pub(super) fn count_from(&mut self, first: &Checkpoint) {
         self.steps = self.lineage.checkpoint.meta.step.saturating_sub(first.meta.step);
     }
 
-    /// Takes over what tasks of the superstep came to that ended when nobody waited for them any
-    /// more. Answers how many.
+    /// Collects the tasks that finished after the future awaiting them was dropped, and returns
+    /// their number. Their journals hold the outcome, so a retry of the parent task does not
+    /// execute them again.
     pub(super) fn hear_of_ends(&mut self) -> u64 {
         let mut heard = 0;
         for (task, journal) in &self.journals {
@@ -80,14 +82,15 @@ impl Stand {
         heard
     }
 
-    /// Whether nothing has happened to the tasks of the superstep.
+    /// Returns true if no task of the current superstep was executed here or has a logged result or
+    /// interrupt.
     pub(super) fn is_untouched(&self) -> bool {
         let Lineage { finished, failed, questions, .. } = &self.lineage;
         !self.has_run && finished.is_empty() && failed.is_empty() && questions.is_empty()
     }
 
     pub(super) fn advance_to(&mut self, checkpoint: Checkpoint, arrived: u64) {
-        // What ran here may have led elsewhere than it did before.
+        // Tasks that were executed here may have led elsewhere than the logged ones.
         if self.has_run {
             self.unstored = Unstored::default();
         }

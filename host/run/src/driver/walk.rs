@@ -1,6 +1,5 @@
-//! The superstep loop of one graph: of a run's own, or of one that is nested in it.
-//!
-//! Plan, run the tasks in parallel, apply all writes at once, checkpoint, again.
+//! The superstep loop of a graph or subgraph: plans the tasks, runs them in parallel, applies all
+//! writes together and creates a checkpoint.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,23 +27,24 @@ use crate::ports::store::Durability;
 use crate::replay::Unstored;
 use crate::task::{History, RunContext, TaskEnd, run_task};
 
-/// A walk through one graph.
+/// The superstep loop of one graph.
 pub(crate) struct Walk {
-    /// What its tasks need.
+    /// Context of the tasks.
     pub(super) context: RunContext,
-    /// Where it stands.
+    /// State of the loop.
     pub(super) stand: Stand,
-    /// Supersteps it may take.
+    /// Maximum number of supersteps.
     limit: u32,
-    /// Whether its checkpoints are stored.
+    /// True if the checkpoints are persisted.
     is_kept: bool,
-    /// Kept by each task of a nested graph until it has really ended, which it need not have as
-    /// soon as nobody waits for it: two executions of a task would share one journal.
+    /// Lock of the subgraph. Every spawned task holds a clone until it completes, because an
+    /// aborted task can still run for a moment and two executions of one task must not share its
+    /// journal.
     turn: Option<Turn>,
 }
 
 impl Walk {
-    /// A walk of a run through its own graph.
+    /// Creates the loop of the root graph of a run.
     pub(crate) fn new(
         context: RunContext,
         lineage: Lineage,
@@ -52,18 +52,18 @@ impl Walk {
         unstored: Unstored,
     ) -> Self {
         let limit = context.recursion_limit();
-        // All that is known of it has happened since it came there.
+        // Sequence number 0: everything in the log happened after the graph reached its checkpoint.
         let stand = Stand { steps, unstored, ..Stand::new(lineage, 0) };
         Self { context, stand, limit, is_kept: true, turn: None }
     }
 
-    /// A walk through a nested graph.
+    /// Creates the loop of a subgraph.
     pub(super) fn nested(context: RunContext, stand: Stand, is_kept: bool, turn: Turn) -> Self {
         let limit = context.recursion_limit();
         Self { context, stand, limit, is_kept, turn: Some(turn) }
     }
 
-    /// The state.
+    /// Returns the current checkpoint with the events since.
     pub(crate) fn lineage(&self) -> &Lineage {
         &self.stand.lineage
     }
@@ -72,7 +72,7 @@ impl Walk {
         self.context.log.namespace().is_root()
     }
 
-    /// Walks to the end, an interrupt, a failure or cancellation.
+    /// Runs until the graph ends, is interrupted, fails or is cancelled.
     pub(crate) async fn go(&mut self) -> End {
         loop {
             self.catch_up();
@@ -100,7 +100,7 @@ impl Walk {
                 if waits {
                     return self.stand_still();
                 }
-                // A superstep whose tasks have all finished is kept, even if a cancel came.
+                // A superstep whose tasks have all finished is applied, even after a cancel.
                 match self.apply().await {
                     Err(end) => return end,
                     Ok(()) => continue,
@@ -126,8 +126,7 @@ impl Walk {
         }
     }
 
-    /// Takes over what the log holds of the superstep's tasks, and of those that ran in place of
-    /// failed ones.
+    /// Applies the logged events of the superstep's tasks and of their error handlers.
     fn catch_up(&mut self) {
         while !self.stand.unstored.is_empty() {
             let Planned::Tasks { all, .. } = self.plan_within(1) else { return };
@@ -154,18 +153,18 @@ impl Walk {
         self.context.cancel.is_cancelled()
     }
 
-    /// A run that was cancelled meanwhile waits for nobody.
+    /// Returns the result of a loop that cannot continue: a cancel takes precedence.
     fn stand_still(&self) -> End {
         if self.is_cancelled() { End::Cancelled } else { End::Interrupted }
     }
 
-    /// Whether a static interrupt stands before one of the tasks.
+    /// Returns true if one of the tasks has an `interrupt_before` breakpoint that stops the loop.
     fn stops_before(&self, tasks: &[Task]) -> bool {
         tasks.iter().any(|task| self.context.stops_before(&task.node)) && self.stands_between()
     }
 
-    /// Whether a static interrupt stands after a task of the superstep that led here. It is one of
-    /// the run that took that superstep; another passes it.
+    /// Returns true if a node of the previous superstep has an `interrupt_after` breakpoint. Only
+    /// the run that executed the superstep stops there; a later run passes the breakpoint.
     fn stops_after(&self) -> bool {
         let meta = &self.stand.lineage.checkpoint.meta;
         meta.source == Source::Loop
@@ -175,8 +174,8 @@ impl Walk {
             && self.stands_between()
     }
 
-    /// Whether it stands between two supersteps and did not go on from there yet. All of this
-    /// follows from the log, so that a crash changes nothing.
+    /// Returns true if no task of the superstep has started and no run has passed the breakpoints
+    /// of its checkpoint. The result follows from the log, so a crash does not change it.
     fn stands_between(&self) -> bool {
         if !self.stand.is_untouched() || self.context.past.passes_static(self.stand.arrived) {
             return false;
@@ -185,7 +184,7 @@ impl Walk {
         all.iter().all(|task| self.context.past.begun(task).is_none())
     }
 
-    /// Runs tasks of a superstep to their ends. `None` if nothing speaks against going on.
+    /// Runs tasks of a superstep until they end. Returns `None` if the loop continues.
     async fn run_tasks(&mut self, tasks: Vec<Task>) -> Option<End> {
         let graph = &self.context.pack.graph.name;
         let mut running = match self.context.tasks.take(tasks.len(), graph) {
@@ -222,7 +221,7 @@ impl Walk {
                 }
             }
             left -= 1;
-            // Nobody waits for single tasks of a superstep that is given up.
+            // After a cancel the results need not reach the store task by task.
             if left > 0 && !self.is_cancelled() {
                 self.context.log.flush().await;
             }
@@ -233,15 +232,15 @@ impl Walk {
         }
         match failed {
             Some(failed) => Some(End::Failed(failed.failure)),
-            // A question goes first: its answer leads on as well.
+            // An interrupt takes precedence: its answer continues the run as well.
             None if drained && !suspended => Some(End::Drained),
             None if drained => Some(End::Interrupted),
             None => None,
         }
     }
 
-    /// Runs tasks, as many at once as may run. A single task runs right here; several run on all
-    /// cores. A task takes room only while it runs, and none begins after a cancel.
+    /// Runs tasks, up to the concurrency limit at once. A single task runs in place; several are
+    /// spawned. A task takes memory only while it runs, and no task starts after a cancel.
     fn begin_tasks(&mut self, tasks: Vec<Task>) -> BoxStream<'static, (TaskId, TaskEnd)> {
         let alone = tasks.len() == 1;
         let mut questions = self.questions();
@@ -270,7 +269,7 @@ impl Walk {
         stream::iter(begun).map(run).buffer_unordered(self.context.concurrency()).boxed()
     }
 
-    /// Questions of the superstep by the tasks that asked them.
+    /// Returns the interrupts of the superstep by task.
     fn questions(&self) -> BTreeMap<TaskId, BTreeMap<InterruptId, Question>> {
         let mut by_task: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
         for (id, question) in &self.stand.lineage.questions {
@@ -294,7 +293,7 @@ impl Walk {
         History { journal, questions: Arc::new(questions), failed_attempts: past.failed_attempts }
     }
 
-    /// Applies all writes of the superstep.
+    /// Applies all writes of the superstep and advances to the next checkpoint.
     async fn apply(&mut self) -> Result<(), End> {
         let known = self.stand.unstored.made_after(self.stand.lineage.checkpoint.meta.id);
         let context = &self.context;
@@ -305,7 +304,8 @@ impl Walk {
             reduced = reductions => reduced.map_err(End::Failed)?,
             () = context.cancel.cancelled() => return Err(End::Cancelled),
         };
-        // Writes are validated, and conditions look at all of the state.
+        // Writes are validated, and conditions read the whole state, so the work is proportional to
+        // their size.
         let written = lineage.finished.values().flat_map(|task| &task.writes);
         let values = lineage.checkpoint.values.values().map(AsRef::as_ref);
         let is_much = are_many(lineage.finished.len())
@@ -341,7 +341,7 @@ impl Walk {
     }
 }
 
-/// Where a graph's next checkpoint comes to stand.
+/// Returns the stamp of a graph's next checkpoint.
 pub(super) fn position(context: &RunContext, id: CheckpointId) -> Position {
     Position {
         id,
@@ -349,7 +349,7 @@ pub(super) fn position(context: &RunContext, id: CheckpointId) -> Position {
         at_ms: context.ports.clock.now_ms(),
         version: context.pack.version,
         parents: context.parents.as_ref().clone(),
-        // Between two supersteps of the run's own graph nothing else is at work.
+        // Between two supersteps of the root graph no other task is running.
         tasks: context.log.namespace().is_root().then(|| context.tasks.taken()),
     }
 }
@@ -366,5 +366,5 @@ fn recursion(limit: u32) -> Failure {
 }
 
 fn crashed(error: JoinError) -> TaskEnd {
-    TaskEnd::LogLost(Failure::internal(format!("a task of the host ended: {error}")))
+    TaskEnd::LogLost(Failure::internal(format!("task of the host failed: {error}")))
 }

@@ -1,4 +1,4 @@
-//! One attempt of a task: what the node is given, and how long it may take.
+//! One attempt of a task: the call of its node, with timeouts.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -51,8 +51,8 @@ pub(super) async fn attempt(
     }
 }
 
-/// Ends the work when it takes too long, is silent for too long, or its run is cancelled. `own_ms`
-/// is how long it may take if neither the task nor the node says so.
+/// Ends the work at the run timeout, at the idle timeout, or when its run is cancelled. `own_ms` is
+/// the run timeout if neither the task nor the node has one.
 async fn within(
     context: &RunContext,
     task: &Task,
@@ -86,12 +86,12 @@ async fn silence(alive: &Alive, idle_ms: Option<u64>) {
     }
 }
 
-/// The failure of a task that took too long: `which` is `run` for all of it, `idle` for the time
-/// without a sign of life.
+/// Returns the failure of a task that exceeded a timeout. `which` is `run` for the whole attempt,
+/// `idle` for the time without a heartbeat.
 fn too_long(which: &str, allowed_ms: Option<u64>) -> Ended {
     let allowed_ms = allowed_ms.unwrap_or_default();
     let text = match which {
-        "idle" => format!("gave no sign of life for {allowed_ms} ms"),
+        "idle" => format!("sent no heartbeat for {allowed_ms} ms"),
         _ => format!("took longer than {allowed_ms} ms"),
     };
     let details = json!({ "limit": "timeout", "timeout": which, "allowed_ms": allowed_ms });

@@ -1,8 +1,8 @@
-//! What equal tasks did before, taken over in place of running them.
+//! Cache of task outcomes.
 //!
-//! An entry is a document that the host keeps in the long-term memory beside those of the tenant's
-//! agents, so it outlives the host, can be cleared by app, graph and node, and cannot be forged. A
-//! cache that cannot be read or written costs money, not a run.
+//! An entry is a document in the long-term memory, in the scope of the host. It therefore outlives
+//! the host process, can be cleared by app, graph and node, and cannot be forged by a guest. A
+//! cache that cannot be read or written does not fail the run.
 
 use std::time::Instant;
 
@@ -22,10 +22,10 @@ use crate::ports::memory::{MemoryScope, PutItem};
 use crate::task::context::{RunContext, handled};
 use crate::task::outcome::write_down;
 
-/// Part of what the host keeps that holds what nodes did.
+/// Root namespace of the cache.
 const ROOT: [&str; 2] = ["wattle", "cache"];
 
-/// Where the memory holds what nodes of an app did: of one graph, of one of its nodes, or of all.
+/// Returns the namespace of the entries of an app, of one of its graphs, or of one of its nodes.
 pub(crate) fn namespace(
     app: &AppName,
     graph: Option<&GraphName>,
@@ -36,7 +36,7 @@ pub(crate) fn namespace(
     ROOT.map(str::to_owned).into_iter().chain([app.to_string()]).chain(graph).chain(node).collect()
 }
 
-/// The entry of one task.
+/// The cache entry of one task.
 pub(super) struct Entry {
     scope: MemoryScope,
     namespace: Vec<String>,
@@ -44,7 +44,7 @@ pub(super) struct Entry {
     ttl_ms: Option<u64>,
 }
 
-/// What a task did.
+/// A cached outcome.
 #[derive(Serialize, Deserialize)]
 struct Kept {
     writes: Vec<Write>,
@@ -55,8 +55,8 @@ struct Kept {
 }
 
 impl Entry {
-    /// The entry of a task whose node has a cache. A graph with a state of its own has none, since
-    /// what it does depends on more than its input; nor has a task that handles a failure.
+    /// Returns the entry of a task whose node has a cache. A subgraph with `state = "own"` has
+    /// none, because its outcome depends on more than its input. An error handler has none either.
     pub(super) fn of(context: &RunContext, task: &Task, node: &Node) -> Option<Self> {
         let cache = node.cache.as_ref().filter(|_| handled(context, task).is_none())?;
         if matches!(node.body, Body::Graph { state: SubgraphState::Own, .. }) {
@@ -74,13 +74,13 @@ impl Entry {
                 ttl_ms: cache.ttl_ms,
             }),
             Err(message) => {
-                warn(context, task, &format!("its cache has no key: {message}"));
+                warn(context, task, &format!("cannot compute the cache key: {message}"));
                 None
             }
         }
     }
 
-    /// Finishes the task with what an equal one did, if there was one.
+    /// Finishes the task with the cached outcome of an equal task, if there is one.
     pub(super) async fn take_over(
         &self,
         context: &RunContext,
@@ -92,12 +92,12 @@ impl Entry {
         let item = match memory.get(&self.scope, &self.namespace, &self.key, now_ms).await {
             Ok(item) => item?,
             Err(failure) => {
-                warn(context, task, &format!("its cache cannot be read: {failure}"));
+                warn(context, task, &format!("cannot read the cache: {failure}"));
                 return None;
             }
         };
         let Kept { writes, goto, sends } = serde_json::from_value(item.value).ok()?;
-        // The graph may have changed since, while the node's code did not.
+        // The graph may have changed since, even if the node's code did not.
         check_writes(&context.pack.graph, &task.node, &writes, goto.as_deref(), &sends).ok()?;
         let finished = TaskFinished {
             task: task.id.clone(),
@@ -122,14 +122,14 @@ impl Entry {
         Some(finished)
     }
 
-    /// Keeps what the task did for the next equal one.
+    /// Stores the outcome of the task.
     pub(super) async fn keep(self, context: &RunContext, task: &Task, finished: &TaskFinished) {
         if finished.for_parent {
             return;
         }
         let TaskFinished { writes, goto, sends, .. } = finished.clone();
         if let Err(failure) = self.put(context, Kept { writes, goto, sends }).await {
-            warn(context, task, &format!("what it did is not cached: {failure}"));
+            warn(context, task, &format!("cannot write the cache: {failure}"));
         }
     }
 
@@ -141,8 +141,8 @@ impl Entry {
     }
 }
 
-/// What makes tasks equal: the code, its configuration, and what the author names or else all of
-/// the input.
+/// Returns the key, which is equal for equal tasks. It covers code, configuration, and the value of
+/// the author's key expression or else the whole input.
 fn key(context: &RunContext, task: &Task, node: &Node, cache: &Cache) -> Result<String, String> {
     let code = match &node.body {
         Body::Plugin { plugin, export } => {

@@ -1,5 +1,4 @@
-//! What a task is given: the run that it is part of, what was logged of it before, and the loop that
-//! runs graphs inside of it.
+//! Context of a task: its run, its logged history, and the interface to subgraphs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,12 +28,12 @@ use crate::task::count::TaskCount;
 use crate::task::done::Done;
 use crate::task::idle::Alive;
 
-/// Everything a task needs of its run.
+/// Context of the tasks of one graph in a run.
 #[derive(Clone)]
 pub(crate) struct RunContext {
     pub app: Arc<App>,
     pub pack: Arc<GraphPack>,
-    /// The graph that this one runs in as a node; `None` for the root.
+    /// Parent graph; `None` for the root graph.
     pub above: Option<Arc<GraphPack>>,
     pub log: Arc<ThreadLog>,
     pub record: Arc<ThreadRecord>,
@@ -43,43 +42,43 @@ pub(crate) struct RunContext {
     pub ports: Ports,
     pub quotas: Arc<Quotas>,
     pub cancel: Cancel,
-    /// Set when the run is to stand still between two supersteps.
+    /// Signal to drain: stop before the next superstep.
     pub drain: Cancel,
-    /// Set when it is to stop there and to be handed over.
+    /// Signal to hand the run over: stop before the next superstep without ending it.
     pub halt: Cancel,
     pub remaining_steps: u32,
-    /// Tasks of the run, in all of its graphs.
+    /// Counter of the run's tasks, in all of its graphs.
     pub tasks: Arc<TaskCount>,
     pub base: CheckpointId,
-    /// Where nested graphs ended that remember, at `base`.
+    /// Last checkpoint of each subgraph with `state = "own"`, as of checkpoint `base`.
     pub children: Arc<BTreeMap<Namespace, CheckpointId>>,
-    /// Checkpoints of the graphs that this one is nested in.
+    /// Current checkpoints of the parent graphs.
     pub parents: Arc<BTreeMap<Namespace, CheckpointId>>,
     pub salvage: Arc<Salvage>,
-    /// What is known of the root graph's superstep from before.
+    /// State of the root graph's current superstep.
     pub past: Arc<Past>,
-    /// The task that this graph runs as, which lives as long as its tasks show that they do.
+    /// Heartbeat of the parent task. Heartbeats of this graph's tasks count for it.
     pub alive: Option<Arc<Alive>>,
-    /// What failed, if this graph runs in the place of a node that did.
+    /// The failure that this graph handles, if it runs as an error handler.
     pub error: Option<Arc<Value>>,
-    /// Runs graphs inside of tasks.
+    /// Runs subgraphs.
     pub subgraphs: &'static dyn Subgraphs,
 }
 
-/// What was logged of a task before.
+/// Logged history of a task.
 pub(crate) struct History {
     pub journal: Arc<Journal>,
     pub questions: Arc<BTreeMap<InterruptId, Question>>,
-    /// Attempts that have failed.
+    /// Number of failed attempts since the last permanent failure.
     pub failed_attempts: u32,
 }
 
-/// Runs graphs inside of tasks. A task knows no more of the loop that it is part of, so that
-/// imports go one way: the loop runs tasks, and a task asks for a loop of its own.
+/// Runs subgraphs. The trait keeps imports acyclic: the superstep loop runs tasks, and a task that
+/// is a subgraph needs a superstep loop.
 #[async_trait]
 pub(crate) trait Subgraphs: Send + Sync {
-    /// Runs the graph that a node is, as one attempt of its task. A further attempt goes on where
-    /// the one before failed.
+    /// Runs the subgraph of a node as one attempt of its task. A retry continues where the previous
+    /// attempt failed.
     async fn attempt(
         &self,
         context: &RunContext,
@@ -89,54 +88,54 @@ pub(crate) trait Subgraphs: Send + Sync {
         alive: Arc<Alive>,
     ) -> Result<Done, Ended>;
 
-    /// Runs a nested graph from its input, or from where it stands.
+    /// Runs a subgraph from its input, or continues it.
     ///
     /// # Errors
     ///
-    /// [`Ended`] if it could not even begin.
+    /// [`Ended`] if the subgraph cannot start.
     async fn run(&self, context: &RunContext, nested: Nested) -> Result<Ran, Ended>;
 }
 
-/// A graph to run inside of a task.
+/// A subgraph to run inside of a task.
 pub(crate) struct Nested {
     /// The graph.
     pub pack: Arc<GraphPack>,
-    /// Where.
+    /// Namespace of the subgraph.
     pub namespace: Namespace,
-    /// What it remembers.
+    /// Persistence of its state between invocations.
     pub state: SubgraphState,
-    /// Channel values.
+    /// Input: values of channels.
     pub input: Value,
-    /// The graph that its tasks may have outcomes for; `None` if a call started it.
+    /// Parent graph, for which tasks may return outcomes; `None` if a call started the subgraph.
     pub above: Option<Arc<GraphPack>>,
-    /// The task, which shows that it lives as long as tasks of the graph do.
+    /// Heartbeat of the parent task.
     pub alive: Option<Arc<Alive>>,
-    /// The place in the log at which the task, or the call that starts it, was begun first; `None`
-    /// if that was in this process.
+    /// Sequence number of the first start of the parent task, or of the call that starts the
+    /// subgraph; `None` if that was in this process.
     pub begun: Option<u64>,
-    /// What failed, if the graph runs in the place of a node that did.
+    /// The failure that the subgraph handles, if it runs as an error handler.
     pub error: Option<Arc<Value>>,
 }
 
-/// How a nested graph ended.
+/// Result of a subgraph.
 pub(crate) struct Ran {
-    /// How.
+    /// Reason why its loop ended.
     pub end: End,
-    /// Its newest checkpoint.
+    /// Newest checkpoint of the subgraph.
     pub checkpoint: Checkpoint,
-    /// Whether that is stored.
+    /// True if that checkpoint is persisted.
     pub is_kept: bool,
-    /// The values that it began with.
+    /// Channel values after the input.
     pub began: Values,
 }
 
-/// What failed, if a task runs in its place, or a graph does that the task is in.
+/// Returns the failure that a task handles, or that a parent graph of the task handles.
 pub(crate) fn handled(context: &RunContext, task: &Task) -> Option<Arc<Value>> {
     let own = task.handles.as_deref().map(|failed| Arc::new(shown(failed)));
     own.or_else(|| context.error.clone())
 }
 
-/// What failed, as its handler sees it.
+/// Returns a failure as its error handler receives it.
 pub(crate) fn shown(failed: &TaskFailed) -> Value {
     let Failure { code, message, details, .. } = &failed.failure;
     json!({

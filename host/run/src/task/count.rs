@@ -1,8 +1,7 @@
-//! How many tasks a run has, in all of its graphs.
+//! Number of tasks of a run, in all of its graphs.
 //!
-//! Those that have finished and those under way count; the former are counted again from the log
-//! when the run goes on after a crash. So the count follows from what has happened, and a run that
-//! was cut reaches its limit at the same number of tasks.
+//! Finished and running tasks count. After a crash the finished ones are counted from the log, so a
+//! run reaches its limit at the same number of tasks as without the crash.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +12,7 @@ use wattle_graph::limit::{self, Exceeded};
 
 use crate::ports::store::CheckpointTuple;
 
-/// Tasks of a run.
+/// Counter of a run's tasks.
 pub(crate) struct TaskCount {
     allowed: u64,
     taken: AtomicU64,
@@ -26,22 +25,22 @@ impl Default for TaskCount {
 }
 
 impl TaskCount {
-    /// Of a run that has finished so many tasks.
+    /// Creates the counter of a run with `finished` finished tasks.
     pub(crate) fn new(allowed: u64, finished: u64) -> Self {
         Self { allowed, taken: AtomicU64::new(finished) }
     }
 
-    /// Tasks that have finished or are under way.
+    /// Returns the number of finished and running tasks.
     pub(crate) fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// Counts tasks that have finished.
+    /// Adds finished tasks.
     pub(crate) fn add(&self, tasks: u64) {
         self.taken.fetch_add(tasks, Ordering::Relaxed);
     }
 
-    /// Counts tasks of a graph that are to begin.
+    /// Counts tasks of a graph that are about to start.
     pub(crate) fn take(
         self: &Arc<Self>,
         tasks: usize,
@@ -58,14 +57,14 @@ impl TaskCount {
     }
 }
 
-/// Tasks under way. Those that do not finish are given back.
+/// Running tasks. Dropping it subtracts those that have not finished.
 pub(crate) struct Running {
     count: Arc<TaskCount>,
     tasks: u64,
 }
 
 impl Running {
-    /// One of them has finished.
+    /// Records that one of them has finished.
     pub(crate) fn finished(&mut self) {
         self.tasks = self.tasks.saturating_sub(1);
     }
@@ -77,7 +76,7 @@ impl Drop for Running {
     }
 }
 
-/// How many tasks a run has finished, as far as the log says.
+/// Returns the number of finished tasks of a run according to the log.
 pub(crate) fn finished(tuple: &CheckpointTuple, run: &RunId) -> u64 {
     let meta = &tuple.checkpoint.meta;
     let before = if meta.run == *run { meta.tasks } else { 0 };
@@ -93,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_finish_is_given_back() {
+    fn unfinished_tasks_are_subtracted() {
         let count = Arc::new(TaskCount::new(10, 4));
         let graph = GraphName::new("g").unwrap();
         let mut running = count.take(6, &graph).unwrap();

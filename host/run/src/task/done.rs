@@ -1,15 +1,14 @@
-//! How an attempt of a task ended well.
+//! Outcome of a successful attempt.
 
 use wattle_graph::event::ChildEnd;
 
 use crate::ports::sandbox::NodeOutcome;
 
-/// How one attempt ended well.
+/// Outcome of a successful attempt.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Done {
-    /// What the node decided.
     pub outcome: NodeOutcome,
-    /// Where the graph ended that ran as this node.
+    /// Last checkpoint of the subgraph that ran as this node.
     pub child: Option<ChildEnd>,
 }
 

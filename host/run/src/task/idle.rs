@@ -1,4 +1,4 @@
-//! Signs of life of a task, for its idle timeout.
+//! Heartbeats of a task, for its idle timeout.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,25 +7,26 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 use wattle_graph::definition::Refresh;
 
-/// When a task last showed that it is alive. A task of a nested graph shows it for the task that
-/// the graph runs as, too.
+/// Time of a task's last heartbeat. A heartbeat of a task in a subgraph also counts for the parent
+/// task.
 #[derive(Debug)]
 pub(crate) struct Alive {
     began: Instant,
-    /// Milliseconds from `began` to the last sign.
+    /// Milliseconds from `began` to the last heartbeat.
     last_ms: AtomicU64,
     refresh: Refresh,
     above: Option<Arc<Alive>>,
 }
 
 impl Alive {
-    /// A task that begins now. `above` is the task that its graph runs as.
+    /// Creates the heartbeat of a task that starts now. `above` is the heartbeat of the parent
+    /// task.
     pub(crate) fn new(refresh: Refresh, above: Option<Arc<Self>>) -> Arc<Self> {
         let (began, last_ms) = (Instant::now(), AtomicU64::new(0));
         Arc::new(Self { began, last_ms, refresh, above })
     }
 
-    /// The guest called the host, was answered, or a piece of an answer arrived.
+    /// Records a host call, its result or a delta. It is a heartbeat with `refresh = "auto"`.
     pub(crate) fn called(&self) {
         if self.refresh == Refresh::Auto {
             self.mark();
@@ -35,7 +36,7 @@ impl Alive {
         }
     }
 
-    /// The guest emitted an event.
+    /// Records an emitted event. It is always a heartbeat.
     pub(crate) fn emitted(&self) {
         self.mark();
         if let Some(above) = &self.above {
@@ -43,7 +44,7 @@ impl Alive {
         }
     }
 
-    /// Waits until there was no sign for that long.
+    /// Waits until no heartbeat was recorded for `idle`.
     pub(crate) async fn silent_for(&self, idle: Duration) {
         loop {
             let last = Duration::from_millis(self.last_ms.load(Ordering::Relaxed));
@@ -67,7 +68,7 @@ mod tests {
 
     const PAUSE: Duration = Duration::from_millis(20);
 
-    /// Whether a sign counts.
+    /// Returns true if a sign counts as a heartbeat.
     async fn counts(refresh: Refresh, sign: fn(&Alive)) -> bool {
         let alive = Alive::new(refresh, None);
         tokio::time::sleep(PAUSE).await;
@@ -76,7 +77,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn only_events_of_its_own_are_heartbeats() {
+    async fn host_calls_are_heartbeats_only_with_auto_refresh() {
         assert!(counts(Refresh::Auto, Alive::called).await);
         assert!(counts(Refresh::Auto, Alive::emitted).await);
         assert!(counts(Refresh::Heartbeat, Alive::emitted).await);
@@ -84,7 +85,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_sign_of_life_begins_the_time_anew() {
+    async fn heartbeat_restarts_the_idle_timeout() {
         let alive = Alive::new(Refresh::Auto, None);
         let signs = async {
             tokio::time::sleep(PAUSE).await;
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_task_in_a_nested_graph_shows_it_for_the_task_above() {
+    async fn heartbeat_in_a_subgraph_counts_for_the_parent_task() {
         let above = Alive::new(Refresh::Heartbeat, None);
         let alive = Alive::new(Refresh::Auto, Some(above.clone()));
         tokio::time::sleep(PAUSE).await;

@@ -1,4 +1,4 @@
-//! How a run runs: what its graph says, or in its place what its own options say.
+//! Run options, which override the settings of the graph.
 
 use wattle_graph::definition::NodeSet;
 use wattle_graph::failure::{Failure, code};
@@ -10,20 +10,20 @@ use crate::ports::store::RunOptions;
 use crate::task::context::RunContext;
 
 impl RunContext {
-    /// Supersteps that the graph may take in this run.
+    /// Returns the maximum number of supersteps of the graph.
     pub(crate) fn recursion_limit(&self) -> u32 {
         let own = self.options.recursion_limit.filter(|_| self.is_root());
         own.unwrap_or(self.pack.graph.recursion_limit())
     }
 
-    /// Tasks of a superstep that run at once.
+    /// Returns the maximum number of concurrent tasks of a superstep.
     pub(crate) fn concurrency(&self) -> usize {
         let wanted = self.options.max_concurrency.or(self.pack.graph.max_concurrency());
         let wanted = wanted.map_or(limit::STEP_CONCURRENCY, |wanted| wanted as usize);
         wanted.clamp(1, limit::STEP_CONCURRENCY)
     }
 
-    /// Whether the run stands still before the node runs.
+    /// Returns true if the run has a breakpoint before the node.
     pub(crate) fn stops_before(&self, node: &NodeName) -> bool {
         match self.options.interrupt_before.as_ref().filter(|_| self.is_root()) {
             Some(nodes) => nodes.contains(node),
@@ -31,7 +31,7 @@ impl RunContext {
         }
     }
 
-    /// Whether the run stands still after the node has run.
+    /// Returns true if the run has a breakpoint after the node.
     pub(crate) fn stops_after(&self, node: &NodeName) -> bool {
         match self.options.interrupt_after.as_ref().filter(|_| self.is_root()) {
             Some(nodes) => nodes.contains(node),
@@ -39,29 +39,29 @@ impl RunContext {
         }
     }
 
-    /// Whether the run is to stand still before its next superstep.
+    /// Returns true if the run must stop before its next superstep.
     pub(crate) fn is_to_stand_still(&self) -> bool {
         self.drain.is_cancelled() || self.halt.is_cancelled()
     }
 
-    /// Options name nodes and steps of the graph that a run begins with, not of those in it.
+    /// Options name nodes and steps of the root graph, not of subgraphs.
     fn is_root(&self) -> bool {
         self.log.namespace().is_root()
     }
 }
 
-/// Checks the options that a client gives for a run.
+/// Checks the run options of a client.
 ///
 /// # Errors
 ///
-/// `invalid` for a limit of 0 and for a node that the graph does not have.
+/// `invalid` for a limit of 0 and for an unknown node.
 pub(crate) fn check(options: &RunOptions, graph: &Graph) -> Result<(), Failure> {
     let limits = [
         ("recursion_limit", options.recursion_limit),
         ("max_concurrency", options.max_concurrency),
     ];
     if let Some((name, _)) = limits.into_iter().find(|(_, limit)| *limit == Some(0)) {
-        return Err(invalid(format!("`{name}` of the run's options must be at least 1")));
+        return Err(invalid(format!("`{name}` of the run options must be at least 1")));
     }
     let sets = [
         ("interrupt_before", &options.interrupt_before),
@@ -72,7 +72,7 @@ pub(crate) fn check(options: &RunOptions, graph: &Graph) -> Result<(), Failure> 
         if let Some(unknown) = nodes.iter().find(|node| graph.node(node).is_none()) {
             let known: Vec<String> = graph.nodes().keys().map(|node| format!("`{node}`")).collect();
             return Err(invalid(format!(
-                "`{name}` of the run's options names `{unknown}`, which graph `{}` does not have; \
+                "`{name}` of the run options names unknown node `{unknown}` of graph `{}`; \
                  its nodes are {}",
                 graph.name,
                 known.join(", ")

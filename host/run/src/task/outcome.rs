@@ -1,4 +1,4 @@
-//! What an attempt came to: its outcome checked and written down, or its fault with a name.
+//! Result of an attempt: a validated and logged outcome, or a failure.
 
 use std::time::Instant;
 
@@ -17,13 +17,13 @@ use crate::ports::sandbox::{Ended, NodeOutcome};
 use crate::task::context::RunContext;
 use crate::task::done::Done;
 
-/// How one attempt ended badly.
+/// Failure of one attempt.
 pub(super) struct Fault {
     pub(super) kind: TaskFault,
     pub(super) failure: Failure,
 }
 
-/// Checks what a node decided and writes it to the log.
+/// Validates the outcome of a node and logs it.
 pub(super) fn finish(
     context: &RunContext,
     task: &Task,
@@ -51,8 +51,8 @@ pub(super) fn finish(
     Ok(finished)
 }
 
-/// Writes down that a task has finished. Of one in a nested graph its journal knows it, too, since
-/// the task that the graph is can be cut at any time and tried again.
+/// Logs `task_finished`. A task of a subgraph also records it in its journal, because the parent
+/// task can be aborted and retried at any time.
 pub(super) fn write_down(context: &RunContext, journal: &Journal, finished: &TaskFinished) {
     context.log.push(EventKind::TaskFinished(finished.clone()));
     if !context.log.namespace().is_root() {
@@ -60,7 +60,7 @@ pub(super) fn write_down(context: &RunContext, journal: &Journal, finished: &Tas
     }
 }
 
-/// Checks an outcome against the graph it is for. Answers its `goto` as nodes.
+/// Validates an outcome against the graph it is for. Returns its `goto` as nodes.
 fn check(
     context: &RunContext,
     task: &Task,
@@ -79,7 +79,7 @@ fn check(
     Ok(goto)
 }
 
-/// The graph that an outcome is for.
+/// Returns the graph that an outcome is for.
 fn target<'c>(context: &'c RunContext, outcome: &NodeOutcome) -> Result<&'c Graph, Failure> {
     if !outcome.for_parent {
         return Ok(&context.pack.graph);
@@ -89,7 +89,7 @@ fn target<'c>(context: &'c RunContext, outcome: &NodeOutcome) -> Result<&'c Grap
         Failure::new(
             code::INVALID,
             format!(
-                "the outcome is for the graph above `{}`, which does not run inside of another \
+                "the outcome is for the parent graph of `{}`, which does not run as a subgraph \
                  here",
                 context.pack.graph.name
             ),
@@ -97,7 +97,7 @@ fn target<'c>(context: &'c RunContext, outcome: &NodeOutcome) -> Result<&'c Grap
     })
 }
 
-/// Targets of a `goto`; `END` among them means no target.
+/// Returns the targets of a `goto`; `END` among them means no target.
 fn goto_targets(goto: &[String]) -> Result<Option<Vec<NodeName>>, Failure> {
     if goto.is_empty() {
         return Ok(None);
@@ -106,14 +106,14 @@ fn goto_targets(goto: &[String]) -> Result<Option<Vec<NodeName>>, Failure> {
         .filter(|target| *target != END)
         .map(|target| {
             NodeName::new(target).map_err(|error| {
-                Failure::new(code::INVALID, format!("`goto` names no node: {error}"))
+                Failure::new(code::INVALID, format!("`goto` names an invalid node: {error}"))
             })
         })
         .collect::<Result<_, _>>()
         .map(Some)
 }
 
-/// In which way an attempt ended badly.
+/// Returns the fault of an attempt that did not finish.
 pub(super) fn classify(ended: Ended) -> Fault {
     let (kind, failure) = match ended {
         Ended::Failure(failure) if failure.code == code::TIMEOUT => (TaskFault::Timeout, failure),
@@ -126,13 +126,13 @@ pub(super) fn classify(ended: Ended) -> Fault {
         Ended::Host(failure) => (TaskFault::Host, failure),
         Ended::Unwound(
             Unwind::Suspended(_) | Unwind::Cancelled | Unwind::Drained | Unwind::Log(_),
-        ) => (TaskFault::Host, Failure::internal("the task was ended from outside")),
+        ) => (TaskFault::Host, Failure::internal("the task was aborted")),
     };
     Fault { kind, failure }
 }
 
-/// Names plugin and node: in front of the message for people, in the details for programs, where
-/// `reason` is the message alone.
+/// Adds node and plugin to a failure: as a prefix of the message, and in the details, where
+/// `reason` is the message without prefix.
 pub(super) fn named(mut failure: Failure, node: &Node) -> Failure {
     let (place, prefix) = match &node.body {
         Body::Plugin { plugin, export } => (

@@ -1,4 +1,4 @@
-//! Graphs of the app that a guest started inside of a task, and that run in it when it waits for them.
+//! Subgraphs that a guest starts inside of a task, and that run when it waits for them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,14 +18,14 @@ use crate::ports::store::ThreadRecord;
 use crate::task::context::{Nested, RunContext};
 use crate::task::idle::Alive;
 
-/// What a task started in its present attempt.
+/// Subgraphs that a task started in its current attempt.
 pub(super) struct Started {
     context: RunContext,
     alive: Arc<Alive>,
     runs: Mutex<BTreeMap<RunId, Child>>,
 }
 
-/// One graph that a task started.
+/// A subgraph that a task started.
 #[derive(Clone)]
 struct Child {
     pack: Arc<GraphPack>,
@@ -34,7 +34,7 @@ struct Child {
 }
 
 impl Started {
-    /// Nothing yet.
+    /// Creates an empty set.
     pub(super) fn new(context: RunContext, alive: Arc<Alive>) -> Self {
         Self { context, alive, runs: Mutex::default() }
     }
@@ -88,7 +88,7 @@ impl StartedGraphs for Started {
 
     async fn wait(&self, run: &RunId, call: CallPlace<'_>) -> Result<(RunOutcome, Value), Stop> {
         let child = self.child(run).ok_or_else(|| {
-            let text = format!("the node did not start run `{run}`; it can wait only for its own");
+            let text = format!("the node did not start run `{run}`, so it cannot wait for it");
             Failure::new(code::NOT_FOUND, text)
         })?;
         let mut context = self.context.clone();
@@ -110,7 +110,7 @@ impl StartedGraphs for Started {
         let outcome = match ran.end {
             End::Completed => RunOutcome::Completed,
             End::Failed(failure) => RunOutcome::Failed { failure },
-            // The question, if there is one, is in the log; this names the call that waits for it.
+            // The interrupt, if there is one, is in the log. This id only names the suspended call.
             End::Interrupted => {
                 let place = InterruptId::derive(call.task, call.scope, call.number);
                 return Err(Unwind::Suspended(place).into());
@@ -120,7 +120,7 @@ impl StartedGraphs for Started {
             End::LogLost(failure) => return Err(Unwind::Log(failure).into()),
             End::ToParent(_) => {
                 return Err(
-                    Failure::internal("there is no graph above one that a node starts").into()
+                    Failure::internal("a subgraph that a node starts has no parent graph").into()
                 );
             }
         };

@@ -337,7 +337,7 @@ async fn an_outcome_for_the_graph_above_is_invalid_in_the_root() {
     let plugin = paying().node("before", |_, _| async { Ok(json!({ "$parent": true })) });
     let failure = failure(&World::new(&graphs(), plugin).run(json!({})).await);
     assert_eq!(failure.code, code::INVALID);
-    assert!(failure.message.contains("graph above"), "{failure}");
+    assert!(failure.message.contains("parent graph"), "{failure}");
 }
 
 #[tokio::test]
