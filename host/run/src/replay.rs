@@ -1,9 +1,9 @@
-//! Supersteps that a run took and did not store.
+//! Unpersisted supersteps.
 //!
-//! A run of durability `exit` stores only its last checkpoint, and some nested graphs store none.
-//! The events of their supersteps stand in the log with the checkpoint that they began with. After
-//! a crash they are taken again under the same numbers, so their tasks have the same ids: what has
-//! finished is taken over, and what had begun finds its journal.
+//! A run with durability `exit` persists only its last checkpoint, and some subgraphs persist none.
+//! The log files the events of their supersteps under the checkpoint at which they started. After a
+//! crash the supersteps are executed again under the same numbers, so their tasks have the same
+//! ids: finished tasks are applied from the log, and started tasks find their journals.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,17 +14,17 @@ use wattle_graph::lineage::Lineage;
 use crate::ports::store::{CheckpointTuple, Store, StoreError, ThreadHead};
 use crate::tail::range::EventRange;
 
-/// A checkpoint of the root graph that was made.
+/// A `checkpointed` event of the root graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Made {
-    /// Its number.
+    /// Number of the checkpoint.
     pub checkpoint: CheckpointId,
-    /// The place in the log of the event that says so.
+    /// Sequence number of the event.
     pub seq: u64,
 }
 
-/// What the log holds of the supersteps of a graph that are not stored. Each event is taken once,
-/// with the superstep that it belongs to.
+/// Events of supersteps whose checkpoints were not persisted. Each event is applied once, in the
+/// superstep it belongs to.
 #[derive(Debug, Default)]
 pub(crate) struct Unstored {
     made: VecDeque<Made>,
@@ -33,7 +33,7 @@ pub(crate) struct Unstored {
 }
 
 impl Unstored {
-    /// Sorts what happened in a graph.
+    /// Sorts the events of a graph by task.
     pub(crate) fn of<'e>(
         namespace: &Namespace,
         events: impl IntoIterator<Item = &'e Event>,
@@ -48,12 +48,12 @@ impl Unstored {
         unstored
     }
 
-    /// Whether there is nothing left.
+    /// Returns true if all events were applied.
     pub(crate) fn is_empty(&self) -> bool {
         self.of_tasks.is_empty() && self.made.is_empty()
     }
 
-    /// What was made after a checkpoint.
+    /// Returns the next checkpoint after `checkpoint`.
     pub(crate) fn made_after(&mut self, checkpoint: CheckpointId) -> Option<Made> {
         while self.made.front()?.checkpoint <= checkpoint {
             self.made.pop_front();
@@ -61,7 +61,7 @@ impl Unstored {
         self.made.front().copied()
     }
 
-    /// Takes what happened to some tasks into the state. Answers whether there was anything.
+    /// Applies the events of some tasks to a lineage. Returns true if there were any.
     pub(crate) fn take_over(&mut self, tasks: &[TaskId], lineage: &mut Lineage) -> bool {
         let mut was_any = false;
         for event in tasks.iter().filter_map(|task| self.of_tasks.remove(task)).flatten() {
@@ -72,18 +72,18 @@ impl Unstored {
         was_any
     }
 
-    /// A task that nobody has asked for.
+    /// Returns a task whose events were not applied.
     pub(crate) fn left(&self) -> Option<&TaskId> {
         self.of_tasks.keys().next()
     }
 
-    /// The place in the log of the newest event that was taken.
+    /// Returns the sequence number of the newest applied event.
     pub(crate) fn newest(&self) -> u64 {
         self.newest
     }
 }
 
-/// The task that an event makes a difference to in the state of its graph.
+/// Returns the task of an event that changes the state of its graph.
 fn task_of(event: &Event) -> Option<&TaskId> {
     match &event.kind {
         EventKind::TaskFinished(finished) => Some(&finished.task),
@@ -94,8 +94,8 @@ fn task_of(event: &Event) -> Option<&TaskId> {
     }
 }
 
-/// What the log holds of supersteps that were taken from a checkpoint and are not stored; nothing
-/// if they were undone since.
+/// Returns the events of unpersisted supersteps after a checkpoint; none if they were reopened
+/// since.
 pub(crate) fn since(tuple: &CheckpointTuple) -> Unstored {
     let undone =
         |event: &Event| matches!(event.kind, EventKind::Reopened(_)) && event.namespace.is_root();
@@ -107,19 +107,19 @@ pub(crate) fn since(tuple: &CheckpointTuple) -> Unstored {
     }
 }
 
-/// The highest number that was given out since a checkpoint.
+/// Returns the highest checkpoint number that was assigned after a checkpoint.
 pub(crate) fn newest(tuple: &CheckpointTuple) -> Option<CheckpointId> {
     tuple.events.iter().filter_map(made_by).map(|made| made.checkpoint).max()
 }
 
-/// The number of a thread's next checkpoint. It stands at `current`, in whose events are numbers
-/// that were given out by a run that did not store their checkpoints.
+/// Returns the number of a thread's next checkpoint. The events of the current checkpoint contain
+/// the numbers of unpersisted checkpoints.
 pub(crate) fn free_number(head: &ThreadHead, current: Option<&CheckpointTuple>) -> CheckpointId {
     let last = head.last_checkpoint.max(current.and_then(newest));
     CheckpointId(last.map_or(1, |id| id.0 + 1))
 }
 
-/// The checkpoint of the root graph that an event says was made.
+/// Returns the checkpoint of the root graph that an event reports.
 fn made_by(event: &Event) -> Option<Made> {
     match &event.kind {
         EventKind::Checkpointed(made) if event.namespace.is_root() => {
@@ -129,18 +129,18 @@ fn made_by(event: &Event) -> Option<Made> {
     }
 }
 
-/// Adds what happened on a checkpoint before it was stored, which stands in the log with the
-/// checkpoint that its run began with.
+/// Prepends the events that followed the checkpoint before it was persisted. The log files them
+/// under the checkpoint at which the run started.
 ///
-/// Only that is read: the checkpoint says where it begins. Most often it is nothing, since a run
-/// stores its last checkpoint when nothing is left to happen on it.
+/// Only these events are read: the checkpoint knows the sequence number of the first one. There are
+/// rarely any, since a run persists its last checkpoint when no task is left to run on it.
 pub(crate) async fn complete(
     store: &dyn Store,
     mut tuple: CheckpointTuple,
     thread: &ThreadId,
 ) -> Result<CheckpointTuple, StoreError> {
     let meta = &tuple.checkpoint.meta;
-    // Of a thread at its end nothing is pending.
+    // At the end of a graph nothing is pending.
     let Some(after) = meta.made_seq.filter(|_| !meta.next.is_empty()) else {
         return Ok(tuple);
     };
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn each_event_is_taken_once_with_its_superstep() {
+    fn each_event_is_applied_once_in_its_superstep() {
         let failed = |seq, task: &str| {
             let failure = json!({ "code": "unavailable", "message": "away", "retryable": true });
             let fields = json!({

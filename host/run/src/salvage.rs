@@ -1,8 +1,8 @@
-//! Answers that a cancelled run paid for and that nothing came of.
+//! Reuse of results that a cancelled run obtained and did not use.
 //!
-//! A cancel cuts tasks whose models may have answered already. If the next run makes the same call,
-//! it is given that answer, once. A run that completed or failed ends the search: after the one,
-//! who asks the same again wants it done again; after the other, a bad answer must not come back.
+//! A cancel can discard completed model calls. The next run of the thread reuses each such result
+//! once, if it makes an equal call. The scan stops at a completed run, whose caller wants new
+//! results, and at a failed run, whose results may be the cause.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -20,24 +20,23 @@ use crate::limit;
 use crate::ports::store::{RunRecord, Store, StoreError, ThreadHead};
 use crate::tail::range::EventRange;
 
-/// Calls whose answers cost money and change nothing outside.
+/// Functions whose results cost money and that have no effect outside.
 const FUNCTIONS: [&str; 2] = [CompletionRequest::FUNCTION, ImageRequest::FUNCTION];
 
-/// Answers that may still be used, by function and request; those of one request in their order.
+/// Reusable results by function and request digest. Results of one request are in log order.
 #[derive(Default)]
 pub(crate) struct Salvage(Mutex<BTreeMap<(String, Digest), VecDeque<Salvaged>>>);
 
-/// An answer that may still be used.
+/// A reusable result.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Salvaged {
-    /// Sequence number of its entry in the log.
+    /// Sequence number of the journal entry.
     pub seq: u64,
-    /// The answer.
+    /// The output.
     pub answer: Value,
 }
 
-/// Looks for what is left of the cancelled runs that directly precede `run`, and of `run` itself if
-/// it was begun before.
+/// Scans the cancelled runs that directly precede `run`, and `run` itself if it started before.
 ///
 /// # Errors
 ///
@@ -56,7 +55,7 @@ pub(crate) async fn search(
             return Ok(search);
         }
     }
-    // One more, since `run` itself may be the newest.
+    // One more, because `run` itself may be the newest.
     let newest = store.newest_runs(thread, 0, limit::SALVAGED_RUNS + 1).await?;
     let Some(first) = first_seq(&newest, run) else { return Ok(search) };
     let mut events = EventRange::new(store, thread, first.saturating_sub(1), u64::MAX);
@@ -68,8 +67,8 @@ pub(crate) async fn search(
     Ok(search)
 }
 
-/// Where the cancelled runs begin that directly precede a run, of the newest, the newest first;
-/// `None` if none does.
+/// Returns the sequence number at which the cancelled runs start that directly precede a run;
+/// `None` if there is none. `newest` is ordered from the newest to the oldest run.
 fn first_seq(newest: &[RunRecord], run: &RunId) -> Option<u64> {
     let before = newest.iter().filter(|known| known.id != *run);
     let cancelled = before.take_while(|known| known.status == RunStatus::Cancelled);
@@ -77,7 +76,7 @@ fn first_seq(newest: &[RunRecord], run: &RunId) -> Option<u64> {
 }
 
 impl Salvage {
-    /// Takes the oldest answer to a request. No code that can panic runs under the lock.
+    /// Takes the oldest result of a request. No code that can panic runs under the lock.
     pub(crate) fn take(&self, function: &str, digest: Digest) -> Option<Salvaged> {
         let mut pool = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if pool.is_empty() {
@@ -87,26 +86,26 @@ impl Salvage {
     }
 }
 
-/// The tasks of some runs, as far as nothing came of them, event by event.
+/// Scan for unused results: the tasks of cancelled runs, folded event by event.
 pub(crate) struct Search {
-    /// The run that begins.
+    /// The run that starts.
     run: RunId,
     limit_bytes: u64,
     open: BTreeMap<TaskId, Cut>,
-    /// What they were answered, by sequence number.
+    /// Results of the tasks, by sequence number.
     paid: BTreeMap<u64, Paid>,
-    /// About how much memory `paid` takes.
+    /// Approximate size of `paid` in bytes.
     bytes: u64,
 }
 
-/// What is known of a task.
+/// A task of a cancelled run.
 #[derive(Default)]
 struct Cut {
-    /// Whether it has finished in the superstep that is under way.
+    /// True if the task finished in the current superstep.
     finished: bool,
-    /// Sequence numbers of what it paid for.
+    /// Sequence numbers of its results.
     paid: Vec<u64>,
-    /// Places of tools that answered: what was called inside of them has served.
+    /// Call paths of completed tool calls. The results of calls inside of them were used.
     tools: BTreeSet<Vec<u32>>,
 }
 
@@ -124,7 +123,7 @@ impl Search {
         Self { run, limit_bytes, open, paid, bytes: 0 }
     }
 
-    /// Takes note of the next event.
+    /// Applies the next event.
     fn see(&mut self, event: &Event) {
         match &event.kind {
             EventKind::Called(called) => {
@@ -135,7 +134,7 @@ impl Search {
                     self.called(event.seq, called);
                 }
             }
-            // The answer may be what it failed of.
+            // The result may be the cause of the failure.
             EventKind::TaskFailed(failed) => {
                 if let Some(cut) = self.open.remove(&failed.task) {
                     self.forget_all(cut);
@@ -146,7 +145,7 @@ impl Search {
                     cut.finished = true;
                 }
             }
-            // What a nested graph does counts once the superstep of the root graph does.
+            // The writes of a subgraph are used when the superstep of the root graph completes.
             EventKind::Checkpointed(_) if !event.namespace.is_root() => {}
             // A superstep whose tasks have all finished becomes state.
             EventKind::Checkpointed(made) if made.source == Source::Loop => {
@@ -155,7 +154,7 @@ impl Search {
                     self.forget_all(cut);
                 }
             }
-            // One that a new input leaves behind never does.
+            // A superstep that a new input abandons does not become state.
             EventKind::Checkpointed(_) => {
                 self.open.values_mut().for_each(|cut| cut.finished = false);
             }
@@ -196,7 +195,8 @@ impl Search {
         cut.paid.into_iter().for_each(|seq| self.forget(seq));
     }
 
-    /// What may be used again. Tasks that go on from their journals have no part in it.
+    /// Returns the reusable results. Results of tasks that continue from their journals are
+    /// excluded.
     pub(crate) fn found(mut self, goes_on: impl Fn(&TaskId) -> bool) -> Salvage {
         for (task, cut) in std::mem::take(&mut self.open) {
             for seq in &cut.paid {
@@ -220,7 +220,7 @@ impl Cut {
     }
 }
 
-/// The path that leads to a call, which is the scope of what is called inside of it.
+/// Returns the call path, which is the scope of the calls inside of the call.
 fn place(called: &Called) -> Vec<u32> {
     called.scope.iter().copied().chain([called.call]).collect()
 }
@@ -231,7 +231,7 @@ mod tests {
 
     use super::*;
 
-    /// The answer of a model to the request `digest`, `length` bytes of text.
+    /// Returns an event with a model's output of `length` bytes for the request `digest`.
     fn answered(seq: u64, digest: &str, length: usize) -> Event {
         let event = json!({
             "seq": seq, "at_ms": 0, "run": "old", "type": "called", "task": format!("t{seq}"),
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_limit_the_newest_answers_are_kept() {
+    fn newest_results_are_kept_beyond_the_size_limit() {
         let found = search(&[answered(1, "a", 40), answered(2, "b", 40), answered(3, "a", 40)]);
         assert_eq!((taken(&found, "b"), taken(&found, "a")), (Some(2), Some(3)));
         let found = search(&[answered(1, "a", 40), answered(2, "b", 400)]);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_again_makes_room() {
+    fn reused_results_free_their_memory() {
         let mut again = answered(2, "a", 40);
         if let EventKind::Called(called) = &mut again.kind {
             called.reused = Some(1);

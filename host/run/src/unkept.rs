@@ -1,5 +1,5 @@
-//! Checkpoints that runs of durability `exit` made and did not store, for who shows what a run did:
-//! they are made again from the log, by the same steps.
+//! Rebuilds the unpersisted checkpoints of a run with durability `exit` from the event log.
+//! Projections use them to show every superstep.
 
 use std::collections::BTreeMap;
 
@@ -15,12 +15,12 @@ use crate::driver::reduce;
 use crate::ports::store::{CheckpointTuple, Store, StoreError};
 use crate::view;
 
-/// A checkpoint of a thread's own graph with all that happened on it, also if it was stored only
-/// after that.
+/// Reads a checkpoint of the root graph with all events that followed it, including those from
+/// before the checkpoint was persisted.
 ///
 /// # Errors
 ///
-/// Those of the store.
+/// Errors of the store.
 pub async fn stood(
     store: &dyn Store,
     thread: &ThreadId,
@@ -29,12 +29,13 @@ pub async fn stood(
     view::root(store, thread, checkpoint).await
 }
 
-/// The checkpoint of a thread's own graph that an event says was made from where the lineage
-/// stands.
+/// Rebuilds the checkpoint of the root graph that a `checkpointed` event describes, from the state
+/// before it.
 ///
 /// # Errors
 ///
-/// Those of the superstep: the code is another than then, or a plugin's reducer fails.
+/// Errors of the superstep: the code differs from the code at that time, or a plugin's reducer
+/// fails.
 pub async fn again(
     app: &App,
     pack: &GraphPack,
