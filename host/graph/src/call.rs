@@ -1,5 +1,5 @@
-//! Host calls in the event log: the kinds that projections tell apart, and what was asked and
-//! answered, as the types of [`crate::llm`] and [`crate::tool`].
+//! Host calls in the event log: their kinds, and views of their requests and results as the types
+//! of [`crate::llm`] and [`crate::tool`].
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -9,17 +9,17 @@ use crate::event::{CallStarted, Called};
 use crate::llm::{Completion, CompletionRequest, GeneratedImage, ImageRequest};
 use crate::tool::{ToolOutput, ToolRequest};
 
-/// The host functions that more than the engine knows. The log has the name of the function, so a
-/// function that is not here has no kind.
+/// A host function that projections distinguish. The log holds the names of functions; all other
+/// functions have no kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray)]
 pub enum CallKind {
-    /// Asks a model for an answer.
+    /// Requests a completion from a model.
     Complete,
-    /// Asks a model for an answer that the guest reads piece by piece.
+    /// Requests a completion that the guest reads delta by delta.
     Stream,
-    /// Reads the next pieces of such an answer.
+    /// Reads the next deltas of a streamed completion.
     StreamNext,
-    /// Asks a model for pictures.
+    /// Requests images from a model.
     GenerateImages,
     /// Calls a tool.
     CallTool,
@@ -32,7 +32,7 @@ pub enum CallKind {
 }
 
 impl CallKind {
-    /// The name of the function in the log: interface and function.
+    /// Returns the name of the function in the log: interface and function.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Complete => "llm.complete",
@@ -46,80 +46,80 @@ impl CallKind {
         }
     }
 
-    /// The kind of a function of the log.
+    /// Returns the kind of a function, given its name in the log.
     pub fn of(function: &str) -> Option<Self> {
         Self::VARIANTS.iter().copied().find(|kind| kind.name() == function)
     }
 
-    /// Whether a model answers it with a [`Completion`].
+    /// Returns true if the result of the call is a [`Completion`].
     pub const fn is_completion(self) -> bool {
         matches!(self, Self::Complete | Self::Stream)
     }
 
-    /// Whether a model answers it, in words or in pictures.
+    /// Returns true if the call requests a completion or images from a model.
     pub const fn is_model_call(self) -> bool {
         self.is_completion() || matches!(self, Self::GenerateImages)
     }
 }
 
 impl CallStarted {
-    /// The kind of the call.
+    /// Returns the kind of the call.
     pub fn kind(&self) -> Option<CallKind> {
         CallKind::of(&self.function)
     }
 
-    /// Whether it asks a model for words that a person may read, for the node itself. What a tool
-    /// asks a model, and a document for programs, is no part of a conversation.
+    /// Returns true if the node itself requests text that a person may read. Completions that a
+    /// tool requests, and structured output for programs, are not part of a conversation.
     pub fn is_speech(&self) -> bool {
         self.kind().is_some_and(CallKind::is_completion) && !self.document && self.scope.is_empty()
     }
 }
 
 impl Called {
-    /// The kind of the call.
+    /// Returns the kind of the call.
     pub fn kind(&self) -> Option<CallKind> {
         CallKind::of(&self.function)
     }
 
-    /// The model route of a call of a model, also if the log does not hold the whole request.
+    /// Returns the route of a model call, also if the log holds only the head of the request.
     pub fn route(&self) -> Option<&str> {
         self.kind().filter(|kind| kind.is_model_call())?;
         self.request.get("route")?.as_str()
     }
 
-    /// What a model was asked. As all of these accessors: `None` for a call of another kind, and for
-    /// a document that the log does not hold whole or that cannot be read.
+    /// Returns the request for a completion. Like all accessors of requests and results, it returns
+    /// `None` for a call of another kind, and for a document that is cut or does not parse.
     pub fn completion_request(&self) -> Option<CompletionRequest> {
         self.read(CallKind::is_completion, Some(&self.request))
     }
 
-    /// What a model answered.
+    /// Returns the completion of a model.
     pub fn completion(&self) -> Option<Completion> {
         self.read(CallKind::is_completion, self.answer())
     }
 
-    /// Which pictures were asked for.
+    /// Returns the request for images.
     pub fn image_request(&self) -> Option<ImageRequest> {
         self.read(|kind| kind == CallKind::GenerateImages, Some(&self.request))
     }
 
-    /// Which pictures a model made.
+    /// Returns the images that a model generated.
     pub fn images(&self) -> Option<Vec<GeneratedImage>> {
         self.read(|kind| kind == CallKind::GenerateImages, self.answer())
     }
 
-    /// What a tool was asked.
+    /// Returns the request of a tool call.
     pub fn tool_request(&self) -> Option<ToolRequest> {
         self.read(|kind| kind == CallKind::CallTool, Some(&self.request))
     }
 
-    /// What a tool answered.
+    /// Returns the output of a tool.
     pub fn tool_output(&self) -> Option<ToolOutput> {
         self.read(|kind| kind == CallKind::CallTool, self.answer())
     }
 
-    /// The id of a call of a tool. The log holds only the head of a large request, in which the id
-    /// comes second.
+    /// Returns the id of a tool call. The log holds only the head of a large request; the id is its
+    /// second field.
     pub fn tool_call_id(&self) -> Option<String> {
         if self.kind() != Some(CallKind::CallTool) {
             return None;
@@ -146,7 +146,7 @@ impl Called {
     }
 }
 
-/// The JSON string that a text begins with, and what follows it.
+/// Returns the JSON string at the start of a text, and the rest of the text.
 fn first_text(text: &str) -> Option<(String, &str)> {
     let mut texts = serde_json::Deserializer::from_str(text).into_iter::<String>();
     let first = texts.next()?.ok()?;
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_has_the_name_that_it_is_found_by() {
+    fn kinds_are_found_by_their_names() {
         let kinds = [
             (CallKind::Complete, "llm.complete", true, true),
             (CallKind::Stream, "llm.stream", true, true),
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_are_read_for_their_own_kind_only() {
+    fn requests_and_results_are_read_only_for_their_kind() {
         let request = json!({ "tool": "t/find", "call_id": "c1", "arguments": { "q": 1 } });
         let output = json!({ "content": [{ "text": "found" }] });
         let tool = called(CallKind::CallTool, request.clone(), output.clone());
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_id_of_a_tool_call_is_found_in_the_head_of_a_large_request() {
+    fn tool_call_id_is_read_from_the_head_of_a_large_request() {
         let id = |request: Value| called(CallKind::CallTool, request, Value::Null).tool_call_id();
         assert_eq!(id(json!({ "call_id": "c1" })).as_deref(), Some("c1"));
         let head = r#"{"tool":"a\"b","call_id":"c\n2","arguments":{"a":"xxx"#;

@@ -1,8 +1,8 @@
 //! State channels and their reducers.
 //!
-//! A channel has at most one value. The writes of a superstep meet it all at once, in the order of
-//! their tasks; what comes out is decided by the reducer, one file each below `channel/`. A write
-//! that says `overwrite` passes the reducer by and replaces the value.
+//! A channel has at most one value. Its reducer combines that value with all writes of a superstep,
+//! in task order. Each family of reducers has a file in `channel/`. A write with `overwrite` bypasses
+//! the reducer: it replaces the value that the other writes are combined with.
 
 mod append;
 mod last;
@@ -20,17 +20,17 @@ use crate::event::Write;
 use crate::id::{ChannelName, NodeName, PluginName};
 use crate::schema::{Misfit, Schema, SchemaError};
 
-/// How writes combine with the value of a channel.
+/// The rule that combines the writes of a superstep with the value of a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reducer {
-    /// The value is replaced. Two writes in one superstep are an error.
+    /// A write replaces the value. Two writes in one superstep are an error.
     Last,
-    /// The value is a list: an array is appended item by item, anything else as one item.
+    /// The value is a list. An array is appended item by item, any other value as one item.
     Append,
-    /// The value is replaced; of several writes in one superstep the last in task order holds.
+    /// A write replaces the value. Of several writes in one superstep, the last in task order wins.
     Any,
-    /// The value is an object: keys are replaced one by one, not deeply. A `null` is a value like
-    /// any other and removes nothing.
+    /// The value is an object. A write replaces its top-level keys. A `null` is stored like any
+    /// other value and removes nothing.
     Merge,
     /// The sum of the old value and all writes.
     Sum,
@@ -38,19 +38,19 @@ pub enum Reducer {
     Min,
     /// The largest of the old value and all writes.
     Max,
-    /// A conversation. A message replaces the one with the same `id` or else is appended; one
-    /// with `"role": "remove"` takes the message with its `id` away, or every message before it
-    /// if the id is `__remove_all__`. A message without an id gets one that depends on its
-    /// content and place alone.
+    /// The value is a list of messages. A message replaces the message with the same `id`, or is
+    /// appended. A message with `"role": "remove"` removes the message with its `id`, or all
+    /// messages before it if the id is `__remove_all__`. A message without an id gets one that is
+    /// derived from its content and position.
     Messages,
-    /// The value is there for one superstep, then gone. Two writes in one superstep are an error.
+    /// The value exists for one superstep only. Two writes in one superstep are an error.
     Ephemeral,
-    /// What a plugin makes of it. The engine calls the plugin; see
+    /// A plugin computes the value. The engine calls the plugin; see
     /// [`crate::step::plugin_reductions`].
     Plugin {
-        /// The plugin.
+        /// The plugin that exports the reducer.
         plugin: PluginName,
-        /// Its reducer.
+        /// Name of the export.
         reducer: String,
     },
 }
@@ -82,13 +82,13 @@ impl From<BuiltIn> for Reducer {
     }
 }
 
-/// What a reducer made of the writes to a channel.
+/// The result of a reducer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Combined {
     /// The new value.
     pub value: Value,
-    /// How many items at its beginning are those of the old value, for a list that grew out of one
-    /// and a reducer that knows.
+    /// Number of leading items that are unchanged since the old value. `None` if the value is not a
+    /// list that grew out of the old one, or if the reducer does not track it.
     pub kept: Option<usize>,
 }
 
@@ -101,22 +101,22 @@ impl From<Value> for Combined {
 /// One named part of the state.
 #[derive(Clone, Debug)]
 pub struct Channel {
-    /// Its name.
+    /// Unique in the graph.
     pub name: ChannelName,
-    /// How writes combine with its value.
+    /// The rule that combines writes with the value.
     pub reducer: Reducer,
-    /// Value of a new thread.
+    /// Value on a new thread; without a default, the channel has none.
     pub default: Option<Value>,
-    /// `None` if anything is accepted, so that most writes cost nothing.
+    /// `None` if every value is accepted, so that most writes need no validation.
     schema: Option<Arc<Schema>>,
 }
 
 impl Channel {
-    /// Compiles a channel.
+    /// Compiles the schema of a channel.
     ///
     /// # Errors
     ///
-    /// What is wrong with the schema.
+    /// [`SchemaError`] if the schema is invalid or exceeds a limit.
     pub fn new(name: ChannelName, def: &ChannelDef) -> Result<Self, SchemaError> {
         let bounded = !is_any_schema(&def.schema);
         let schema = bounded.then(|| Schema::compile(&def.schema).map(Arc::new)).transpose()?;
@@ -124,20 +124,22 @@ impl Channel {
         Ok(Self { name, reducer, default: def.default.clone(), schema })
     }
 
-    /// Whether a value may stand in the channel.
+    /// Validates a value against the schema of the channel.
     ///
     /// # Errors
     ///
-    /// What does not fit the schema, and where in the value.
+    /// [`Misfit::Invalid`] with the parts of the value that do not fit the schema, or
+    /// [`Misfit::Limit`] if the validation takes too many steps.
     pub fn validate(&self, value: &Value) -> Result<(), Misfit> {
         self.schema.as_ref().map_or(Ok(()), |schema| schema.validate(value))
     }
 
-    /// Whether a single write fits the channel, as far as that can be said without the others.
+    /// Checks a single write without the other writes of its superstep. A write that passes can
+    /// still fail when it is combined with them.
     ///
     /// # Errors
     ///
-    /// What does not fit.
+    /// [`Misfit`] if the write does not fit the reducer or the schema.
     pub fn check_write(&self, write: &Write) -> Result<(), Misfit> {
         if write.overwrite {
             return self.validate(&write.value);
@@ -160,7 +162,8 @@ impl Channel {
 
     /// Combines the writes of one superstep, in task order, with the current value.
     ///
-    /// `nodes` names the writers, in the same order; it may be shorter for writes of an input.
+    /// `nodes` are the writers, in the same order. Writes of an input have no writer, so `nodes` can
+    /// be shorter than `writes`.
     ///
     /// # Errors
     ///
@@ -187,22 +190,22 @@ impl Channel {
             self.validate(&combined.value).map_err(|misfit| self.refused(None, misfit))?;
         }
         if rest.len() < writes.len() {
-            // What it grew out of is the overwrite, not the old value.
+            // The list grew out of the overwrite, not out of the old value.
             combined.kept = None;
         }
         Ok(combined)
     }
 
-    /// The value that [`Channel::reduce_by`] makes, without names of writers.
+    /// Returns the value of [`Channel::reduce_by`] for writes without writers.
     ///
     /// # Errors
     ///
-    /// As [`Channel::reduce_by`].
+    /// The errors of [`Channel::reduce_by`].
     pub fn reduce(&self, current: Option<&Value>, writes: &[&Write]) -> Result<Value, StepError> {
         self.reduce_by(current, writes, &[]).map(|combined| combined.value)
     }
 
-    /// Whether at most one of the writes replaces the value.
+    /// Returns an error if more than one of the writes is an overwrite.
     pub(crate) fn check_overwrites(
         &self,
         writes: &[&Write],
@@ -211,8 +214,8 @@ impl Channel {
         self.start(None, writes, nodes).map(drop)
     }
 
-    /// The value to start from and the writes to combine with it: an overwrite replaces the
-    /// value, wherever it stands among the writes.
+    /// Returns the initial value and the writes to combine with it. An overwrite is the initial
+    /// value, at any position among the writes.
     fn start<'v, 'w>(
         &self,
         current: Option<&'v Value>,
@@ -247,7 +250,7 @@ impl Channel {
             Reducer::Min => number::min(start, writes)?,
             Reducer::Max => number::max(start, writes)?,
             Reducer::Plugin { plugin, reducer } if !writes.is_empty() => {
-                return Err(format!("reducer `{reducer}` of plugin `{plugin}` gave no result"));
+                return Err(format!("reducer `{reducer}` of plugin `{plugin}` returned no result"));
             }
             Reducer::Last | Reducer::Any | Reducer::Ephemeral | Reducer::Plugin { .. } => {
                 last::reduce(start, writes)
@@ -256,7 +259,7 @@ impl Channel {
         Ok(value.into())
     }
 
-    /// Why a superstep with a value that does not fit cannot be applied.
+    /// Returns the error of a superstep with a value that does not fit the channel.
     pub(crate) fn refused(&self, node: Option<&NodeName>, misfit: Misfit) -> StepError {
         let channel = self.name.clone();
         match misfit {

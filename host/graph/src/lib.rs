@@ -1,34 +1,34 @@
-//! The pure core of Wattle: what a graph is and what happens next in it.
+//! The pure core of Wattle: graph definitions, and the rules by which graphs run.
 //!
-//! Nothing here touches a clock, a disk, a socket, a thread or a random number. The engine
-//! (`wattle-run`) performs what this crate decides, and records what happened as [`event::Event`]s.
+//! This crate uses no clock, file, socket, thread or random number. The engine (`wattle-run`)
+//! performs what this crate decides, and records the outcome as [`event::Event`]s.
 //!
 //! # Layout
 //!
 //! * [`id`]: newtypes for every identifier.
-//! * [`definition`]: a graph as an author writes it (TOML or JSON).
-//! * [`check`]: definition to [`graph::Graph`], with all problems at once.
+//! * [`definition`]: a graph as an author writes it, in TOML or JSON.
+//! * [`check`]: turns a definition into a [`graph::Graph`] and reports all problems at once.
 //! * [`graph`]: the checked graph that the engine runs.
-//! * [`expr`]: CEL conditions over the state, and expressions for projections.
+//! * [`expr`]: CEL conditions over the state, and CEL expressions for projections.
 //! * [`channel`]: state channels and their reducers.
-//! * [`checkpoint`]: one point of a thread's lineage: values, versions, what runs next.
-//! * [`event`]: what can happen; the one log that everything else is a projection of.
-//! * [`llm`] and [`tool`]: what models and tools are asked and answer, as the log has it;
+//! * [`checkpoint`]: one point of a thread's lineage: values, versions and triggers.
+//! * [`event`]: the events of a thread's log, from which everything else is projected.
+//! * [`llm`] and [`tool`]: requests and results of models and tools, in the form of the log;
 //!   [`call`]: the kinds of host calls, and typed views of their journal entries.
-//! * [`principal`]: who asked for what the log records.
-//! * [`message`]: a message as a channel holds it.
+//! * [`principal`]: the party that requested what an event records.
+//! * [`message`]: the messages of a `messages` channel.
 //! * [`schema`]: JSON Schema with bounds on its cost; [`limit`]: the limits of this crate.
 //! * [`lineage`]: `(lineage, event) -> lineage`, the only place where state changes.
 //! * [`plan`]: `(graph, lineage) -> tasks` of the next superstep.
 //! * [`step`]: `(graph, lineage) -> next checkpoint`, once every task has finished.
-//! * [`seal`]: digests that make a change of the past evident.
-//! * [`interrupt`]: questions, and which answer belongs to which; [`elicitation`]: those that servers of tools ask
-//!   in the middle of a call.
-//! * [`failure`]: why something did not work, in the shape that guests and clients see.
-//! * [`error`]: why a superstep could not be applied.
-//! * [`mapping`]: the event log as an app's own stream, and as files.
-//! * [`migrate`]: moving a thread to another version of its graph.
-//! * [`mermaid`]: a graph as a picture.
+//! * [`seal`]: a hash chain that makes changes to stored events evident.
+//! * [`interrupt`]: interrupts, and the matching of answers to them; [`elicitation`]: questions that
+//!   MCP servers ask in the middle of a tool call.
+//! * [`failure`]: the error that guests, events and HTTP responses share.
+//! * [`error`]: the errors of applying a superstep, an edit or an input.
+//! * [`mapping`]: projects the event log into an app's own stream and into files.
+//! * [`migrate`]: moves a thread to another version of its graph.
+//! * [`mermaid`]: draws a graph as a Mermaid diagram.
 //!
 //! # One superstep
 //!
@@ -63,7 +63,7 @@
 //! let mut lineage = Lineage::new(first);
 //! let Planned::Tasks { run: tasks, .. } = plan(graph, &thread, &lineage, 2) else { panic!() };
 //!
-//! // The engine runs the task, and says what came of it with an event.
+//! // The engine runs the task and records its outcome as an event.
 //! let finished = TaskFinished {
 //!     task: tasks[0].id.clone(),
 //!     node: tasks[0].node.clone(),

@@ -1,10 +1,10 @@
-//! `append`: a list that grows.
+//! `append`: adds items to a list.
 
 use serde_json::Value;
 
 use super::Combined;
 
-/// The old list with an array's items or any other value itself behind it.
+/// Appends the items of each write that is an array, and any other write as one item.
 pub(super) fn reduce(current: Option<&Value>, writes: &[&Value]) -> Result<Combined, String> {
     let mut items = match current {
         Some(Value::Array(items)) => items.clone(),

@@ -1,8 +1,8 @@
-//! `last`, `any` and `ephemeral`: the last write is the value.
+//! `last`, `any` and `ephemeral`: the last write becomes the value.
 
 use serde_json::Value;
 
-/// The last write, or else the old value.
+/// Returns the last write, or the old value if there is no write.
 pub(super) fn reduce(current: Option<&Value>, writes: &[&Value]) -> Value {
     writes.last().copied().or(current).cloned().unwrap_or(Value::Null)
 }

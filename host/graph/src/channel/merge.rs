@@ -1,13 +1,13 @@
-//! `merge`: an object whose keys are replaced one by one.
+//! `merge`: replaces top-level keys of an object.
 
 use serde_json::{Map, Value};
 
-/// Whether a write can be merged.
+/// Returns an error if a write is not an object.
 pub(super) fn check(write: &Value) -> Result<(), String> {
     if write.is_object() { Ok(()) } else { Err("only an object can be merged".to_owned()) }
 }
 
-/// The old object with the keys of all writes; of equal keys the last holds.
+/// Returns the old object with the keys of all writes. The last write of a key wins.
 pub(super) fn reduce(current: Option<&Value>, writes: &[&Value]) -> Result<Value, String> {
     let mut merged = match current {
         Some(Value::Object(fields)) => fields.clone(),

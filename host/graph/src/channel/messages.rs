@@ -1,4 +1,4 @@
-//! `messages`: a conversation, kept as a list of objects with an `id` each.
+//! `messages`: a list of messages, which are objects with an `id`.
 
 use std::collections::HashMap;
 
@@ -7,13 +7,13 @@ use serde_json::{Map, Value};
 use super::Combined;
 use crate::id::Digest;
 
-/// The role of a message that takes others away.
+/// The role of a message that removes other messages.
 const REMOVE_ROLE: &str = "remove";
 
-/// The id with which a removal takes every message before it away.
+/// The id of a removal that removes all messages before it.
 const REMOVE_ALL: &str = "__remove_all__";
 
-/// Whether a write is a message or a list of messages.
+/// Returns an error if a write is neither a message nor a list of messages.
 pub(super) fn check(write: &Value) -> Result<(), String> {
     each(write).try_for_each(|message| {
         let fields = object(message)?;
@@ -28,7 +28,7 @@ pub(super) fn check(write: &Value) -> Result<(), String> {
     })
 }
 
-/// The old conversation with all writes applied in order.
+/// Applies all writes to the old list, in order.
 pub(super) fn reduce(current: Option<&Value>, writes: &[&Value]) -> Result<Combined, String> {
     let mut talk = Conversation::new(current)?;
     for write in writes {
@@ -41,14 +41,15 @@ pub(super) fn reduce(current: Option<&Value>, writes: &[&Value]) -> Result<Combi
     Ok(Combined { value: Value::Array(talk.finish()), kept })
 }
 
-/// Messages by place, with `None` where one was taken away.
+/// Messages by position, with `None` for each removed message.
 #[derive(Default)]
 struct Conversation {
     messages: Vec<Option<Value>>,
     places: HashMap<String, usize>,
-    /// Messages ever seen: the place of a message without an id, for the id it is given.
+    /// Number of messages added or replaced so far. It is part of the id that a message without one
+    /// gets.
     seen: usize,
-    /// Messages at the beginning that are as they were.
+    /// Number of leading messages that are unchanged since the old list.
     unchanged: usize,
 }
 
@@ -88,8 +89,8 @@ impl Conversation {
         Ok(())
     }
 
-    /// How many messages at the beginning are those of a stored list: all of them, unless some had
-    /// no id or one id stood twice.
+    /// Returns the number of leading messages that equal those of a stored list. It is less than the
+    /// length of the list if messages of the list have no id or the same id.
     fn as_it_was(&self, stored: &[Value]) -> usize {
         let same = |(mine, stored): &(&Option<Value>, &Value)| {
             mine.as_ref().is_some_and(|mine| mine.get("id") == stored.get("id"))
@@ -100,7 +101,7 @@ impl Conversation {
         self.messages.iter().zip(stored).take_while(same).count()
     }
 
-    /// Replaces the message with the same id, or appends.
+    /// Replaces the message with the same id, or appends the message.
     fn put(&mut self, message: &Map<String, Value>) {
         let mut message = message.clone();
         let id = match id_of(&message) {
@@ -118,7 +119,7 @@ impl Conversation {
         }
     }
 
-    /// An id that depends on the content and the place alone, so that a replay makes the same.
+    /// Derives an id from the content and position only, so that a replay derives the same id.
     fn made_id(&self, message: &Map<String, Value>) -> String {
         let text = format!("{}:{}", self.seen, Value::Object(message.clone()));
         format!("msg-{}", &Digest::of(text.as_bytes()).to_hex()[..16])
@@ -129,7 +130,7 @@ impl Conversation {
     }
 }
 
-/// The messages of a write: a list of them or one alone.
+/// Returns the messages of a write, which is one message or a list.
 fn each(write: &Value) -> std::slice::Iter<'_, Value> {
     match write {
         Value::Array(messages) => messages.iter(),

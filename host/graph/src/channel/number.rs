@@ -1,10 +1,10 @@
-//! `sum`, `min` and `max`: numbers. Whole numbers stay whole while they fit.
+//! `sum`, `min` and `max`: reduce numbers. Integers stay integers while they fit into 64 bits.
 
 use std::cmp::Ordering;
 
 use serde_json::{Number, Value};
 
-/// The number that a value is.
+/// Returns the number in a value.
 pub(super) fn parse(value: &Value) -> Result<&Number, String> {
     match value {
         Value::Number(number) => Ok(number),
@@ -12,7 +12,7 @@ pub(super) fn parse(value: &Value) -> Result<&Number, String> {
     }
 }
 
-/// The sum of the old value and all writes.
+/// Returns the sum of the old value and all writes.
 pub(super) fn sum(current: Option<&Value>, writes: &[&Value]) -> Result<Value, String> {
     let numbers = numbers(current, writes)?;
     let whole: Option<i128> =
@@ -20,20 +20,20 @@ pub(super) fn sum(current: Option<&Value>, writes: &[&Value]) -> Result<Value, S
     if let Some(number) = whole.and_then(Number::from_i128) {
         return Ok(Value::Number(number));
     }
-    // Addition of floats depends on the order; a sorted order makes the sum depend on the
-    // numbers alone.
+    // The sum of floats depends on the order of the additions. Sorting makes it independent of the
+    // order of the writes.
     let mut floats: Vec<f64> = numbers.iter().filter_map(|number| number.as_f64()).collect();
     floats.sort_by(f64::total_cmp);
     let sum = Number::from_f64(floats.iter().sum());
     sum.map(Value::Number).ok_or_else(|| "the sum is too large".to_owned())
 }
 
-/// The smallest of the old value and all writes.
+/// Returns the smallest of the old value and all writes.
 pub(super) fn min(current: Option<&Value>, writes: &[&Value]) -> Result<Value, String> {
     pick(current, writes, Ordering::Less)
 }
 
-/// The largest of the old value and all writes.
+/// Returns the largest of the old value and all writes.
 pub(super) fn max(current: Option<&Value>, writes: &[&Value]) -> Result<Value, String> {
     pick(current, writes, Ordering::Greater)
 }

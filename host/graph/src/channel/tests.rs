@@ -1,4 +1,4 @@
-//! Reducers as tables: `reducer: value <- write, write = result`.
+//! Tables of reducers: the old value, the writes, and the result.
 
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ fn refuse(reducer: &str, current: &Value, writes: &Value, part: &str) {
 }
 
 #[test]
-fn one_value_is_replaced() {
+fn last_any_and_ephemeral_replace_the_value() {
     check("last", &json!(1), &json!([2]), &json!(2));
     check("any", &json!(1), &json!([2, 3]), &json!(3));
     check("ephemeral", &json!(null), &json!([[1]]), &json!([1]));
@@ -44,7 +44,7 @@ fn one_value_is_replaced() {
 }
 
 #[test]
-fn lists_grow_by_items() {
+fn append_adds_items_to_a_list() {
     check("append", &json!(null), &json!([1]), &json!([1]));
     check("append", &json!([1]), &json!([[2, 3], 4, [[5]]]), &json!([1, 2, 3, 4, [5]]));
     check("append", &json!([1]), &json!([[]]), &json!([1]));
@@ -52,7 +52,7 @@ fn lists_grow_by_items() {
 }
 
 #[test]
-fn objects_merge_key_by_key() {
+fn merge_replaces_keys_of_an_object() {
     let current = json!({ "a": { "x": 1 }, "b": 1 });
     let writes = json!([{ "a": { "y": 2 } }, { "b": null }, { "c": 3 }]);
     check("merge", &current, &writes, &json!({ "a": { "y": 2 }, "b": null, "c": 3 }));
@@ -60,7 +60,7 @@ fn objects_merge_key_by_key() {
 }
 
 #[test]
-fn numbers_stay_whole_while_they_fit() {
+fn integers_stay_integers_while_they_fit() {
     check("sum", &json!(1), &json!([2, 3]), &json!(6));
     check("sum", &json!(null), &json!([0.5, 1]), &json!(1.5));
     check("sum", &json!(u64::MAX), &json!([-1]), &json!(u64::MAX - 1));
@@ -89,7 +89,7 @@ fn messages_are_replaced_by_id_or_appended() {
 }
 
 #[test]
-fn messages_without_an_id_get_a_stable_one() {
+fn messages_without_an_id_get_a_deterministic_one() {
     let twice = [write(json!([{ "text": "hi" }, { "text": "hi" }]))];
     let first = reduce("messages", &json!(null), &twice).unwrap();
     assert_eq!(first, reduce("messages", &json!(null), &twice).unwrap());
@@ -99,11 +99,11 @@ fn messages_without_an_id_get_a_stable_one() {
     assert_ne!(ids[0], ids[1]);
     assert!(ids.iter().all(|id| id.starts_with("msg-")));
     let again = reduce("messages", &first, &twice).unwrap();
-    assert_eq!(again.as_array().unwrap().len(), 4, "the same words said again are new messages");
+    assert_eq!(again.as_array().unwrap().len(), 4, "equal messages without an id are appended");
 }
 
 #[test]
-fn an_overwrite_passes_the_reducer_by() {
+fn overwrite_bypasses_the_reducer() {
     let overwrite = Write { overwrite: true, ..write(json!([9])) };
     let writes = [write(json!(1)), overwrite.clone(), write(json!(2))];
     assert_eq!(reduce("append", &json!([0]), &writes), Ok(json!([9, 1, 2])));
