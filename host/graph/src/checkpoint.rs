@@ -1,4 +1,4 @@
-//! One point of a thread's lineage: channel values and what runs next.
+//! Checkpoints: the channel values and triggers at one point of a thread's lineage.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,128 +8,134 @@ use serde_json::Value;
 
 use crate::id::{ChannelName, CheckpointId, Digest, Namespace, NodeName, RunId};
 
-/// Values of all channels that have one. Shared, since most do not change in a step.
+/// Values of all channels that have one, shared because most do not change in a superstep.
 pub type Values = BTreeMap<ChannelName, Arc<Value>>;
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde wants")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// How a checkpoint came to be.
+/// How a checkpoint was created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// From the input of a run.
+    /// By the input of a run.
     Input,
-    /// From a superstep.
+    /// By a superstep.
     Loop,
-    /// From an edit by a client.
+    /// By an edit of a client.
     Update,
-    /// From an earlier checkpoint.
+    /// By a fork from an earlier checkpoint.
     Fork,
 }
 
-/// A node that is to run in the next superstep, and why.
+/// A node that the next superstep runs, and what triggered it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trigger {
     /// The node to run.
     pub node: NodeName,
-    /// The node or input that led here; `None` for the entry.
+    /// The node whose edge, branch, `goto` or send is the trigger; `None` for the entry and for a
+    /// client's command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<NodeName>,
-    /// An input of its own in place of the state (a `send`).
+    /// Input of the task in place of the state; only a send has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Arc<Value>>,
-    /// How long one attempt may take, in milliseconds, in place of the node's own (a `send`).
+    /// Timeout of one attempt in milliseconds, in place of the node's own; only a send has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
 }
 
 impl Trigger {
-    /// A trigger by an edge, a branch, a `goto` or the entry.
+    /// Creates the trigger of an edge, a branch, a `goto` or the entry. Its task reads the state.
     pub fn plain(node: NodeName, from: Option<NodeName>) -> Self {
         Self { node, from, input: None, timeout_ms: None }
     }
 }
 
-/// Everything about a checkpoint but the values.
+/// A checkpoint without the channel values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CheckpointMeta {
-    /// Number in the thread.
+    /// Number of the checkpoint in its thread.
     pub id: CheckpointId,
-    /// The checkpoint before.
+    /// The previous checkpoint; `None` for the first.
     pub parent: Option<CheckpointId>,
-    /// Nested graph it belongs to; root if empty.
+    /// Namespace of the subgraph; empty for the root graph.
     #[serde(default)]
     pub namespace: Namespace,
-    /// Superstep that runs next from here, from 0.
+    /// Number of the superstep that runs next, from 0.
     pub step: u32,
-    /// How it came to be.
+    /// How the checkpoint was created.
     pub source: Source,
-    /// The run that wrote it.
+    /// The run that created the checkpoint.
     pub run: RunId,
-    /// Milliseconds since 1970, from the host's clock.
+    /// Time of creation by the host's clock, in milliseconds since 1970.
     pub at_ms: i64,
-    /// Digest of the graph with its components that made it; `None` if an older host did.
+    /// Digest of the graph and components that created the checkpoint; `None` in checkpoints of
+    /// older hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Digest>,
-    /// What runs next, in a fixed order; empty at the end.
+    /// Triggers of the next superstep, in a fixed order; empty at the end of the graph.
     pub next: Vec<Trigger>,
-    /// Barriers (`join` edges) that some but not all of their sources have reached.
+    /// Barriers (edges from several nodes) that some but not all of their sources have reached, by
+    /// the [key](crate::graph::Edge::key) of the edge.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub barriers: BTreeMap<String, BTreeSet<NodeName>>,
-    /// Nodes that are to run once nothing else is left to (`defer`), in a fixed order.
+    /// Triggers of deferred nodes (`defer`), in a fixed order. They run once no other node is
+    /// triggered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deferred: Vec<Trigger>,
-    /// Tasks that its run has ended in this graph, up to here.
+    /// Number of tasks that the run has finished up to this checkpoint: in all of its graphs for the
+    /// root graph, in the subgraph alone for a subgraph.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tasks: u64,
-    /// Nodes whose tasks or edits made it, in order; empty for an input.
+    /// Nodes whose tasks or edits created the checkpoint, in order; empty for an input.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writers: Vec<NodeName>,
-    /// Newest checkpoint of each nested graph that keeps its state over invocations.
+    /// Newest checkpoint of each subgraph that keeps its state between invocations.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub children: BTreeMap<Namespace, CheckpointId>,
-    /// Checkpoints of the graphs that this one is nested in, the root first.
+    /// Checkpoints of the parent graphs, the root graph first.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parents: BTreeMap<Namespace, CheckpointId>,
     /// Version of each channel: the checkpoint that last wrote it.
     pub versions: BTreeMap<ChannelName, CheckpointId>,
-    /// Sequence number of the event that says it was made, if it was stored only later (durability
-    /// `exit`): what happened on it until then stands in the log with an earlier checkpoint.
+    /// Sequence number of the `checkpointed` event, if the checkpoint was persisted later (durability
+    /// `exit`). The log files the events in between under an earlier checkpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_seq: Option<u64>,
-    /// Free facts for filters (`source`, `step` and `run` can be filtered by without them).
+    /// Metadata that the client of an edit sets, for filters of the history. Filters for `source`,
+    /// `step` and `run` need no metadata.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, Value>,
 }
 
 impl CheckpointMeta {
-    /// Channels that this checkpoint itself wrote.
+    /// Returns the channels that this checkpoint wrote.
     pub fn changed(&self) -> impl Iterator<Item = &ChannelName> {
         self.versions.iter().filter(|(_, version)| **version == self.id).map(|(name, _)| name)
     }
 }
 
-/// How the new value of a list begins: as an earlier version did.
+/// The prefix that a list shares with an earlier version of its channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tail {
-    /// The earlier version of the channel.
+    /// Checkpoint of the earlier version.
     pub base: CheckpointId,
-    /// How many items it begins with that are those of that version.
+    /// Number of leading items that both versions share.
     pub keep: u32,
 }
 
 /// A checkpoint with the values of all channels.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Checkpoint {
-    /// Everything but the values.
+    /// Id, triggers, versions and the other fields without the values.
     pub meta: CheckpointMeta,
     /// Values of all channels that have one.
     pub values: Values,
-    /// Which of the lists that this checkpoint wrote only grew at their end. A hint to who stores
-    /// it: without it, or if it is ignored, the checkpoint is the same.
+    /// Written lists that begin with items of their previous version. A store can write only the
+    /// remaining items of such a list; ignoring this field is correct.
     #[serde(default, skip_serializing)]
     pub tails: BTreeMap<ChannelName, Tail>,
 }
@@ -141,7 +147,7 @@ impl PartialEq for Checkpoint {
 }
 
 impl Checkpoint {
-    /// The state as one JSON object.
+    /// Returns the state as one JSON object.
     pub fn state(&self) -> Value {
         Value::Object(
             self.values.iter().map(|(name, value)| (name.to_string(), (**value).clone())).collect(),

@@ -1,4 +1,4 @@
-//! What the server of a tool wants to know of a person in the middle of a call, as the event log has it.
+//! Elicitations: questions that an MCP server asks a person in the middle of a tool call, in the form of the event log.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,16 @@ use serde_json::Value;
 
 use crate::id::Digest;
 
-/// What a server wants to know before its call goes on.
+/// The questions that a server asks before it continues a tool call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Elicitation {
     /// The questions, by the names that the server gave them; at least one.
     pub questions: BTreeMap<String, ElicitedQuestion>,
-    /// What the server wants back with the answers, as it came.
+    /// Opaque state that the server expects back with the answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
-    /// Names the call among those that the server holds open until there is an answer. Without it the server
-    /// has ended its side, and the call is made again with the answers.
+    /// Name of the call among the calls that the server holds open until they are answered. Without it the server
+    /// has ended its side of the call, and the host makes the call again with the answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
 }
@@ -24,27 +24,27 @@ pub struct Elicitation {
 /// One question of a server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ElicitedQuestion {
-    /// What a person reads.
+    /// Text for the person.
     pub message: String,
-    /// JSON Schema of what a person gives.
+    /// JSON Schema of the answer.
     pub schema: Value,
 }
 
-/// A round of questions in the middle of a call: what the call needs to go on. No client sees it, since the
-/// state is the server's own and may be a secret of it.
+/// One round of questions of a tool call, with what the host needs to continue the call. Clients do not see it,
+/// because the state can be a secret of the server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Elicited {
-    /// Which round of the call it is, from 0.
+    /// Number of the round in the call, from 0.
     pub round: u32,
     /// Digest of the request of the call.
     pub digest: Digest,
-    /// The server that asks.
+    /// Name of the server that asks.
     pub server: String,
-    /// Its tool, by the name that it has there.
+    /// Name of the tool on the server.
     pub tool: String,
-    /// The name of the host that the server holds the call open for, if it does.
+    /// Name of the host for which the server holds the call open; `None` if it does not hold it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// What it wants to know.
+    /// The questions of the round.
     pub asked: Elicitation,
 }

@@ -1,4 +1,4 @@
-//! Why a superstep, a write, an edit or an input could not be applied.
+//! Errors of applying a superstep, a write, an edit or an input.
 
 use serde_json::{Value, json};
 
@@ -6,11 +6,11 @@ use crate::failure::{Failure, code};
 use crate::id::{ChannelName, NodeName};
 use crate::limit::Exceeded;
 
-/// Why a superstep, a write, an edit or an input could not be applied.
+/// The error of applying a superstep, a write, an edit or an input.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StepError {
-    /// Two tasks of one superstep wrote a channel that holds one value.
+    /// Several tasks of one superstep wrote a channel whose reducer accepts one write.
     #[error(
         "channel `{channel}` was written by {} in one superstep: give it a reducer such as \
          `append`, `merge` or `any`, or run the nodes one after the other",
@@ -19,10 +19,10 @@ pub enum StepError {
     ConcurrentWrites {
         /// The channel.
         channel: ChannelName,
-        /// The writers, in order.
+        /// The writers, in task order.
         nodes: Vec<NodeName>,
     },
-    /// Two writes of one superstep want to replace the same channel.
+    /// Several writes of one superstep overwrite the same channel.
     #[error(
         "channel `{channel}` was overwritten by {} in one superstep: only one write can replace \
          a value",
@@ -31,7 +31,7 @@ pub enum StepError {
     DoubleOverwrite {
         /// The channel.
         channel: ChannelName,
-        /// The writers, in order.
+        /// The writers, in task order.
         nodes: Vec<NodeName>,
     },
     /// A node wrote a channel that the graph does not have.
@@ -56,19 +56,19 @@ pub enum StepError {
         message: String,
     },
     /// A node named a node that the graph does not have.
-    #[error("node `{node}` wants to run node `{target}` next, which the graph does not have")]
+    #[error("node `{node}` names unknown target `{target}`")]
     UnknownNode {
-        /// The node that named it.
+        /// The node with the `goto` or send.
         node: NodeName,
         /// The missing node.
         target: NodeName,
     },
     /// A condition could not be evaluated.
-    #[error("branch `{branch}` could not be decided: {message}")]
+    #[error("branch `{branch}` could not be evaluated: {message}")]
     Condition {
         /// The branch.
         branch: String,
-        /// Why.
+        /// Error of the condition.
         message: String,
     },
     /// No case of a branch matched.
@@ -82,34 +82,34 @@ pub enum StepError {
     Reduce {
         /// The channel.
         channel: ChannelName,
-        /// Why.
+        /// Error of the reducer.
         message: String,
     },
-    /// A limit was reached.
+    /// A limit was exceeded.
     #[error("{0}")]
     Limit(Exceeded),
-    /// It cannot be said as which node an edit writes.
-    #[error("it is not clear as which node the edit writes: name one of {}", known(candidates))]
+    /// An edit names no node to write as, and several nodes are possible.
+    #[error("the node that the edit writes as is ambiguous: name one of {}", known(candidates))]
     AmbiguousEdit {
-        /// The nodes that it may be, in order.
+        /// The possible nodes, in order.
         candidates: Vec<NodeName>,
     },
-    /// An edit makes no sense.
+    /// An edit is not valid.
     #[error("the edit cannot be applied: {message}")]
     InvalidEdit {
-        /// What is wrong and what would fit.
+        /// What is wrong, and what is accepted.
         message: String,
     },
     /// An input does not fit the graph.
     #[error("the input cannot be applied: {message}")]
     InvalidInput {
-        /// What is wrong and what would fit.
+        /// What is wrong, and what is accepted.
         message: String,
     },
 }
 
 impl StepError {
-    /// The same as a failure for guests, events and HTTP answers.
+    /// Returns the error as a failure for guests, events and HTTP responses.
     pub fn to_failure(&self) -> Failure {
         match self {
             Self::Limit(exceeded) => exceeded.to_failure(),
@@ -117,7 +117,7 @@ impl StepError {
         }
     }
 
-    /// Facts for programs: `kind`, and the subject.
+    /// Returns the details of the failure for programs: `kind` and the subject.
     fn details(&self) -> Value {
         match self {
             Self::ConcurrentWrites { channel, nodes } => {
@@ -148,7 +148,7 @@ impl StepError {
     }
 }
 
-/// The writers in a sentence.
+/// Lists the writers for a message.
 fn list(nodes: &[NodeName]) -> String {
     match nodes {
         [] => "several writes".to_owned(),

@@ -1,5 +1,5 @@
-//! What can happen on a thread. The event log is the one truth: the journal, streams, traces and
-//! audit views are projections of it.
+//! Events of a thread. The event log is the source of truth: the journal, streams, traces and audit
+//! views are projections of it.
 
 mod shown;
 
@@ -20,16 +20,16 @@ use crate::principal::Principal;
 /// One entry of a thread's log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// Position in the thread's log: 1, 2, 3 and so on without gaps.
+    /// Sequence number in the thread's log, from 1 without gaps.
     pub seq: u64,
-    /// Milliseconds since 1970, from the host's clock.
+    /// Time of the event by the host's clock, in milliseconds since 1970.
     pub at_ms: i64,
-    /// The run it belongs to.
+    /// The run that the event belongs to.
     pub run: RunId,
-    /// Nested graph; root if empty.
+    /// Namespace of the subgraph; empty for the root graph.
     #[serde(default, skip_serializing_if = "is_root")]
     pub namespace: Namespace,
-    /// What happened.
+    /// Kind and payload of the event.
     #[serde(flatten)]
     pub kind: EventKind,
 }
@@ -42,50 +42,50 @@ fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
     *number == N::default()
 }
 
-/// What happened.
+/// The kind of an event, with its payload.
 ///
-/// The variants in snake case are the public names of events: the `type` of their JSON, of streams
-/// and of the rules of projections.
+/// The names of the variants in snake case are public: they are the `type` in the JSON of events and
+/// in streams, and the rules of projections refer to them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EventKind {
-    /// A run began, or went on after an answer or a restart.
+    /// A run started, or continued after an answer or a restart.
     RunStarted(RunStarted),
-    /// A run ended or stands still.
+    /// A run ended or was interrupted.
     RunEnded(RunEnded),
-    /// A task began an attempt.
+    /// An attempt of a task started.
     TaskStarted(TaskStarted),
-    /// A task ended well; its writes wait for the end of the superstep.
+    /// A task finished. Its writes are applied at the end of the superstep.
     TaskFinished(TaskFinished),
-    /// An attempt of a task ended badly.
+    /// An attempt of a task failed.
     TaskFailed(TaskFailed),
-    /// A slow host call began (model, HTTP, SQL, tool).
+    /// A slow host call started (model, HTTP, SQL, tool).
     CallStarted(CallStarted),
-    /// Pieces of a model's answer arrived.
+    /// Deltas of a model's completion arrived.
     Streamed(Streamed),
-    /// A host call was answered: the journal entry itself.
+    /// A host call returned. The payload is its journal entry.
     Called(Box<Called>),
-    /// A node asked a question and was unwound.
+    /// A task raised an interrupt, and its guest was unwound.
     Asked(Asked),
-    /// A question was answered.
+    /// An interrupt was answered.
     Answered(Answered),
-    /// All writes of a superstep (or an input) were applied; values are in the checkpoint store.
+    /// All writes of a superstep, an input or an edit were applied. The values are in the checkpoint.
     Checkpointed(Checkpointed),
-    /// The thread went back to a checkpoint whose questions are open again.
+    /// The thread returned to a checkpoint, whose interrupts are pending again.
     Reopened(Reopened),
-    /// The thread went on from an earlier checkpoint; the checkpoint that follows is its copy.
+    /// The thread continued from an earlier checkpoint, on which the next checkpoint is based.
     Forked(Forked),
-    /// A call in doubt was settled by a person or a policy.
+    /// A client or a policy settled a call in doubt.
     Settled(Settled),
-    /// The thread was moved to another version of its code.
+    /// The thread was moved to another version of its graph and components.
     Migrated(Migrated),
-    /// A guest's own event.
+    /// A guest emitted an event of its own.
     Custom(Custom),
-    /// How far a node is.
+    /// A node reported its progress.
     Progress(Progress),
-    /// A guest's message for the operator, or its stdout and stderr.
+    /// A guest wrote a message for the operator, or to stdout or stderr.
     Log(Log),
 }
 
@@ -93,75 +93,75 @@ impl EventKind {
     /// The names of all kinds.
     pub const NAMES: &[&str] = <Self as VariantNames>::VARIANTS;
 
-    /// The name of this kind, as the JSON of an event has it under `type`.
+    /// Returns the name of the kind, which is the `type` in the JSON of the event.
     pub fn name(&self) -> &'static str {
         self.into()
     }
 }
 
-/// Why a run (re)started.
+/// The reason of a `run_started` event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunReason {
-    /// From an input.
+    /// The run starts with an input.
     Input,
-    /// From answers to questions, or past a static interrupt.
+    /// The run continues with answers to interrupts, or past a static interrupt.
     Resume,
-    /// After a restart of the host.
+    /// The run continues after the host that executed it stopped.
     Recovery,
-    /// From the tasks that failed.
+    /// The run executes failed tasks again.
     Retry,
-    /// From an earlier checkpoint or host call.
+    /// The run starts at an earlier checkpoint or host call.
     Fork,
 }
 
 /// See [`EventKind::RunStarted`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunStarted {
-    /// The graph that runs.
+    /// Graph of the run.
     pub graph: GraphName,
     /// Digest of the graph with its components.
     pub digest: Digest,
-    /// Why it runs.
+    /// Why the run started or continued.
     pub reason: RunReason,
-    /// The run context, handed to every node.
+    /// The run context, which every node receives.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub context: Value,
-    /// Who asked for it; `None` if that is not known, and after a restart of the host.
+    /// The party that requested the run; `None` if it is unknown, and for a recovery.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<Principal>,
 }
 
-/// How a run stands.
+/// The status of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
-    /// Was asked for and has not begun.
+    /// The run was requested and has not started.
     Pending,
-    /// Is running.
+    /// A host executes the run.
     Running,
-    /// Reached the end of the graph.
+    /// The run reached the end of the graph.
     Completed,
-    /// Waits for answers.
+    /// The run waits for answers, or for a resume past a static interrupt or after a drain.
     Interrupted,
-    /// A task failed for good, or the graph could not go on.
+    /// A task failed permanently, or a superstep could not be applied.
     Failed,
-    /// Was cancelled.
+    /// The run was cancelled.
     Cancelled,
 }
 
 /// See [`EventKind::RunEnded`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunEnded {
-    /// How.
+    /// Status of the run from now on.
     pub status: RunStatus,
-    /// Why, if it failed.
+    /// The failure of a failed run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
-    /// Whether it stands still between two supersteps because it was asked to (`drain`).
+    /// True if the run stopped between two supersteps because of a `drain`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub drained: bool,
-    /// Who cancelled the run, if it was cancelled and that is known.
+    /// The party that cancelled the run, if the run was cancelled and the party is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<Principal>,
 }
@@ -171,11 +171,11 @@ pub struct RunEnded {
 pub struct TaskStarted {
     /// The task.
     pub task: TaskId,
-    /// Its node.
+    /// Node of the task.
     pub node: NodeName,
-    /// Its superstep.
+    /// Number of the superstep, from 0.
     pub step: u32,
-    /// From 1.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
 }
 
@@ -184,9 +184,9 @@ pub struct TaskStarted {
 pub struct Write {
     /// The channel.
     pub channel: ChannelName,
-    /// What to combine with the old value.
+    /// The value that the reducer combines with the value of the channel.
     pub value: Value,
-    /// Replace instead of combine.
+    /// True if the value replaces that of the channel, without the reducer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub overwrite: bool,
 }
@@ -194,24 +194,24 @@ pub struct Write {
 /// A task for the next superstep with an input of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Send {
-    /// The node.
+    /// The node that runs.
     pub node: NodeName,
-    /// Its input.
+    /// Input of the task, in place of the state.
     pub input: Value,
-    /// How long one attempt may take, in milliseconds, in place of the node's own.
+    /// Timeout of one attempt in milliseconds, in place of the node's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
 }
 
-/// Where a graph that ran as a task ended.
+/// The end of a subgraph that ran as a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChildEnd {
-    /// Its namespace.
+    /// Namespace of the subgraph.
     pub namespace: Namespace,
-    /// Its last checkpoint; `None` if it made none that is kept.
+    /// Last checkpoint of the subgraph; `None` if it is not persisted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<CheckpointId>,
-    /// Whether its next invocation goes on there.
+    /// True if the next invocation of the subgraph continues from the checkpoint.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keeps: bool,
 }
@@ -221,51 +221,51 @@ pub struct ChildEnd {
 pub struct TaskFinished {
     /// The task.
     pub task: TaskId,
-    /// Its node.
+    /// Node of the task.
     pub node: NodeName,
-    /// Which of the node's tasks in its superstep; fixes the order of writes.
+    /// Index among the tasks of the node in the superstep. It determines the order of writes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub index: u32,
-    /// The checkpoint it started from.
+    /// Checkpoint at which the task started.
     pub base: CheckpointId,
-    /// Its writes, in order.
+    /// Writes of the task, in order.
     pub writes: Vec<Write>,
-    /// Nodes to run next in place of the edges; `END` is left out, so an empty list ends the path.
+    /// Nodes to run next in place of the edges. `END` is left out, so an empty list ends the path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goto: Option<Vec<NodeName>>,
-    /// Further tasks.
+    /// Tasks for the next superstep, in addition to `goto` or the edges.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sends: Vec<Send>,
-    /// Whether its writes, `goto` and sends are for the graph above its own, which ends with this
-    /// superstep.
+    /// True if the writes, `goto` and sends are for the parent graph. The task's own graph ends with
+    /// this superstep.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub for_parent: bool,
-    /// Where the graph ended that ran as this task.
+    /// The end of the subgraph that ran as this task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<ChildEnd>,
-    /// Whether it did not run, since what an equal task did before was taken over: from the cache, or
-    /// by a fork.
+    /// True if the task was not executed: its outcome comes from the cache, or a fork carried it
+    /// over.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cached: bool,
-    /// Wall time of the last attempt.
+    /// Wall time of the last attempt, in microseconds.
     pub duration_us: u64,
 }
 
-/// The ways an attempt can end badly.
+/// The cause of a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskFault {
-    /// The guest answered with a failure.
+    /// The guest returned a failure.
     Failure,
     /// The guest trapped.
     Trap,
-    /// The guest reached a limit: CPU, memory, output, host calls.
+    /// The guest exceeded a limit: CPU time, memory, output, host calls.
     Limit,
-    /// The attempt took too long.
+    /// The attempt exceeded its timeout.
     Timeout,
-    /// The guest asked for something else than its journal says.
+    /// A host call of the guest differs from the journal.
     Divergence,
-    /// The host could not run the guest.
+    /// The host could not execute the guest.
     Host,
 }
 
@@ -274,18 +274,18 @@ pub enum TaskFault {
 pub struct TaskFailed {
     /// The task.
     pub task: TaskId,
-    /// Its node.
+    /// Node of the task.
     pub node: NodeName,
-    /// Which attempt, from 1.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// In which way.
+    /// Cause of the failure.
     pub fault: TaskFault,
-    /// Why, with the plugin and node named in the message.
+    /// The failure. Its message names the plugin and the node.
     pub failure: Failure,
     /// Milliseconds until the next attempt; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_in_ms: Option<u64>,
-    /// The task that runs in its place, since it has failed for good.
+    /// Task of the error handler that runs in place of this task, which failed permanently.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handler: Option<TaskId>,
 }
@@ -295,30 +295,30 @@ pub struct TaskFailed {
 pub struct CallStarted {
     /// The task.
     pub task: TaskId,
-    /// Which calls of the task it is inside of: empty for a call of the node itself, `[n]` for a
-    /// call of the tool that the node called in its call `n`, and so on.
+    /// Numbers of the enclosing tool calls: empty for a call of the node itself, `[n]` for a call of
+    /// the tool that the node called in its call `n`, and so on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scope: Vec<u32>,
     /// Number of the call in its scope, from 0, the same in every re-execution.
     pub call: u32,
     /// Interface and function, such as `llm.complete`.
     pub function: String,
-    /// One line for people.
+    /// Description of the call in one line, such as `chat (gpt-4o-mini)`.
     pub summary: String,
-    /// Whether it asks a model for a document for programs, which is nothing to read to a person.
+    /// True if the call requests structured output of a model, which is not text for a person.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub document: bool,
-    /// 0 the first time that the task begins the call; grows every time that it is begun once more.
+    /// 0 for the first start of the call by the task, and a greater number for each later start.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub again: u64,
-    /// The request of a call of a tool, or its head if it is large, so that clients can show what
-    /// the run waits for.
+    /// The request of a tool call, or its head if it is large. Clients show it while the run waits
+    /// for the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Value>,
 }
 
 impl CallStarted {
-    /// The id of the message that the answer of a model becomes, if it answers anew so many times.
+    /// Returns the id of the message that the completion becomes after `restarts` restarts of its stream.
     pub fn answer_id(&self, restarts: u32) -> String {
         answer_id(&self.task, &self.scope, self.call, self.again, restarts)
     }
@@ -329,15 +329,15 @@ impl CallStarted {
 pub struct Streamed {
     /// The task.
     pub task: TaskId,
-    /// Its node.
+    /// Node of the task.
     pub node: NodeName,
-    /// Which calls of the task it is inside of: empty for a call of the node itself, `[n]` for a
-    /// call of the tool that the node called in its call `n`, and so on.
+    /// Numbers of the enclosing tool calls: empty for a call of the node itself, `[n]` for a call of
+    /// the tool that the node called in its call `n`, and so on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scope: Vec<u32>,
-    /// Number of the call that is answered.
+    /// Number of the streaming call in its scope, from 0.
     pub call: u32,
-    /// The pieces, in order.
+    /// The deltas, in order.
     pub deltas: Vec<Delta>,
 }
 
@@ -346,76 +346,76 @@ pub struct Streamed {
 pub struct Called {
     /// The task.
     pub task: TaskId,
-    /// Its node.
+    /// Node of the task.
     pub node: NodeName,
-    /// Which calls of the task it is inside of: empty for a call of the node itself, `[n]` for a
-    /// call of the tool that the node called in its call `n`, and so on.
+    /// Numbers of the enclosing tool calls: empty for a call of the node itself, `[n]` for a call of
+    /// the tool that the node called in its call `n`, and so on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scope: Vec<u32>,
     /// Number of the call in its scope, from 0, the same in every re-execution.
     pub call: u32,
     /// Interface and function, such as `llm.complete`.
     pub function: String,
-    /// Digest of the request; a re-execution must ask for the same.
+    /// Digest of the request. The call of a re-execution must have the same digest.
     pub digest: Digest,
     /// The request, or its head if it is large.
     pub request: Value,
-    /// The answer, or why there was none.
+    /// Output of the call, or its failure.
     pub result: Result<Value, Failure>,
-    /// When it began, milliseconds since 1970.
+    /// Start of the call, in milliseconds since 1970.
     pub started_ms: i64,
-    /// How long it took.
+    /// Duration of the call, in microseconds.
     pub duration_us: u64,
-    /// One line for people, such as `chat (gpt-4o-mini)`.
+    /// Description of the call in one line, such as `chat (gpt-4o-mini)`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub summary: String,
-    /// Tokens in and out, for model calls.
+    /// Token usage of a model call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<Tokens>,
-    /// Sequence number of the entry whose answer this is, if nothing was asked anew: the run that
-    /// had paid for it was cancelled before anything came of it.
+    /// Sequence number of the reused journal entry, if the call was not executed. The entry belongs
+    /// to a cancelled run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reused: Option<u64>,
-    /// Number of the first call of the batch it was part of; its own if it was alone.
+    /// Number of the first call of the batch; the call's own number outside of a batch.
     pub batch: u32,
 }
 
-/// Tokens of a model call.
+/// Token usage of a model call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tokens {
-    /// Read by the model.
+    /// Tokens of the prompt.
     pub input: u64,
-    /// Written by the model.
+    /// Tokens of the completion.
     pub output: u64,
 }
 
 /// See [`EventKind::Asked`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
-    /// Stable id of the question.
+    /// Stable id of the interrupt.
     pub interrupt: InterruptId,
-    /// The task that asks.
+    /// The task that raised the interrupt.
     pub task: TaskId,
-    /// Its node.
+    /// Node of the task.
     pub node: NodeName,
-    /// Which calls of the task it is inside of: empty for a call of the node itself, `[n]` for a
-    /// call of the tool that the node called in its call `n`, and so on.
+    /// Numbers of the enclosing tool calls: empty for a call of the node itself, `[n]` for a call of
+    /// the tool that the node called in its call `n`, and so on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scope: Vec<u32>,
-    /// Number of the call in its scope.
+    /// Number of the call in its scope, from 0.
     pub call: u32,
-    /// What the person needs to see.
+    /// What a client shows to a person.
     pub payload: Value,
-    /// What an answer must look like.
+    /// JSON Schema of the answer; any answer is accepted if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_schema: Option<Value>,
-    /// When the thread expires if nobody answers, milliseconds since 1970.
+    /// When the thread expires without an answer, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_ms: Option<i64>,
-    /// Whether a fork repeats the question together with its answer, so that nobody is asked.
+    /// True if a fork repeats the interrupt together with its answer, so it is not pending.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub answered: bool,
-    /// What a call needs to go on if the server of its tool asks. For the host alone, see [`Event::shown`].
+    /// The state with which a tool call continues after an elicitation. Internal, see [`Event::shown`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elicited: Option<Box<Elicited>>,
 }
@@ -423,13 +423,13 @@ pub struct Asked {
 /// See [`EventKind::Answered`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answered {
-    /// The question.
+    /// Id of the interrupt.
     pub interrupt: InterruptId,
-    /// The task that asked.
+    /// The task that raised the interrupt.
     pub task: TaskId,
     /// The answer.
     pub answer: Value,
-    /// Who answered, if that is known.
+    /// The party that answered, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<Principal>,
 }
@@ -437,17 +437,17 @@ pub struct Answered {
 /// See [`EventKind::Checkpointed`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Checkpointed {
-    /// The checkpoint.
+    /// Number of the checkpoint in the thread.
     pub checkpoint: CheckpointId,
-    /// Superstep that runs next.
+    /// Number of the superstep that runs next, from 0.
     pub step: u32,
-    /// How it came to be.
+    /// How the checkpoint was created.
     pub source: Source,
-    /// Channels that it wrote.
+    /// Channels that the checkpoint wrote.
     pub changed: Vec<ChannelName>,
     /// Nodes that run next.
     pub next: Vec<NodeName>,
-    /// Who edited the state, if an edit made the checkpoint and that is known.
+    /// The party that edited the state, if an edit created the checkpoint and the party is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<Principal>,
 }
@@ -468,14 +468,14 @@ impl From<&CheckpointMeta> for Checkpointed {
 /// See [`EventKind::Reopened`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reopened {
-    /// The checkpoint the thread went back to.
+    /// The checkpoint to which the thread returned.
     pub to: CheckpointId,
-    /// Questions that are open again.
+    /// Interrupts that are pending again.
     pub interrupts: Vec<InterruptId>,
-    /// Tasks whose results are void, since such a question was asked in a graph that they ran.
+    /// Tasks whose results are discarded, because a subgraph that they ran raised such an interrupt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<TaskId>,
-    /// Why: the failure of the run that was undone.
+    /// The failure of the run that was rolled back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
 }
@@ -483,38 +483,38 @@ pub struct Reopened {
 /// See [`EventKind::Forked`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Forked {
-    /// The checkpoint it was forked from.
+    /// The checkpoint at which the fork starts.
     pub from: CheckpointId,
-    /// The host call whose answer was replaced, if it was forked inside of a task.
+    /// The host call whose result was replaced, if the fork starts inside of a task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<ForkedCall>,
-    /// Who forked the thread, if that is known.
+    /// The party that forked the thread, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<Principal>,
 }
 
-/// A host call whose answer a fork replaced.
+/// A host call whose result a fork replaced.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ForkedCall {
-    /// The task, as it was called before the fork.
+    /// Id of the task before the fork.
     pub task: TaskId,
-    /// Which calls of the task it is inside of.
+    /// Numbers of the enclosing tool calls, see [`Called::scope`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scope: Vec<u32>,
-    /// Its number.
+    /// Number of the call in its scope, from 0.
     pub call: u32,
-    /// Sequence number of the entry in the journal that was replaced.
+    /// Sequence number of the replaced journal entry.
     pub seq: u64,
 }
 
 /// See [`EventKind::Migrated`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Migrated {
-    /// Digest of graph and components that it was pinned to.
+    /// Digest of the graph and components to which the thread was pinned.
     pub from: Digest,
-    /// Digest of those that it is pinned to now.
+    /// Digest of the graph and components to which the thread is pinned now.
     pub to: Digest,
-    /// Who moved the thread, if that is known.
+    /// The party that migrated the thread, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<Principal>,
 }
@@ -524,32 +524,32 @@ pub struct Migrated {
 pub struct Settled {
     /// The task.
     pub task: TaskId,
-    /// Which calls of the task it is inside of.
+    /// Numbers of the enclosing tool calls, see [`Called::scope`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scope: Vec<u32>,
-    /// Number of the call.
+    /// Number of the call in its scope, from 0.
     pub call: u32,
-    /// What was decided.
+    /// The decision.
     pub decision: Decision,
-    /// Who decided: `policy`, or what the client said of itself, which nobody checked.
+    /// `policy`, or a name that the client gave. The host does not verify the name.
     pub by: String,
-    /// Who decided, as the host knows it; `None` for a policy.
+    /// The party that decided, as authenticated by the host; `None` for a policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<Principal>,
 }
 
-/// What becomes of a call of which nobody knows whether it had its effect.
+/// The decision about a call in doubt, which may have taken effect.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Decision {
-    /// It is made again.
+    /// The call is executed again.
     Retry,
-    /// It had its effect, and this was its answer.
+    /// The call took effect and returned this output.
     Answer {
-        /// The answer.
+        /// Output of the call.
         answer: Value,
     },
-    /// It counts as failed.
+    /// The call counts as failed.
     Fail,
 }
 
@@ -558,11 +558,11 @@ pub enum Decision {
 pub struct Custom {
     /// The task.
     pub task: TaskId,
-    /// Its node.
+    /// Node of the task.
     pub node: NodeName,
-    /// The guest's name for it.
+    /// Name of the event, chosen by the guest.
     pub name: String,
-    /// The guest's data.
+    /// Payload of the event, chosen by the guest.
     pub data: Value,
 }
 
@@ -571,11 +571,11 @@ pub struct Custom {
 pub struct Progress {
     /// The task.
     pub task: TaskId,
-    /// Its node.
+    /// Node of the task.
     pub node: NodeName,
-    /// A sentence.
+    /// Description of the progress in one sentence.
     pub message: String,
-    /// Share done, from 0 to 1.
+    /// Completed fraction, from 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fraction: Option<f64>,
 }
@@ -585,13 +585,13 @@ pub struct Progress {
 pub struct Log {
     /// The task.
     pub task: TaskId,
-    /// Its node.
+    /// Node of the task.
     pub node: NodeName,
     /// `trace`, `debug`, `info`, `warn`, `error`, `stdout` or `stderr`.
     pub level: String,
-    /// The message.
+    /// Text of the message.
     pub message: String,
-    /// Structured fields.
+    /// Structured fields of the message.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub fields: Value,
 }

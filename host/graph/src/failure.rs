@@ -1,4 +1,4 @@
-//! Why something did not work, in the shape that guests, events and HTTP answers share.
+//! The error that guests, events and HTTP responses share.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -7,81 +7,81 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[error("{code}: {message}")]
 pub struct Failure {
-    /// A short stable word for programs, see [`code`].
+    /// Stable word for programs, see [`code`].
     pub code: String,
-    /// A sentence for people: what happened, where, what to do.
+    /// Sentence for people: what happened, where, and what to do.
     pub message: String,
-    /// Whether the same call may succeed later.
+    /// True if the same call can succeed later.
     #[serde(default)]
     pub retryable: bool,
-    /// Structured facts.
+    /// Structured details for programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
 }
 
-/// Codes that the host uses. Guests may use codes of their own.
+/// Codes of failures of the host. Guests may use codes of their own.
 pub mod code {
-    /// Not granted; the message names the line to add.
+    /// The call needs a grant; the message names the line to add.
     pub const DENIED: &str = "denied";
-    /// Designed, but not in this host yet; `details.feature` names it.
+    /// This host does not implement the feature yet; `details.feature` names it.
     pub const UNSUPPORTED: &str = "unsupported";
-    /// The request makes no sense.
+    /// The request is not valid.
     pub const INVALID: &str = "invalid";
-    /// A limit was reached; `details.limit` names it.
+    /// A limit was exceeded; `details.limit` names it.
     pub const LIMIT: &str = "limit";
-    /// Took longer than allowed.
+    /// The operation exceeded its timeout.
     pub const TIMEOUT: &str = "timeout";
-    /// An outside service cannot be reached or is broken.
+    /// An external service cannot be reached or does not work.
     pub const UNAVAILABLE: &str = "unavailable";
-    /// An outside service asks to slow down.
+    /// An external service refuses further requests for a while.
     pub const RATE_LIMITED: &str = "rate-limited";
-    /// There is no such thing.
+    /// The resource does not exist.
     pub const NOT_FOUND: &str = "not-found";
-    /// The thing is not in the state that the request needs.
+    /// The resource is not in the state that the request needs.
     pub const CONFLICT: &str = "conflict";
-    /// The thing existed and has expired.
+    /// The resource has expired.
     pub const EXPIRED: &str = "expired";
-    /// Somebody else is at work on it.
+    /// Another run or request uses the resource.
     pub const BUSY: &str = "busy";
-    /// Cancelled on request.
+    /// The operation was cancelled on request.
     pub const CANCELLED: &str = "cancelled";
     /// The guest trapped.
     pub const TRAP: &str = "trap";
-    /// A re-executed node asked for something else than its journal says.
+    /// A host call of a re-executed node differs from the journal.
     pub const DIVERGENCE: &str = "divergence";
-    /// The host stopped while the call was under way; nobody can know if it had its effect.
+    /// The call may have taken effect, and its result is lost.
     pub const IN_DOUBT: &str = "in-doubt";
-    /// What is stored was changed behind the host's back.
+    /// Stored data is damaged, or was changed outside of the host.
     pub const BROKEN: &str = "broken";
-    /// A fault of the host.
+    /// The host failed, or a part that it depends on.
     pub const INTERNAL: &str = "internal";
 }
 
 impl Failure {
-    /// A failure that a retry does not help.
+    /// Creates a failure that is not retryable.
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
         Self { code: code.into(), message: message.into(), retryable: false, details: None }
     }
 
-    /// The same, but a later retry may help.
+    /// Marks the failure as retryable.
     pub fn retryable(mut self) -> Self {
         self.retryable = true;
         self
     }
 
-    /// Adds structured facts.
+    /// Sets the structured details.
     pub fn with_details(mut self, details: Value) -> Self {
         self.details = Some(details);
         self
     }
 
-    /// A part of the contract that this host does not implement yet.
+    /// Creates a failure for a feature of the contract that this host does not implement yet.
     pub fn unsupported(feature: &str) -> Self {
         Self::new(code::UNSUPPORTED, format!("`{feature}` is not supported by this host yet"))
             .with_details(serde_json::json!({ "feature": feature }))
     }
 
-    /// A fault of the host.
+    /// Creates a failure for an error of the host.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(code::INTERNAL, message)
     }

@@ -1,11 +1,11 @@
-//! Events as everybody outside of the host sees them.
+//! Events as clients see them.
 
 use std::borrow::Cow;
 
 use super::{Asked, Event, EventKind};
 
 impl Event {
-    /// The event without [`Asked::elicited`]: what a server wants back may be a secret of it.
+    /// Returns the event without [`Asked::elicited`], which can hold a secret of an MCP server.
     pub fn shown(&self) -> Cow<'_, Self> {
         match &self.kind {
             EventKind::Asked(asked) if asked.elicited.is_some() => {

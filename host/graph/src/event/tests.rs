@@ -1,4 +1,4 @@
-//! The names of events.
+//! The JSON of events.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::testing::{asked, event};
 
 #[test]
-fn the_names_are_those_that_the_json_of_events_may_have() {
+fn names_are_the_types_that_deserialization_accepts() {
     let read = |name: &str| {
         let event = json!({ "seq": 1, "at_ms": 0, "run": "r", "type": name });
         serde_json::from_value::<Event>(event).unwrap_err().to_string()
@@ -20,7 +20,7 @@ fn the_names_are_those_that_the_json_of_events_may_have() {
 }
 
 #[test]
-fn an_event_has_its_name_in_its_json() {
+fn json_has_the_name_of_the_event_as_its_type() {
     let task = TaskId::new("t").unwrap();
     let end =
         RunEnded { status: RunStatus::Failed, failure: None, drained: false, principal: None };
@@ -36,7 +36,7 @@ fn an_event_has_its_name_in_its_json() {
 }
 
 #[test]
-fn nobody_outside_sees_what_a_call_needs_to_go_on() {
+fn clients_do_not_see_the_state_of_an_elicitation() {
     let digest = "0".repeat(64);
     let question = r#""type":"asked","interrupt":"i","task":"t","node":"n","call":0,"payload":{"message":"?"}"#;
     let elicited = format!(
@@ -46,14 +46,14 @@ fn nobody_outside_sees_what_a_call_needs_to_go_on() {
     let new = format!(r#"{{"seq":1,"at_ms":0,"run":"r",{question}{elicited}}}"#);
     for text in [&old, &new] {
         let event: Event = serde_json::from_str(text).unwrap();
-        // The seal is made from this text.
+        // The seal covers this text.
         assert_eq!(serde_json::to_string(&event).unwrap(), *text);
         assert_eq!(serde_json::to_string(&event.shown()).unwrap(), old);
     }
 }
 
 #[test]
-fn events_of_before_principals_are_written_as_they_were() {
+fn events_without_a_principal_keep_their_json() {
     let digest = "0".repeat(64);
     let old = [
         format!(r#""type":"run_started","graph":"g","digest":"{digest}","reason":"input""#),
@@ -69,7 +69,7 @@ fn events_of_before_principals_are_written_as_they_were() {
     for kind in old {
         let text = format!(r#"{{"seq":1,"at_ms":0,"run":"r",{kind}}}"#);
         let event: Event = serde_json::from_str(&text).unwrap();
-        // The seal is made from this text.
+        // The seal covers this text.
         assert_eq!(serde_json::to_string(&event).unwrap(), text);
         let principal = r#","principal":{"key":"k1","tenant":"acme","user":"jane"}}"#;
         let named = text.strip_suffix('}').unwrap().to_owned() + principal;

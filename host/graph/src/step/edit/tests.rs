@@ -114,7 +114,7 @@ fn ambiguous_edits_name_the_candidates() {
     let error = apply(&graph, &after(&graph, 2), &infer).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "it is not clear as which node the edit writes: name one of `a`, `b`"
+        "the node that the edit writes as is ambiguous: name one of `a`, `b`"
     );
     assert_eq!(error.to_failure().details.unwrap()["candidates"], json!(["a", "b"]));
     // An older host did not write down who made a checkpoint.
