@@ -1,6 +1,6 @@
-//! A graph as an author writes it, in TOML or as the same document in JSON.
+//! Graph definitions as an author writes them, in TOML or as the same document in JSON.
 //!
-//! These types hold what was written. Whether it makes sense is decided by [`crate::check`].
+//! These types hold the document as it is written. [`crate::check`] validates it.
 
 mod list;
 mod span;
@@ -23,52 +23,53 @@ pub struct Document {
     pub graphs: BTreeMap<GraphName, GraphDef>,
 }
 
-/// One graph.
+/// The definition of a graph.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GraphDef {
-    /// What it is for.
+    /// Description of the graph.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub doc: String,
     /// Nodes that run first.
     #[serde(default, deserialize_with = "list::one_or_many")]
     pub entry: Vec<NodeName>,
-    /// Supersteps that one run may take; [`crate::graph::DEFAULT_RECURSION_LIMIT`] if not given.
+    /// Maximum number of supersteps of one run; [`crate::graph::DEFAULT_RECURSION_LIMIT`] if not
+    /// given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recursion_limit: Option<u32>,
-    /// Tasks of a superstep that run at once; the host's own limit if not given.
+    /// Maximum number of tasks of a superstep that run at once; the host's limit if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_concurrency: Option<u32>,
-    /// How long a question may stay unanswered before the thread expires; forever if not given.
+    /// Time after which a thread with a pending interrupt expires; unlimited if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupt_ttl: Option<Span>,
-    /// What holds for every node that does not say otherwise.
+    /// Policies of all nodes that do not set their own.
     #[serde(default, skip_serializing_if = "NodeDefaults::is_empty")]
     pub defaults: NodeDefaults,
-    /// Nodes before which a run stands still.
+    /// Nodes before which a run is interrupted.
     #[serde(default, skip_serializing_if = "NodeSet::is_empty")]
     pub interrupt_before: NodeSet,
-    /// Nodes after which a run stands still.
+    /// Nodes after which a run is interrupted.
     #[serde(default, skip_serializing_if = "NodeSet::is_empty")]
     pub interrupt_after: NodeSet,
     /// JSON Schema of the run context; anything is accepted if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_schema: Option<Value>,
-    /// The parts of the state.
+    /// The channels, which are the named parts of the state.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub channels: BTreeMap<ChannelName, ChannelDef>,
     /// The nodes.
     #[serde(default)]
     pub nodes: BTreeMap<NodeName, NodeDef>,
-    /// Unconditional ways on.
+    /// The unconditional edges.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edges: Vec<EdgeDef>,
-    /// Conditional ways on.
+    /// The conditional branches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub branches: Vec<BranchDef>,
 }
 
-/// Some nodes or, written `"*"`, all of them.
+/// Named nodes of a graph, or all of them (`"*"`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "list::NodeSetText", into = "list::NodeSetText")]
 pub enum NodeSet {
@@ -85,12 +86,12 @@ impl Default for NodeSet {
 }
 
 impl NodeSet {
-    /// Whether no node is in the set, whatever the graph.
+    /// Returns true if the set contains no node of any graph.
     pub fn is_empty(&self) -> bool {
         matches!(self, Self::Named(nodes) if nodes.is_empty())
     }
 
-    /// Whether a node of the graph is in the set.
+    /// Returns true if the set contains a node of the graph.
     pub fn contains(&self, node: &NodeName) -> bool {
         match self {
             Self::All => true,
@@ -99,20 +100,20 @@ impl NodeSet {
     }
 }
 
-/// One named part of the state.
+/// The definition of a channel, which is a named part of the state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChannelDef {
     /// JSON Schema of the value; `{}` accepts anything.
     #[serde(default = "any_schema", skip_serializing_if = "is_any_schema")]
     pub schema: Value,
-    /// How writes combine with the value.
+    /// The rule that combines writes with the value.
     #[serde(default, skip_serializing_if = "ReducerDef::is_last")]
     pub reducer: ReducerDef,
-    /// Value of a new thread; none if not given.
+    /// Value on a new thread; none if not given.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "list::given")]
     pub default: Option<Value>,
-    /// What it holds.
+    /// Description of the channel.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub doc: String,
 }
@@ -132,7 +133,7 @@ fn any_schema() -> Value {
     Value::Object(serde_json::Map::new())
 }
 
-/// Whether a schema accepts every value, so that there is nothing to validate.
+/// Returns true if a schema accepts every value, so that no validation is needed.
 pub(crate) fn is_any_schema(schema: &Value) -> bool {
     match schema {
         Value::Object(keywords) => keywords.is_empty(),
@@ -140,7 +141,7 @@ pub(crate) fn is_any_schema(schema: &Value) -> bool {
     }
 }
 
-/// How writes combine with the value of a channel.
+/// The reducer of a channel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
     untagged,
@@ -148,9 +149,9 @@ pub(crate) fn is_any_schema(schema: &Value) -> bool {
                                `max`, `messages`, `ephemeral` or `{ plugin, reducer }`"
 )]
 pub enum ReducerDef {
-    /// One that the host has.
+    /// A reducer of the host.
     BuiltIn(BuiltIn),
-    /// One that a plugin exports.
+    /// A reducer that a plugin exports.
     Plugin(PluginReducer),
 }
 
@@ -161,33 +162,33 @@ impl Default for ReducerDef {
 }
 
 impl ReducerDef {
-    /// Whether it is `last`, the default.
+    /// Returns true for `last`, the default.
     pub fn is_last(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// The reducers that the host has; see [`crate::channel::Reducer`].
+/// The reducers of the host; see [`crate::channel::Reducer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BuiltIn {
-    /// The last write; two in a superstep are an error.
+    /// Replaces the value; two writes in one superstep are an error.
     Last,
-    /// A list that grows.
+    /// Appends to a list.
     Append,
-    /// Any of the writes of a superstep.
+    /// Replaces the value by the last write of a superstep.
     Any,
-    /// An object whose keys are replaced one by one.
+    /// Replaces top-level keys of an object.
     Merge,
-    /// The sum of numbers.
+    /// Adds numbers.
     Sum,
-    /// The smallest number.
+    /// Keeps the smallest number.
     Min,
-    /// The largest number.
+    /// Keeps the largest number.
     Max,
-    /// A conversation: messages with ids.
+    /// Updates a list of messages by their ids.
     Messages,
-    /// Seen in the next superstep only.
+    /// Keeps the value for the next superstep only.
     Ephemeral,
 }
 
@@ -195,26 +196,26 @@ pub enum BuiltIn {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PluginReducer {
-    /// The plugin.
+    /// The plugin that exports the reducer.
     pub plugin: PluginName,
-    /// Its reducer.
+    /// Name of the export.
     pub reducer: String,
 }
 
-/// What holds for every node that does not say otherwise.
+/// Policies of all nodes that do not set their own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeDefaults {
-    /// As [`NodeDef::retry`].
+    /// Default of [`NodeDef::retry`].
     #[serde(default, with = "list::policies", skip_serializing_if = "Vec::is_empty")]
     pub retry: Vec<RetryDef>,
-    /// As [`NodeDef::timeout`].
+    /// Default of [`NodeDef::timeout`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<TimeoutDef>,
-    /// As [`NodeDef::cache`].
+    /// Default of [`NodeDef::cache`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheDef>,
-    /// As [`NodeDef::on_error`]; does not hold for the handler itself.
+    /// Default of [`NodeDef::on_error`]; it does not apply to the handler itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_error: Option<NodeName>,
 }
@@ -225,80 +226,79 @@ impl NodeDefaults {
     }
 }
 
-/// One node: a function of a plugin, or a graph of the same app.
+/// The definition of a node: a function of a plugin, or a graph of the same app.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeDef {
-    /// The plugin that exports it; the app's own plugin if not given.
+    /// The plugin that exports the node; the app's default plugin if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plugin: Option<PluginName>,
-    /// The export's name; the node's own name if not given.
+    /// Name of the export; the name of the node if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// A graph of the app that runs as this node, in place of a plugin's function. Channels that
-    /// both graphs have go in, and what it changed of them comes out.
+    /// Graph of the app that runs as this node, in place of a plugin's function. Its input is the
+    /// channels that both graphs have, and its output is those of them that it changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graph: Option<GraphName>,
-    /// What that graph remembers; see [`SubgraphState`].
+    /// What that graph keeps between invocations; see [`SubgraphState`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<SubgraphState>,
-    /// Whether it runs only once nothing else is left to run.
+    /// True if the node runs only once no other node is triggered.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub defer: bool,
-    /// When to try again: one policy or several, of which the first that covers a failure holds;
-    /// never if not given.
+    /// Retry policies. The first that matches a failure applies; no retry if not given.
     #[serde(default, with = "list::policies", skip_serializing_if = "Vec::is_empty")]
     pub retry: Vec<RetryDef>,
-    /// How long one attempt may take; the host's own limit if not given.
+    /// Timeouts of one attempt; the host's limit if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<TimeoutDef>,
-    /// When what it did before is taken over in place of running it; never if not given.
+    /// When an earlier outcome replaces an execution of the node; never if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheDef>,
-    /// The node that runs in its place once it has failed for good; the run fails if not given.
+    /// Node that runs in place of a task that failed permanently; the run fails if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_error: Option<NodeName>,
-    /// Nodes that this one may run next by itself, with `goto` or `send`. They count as reachable
-    /// and are drawn; what a node really does is not limited to them.
+    /// Nodes that this node may run next with `goto` or `send`. They count as reachable and are
+    /// drawn. The host does not restrict the node to them.
     #[serde(
         default,
         deserialize_with = "list::one_or_many",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub goto: Vec<NodeName>,
-    /// Its configuration, handed to every execution; nothing if not given.
+    /// Configuration that every execution receives; none if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub with: Option<Value>,
     /// Keys of the configuration whose values are texts in files of the app's folder, such as
-    /// prompts. The check puts the texts into `with`, so a checked graph has none of these.
+    /// prompts. The check moves the texts into `with`, so this map is empty in a checked graph.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub with_files: BTreeMap<String, String>,
-    /// What it does.
+    /// Description of the node.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub doc: String,
 }
 
-/// What a graph that runs as a node remembers.
+/// What a subgraph keeps between invocations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SubgraphState {
-    /// Nothing from one invocation to the next; its checkpoints are kept with its thread's.
+    /// Nothing. The checkpoints of an invocation are stored with those of its thread.
     #[default]
     Inherit,
-    /// It goes on with the state of its last invocation on the thread.
+    /// Its state: an invocation continues with the state of the previous one on the thread.
     Own,
-    /// Nothing, and it makes no checkpoints: after a crash or a question it runs from its beginning
-    /// again, with its calls answered from the journal.
+    /// Nothing, not even checkpoints. After a crash or an interrupt it runs from its beginning again,
+    /// and its calls return their journaled results.
     None,
 }
 
-/// How long one attempt of a node may take.
+/// The timeouts of one attempt of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum TimeoutDef {
-    /// In all.
+    /// The run timeout alone.
     Run(Span),
-    /// In all, and without a sign of life.
+    /// The run timeout and the idle timeout.
     Both(TimeoutsDef),
 }
 
@@ -308,85 +308,85 @@ impl<'de> Deserialize<'de> for TimeoutDef {
     }
 }
 
-/// How long one attempt of a node may take, in all and without a sign of life.
+/// The run timeout and the idle timeout of one attempt of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TimeoutsDef {
-    /// In all; the host's own limit if not given.
+    /// Maximum duration of an attempt; the host's limit if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Span>,
-    /// Without a sign of life; any time if not given.
+    /// Maximum time without a heartbeat; unlimited if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle: Option<Span>,
-    /// What is a sign of life.
+    /// What counts as a heartbeat.
     #[serde(default, skip_serializing_if = "Refresh::is_auto")]
     pub refresh: Refresh,
 }
 
-/// What shows that a node is alive.
+/// The heartbeats of a task, which reset its idle timeout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Refresh {
-    /// Every host call, answer and piece of an answer.
+    /// Every host call, result and streamed delta.
     #[default]
     Auto,
-    /// Only an event that it emits (`emit`).
+    /// Only an event that the node emits (`emit`).
     Heartbeat,
 }
 
 impl Refresh {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
     fn is_auto(&self) -> bool {
         *self == Self::Auto
     }
 }
 
-/// When what a node did before is taken over.
+/// The cache policy of a node: when an earlier outcome replaces an execution.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CacheDef {
-    /// A CEL expression over `input` and `context` that gives the key; all of the input if not
-    /// given.
+    /// CEL expression over `input` and `context` that returns the key; the whole input if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// How long it is kept; for ever if not given.
+    /// How long an entry is valid; unlimited if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl: Option<Span>,
 }
 
-/// When and how often a node is tried again. What is not given has the default of
+/// A retry policy of a node. Fields that are not given have the defaults of
 /// [`crate::graph::Retry`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RetryDef {
-    /// How often it is tried in all.
+    /// Maximum number of attempts, including the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
-    /// Pause after the first attempt.
+    /// Delay after the first attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial: Option<Span>,
-    /// How much longer each further pause is.
+    /// Factor by which the delay grows with each attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub factor: Option<f64>,
-    /// Longest pause.
+    /// Maximum delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<Span>,
-    /// Whether pauses are shortened at random, so that many tasks do not retry at once.
+    /// True if delays are shortened at random, so that many tasks do not retry at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<bool>,
-    /// Failure codes to retry on; every retryable failure if not given.
+    /// Failure codes that are retried; every retryable failure if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<BTreeSet<String>>,
 }
 
-/// An unconditional way on.
+/// An unconditional edge.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EdgeDef {
-    /// Where it starts; with several nodes, all of them must have run.
+    /// Source nodes. An edge with several sources is a barrier: its targets run once all of the
+    /// sources have run.
     #[serde(default, deserialize_with = "list::one_or_many")]
     pub from: Vec<NodeName>,
-    /// What runs next; `END` ends the path.
+    /// Nodes that run next; `END` ends the path.
     #[serde(default, deserialize_with = "list::one_or_many")]
     pub to: Vec<NodeName>,
 }
@@ -395,28 +395,28 @@ pub struct EdgeDef {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BranchMode {
-    /// The first that matches.
+    /// The first case that matches.
     #[default]
     First,
-    /// Every one that matches.
+    /// Every case that matches.
     All,
 }
 
 impl BranchMode {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
     fn is_first(&self) -> bool {
         *self == Self::First
     }
 }
 
-/// A conditional way on.
+/// A conditional branch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BranchDef {
     /// Unique in the graph.
     #[serde(default)]
     pub name: String,
-    /// Where it starts; with several nodes, any of them.
+    /// Source nodes. The branch is evaluated once any of them has run.
     #[serde(default, deserialize_with = "list::one_or_many")]
     pub from: Vec<NodeName>,
     /// Which matching cases are taken.
@@ -431,10 +431,10 @@ pub struct BranchDef {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CaseDef {
-    /// A CEL condition over `state`; a case without one is taken if no other is.
+    /// CEL condition over `state`; a case without a condition is taken if no other case matches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<String>,
-    /// What runs next; `END` ends the path.
+    /// Nodes that run next; `END` ends the path.
     #[serde(default, deserialize_with = "list::one_or_many")]
     pub to: Vec<NodeName>,
 }

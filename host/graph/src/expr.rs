@@ -1,4 +1,4 @@
-//! CEL: conditions over the state here, expressions over other values in [`formula`].
+//! CEL: conditions over the state, and in [`formula`] expressions over other values.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -21,32 +21,32 @@ mod meter;
 mod metered;
 mod names;
 
-/// Longest condition in bytes: conditions choose a way, they do not compute. Also bounds chains,
-/// which the parser does not count as nesting.
+/// Maximum length of a condition in bytes. A condition selects a branch and does not compute. The
+/// limit also bounds chains of operators, which the parser does not count as nesting.
 pub const CONDITION_LIMIT_BYTES: usize = 1024;
 
-/// Deepest nesting of a condition as written.
+/// Maximum nesting of a condition as written.
 const NESTING_LIMIT: u16 = 32;
 
-/// Deepest tree of a condition, chains and expanded macros included: evaluation is recursive.
+/// Maximum depth of the tree of a condition, with chains and expanded macros. Evaluation is recursive.
 const DEPTH_LIMIT: usize = 64;
 
-/// Why an expression gave no value.
+/// The error of an evaluation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EvalError {
-    /// It failed: a sentence that says how.
+    /// The evaluation failed, with a message for people.
     #[error("{0}")]
     Failed(String),
-    /// It takes more work than is allowed.
+    /// The evaluation takes more steps than are left.
     #[error("{0}")]
     Limit(Exceeded),
 }
 
 /// A compiled condition.
 ///
-/// It sees one variable, `state`. A channel without a value is `null` in it, so that
-/// `state.x == null` asks whether there is one.
+/// It reads one variable, `state`. A channel without a value is `null`, so `state.x == null` is true
+/// if the channel has no value.
 #[derive(Clone)]
 pub struct Condition {
     text: String,
@@ -66,8 +66,8 @@ impl Condition {
     ///
     /// # Errors
     ///
-    /// A sentence that says what is wrong, if the text is too long, does not parse or uses another
-    /// variable than `state`.
+    /// A message for people if the text is too long, does not parse or uses another variable than
+    /// `state`.
     pub fn parse(text: &str) -> Result<Self, String> {
         if text.len() > CONDITION_LIMIT_BYTES {
             return Err(format!("a condition may have at most {CONDITION_LIMIT_BYTES} bytes"));
@@ -88,21 +88,22 @@ impl Condition {
         })
     }
 
-    /// The text it was compiled from.
+    /// Returns the text of the condition.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The channels that it names as `state.x` or `state["x"]`.
+    /// Returns the channels that the condition names as `state.x` or `state["x"]`.
     pub fn channels(&self) -> BTreeSet<String> {
         self.channels.clone()
     }
 
-    /// Decides the condition.
+    /// Evaluates the condition.
     ///
     /// # Errors
     ///
-    /// [`EvalError`], if the evaluation fails, gives no boolean or takes more steps than are left.
+    /// [`EvalError`] if the evaluation fails, does not return a boolean or takes more steps than are
+    /// left.
     pub fn eval(&self, state: &Values, steps: &Steps) -> Result<bool, EvalError> {
         let result = self.decide(state, steps);
         steps.check(&self.text).map_err(EvalError::Limit)?;
@@ -116,10 +117,10 @@ impl Condition {
         let value = cel::Value::resolve_val(&self.expression, &context)
             .map_err(|error| failed::told(&error))?;
         let decided = value.downcast_ref::<CelBool>().map(|decided| *decided.inner());
-        decided.ok_or_else(|| "the result is neither true nor false".to_owned())
+        decided.ok_or_else(|| "the result is not a boolean".to_owned())
     }
 
-    /// The part of the state that the condition can see.
+    /// Returns the part of the state that the condition reads.
     fn view<'v>(
         &'v self,
         state: &'v Values,
@@ -142,14 +143,14 @@ impl Condition {
     }
 }
 
-/// A context in which expressions count their steps.
+/// Creates a context in which expressions count their steps.
 fn context<'v>(steps: &Steps) -> Context<'static, 'v> {
     let mut context = Context::with_env(Arc::clone(&ENVIRONMENT));
     context.add_variable_as_val(METER, Box::new(Meter(steps.clone())));
     context
 }
 
-/// The first message of the parser without its prefix.
+/// Returns the first message of the parser, without its prefix.
 fn first_line(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     line.strip_prefix("ERROR: <input>:").unwrap_or(line).to_owned()

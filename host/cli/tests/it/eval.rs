@@ -163,7 +163,7 @@ async fn a_case_over_its_time_is_cancelled_and_counts_as_failed() {
     assert!(message.contains("after 1s; `--timeout` sets the limit"), "{message}");
     assert_eq!(fixture.get("/api/v1/threads").await.1["items"], json!([]));
     for (time, why) in
-        [("soon", "is not a length of time"), ("0s", "is more than `0s`"), ("2d", "at most `1d`")]
+        [("soon", "is not a duration"), ("0s", "is more than `0s`"), ("2d", "at most `1d`")]
     {
         let wrong = wattle(&fixture, &["eval", "greeter", "--timeout", time]).await;
         assert_eq!(wrong.code, Some(2), "{}", wrong.stderr);

@@ -1,4 +1,4 @@
-//! Small spellings that make documents pleasant: `"a"` for `["a"]`, and `"*"` for all.
+//! Shorthands in documents: `"a"` for `["a"]`, and `"*"` for all nodes.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::definition::{NodeSet, RetryDef, Span, TimeoutDef, TimeoutsDef};
 use crate::id::{IdError, NodeName};
 
-/// Reads one node name or a list of them.
+/// Deserializes one node name or a list of node names.
 pub(super) fn one_or_many<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<NodeName>, D::Error> {
@@ -40,7 +40,7 @@ pub(super) fn one_or_many<'de, D: Deserializer<'de>>(
     deserializer.deserialize_any(OneOrMany)
 }
 
-/// The spellings of a [`NodeSet`]: `"*"`, one name, or a list of names.
+/// The serialized forms of a [`NodeSet`]: `"*"`, one name, or a list of names.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged, expecting = "expected `\"*\"`, a node name or a list of node names")]
 pub(super) enum NodeSetText {
@@ -69,12 +69,12 @@ impl From<NodeSet> for NodeSetText {
     }
 }
 
-/// Reads a JSON value that may be missing, where `null` is a value and not a missing one.
+/// Deserializes an optional JSON value. A `null` is a value, not a missing one.
 pub(super) fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
 
-/// A length of time alone, or the fields of both.
+/// Deserializes a duration, or a table with the fields of [`TimeoutsDef`].
 pub(super) fn timeout<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TimeoutDef, D::Error> {
     struct Timeout;
 
@@ -82,9 +82,7 @@ pub(super) fn timeout<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Time
         type Value = TimeoutDef;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str(
-                "a length of time with its unit, such as \"30m\", or `{ run, idle, refresh }`",
-            )
+            f.write_str("a duration with its unit, such as \"30m\", or `{ run, idle, refresh }`")
         }
 
         fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
@@ -99,7 +97,7 @@ pub(super) fn timeout<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Time
     deserializer.deserialize_any(Timeout)
 }
 
-/// One retry policy, written as it is, or a list of them.
+/// Serialization of retry policies: one policy without a list, or a list of policies.
 pub(super) mod policies {
     use std::fmt;
 
@@ -133,7 +131,7 @@ pub(super) mod policies {
         deserializer.deserialize_any(OneOrMany)
     }
 
-    /// A single policy is written without a list, so that digests of older definitions stay.
+    /// Serializes a single policy without a list, so that older definitions keep their digests.
     pub(in crate::definition) fn serialize<S: Serializer>(
         policies: &[RetryDef],
         serializer: S,

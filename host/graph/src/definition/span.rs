@@ -1,4 +1,4 @@
-//! Lengths of time as authors write them: `500ms`, `30s`, `30m`, `2h`, `7d`.
+//! Durations as authors write them: `500ms`, `30s`, `30m`, `2h`, `7d`.
 
 use std::fmt;
 
@@ -9,30 +9,30 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 const UNITS: [(&str, u64); 5] =
     [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 
-/// A length of time in whole milliseconds.
+/// A duration in whole milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
     ms: u64,
 }
 
-/// A text that is not a length of time.
+/// The error of parsing a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is not a length of time: write a whole number and `ms`, `s`, `m`, `h` or `d`, \
+    "`{text}` is not a duration: write a whole number and `ms`, `s`, `m`, `h` or `d`, \
          such as `500ms` or `30m`"
 )]
 pub struct SpanError {
-    /// The offending text, cut to 64 characters.
+    /// The invalid text, cut to 64 characters.
     pub text: String,
 }
 
 impl Span {
-    /// A length of time by its milliseconds.
+    /// Creates a duration from milliseconds.
     pub const fn from_ms(ms: u64) -> Self {
         Self { ms }
     }
 
-    /// The length in milliseconds.
+    /// Returns the duration in milliseconds.
     pub const fn as_ms(self) -> u64 {
         self.ms
     }
@@ -52,7 +52,7 @@ impl std::str::FromStr for Span {
 }
 
 impl fmt::Display for Span {
-    /// Writes the largest unit that gives a whole number, so that equal spans read the same.
+    /// Writes the largest unit that gives a whole number, so that equal durations have equal texts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let whole = |unit_ms: u64| self.ms != 0 && self.ms.is_multiple_of(unit_ms);
         let (name, unit_ms) =
@@ -73,14 +73,14 @@ impl<'de> Deserialize<'de> for Span {
     }
 }
 
-/// Reads a span, so that a bare number is answered with what to write instead.
+/// Deserializes a duration. The error for a bare number says what to write instead.
 struct Text;
 
 impl Visitor<'_> for Text {
     type Value = Span;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a length of time with its unit, such as \"500ms\" or \"30m\"")
+        f.write_str("a duration with its unit, such as \"500ms\" or \"30m\"")
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Span, E> {
@@ -93,7 +93,7 @@ mod tests {
     use super::Span;
 
     #[test]
-    fn spans_are_read_and_written_in_the_largest_unit() {
+    fn durations_are_displayed_in_the_largest_unit() {
         for (text, ms, canonical) in [
             ("500ms", 500, "500ms"),
             ("30s", 30_000, "30s"),
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_refused() {
+    fn invalid_durations_are_rejected() {
         for text in ["", "5", "s", "-1s", "1.5s", "1 s", "99999999999999999999d", "5S"] {
             assert!(text.parse::<Span>().is_err(), "{text}");
         }

@@ -1,13 +1,13 @@
-//! Why an expression failed, in words that are the same each time and not long.
+//! Short and deterministic messages of failed evaluations.
 //!
-//! The interpreter's own words show values in whole: the state may be large, and objects come in an
-//! order that differs from one evaluation to the next, while a replay must come to the same failure.
+//! The messages of the interpreter contain whole values. The state can be large, and the order of
+//! keys in an object differs between evaluations, but a replay must produce the same failure.
 
 use cel::{ExecutionError, Value};
 
 use crate::limit::CONDITION_MESSAGE_BYTES;
 
-/// A sentence about an error.
+/// Returns the message of an error.
 pub(super) fn told(error: &ExecutionError) -> String {
     use ExecutionError as E;
     let mut text = match error {
@@ -32,7 +32,7 @@ pub(super) fn told(error: &ExecutionError) -> String {
         }
         E::IndexOutOfBounds(index) => format!("Index out of bounds: {}", shown(index)),
         E::DuplicateKey(key) => format!("Failed with repeated key: {}", shown(key)),
-        // The others hold no values.
+        // The other errors hold no values.
         other => other.to_string(),
     };
     if text.len() > CONDITION_MESSAGE_BYTES {
@@ -42,7 +42,7 @@ pub(super) fn told(error: &ExecutionError) -> String {
     text
 }
 
-/// A value that is small, or the type of one that may be large.
+/// Formats a scalar; for any other value, which can be large, returns its type.
 fn shown(value: &Value) -> String {
     match value {
         Value::Int(number) => number.to_string(),

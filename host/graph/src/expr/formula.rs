@@ -1,4 +1,4 @@
-//! CEL expressions over named JSON values, for projections of the event log.
+//! CEL expressions over named JSON values, for projections of the event log and for cache keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{CONDITION_LIMIT_BYTES, DEPTH_LIMIT, NESTING_LIMIT, Steps};
 use super::{context, failed, first_line, json, metered, names};
 
-/// What an expression can see, by name.
+/// The variables of an expression, by name.
 pub type Variables<'a> = BTreeMap<&'static str, &'a Value>;
 
 /// A compiled expression.
@@ -23,7 +23,7 @@ pub struct Formula {
 
 #[derive(Clone)]
 enum Kind {
-    /// `a.b.c`: taken over as it is, with the order of its keys.
+    /// `a.b.c`: the value is returned unchanged, with the order of its keys.
     Path(Vec<String>),
     Expression(Box<Expression>),
 }
@@ -35,17 +35,17 @@ impl std::fmt::Debug for Formula {
 }
 
 impl Formula {
-    /// Compiles an expression that may use the given variables.
+    /// Compiles an expression that may use the variables `known`.
     ///
     /// # Errors
     ///
-    /// A sentence that says what is wrong.
+    /// A message for people if the text is too long, does not parse or uses another variable.
     pub fn parse(text: &str, known: &[&str]) -> Result<Self, String> {
         let text = text.trim();
         if text.len() > CONDITION_LIMIT_BYTES {
             return Err(format!("an expression may have at most {CONDITION_LIMIT_BYTES} bytes"));
         }
-        let wrong = |reason: String| format!("`{text}` is no expression: {reason}");
+        let wrong = |reason: String| format!("`{text}` is not a valid expression: {reason}");
         let expression = PrattParser::new()
             .max_recursion_depth(NESTING_LIMIT)
             .parse(text)
@@ -57,7 +57,7 @@ impl Formula {
         }
         if let Some(other) = variables.iter().find(|name| !known.contains(&name.as_str())) {
             let known = known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-            return Err(wrong(format!("`{other}` is not known here; known are {known}")));
+            return Err(wrong(format!("`{other}` is not known here, expected one of {known}")));
         }
         let kind = match path(text).filter(|path| known.contains(&path[0].as_str())) {
             Some(path) => Kind::Path(path),
@@ -66,7 +66,7 @@ impl Formula {
         Ok(Self { text: text.to_owned(), kind, variables })
     }
 
-    /// Whether the expression uses a variable.
+    /// Returns true if the expression uses a variable.
     pub fn uses(&self, variable: &str) -> bool {
         self.variables.contains(variable)
     }
@@ -75,7 +75,7 @@ impl Formula {
     ///
     /// # Errors
     ///
-    /// A sentence that says what is wrong.
+    /// A message for people if the evaluation fails or takes too many steps.
     pub fn eval(&self, variables: &Variables<'_>) -> Result<Value, String> {
         let failed = |error: String| format!("`{}` failed: {error}", self.text);
         match &self.kind {
@@ -109,9 +109,9 @@ impl Formula {
     }
 }
 
-/// The parts of `a.b.c`.
+/// Returns the segments of a path such as `a.b.c`, and `None` for any other expression.
 fn path(text: &str) -> Option<Vec<String>> {
-    /// Words that mean something else than a variable.
+    /// Keywords, which are not variables.
     const LITERALS: [&str; 4] = ["true", "false", "null", "in"];
     let is_name = |part: &str| {
         let mut letters = part.chars();
@@ -139,7 +139,7 @@ mod tests {
     use super::{Formula, Variables};
 
     #[test]
-    fn expressions_are_evaluated() {
+    fn expressions_evaluate() {
         let (event, state) = (json!({"z": 1, "a": [1, 2]}), json!({"name": "Ada"}));
         let variables = Variables::from([("event", &event), ("state", &state)]);
         for (text, wanted) in [
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_read_alike_become_one_in_a_fixed_way() {
+    fn keys_with_equal_texts_collapse_deterministically() {
         for _ in 0..20 {
             let formula = Formula::parse("{1: 'int', '1': 'text', true: 1, 'true': 2}", &[]);
             let value = formula.unwrap().eval(&Variables::new());
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_names_are_refused() {
+    fn invalid_expressions_are_rejected() {
         let error = Formula::parse("even.z", &["event"]).unwrap_err();
         assert!(error.contains("`even` is not known") && error.contains("`event`"), "{error}");
         assert!(Formula::parse("event.", &["event"]).is_err());

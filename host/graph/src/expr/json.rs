@@ -1,4 +1,4 @@
-//! JSON as CEL values.
+//! Conversions between JSON and CEL values.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,8 +11,8 @@ use cel::objects::Key;
 
 use super::meter::{Steps, text_size};
 
-/// Converts a JSON value, and counts it. Texts are borrowed. Whole numbers become `int` where they
-/// fit, so that they can be calculated with literals.
+/// Converts a JSON value and counts its size as steps. Texts are borrowed. Integers that fit become
+/// `int`, so that expressions can combine them with literals.
 pub(super) fn to_cel<'v>(
     value: &'v serde_json::Value,
     steps: &Steps,
@@ -48,7 +48,7 @@ fn number_to_cel<'v>(number: &serde_json::Number) -> Box<dyn Val + 'v> {
     }
 }
 
-/// Converts a value back to JSON, with keys in order; nothing for what JSON has no form for.
+/// Converts a value back to JSON, with sorted keys. Returns `None` for a value without a JSON form.
 pub(super) fn from_cel(value: &cel::Value) -> Option<serde_json::Value> {
     Some(match value {
         cel::Value::Null => serde_json::Value::Null,
@@ -59,7 +59,7 @@ pub(super) fn from_cel(value: &cel::Value) -> Option<serde_json::Value> {
         cel::Value::String(text) => text.as_str().into(),
         cel::Value::List(items) => items.iter().map(from_cel).collect::<Option<Vec<_>>>()?.into(),
         cel::Value::Map(fields) => {
-            // Keys of different types may have one text: that of a text comes last and stays.
+            // Keys of different types can have the same text. The string key sorts last and wins.
             let pair = |(key, value): (&Key, &cel::Value)| {
                 let is_text = matches!(key, Key::String(_));
                 Some(((key.to_string(), is_text), from_cel(value)?))

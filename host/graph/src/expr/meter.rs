@@ -1,4 +1,4 @@
-//! What an evaluation may cost, and the functions that count it.
+//! The step limit of evaluations, and the functions that count steps.
 
 use std::any::Any;
 use std::fmt;
@@ -13,19 +13,20 @@ use cel::{Env, ExecutionError};
 
 use crate::limit::{CONDITION_STEPS, Exceeded};
 
-/// The variable that holds the [`Meter`]. No expression can name it.
+/// Name of the variable that holds the [`Meter`]. No expression can refer to it.
 pub(super) const METER: &str = "@meter";
 
-/// `@use(meter, x)` counts the size of `x`, and is `x`.
+/// `@use(meter, x)` counts the size of `x` and returns `x`.
 pub(super) const USE: &str = "@use";
 
-/// `@same(meter, x, y, wanted)` counts the smaller of both, and is `(x == y) == wanted`.
+/// `@same(meter, x, y, wanted)` counts the smaller size and returns `(x == y) == wanted`.
 pub(super) const SAME: &str = "@same";
 
-/// `@loop(meter, x, n)` counts the size of `x` and `n` steps for each of its items, and is `x`.
+/// `@loop(meter, x, n)` counts the size of `x` and `n` steps for each of its items. It returns the
+/// sorted keys of an object, and any other `x` itself.
 pub(super) const LOOP: &str = "@loop";
 
-/// CEL's standard functions with those that count, built once.
+/// CEL's standard functions and the counting functions, built once.
 pub(super) static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(environment()));
 
 static METER_TYPE: Type = Type::new_unspecified_type("@meter");
@@ -41,15 +42,15 @@ impl fmt::Debug for Steps {
 }
 
 impl Default for Steps {
-    /// What all conditions of one superstep may take together.
+    /// Creates the budget of all conditions of one superstep, [`CONDITION_STEPS`].
     fn default() -> Self {
-        // One more than allowed, so that zero means that more was wanted.
+        // One more than the limit, so that zero means that the limit was exceeded.
         Self(Arc::new(AtomicU64::new(CONDITION_STEPS + 1)))
     }
 }
 
 impl Steps {
-    /// Counts some work. Fails once there is nothing left.
+    /// Takes steps from the budget. Returns an error once it is used up.
     pub(super) fn take(&self, steps: u64) -> Result<(), ExecutionError> {
         let left = self.0.load(Ordering::Relaxed).saturating_sub(steps);
         self.0.store(left, Ordering::Relaxed);
@@ -59,21 +60,21 @@ impl Steps {
         Err(ExecutionError::function_error("evaluation", "out of steps"))
     }
 
-    /// The limit, if it was reached: whatever an evaluation gave is void then, since operators
-    /// like `||` swallow errors.
+    /// Returns an error if the limit was exceeded. The result of the evaluation must then be
+    /// discarded, because operators such as `||` swallow errors.
     pub(super) fn check(&self, text: &str) -> Result<(), Exceeded> {
         if self.0.load(Ordering::Relaxed) > 0 {
             return Ok(());
         }
         let message = format!(
-            "`{text}` takes more than {CONDITION_STEPS} steps, together with what was evaluated \
-             before in the same superstep: let it look at less of the state"
+            "`{text}` takes more than {CONDITION_STEPS} steps, including the conditions evaluated \
+             before in the same superstep: read less of the state"
         );
         Err(Exceeded::new("condition_steps", CONDITION_STEPS, message))
     }
 }
 
-/// The steps as a value, for the functions that count.
+/// The step budget as a CEL value, for the counting functions.
 #[derive(Clone, Debug)]
 pub(super) struct Meter(pub(super) Steps);
 
@@ -120,7 +121,7 @@ fn used<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Ex
 fn same<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
     let steps = steps_of(&arguments)?;
     let [_, one, other, wanted] = arguments.as_slice() else { return Err(misused()) };
-    // Values of different types differ at once, so only containers are worth a walk.
+    // A container is unequal to a value of another type without a walk through its items.
     let work = match (is_container(one.as_ref()), is_container(other.as_ref())) {
         (true, false) => size(other.as_ref()),
         (false, true) => size(one.as_ref()),
@@ -138,14 +139,14 @@ fn looped<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, 
     let each = arguments[2].downcast_ref::<CelInt>().map_or(1, |each| *each.inner());
     let rounds = items.saturating_mul(each);
     steps.take(size(range).saturating_add(u64::try_from(rounds).unwrap_or_default()))?;
-    // The interpreter goes through an object in an order that differs from one to the next.
+    // The interpreter iterates over objects in an order that differs between equal objects.
     if let BuiltinRef::Map(map) = range.as_builtin() {
         return Ok(CowVal::owned(keys_in_order(map)));
     }
     Ok(arguments.swap_remove(1))
 }
 
-/// The keys of an object: a loop has one variable, which stands for them.
+/// Returns the sorted keys of an object, which are the items of a loop over it.
 fn keys_in_order<'v>(map: &CelMap<'v>) -> CelList<'v> {
     let mut keys: Vec<&CelMapKey<'v>> = map.inner().keys().collect();
     keys.sort_unstable_by_key(|key| match *key {
@@ -165,8 +166,8 @@ fn keys_in_order<'v>(map: &CelMap<'v>) -> CelList<'v> {
     CelList::from(keys.into_iter().map(value).collect::<Vec<_>>())
 }
 
-/// The steps that are left. Fails if none are: to walk through a value is work as well, and a loop
-/// that swallows errors would do it for every item.
+/// Returns the step budget, after taking one step. Fails if the budget is used up, because a loop
+/// that swallows errors would otherwise walk through a value for every item.
 fn steps_of(arguments: &[CowVal<'_, '_>]) -> Result<Steps, ExecutionError> {
     let meter = arguments.first().and_then(|meter| meter.downcast_ref::<Meter>());
     let steps = meter.map(|meter| meter.0.clone()).ok_or_else(misused)?;
@@ -182,7 +183,7 @@ fn is_container(value: &dyn Val) -> bool {
     matches!(value.as_builtin(), BuiltinRef::List(_) | BuiltinRef::Map(_) | BuiltinRef::Optional(_))
 }
 
-/// Steps of copying, comparing or reading a value once.
+/// Returns the steps of copying, comparing or reading a value once.
 fn size(value: &dyn Val) -> u64 {
     match value.as_builtin() {
         BuiltinRef::String(text) => text_size(text.inner().len()),
@@ -209,7 +210,7 @@ fn key_size(key: &CelMapKey<'_>) -> u64 {
     }
 }
 
-/// Steps of reading a text of so many bytes once.
+/// Returns the steps of reading a text of so many bytes once.
 pub(super) fn text_size(bytes: usize) -> u64 {
     /// Bytes per step.
     const STEP: u64 = 16;

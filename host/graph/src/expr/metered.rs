@@ -1,10 +1,10 @@
-//! Expressions that count what they cost.
+//! Instruments expressions to count their steps.
 //!
-//! The interpreter has no budget of its own. [`metered`] wraps what takes time in proportion to a
-//! value into calls of the functions in [`super::meter`]: ranges of loops, operands that are
-//! compared or copied, arguments of functions. What is left takes a time that the length of the
-//! text bounds. A loop counts all of its rounds when it begins, so a loop that swallows the error
-//! of a body that ran out of steps has paid for its end.
+//! The interpreter has no budget of its own. [`metered`] wraps each operand whose size determines
+//! the time of an operation into a call of a function of [`super::meter`]: ranges of loops, operands
+//! that are compared or copied, arguments of functions. The length of the text bounds the time of
+//! everything else. A loop counts all its iterations when it starts, so a loop that swallows the
+//! error of a body without steps left has already paid for its remaining iterations.
 
 use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, operators};
 use cel::common::types::{CelBool, CelInt};
@@ -12,7 +12,7 @@ use cel::parser::Expression;
 
 use super::meter::{LOOP, METER, SAME, USE};
 
-/// Operators that evaluate at most their operands, and take no time of their own.
+/// Operators that only evaluate their operands, without a cost of their own.
 const FREE: [&str; 6] = [
     operators::CONDITIONAL,
     operators::LOGICAL_AND,
@@ -22,13 +22,14 @@ const FREE: [&str; 6] = [
     operators::NOT_STRICTLY_FALSE,
 ];
 
-/// The same expression, which counts its steps when it is evaluated.
+/// Returns the expression with calls that count its steps.
 pub(super) fn metered(expression: &Expression) -> Expression {
     expr(expression, &[])
 }
 
-/// `accumulators` are those of the loops around: the interpreter knows the shape of steps that
-/// append to one, and appends in place.
+/// Instruments an expression. `accumulators` are the accumulator variables of the enclosing loops.
+/// They are not wrapped, because the interpreter recognizes a step that appends to one by its shape
+/// and appends in place.
 fn expr(expression: &Expression, accumulators: &[&str]) -> Expression {
     let inner = |inner: &Expression| expr(inner, accumulators);
     let counted = |inner: &Expression| used(expr(inner, accumulators), accumulators);
@@ -85,7 +86,7 @@ fn of_call(call: &CallExpr, accumulators: &[&str]) -> Expr {
             let wanted = plain(Expr::Literal(LiteralValue::Boolean(wanted)));
             function(SAME, vec![inner(one), inner(other), wanted])
         }
-        // Only the key is copied; what stands there is borrowed.
+        // Only the key is copied. The indexed value is borrowed.
         (operators::INDEX, [container, key]) if is_cheap_key(key) => {
             remade(call, None, vec![inner(container), inner(key)])
         }
@@ -99,7 +100,7 @@ fn of_call(call: &CallExpr, accumulators: &[&str]) -> Expr {
     }
 }
 
-/// A key whose failure copies nothing of the container.
+/// Returns true for a key whose failed lookup does not copy the container.
 fn is_cheap_key(key: &Expression) -> bool {
     matches!(
         &key.expr,
@@ -123,7 +124,7 @@ fn of_loop(all: &ComprehensionExpr, outer: &[&str]) -> ComprehensionExpr {
     }
 }
 
-/// How many parts an expression has: what one round costs that ends nowhere early.
+/// Returns the number of nodes of an expression, which bounds the steps of one iteration.
 fn nodes(expression: &Expression) -> i64 {
     let all = |parts: &[Expression]| parts.iter().map(nodes).sum::<i64>();
     1 + match &expression.expr {
@@ -146,7 +147,7 @@ fn of_entry(entry: &EntryExpr) -> i64 {
     }
 }
 
-/// Counts a value where it is used; literals are as small as the text.
+/// Wraps an operand so that its size is counted. The length of the text bounds that of literals.
 fn used(expression: Expression, accumulators: &[&str]) -> Expression {
     match &expression.expr {
         Expr::Literal(_) => expression,
@@ -159,7 +160,7 @@ fn is_accumulator(expression: &Expression, accumulators: &[&str]) -> bool {
     matches!(&expression.expr, Expr::Ident(name) if accumulators.contains(&name.as_str()))
 }
 
-/// A call of a function that counts.
+/// Returns a call of a counting function.
 fn function(name: &str, arguments: Vec<Expression>) -> Expr {
     let meter = plain(Expr::Ident(METER.to_owned()));
     let args = [meter].into_iter().chain(arguments).collect();

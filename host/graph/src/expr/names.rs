@@ -1,26 +1,26 @@
-//! Which channels a condition names.
+//! Collects the channels and variables that an expression refers to.
 
 use std::collections::BTreeSet;
 
 use cel::common::ast::{ComprehensionExpr, EntryExpr, Expr, LiteralValue, operators};
 use cel::parser::Expression;
 
-/// The names that a condition uses.
+/// The names that an expression refers to.
 #[derive(Default)]
 pub(super) struct Names {
     /// Channels, as `state.x` or `state["x"]`.
     pub channels: BTreeSet<String>,
-    /// Whether `state` is used in another way, so that any channel may be meant.
+    /// True if `state` is used in another way, so that the expression can read any channel.
     pub whole_state: bool,
     /// Variables other than `state`, in order of appearance.
     pub others: Vec<String>,
 }
 
-/// How deep loops (`all`, `exists`, `map`, `filter`) may be nested: each level multiplies the time
-/// that a condition takes by the length of a list.
+/// Maximum nesting of loops (`all`, `exists`, `map`, `filter`). Each level multiplies the time of a
+/// condition by the length of a list.
 const LOOP_LIMIT: usize = 2;
 
-/// Collects the names of an expression whose tree is no deeper than the limit.
+/// Collects the names of an expression. Returns an error if its tree is deeper than the limit.
 pub(super) fn collect(expression: &Expression, depth_limit: usize) -> Result<Names, String> {
     let mut walk = Walk {
         names: Names::default(),
@@ -34,7 +34,7 @@ pub(super) fn collect(expression: &Expression, depth_limit: usize) -> Result<Nam
 
 struct Walk {
     names: Names,
-    /// Variables of the macros around the current place.
+    /// Variables of the enclosing macros.
     bound: Vec<String>,
     depth_left: usize,
     loops_left: usize,
@@ -115,7 +115,7 @@ fn ident(name: &str, bound: &[String], names: &mut Names) {
     }
 }
 
-/// The channel that an expression names, if it is `state.x` or `state["x"]`.
+/// Returns the channel that an expression names as `state.x` or `state["x"]`.
 fn channel_of(expression: &Expression, bound: &[String]) -> Option<String> {
     match &expression.expr {
         Expr::Select(select) if is_state(&select.operand, bound) => Some(select.field.clone()),
@@ -130,7 +130,7 @@ fn channel_of(expression: &Expression, bound: &[String]) -> Option<String> {
     }
 }
 
-/// Whether an expression is the variable `state`, and not one of a macro with that name.
+/// Returns true if an expression is the variable `state`, and not a macro's variable of that name.
 fn is_state(expression: &Expression, bound: &[String]) -> bool {
     matches!(&expression.expr, Expr::Ident(name) if name == "state" && !bound.contains(name))
 }

@@ -1,4 +1,4 @@
-//! Conditions as a table.
+//! Tables of conditions.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn state() -> Values {
 }
 
 #[test]
-fn conditions_are_decided() {
+fn conditions_evaluate() {
     for (text, wanted) in [
         ("state.kind == 'image'", true),
         ("state['kind'] == \"text\"", false),
@@ -47,8 +47,8 @@ fn conditions_are_decided() {
 }
 
 #[test]
-fn objects_are_looped_over_in_a_fixed_order() {
-    // The interpreter's own order differs from one object to the next.
+fn loops_over_objects_have_a_fixed_order() {
+    // The interpreter's own order differs between equal objects.
     for _ in 0..20 {
         for text in [
             "{'e': 1, 'd': 1, 'c': 1, 'b': 1, 'a': 1}.map(k, k) == ['a', 'b', 'c', 'd', 'e']",
@@ -63,7 +63,7 @@ fn objects_are_looped_over_in_a_fixed_order() {
 }
 
 #[test]
-fn failures_are_the_same_each_time_and_short() {
+fn failure_messages_are_deterministic_and_short() {
     let mut state = state();
     let long = Value::String("x".repeat(1 << 20));
     state.insert(ChannelName::new("long").unwrap(), Arc::new(long));
@@ -82,7 +82,7 @@ fn failures_are_the_same_each_time_and_short() {
 #[test]
 fn failures_name_the_condition() {
     for (text, part) in [
-        ("state.count", "neither true nor false"),
+        ("state.count", "not a boolean"),
         ("state.kind > 1", "`state.kind > 1` failed"),
         ("state.missing.x == 1", "failed"),
     ] {
@@ -93,7 +93,7 @@ fn failures_name_the_condition() {
 }
 
 #[test]
-fn bad_texts_are_refused() {
+fn invalid_conditions_are_rejected() {
     for (text, part) in [
         ("", ""),
         ("state.x ==", ""),
@@ -111,7 +111,7 @@ fn bad_texts_are_refused() {
     }
     for chained in ["+1", "[0]", ".a", "&& true", "== 1", ".f()"] {
         let text = format!("state{}", chained.repeat(140));
-        // Whether it is refused or not, it must not exhaust the stack.
+        // The text is valid or not, but it must not exhaust the stack.
         if let Ok(condition) = Condition::parse(&text) {
             let _ = condition.eval(&state(), &Steps::default());
         }
@@ -119,7 +119,7 @@ fn bad_texts_are_refused() {
 }
 
 #[test]
-fn channels_are_found() {
+fn channels_of_a_condition_are_collected() {
     let condition =
         Condition::parse("state.a.b == 1 && [state['c']].exists(x, x == state.d[x])").unwrap();
     assert_eq!(condition.channels().into_iter().collect::<Vec<_>>(), ["a", "c", "d"]);
@@ -137,16 +137,16 @@ fn large() -> Values {
 }
 
 #[test]
-fn expensive_conditions_end_at_the_limit() {
+fn expensive_conditions_exceed_the_step_limit() {
     let large = large();
     for text in [
         "state.op.exists(a, state.op.exists(b, a + b < 0))",
         "!state.op.all(a, state.op.all(b, a + b >= 0))",
         "size(state.op.map(a, state.op.map(b, a + b))) == 0",
         "state.op.filter(a, state.op.exists_one(b, b < 0)) == []",
-        // Errors are swallowed by `||`, so the loop goes on.
+        // `||` swallows errors, so the loop continues.
         "state.op.exists(a, state.op.exists(b, b.x == a) || state.op.exists(b, b.x == a))",
-        // Without a loop in a loop.
+        // Expensive without nested loops.
         "state.op.exists(a, a + 5000 in state.op)",
         "state.op.exists(a, state.op == state.deep)  || state.op.exists(a, [state.op] == [a])",
         "state.op.exists(a, state.op + state.op == [a])",
@@ -165,14 +165,14 @@ fn expensive_conditions_end_at_the_limit() {
         let Err(EvalError::Limit(exceeded)) = result else { panic!("{text}: {result:?}") };
         assert_eq!(exceeded.limit, "condition_steps", "{text}");
         assert!(exceeded.message.contains(text), "{}", exceeded.message);
-        // It is the superstep's limit: nothing is left for another condition.
+        // The superstep has one limit, so no steps are left for another condition.
         let other = Condition::parse("state.few == []").unwrap();
         assert!(matches!(other.eval(&large, &steps), Err(EvalError::Limit(_))));
     }
 }
 
 #[test]
-fn ordinary_conditions_on_much_state_are_decided() {
+fn ordinary_conditions_on_large_state_stay_within_the_limit() {
     let large = large();
     for (text, wanted) in [
         ("state.op.exists(a, a == 2999)", true),
