@@ -1,4 +1,4 @@
-//! From a definition to a checked [`Graph`], with every problem at once.
+//! Turns a definition into a checked [`Graph`], and reports all problems at once.
 
 mod build;
 mod facts;
@@ -19,24 +19,24 @@ pub use self::problem::Problem;
 use crate::check::source::Source;
 use crate::graph::Graph;
 
-/// Longest document in bytes: real ones have a few kilobytes, and some checks compare every node
-/// with every edge.
+/// Maximum length of a document in bytes. Typical documents have a few kilobytes, and some checks
+/// compare every node with every edge.
 pub const DOCUMENT_LIMIT_BYTES: usize = 256 * 1024;
 
 /// Checks the graphs of a TOML file.
 ///
 /// # Errors
 ///
-/// Every problem that was found, by line.
+/// All problems, by line.
 pub fn check_toml(file: &str, text: &str, facts: &dyn Facts) -> Result<Vec<Graph>, Vec<Problem>> {
     check(file, Source::toml(text), facts)
 }
 
-/// Checks the graphs of the same document as JSON.
+/// Checks the graphs of a JSON file, which has the same structure as a TOML file.
 ///
 /// # Errors
 ///
-/// Every problem that was found.
+/// All problems. Only a syntax error has a line.
 pub fn check_json(file: &str, text: &str, facts: &dyn Facts) -> Result<Vec<Graph>, Vec<Problem>> {
     check(file, Source::json(text), facts)
 }

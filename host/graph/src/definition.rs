@@ -270,7 +270,7 @@ pub struct NodeDef {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub with: Option<Value>,
     /// Keys of the configuration whose values are texts in files of the app's folder, such as
-    /// prompts. The check moves the texts into `with`, so this map is empty in a checked graph.
+    /// prompts. The check inlines the texts into `with`, so this map is empty in a checked graph.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub with_files: BTreeMap<String, String>,
     /// Description of the node.

@@ -1,4 +1,4 @@
-//! Puts checked graphs together out of their definitions.
+//! Builds checked graphs from their definitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,29 +16,29 @@ use crate::id::{ChannelName, Digest, GraphName, NodeName};
 use crate::limit::TaskLimits;
 use crate::schema::Schema;
 
-/// A graph under construction: the definition with what is needed to check it.
+/// A graph under construction: the definition with the context of its checks.
 pub(super) struct Site<'d> {
     pub(super) path: String,
     pub(super) def: &'d GraphDef,
     pub(super) draft: &'d Draft,
     /// All graphs of the document.
     pub(super) graphs: &'d BTreeSet<&'d GraphName>,
-    /// What plugins say of the nodes, where they say anything.
+    /// Schemas that plugins declare for their nodes.
     pub(super) facts: BTreeMap<NodeName, NodeFacts>,
 }
 
 impl Site<'_> {
-    /// Whether there is a node of that name, readable or not.
+    /// Returns true if the definition has a node of that name, valid or not.
     pub(super) fn has_node(&self, name: &str) -> bool {
         self.def.nodes.contains_key(name) || self.draft.unread.contains(name)
     }
 
-    /// Whether there is a channel of that name, readable or not.
+    /// Returns true if the definition has a channel of that name, valid or not.
     pub(super) fn has_channel(&self, name: &str) -> bool {
         self.def.channels.contains_key(name) || self.draft.unread.contains(name)
     }
 
-    /// Reports a name that no node has.
+    /// Reports a problem if no node has the name.
     pub(super) fn need_node(&self, path: &str, name: &NodeName, problems: &mut Problems<'_>) {
         if !self.has_node(name.as_str()) {
             let known = names(self.def.nodes.keys());
@@ -47,13 +47,13 @@ impl Site<'_> {
         }
     }
 
-    /// What helps if a channel is missing.
+    /// Returns the hint for an unknown channel.
     pub(super) fn channel_hint(&self) -> String {
         format!("channels of this graph: {}", names(self.def.channels.keys()))
     }
 }
 
-/// Names for a hint: at most ten.
+/// Lists names for a hint, at most ten of them.
 pub(super) fn names<T: ToString>(names: impl ExactSizeIterator<Item = T>) -> String {
     const SHOWN: usize = 10;
     let total = names.len();
@@ -66,8 +66,8 @@ pub(super) fn names<T: ToString>(names: impl ExactSizeIterator<Item = T>) -> Str
     }
 }
 
-/// Checks all graphs and puts them together, in the order of their names. If there were problems,
-/// the result is not to be used.
+/// Checks and builds all graphs, in the order of their names. The result is incomplete if problems
+/// were reported.
 pub(super) fn graphs(
     drafts: &Drafts,
     facts: &dyn Facts,
@@ -89,7 +89,7 @@ pub(super) fn graphs(
     graphs
 }
 
-/// Checks a graph and puts it together. `None` if it cannot be built at all.
+/// Checks and builds a graph. Returns `None` if the definition cannot be serialized for its digest.
 fn graph(
     name: &GraphName,
     site: &mut Site<'_>,
@@ -174,8 +174,8 @@ fn limits(site: &Site<'_>, problems: &mut Problems<'_>) {
     }
 }
 
-/// Digests the definition with sorted keys, so that the order of an author does not matter, and
-/// with the digests of the graphs that run inside of it.
+/// Returns the digest of the definition and of the digests of its subgraphs. Keys are sorted, so
+/// the order in which an author writes them does not matter.
 fn digest(name: &GraphName, def: &GraphDef, outlines: &Outlines<'_>) -> Option<Digest> {
     let nested = def.nodes.values().filter_map(|node| node.graph.as_ref());
     let nested: BTreeMap<&GraphName, Digest> = nested

@@ -1,46 +1,46 @@
-//! What plugins say about themselves, for checks that a definition alone does not allow.
+//! What plugins declare about their exports, for checks that need more than the definition.
 
 use serde_json::Value;
 
 use crate::id::PluginName;
 
-/// What a plugin says of one of its nodes.
+/// The schemas and the description that a plugin declares for a node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeFacts {
-    /// One paragraph for people.
+    /// Description of the node.
     pub doc: String,
     /// JSON Schema of the input: its `properties` name the channels that the node reads.
     pub input_schema: Value,
     /// JSON Schema of the updates: its `properties` name the channels that the node writes.
     pub output_schema: Value,
-    /// JSON Schema of its configuration; `None` if it takes none or says nothing.
+    /// JSON Schema of the configuration; `None` if the plugin declares none.
     pub config_schema: Option<Value>,
 }
 
-/// What is known about the plugins of an app. Called while a graph is checked, a few times for
-/// each node; answers must not change in between.
+/// The plugins and files of an app. A check calls these functions a few times for each node, and
+/// their results must not change during the check.
 pub trait Facts {
-    /// What a plugin says of a node; `None` if it has no such node.
+    /// Returns what a plugin declares for a node; `None` if the plugin has no such node.
     fn node(&self, plugin: &PluginName, node: &str) -> Option<NodeFacts>;
 
-    /// Whether there is such a plugin.
+    /// Returns true if the app has the plugin.
     fn has_plugin(&self, plugin: &PluginName) -> bool;
 
-    /// Whether a plugin exports a reducer.
+    /// Returns true if a plugin exports a reducer.
     fn has_reducer(&self, plugin: &PluginName, reducer: &str) -> bool;
 
-    /// The plugin of nodes that name none: the app's only one, or the one named like the app.
+    /// Returns the plugin of nodes that name none: the only one of the app, or the one named like it.
     fn default_plugin(&self) -> Option<PluginName>;
 
-    /// The text of a file of the app's folder.
+    /// Reads a text file of the app's folder.
     ///
     /// # Errors
     ///
-    /// A sentence that says why there is none.
+    /// A message for people if the file cannot be read.
     fn text(&self, path: &str) -> Result<String, String>;
 }
 
-/// Knows every plugin and node, and says nothing of schemas: for checks without components.
+/// Accepts every plugin, node and file, and declares no schemas; for checks without components.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoFacts;
 

@@ -1,4 +1,4 @@
-//! Graphs that run as nodes of other graphs of the document.
+//! Checks subgraphs: graphs that run as nodes of other graphs of the document.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,24 +12,24 @@ use crate::check::shape::{Draft, Drafts};
 use crate::definition::{BuiltIn, ChannelDef, GraphDef, NodeDef, ReducerDef};
 use crate::id::{ChannelName, Digest, GraphName};
 
-/// What the graphs above one need to know of it.
+/// The parts of a checked graph that the checks of its parent graphs need.
 pub(super) struct Outline<'d> {
     pub(super) draft: &'d Draft,
-    /// Channels that its nodes say they write.
+    /// Channels that the nodes of the graph declare as written.
     pub(super) writes: BTreeSet<ChannelName>,
     pub(super) digest: Digest,
 }
 
-/// The graphs below the one under construction, by name.
+/// The graphs that are already checked, by name.
 pub(super) type Outlines<'d> = BTreeMap<&'d GraphName, Outline<'d>>;
 
-/// The graphs that nodes of a graph are.
+/// Returns the subgraphs of a graph.
 fn nested(def: &GraphDef) -> impl Iterator<Item = &GraphName> {
     def.nodes.values().filter_map(|node| node.graph.as_ref())
 }
 
-/// All graphs in an order in which each comes after those that run inside of it. Graphs that run
-/// inside of each other come last and are reported.
+/// Returns all graphs in topological order, each after its subgraphs. Graphs of a cycle, and the
+/// graphs that contain them, come last. Reports the cycles.
 pub(super) fn in_order<'d>(
     drafts: &'d Drafts,
     problems: &mut Problems<'_>,
@@ -53,8 +53,8 @@ pub(super) fn in_order<'d>(
     order
 }
 
-/// Reports the nodes by which graphs run inside of each other. `left` may hold graphs that only
-/// lead to such graphs, which are no problem themselves.
+/// Reports the nodes that form cycles of subgraphs. `left` can contain graphs that only lead to a
+/// cycle; they are not reported.
 fn report_endless(mut left: BTreeMap<&GraphName, &Draft>, problems: &mut Problems<'_>) {
     loop {
         let inside: BTreeSet<&GraphName> =
@@ -72,15 +72,15 @@ fn report_endless(mut left: BTreeMap<&GraphName, &Draft>, problems: &mut Problem
             };
             problems.add_with_hint(
                 format!("graphs.{name}.nodes.{node}.graph"),
-                format!("graph `{name}` would run inside of itself, by way of graph `{graph}`"),
-                "to run nodes again, lead an edge back to them",
+                format!("subgraph cycle: graph `{name}` contains itself through graph `{graph}`"),
+                "to repeat nodes, add an edge back to them",
             );
         }
     }
 }
 
-/// Checks a node that is a graph, and says what it reads and writes. `None` if there is no such
-/// graph.
+/// Checks a node that is a subgraph, and returns the channels that it reads and writes as schemas.
+/// Returns `None` if the subgraph could not be checked, for example in a cycle.
 pub(super) fn node(
     site: &Site<'_>,
     path: &str,
@@ -95,7 +95,7 @@ pub(super) fn node(
         ("with", def.with.is_some()),
     ];
     for (field, _) in fields.into_iter().filter(|(_, given)| *given) {
-        let message = format!("a node that is a graph has no `{field}`");
+        let message = format!("a subgraph node cannot have `{field}`");
         problems.add(format!("{path}.{field}"), message);
     }
     let outline = outlines.get(graph)?;
@@ -109,8 +109,8 @@ pub(super) fn node(
     if shared.is_empty() && site.draft.unread.is_empty() && outline.draft.unread.is_empty() {
         problems.add_with_hint(
             format!("{path}.graph"),
-            format!("graph `{graph}` has no channel in common with this one"),
-            "what goes into it and what comes out are the channels that both graphs have",
+            format!("graph `{graph}` has no channel in common with this graph"),
+            "the input and output of a subgraph are the channels that both graphs have",
         );
     }
     for (name, (own, other)) in &shared {
@@ -128,7 +128,7 @@ pub(super) fn node(
     })
 }
 
-/// Both graphs must mean the same by a channel that they share.
+/// Reports a channel that both graphs have with different reducers or incompatible types.
 fn check_channel(
     path: &str,
     graph: &GraphName,
@@ -141,19 +141,19 @@ fn check_channel(
     if kind(&own.reducer) != kind(&other.reducer) {
         problems.add_with_hint(
             &path,
-            format!("channel `{name}` of graph `{graph}` has another reducer than here"),
-            "give both the same, or another name to one of them",
+            format!("channel `{name}` has another reducer in graph `{graph}`"),
+            "use the same reducer in both graphs, or rename one of the channels",
         );
     }
     if let Some((here, there)) = schemas::disjoint(&own.schema, &other.schema) {
         problems.add(
             &path,
-            format!("channel `{name}` of graph `{graph}` holds {there}, but {here} here"),
+            format!("channel `{name}` holds {here}, but {there} in graph `{graph}`"),
         );
     }
 }
 
-/// Reducers that replace the value get on with each other.
+/// Maps all reducers that replace the value to `last`, because they are compatible.
 fn kind(reducer: &ReducerDef) -> &ReducerDef {
     const LAST: &ReducerDef = &ReducerDef::BuiltIn(BuiltIn::Last);
     match reducer {

@@ -1,4 +1,4 @@
-//! Checks nodes and puts them together with what the graph says of all of them.
+//! Checks nodes, and builds them with the default policies of the graph.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::definition::NodeDef;
 use crate::graph::{Body, Node, Retry, Timeout};
 use crate::id::{END, NodeName};
 
-/// The nodes of a graph. What is said of them is noted in the site.
+/// Checks and builds the nodes of a graph. Adds what plugins declare for them to `site.facts`.
 pub(super) fn nodes(
     site: &mut Site<'_>,
     facts: &dyn Facts,
@@ -63,7 +63,7 @@ fn check(site: &Site<'_>, path: &str, name: &NodeName, def: &NodeDef, problems: 
     policies::check(site, path, name, def, problems);
 }
 
-/// A function of a plugin; `None` if it is not there.
+/// Checks a node that is a function of a plugin. Returns `None` if the plugin does not export it.
 fn plugin_body(
     path: &str,
     name: &NodeName,
@@ -72,11 +72,11 @@ fn plugin_body(
     problems: &mut Problems<'_>,
 ) -> Option<(Body, NodeFacts)> {
     if def.state.is_some() {
-        let message = "only a node that is a graph has a `state`";
+        let message = "only a subgraph node can have `state`";
         problems.add_with_hint(format!("{path}.state"), message, "add `graph = \"...\"`");
     }
     let Some(plugin) = def.plugin.clone().or_else(|| facts.default_plugin()) else {
-        let message = "it is not clear which plugin has this node";
+        let message = "the node names no plugin, and the app has no default plugin";
         problems.add_with_hint(path, message, "add `plugin = \"...\"`");
         return None;
     };
@@ -93,7 +93,7 @@ fn plugin_body(
     Some((Body::Plugin { plugin, export }, said))
 }
 
-/// A graph of the document; `None` if it is not there.
+/// Checks a node that is a graph of the document. Returns `None` if the document has no such graph.
 fn nested_body(
     site: &Site<'_>,
     path: &str,

@@ -1,4 +1,4 @@
-//! Checks what a graph says of how its nodes run: retries, times, caches, handlers.
+//! Checks the policies of nodes: retries, timeouts, caches and error handlers.
 
 use crate::check::build::Site;
 use crate::check::problem::Problems;
@@ -7,22 +7,22 @@ use crate::expr::formula::Formula;
 use crate::graph::Cache;
 use crate::id::NodeName;
 
-/// What the key of a cache can see.
+/// Variables of the key of a cache.
 const KEY_VARIABLES: [&str; 2] = ["input", "context"];
 
-/// The node that handles the failures of another. That of the graph does not handle its own.
+/// Returns the error handler of a node. The default handler of the graph does not handle itself.
 pub(super) fn on_error<'d>(def: &'d GraphDef, node: &NodeName) -> Option<&'d NodeName> {
     let own = def.nodes.get(node)?.on_error.as_ref();
     own.or_else(|| def.defaults.on_error.as_ref().filter(|handler| *handler != node))
 }
 
-/// The compiled cache; `None` if it does not compile, which is reported.
+/// Compiles a cache policy. Returns `None` for an invalid key, which [`check_cache`] reports.
 pub(super) fn cache(def: &CacheDef) -> Option<Cache> {
     let key = def.key.as_ref().map(|text| Formula::parse(text, &KEY_VARIABLES));
     Some(Cache { key: key.transpose().ok()?, ttl_ms: def.ttl.map(Span::as_ms) })
 }
 
-/// Checks what holds for all nodes.
+/// Checks the default policies of the graph.
 pub(super) fn check_defaults(site: &Site<'_>, problems: &mut Problems<'_>) {
     let (path, defaults) = (format!("{}.defaults", site.path), &site.def.defaults);
     check_retries(&path, &defaults.retry, problems);
@@ -33,7 +33,7 @@ pub(super) fn check_defaults(site: &Site<'_>, problems: &mut Problems<'_>) {
     }
 }
 
-/// Checks what a node says of itself.
+/// Checks the policies that a node sets.
 pub(super) fn check(
     site: &Site<'_>,
     path: &str,
@@ -50,15 +50,15 @@ pub(super) fn check(
     if handler == name {
         problems.add(path, "a node cannot handle its own failure");
     } else if comes_back(site.def, name) {
-        let message = format!("the failure of `{name}` comes back to it");
-        problems.add_with_hint(path, message, "let the last handler have no `on_error`");
+        let message = format!("the error handlers of `{name}` lead back to it");
+        problems.add_with_hint(path, message, "remove `on_error` from the last handler");
     }
 }
 
-/// Whether the chain of handlers that begins with a node leads back to it.
+/// Returns true if the chain of error handlers of a node leads back to the node.
 fn comes_back(def: &GraphDef, node: &NodeName) -> bool {
     let mut at = node;
-    // A chain that is longer than this goes round without the node.
+    // A longer chain is a cycle without the node.
     for _ in 0..def.nodes.len() {
         match on_error(def, at) {
             None => return false,
@@ -104,7 +104,7 @@ fn check_timeout(path: &str, timeout: Option<&TimeoutDef>, problems: &mut Proble
     if let (Some(run), Some(idle)) = (both.run, both.idle)
         && idle.as_ms() > run.as_ms()
     {
-        problems.add(format!("{path}.idle"), "cannot be longer than `run`, the time in all");
+        problems.add(format!("{path}.idle"), "cannot be longer than `run`");
     }
 }
 

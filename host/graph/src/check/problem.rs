@@ -1,21 +1,21 @@
-//! What is wrong with a definition, where, and what helps.
+//! Problems of a definition, with their position and a hint.
 
 use std::fmt;
 
 use crate::check::source::Source;
 
-/// One thing that is wrong with a definition.
+/// One problem of a definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The file as it was named by the caller.
+    /// Name of the file, as given by the caller.
     pub file: String,
-    /// Line in the file, from 1, where known.
+    /// Line in the file, from 1; `None` if it is unknown.
     pub line: Option<u32>,
-    /// The place in the document, such as `graphs.X.nodes.y`; empty for the whole of it.
+    /// Path in the document, such as `graphs.X.nodes.y`; empty for the whole document.
     pub path: String,
     /// What is wrong.
     pub message: String,
-    /// What helps.
+    /// How to fix it.
     pub hint: Option<String>,
 }
 
@@ -52,7 +52,7 @@ impl<'s> Problems<'s> {
         self.push(path.into(), message.into(), None);
     }
 
-    /// Reports a problem with what helps.
+    /// Reports a problem with a hint.
     pub(super) fn add_with_hint(
         &mut self,
         path: impl Into<String>,
@@ -70,7 +70,7 @@ impl<'s> Problems<'s> {
         }
     }
 
-    /// All problems by line, if there are any.
+    /// Returns all problems by line as an error, if there are any.
     pub(super) fn finish(mut self) -> Result<(), Vec<Problem>> {
         self.found.sort_by_key(|problem| problem.line);
         if self.found.is_empty() { Ok(()) } else { Err(self.found) }

@@ -1,4 +1,4 @@
-//! Finds nodes that nothing leads to.
+//! Finds unreachable nodes.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -8,10 +8,10 @@ use crate::check::problem::Problems;
 use crate::graph::is_end;
 use crate::id::NodeName;
 
-/// Reports nodes that no way from the entry leads to. A barrier counts as reached if one of its
-/// sources is: the others are then problems of their own.
+/// Reports nodes that cannot be reached from the entry. A barrier counts as reached if one of its
+/// sources is reached; the other sources are reported themselves.
 pub(super) fn check(site: &Site<'_>, problems: &mut Problems<'_>) {
-    // Without an entry or with parts that could not be read, everything would look unreachable.
+    // Without an entry, or with invalid edges or nodes, reachable nodes would be reported.
     let entry_known = site.def.entry.iter().any(|name| site.def.nodes.contains_key(name));
     if !entry_known || site.draft.ways_unread || !site.draft.unread.is_empty() {
         return;
@@ -20,7 +20,7 @@ pub(super) fn check(site: &Site<'_>, problems: &mut Problems<'_>) {
     for name in site.def.nodes.keys().filter(|name| !reached.contains(name) && !is_end(name)) {
         problems.add_with_hint(
             format!("{}.nodes.{name}", site.path),
-            format!("no way from the entry leads to node `{name}`"),
+            format!("node `{name}` cannot be reached from the entry"),
             "add an edge to it, or name it in `goto` of the node that runs it",
         );
     }
@@ -37,7 +37,7 @@ fn reached<'d>(site: &Site<'d>) -> BTreeSet<&'d NodeName> {
     reached
 }
 
-/// Everything that may run right after a node or in its place.
+/// Returns the nodes that can run directly after a node, or in its place.
 fn targets<'d>(site: &Site<'d>, node: &NodeName) -> Vec<&'d NodeName> {
     let edges = site.def.edges.iter().filter(|edge| edge.from.contains(node));
     let branches = site.def.branches.iter().filter(|branch| branch.from.contains(node));

@@ -1,4 +1,4 @@
-//! Checks and compiles the ways through a graph: entry, edges, branches, interrupts.
+//! Checks and compiles the entry, edges, branches and static interrupts of a graph.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::expr::Condition;
 use crate::graph::{Branch, Case, Edge, is_end};
 use crate::id::{END, NodeName};
 
-/// Nodes that run first.
+/// Checks and returns the entry nodes.
 pub(super) fn entry(site: &Site<'_>, problems: &mut Problems<'_>) -> BTreeSet<NodeName> {
     let path = format!("{}.entry", site.path);
     if site.def.entry.is_empty() && !site.draft.entry_unread {
@@ -21,13 +21,13 @@ pub(super) fn entry(site: &Site<'_>, problems: &mut Problems<'_>) -> BTreeSet<No
     }
     let waits = |name: &NodeName| site.def.nodes.get(name).is_some_and(|node| node.defer);
     if !site.def.entry.is_empty() && site.def.entry.iter().all(waits) {
-        let hint = "leave out `defer` of a node of the entry";
-        problems.add_with_hint(&path, "every node of the entry waits for others to end", hint);
+        let hint = "remove `defer` from one of them";
+        problems.add_with_hint(&path, "all entry nodes are deferred", hint);
     }
     site.def.entry.iter().cloned().collect()
 }
 
-/// Static interrupts must name nodes that exist.
+/// Reports static interrupts that name unknown nodes.
 pub(super) fn interrupts(site: &Site<'_>, problems: &mut Problems<'_>) {
     let before = ("interrupt_before", &site.def.interrupt_before);
     for (field, nodes) in [before, ("interrupt_after", &site.def.interrupt_after)] {
@@ -38,7 +38,7 @@ pub(super) fn interrupts(site: &Site<'_>, problems: &mut Problems<'_>) {
     }
 }
 
-/// Unconditional ways on.
+/// Checks and returns the edges.
 pub(super) fn edges(site: &Site<'_>, problems: &mut Problems<'_>) -> Vec<Edge> {
     let numbered = site.def.edges.iter().enumerate();
     numbered
@@ -59,7 +59,7 @@ fn edge(def: &EdgeDef) -> Edge {
     Edge { from, to: def.to.clone(), key }
 }
 
-/// Conditional ways on.
+/// Checks and compiles the branches.
 pub(super) fn branches(site: &Site<'_>, problems: &mut Problems<'_>) -> Vec<Branch> {
     let mut names = BTreeSet::new();
     let mut branches = Vec::with_capacity(site.def.branches.len());
@@ -88,7 +88,8 @@ pub(super) fn branches(site: &Site<'_>, problems: &mut Problems<'_>) -> Vec<Bran
     branches
 }
 
-/// A branch of which one case is taken must have a case for everything else, and only one.
+/// Reports a branch without cases, a branch of mode `first` without a default case at its end, and a
+/// case without `when` that is not the last.
 fn defaults(path: &str, def: &BranchDef, problems: &mut Problems<'_>) {
     let what = if def.name.is_empty() { "the branch" } else { &format!("branch `{}`", def.name) };
     let always = |case: &CaseDef| case.when.as_deref().is_none_or(|when| when.trim() == "true");
@@ -97,7 +98,7 @@ fn defaults(path: &str, def: &BranchDef, problems: &mut Problems<'_>) {
     } else if def.mode == BranchMode::First && !def.cases.last().is_some_and(always) {
         problems.add_with_hint(
             path,
-            format!("{what} has no way on if no case matches"),
+            format!("{what} has no default case"),
             "add a last case without `when`",
         );
     }
@@ -130,8 +131,7 @@ fn case(site: &Site<'_>, path: &str, def: &CaseDef, problems: &mut Problems<'_>)
 
 fn known_channels(site: &Site<'_>, path: &str, condition: &Condition, problems: &mut Problems<'_>) {
     for name in condition.channels().iter().filter(|name| !site.has_channel(name)) {
-        let message =
-            format!("condition `{}` names channel `{name}`, which is not there", condition.text());
+        let message = format!("condition `{}` names unknown channel `{name}`", condition.text());
         problems.add_with_hint(path, message, site.channel_hint());
     }
 }
@@ -146,11 +146,11 @@ fn sources(
     let path = format!("{path}.from");
     if from.is_empty() {
         let hint = "add `from = \"<node>\"`";
-        problems.add_with_hint(&path, format!("the {what} does not say where it starts"), hint);
+        problems.add_with_hint(&path, format!("the {what} has no source"), hint);
     }
     for name in from {
         if is_end(name) {
-            problems.add(&path, format!("nothing can start at `{END}`"));
+            problems.add(&path, format!("`{END}` cannot be a source"));
         } else {
             site.need_node(&path, name, problems);
         }

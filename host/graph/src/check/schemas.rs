@@ -1,4 +1,4 @@
-//! Compares what nodes say they read and write with the channels of the graph.
+//! Compares the schemas that plugins declare for nodes with the channels of the graph.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,30 +13,30 @@ use crate::graph::is_end;
 use crate::id::{ChannelName, NodeName};
 use crate::schema::Schema;
 
-/// Problems of one configuration that are reported.
+/// Maximum number of problems that are reported for one configuration.
 const CONFIG_VIOLATIONS: usize = 100;
 
-/// Channels that a node reads by its input schema; `None` for the whole state.
+/// Returns the channels that a node reads by its input schema; `None` for the whole state.
 pub(super) fn reads(input_schema: &Value) -> Option<BTreeSet<ChannelName>> {
     let properties = input_schema.get("properties")?.as_object()?;
     Some(properties.keys().filter_map(|name| ChannelName::new(name).ok()).collect())
 }
 
-/// Channels that the nodes of a graph say they write.
+/// Returns the channels that the nodes of a graph declare as written.
 pub(super) fn writes(site: &Site<'_>) -> BTreeSet<ChannelName> {
     let said = site.facts.values().flat_map(|facts| properties(&facts.output_schema).keys());
     said.filter_map(|name| ChannelName::new(name).ok()).collect()
 }
 
-/// The types that two schemas name, if no value can fit both.
+/// Returns the types of two schemas if no value can fit both.
 pub(super) fn disjoint(one: &Value, other: &Value) -> Option<(String, String)> {
     let (one, other) = (types(one)?, types(other)?);
     let fits = one.iter().any(|one| other.iter().any(|other| overlap(one, other)));
     (!fits).then(|| (one.join(" or "), other.join(" or ")))
 }
 
-/// Checks the configuration of a node against what its plugin says of it. A node without one is
-/// checked as if it had an empty one, so that what it cannot do without is missed at load.
+/// Validates the configuration of a node against the schema of its plugin. A missing configuration
+/// counts as an empty one, so that missing required fields are reported when the app is loaded.
 pub(super) fn check_config(
     path: &str,
     config: Option<&Value>,
@@ -47,9 +47,9 @@ pub(super) fn check_config(
     let path = format!("{path}.with");
     let empty = Value::Object(serde_json::Map::new());
     let found = match Schema::compile(schema) {
-        Err(error) => vec![format!("the plugin's schema of it is broken: {error}")],
+        Err(error) => vec![format!("the plugin's schema of the configuration is invalid: {error}")],
         Ok(schema) => match schema.violations(config.unwrap_or(&empty), CONFIG_VIOLATIONS) {
-            Err(exceeded) => vec![format!("the plugin's schema of it: {exceeded}")],
+            Err(exceeded) => vec![format!("the plugin's schema of the configuration: {exceeded}")],
             Ok(violations) => violations,
         },
     };
@@ -58,12 +58,12 @@ pub(super) fn check_config(
     }
 }
 
-/// Checks every node's schemas, and which nodes may write a channel at the same time.
+/// Checks the schemas of all nodes, and the writers of each channel within a superstep.
 pub(super) fn check(site: &Site<'_>, problems: &mut Problems<'_>) {
     for (node, facts) in &site.facts {
         let path = format!("{}.nodes.{node}", site.path);
         for name in properties(&facts.input_schema).keys().filter(|name| !site.has_channel(name)) {
-            let message = format!("node `{node}` reads channel `{name}`, which is not there");
+            let message = format!("node `{node}` reads unknown channel `{name}`");
             problems.add_with_hint(&path, message, site.channel_hint());
         }
         for (name, schema) in properties(&facts.output_schema) {
@@ -72,7 +72,7 @@ pub(super) fn check(site: &Site<'_>, problems: &mut Problems<'_>) {
     }
     let waits = |name: &NodeName| site.def.nodes.get(name).is_some_and(|node| node.defer);
     for group in parallel(site) {
-        // Nodes that wait for the end run in a superstep of their own.
+        // Deferred nodes run in a superstep of their own.
         let (late, now) = group.into_iter().partition(waits);
         check_fan_in(site, &now, problems);
         check_fan_in(site, &late, problems);
@@ -89,7 +89,7 @@ fn check_output(
 ) {
     let Some(channel) = site.def.channels.get(name) else {
         if !site.has_channel(name) {
-            let message = format!("node `{node}` writes channel `{name}`, which is not there");
+            let message = format!("node `{node}` writes unknown channel `{name}`");
             problems.add_with_hint(path, message, site.channel_hint());
         }
         return;
@@ -104,7 +104,7 @@ fn check_output(
     }
 }
 
-/// Whether what is written is what the channel holds, and not a part of it.
+/// Returns true if a write has the type of the channel's value, and not the type of a part of it.
 fn takes_whole_values(reducer: &ReducerDef) -> bool {
     !matches!(
         reducer,
@@ -112,7 +112,7 @@ fn takes_whole_values(reducer: &ReducerDef) -> bool {
     )
 }
 
-/// Checks a channel by itself: its reducer against its schema, its default against both.
+/// Checks the reducer of a channel against its schema, and its default against both.
 pub(super) fn check_channel(
     path: &str,
     def: &ChannelDef,
@@ -147,8 +147,8 @@ pub(super) fn check_channel(
     }
 }
 
-/// Groups of nodes that run in the same superstep for sure: the entry, the targets of all plain
-/// edges of a node, of a barrier, of a case, and of a branch that takes every match.
+/// Returns groups of nodes that run in the same superstep: the entry, the targets of all edges of a
+/// node, of a barrier, of a case, and of a branch that takes every matching case.
 fn parallel(site: &Site<'_>) -> Vec<BTreeSet<NodeName>> {
     let mut by_source: BTreeMap<&[NodeName], BTreeSet<NodeName>> = BTreeMap::new();
     for edge in &site.def.edges {
@@ -169,7 +169,7 @@ fn parallel(site: &Site<'_>) -> Vec<BTreeSet<NodeName>> {
     groups
 }
 
-/// Reports a channel without a reducer that two nodes of a group write.
+/// Reports a channel that accepts one write per superstep and that several nodes of a group write.
 fn check_fan_in(site: &Site<'_>, group: &BTreeSet<NodeName>, problems: &mut Problems<'_>) {
     let mut writers: BTreeMap<&str, Vec<&NodeName>> = BTreeMap::new();
     for node in group.iter().filter(|node| !is_end(node)) {
@@ -202,7 +202,7 @@ fn properties(schema: &Value) -> &serde_json::Map<String, Value> {
     schema.get("properties").and_then(Value::as_object).unwrap_or(&NONE)
 }
 
-/// The types that a schema names; `None` if it does not say.
+/// Returns the types of a schema; `None` if it names no type.
 fn types(schema: &Value) -> Option<Vec<String>> {
     match schema.get("type")? {
         Value::String(one) => Some(vec![one.clone()]),

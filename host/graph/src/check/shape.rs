@@ -1,5 +1,5 @@
-//! Reads the definition out of a document, field by field, so that one bad field does not hide
-//! the next.
+//! Parses the definition in a document field by field, so that an invalid field does not hide
+//! problems of the next.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,25 +11,24 @@ use crate::check::source::Source;
 use crate::definition::{BranchDef, CaseDef, GraphDef};
 use crate::id::{GraphName, IdError};
 
-/// All graphs of a document, as far as they could be read.
+/// All graphs of a document, without their invalid parts.
 pub(super) struct Drafts {
     pub(super) graphs: BTreeMap<GraphName, Draft>,
 }
 
-/// A graph, as far as it could be read.
+/// A graph without its invalid parts.
 #[derive(Default)]
 pub(super) struct Draft {
     pub(super) def: GraphDef,
-    /// Names of nodes and channels that are there but could not be read: references to them are
-    /// no problems of their own.
+    /// Names of invalid nodes and channels. References to them are not reported.
     pub(super) unread: BTreeSet<String>,
-    /// Whether the entry is there but could not be read.
+    /// True if the graph has an entry that is invalid.
     pub(super) entry_unread: bool,
-    /// Whether an edge or branch could not be read, so that ways are missing.
+    /// True if an edge or branch is invalid, and therefore missing.
     pub(super) ways_unread: bool,
 }
 
-/// Reads all graphs; what is wrong with their form is reported.
+/// Parses all graphs. Reports unknown fields, wrong types and invalid names.
 pub(super) fn read(source: &Source, problems: &mut Problems<'_>) -> Drafts {
     let mut drafts = Drafts { graphs: BTreeMap::new() };
     let Some(fields) = object(&source.root, "", problems) else { return drafts };
@@ -77,7 +76,7 @@ fn graph(value: &Value, path: &str, problems: &mut Problems<'_>) -> Draft {
     draft
 }
 
-/// Reads a branch; one with a case that cannot be read cannot be read itself.
+/// Parses a branch. A branch with an invalid case is invalid.
 fn branch(value: &Value, path: &str, problems: &mut Problems<'_>) -> Option<BranchDef> {
     let mut fields = object(value, path, problems)?.clone();
     let cases = fields.shift_remove("cases").unwrap_or(Value::Null);
@@ -86,7 +85,7 @@ fn branch(value: &Value, path: &str, problems: &mut Problems<'_>) -> Option<Bran
     (!lost).then_some(BranchDef { cases, ..branch })
 }
 
-/// Reads a table of named records.
+/// Parses a table of named records. Adds the names of invalid records to `unread`.
 fn named<K, T>(
     value: &Value,
     path: &str,
@@ -116,7 +115,7 @@ where
     all
 }
 
-/// Reads a list with a reader for each item, and says whether some items were lost.
+/// Parses a list with a function for each item. Returns the valid items, and true if any is invalid.
 fn items<'p, T>(
     value: &Value,
     path: &str,
@@ -140,7 +139,7 @@ fn items<'p, T>(
     }
 }
 
-/// Reads a record whose fields all have defaults. `None` if any field was wrong.
+/// Parses a record whose fields all have defaults. Returns `None` if any field is invalid.
 fn record<T: DeserializeOwned + Default>(
     value: &Value,
     path: &str,
@@ -154,7 +153,7 @@ fn record<T: DeserializeOwned + Default>(
     serde_json::from_value(Value::Object(sound)).ok()
 }
 
-/// The fields that a record accepts; each is tried by itself, and the others are reported.
+/// Returns the valid fields of a record. Each field is parsed by itself; invalid ones are reported.
 fn sound_fields<T: DeserializeOwned>(
     fields: &Map<String, Value>,
     path: &str,
@@ -173,7 +172,7 @@ fn sound_fields<T: DeserializeOwned>(
     sound
 }
 
-/// The message of serde without the names of Rust's types.
+/// Returns the message of a serde error without names of Rust types.
 fn for_authors(error: &serde_json::Error) -> String {
     let message = error.to_string();
     let message = message.replace("expected u32", "expected a whole number from 0 to 4294967295");

@@ -1,4 +1,4 @@
-//! A document as a tree of values that knows the lines it came from.
+//! A document as a tree of values, with the line of each value.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use toml::de::{DeTable, DeValue};
 
 use crate::check::DOCUMENT_LIMIT_BYTES;
 
-/// A document with its lines.
+/// A parsed document with the lines of its values.
 pub(super) struct Source {
     pub(super) root: Value,
-    /// Line of each value by its path; empty for JSON, whose parser does not tell.
+    /// Line of each value by its path; empty for JSON, whose parser does not report lines of values.
     lines: BTreeMap<String, u32>,
 }
 
-/// Why a text is no document: the line where known, and what is wrong.
+/// A syntax error: the line if it is known, and the message.
 pub(super) type SyntaxError = (Option<u32>, String);
 
 impl Source {
@@ -39,7 +39,7 @@ impl Source {
         Ok(Self { root, lines: BTreeMap::new() })
     }
 
-    /// The line of a path, or of the nearest thing around it.
+    /// Returns the line of a path, or of its nearest parent with a line.
     pub(super) fn line(&self, path: &str) -> Option<u32> {
         let mut path = path;
         loop {
@@ -66,7 +66,7 @@ fn line_at(starts: &[usize], offset: usize) -> u32 {
     starts.partition_point(|start| *start <= offset) as u32
 }
 
-/// Turns TOML into JSON values and writes down the lines.
+/// Converts TOML into JSON values and collects their lines.
 struct Reader {
     starts: Vec<usize>,
     lines: BTreeMap<String, u32>,
@@ -87,7 +87,7 @@ impl Reader {
 
     fn value(&mut self, path: &str, line: u32, value: &DeValue<'_>) -> Result<Value, SyntaxError> {
         let no_json =
-            |what: &str| (Some(line), format!("`{path}` is {what}, which JSON cannot hold"));
+            |what: &str| (Some(line), format!("`{path}` is {what}, which JSON cannot represent"));
         Ok(match value {
             DeValue::String(text) => Value::String(text.clone().into_owned()),
             DeValue::Boolean(flag) => Value::Bool(*flag),

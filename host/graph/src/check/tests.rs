@@ -1,4 +1,4 @@
-//! Documents and the problems that are found in them, as snapshots.
+//! Snapshots of the problems of documents.
 
 mod nested;
 
@@ -136,7 +136,7 @@ fn asset() -> App {
 }
 
 #[test]
-fn a_good_document_becomes_a_graph() {
+fn valid_document_becomes_a_graph() {
     let graph = check_toml("graph.toml", GOOD, &asset()).unwrap().remove(0);
     assert_eq!((graph.recursion_limit(), graph.interrupt_ttl_ms()), (25, Some(1_800_000)));
     let ingest = &graph.nodes()["ingest"];
@@ -152,7 +152,7 @@ fn a_good_document_becomes_a_graph() {
 }
 
 #[test]
-fn the_same_document_in_json_has_the_same_digest() {
+fn toml_and_json_have_the_same_digest() {
     let table: Value = toml::from_str(GOOD).unwrap();
     let from_toml = check_toml("graph.toml", GOOD, &asset()).unwrap();
     let from_json = check_json("graph.json", &table.to_string(), &asset()).unwrap();
@@ -167,14 +167,14 @@ fn the_same_document_in_json_has_the_same_digest() {
 }
 
 #[test]
-fn syntax_is_reported_with_its_line() {
+fn syntax_errors_have_a_line() {
     check("syntax", "[graphs.g]\nentry = \n", &NoFacts);
     let problems = check_json("graph.json", "{\n \"graphs\": [,]\n}", &NoFacts).unwrap_err();
     assert_eq!((problems.len(), problems[0].line), (1, Some(2)));
 }
 
 #[test]
-fn the_form_of_every_field_is_checked() {
+fn all_invalid_fields_are_reported() {
     let text = r#"
 extra = 1
 [graphs."1g"]
@@ -205,7 +205,7 @@ cases = [{ if = "true", to = "a" }, { to = 1 }]
 }
 
 #[test]
-fn every_name_must_exist() {
+fn unknown_names_are_reported() {
     let text = r#"
 [graphs.g]
 entry = ["a", "x1"]
@@ -234,7 +234,7 @@ cases = [{ when = "state.c == 1 && state.x8 == 2", to = "x9" }, { to = "END" }]
 }
 
 #[test]
-fn ways_must_lead_somewhere() {
+fn incomplete_edges_and_branches_are_reported() {
     let text = r#"
 [graphs.empty]
 [graphs.g]
@@ -262,7 +262,7 @@ cases = [{ when = "kind == 1", to = [] }]
 }
 
 #[test]
-fn channels_are_checked_with_their_reducers() {
+fn channels_must_match_their_reducers() {
     let text = r#"
 [graphs.g]
 entry = "a"
@@ -280,7 +280,7 @@ channels.h = { schema = { type = ["integer", "null"] }, reducer = "max", default
 }
 
 #[test]
-fn a_graph_says_which_context_its_runs_may_have() {
+fn run_context_must_match_the_context_schema() {
     let app = App::default().with("a", json!({}), json!({}));
     let text = |schema: &str| {
         format!("[graphs.g]\nentry = \"a\"\nnodes.a = {{}}\ncontext_schema = {schema}\n")
@@ -298,7 +298,7 @@ fn a_graph_says_which_context_its_runs_may_have() {
 }
 
 #[test]
-fn what_nodes_say_is_compared_with_the_channels() {
+fn node_schemas_must_match_channels() {
     let text = r#"
 [graphs.g]
 entry = ["a", "b"]
@@ -321,7 +321,7 @@ edges = [{ from = "a", to = "c" }]
 }
 
 #[test]
-fn the_configuration_of_a_node_is_checked_against_what_its_plugin_says() {
+fn node_configuration_must_match_the_schema_of_the_plugin() {
     let app = App::default().with("configured", json!({}), json!({}));
     let graph = |with: &str| {
         format!("[graphs.g]\nentry = 'configured'\n[graphs.g.nodes.configured]\n{with}")
@@ -337,7 +337,7 @@ fn the_configuration_of_a_node_is_checked_against_what_its_plugin_says() {
 }
 
 #[test]
-fn texts_of_files_become_keys_of_the_configuration() {
+fn with_files_become_keys_of_the_configuration() {
     let app = App::default().with("a", json!({}), json!({}));
     let graph = |with: &str| format!("[graphs.g]\nentry = \"a\"\nnodes.a = {{ {with} }}\n");
     let with = "with = { route = \"chat\" }, with_files = { system = \"prompts/a.md\" }";
@@ -347,7 +347,7 @@ fn texts_of_files_become_keys_of_the_configuration() {
     assert_eq!(from_file.digest, inline.digest);
     for (with, expected) in [
         ("with_files = { system = \"gone.md\" }", "`gone.md` cannot be read"),
-        ("with = { a = 1 }, with_files = { a = \"prompts/a.md\" }", "`with` has the key `a` too"),
+        ("with = { a = 1 }, with_files = { a = \"prompts/a.md\" }", "`with` also has the key `a`"),
         ("with = 1, with_files = { a = \"prompts/a.md\" }", "must be a table"),
     ] {
         let found = problems(&graph(with), &app);

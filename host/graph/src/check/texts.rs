@@ -1,4 +1,4 @@
-//! Puts the texts of files into the configurations of nodes that name them.
+//! Inlines the texts of files into the configurations of nodes (`with_files`).
 
 use std::mem;
 
@@ -9,8 +9,8 @@ use crate::check::problem::Problems;
 use crate::check::shape::Drafts;
 use crate::definition::NodeDef;
 
-/// Replaces `with_files` of all nodes by keys of `with`. The text is part of the definition from
-/// here on, so it is part of the graph's digest.
+/// Replaces `with_files` of all nodes by keys of `with`. The texts become part of the definition, and
+/// therefore of the graph's digest.
 pub(super) fn fill(drafts: &mut Drafts, facts: &dyn Facts, problems: &mut Problems<'_>) {
     for (graph, draft) in &mut drafts.graphs {
         for (name, node) in &mut draft.def.nodes {
@@ -32,7 +32,7 @@ fn fill_node(path: &str, node: &mut NodeDef, facts: &dyn Facts, problems: &mut P
     for (key, file) in files {
         let path = format!("{path}.with_files.{key}");
         if with.contains_key(&key) {
-            problems.add(path, format!("`with` has the key `{key}` too; take one of them out"));
+            problems.add(path, format!("`with` also has the key `{key}`: remove one of them"));
             continue;
         }
         match facts.text(&file) {

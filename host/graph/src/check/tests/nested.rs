@@ -1,4 +1,4 @@
-//! Graphs that run as nodes, and what is said of how nodes run.
+//! Subgraphs, and policies of nodes.
 
 use serde_json::json;
 
@@ -69,7 +69,7 @@ fn graphs() -> Vec<Graph> {
 }
 
 #[test]
-fn a_graph_may_run_as_a_node() {
+fn graph_can_run_as_a_node() {
     let graphs = graphs();
     let names: Vec<&str> = graphs.iter().map(|graph| graph.name.as_str()).collect();
     assert_eq!(names, ["deepest", "inner", "outer"]);
@@ -81,7 +81,7 @@ fn a_graph_may_run_as_a_node() {
 }
 
 #[test]
-fn what_holds_for_all_nodes_holds_where_a_node_says_nothing() {
+fn graph_defaults_apply_to_nodes_without_own_policy() {
     let graphs = graphs();
     let outer = &graphs[2];
     let (plan, report) = (&outer.nodes()["plan"], &outer.nodes()["report"]);
@@ -100,7 +100,7 @@ fn what_holds_for_all_nodes_holds_where_a_node_says_nothing() {
 }
 
 #[test]
-fn the_digest_of_a_graph_covers_those_inside_of_it() {
+fn digest_of_a_graph_covers_its_subgraphs() {
     let digests = |text: &str| -> Vec<Digest> {
         let graphs = check_toml("graph.toml", text, &NoFacts).unwrap();
         graphs.iter().map(|graph| graph.digest).collect()
@@ -127,7 +127,7 @@ fn definitions_of_older_hosts_keep_their_digests() {
 }
 
 #[test]
-fn a_picture_shows_what_is_inside() {
+fn diagram_with_xray_shows_subgraphs() {
     let graphs = graphs();
     insta::assert_snapshot!("closed", mermaid(&graphs[2]));
     let find = |name: &crate::id::GraphName| graphs.iter().find(|graph| graph.name == *name);
@@ -135,7 +135,7 @@ fn a_picture_shows_what_is_inside() {
 }
 
 #[test]
-fn nested_graphs_must_fit() {
+fn subgraphs_must_fit_their_parent_graph() {
     let text = r#"
 [graphs.outer]
 entry = ["a", "b", "c", "d", "e"]
@@ -172,7 +172,7 @@ nodes.a = { graph = "twin" }
 }
 
 #[test]
-fn nested_graphs_count_among_the_writers_of_a_superstep() {
+fn subgraphs_count_as_concurrent_writers() {
     let text = r#"
 [graphs.outer]
 entry = ["one", "two"]
@@ -190,7 +190,7 @@ nodes.read = {}
 }
 
 #[test]
-fn nodes_that_wait_for_the_end_do_not_write_with_others() {
+fn deferred_nodes_are_not_concurrent_writers() {
     let text = r#"
 [graphs.g]
 entry = ["read", "late"]
@@ -202,7 +202,7 @@ nodes.late = { node = "read", defer = true }
 }
 
 #[test]
-fn policies_are_checked_with_their_places() {
+fn invalid_policies_are_reported() {
     let text = r#"
 [graphs.g]
 entry = ["a", "late"]
@@ -230,7 +230,7 @@ defer = true
 }
 
 #[test]
-fn wrong_fields_of_policies_are_named() {
+fn invalid_fields_of_policies_are_reported() {
     let text = r#"
 [graphs.g]
 entry = "a"
