@@ -1,7 +1,8 @@
-//! The engine: starts, resumes, cancels and reads runs.
+//! Starts, resumes, cancels and reads runs.
 //!
-//! A handle is cheap to clone. A thread has one run at a time; its slot in `active` is taken
-//! before anything is read, so two requests at once never work on one thread.
+//! [`Engine`] is a handle that is cheap to clone. A thread has at most one active run. An operation
+//! takes the thread's entry in `active` before it reads the thread, so two concurrent requests
+//! never write to one thread.
 
 mod admit;
 mod ask;
@@ -55,32 +56,33 @@ use crate::view::{self, store_failure};
 use asked::Asked;
 pub use asked::matched;
 
-/// How long a request to cancel a run waits for its end. The run ends all the same, when what holds
-/// it up lets go.
+/// Time that a cancel request waits for the end of the run. The request then returns, and the run
+/// ends once the work that delays it returns.
 const CANCEL_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long runs that are cut may take to let go, and their leases to be given back.
+/// Timeout of each of the last steps of a shutdown: the host's last report, the end of aborted
+/// runs, and the release of leases.
 const CUT_GRACE: Duration = Duration::from_secs(2);
 
-/// How an engine is set up.
+/// Configuration of an engine.
 #[derive(Clone, Default)]
 pub struct EngineConfig {
-    /// Where runs and guests execute: a runtime apart from the one that serves HTTP, so that a
-    /// busy guest delays nobody. Without it, the current one.
+    /// Runtime that executes runs and guests. It is separate from the runtime that serves HTTP, so
+    /// that a busy guest does not delay requests. Default: the current runtime.
     pub runtime: Option<Handle>,
-    /// How long threads are kept that do not say so themselves; for ever without it.
+    /// Time to live of threads that do not set one. Default: threads are kept forever.
     pub thread_ttl: Option<ThreadTtl>,
-    /// Under which name it holds threads; a fresh one without it. An engine that takes the name of
-    /// another takes its threads at once.
+    /// Name under which the engine holds leases. An engine with the name of an earlier one can
+    /// replace its leases immediately. Default: a new UUID.
     pub holder: Option<Holder>,
-    /// What threads, apps and tenants may take.
+    /// Caps on what threads, apps and tenants store.
     pub caps: Caps,
-    /// How many runs it begins at once at most; others are pending until one ends. Without a limit
-    /// if it is not set.
+    /// Maximum number of concurrent runs, at least 1. Further runs stay pending until a run ends.
+    /// Default: no limit.
     pub max_runs: Option<usize>,
 }
 
-/// A cheap handle to the engine.
+/// A handle to the engine that is cheap to clone.
 #[derive(Clone)]
 pub struct Engine(Arc<Inner>);
 
@@ -90,24 +92,24 @@ struct Inner {
     runtime: Handle,
     active: Mutex<HashMap<ThreadId, Active>>,
     leases: lease::Leases,
-    /// Runs that were cut.
+    /// Progress of the recovery, and the threads that are set aside.
     cuts: recover::Cuts,
-    /// The wait until the store can be written again.
+    /// The wait until the store accepts writes again.
     mending: mend::Mending,
     locks: thread_lock::ThreadLocks,
     dispatch: Arc<dispatch::Known>,
     balance: balance::Balance,
     thread_ttl: Option<ThreadTtl>,
     quotas: Arc<Quotas>,
-    /// Pages of logs that tails are reading.
+    /// Pages of event logs, shared by the tails that read them.
     pages: Pages,
-    /// Set when the engine begins to shut down: runs stand still between two supersteps.
+    /// Set when a shutdown begins. Active runs stop before their next superstep.
     halting: Cancel,
-    /// Set when the engine shuts down: runs are cut where they stand.
+    /// Set when the grace period of a shutdown ends. Runs that are still active are aborted.
     closing: Cancel,
 }
 
-/// The run that has a thread's slot.
+/// Entry of a thread that is in use by a run, or by another operation under a run id of its own.
 #[derive(Clone)]
 struct Active {
     run: RunId,
@@ -115,43 +117,43 @@ struct Active {
     drain: Cancel,
     halt: Cancel,
     done: watch::Receiver<Option<Arc<EndedRun>>>,
-    /// What the run writes, once it is at work.
+    /// Log of the run. It is dangling until the run starts.
     log: Weak<ThreadLog>,
 }
 
 impl Active {
-    /// Whether a run writes to the thread.
+    /// Returns true if a run writes to the thread.
     fn is_at_work(&self) -> bool {
         self.log.strong_count() > 0
     }
 }
 
-/// Holds a thread's slot and its lease; gives them back when dropped.
+/// A claim of a thread: its entry in `active` and its lease. Both are released on drop.
 struct Slot {
     engine: Engine,
     thread: ThreadId,
     run: RunId,
-    /// The lease.
+    /// Epoch of the lease; 0 before the lease is acquired.
     epoch: Epoch,
-    /// How long it surely lasts.
+    /// Validity of the lease; `None` before the lease is acquired.
     tenure: Option<Arc<Tenure>>,
-    /// What is to be given back.
+    /// What the drop has to release in the store.
     owed: lease::Owed,
-    /// What was asked for.
+    /// The request for which the thread is claimed.
     asked: Asked,
     cancel: Cancel,
     drain: Cancel,
-    /// Set when the run is to stop before its next superstep and to be handed over.
+    /// Set when the run must stop before its next superstep and be handed over.
     halt: Cancel,
     done: watch::Sender<Option<Arc<EndedRun>>>,
 }
 
 impl Engine {
-    /// An engine over some adapters and apps.
+    /// Creates an engine over the adapters and the apps.
     ///
     /// # Panics
     ///
-    /// Outside a tokio runtime, if the configuration names none.
+    /// Panics outside of a tokio runtime if the configuration has no runtime.
     pub fn new(ports: Ports, catalog: Arc<Catalog>, config: EngineConfig) -> Self {
         let runtime = config.runtime.unwrap_or_else(Handle::current);
         let (active, halting, closing) = (Mutex::default(), Cancel::default(), Cancel::default());
@@ -181,42 +183,42 @@ impl Engine {
         }))
     }
 
-    /// The adapters.
+    /// Returns the adapters.
     pub fn ports(&self) -> &Ports {
         &self.0.ports
     }
 
-    /// The apps.
+    /// Returns the loaded apps.
     pub fn catalog(&self) -> &Arc<Catalog> {
         &self.0.catalog
     }
 
-    /// The newest durable event of a thread, to wait for more.
+    /// Returns a receiver of the sequence number of a thread's newest durable event.
     pub fn watch(&self, thread: &ThreadId) -> watch::Receiver<u64> {
         self.0.ports.store.watch(thread)
     }
 
-    /// Pages of logs that tails are reading.
+    /// Returns the pages of event logs that tails share.
     pub(crate) fn pages(&self) -> &Pages {
         &self.0.pages
     }
 
-    /// No code that can panic runs under this lock.
+    /// Locks the entries of the threads in use. No code that can panic runs under this lock.
     fn active(&self) -> MutexGuard<'_, HashMap<ThreadId, Active>> {
         self.0.active.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether other hosts may work on the same threads.
+    /// Returns true if other hosts can work on the same threads.
     pub fn is_shared(&self) -> bool {
         self.0.ports.store.is_shared()
     }
 
-    /// Whether a thread has a run at work in this process.
+    /// Returns true if a run or another operation of this process uses the thread.
     pub fn is_active(&self, thread: &ThreadId) -> bool {
         self.active().contains_key(thread)
     }
 
-    /// A run that is at work in this process.
+    /// Returns the entry of a run that is active in this process.
     fn active_run(&self, run: &RunRef) -> Option<Active> {
         self.active().get(&run.thread).filter(|active| active.run == run.run).cloned()
     }
@@ -225,7 +227,7 @@ impl Engine {
         let (done, receiver) = watch::channel(None);
         let (cancel, drain, halt) = (Cancel::default(), Cancel::default(), Cancel::default());
         let mut active = self.active();
-        // Under the lock, so that a shutdown stops every run that got past this.
+        // The check is under the lock, so that a shutdown stops every run that passes it.
         if self.is_halting() {
             return Err(shutting_down());
         }
@@ -233,7 +235,7 @@ impl Engine {
             return Err(Failure::new(
                 code::BUSY,
                 format!(
-                    "run `{}` is at work on thread `{thread}`; wait for it or cancel it",
+                    "run `{}` is active on thread `{thread}`; wait for it or cancel it",
                     other.run
                 ),
             )
@@ -265,7 +267,7 @@ impl Engine {
         })
     }
 
-    /// A thread that is there and has not expired. An expired one is deleted on the way.
+    /// Returns a thread that exists and has not expired. An expired thread is deleted.
     async fn live_thread(&self, thread: &ThreadId) -> Result<Option<ThreadHead>, Failure> {
         let store = &self.0.ports.store;
         let Some(head) = store.thread(thread).await.map_err(store_failure)? else {
@@ -274,7 +276,8 @@ impl Engine {
         Ok(self.is_live(&head.record).await?.then_some(head))
     }
 
-    /// Whether a thread is still there; one whose questions ran out is deleted.
+    /// Returns true if a thread has not expired. It expires if its interrupts are not answered in
+    /// time, and is then deleted.
     async fn is_live(&self, record: &ThreadRecord) -> Result<bool, Failure> {
         let is_over = record.status == ThreadStatus::Interrupted && self.is_expired(record);
         if is_over {
@@ -292,17 +295,18 @@ impl Engine {
         self.0.ports.store.delete_thread(thread).await.map_err(store_failure)
     }
 
-    /// Begins to shut down: no run begins from now on, and runs stop before their next superstep.
+    /// Begins a shutdown: no run starts from now on, and active runs stop before their next
+    /// superstep.
     pub fn halt(&self) {
         self.0.halting.cancel();
         self.active().values().for_each(|active| active.halt.cancel());
     }
 
-    /// Shuts down: no run begins, and runs stop before their next superstep. Supersteps under way
-    /// get `grace` to end; runs that are still at work then are cut. The leases are given back, so
-    /// that hosts which share the store recover the runs at once. Without such a host,
-    /// [`Engine::recover`] does after the next start, as after a crash. Not an error if the engine
-    /// has shut down.
+    /// Shuts down the engine. No run starts, and active runs stop before their next superstep.
+    /// Supersteps in progress have `grace` to complete; runs that are still active then are
+    /// aborted. The engine releases its leases and notifies the hosts that share the store, which
+    /// recover the runs. Without such a host, [`Engine::recover`] continues the runs after the next
+    /// start, as after a crash. Does nothing if the engine has already shut down.
     pub async fn shutdown(&self, grace: Duration) {
         if self.0.closing.is_cancelled() {
             return;
@@ -312,24 +316,24 @@ impl Engine {
         self.report_stop().await;
         let ends = || {
             futures::future::join_all(runs.iter().cloned().map(|mut done| async move {
-                // An error means that the run was cut.
+                // An error means that the run stopped without an outcome.
                 let _ = done.wait_for(Option::is_some).await;
             }))
         };
         if tokio::time::timeout(grace, ends()).await.is_err() {
             self.0.closing.cancel();
-            // A run whose thread of the runtime is busy cannot be cut; it ends with the process.
+            // A run that blocks its runtime thread cannot be aborted; it ends with the process.
             if tokio::time::timeout(CUT_GRACE, ends()).await.is_err() {
                 let runs = self.active().len();
-                tracing::warn!(runs, "runs do not let go; they go on after the next start");
+                tracing::warn!(runs, "runs do not stop; the next start recovers them");
             }
         }
         self.0.closing.cancel();
-        // A store that does not answer leaves the leases to end by themselves.
+        // If the store does not respond, the leases expire.
         let _ = tokio::time::timeout(CUT_GRACE, self.0.leases.returned()).await;
     }
 
-    /// Whether the engine shuts down: runs that it has do not end here.
+    /// Returns true once a shutdown has begun. Active runs then stop without an outcome.
     fn is_halting(&self) -> bool {
         self.0.halting.is_cancelled()
     }
@@ -361,11 +365,11 @@ impl Engine {
 }
 
 impl Engine {
-    /// Cancels a run for somebody, pending or at work. Not an error if it has ended.
+    /// Cancels a pending or active run on behalf of a principal. Does nothing if the run has ended.
     ///
     /// # Errors
     ///
-    /// `not-found`, and those of the store.
+    /// `not-found` if the run does not exist; errors of the store.
     pub async fn cancel_for(
         &self,
         run: &RunRef,
@@ -380,7 +384,7 @@ impl Engine {
         self.cancel_begun(run, principal).await
     }
 
-    /// Cancels a run that has begun. Not an error if it has ended.
+    /// Cancels a run that has started. Does nothing if the run has ended.
     async fn cancel_begun(
         &self,
         run: &RunRef,
@@ -393,10 +397,10 @@ impl Engine {
             let ended = active.done.wait_for(Option::is_some);
             match tokio::time::timeout(CANCEL_PATIENCE, ended).await {
                 Ok(Ok(_)) => return Ok(()),
-                // It goes on elsewhere, or after the next start.
+                // The run stopped without an outcome. Another host or the next start continues it.
                 Ok(Err(_)) => {}
                 Err(_elapsed) => {
-                    tracing::warn!(run = %run.run, "a run that was cancelled takes long to end");
+                    tracing::warn!(run = %run.run, "a cancelled run has not ended yet");
                     return Ok(());
                 }
             }
@@ -479,12 +483,12 @@ fn new_thread_id() -> ThreadId {
     fresh(ThreadId::new)
 }
 
-/// A UUID is always a valid id.
+/// Parses a new UUID, which is always a valid id.
 fn fresh<T, E: std::fmt::Debug>(parse: impl Fn(String) -> Result<T, E>) -> T {
     parse(uuid::Uuid::now_v7().to_string()).expect("a UUID is a valid id")
 }
 
-/// Why nothing begins on this host any more.
+/// Returns the failure of requests that come during a shutdown.
 fn shutting_down() -> Failure {
     Failure::new(code::UNAVAILABLE, "the host is shutting down; try again").retryable()
 }

@@ -1,4 +1,4 @@
-//! Whether something may begin on a thread.
+//! Checks whether a thread may grow.
 
 use wattle_graph::failure::Failure;
 
@@ -7,24 +7,24 @@ use crate::caps;
 use crate::ports::store::ThreadHead;
 
 impl Engine {
-    /// Refuses what would make a thread grow that must not: its run was cut and has to go on first,
-    /// its log is full, or its tenant has as much as it may. Asked before anything is written.
+    /// Rejects work on a thread that must not grow: its orphaned run is not recovered, its log is
+    /// full, or its tenant has reached a cap. Called before anything is written.
     ///
     /// # Errors
     ///
-    /// `busy`, with the reason if the run was set aside; `limit`.
+    /// `unavailable` if the run is not recovered yet; `busy`, with the reason, if it is set aside;
+    /// `limit`.
     pub(super) async fn admit(&self, head: &ThreadHead) -> Result<(), Failure> {
         self.refuse_cut(head).await?;
         self.refuse_full(head)?;
         self.admit_of(head.record.tenant.as_deref()).await
     }
 
-    /// Refuses a thread more of a tenant that has as many as it may, or whose threads take as much
-    /// as they may.
+    /// Rejects a new thread of a tenant that has reached its cap on threads or on stored bytes.
     ///
     /// # Errors
     ///
-    /// `limit`, and those of the store.
+    /// `limit`; errors of the store.
     pub(super) async fn admit_new(&self, tenant: Option<&str>) -> Result<(), Failure> {
         let Some(tenant) = tenant else { return Ok(()) };
         self.0.quotas.take_thread(&self.0.ports, tenant).await?;

@@ -1,4 +1,4 @@
-//! What was asked for when a run begins.
+//! Starts runs from their stored specifications.
 
 use std::collections::BTreeMap;
 
@@ -13,18 +13,18 @@ use crate::ports::store::{Answer, RunKind, RunRecord, Turn};
 use crate::travel::{CommandThread, ForkFrom, ForkInto, ForkThread};
 
 impl Slot {
-    /// The turn of the run, for the batch that begins it.
+    /// Takes the [`Turn`] of the run for the batch that starts it.
     pub(super) fn take_turn(&mut self) -> Turn {
         std::mem::take(&mut self.asked.turn)
     }
 }
 
 impl Engine {
-    /// Begins a run as it was asked for, on a thread of a tenant.
+    /// Starts a run according to its record, on a thread of `tenant`.
     ///
     /// # Errors
     ///
-    /// Those of its beginning; `busy` if it is not its turn.
+    /// Errors of the start; `busy` if it is not the run's turn.
     pub(super) async fn begin(
         &self,
         record: &RunRecord,
@@ -32,10 +32,7 @@ impl Engine {
         turn: Turn,
     ) -> Result<RunRef, Failure> {
         let Some(spec) = record.spec.as_deref() else {
-            return Err(Failure::internal(format!(
-                "run `{}` says nothing of what it does",
-                record.id
-            )));
+            return Err(Failure::internal(format!("run `{}` has no specification", record.id)));
         };
         let thread = &record.thread;
         let asked = Asked::of(record, turn);
@@ -126,8 +123,9 @@ impl Engine {
         Box::pin(self.fork_thread(&record.thread, &fork, asked)).await
     }
 
-    /// Has the answers of a run name the questions that are open now, as far as they are for these: a client answers
-    /// what it sees, and others may be open when the run begins.
+    /// Replaces the answers of a run by answers with interrupt ids, if they match the pending
+    /// interrupts. A client answers the interrupts that it sees; others may be pending when the run
+    /// starts.
     pub(super) async fn name_questions(&self, record: &mut RunRecord) {
         let RunRecord { thread, spec, .. } = record;
         let kind = spec.as_deref_mut().map(|spec| &mut spec.kind);
@@ -135,7 +133,7 @@ impl Engine {
         else {
             return;
         };
-        // The beginning of the run says why an answer is for none.
+        // If the answers do not match, the start of the run reports the reason.
         if let Ok(answers) = self.answers(thread, answer).await {
             *answer = Answer::ById(answers);
         }

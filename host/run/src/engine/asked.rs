@@ -1,4 +1,4 @@
-//! What was asked for when a run begins, and which questions an answer answers.
+//! The request for a run, and the assignment of answers to interrupts.
 
 use std::collections::BTreeMap;
 
@@ -11,27 +11,28 @@ use wattle_graph::principal::Principal;
 use crate::hostcall::runs::OpenQuestion;
 use crate::ports::store::{RunRecord, RunSpec, Turn};
 
-/// What was asked for when a run begins, and whether it is its turn. It holds in place of the run and
-/// the principal of the request that begins the run.
+/// The request for a run, with its turn in the queue. Its run id and principal take precedence over
+/// those of the request that starts the run.
 #[derive(Default)]
 pub(super) struct Asked {
-    /// The id of the run; a fresh one without it.
+    /// Id of the run. Default: a new UUID.
     pub(super) run: Option<RunId>,
     pub(super) turn: Turn,
     pub(super) created_ms: Option<i64>,
     pub(super) spec: Option<Box<RunSpec>>,
-    /// Who asks.
+    /// The caller.
     pub(super) principal: Option<Principal>,
 }
 
 impl Asked {
-    /// A run that is asked for now and begins at once.
+    /// Creates the request for a run that starts immediately.
     pub(super) fn now(run: Option<RunId>, principal: Option<Principal>) -> Self {
         Self { run, turn: Turn::Free, principal, ..Self::default() }
     }
 
-    /// What the run takes is in its first event from then on, so its record keeps only what its client
-    /// asks for later, if there is any.
+    /// Creates the request from the record of a run. Once the run has started, the log has its
+    /// input, so the record keeps only a specification without the input, and only if that has
+    /// client data.
     pub(super) fn of(record: &RunRecord, turn: Turn) -> Self {
         let spec = record.spec.as_deref().filter(|spec| !spec.client.is_null());
         let spec = spec.map(|spec| Box::new(spec.emptied()));
@@ -41,13 +42,14 @@ impl Asked {
     }
 }
 
-/// Which questions a value answers: an object that [names questions](named_answers) answers each of
-/// these; any other value answers the only open question.
+/// Assigns a value to the interrupts that it answers. An object that [names
+/// interrupts](named_answers) answers each of them; any other value answers the only pending
+/// interrupt.
 ///
 /// # Errors
 ///
-/// `conflict` if a question that the value names is not open, or if none is; `invalid` if several are
-/// and the value does not name them.
+/// `conflict` if the value names an interrupt that is not pending, or if no interrupt is pending;
+/// `invalid` if several interrupts are pending and the value does not name them.
 pub fn matched(open: &[OpenQuestion], value: &Value) -> Result<BTreeMap<String, Value>, Failure> {
     let is_open = |id: &str| open.iter().any(|question| question.id == id);
     let named = named_answers(value, is_open)
@@ -58,14 +60,14 @@ pub fn matched(open: &[OpenQuestion], value: &Value) -> Result<BTreeMap<String, 
     match open {
         [only] => Ok([(only.id.clone(), value.clone())].into()),
         [] => {
-            let text = "the answer is for a question, and none is open on this thread";
+            let text = "the thread has no pending interrupt to answer";
             Err(Failure::new(code::CONFLICT, text))
         }
         several => {
             let ids: Vec<_> = several.iter().map(|question| format!("`{}`", question.id)).collect();
             let text = format!(
-                "several questions are open; answer with an object from interrupt ids to answers, \
-                 of {}",
+                "several interrupts are pending; answer with an object that maps interrupt ids to \
+                 answers: {}",
                 ids.join(", ")
             );
             Err(Failure::new(code::INVALID, text))
@@ -93,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_answers_the_only_question_and_a_map_each_that_it_names() {
+    fn value_answers_the_only_interrupt_and_object_each_interrupt_that_it_names() {
         let one = [question("a")];
         let two = [question("a"), question("b")];
         let told = |open: &[OpenQuestion], value: Value| {
@@ -109,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_never_answers_a_question_that_it_does_not_name() {
+    fn object_with_interrupt_ids_answers_no_other_interrupt() {
         let (stale, open) = ("0123456789abcdef".repeat(2), "f".repeat(32));
         let one = [question(&open)];
         let refused = |value: Value| matched(&one, &value).unwrap_err();
@@ -124,6 +126,6 @@ mod tests {
         }
         assert!(refused(json!({ &stale: "yes" })).message.contains(&stale));
         let itself = json!({ "decision": "yes", &stale: 1 });
-        assert_eq!(matched(&one, &itself).unwrap()[&open], itself, "these keys are no ids");
+        assert_eq!(matched(&one, &itself).unwrap()[&open], itself, "these keys are not ids");
     }
 }

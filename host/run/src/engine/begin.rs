@@ -1,4 +1,4 @@
-//! How runs begin: from an input, from answers, from where another ended.
+//! Starts and continues runs: with an input, with answers, or from the current checkpoint.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -100,13 +100,14 @@ impl Engine {
         Ok(self.spawn(slot, driver))
     }
 
-    /// The code that a run has on its thread: that which the thread began with, or the newest of an
-    /// app on a thread that is new or blank.
+    /// Returns the code of a run on a thread: the version that the thread is pinned to, or the
+    /// newest version of the app if the thread is new or unbound.
     ///
     /// # Errors
     ///
-    /// `conflict` for another graph than that of the thread; `not-found` for an app, a graph or a
-    /// version that is not loaded; `invalid` if no graph is named and the app has several.
+    /// `conflict` if the thread is bound to a graph other than `graph`; `not-found` if the app or
+    /// the graph is not loaded; `unavailable` if the pinned version is not loaded; `invalid` if no
+    /// graph is named and the app has several.
     pub(super) fn code_for(
         &self,
         head: Option<&ThreadHead>,
@@ -120,8 +121,9 @@ impl Engine {
         };
         if let Some(graph) = graph.filter(|graph| **graph != record.graph) {
             let (thread, own) = (&record.id, &record.graph);
-            let text =
-                format!("thread `{thread}` is of graph `{own}`; run `{graph}` on another thread");
+            let text = format!(
+                "thread `{thread}` is bound to graph `{own}`; run `{graph}` on another thread"
+            );
             return Err(Failure::new(code::CONFLICT, text));
         }
         self.pinned(record)
@@ -133,7 +135,7 @@ impl Engine {
                 self.0.catalog.apps().iter().map(|app| format!("`{}`", app.name)).collect();
             Failure::new(
                 code::NOT_FOUND,
-                format!("there is no app `{name}`; loaded are: {}", known.join(", ")),
+                format!("there is no app `{name}`; loaded apps: {}", known.join(", ")),
             )
         })
     }
@@ -244,7 +246,8 @@ impl Engine {
         self.go_on(slot, head, run, reason, answers).await
     }
 
-    /// Goes on from where a thread stands: with answers, past a static interrupt, after a crash.
+    /// Continues a run from the current checkpoint of its thread: with answers, past a breakpoint,
+    /// after a crash or as a fork.
     pub(super) async fn go_on(
         &self,
         mut slot: Slot,
@@ -272,7 +275,7 @@ impl Engine {
         record.expires_ms = None;
         let log = self.log_of(&run, &head, &slot);
         log.skip_numbers(replay::newest(&tuple)).await;
-        // A fork says so before what it takes over.
+        // The log of a fork already has `run_started`, before the events that were carried over.
         if reason != RunReason::Fork {
             tuple.events.push(log.push(self.run_started(&pack, &record, reason, &slot)));
         }
@@ -298,7 +301,7 @@ impl Engine {
         Ok(self.spawn(slot, driver))
     }
 
-    /// The code that a thread is pinned to.
+    /// Returns the code that a thread is pinned to.
     pub(super) fn pinned(
         &self,
         record: &ThreadRecord,
@@ -347,7 +350,7 @@ impl Engine {
         Arc::new(self.writer(head, slot))
     }
 
-    /// The same for a run, as durable as that is to be.
+    /// Creates the log of a run, with the durability of the run, and adds it to the thread's entry.
     fn log_of(&self, run: &RunRecord, head: &ThreadHead, slot: &Slot) -> Arc<ThreadLog> {
         let log = Arc::new(self.writer(head, slot).with_durability(run.options.durability));
         if let Some(active) = self.active().get_mut(&slot.thread) {
@@ -369,7 +372,7 @@ impl Engine {
         }
     }
 
-    #[expect(clippy::unused_self, reason = "reads beside its siblings")]
+    #[expect(clippy::unused_self, reason = "called like its sibling methods")]
     pub(super) fn run_started(
         &self,
         pack: &GraphPack,
@@ -386,7 +389,7 @@ impl Engine {
         })
     }
 
-    #[expect(clippy::too_many_arguments, reason = "collects what a run consists of, once")]
+    #[expect(clippy::too_many_arguments, reason = "collects the parts of a run context")]
     fn context(
         &self,
         app: Arc<App>,
@@ -424,9 +427,9 @@ impl Engine {
         }
     }
 
-    /// What cancelled runs of a thread paid for and the run that begins may use. Tasks of `past`
-    /// are left out: their journals hold what they were answered. It only saves money, so a run
-    /// begins without it if it cannot be read.
+    /// Collects unused results of cancelled runs that the new run may reuse. Tasks of `past` with a
+    /// journal are excluded, because they replay it. Reuse only saves cost, so a read error is
+    /// logged and ignored.
     async fn salvage(
         &self,
         head: &ThreadHead,
@@ -440,7 +443,10 @@ impl Engine {
             }
             Err(error) => {
                 let thread = &head.record.id;
-                tracing::warn!(%thread, %error, "what cancelled runs paid for is paid again");
+                tracing::warn!(
+                    %thread, %error,
+                    "cannot read results of cancelled runs; calls are executed again"
+                );
                 Arc::default()
             }
         }
@@ -449,7 +455,8 @@ impl Engine {
     fn spawn(&self, mut slot: Slot, driver: Driver) -> RunRef {
         let run = RunRef { thread: slot.thread.clone(), run: slot.run.clone() };
         let closing = self.0.closing.clone();
-        // It may last long, and an input or a fork has left questions behind.
+        // The run may last long, and an input or a fork may have discarded interrupts of held
+        // calls.
         self.let_go(&slot.thread);
         self.0.ports.observer.run_started(&driver.record().app, &driver.record().graph);
         self.0.runtime.spawn(async move {
@@ -465,7 +472,8 @@ impl Engine {
             };
             let done = slot.done.clone();
             slot.release().await;
-            // The slot is free before anybody hears of the end, so they can start the next run.
+            // The thread is free before the end of the run is announced, so that receivers can
+            // start the next run.
             let (engine, thread) = (slot.engine.clone(), slot.thread.clone());
             drop(slot);
             engine.0.dispatch.ended(&thread, engine.now_ms());
@@ -475,7 +483,7 @@ impl Engine {
     }
 }
 
-/// Refuses documents that are nested too deeply.
+/// Rejects documents that are nested too deeply.
 pub(super) fn check_documents(
     input: &Value,
     context: &Value,
@@ -507,7 +515,7 @@ pub(super) fn graph_of(app: &App, name: Option<&GraphName>) -> Result<Arc<GraphP
     })
 }
 
-/// The answers of a principal as events of the graphs that asked.
+/// Returns the answers of a principal as events, each with the graph that raised the interrupt.
 pub(super) fn in_their_graphs(
     open: &[(Namespace, Question)],
     answers: Vec<Answered>,
@@ -524,12 +532,13 @@ pub(super) fn in_their_graphs(
     placed.collect()
 }
 
-/// Whether an event is the answer to a question.
+/// Returns true if an event answers an interrupt.
 fn answers_it(kind: &EventKind, question: &InterruptId) -> bool {
     matches!(kind, EventKind::Answered(answered) if answered.interrupt == *question)
 }
 
-/// Without answers, a thread goes on only if something can run.
+/// Checks that a thread can continue without answers: no interrupt is pending, and a node is
+/// triggered.
 fn check_can_continue(
     head: &ThreadHead,
     lineage: &Lineage,
@@ -539,7 +548,8 @@ fn check_can_continue(
         return Err(Failure::new(
             code::INVALID,
             format!(
-                "thread `{}` waits for {} answer(s), the first to `{}`; give answers by interrupt id",
+                "thread `{}` waits for {} answer(s), the first to interrupt `{}`; give answers by \
+                 interrupt id",
                 head.record.id,
                 open.len(),
                 question.asked.interrupt

@@ -1,5 +1,5 @@
-//! Threads that are made before it is known which graph they run, and facts of threads that change
-//! without a run.
+//! Unbound threads, which have no graph until their first run or edit, and updates of threads
+//! outside of runs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,51 +17,51 @@ use crate::log::{Amended, Amendment};
 use crate::ports::store::{Batch, StoreError, ThreadHead, ThreadRecord, ThreadTtl, Turn};
 use crate::view::store_failure;
 
-/// Attempts at facts of a thread that something else than a run at work has: a run that is about to
-/// begin or has just ended, an edit.
+/// Maximum number of attempts to update a thread while another operation uses it: a run that is
+/// starting or has just ended, or an edit.
 const AMEND_ATTEMPTS: u32 = 20;
 
-/// Pause before the next attempt.
+/// Delay between two attempts.
 const AMEND_PAUSE: Duration = Duration::from_millis(25);
 
-/// A thread to be made before its first run.
+/// A thread to create without a graph.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NewThread {
-    /// Its id; a fresh one without it.
+    /// Id of the thread. Default: a new UUID.
     pub thread: Option<ThreadId>,
-    /// Whose it is.
+    /// Tenant that owns the thread.
     pub tenant: Option<String>,
-    /// Free facts.
+    /// Metadata of the client.
     pub metadata: BTreeMap<String, Value>,
-    /// How long it is kept; as the engine is set up without it.
+    /// Time to live. Default: the engine's `thread_ttl`.
     pub ttl: Option<ThreadTtl>,
-    /// When it counts as made, milliseconds since 1970; now without it.
+    /// Creation time, milliseconds since 1970. Default: now.
     pub created_ms: Option<i64>,
 }
 
-/// Facts of a thread that change without a run.
+/// An update of a thread outside of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpdateThread {
-    /// The thread.
+    /// The thread to update.
     pub thread: ThreadId,
-    /// Only a thread of this tenant.
+    /// Tenant of the caller. A thread of another tenant is not found.
     pub tenant: Option<String>,
-    /// Facts that are added, or take the place of those of the same name.
+    /// Metadata to add. It replaces entries with the same key.
     pub metadata: BTreeMap<String, Value>,
-    /// How long it is kept; as it is set already without it.
+    /// New time to live. Default: unchanged.
     pub ttl: Option<ThreadTtl>,
 }
 
 impl Engine {
-    /// Makes a thread without a graph; its first run binds it to one.
+    /// Creates a thread without a graph. Its first run binds it to one.
     ///
     /// # Errors
     ///
-    /// `conflict` if there is a thread of that id, `busy` if one is just being made; `limit` for facts
-    /// that are too large, and for a tenant that has as much as it may.
+    /// `conflict` if the thread exists; `busy` if it is being created; `limit` if the metadata is
+    /// too large or the tenant has reached a cap.
     pub async fn create_thread(&self, new: NewThread) -> Result<ThreadRecord, Failure> {
         new.metadata.values().try_for_each(|value| check_depth("the metadata", value))?;
-        // One that is made again keeps what it had, also from before there was a limit.
+        // A thread that is created again keeps its metadata, even if that is older than the limit.
         if new.created_ms.is_none() {
             facts::check(&new.metadata)?;
         }
@@ -90,12 +90,13 @@ impl Engine {
         Ok(record)
     }
 
-    /// Changes facts of a thread. A run that is at work has the facts as they were.
+    /// Updates the metadata and time to live of a thread. An active run does not observe the
+    /// update.
     ///
     /// # Errors
     ///
-    /// `not-found`; `busy` while a run is at work on another host, or while something else happens
-    /// to the thread for long; `limit` for facts that are too large with those it has.
+    /// `not-found`; `busy` while a run is active on another host, or if another operation uses the
+    /// thread for too long; `limit` if the metadata becomes too large.
     pub async fn update_thread(&self, update: UpdateThread) -> Result<ThreadRecord, Failure> {
         update.metadata.values().try_for_each(|value| check_depth("the metadata", value))?;
         let thread = &update.thread;
@@ -115,7 +116,8 @@ impl Engine {
         }
     }
 
-    /// Changes facts by way of the run that is at work; `None` if none is, or it ends just now.
+    /// Updates a thread through the log of its active run. Returns `None` if no run is active, or
+    /// if the run is just starting or ending.
     async fn amend(&self, update: &UpdateThread) -> Result<Option<ThreadRecord>, Failure> {
         let at_work = self.active().get(&update.thread).and_then(|active| active.log.upgrade());
         let Some(log) = at_work else { return Ok(None) };
@@ -128,7 +130,7 @@ impl Engine {
         }
     }
 
-    /// Changes facts of a thread on which no run is at work.
+    /// Updates a thread without an active run.
     async fn update_standing(&self, update: &UpdateThread) -> Result<ThreadRecord, Failure> {
         let thread = &update.thread;
         let mut slot = self.claim(thread, new_run_id()).await?;
@@ -146,15 +148,15 @@ impl Engine {
         Ok(record)
     }
 
-    /// Takes a thread for a run that begins, under the id that was chosen if no other run has it.
+    /// Claims a thread for a run that starts, under the requested run id if no other run has it.
     ///
     /// # Errors
     ///
-    /// `conflict` for an id that a run has; `busy` if a run is at work on the thread.
+    /// `conflict` if the run id is taken; `busy` if a run is active on the thread.
     pub(super) async fn claim_new(&self, thread: &ThreadId, asked: Asked) -> Result<Slot, Failure> {
         let mut slot = match asked.run.clone() {
             None => self.claim(thread, new_run_id()).await?,
-            // It is known, and begins in its turn.
+            // The run is pending under this id, and starts in its turn.
             Some(run) if asked.turn == Turn::Own => self.claim(thread, run).await?,
             Some(run) => self.claim_chosen(thread, run).await?,
         };
@@ -168,7 +170,7 @@ impl Engine {
         }
         self.refuse_known(&run).await?;
         let slot = self.claim(thread, run).await?;
-        // Another host may have begun the same run and ended it while its lease was waited for.
+        // Another host may have started and ended the same run during the wait for the lease.
         self.refuse_known(&slot.run).await?;
         Ok(slot)
     }
@@ -184,7 +186,7 @@ pub(super) fn taken(run: &RunId) -> Failure {
     Failure::new(code::CONFLICT, text).with_details(json!({ "run_id": run }))
 }
 
-/// A blank thread as it stands when it is known what it runs. What was said of it before stays.
+/// Binds an unbound thread to a graph. Other fields of the record are kept.
 pub(super) fn bound(head: ThreadHead, app: &App, pack: &GraphPack) -> ThreadHead {
     let record = ThreadRecord {
         app: app.name.clone(),

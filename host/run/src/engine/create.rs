@@ -1,5 +1,5 @@
-//! Runs that are asked for: each begins at once if its thread is free and the host takes it, and is
-//! pending in the store until then.
+//! Requests for runs. A run starts immediately if its thread is free and this host has capacity.
+//! Otherwise it is stored as pending.
 
 use std::collections::BTreeMap;
 
@@ -22,37 +22,38 @@ use crate::ports::store::{
 };
 use crate::task::options;
 
-/// What stands before a run that is asked for.
+/// Runs of the thread that precede a requested run.
 #[derive(Default)]
 struct Ahead {
-    /// The run that is at work.
+    /// The active run.
     running: Option<RunId>,
-    /// Whether runs are pending, due or not.
+    /// True if the thread has pending runs, due or not.
     is_pending: bool,
-    /// Whether runs are pending and due.
+    /// True if the thread has pending runs that are due.
     is_due: bool,
 }
 
 impl Ahead {
-    /// Whether nothing stands before the run.
+    /// Returns true if no run precedes the requested one.
     fn is_nothing(&self) -> bool {
         self.running.is_none() && !self.is_pending
     }
 
-    /// Whether a run may begin now.
+    /// Returns true if a run may start now.
     fn is_free(&self) -> bool {
         self.running.is_none() && !self.is_due
     }
 }
 
 impl Engine {
-    /// Asks for a run. Returns once it is durable that it has begun, or that it is pending.
+    /// Requests a run. Returns once it is durable that the run has started or is pending.
     ///
     /// # Errors
     ///
-    /// `not-found` for a thread that is not there and is not to be created; `conflict` for an id that
-    /// a run has; `busy` for a thread at work and the strategy [`Multitask::Reject`]; `unavailable` if
-    /// too many runs of the thread are pending; those of the run's beginning.
+    /// `not-found` if the thread does not exist and is not to be created; `conflict` if the run id
+    /// is taken; `busy` if the thread has an active or pending run and the strategy is
+    /// [`Multitask::Reject`]; `unavailable` if too many runs of the thread are pending; errors of
+    /// the start of the run.
     pub async fn create_run(&self, request: CreateRun) -> Result<RunRecord, Failure> {
         let engine = self.clone();
         self.finish(async move { engine.create_in_turn(request).await }).await
@@ -71,14 +72,14 @@ impl Engine {
             Some(head) => self.ahead(head).await?,
             None => Ahead::default(),
         };
-        // While a run is at work, its client may answer what that is about to ask.
+        // While a run is active, the answers may be for interrupts that it has not raised yet.
         if head.is_some() && ahead.running.is_none() {
             self.name_questions(&mut record).await;
         }
         let is_due = record.due_ms() <= record.started_ms;
         let goes_before = matches!(strategy, Multitask::Interrupt | Multitask::Rollback);
         let place = self.place_for_start();
-        // A run that begins at once is checked by its beginning.
+        // The start of a run checks it, so a run that starts immediately is not checked here.
         let begins_now = is_due && ahead.is_nothing() && place.is_some();
         if !is_patient && !begins_now {
             self.check_start(head.as_ref(), &record)?;
@@ -90,7 +91,7 @@ impl Engine {
             let tenant = head.as_ref().map_or(&tenant, |head| &head.record.tenant);
             match self.begin(&record, tenant.clone(), Turn::Free).await {
                 Ok(_) => return self.known_run(&record.id).await,
-                // Another caller or another host was faster.
+                // Another caller or another host started a run first.
                 Err(failure) if failure.code == code::BUSY && strategy != Multitask::Reject => {}
                 Err(failure) if is_patient && passes(&failure) => {}
                 Err(failure) => return Err(failure),
@@ -106,7 +107,8 @@ impl Engine {
         Ok(record)
     }
 
-    /// The host that is to begin a run: the one that holds calls open for it, or else the least busy one.
+    /// Returns the host that is to start a run: the host that holds calls open for it, or else the
+    /// least busy other host.
     async fn assign_run(
         &self,
         head: Option<&ThreadHead>,
@@ -120,7 +122,7 @@ impl Engine {
         Ok(self.assign())
     }
 
-    /// The thread of a run that is asked for; `None` if it is new.
+    /// Returns the thread of a requested run; `None` if the thread is new.
     async fn head_for(
         &self,
         thread: &ThreadId,
@@ -139,7 +141,7 @@ impl Engine {
         }
     }
 
-    /// The record of a run before it begins.
+    /// Returns the record of a pending run.
     pub(super) fn asked_for(
         &self,
         thread: ThreadId,
@@ -165,8 +167,8 @@ impl Engine {
         }
     }
 
-    /// Creates the thread of a run that is to be pending on a new one. Another host may have created it
-    /// meanwhile.
+    /// Creates the new thread of a run that will be pending. Another host may have created the
+    /// thread meanwhile.
     async fn create_thread_for(
         &self,
         record: &RunRecord,
@@ -191,8 +193,8 @@ impl Engine {
         check_owner(&head, app, tenant.as_ref())
     }
 
-    /// Refuses a start that could not begin on its thread as that is now, before it is pending and
-    /// before other runs give way to it.
+    /// Rejects a start that would fail on the thread in its current state, before the run becomes
+    /// pending and before other runs are cancelled for it.
     fn check_start(&self, head: Option<&ThreadHead>, record: &RunRecord) -> Result<(), Failure> {
         let Some(RunSpec { kind: RunKind::Start { input }, app, graph, context, metadata, .. }) =
             record.spec.as_deref()
@@ -217,7 +219,7 @@ impl Engine {
         Ok(Ahead { running, is_pending: !pending.is_empty(), is_due })
     }
 
-    /// What a strategy does with the runs that stand before a run.
+    /// Applies a multitask strategy to the runs that precede a run.
     async fn clear_the_way(
         &self,
         record: &RunRecord,
@@ -257,11 +259,11 @@ impl Engine {
 }
 
 fn at_work(thread: &ThreadId, running: Option<&RunId>) -> Failure {
-    let text = format!("thread `{thread}` is at work; wait for its runs or cancel them");
+    let text = format!("thread `{thread}` has active or pending runs; wait or cancel them");
     Failure::new(code::BUSY, text).with_details(json!({ "run_id": running }))
 }
 
-/// The app that a run must name on its thread: any on one that is blank.
+/// Returns the app that a run must name on its thread. An unbound thread accepts every app.
 fn app_of<'s>(head: &ThreadHead, spec: &'s RunSpec) -> Option<&'s AppName> {
     (!head.record.is_blank()).then_some(&spec.app)
 }

@@ -1,4 +1,4 @@
-//! Whose thread it is.
+//! Checks the owner of a thread.
 
 use wattle_graph::failure::Failure;
 use wattle_graph::id::AppName;
@@ -6,7 +6,7 @@ use wattle_graph::id::AppName;
 use super::no_thread;
 use crate::ports::store::ThreadHead;
 
-/// A thread of another app or tenant is as good as none.
+/// Fails as if the thread did not exist if it belongs to another app or tenant.
 pub(super) fn check_owner(
     head: &ThreadHead,
     app: Option<&AppName>,

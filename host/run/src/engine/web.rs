@@ -1,4 +1,5 @@
-//! Web handlers of apps: a handler sees threads and runs of its own app and tenant only.
+//! Calls web handlers of apps. A handler can access the threads and runs of its own app and tenant
+//! only.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,12 +21,12 @@ use crate::ports::sandbox::{Ended, WebRequest, WebResponse};
 use crate::view::store_failure;
 
 impl Engine {
-    /// Lets an app answer an HTTP request of a principal. What the handler does to runs, it does for
-    /// that principal.
+    /// Calls the web handler of an app for an HTTP request of a principal. The handler starts,
+    /// resumes and cancels runs on behalf of that principal.
     ///
     /// # Errors
     ///
-    /// [`Ended`] if the guest gave no response.
+    /// [`Ended`] if the app has no web handler, or if the guest returns no response.
     pub async fn handle_web(
         &self,
         app: &Arc<App>,
@@ -65,18 +66,18 @@ impl Engine {
                 ),
             ))),
             Err(error) => {
-                Err(Ended::Host(Failure::internal(format!("the handler ended: {error}"))))
+                Err(Ended::Host(Failure::internal(format!("the web handler failed: {error}"))))
             }
         }
     }
 }
 
-/// The engine, narrowed to one app and tenant.
+/// The [`Runs`] of the engine, restricted to one app and tenant.
 struct AppRuns {
     engine: Engine,
     app: AppName,
     tenant: Option<String>,
-    /// Who sent the request, with the app itself.
+    /// Principal of the request, with the app.
     principal: Principal,
 }
 
