@@ -1,9 +1,9 @@
-//! The beginning of pending runs: each when it is due, its thread is free, and no run of the thread
-//! stands before it.
+//! Starts pending runs. A pending run starts when it is due, its thread is free, and no run of the
+//! thread precedes it.
 //!
-//! A thread is looked at when one of its runs is enqueued, becomes due, or ends. Of a run that another
-//! host enqueues, a host learns by a signal of the store. A signal may be lost, so hosts that share a
-//! store also list all pending runs again and again.
+//! The dispatcher checks a thread when one of its runs is enqueued, becomes due or ends. A signal
+//! of the store announces a run that another host enqueues. Signals can be lost, so hosts that
+//! share a store also list all pending runs periodically.
 
 mod known;
 
@@ -23,40 +23,40 @@ use super::{Engine, Inner, no_thread};
 use crate::ports::store::{PendingQuery, PendingRun, RunRecord, StoreError, ThreadStatus, Turn};
 use crate::view::store_failure;
 
-/// Runs that begin at once: each waits for the store a few times.
+/// Maximum number of concurrent checks. Each check waits for the store several times.
 const AT_ONCE: usize = 16;
 
-/// Pause before another look at a thread or a run that another host may have.
+/// Delay before the next check of a thread or run that another host may be changing.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// Pause before another list of all pending runs where hosts share the store, and before another look
-/// at a thread that another host runs.
+/// Interval between two lists of all pending runs if hosts share the store, and delay before the
+/// next check of a thread that another host runs.
 const LOOK_AT_ALL: Duration = Duration::from_secs(5);
 
-/// Pause before another look whether the engine is still there, while no run is pending.
+/// Interval at which an idle dispatcher checks that the engine still exists.
 const LOOK_FOR_ENGINE: Duration = Duration::from_mins(1);
 
-/// Pending runs of one page of such a list.
+/// Page size of a list of all pending runs.
 const PAGE: usize = 1_000;
 
-/// Pause after the first failure of what a run needs to begin; it doubles.
+/// Delay after the first transient failure to start a run. It doubles with each failure.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 
-/// The longest of these pauses: a store that is back is not long without work.
+/// Upper bound of that delay. It bounds the time without work after an outage of the store.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// Failures to begin a run that pass by themselves, after which it counts as failed: some ten minutes
-/// with their pauses.
+/// Transient failures to start a run after which the run fails. With the delays in between they
+/// take about ten minutes.
 const TRIES: u32 = 25;
 
 impl Engine {
-    /// Whether runs of a thread are known here to be pending. Of a run that another host enqueues, this
-    /// host learns a little later.
+    /// Returns true if this host knows of pending runs of a thread. It learns with a short delay of
+    /// runs that other hosts enqueue.
     pub fn is_waiting(&self, thread: &ThreadId) -> bool {
         self.0.dispatch.is_waiting(thread)
     }
 
-    /// Begins pending runs from now on, in the background.
+    /// Starts the dispatcher in the background, unless it is running.
     pub(super) fn keep_dispatching(&self) {
         if self.0.dispatch.is_running.swap(true, Ordering::AcqRel) {
             return;
@@ -65,7 +65,7 @@ impl Engine {
         self.0.runtime.spawn(dispatch(Arc::downgrade(&self.0)));
     }
 
-    /// Lists all pending runs of the store, and has their threads looked at.
+    /// Lists all pending runs of the store and schedules a check of each of their threads.
     async fn find_pending(&self) -> Result<(), StoreError> {
         let dispatch = &self.0.dispatch;
         let number = dispatch.begin_list();
@@ -83,14 +83,14 @@ impl Engine {
         Ok(())
     }
 
-    /// Begins the next pending run of a thread, if there is one that may begin.
+    /// Starts the next pending run of a thread, if it may start.
     async fn dispatch_thread(&self, thread: &ThreadId) {
         let next = self.begin_next(thread).await.unwrap_or_else(|failure| {
-            tracing::warn!(%thread, %failure, "pending runs cannot be looked at");
+            tracing::warn!(%thread, %failure, "cannot check the pending runs of a thread");
             self.again()
         });
         self.0.dispatch.looked(thread, &next);
-        // The run may have ended before this was noted.
+        // The run may have ended before `looked` recorded the result.
         if next == Next::AtEnd && !self.is_active(thread) {
             self.0.dispatch.wake_at(thread, self.now_ms());
         }
@@ -113,12 +113,12 @@ impl Engine {
         };
         let record = self.0.ports.store.run(&next.run).await.map_err(store_failure)?;
         let Some(record) = record.filter(|record| record.status == RunStatus::Pending) else {
-            // Another host has begun it, or taken it out.
+            // Another host has started the run or removed it.
             self.0.dispatch.left(&next.run);
             return Ok(Next::At(now_ms));
         };
         let head = self.live_thread(thread).await;
-        // The host that runs the thread begins its next run.
+        // The host that executes the active run starts the next one.
         if let Ok(Some(head)) = &head
             && head.record.status == ThreadStatus::Running
         {
@@ -138,7 +138,7 @@ impl Engine {
         }
     }
 
-    /// What becomes of a pending run that could not begin.
+    /// Handles a failure to start a pending run.
     async fn not_begun(&self, record: RunRecord, failure: Failure) -> Result<Next, Failure> {
         if failure.code == code::BUSY {
             return Ok(if self.is_active(&record.thread) { Next::AtEnd } else { self.again() });
@@ -148,11 +148,14 @@ impl Engine {
             let tries = self.0.dispatch.failed(&record.id);
             if tries < TRIES {
                 let (thread, run) = (&record.thread, &record.id);
-                tracing::warn!(%thread, %run, %failure, tries, "a pending run is tried again");
+                tracing::warn!(%thread, %run, %failure, tries, "cannot start a run; retrying");
                 return Ok(Next::At(now_ms + pause(tries - 1).as_millis() as i64));
             }
         }
-        tracing::info!(thread = %record.thread, run = %record.id, %failure, "a run cannot begin");
+        tracing::info!(
+            thread = %record.thread, run = %record.id, %failure,
+            "cannot start a run; it is marked as failed"
+        );
         let run = record.id.clone();
         let ended = self.never_begun(record, RunStatus::Failed, Some(failure));
         self.0.ports.store.dequeue(&run, Some(&ended)).await.map_err(store_failure)?;
@@ -161,7 +164,7 @@ impl Engine {
     }
 }
 
-/// Whether a failure to begin a run may pass without anybody doing anything about the run.
+/// Returns true if a failure to start a run may be transient.
 pub(super) fn passes(failure: &Failure) -> bool {
     failure.code == code::INTERNAL || failure.code == code::UNAVAILABLE
 }
@@ -170,7 +173,7 @@ fn pause(misses: u32) -> Duration {
     FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(misses)).min(LONGEST_PAUSE)
 }
 
-/// Looks at threads until the engine is gone or stops.
+/// Checks threads until the engine is dropped or shuts down.
 async fn dispatch(engine: Weak<Inner>) {
     let (mut look_at_all, places) = (Some(Instant::now()), Arc::new(Semaphore::new(AT_ONCE)));
     loop {
@@ -181,19 +184,19 @@ async fn dispatch(engine: Weak<Inner>) {
         if engine.0.dispatch.take_list_again() {
             look_at_all = Some(Instant::now());
         }
-        // Also at the beginning, for what was pending when the last host stopped.
+        // The first list finds the runs that were pending when the last host stopped.
         if look_at_all.is_some_and(|at| Instant::now() >= at) {
             look_at_all = match engine.find_pending().await {
-                // Nobody else enqueues runs where this host is alone.
+                // This host enqueues all further runs itself.
                 Ok(()) if !engine.is_shared() => None,
                 Ok(()) => Some(Instant::now() + LOOK_AT_ALL),
                 Err(error) => {
-                    tracing::warn!(%error, "pending runs cannot be listed");
+                    tracing::warn!(%error, "cannot list the pending runs");
                     Some(Instant::now() + LOOK_AGAIN)
                 }
             };
         }
-        // Each look under way may begin a run.
+        // Each check in progress may start a run.
         let room = engine.room().saturating_sub(AT_ONCE - places.available_permits());
         let (due, next_ms) = match room.min(AT_ONCE) {
             0 => (Vec::new(), None),
@@ -212,7 +215,7 @@ async fn dispatch(engine: Weak<Inner>) {
         let wait = match next_ms {
             None if !engine.is_shared() => LOOK_FOR_ENGINE,
             None => LOOK_AT_ALL,
-            // Not longer than that, since a clock may be set.
+            // The wait is bounded, because the clock may be adjusted.
             Some(next_ms) => {
                 let wait_ms = u64::try_from(next_ms - now_ms).unwrap_or(0);
                 Duration::from_millis(wait_ms).min(LOOK_AT_ALL)
@@ -220,7 +223,7 @@ async fn dispatch(engine: Weak<Inner>) {
         };
         let halting = engine.0.halting.clone();
         let known = engine.0.dispatch.clone();
-        // Nothing keeps the engine while there is nothing to do.
+        // An idle dispatcher does not keep the engine alive.
         drop(engine);
         tokio::select! {
             () = known.changed.notified() => {}
@@ -235,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_grow_to_some_ten_minutes() {
+    fn retry_delays_add_up_to_about_ten_minutes() {
         assert_eq!(pause(0), FIRST_PAUSE);
         assert_eq!(pause(1), FIRST_PAUSE * 2);
         assert_eq!(pause(u32::MAX), LONGEST_PAUSE);

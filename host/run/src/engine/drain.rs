@@ -1,5 +1,4 @@
-//! Runs that stand still between two supersteps because somebody asked for it, and what equal
-//! tasks did before.
+//! Drains runs, and clears the cache of task results.
 
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, GraphName, NodeName};
@@ -11,13 +10,13 @@ use crate::task::cache;
 use crate::view::store_failure;
 
 impl Engine {
-    /// Asks a run to stand still before its next superstep; what is under way is brought to its
-    /// end. Resuming the thread without answers goes on. Not an error if the run has ended. If
-    /// another host has the run, that one is asked.
+    /// Requests that a run stops before its next superstep. The superstep in progress completes. A
+    /// resume without answers continues the thread. Does nothing if the run has ended. If another
+    /// host executes the run, the request is sent to that host.
     ///
     /// # Errors
     ///
-    /// `not-found` if there is no such run.
+    /// `not-found` if the run does not exist; errors of the store.
     pub async fn drain(&self, run: &RunRef) -> Result<(), Failure> {
         self.pull_forward(&run.thread).await?;
         let active = self.active_run(run);
@@ -33,12 +32,12 @@ impl Engine {
         if store.is_shared() { self.drain_elsewhere(run).await } else { Ok(()) }
     }
 
-    /// Forgets what nodes did that have a cache: of one node, of a graph or of a whole app. Answers
-    /// how many entries there were.
+    /// Clears the cached results of a node, of a graph or of an app. Returns the number of removed
+    /// entries.
     ///
     /// # Errors
     ///
-    /// Those of the memory.
+    /// Errors of the long-term memory.
     pub async fn clear_cache(
         &self,
         tenant: Option<&str>,

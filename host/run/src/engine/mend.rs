@@ -1,8 +1,9 @@
-//! What a failure of the store leaves behind on a host that has it alone, such as a full disk: runs
-//! that lost their logs, and pending runs that the store has though it did not say so. The former are
-//! recovered, and the latter are noted, when the store can be written again.
+//! Recovery from failed writes, such as on a full disk, if this host is the only one that uses the
+//! store. A failure leaves runs that cannot write their logs, and pending runs that the store has
+//! although it reported an error. When the store accepts writes again, the host recovers the former
+//! and schedules the latter.
 //!
-//! Hosts that share a store look for such runs all the time.
+//! Hosts that share a store look for such runs periodically.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -15,34 +16,34 @@ use crate::hostcall::runs::RunRef;
 use crate::ports::store::StoreError;
 use crate::view::store_failure;
 
-/// Pause before the store is asked whether it can be written.
+/// Delay before a check whether the store accepts writes.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
-/// The pause doubles up to this if the store fails again and again: what a run does until then may
-/// cost something each time.
+/// Upper bound of the delay, which doubles if the store fails repeatedly: the work of a run until
+/// the next failure may cost money each time.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
-/// A store that did not fail for so long has been mended.
+/// Time without a failure after which the delay is reset.
 const CALM: Duration = Duration::from_mins(3);
 
-/// The wait until the store can be written again.
+/// The wait until the store accepts writes again.
 #[derive(Default)]
 pub(super) struct Mending(Mutex<State>);
 
 #[derive(Default)]
 struct State {
     is_waiting: bool,
-    /// The newest pause, and when the store could be written after it.
+    /// The last delay, and the time at which the store accepted writes after it.
     last: Option<(Duration, Instant)>,
 }
 
 impl Mending {
-    /// No code that can panic runs under this lock.
+    /// Locks the state. No code that can panic runs under this lock.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long to wait before the store is asked; `None` if somebody waits already.
+    /// Returns the delay before the check of the store; `None` if a check is already scheduled.
     fn begin(&self) -> Option<Duration> {
         let mut state = self.lock();
         if std::mem::replace(&mut state.is_waiting, true) {
@@ -54,14 +55,14 @@ impl Mending {
         })
     }
 
-    /// The store can be written after such a pause.
+    /// Records that the store accepts writes after a delay of `pause`.
     fn end(&self, pause: Duration) {
         *self.lock() = State { is_waiting: false, last: Some((pause, Instant::now())) };
     }
 }
 
 impl Slot {
-    /// Gives the lease of a run back that lost its log.
+    /// Releases the lease of a run that cannot write its log, and arranges its recovery.
     pub(super) async fn lose(self, failure: Failure) {
         let run = RunRef { thread: self.thread.clone(), run: self.run.clone() };
         let engine = self.engine.clone();
@@ -71,21 +72,21 @@ impl Slot {
 }
 
 impl Engine {
-    /// Sees to it that a run goes on that lost its log. Where hosts share the store, they look for
-    /// such runs anyway.
+    /// Arranges the recovery of a run that cannot write its log. Hosts that share a store find such
+    /// runs anyway.
     fn lost(&self, run: RunRef, failure: Failure) {
         if self.is_shared() || self.is_halting() {
             return;
         }
         match failure.code.as_str() {
-            // A lease that is over can be taken again.
+            // A lease that was lost can be acquired again.
             code::UNAVAILABLE | code::BUSY => self.mend(),
             _ => self.put_run_aside(run, failure),
         }
     }
 
-    /// Why something was not written. Perhaps it was, if the store failed: then it is found when the
-    /// store can be written again.
+    /// Converts the error of a write. If the store failed, the data may be written all the same, so
+    /// the host looks for it when the store accepts writes again.
     pub(super) fn not_written(&self, error: StoreError) -> Failure {
         if matches!(error, StoreError::Backend { .. }) {
             self.mend();
@@ -93,7 +94,7 @@ impl Engine {
         store_failure(error)
     }
 
-    /// Waits, in the background, until the store can be written, and looks then for what a failure
+    /// Waits in the background until the store accepts writes, and then looks for what a failure
     /// left behind.
     fn mend(&self) {
         if self.is_shared() {
@@ -106,7 +107,7 @@ impl Engine {
 
     async fn look_for_what_is_left(&self) {
         self.0.dispatch.list_again();
-        // Its own look finds these runs as well.
+        // The recovery after a start finds these runs as well.
         self.recovered().await;
         if self.recover_all().await.is_err() {
             self.mend();
@@ -114,7 +115,7 @@ impl Engine {
     }
 }
 
-/// See [`Engine::mend`]. Nothing keeps the engine while it waits.
+/// See [`Engine::mend`]. The wait does not keep the engine alive.
 async fn mend(engine: Weak<Inner>, pause: Duration) {
     tokio::time::sleep(pause).await;
     loop {
@@ -124,11 +125,11 @@ async fn mend(engine: Weak<Inner>, pause: Duration) {
         }
         match engine.0.ports.store.prove().await {
             Ok(()) => {
-                // What fails from here on is waited for again.
+                // A failure from here on schedules another check.
                 engine.0.mending.end(pause);
                 return engine.look_for_what_is_left().await;
             }
-            Err(error) => tracing::debug!(%error, "runs wait until the store can be written"),
+            Err(error) => tracing::debug!(%error, "the store does not accept writes yet"),
         }
         drop(engine);
         tokio::time::sleep(FIRST_PAUSE).await;
@@ -140,12 +141,12 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_store_that_fails_again_and_again_is_asked_less_often() {
+    async fn delay_doubles_while_the_store_keeps_failing() {
         let mending = Mending::default();
         let mut pauses = Vec::new();
         for _ in 0..9 {
             let pause = mending.begin().unwrap();
-            assert_eq!(mending.begin(), None, "one waits for all");
+            assert_eq!(mending.begin(), None, "only one check is scheduled");
             mending.end(pause);
             pauses.push(pause.as_secs());
         }

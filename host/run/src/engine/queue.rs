@@ -1,8 +1,8 @@
-//! Pending runs: added, cancelled, taken away, waited for.
+//! The queue of pending runs: adds, cancels, deletes and awaits them.
 //!
-//! What is done to the runs of a thread is decided by one caller at a time in this process
-//! (`thread_lock`), and by the store for all hosts: a run begins only in its turn, and a run that
-//! was taken out never begins.
+//! In this process, `thread_lock` serializes the operations on the runs of a thread. Across hosts,
+//! the store serializes them: a run starts only in its turn, and a run that was removed from the
+//! queue never starts.
 
 use wattle_graph::event::RunStatus;
 use wattle_graph::failure::Failure;
@@ -22,9 +22,9 @@ use crate::ports::store::{
 use crate::view::store_failure;
 
 impl Engine {
-    /// Adds a pending run to the queue of its thread, and notifies the hosts that share the store. With
-    /// `host`, that one is to begin it. If the notification is lost, hosts find the run in their next
-    /// list of pending runs.
+    /// Adds a pending run to the queue of its thread, and notifies the hosts that share the store.
+    /// `host` is the host that is to start the run. If the notification is lost, hosts find the run
+    /// when they next list the pending runs.
     pub(super) async fn enqueue(
         &self,
         record: &RunRecord,
@@ -41,23 +41,24 @@ impl Engine {
         Ok(())
     }
 
-    /// Has a thread looked at whose run may begin from a time on, milliseconds since 1970; a while
-    /// later if another host is to begin it.
+    /// Schedules a check of a thread at `due_ms`, milliseconds since 1970. The check is delayed if
+    /// another host is to start the run.
     pub(super) fn look_at(&self, thread: &ThreadId, due_ms: i64, host: Option<&Holder>) {
         let is_left = host.is_some_and(|host| host != self.holder());
         let pause_ms = if is_left { LEFT_TO_OTHERS.as_millis() as i64 } else { 0 };
         self.0.dispatch.wake_at(thread, due_ms.saturating_add(pause_ms));
     }
 
-    /// Pending runs of a thread in their order.
+    /// Returns the pending runs of a thread in queue order.
     pub(super) async fn pending_of(&self, thread: &ThreadId) -> Result<Vec<PendingRun>, Failure> {
         let (thread, limit) = (Some(thread.clone()), THREAD_PENDING_RUNS);
         let query = PendingQuery { thread, limit, ..PendingQuery::default() };
         self.0.ports.store.pending(&query).await.map_err(store_failure)
     }
 
-    /// Takes all pending runs of a thread out, except for the one that is about to begin, which
-    /// another host may have enqueued: they are cancelled, or forgotten.
+    /// Removes all pending runs of a thread from the queue and cancels them, or deletes them if
+    /// `forget` is true. `except` is the run that is about to start; another host may have enqueued
+    /// it.
     pub(super) async fn dequeue_all(
         &self,
         thread: &ThreadId,
@@ -72,7 +73,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes a pending run out: it is cancelled, or forgotten. `false` if it is not pending.
+    /// Removes a pending run from the queue and cancels it, or deletes it if `forget` is true.
+    /// Returns false if the run is not pending.
     async fn dequeue(&self, thread: &ThreadId, run: &RunId, forget: bool) -> Result<bool, Failure> {
         let store = &self.0.ports.store;
         let mut ended = None;
@@ -89,7 +91,7 @@ impl Engine {
         Ok(is_out)
     }
 
-    /// The record of a run that never began.
+    /// Returns the record of a run that ended before it started.
     pub(super) fn never_begun(
         &self,
         record: RunRecord,
@@ -99,11 +101,12 @@ impl Engine {
         RunRecord { status, failure, ended_ms: Some(self.now_ms()), ..record }
     }
 
-    /// Cancels a run for somebody, pending or at work; `forget` takes it away with what it did.
+    /// Cancels a pending or active run on behalf of a principal. If `forget` is true, the run is
+    /// also deleted with its checkpoints.
     ///
     /// # Errors
     ///
-    /// `not-found` if the run is neither pending nor at work.
+    /// `not-found` if the run is neither pending nor active.
     pub async fn cancel_run(
         &self,
         run: &RunRef,
@@ -125,7 +128,7 @@ impl Engine {
         let record = self.0.ports.store.run(&run.run).await.map_err(store_failure)?;
         let record = record.filter(|record| record.thread == run.thread);
         let record = record.ok_or_else(|| no_run(run))?;
-        // It may begin between the two.
+        // The run may start between the two calls.
         if record.status == RunStatus::Pending
             && self.dequeue(&run.thread, &run.run, forget).await?
         {
@@ -138,11 +141,12 @@ impl Engine {
         if forget { self.roll_back(&run.thread, &run.run).await } else { Ok(()) }
     }
 
-    /// Takes a run away with what it did, cancelled before if need be. Not an error if it is gone.
+    /// Deletes a run with its checkpoints. An active run is cancelled first. Does nothing if the
+    /// run does not exist.
     ///
     /// # Errors
     ///
-    /// Those of the store.
+    /// Errors of the store.
     pub async fn remove_run(&self, run: &RunRef) -> Result<(), Failure> {
         let (engine, run) = (self.clone(), run.clone());
         self.finish(async move { engine.remove_in_turn(&run).await }).await
@@ -163,12 +167,12 @@ impl Engine {
         self.roll_back(&run.thread, &run.run).await
     }
 
-    /// Deletes a thread with its runs. Those that are pending or at work are cancelled first. Not an
-    /// error if it is gone.
+    /// Deletes a thread with its runs. An active run is cancelled first. Does nothing if the thread
+    /// does not exist.
     ///
     /// # Errors
     ///
-    /// Those of the store.
+    /// Errors of the store.
     pub async fn remove_thread(&self, thread: &ThreadId) -> Result<(), Failure> {
         let (engine, thread) = (self.clone(), thread.clone());
         self.finish(async move { engine.remove_thread_in_turn(&thread).await }).await
@@ -185,12 +189,12 @@ impl Engine {
         self.delete_thread(thread).await
     }
 
-    /// Deletes a thread that cannot be read, since what is stored of it is damaged. Nobody knows then
-    /// whose it is, so only the operator may ask for it. `false` if it can be read, or is not there.
+    /// Deletes a thread whose stored data is damaged. The owner of such a thread is unknown, so
+    /// only the operator may call this. Returns false if the thread is readable or does not exist.
     ///
     /// # Errors
     ///
-    /// `busy` if a run is at work on it, and those of the store.
+    /// `busy` if a run is active on the thread; errors of the store.
     pub async fn remove_damaged(&self, thread: &ThreadId) -> Result<bool, Failure> {
         if !self.is_damaged(thread).await {
             return Ok(false);
@@ -216,45 +220,45 @@ impl Engine {
         Ok(true)
     }
 
-    /// Whether runs of a thread are pending, due or not.
+    /// Returns true if a thread has pending runs, due or not.
     ///
     /// # Errors
     ///
-    /// Those of the store.
+    /// Errors of the store.
     pub async fn has_pending(&self, thread: &ThreadId) -> Result<bool, Failure> {
         Ok(!self.pending_of(thread).await?.is_empty())
     }
 
-    /// Whether a run is pending, due or not.
+    /// Returns true if a run is pending, due or not.
     ///
     /// # Errors
     ///
-    /// Those of the store.
+    /// Errors of the store.
     pub async fn is_pending(&self, run: &RunRef) -> Result<bool, Failure> {
         let record = self.0.ports.store.run(&run.run).await.map_err(store_failure)?;
         let record = record.filter(|record| record.thread == run.thread);
         Ok(record.is_some_and(|record| record.status == RunStatus::Pending))
     }
 
-    /// Whether a run of a thread is pending and due.
+    /// Returns true if a thread has a pending run that is due.
     ///
     /// # Errors
     ///
-    /// Those of the store.
+    /// Errors of the store.
     pub async fn has_due(&self, thread: &ThreadId) -> Result<bool, Failure> {
         let now_ms = self.now_ms();
         Ok(self.pending_of(thread).await?.iter().any(|pending| pending.due_ms <= now_ms))
     }
 
-    /// Waits until a run is not pending any more, and answers with its record; `None` if it is gone.
-    /// A run that was taken out before it began has ended.
+    /// Waits until a run is no longer pending, and returns its record; `None` if the run does not
+    /// exist. A run that was cancelled before it started has ended.
     ///
     /// # Errors
     ///
-    /// `unavailable` if the host shuts down while the run is pending; those of the store.
+    /// `unavailable` if the host shuts down while the run is pending; errors of the store.
     pub async fn begun(&self, run: &RunRef) -> Result<Option<RunRecord>, Failure> {
         loop {
-            // Before the store is asked, so that no change in between is missed.
+            // The subscription precedes the query, so that no change in between is missed.
             let mut left = self.0.dispatch.leaving(&run.run);
             let mut events = self.watch(&run.thread);
             events.borrow_and_update();
@@ -268,23 +272,23 @@ impl Engine {
             }
             tokio::select! {
                 _ = left.changed() => {}
-                // Another host may have begun it,
+                // Another host may have started the run,
                 Ok(()) = events.changed() => {}
-                // or taken it out, or its thread may be gone.
+                // or removed it, or its thread may have been deleted.
                 () = tokio::time::sleep(LOOK_AGAIN) => {}
                 () = self.0.halting.cancelled() => return Err(shutting_down()),
             }
         }
     }
 
-    /// Waits until nobody in this process decides what a thread does next.
+    /// Waits until the operation that holds the lock of a thread in this process has completed.
     pub async fn settled(&self, thread: &ThreadId) {
         drop(self.0.locks.lock(thread).await);
     }
 
-    /// Forgets a run that has ended, with the checkpoints that it made. A thread that has none then
-    /// is blank again, and its runs that never began stay, pending or ended. If the host dies between
-    /// these steps, they are gone with the thread.
+    /// Deletes a run that has ended, with its checkpoints. A thread without remaining checkpoints
+    /// is created again as unbound, with its runs that never started. If the host crashes between
+    /// these steps, the thread and these runs are lost.
     pub(super) async fn roll_back(&self, thread: &ThreadId, run: &RunId) -> Result<(), Failure> {
         let store = &self.0.ports.store;
         let Some(head) = store.thread(thread).await.map_err(store_failure)? else { return Ok(()) };
@@ -299,8 +303,8 @@ impl Engine {
         Ok(())
     }
 
-    /// The runs of a thread that never began, oldest first, if no other run than the named one has
-    /// begun: a thread with such a run stays when the named one goes.
+    /// Returns the runs of a thread that never started, oldest first. The list is empty if a run
+    /// other than `run` has started: the thread then outlives `run`.
     async fn unbegun_beside(
         &self,
         thread: &ThreadId,
@@ -327,12 +331,12 @@ impl Engine {
         }
     }
 
-    /// Adds the record of a run that never began to its thread.
+    /// Adds the record of a run that never started to its thread.
     async fn keep_unbegun(&self, record: RunRecord) -> Result<(), Failure> {
         if record.status == RunStatus::Pending {
             return self.enqueue(&record, None).await;
         }
-        // No other host begins it in between.
+        // The due time keeps other hosts from starting the run in between.
         let later = |spec: RunSpec| Box::new(RunSpec { due_ms: i64::MAX, ..spec });
         let pending = RunRecord {
             status: RunStatus::Pending,
@@ -348,17 +352,17 @@ impl Engine {
 
     pub(super) async fn known_run(&self, run: &RunId) -> Result<RunRecord, Failure> {
         let known = self.0.ports.store.run(run).await.map_err(store_failure)?;
-        known.ok_or_else(|| Failure::internal(format!("run `{run}` has begun and is not there")))
+        known.ok_or_else(|| Failure::internal(format!("run `{run}` has started and has no record")))
     }
 
-    /// Brings some work to its end, whether or not its caller waits for it.
+    /// Runs `work` to completion, also if the caller is dropped.
     pub(super) async fn finish<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, Failure>> + Send + 'static,
     ) -> Result<T, Failure> {
         let done = self.0.runtime.spawn(work).await;
         done.unwrap_or_else(|error| {
-            Err(Failure::internal(format!("the work on a run broke down: {error}")))
+            Err(Failure::internal(format!("an operation on a run failed: {error}")))
         })
     }
 }

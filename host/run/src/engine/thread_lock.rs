@@ -1,5 +1,4 @@
-//! Locks of threads in this process: what is done to the runs of a thread is decided by one caller at a
-//! time.
+//! Locks of threads in this process. They serialize the operations on the runs of a thread.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,11 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 use wattle_graph::id::ThreadId;
 
-/// Who decides what a thread does next.
+/// The locks of the threads in use.
 #[derive(Default)]
 pub(super) struct ThreadLocks(Mutex<HashMap<ThreadId, Arc<AsyncMutex<()>>>>);
 
-/// The right to decide what a thread does next, in this process.
+/// Guard of a thread's lock. The last guard removes the lock.
 pub(super) struct ThreadLock<'l> {
     locks: &'l ThreadLocks,
     thread: ThreadId,
@@ -19,15 +18,16 @@ pub(super) struct ThreadLock<'l> {
 }
 
 impl ThreadLocks {
-    /// No code that can panic runs under this lock.
+    /// Locks the map. No code that can panic runs under this lock.
     fn all(&self) -> MutexGuard<'_, HashMap<ThreadId, Arc<AsyncMutex<()>>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the right to decide what a thread does next.
+    /// Waits for the lock of a thread.
     pub(super) async fn lock(&self, thread: &ThreadId) -> ThreadLock<'_> {
         let lock = self.all().entry(thread.clone()).or_default().clone();
-        // Made before anything is awaited, so that a caller who stops waiting leaves nothing.
+        // The guard exists before the await, so that a caller that is dropped while it waits leaves
+        // no entry.
         let mut held = ThreadLock { locks: self, thread: thread.clone(), held: None };
         held.held = Some(lock.lock_owned().await);
         held
@@ -38,7 +38,7 @@ impl Drop for ThreadLock<'_> {
     fn drop(&mut self) {
         self.held = None;
         let mut all = self.locks.all();
-        // One reference is that of the map.
+        // The map holds one reference itself.
         if all.get(&self.thread).is_some_and(|lock| Arc::strong_count(lock) == 1) {
             all.remove(&self.thread);
         }
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_lock_is_forgotten_also_if_somebody_stopped_waiting_for_it() {
+    async fn lock_is_removed_even_if_a_waiter_was_dropped() {
         let (locks, thread) = (ThreadLocks::default(), ThreadId::new("t").unwrap());
         let held = locks.lock(&thread).await;
         assert!(locks.lock(&thread).now_or_never().is_none());

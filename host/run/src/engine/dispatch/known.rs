@@ -1,4 +1,4 @@
-//! Threads that are known here to have pending runs, and when each is looked at.
+//! The threads that this host knows to have pending runs, with the time of their next check.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,14 +7,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, watch};
 use wattle_graph::id::{RunId, ThreadId};
 
-/// Which threads are to be looked at, and when.
+/// Schedule of the checks of threads with pending runs.
 #[derive(Default)]
 pub(in crate::engine) struct Known {
     state: Mutex<State>,
     pub(super) changed: Notify,
-    /// Set once somebody looks at threads.
+    /// Set once the dispatcher runs.
     pub(super) is_running: AtomicBool,
-    /// Set while all pending runs are to be listed once more.
+    /// Set while a list of all pending runs is requested.
     is_to_list: AtomicBool,
 }
 
@@ -22,33 +22,34 @@ pub(in crate::engine) struct Known {
 struct State {
     /// Threads with pending runs.
     threads: BTreeMap<ThreadId, Entry>,
-    /// Those that are to be looked at, by the time of that, milliseconds since 1970.
+    /// Threads with a scheduled check, by its time in milliseconds since 1970.
     times: BTreeSet<(i64, ThreadId)>,
-    /// How often all pending runs have been listed.
+    /// Number of lists of all pending runs so far.
     listed: u64,
-    /// Failures to begin a run.
+    /// Number of failed starts of each run.
     tries: HashMap<RunId, u32>,
-    /// Those who wait until a run is not pending any more. Each value is dropped then.
+    /// Senders of the callers that wait until a run is no longer pending. A sender is dropped when
+    /// that happens.
     leaving: HashMap<RunId, watch::Sender<()>>,
 }
 
 /// A thread with pending runs.
 struct Entry {
-    /// When it is looked at, milliseconds since 1970; `None` while it is looked at, and while it is
-    /// at work in this process.
+    /// Time of the next check, milliseconds since 1970. `None` during a check, and while a run of
+    /// the thread is active in this process.
     at_ms: Option<i64>,
-    /// The list of pending runs after which it was noted.
+    /// Value of [`State::listed`] at the last update of the entry.
     listed: u64,
 }
 
-/// What is to be done after a look at a thread.
+/// Result of the check of a thread.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Nothing: it has no pending run.
+    /// The thread has no pending run.
     Nothing,
-    /// Another look when its run has ended.
+    /// The next check follows the end of the active run.
     AtEnd,
-    /// Another look at a time, milliseconds since 1970.
+    /// The next check is at this time, milliseconds since 1970.
     At(i64),
 }
 
@@ -73,12 +74,12 @@ impl State {
 }
 
 impl Known {
-    /// No code that can panic runs under this lock.
+    /// Locks the state. No code that can panic runs under this lock.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has a thread looked at, at a time or before.
+    /// Schedules a check of a thread at `at_ms`, unless an earlier one is scheduled.
     pub(in crate::engine) fn wake_at(&self, thread: &ThreadId, at_ms: i64) {
         let mut state = self.lock();
         let known = state.threads.get(thread).and_then(|known| known.at_ms);
@@ -87,7 +88,8 @@ impl Known {
         self.changed.notify_one();
     }
 
-    /// Takes at most so many threads that are to be looked at by a time, and says when the next one is.
+    /// Takes at most `most` threads whose check is due at `now_ms`. Also returns the time of the
+    /// next check.
     pub(super) fn due(&self, now_ms: i64, most: usize) -> (Vec<ThreadId>, Option<i64>) {
         let mut state = self.lock();
         let mut due = Vec::new();
@@ -101,7 +103,7 @@ impl Known {
         (due, None)
     }
 
-    /// Notes what a look at a thread found, unless it is to be looked at again already.
+    /// Records the result of a check, unless another check was scheduled meanwhile.
     pub(super) fn looked(&self, thread: &ThreadId, next: &Next) {
         match next {
             Next::At(at_ms) => self.wake_at(thread, *at_ms),
@@ -110,7 +112,7 @@ impl Known {
         }
     }
 
-    /// A thread has no pending run, unless it is to be looked at again.
+    /// Removes a thread without pending runs, unless a check is scheduled.
     fn forget(&self, thread: &ThreadId) {
         let mut state = self.lock();
         if state.threads.get(thread).is_some_and(|known| known.at_ms.is_none()) {
@@ -118,31 +120,32 @@ impl Known {
         }
     }
 
-    /// The last pending run of a thread was taken out.
+    /// Removes a thread after the removal of its last pending run.
     pub(in crate::engine) fn clear(&self, thread: &ThreadId) {
         self.lock().remove(thread);
     }
 
-    /// Has all pending runs listed once more: the store may have some that nobody noted.
+    /// Requests a list of all pending runs, because the store may have runs that this host does not
+    /// know.
     pub(in crate::engine) fn list_again(&self) {
         self.is_to_list.store(true, Ordering::Release);
         self.changed.notify_one();
     }
 
-    /// Whether all pending runs are to be listed once more, which the caller does now.
+    /// Takes the request for a list of all pending runs. Returns true if there was one.
     pub(super) fn take_list_again(&self) -> bool {
         self.is_to_list.swap(false, Ordering::AcqRel)
     }
 
-    /// A list of all pending runs begins. Answers its number.
+    /// Begins a list of all pending runs and returns its number.
     pub(super) fn begin_list(&self) -> u64 {
         let mut state = self.lock();
         state.listed += 1;
         state.listed
     }
 
-    /// The list of that number is complete: threads that neither it nor anything since has noted have
-    /// no pending run.
+    /// Completes a list. Threads that have not been scheduled since the list began have no pending
+    /// run and are removed.
     pub(super) fn end_list(&self, number: u64) {
         let mut state = self.lock();
         let gone = state.threads.iter().filter(|(_, known)| known.listed < number);
@@ -152,8 +155,8 @@ impl Known {
         }
     }
 
-    /// A run of a thread has ended: the next one may begin, if one is known to be pending. Those of
-    /// other threads have room.
+    /// Records the end of a run. The next run of the thread may start, and the capacity that the
+    /// run used is free for runs of other threads.
     pub(in crate::engine) fn ended(&self, thread: &ThreadId, now_ms: i64) {
         let is_waiting = self.is_waiting(thread);
         if is_waiting {
@@ -163,12 +166,12 @@ impl Known {
         }
     }
 
-    /// Whether runs of a thread are known to be pending.
+    /// Returns true if the thread is known to have pending runs.
     pub(in crate::engine) fn is_waiting(&self, thread: &ThreadId) -> bool {
         self.lock().threads.contains_key(thread)
     }
 
-    /// Counts a failure to begin a run.
+    /// Counts a failed start of a run and returns the number of failures.
     pub(super) fn failed(&self, run: &RunId) -> u32 {
         let mut state = self.lock();
         let tries = state.tries.entry(run.clone()).or_default();
@@ -176,15 +179,16 @@ impl Known {
         *tries
     }
 
-    /// A run is not pending any more.
+    /// Removes a run that is no longer pending, and wakes the callers that wait for this.
     pub(in crate::engine) fn left(&self, run: &RunId) {
         let mut state = self.lock();
         state.tries.remove(run);
         state.leaving.remove(run);
     }
 
-    /// Changes when a run is not pending any more, by a deed of this process. Senders without a
-    /// receiver are let go, so that their number is that of those who wait.
+    /// Returns a receiver that closes when an operation of this process starts or removes the
+    /// pending run. Senders without receivers are removed, so the map does not outgrow the number
+    /// of waiting callers.
     pub(in crate::engine) fn leaving(&self, run: &RunId) -> watch::Receiver<()> {
         let mut state = self.lock();
         state.leaving.retain(|_, sender| sender.receiver_count() > 0);
@@ -196,7 +200,7 @@ impl Known {
 mod tests {
     use super::*;
 
-    /// More threads than a test has.
+    /// Greater than the number of threads in a test.
     const MOST: usize = 9;
 
     fn thread(name: &str) -> ThreadId {
@@ -204,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_is_looked_at_once_at_its_earliest_time() {
+    fn thread_is_checked_once_at_its_earliest_time() {
         let dispatch = Known::default();
         dispatch.wake_at(&thread("a"), 9);
         dispatch.wake_at(&thread("b"), 5);
@@ -219,12 +223,12 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_is_known_until_a_look_or_a_list_finds_nothing() {
+    fn thread_is_removed_if_a_check_or_a_list_finds_no_pending_run() {
         let dispatch = Known::default();
         let (a, b) = (thread("a"), thread("b"));
         dispatch.wake_at(&a, 0);
         assert_eq!(dispatch.due(0, MOST).0, std::slice::from_ref(&a));
-        // A run is enqueued during the look.
+        // A run is enqueued during the check.
         dispatch.wake_at(&a, 5);
         dispatch.looked(&a, &Next::Nothing);
         assert!(dispatch.is_waiting(&a));
