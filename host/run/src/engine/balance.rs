@@ -1,12 +1,13 @@
-//! How hosts that share a store divide the runs.
+//! Balances runs across the hosts that share a store.
 //!
-//! Any host may begin any pending run; the store lets one of them. A host that is asked for a run
-//! while it has several runs more than the least busy host assigns the run to that one. The others
-//! begin it if the assigned host does not. A host that has many more runs than the mean stops some of
-//! them before their next superstep and hands them over.
+//! Any host may start any pending run; the store lets one of them do it. A host that receives a
+//! request for a run while it has several runs more than the least busy host assigns the run to
+//! that host. The other hosts start the run if the assigned host does not. A host that has many
+//! more runs than the mean stops some of them before their next superstep and hands them over.
 //!
-//! A host knows the others by what they report, and counts what it has assigned to them since. A host
-//! that shares its store with nobody begins every run itself, up to its maximum.
+//! A host knows the load of the other hosts from their reports, and adds the runs that it has
+//! assigned to them since. A host that shares its store with no other host starts every run itself,
+//! up to its maximum.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -20,46 +21,47 @@ use super::{CUT_GRACE, Engine};
 use crate::ports::store::{Holder, HostReport, LiveHost, StoreError};
 use crate::view::store_failure;
 
-/// Runs that a host may have more than the least busy one and still begin a run immediately: a run
-/// that is assigned costs three commits more, and a notification.
+/// Number of runs that a host may have more than the least busy host and still start a run
+/// immediately. An assignment costs three additional commits and a notification.
 const SLACK: usize = 8;
 
-/// How long a host leaves runs to others that are to begin them: a notification arrives in some
-/// milliseconds, and a host that is about to stop may have been assigned one.
+/// Time for which a host leaves a run to the host that is to start it. A notification arrives
+/// within milliseconds, but the other host may be about to stop.
 pub(super) const LEFT_TO_OTHERS: Duration = Duration::from_secs(1);
 
-/// Pause between two reports of a host. A run that it assigns counts as one of the other host's until
-/// the next report, so that a burst is spread and a short run does not count for long.
+/// Interval between two reports of a host. An assigned run counts for the other host until the next
+/// report. So a burst is spread, and a short run does not count for long.
 const REPORT_PAUSE: Duration = Duration::from_secs(1);
 
-/// Reports within the time of a lease, if that is short.
+/// Minimum number of reports per lease period.
 const REPORTS: u64 = 3;
 
-/// Runs above the mean below which none is handed over: each hand-over costs two commits.
+/// Number of runs above the mean up to which none is handed over. Each handover costs two commits.
 const HAND_OVER_SLACK: usize = 8;
 
-/// Which part of the mean a surplus must exceed for that, so that hosts do not pass runs around.
+/// The runs above the mean must also exceed the mean divided by this, so that hosts do not pass
+/// runs back and forth.
 const HAND_OVER_PART: usize = 2;
 
-/// What an engine knows of the load of hosts.
+/// Load of the hosts, as this engine knows it.
 pub(super) struct Balance {
-    /// Runs at once at most.
+    /// Maximum number of concurrent runs.
     max_runs: usize,
     started_ms: i64,
-    /// Hosts that share the store and begin runs.
+    /// Other hosts that share the store and start runs.
     others: Mutex<Vec<Other>>,
-    /// Their names and that of this host.
+    /// Names of these hosts and of this one.
     working: watch::Sender<BTreeSet<Holder>>,
-    /// Places of runs that are about to begin.
+    /// Number of runs that are about to start.
     beginning: AtomicUsize,
-    /// Set once the engine serves: it begins pending runs and recovers those that were cut.
+    /// Set once the engine serves: it starts pending runs and recovers orphaned ones.
     is_serving: AtomicBool,
 }
 
 /// Another host.
 struct Other {
     holder: Holder,
-    /// Runs that it has reported, and those that were assigned to it since.
+    /// Runs that the host reported, and those assigned to it since.
     runs: usize,
 }
 
@@ -75,19 +77,19 @@ impl Balance {
         }
     }
 
-    /// No code that can panic runs under this lock.
+    /// Locks the other hosts. No code that can panic runs under this lock.
     fn others(&self) -> MutexGuard<'_, Vec<Other>> {
         self.others.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs of the least busy other host; `None` if there is none.
+    /// Returns the number of runs of the least busy other host; `None` if there is none.
     fn least(&self) -> Option<usize> {
         self.others().iter().map(|other| other.runs).min()
     }
 }
 
-/// The place of a run from the decision that it begins here until it is at work: of many requests at
-/// once, each sees the others.
+/// A reservation for a run from the decision to start it here until it is active. Concurrent
+/// requests see each other's reservations.
 pub(super) struct Place<'b>(&'b AtomicUsize);
 
 impl<'b> Place<'b> {
@@ -104,11 +106,11 @@ impl Drop for Place<'_> {
 }
 
 impl Engine {
-    /// Live hosts that share the store, this one included, in the order of their names.
+    /// Returns the live hosts that share the store, this one included, sorted by name.
     ///
     /// # Errors
     ///
-    /// Those of the store.
+    /// Errors of the store.
     pub async fn hosts(&self) -> Result<Vec<LiveHost>, Failure> {
         let mut hosts = self.0.ports.store.hosts().await.map_err(store_failure)?;
         self.learn(&hosts);
@@ -121,18 +123,18 @@ impl Engine {
         Ok(hosts)
     }
 
-    /// Hosts that begin runs: those that are live and not shutting down, this one included. While the
-    /// engine serves, it notices a change within a second.
+    /// Returns a receiver of the hosts that start runs: live hosts that are not shutting down, this
+    /// one included. While the engine serves, it notices changes within a second.
     pub fn working_hosts(&self) -> watch::Receiver<BTreeSet<Holder>> {
         self.0.balance.working.subscribe()
     }
 
-    /// The name under which the engine holds threads.
+    /// Returns the name under which the engine holds leases.
     pub fn holder(&self) -> &Holder {
         self.0.leases.holder()
     }
 
-    /// The engine serves from now on.
+    /// Marks the engine as serving.
     pub(super) fn serve(&self) {
         self.0.balance.is_serving.store(true, Ordering::Relaxed);
     }
@@ -141,23 +143,24 @@ impl Engine {
         self.0.balance.is_serving.load(Ordering::Relaxed)
     }
 
-    /// How many more runs this host may begin.
+    /// Returns the number of further runs that this host may start.
     pub(super) fn room(&self) -> usize {
         self.0.balance.max_runs.saturating_sub(self.load())
     }
 
-    /// A place for a run that is asked for, if it begins here immediately. Otherwise it is pending.
+    /// Reserves a place for a requested run. Returns `None` if this host must not start it
+    /// immediately.
     pub(super) fn place_for_start(&self) -> Option<Place<'_>> {
         let most = self.0.balance.least().map_or(usize::MAX, |least| least.saturating_add(SLACK));
         (self.room() > 0 && self.load() <= most).then(|| self.place())
     }
 
-    /// A place for a run that begins here.
+    /// Reserves a place for a run that starts here.
     pub(super) fn place(&self) -> Place<'_> {
         Place::take(&self.0.balance.beginning)
     }
 
-    /// The least busy other host, which is to begin a run; `None` if there is none.
+    /// Assigns a run to the least busy other host; `None` if there is none.
     pub(super) fn assign(&self) -> Option<Holder> {
         let mut others = self.0.balance.others();
         let least = others.iter_mut().min_by_key(|other| other.runs)?;
@@ -165,12 +168,12 @@ impl Engine {
         Some(least.holder.clone())
     }
 
-    /// Runs at work, and those that are about to begin.
+    /// Returns the number of active runs and of runs that are about to start.
     fn load(&self) -> usize {
         self.runs_at_work() + self.0.balance.beginning.load(Ordering::Relaxed)
     }
 
-    /// Runs at work. Threads that something else is done to are active as well.
+    /// Returns the number of active runs. Entries in `active` of other operations do not count.
     fn runs_at_work(&self) -> usize {
         self.active().values().filter(|active| active.is_at_work()).count()
     }
@@ -187,7 +190,7 @@ impl Engine {
         }
     }
 
-    /// Notes which other hosts begin runs, and their loads.
+    /// Records which other hosts start runs, and their loads.
     fn learn(&self, hosts: &[LiveHost]) {
         let own = self.0.leases.holder();
         let others = hosts.iter().filter(|host| host.holder != *own && !host.report.is_stopping);
@@ -208,33 +211,33 @@ impl Engine {
         });
     }
 
-    /// Reports the load of this host, for as long as it is polled.
+    /// Balances the load with other hosts while the future is polled.
     pub(super) async fn keep_balancing(&self) {
         let lease = Duration::from_millis(self.0.ports.store.lease_ms() / REPORTS);
         loop {
             if let Err(error) = self.balance().await {
-                tracing::warn!(%error, "the load of this host is not reported");
+                tracing::warn!(%error, "cannot balance the load with other hosts");
             }
             tokio::time::sleep(lease.min(REPORT_PAUSE)).await;
         }
     }
 
-    /// Tells the other hosts that this one is shutting down.
+    /// Reports that this host is shutting down.
     pub(super) async fn report_stop(&self) {
         if self.is_serving() {
             let (own, report) = (self.0.leases.holder(), self.report());
             let report = self.0.ports.store.report(own, &report);
-            // They notice when its heartbeat stops.
+            // Otherwise the other hosts notice when the heartbeats stop.
             let _ = tokio::time::timeout(CUT_GRACE, report).await;
         }
     }
 
-    /// Sends a heartbeat and the load of this host immediately, and learns of the other hosts. While
-    /// the engine serves, it does so by itself.
+    /// Sends a heartbeat and the load of this host immediately, and reads the loads of the other
+    /// hosts. While the engine serves, it does this periodically.
     ///
     /// # Errors
     ///
-    /// Those of the store.
+    /// Errors of the store.
     pub async fn heartbeat(&self) -> Result<(), Failure> {
         let (store, term) = (&self.0.ports.store, &self.0.leases.term);
         let beat = async {
@@ -245,7 +248,7 @@ impl Engine {
         beat.await.map_err(store_failure)
     }
 
-    /// Reports the load of this host, and reads those of the others.
+    /// Reports the load of this host, and reads the loads of the others.
     async fn exchange_loads(&self) -> Result<(), StoreError> {
         let store = &self.0.ports.store;
         store.report(self.0.leases.holder(), &self.report()).await?;
@@ -253,7 +256,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Reports the load of this host, and hands runs over that are too many.
+    /// Exchanges loads, and hands over surplus runs.
     async fn balance(&self) -> Result<(), StoreError> {
         self.keep_beating().await?;
         self.exchange_loads().await?;
@@ -263,12 +266,13 @@ impl Engine {
             active.halt.cancel();
         }
         if surplus > 0 {
-            tracing::info!(runs = surplus, "runs are handed over to hosts that have fewer");
+            tracing::info!(runs = surplus, "runs are handed over to less busy hosts");
         }
         Ok(())
     }
 
-    /// Hosts have stopped runs: this one looks for them, a while later if it has more runs than others.
+    /// Schedules a scan for runs that hosts have handed over. A host with more runs than others
+    /// scans later.
     pub(super) fn recover_handed_over(&self) {
         let is_busy = self.0.balance.least().is_some_and(|least| self.load() > least);
         let pause = if is_busy { LEFT_TO_OTHERS } else { Duration::ZERO };
@@ -280,7 +284,8 @@ impl Engine {
     }
 }
 
-/// How many of its runs a host hands over: half of what it has above the mean, if that is much.
+/// Returns the number of runs that a host hands over: half of those above the mean, if these are
+/// many.
 fn surplus(own: usize, others: &[usize]) -> usize {
     if others.is_empty() {
         return 0;
@@ -297,8 +302,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_host_with_many_more_runs_than_the_mean_hands_some_over() {
-        assert_eq!(surplus(1_000, &[]), 0, "nobody takes them");
+    fn host_hands_over_runs_only_if_it_has_many_more_than_the_mean() {
+        assert_eq!(surplus(1_000, &[]), 0, "no other host takes them");
         assert_eq!(surplus(40, &[0, 0]), 13);
         assert_eq!(surplus(12, &[0, 0]), 0, "few runs stay");
         assert_eq!(surplus(140, &[100, 100]), 0, "a small difference stays");
@@ -306,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_that_hand_over_come_to_rest() {
+    fn handovers_converge() {
         let mut hosts = [300, 20, 7, 0];
         for round in 0.. {
             assert!(round < 50, "{hosts:?}");
@@ -318,7 +323,7 @@ mod tests {
                 for _ in 0..moved {
                     *hosts.iter_mut().min().unwrap() += 1;
                 }
-                // The next one looks.
+                // The next host balances.
                 hosts.rotate_left(1);
             }
             if hosts == before {

@@ -1,7 +1,7 @@
-//! Runs that are at work on other hosts: waited for, cancelled, drained.
+//! Waits for, cancels and drains runs that other hosts execute.
 //!
-//! Only the host that runs a run can cancel or drain it. Other hosts send it a signal through the
-//! store. A signal may be lost, so it is repeated until it has had its effect.
+//! Only the host that executes a run can cancel or drain it. Other hosts send it a signal through
+//! the store. Signals can be lost, so the sender repeats a signal until it has taken effect.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -19,19 +19,20 @@ use crate::hostcall::runs::RunRef;
 use crate::ports::store::{Signal, StoreError, ThreadStatus};
 use crate::view::store_failure;
 
-/// How long to wait for news of a run on another host before looking again.
+/// Delay before the status of a run on another host is read again, and before the first repetition
+/// of a drain signal.
 const ASK_AGAIN: Duration = Duration::from_secs(2);
 
-/// The longest pause before a run is asked again to stand still: it doubles to that, since a
-/// superstep may take long, and a signal is hardly ever lost.
+/// Upper bound of the delay between two drain signals for one run. The delay doubles with each
+/// signal, because a superstep may take minutes and signals are rarely lost.
 const ASK_AGAIN_LATER: Duration = Duration::from_secs(30);
 
-/// Runs of other hosts that are asked to stand still.
+/// Runs of other hosts for which this host repeats drain signals.
 #[derive(Default)]
 pub(super) struct Asking(Mutex<BTreeSet<RunId>>);
 
 impl Asking {
-    /// `false` if the run is asked already.
+    /// Adds a run. Returns false if it is already there.
     fn begin(&self, run: &RunId) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(run.clone())
     }
@@ -42,13 +43,14 @@ impl Asking {
 }
 
 impl Engine {
-    /// Waits until a run that another host has is over. If the host dies meanwhile, the run goes on
-    /// here or elsewhere by [`Engine::recover`].
+    /// Waits until a run on another host has stopped. If that host dies meanwhile,
+    /// [`Engine::recover`] continues the run on this or another host.
     pub(super) async fn ends_elsewhere(&self, run: &RunRef) -> Result<(), Failure> {
         self.over_elsewhere(run, None).await
     }
 
-    /// Asks the host that has a run to end it for a principal, until the run is over.
+    /// Sends cancel signals to the host that executes a run, on behalf of a principal, until the
+    /// run has stopped.
     pub(super) async fn cancel_elsewhere(
         &self,
         run: &RunRef,
@@ -78,8 +80,8 @@ impl Engine {
             if let Some(signal) = signal {
                 store.send_signal(signal).await.map_err(store_failure)?;
             }
-            // News may be lost with a connection, so nothing depends on them alone. They end when a
-            // thread is deleted, and begin anew with one of the same id.
+            // Notifications can be lost with a connection, so the loop also polls. The channel
+            // closes when the thread is deleted; a new thread with the same id has a new channel.
             let changed = tokio::select! {
                 changed = tokio::time::timeout(ASK_AGAIN, news.changed()) => changed,
                 () = self.0.halting.cancelled() => return Err(shutting_down()),
@@ -91,8 +93,8 @@ impl Engine {
         }
     }
 
-    /// Asks whichever host has a run to let it stand still, again and again until it does, on
-    /// whatever host it is by then. Answers when it was asked once.
+    /// Sends drain signals to the host that executes a run, whichever it is at the time, until the
+    /// run stops. Returns after the first signal.
     pub(super) async fn drain_elsewhere(&self, run: &RunRef) -> Result<(), Failure> {
         if !self.0.leases.asking.begin(&run.run) {
             return Ok(());
@@ -106,7 +108,7 @@ impl Engine {
         asked.map(drop).map_err(store_failure)
     }
 
-    /// `false` if nothing is left to ask for.
+    /// Sends a drain signal. Returns false if no further signal is needed.
     async fn ask_to_drain(&self, run: &RunRef) -> Result<bool, StoreError> {
         if let Some(active) = self.here(&run.run) {
             active.drain.cancel();
@@ -124,7 +126,7 @@ impl Engine {
         Ok(is_at_work)
     }
 
-    /// A run that is at work in this process.
+    /// Returns the entry of a run that is active in this process.
     fn here(&self, run: &RunId) -> Option<Active> {
         self.active().values().find(|active| active.run == *run).cloned()
     }
@@ -139,29 +141,31 @@ async fn keep_asking(engine: Weak<Inner>, run: RunRef) {
         match engine.ask_to_drain(&run).await {
             Ok(true) => {}
             Ok(false) => return engine.0.leases.asking.end(&run.run),
-            Err(error) => tracing::debug!(run = %run.run, %error, "a run is not asked to drain"),
+            Err(error) => {
+                tracing::debug!(run = %run.run, %error, "cannot send the drain signal; retrying");
+            }
         }
     }
 }
 
 impl Engine {
-    /// Whether a run of a thread that is not at work here may be at work on another host.
+    /// Returns true if a run that is not active in this process may be active on another host.
     pub(super) fn may_be_elsewhere(&self, thread: &ThreadId) -> bool {
         self.0.ports.store.is_shared() && self.set_aside(thread).is_none()
     }
 
-    /// Sends a signal to the hosts that share the store, if any can. They also find what it tells of
-    /// at their next look, so one that cannot be sent is no error.
+    /// Sends a signal to the hosts that share the store. These hosts also find the change by
+    /// polling, so a failure to send is only logged.
     pub(super) async fn notify(&self, signal: &Signal) {
         let store = &self.0.ports.store;
         if store.is_shared()
             && let Err(error) = store.send_signal(signal).await
         {
-            tracing::debug!(?signal, %error, "a signal is not sent to other hosts");
+            tracing::debug!(?signal, %error, "cannot send a signal to other hosts");
         }
     }
 
-    /// Receives the signals of other hosts from now on, in the background.
+    /// Starts to receive the signals of other hosts in the background.
     pub(super) fn keep_listening(&self) {
         if self.0.leases.is_listening.swap(true, Ordering::AcqRel) {
             return;
@@ -172,7 +176,7 @@ impl Engine {
     }
 }
 
-/// Does what the signals of other hosts ask for.
+/// Executes the signals of other hosts.
 async fn listen(engine: Weak<Inner>, mut signals: broadcast::Receiver<Signal>) {
     loop {
         let signal = match signals.recv().await {

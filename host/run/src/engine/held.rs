@@ -1,22 +1,23 @@
-//! Calls that servers of tools hold open on this host until a person has answered.
+//! Calls that tool servers hold open on this host until a person has answered.
 //!
-//! Much ends such a wait: an input, an edit, a fork, a decision, a cancel, the end of the thread, on this host or on
-//! another one. None of these names calls. Instead, what is held for a thread is compared with what the thread waits
-//! for, whenever this host has done something with it, and now and then.
+//! An input, an edit, a fork, a decision, a cancel or the end of the thread can end the wait, on this host or on
+//! another one. None of these names calls. Instead, the host compares the calls that are held for a thread with the
+//! calls that the thread waits for: after each of its own operations on the thread, and periodically.
 //!
-//! # Where a call goes on
+//! # Where a call continues
 //!
-//! Of hosts that share a store only the one that holds a call can go on with it, and an answer may come to any of them.
-//! A host that does not hold the call leaves the run to the one that does. The run is pending then, and names the
-//! questions that it answers.
+//! Of the hosts that share a store, only the host that holds a call can continue it, but any host may receive the
+//! answer. A host that does not hold the call leaves the run to the host that does. The run is pending then, and
+//! names the interrupts that it answers.
 //!
-//! It is left to that host for as long as the host lives and does not stop, and no time is compared. A host that is
-//! full begins the run when it has room. A host that was not notified finds the run in its next list of pending runs. A
-//! host whose clock is behind sees that the run is due, since it is due from the last change of its thread on.
+//! The run is left to that host as long as the host is live and not shutting down, without a timeout. A host at its
+//! maximum number of runs starts the run when it has capacity. A host that was not notified finds the run in its next
+//! list of pending runs. The run is due from the last change of its thread on, so a host whose clock is behind also
+//! sees it as due.
 //!
-//! The other hosts look again and again. The store says which hosts live, by its own clock, so a host that died is
-//! waited for no longer than its lease. Then any host begins the run, and the call is in doubt. So it is if its own
-//! host begins the run and finds that the call is gone.
+//! The other hosts check the run periodically. The store decides by its own clock which hosts are live, so the wait
+//! for a dead host is bounded by its lease. After that any host starts the run, and the call is in doubt. The call is
+//! also in doubt if its own host starts the run and no longer holds the call.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,8 +36,8 @@ use crate::ports::store::{
 use crate::view::{self, store_failure};
 
 impl Engine {
-    /// Lets go of calls that are held for a thread now and that it does not wait for. Nothing may be at work on the
-    /// thread in this process: a call is held before its question is in the log.
+    /// Releases the calls that are held for a thread and that the thread does not wait for. No run may be active on
+    /// the thread in this process, because a call is held before its interrupt is in the log.
     pub(super) fn let_go(&self, thread: &ThreadId) {
         let held = self.0.ports.tools.held(Some(thread));
         if !held.is_empty() {
@@ -45,13 +46,14 @@ impl Engine {
         }
     }
 
-    /// The same for all threads on which nothing is at work here. Other hosts may have done something with them.
+    /// Releases held calls that no thread waits for. Threads in use in this process are skipped. Other hosts may have
+    /// changed the threads.
     pub(super) async fn sweep_held(&self) {
         let held = self.0.ports.tools.held(None).into_iter();
         self.release_unwanted(held.filter(|(thread, _)| !self.is_active(thread)).collect()).await;
     }
 
-    /// Lets go of those of some calls that no thread waits for.
+    /// Releases those of the given calls that no thread waits for.
     async fn release_unwanted(&self, held: Vec<(ThreadId, String)>) {
         let mut by_thread: BTreeMap<ThreadId, BTreeSet<String>> = BTreeMap::new();
         for (thread, name) in held {
@@ -61,22 +63,22 @@ impl Engine {
             match self.waited_for(&thread).await {
                 Ok(wanted) => {
                     for name in held.difference(&wanted) {
-                        tracing::debug!(%thread, "nobody waits for a call that is held open");
+                        tracing::debug!(%thread, "no thread waits for a held call; it is released");
                         self.0.ports.tools.release(&thread, name);
                     }
                 }
                 Err(error) => {
-                    tracing::debug!(%thread, %error, "calls that are held open stay so for now");
+                    tracing::debug!(%thread, %error, "cannot check held calls; they stay open");
                 }
             }
         }
     }
 
-    /// The names of the calls with which a thread goes on.
+    /// Returns the names of the held calls that a thread waits for.
     async fn waited_for(&self, thread: &ThreadId) -> Result<BTreeSet<String>, StoreError> {
         let store = self.0.ports.store.as_ref();
         let head = store.thread(thread).await?;
-        // One that is idle was cancelled, or is at its end.
+        // An idle thread was cancelled or has finished.
         let Some(head) = head.filter(|head| head.record.status != ThreadStatus::Idle) else {
             return Ok(BTreeSet::new());
         };
@@ -88,9 +90,9 @@ impl Engine {
         Ok(elicited.filter_map(|it| it.asked.held).collect())
     }
 
-    /// The host on which a thread goes on with what was asked in calls that are held open: this one, or another one
-    /// that lives and does not stop. `None` if nobody holds any of the calls. Of several hosts, the one counts first
-    /// whose questions are answered.
+    /// Returns the host on which a thread continues its held calls: this one, or another live host that is not
+    /// shutting down. Returns `None` if no host holds any of the calls. Of several hosts, the ones with answered
+    /// interrupts come first.
     pub(super) async fn goes_on_at(
         &self,
         thread: &ThreadId,
@@ -107,7 +109,7 @@ impl Engine {
         others.retain(|host| host.holder != *self.holder() && !host.report.is_stopping);
         let place = |question: &Question| {
             let Elicited { host, asked, .. } = question.asked.elicited.as_deref()?;
-            // The name of a host says nothing of what it holds: it may have started again.
+            // A host with this name does not necessarily hold the call: it may have restarted.
             if asked.held.as_ref().is_some_and(|name| names.contains(name)) {
                 return Some(self.holder().clone());
             }
@@ -117,7 +119,7 @@ impl Engine {
         Ok(held.iter().find_map(place))
     }
 
-    /// The same for a run that is asked for.
+    /// Returns the host on which a requested run continues the held calls of its thread.
     pub(super) async fn would_go_on_at(
         &self,
         head: &ThreadHead,
@@ -143,8 +145,8 @@ impl Engine {
         self.goes_on_at(&record.thread, held, is_answered).await
     }
 
-    /// Leaves a run that would go on with a thread to another host: it is pending. Its answers name their questions:
-    /// others may be open when it begins.
+    /// Leaves a run that would continue a thread to another host, as a pending run. Its answers have interrupt ids,
+    /// because other interrupts may be pending when it starts.
     pub(super) async fn leave_to(
         &self,
         host: Holder,
@@ -171,7 +173,7 @@ impl Engine {
             graph: None,
             context: Value::Null,
             metadata: BTreeMap::new(),
-            // By the clock of the host that changed the thread last, often the one with the call.
+            // By the clock of the host that changed the thread last, which often holds the call.
             due_ms: self.now_ms().min(head.record.updated_ms),
             ttl: None,
             client: asked.spec.map(|spec| spec.client).unwrap_or_default(),
@@ -188,7 +190,7 @@ impl Engine {
     }
 }
 
-/// Why a run does not begin here that is left to a host.
+/// Returns the failure of a run that must start on another host.
 pub(super) fn left_to(host: &Holder) -> Failure {
     let text = format!("the run is left to host `{}`, which holds a call open for it", host.0);
     Failure::new(code::BUSY, text).with_details(json!({ "host": host.0 }))

@@ -1,8 +1,9 @@
-//! Which engine may write to a thread.
+//! Claims of threads: which engine may write to a thread.
 //!
-//! Inside of a process a slot in `active` keeps two runs from one thread; between processes that
-//! share a store a lease does. It is taken after the slot and before anything is read, its epoch is
-//! checked with every write, and it is given back before anybody hears that the run has ended.
+//! Within a process, the entry in `active` excludes concurrent operations on a thread. Between
+//! processes that share a store, a lease does. The lease is acquired after the entry and before
+//! anything is read, the store checks its epoch with every write, and it is released before the end
+//! of the run is announced.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -21,43 +22,45 @@ use crate::ports::store::{Epoch, Holder, Signal, StoreError, ThreadHead, ThreadS
 use crate::ports::{Clock, Ports};
 use crate::view::store_failure;
 
-/// Signs of life within the time of a lease, so that one that is late or lost loses nothing.
+/// Heartbeats per lease period. A late or lost heartbeat does not expire the lease.
 const BEATS: u64 = 3;
 
-/// Attempts at a thread that another host has and no run is at work on: that host has just written
-/// down how its run ended, and is about to give the thread back.
+/// Attempts to acquire a lease that another host holds although no run is active on the thread.
+/// That host has recorded the end of its run and is about to release the lease.
 const HANDOVER_ATTEMPTS: u32 = 8;
 
-/// Pause before the second attempt; it doubles each time, to more than a second altogether.
+/// Delay before the second attempt. It doubles each time, to more than a second in total.
 const HANDOVER_PAUSE: Duration = Duration::from_millis(10);
 
-/// Strays that are remembered: about a megabyte of ids. Those beyond end with this host.
+/// Maximum number of stray leases that are remembered, about a megabyte of ids. Further ones expire
+/// after this host has stopped.
 const STRAYS: usize = 10_000;
 
-/// What a slot is to give back.
+/// What a claim has to release in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owed {
     /// Nothing.
     Nothing,
-    /// A lease that was asked for or is being given back; nobody knows yet whether the store has it.
+    /// A lease whose acquisition or release is in progress. The store may have it or not.
     Perhaps,
-    /// The lease of its epoch.
+    /// The lease with the epoch of the claim.
     Lease,
 }
 
-/// The engine as a holder of leases.
+/// State of the engine as a holder of leases.
 pub(super) struct Leases {
-    /// Under which name threads are held, and how long they surely are.
+    /// Name of the holder, and the validity of its leases.
     pub(super) term: Arc<Term>,
-    /// Set once the engine has shown that it lives and goes on doing so.
+    /// Set once the first heartbeat was sent and the background task sends further ones.
     beating: tokio::sync::OnceCell<()>,
-    /// Leases that are being given back by nobody who could wait for it.
+    /// Number of releases in progress for claims that were dropped.
     returning: watch::Sender<usize>,
-    /// Leases that the store may have under the name of this host though no slot holds them: they
-    /// could not be given back, or the answer that gave them was lost. Those of which the epoch is
-    /// not known have none. While the host lives they would keep all others from the threads.
+    /// Stray leases: the store may have them under the name of this host although no claim holds
+    /// them. Their release failed, or the response to their acquisition was lost. The epoch is
+    /// `None` if it is unknown. While this host is live, stray leases keep other hosts from the
+    /// threads.
     strays: Mutex<BTreeMap<ThreadId, Option<Epoch>>>,
-    /// Runs that other hosts are asked to let stand still.
+    /// Runs of other hosts for which this host repeats drain signals.
     pub(super) asking: Asking,
     /// Set once the engine receives the signals of other hosts.
     pub(super) is_listening: AtomicBool,
@@ -72,47 +75,47 @@ impl Leases {
         Self { term, beating, returning, strays: Mutex::default(), asking, is_listening }
     }
 
-    /// Under which name threads are held.
+    /// Returns the name of the holder.
     pub(super) fn holder(&self) -> &Holder {
         self.term.holder()
     }
 
-    /// No code that can panic runs under this lock.
+    /// Locks the stray leases. No code that can panic runs under this lock.
     fn strays(&self) -> MutexGuard<'_, BTreeMap<ThreadId, Option<Epoch>>> {
         self.strays.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers a stray. It takes the place of an older one of its thread, which was over when it
-    /// was taken.
+    /// Remembers a stray lease. It replaces an older one of the thread, which ended when the new
+    /// one was acquired.
     fn remember(&self, thread: &ThreadId, epoch: Option<Epoch>) {
         let mut strays = self.strays();
         if strays.len() < STRAYS || strays.contains_key(thread) {
             strays.insert(thread.clone(), epoch);
         } else {
-            tracing::warn!(%thread, "the lease of a thread ends with this host");
+            tracing::warn!(%thread, "too many stray leases; this one expires after a stop");
         }
     }
 
-    /// Waits until what was dropped is given back.
+    /// Waits until the leases of dropped claims are released.
     pub(super) async fn returned(&self) {
-        // The sender is there as long as this is.
+        // The sender lives as long as `self`.
         let _ = self.returning.subscribe().wait_for(|returning| *returning == 0).await;
     }
 }
 
 impl Engine {
-    /// Takes a thread for a run: in this process and, by a lease, of all that share the store. A run
-    /// of it that was cut goes on first.
+    /// Claims a thread: its entry in this process, and its lease. An orphaned run of the thread is
+    /// recovered first.
     ///
     /// # Errors
     ///
-    /// `busy` if a run is at work on it, here or on another host.
+    /// `busy` if a run is active on the thread, here or on another host.
     pub(super) async fn claim(&self, thread: &ThreadId, run: RunId) -> Result<Slot, Failure> {
         self.pull_forward(thread).await?;
         self.claim_first(thread, run).await
     }
 
-    /// The same for the run that was cut itself.
+    /// Claims a thread without recovering its orphaned run first.
     pub(super) async fn claim_first(&self, thread: &ThreadId, run: RunId) -> Result<Slot, Failure> {
         let mut slot = self.slot(thread, run).await?;
         self.keep_beating().await.map_err(store_failure)?;
@@ -124,7 +127,7 @@ impl Engine {
                 Ok(slot)
             }
             Err(failure) => {
-                // Another host has it.
+                // Another host holds the lease.
                 if failure.code == code::BUSY {
                     slot.owed = Owed::Nothing;
                 }
@@ -133,8 +136,8 @@ impl Engine {
         }
     }
 
-    /// Takes the slot of a thread. The end of a run is visible a moment before its slot is free, so a
-    /// run that has ended is waited for.
+    /// Takes the entry of a thread. The end of a run is visible shortly before its entry is free,
+    /// so this waits for a run that has ended.
     async fn slot(&self, thread: &ThreadId, run: RunId) -> Result<Slot, Failure> {
         loop {
             let busy = match self.take_slot(thread, run.clone()) {
@@ -149,13 +152,13 @@ impl Engine {
             if !has_ended {
                 return Err(busy);
             }
-            // A run that is cut does not say that it has ended; its slot is free then, too.
+            // A run that is aborted announces no end, but its entry is free then, too.
             let _ = other.done.wait_for(Option::is_some).await;
         }
     }
 
-    /// Takes the lease of a thread. The news that a run has ended can be here before its lease is
-    /// given back, so a thread without a run at work is asked for again.
+    /// Acquires the lease of a thread. The end of a run can be visible before its lease is
+    /// released, so the acquisition is retried if no run is active on the thread.
     async fn lease(&self, thread: &ThreadId) -> Result<Epoch, Failure> {
         let Inner { ports: Ports { store, .. }, leases, .. } = &*self.0;
         let mut pause = HANDOVER_PAUSE;
@@ -192,19 +195,20 @@ impl Engine {
         Ok(())
     }
 
-    /// Not `async`, since what gives strays back takes threads, and so begins to beat.
+    /// Not `async`: the release of a stray lease claims its thread, which starts the heartbeats, so
+    /// the future would contain itself.
     fn keep_giving_back(&self, pause: Duration) {
         self.0.runtime.spawn(give_back(Arc::downgrade(&self.0), pause));
     }
 
-    /// Remembers a lease that is to be given back later, if another host could want the thread.
+    /// Remembers a lease that is to be released later, if other hosts share the store.
     fn owe(&self, thread: &ThreadId, epoch: Option<Epoch>) {
         if self.is_shared() {
             self.0.leases.remember(thread, epoch);
         }
     }
 
-    /// Gives strays back until the store fails.
+    /// Releases stray leases until the store fails.
     async fn give_strays_back(&self) {
         loop {
             let Some((thread, epoch)) = self.0.leases.strays().pop_first() else { return };
@@ -218,23 +222,24 @@ impl Engine {
         }
     }
 
-    /// Ends a lease whose epoch is not known: a holder ends its own lease by taking another.
-    /// `false` if the store fails.
+    /// Releases a lease with an unknown epoch: a new lease of the same holder replaces it. Returns
+    /// false if the store fails.
     async fn take_and_give_back(&self, thread: &ThreadId) -> bool {
         match self.claim_first(thread, new_run_id()).await {
             Ok(mut slot) => {
                 slot.release().await;
                 true
             }
-            // Otherwise another host has the thread, or a slot of this one, which gives it back.
+            // Otherwise another host has the lease, or another claim of this host, which releases
+            // it.
             Err(failure) => failure.code != code::UNAVAILABLE,
         }
     }
 }
 
-/// Shows that the engine lives until it is gone. A store that cannot be reached, or does not answer
-/// until it is time for the next sign, is tried again: its leases end by themselves, and the writes
-/// under them are then refused.
+/// Sends heartbeats until the engine is dropped. If the store does not respond before the next
+/// heartbeat is due, the heartbeat is sent again. Leases that expire meanwhile are fenced: the
+/// store refuses writes under them.
 async fn beat(engine: Weak<Inner>, pause: Duration) {
     loop {
         tokio::time::sleep(pause).await;
@@ -243,14 +248,14 @@ async fn beat(engine: Weak<Inner>, pause: Duration) {
         let error = match tokio::time::timeout(pause, beat).await {
             Ok(Ok(())) => continue,
             Ok(Err(error)) => error.to_string(),
-            Err(_elapsed) => format!("no answer within {} ms", pause.as_millis()),
+            Err(_elapsed) => format!("no response within {} ms", pause.as_millis()),
         };
-        tracing::warn!(%error, "cannot tell the store that this host lives");
+        tracing::warn!(%error, "heartbeat failed");
     }
 }
 
-/// Gives strays back, as often as the engine shows that it lives, until it is gone. Not together
-/// with that: a store that fails takes its time.
+/// Releases stray leases once per heartbeat interval, until the engine is dropped. It does not
+/// share a task with the heartbeats, because a store that fails may take long to respond.
 async fn give_back(engine: Weak<Inner>, pause: Duration) {
     loop {
         tokio::time::sleep(pause).await;
@@ -262,13 +267,13 @@ async fn give_back(engine: Weak<Inner>, pause: Duration) {
 fn at_work_elsewhere(thread: &ThreadId, holder: &str) -> Failure {
     Failure::new(
         code::BUSY,
-        format!("thread `{thread}` is at work on another host; wait for it or cancel its run"),
+        format!("thread `{thread}` is in use on another host; wait for its run or cancel it"),
     )
     .with_details(json!({ "host": holder }))
 }
 
 impl Slot {
-    /// Gives the lease back.
+    /// Releases the lease.
     pub(super) async fn release(&mut self) {
         if self.owed == Owed::Lease {
             // This future may be dropped while it waits for the store.
@@ -278,8 +283,8 @@ impl Slot {
         }
     }
 
-    /// Gives the lease of a run back that has not ended, and tells hosts that share the store to
-    /// recover it. If the signal is lost, they find the run at their next look.
+    /// Releases the lease of a run that has not ended, and notifies the hosts that share the store,
+    /// which recover the run. If the signal is lost, they find the run with their next scan.
     pub(super) async fn hand_over(mut self) {
         self.release().await;
         let engine = self.engine.clone();
@@ -290,7 +295,7 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        // Before anything else can begin on the thread.
+        // Before another operation can start on the thread.
         self.engine.let_go(&self.thread);
         self.engine.active().remove(&self.thread);
         match self.owed {
@@ -310,11 +315,11 @@ impl Drop for Slot {
     }
 }
 
-/// Gives a lease back; one that the store does not take back is given back later. `false` if the
-/// store fails.
+/// Releases a lease. If the store fails, the lease is stray and released later. Returns false in
+/// that case.
 async fn release(engine: &Engine, thread: &ThreadId, epoch: Epoch) -> bool {
     let Err(error) = engine.0.ports.store.release(thread, epoch).await else { return true };
-    tracing::warn!(%thread, %error, "the lease of a thread is given back later");
+    tracing::warn!(%thread, %error, "cannot release the lease of a thread; it is released later");
     engine.owe(thread, Some(epoch));
     false
 }

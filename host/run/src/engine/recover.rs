@@ -1,10 +1,10 @@
-//! Going on with runs that were cut: by a crash or a shutdown of this host, or of one that shares the
-//! store.
+//! Recovers orphaned runs: a crash or a shutdown of this host, or of a host that shares the store,
+//! stopped them before they ended.
 //!
-//! After a start this happens in the background, oldest first, a few at a time. Whatever is wanted
-//! of a thread meanwhile goes on with its run first. A run that cannot be gone on with is set aside
-//! with the reason; it keeps no other from going on, and is tried again now and then, after the next
-//! start, or when somebody asks for it.
+//! After a start, recovery proceeds in the background, oldest run first, a few runs at a time. An
+//! operation on a thread recovers the run of the thread first. A run that cannot be recovered is
+//! set aside with the reason. It does not delay other runs, and is retried with growing delays,
+//! after the next start, and on request.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -27,66 +27,67 @@ use crate::ports::Ports;
 use crate::ports::store::{LEASE_MS, StoreError, ThreadHead, ThreadRecord, ThreadStatus};
 use crate::view::store_failure;
 
-/// Runs that are gone on with at once: each waits for the store a few times before it begins.
+/// Maximum number of concurrent recoveries. Each waits for the store several times before its run
+/// continues.
 const AT_ONCE: usize = 16;
 
-/// Bytes of a permit to read threads.
+/// Bytes per permit of the semaphore that bounds the size of threads read at once.
 const PERMIT_BYTES: u64 = 1 << 10;
 
-/// Shortest pause between two looks. With many hosts some lease would run out all the time, unless
-/// its host is heard of, which nearly always it is.
+/// Minimum interval between two recovery scans. With many hosts some lease is always close to
+/// expiry, and nearly all of them are renewed.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
 
-/// Pause before another look at a store that could not say which runs were cut.
+/// Delay before the next scan if the store cannot list the orphaned runs.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
-/// Runs after which the log tells how far the recovery is.
+/// Number of recovered runs between two progress messages in the log.
 const TOLD_RUNS: usize = 500;
 
-/// Pause before a run that was set aside is tried again; it doubles each time, so that one that
-/// never works costs little.
+/// Delay before the first retry of a run that is set aside. It doubles with each retry, so that a
+/// run that always fails costs little.
 const FIRST_RETRY_MS: i64 = 30_000;
 
-/// The longest of these pauses.
+/// Upper bound of that delay.
 const LONGEST_RETRY_MS: i64 = 3_600_000;
 
-/// How far the recovery after a start is.
+/// Progress of the recovery after a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recovery {
-    /// Whether all runs that were cut before the start have been gone on with or set aside.
+    /// True if all runs that were orphaned before the start are recovered or set aside.
     pub is_over: bool,
-    /// Runs that were found.
+    /// Orphaned runs that were found.
     pub found: usize,
-    /// Runs that go on.
+    /// Orphaned runs that continue.
     pub recovered: usize,
-    /// Runs that are set aside now.
+    /// Orphaned runs that are set aside now.
     pub set_aside: usize,
 }
 
 impl Recovery {
-    /// Nothing is to be recovered.
+    /// There is nothing to recover.
     const NONE: Self = Self { is_over: true, found: 0, recovered: 0, set_aside: 0 };
 }
 
-/// A thread whose run was cut and cannot be gone on with.
+/// A thread whose orphaned run cannot be recovered.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SetAside {
-    /// Its run.
+    /// The orphaned run.
     pub run: Option<RunId>,
-    /// Why.
+    /// The failure of the last attempt.
     pub failure: Failure,
-    /// Since when, milliseconds since 1970.
+    /// Time of the first failure, milliseconds since 1970.
     pub since_ms: i64,
-    /// How often it was tried.
+    /// Number of failed attempts.
     pub attempts: u32,
-    /// When it is tried again, milliseconds since 1970.
+    /// Time of the next attempt, milliseconds since 1970.
     retry_ms: i64,
 }
 
-/// What an engine knows of runs that were cut.
+/// State of the recovery.
 pub(super) struct Cuts {
     progress: watch::Sender<Recovery>,
-    /// Another host has stopped runs.
+    /// Notified when another host has handed over runs.
     pub(super) handed_over: Notify,
     set_aside: Mutex<BTreeMap<ThreadId, SetAside>>,
 }
@@ -99,12 +100,12 @@ impl Default for Cuts {
 }
 
 impl Cuts {
-    /// No code that can panic runs under this lock.
+    /// Locks the threads that are set aside. No code that can panic runs under this lock.
     fn set_aside(&self) -> MutexGuard<'_, BTreeMap<ThreadId, SetAside>> {
         self.set_aside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts what belongs to the recovery after a start.
+    /// Updates the progress, unless the recovery after a start is complete.
     fn note(&self, change: impl FnOnce(&mut Recovery)) {
         self.progress.send_if_modified(|recovery| {
             if recovery.is_over {
@@ -116,7 +117,7 @@ impl Cuts {
     }
 }
 
-/// A thread whose run was cut. Its record may be large, so only this is kept of many.
+/// A thread with an orphaned run. The record of a thread may be large, so a scan keeps only this.
 #[derive(Clone)]
 struct Cut {
     thread: ThreadId,
@@ -130,20 +131,20 @@ impl From<ThreadRecord> for Cut {
     }
 }
 
-/// What became of an attempt to go on with a run.
+/// Outcome of an attempt to recover a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Came {
-    /// It goes on.
+    /// The run continues.
     Recovered,
-    /// There is nothing to go on with: it has ended, or is at work.
+    /// The run has ended or is active.
     Nothing,
-    /// It was set aside.
+    /// The run was set aside.
     SetAside,
 }
 
 impl Engine {
-    /// Begins to go on with the runs that were cut, in the background. Answers at once: from then on
-    /// whatever is wanted of such a thread waits until its run goes on.
+    /// Starts the recovery of orphaned runs in the background, and returns immediately. From then
+    /// on an operation on such a thread waits until its run is recovered.
     pub fn start_recovery(&self) {
         self.serve();
         self.0.cuts.progress.send_replace(Recovery { is_over: false, ..Recovery::NONE });
@@ -157,62 +158,58 @@ impl Engine {
         });
     }
 
-    /// How far the recovery is.
+    /// Returns the progress of the recovery.
     pub fn recovery(&self) -> Recovery {
         let set_aside = self.0.cuts.set_aside().len();
         Recovery { set_aside, ..*self.0.cuts.progress.borrow() }
     }
 
-    /// Waits until the recovery is over.
+    /// Waits until the recovery after a start is complete.
     pub async fn recovered(&self) -> Recovery {
         let mut progress = self.0.cuts.progress.subscribe();
-        // The sender is there as long as this engine is.
+        // The sender lives as long as the engine.
         let _ = progress.wait_for(|recovery| recovery.is_over).await;
         self.recovery()
     }
 
-    /// Why the run of a thread cannot be gone on with, if it was set aside.
+    /// Returns why the run of a thread cannot be recovered, if it is set aside.
     pub fn set_aside(&self, thread: &ThreadId) -> Option<SetAside> {
         self.0.cuts.set_aside().get(thread).cloned()
     }
 
-    /// Goes on with the runs that a crash or a shutdown cut, on this host or on one that shares the
-    /// store and is silent. Answers how many.
+    /// Recovers the orphaned runs of this host, and those of hosts that share the store and have
+    /// stopped. Returns the number of recovered runs.
     pub async fn recover(&self) -> usize {
-        // What went wrong is in the log.
+        // Failures are in the log.
         self.recover_all().await.unwrap_or_default()
     }
 
     pub(super) async fn recover_all(&self) -> Result<usize, StoreError> {
         let cuts = self.cut_runs().await.inspect_err(|error| {
-            tracing::error!(%error, "cannot look for runs to recover");
+            tracing::error!(%error, "cannot list orphaned runs");
         })?;
         self.0.cuts.note(|recovery| recovery.found += cuts.len());
         if !cuts.is_empty() {
-            tracing::info!(runs = cuts.len(), "going on with runs that were cut");
+            tracing::info!(runs = cuts.len(), "recovering orphaned runs");
         }
         let room = Arc::new(Semaphore::new(permits(limit::RECOVERY_BYTES) as usize));
         let attempts = futures::stream::iter(cuts).map(|cut| self.in_its_turn(cut, room.clone()));
         let recovered = attempts.buffer_unordered(AT_ONCE).fold(0, |sum, came| async move {
             let sum = sum + usize::from(came == Came::Recovered);
             if came == Came::Recovered && sum % TOLD_RUNS == 0 {
-                tracing::info!(runs = sum, "runs go on that were cut");
+                tracing::info!(runs = sum, "recovering orphaned runs: progress");
             }
             sum
         });
         let recovered = recovered.await;
         let Recovery { is_over, set_aside, .. } = self.recovery();
         if !is_over && recovered + set_aside > 0 {
-            tracing::info!(
-                runs = recovered,
-                set_aside,
-                "all runs that were cut have been looked at"
-            );
+            tracing::info!(runs = recovered, set_aside, "recovery of runs is complete");
         }
         Ok(recovered)
     }
 
-    /// Runs that were cut and are due, oldest first.
+    /// Returns the orphaned runs that are due, oldest first.
     async fn cut_runs(&self) -> Result<Vec<Cut>, StoreError> {
         let (mut cuts, mut after) = (Vec::new(), None);
         loop {
@@ -230,16 +227,16 @@ impl Engine {
         Ok(cuts)
     }
 
-    /// Whether a run that was set aside is to be tried again.
+    /// Returns false if the run of a thread is set aside and its next attempt is not due.
     fn is_due(&self, thread: &ThreadId) -> bool {
         self.set_aside(thread).is_none_or(|aside| aside.retry_ms <= self.now_ms())
     }
 
-    /// Waits for room for what is read of the thread. In a task of its own: to read a large thread
-    /// must not hold up the others.
+    /// Recovers a run once there is room for the thread in memory. The recovery is a task of its
+    /// own, so that reading a large thread does not delay other recoveries.
     async fn in_its_turn(&self, cut: Cut, room: Arc<Semaphore>) -> Came {
         let bytes = self.0.ports.store.stored_bytes(&cut.thread).await.unwrap_or(u64::MAX);
-        // One thread leaves half of the room to others, however large it is.
+        // One thread leaves half of the room to others, whatever its size.
         let wanted = permits(bytes.min(limit::RECOVERY_BYTES / 2));
         let _room = room.acquire_many_owned(wanted).await;
         let engine = self.clone();
@@ -247,9 +244,10 @@ impl Engine {
         AbortOnDropHandle::new(self.0.runtime.spawn(attempt)).await.unwrap_or(Came::Nothing)
     }
 
-    /// Shares the runs with other hosts for as long as it is polled: recovers runs of theirs, and
-    /// reports the load of this one. It looks for runs when another host has handed some over, and when
-    /// the next lease runs out: a host that lives has been heard of by then.
+    /// Shares runs with other hosts while the future is polled: recovers runs of other hosts, and
+    /// reports the load of this one. It scans for orphaned runs when another host has handed over
+    /// runs, and when the next lease would expire, since the heartbeat of a live host arrives
+    /// before that.
     pub async fn keep_recovering(&self) {
         tokio::join!(self.keep_looking(), self.keep_balancing());
     }
@@ -261,10 +259,10 @@ impl Engine {
         loop {
             self.recover().await;
             let next = store.next_lapse(leases.holder()).await.unwrap_or_else(|error| {
-                tracing::warn!(%error, "cannot look when leases of other hosts end");
+                tracing::warn!(%error, "cannot read when leases of other hosts expire");
                 None
             });
-            // A host that begins meanwhile may have a shorter lease than this one.
+            // A host that starts meanwhile may have a shorter lease than this one.
             let pause = next.unwrap_or(longest).clamp(SHORTEST_PAUSE, longest);
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
@@ -273,7 +271,7 @@ impl Engine {
         }
     }
 
-    /// Tries runs again that were set aside and are due. Answers how many go on.
+    /// Retries the runs that are set aside and due. Returns the number of recovered runs.
     pub async fn retry_set_aside(&self) -> usize {
         let due: Vec<ThreadId> = {
             let now_ms = self.now_ms();
@@ -289,12 +287,11 @@ impl Engine {
         recovered
     }
 
-    /// Tries once more to go on with the run of a thread that was cut.
+    /// Retries the recovery of a thread's orphaned run.
     ///
     /// # Errors
     ///
-    /// `not-found`; `conflict` if the thread has no run that was cut; why the run cannot be gone on
-    /// with.
+    /// `not-found`; `conflict` if the thread has no orphaned run; the failure of the recovery.
     pub async fn retry(&self, thread: &ThreadId) -> Result<RunRef, Failure> {
         let head = self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
         let came = self.pull(thread).await?;
@@ -305,13 +302,13 @@ impl Engine {
             (ThreadStatus::Running, Some(run)) => Ok(RunRef { thread: thread.clone(), run }),
             _ => Err(Failure::new(
                 code::CONFLICT,
-                format!("thread `{thread}` has no run that was cut; nothing is to be tried again"),
+                format!("thread `{thread}` has no orphaned run; there is nothing to retry"),
             )),
         }
     }
 
-    /// Goes on with the run of a thread before anything else is done with it, while the recovery
-    /// after a start has perhaps not come to it yet.
+    /// Recovers the run of a thread before another operation uses the thread, if the recovery after
+    /// a start is not complete.
     pub(super) async fn pull_forward(&self, thread: &ThreadId) -> Result<(), Failure> {
         if self.recovery().is_over || self.set_aside(thread).is_some() {
             return Ok(());
@@ -338,7 +335,7 @@ impl Engine {
     async fn recover_or_set_aside(&self, cut: Cut) -> Came {
         let patience = Duration::from_millis(limit::RECOVERY_MS);
         let attempt = tokio::time::timeout(patience, self.recover_thread(&cut));
-        // What it has claimed is given back while it unwinds.
+        // The unwind releases the claim.
         let recovered = match AssertUnwindSafe(attempt).catch_unwind().await {
             Ok(in_time) => in_time.unwrap_or_else(|_elapsed| Err(too_long(&cut.thread))),
             Err(panic) => Err(panicked(&cut.thread, &*panic)),
@@ -352,18 +349,18 @@ impl Engine {
             Err(failure) => failure,
         };
         if failure.code == code::BUSY || self.is_halting() {
-            tracing::debug!(thread = %cut.thread, %failure, "a run is at work elsewhere");
+            tracing::debug!(thread = %cut.thread, %failure, "an orphaned run is not recovered now");
             return Came::Nothing;
         }
         tracing::error!(
             thread = %cut.thread, %failure,
-            "cannot go on with a run that was cut; it is set aside"
+            "cannot recover an orphaned run; it is set aside"
         );
         self.put_aside(cut, failure);
         Came::SetAside
     }
 
-    /// Sets aside a thread whose run was cut by what cannot pass.
+    /// Sets aside a thread whose run stopped because of a permanent failure.
     pub(super) fn put_run_aside(&self, run: RunRef, failure: Failure) {
         let cut = Cut { thread: run.thread, run: Some(run.run), updated_ms: self.now_ms() };
         self.put_aside(cut, failure);
@@ -385,12 +382,12 @@ impl Engine {
         set_aside.insert(cut.thread, aside);
     }
 
-    /// A thread is deleted, and so is what was known of its run.
+    /// Removes a thread from those that are set aside.
     pub(super) fn forget_cut(&self, thread: &ThreadId) {
         self.0.cuts.set_aside().remove(thread);
     }
 
-    /// `false` if the run has ended meanwhile, on the host that was at work on it.
+    /// Recovers the run of a thread. Returns false if the run has ended meanwhile on another host.
     async fn recover_thread(&self, cut: &Cut) -> Result<bool, Failure> {
         let run = cut.run.clone().unwrap_or_else(new_run_id);
         let mut slot = self.claim_first(&cut.thread, run.clone()).await?;
@@ -408,11 +405,11 @@ impl Engine {
         Ok(true)
     }
 
-    /// A run that was cut goes on in its thread, and nothing else is begun there before that.
+    /// Rejects work on a thread whose orphaned run has to be recovered first.
     ///
     /// # Errors
     ///
-    /// `unavailable` until the run is recovered; `busy`, with the reason, if it was set aside.
+    /// `unavailable` until the run is recovered; `busy`, with the reason, if it is set aside.
     pub(super) async fn refuse_cut(&self, head: &ThreadHead) -> Result<(), Failure> {
         let (ThreadStatus::Running, Some(run)) = (head.record.status, &head.record.run) else {
             return Ok(());
@@ -426,22 +423,24 @@ impl Engine {
         }
     }
 
-    /// Why nothing can be done with a run that was cut.
+    /// Returns why nothing can be done with an orphaned run.
     pub(super) fn not_recovered(&self, thread: &ThreadId, run: &RunId) -> Failure {
         if let Some(aside) = self.set_aside(thread) {
             let text = format!(
-                "run `{run}` was cut and cannot be gone on with: {}; mend that and retry the \
-                 thread, or delete it",
+                "run `{run}` is orphaned and cannot be recovered: {}; correct the cause and retry \
+                 the thread, or delete it",
                 aside.failure.message
             );
             return Failure::new(code::BUSY, text);
         }
         let text = if self.is_halting() {
             format!(
-                "the host is shutting down; run `{run}` is recovered elsewhere or after a start"
+                "the host is shutting down; another host or the next start recovers run `{run}`"
             )
         } else {
-            format!("run `{run}` was cut and is not recovered yet; try again")
+            format!(
+                "run `{run}` is orphaned: no host executes it or has recovered it yet; try again"
+            )
         };
         let details = json!({ "thread_id": thread, "run_id": run });
         Failure::new(code::UNAVAILABLE, text).retryable().with_details(details)
@@ -455,11 +454,11 @@ fn permits(bytes: u64) -> u32 {
 fn too_long(thread: &ThreadId) -> Failure {
     Failure::new(
         code::TIMEOUT,
-        format!("thread `{thread}` could not be read within {} ms", limit::RECOVERY_MS),
+        format!("the recovery of thread `{thread}` took longer than {} ms", limit::RECOVERY_MS),
     )
 }
 
-/// A fault of the host itself, which keeps no other run from going on.
+/// Returns the failure of a recovery that panicked. The recovery of other runs is not affected.
 fn panicked(thread: &ThreadId, panic: &(dyn Any + Send)) -> Failure {
     let said = panic.downcast_ref::<String>().map(String::as_str);
     let said = said.or_else(|| panic.downcast_ref::<&str>().copied());

@@ -146,7 +146,7 @@ async fn a_run_that_cannot_be_gone_on_with_is_set_aside_with_the_reason() {
     assert_eq!((aside.failure.code.as_str(), aside.attempts), (code::UNAVAILABLE, 1));
     assert_eq!(aside.run.as_ref(), Some(&run.run));
     let busy = world.engine.wait(run).await.unwrap_err();
-    assert!(busy.message.contains("cannot be gone on with"), "{busy}");
+    assert!(busy.message.contains("cannot be recovered"), "{busy}");
     let busy = world.begin_on(Some(&run.thread), json!({})).await.unwrap_err();
     assert_eq!(busy.code, code::BUSY, "{busy}");
     world.engine.cancel(run).await.unwrap();
