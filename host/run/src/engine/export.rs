@@ -1,4 +1,4 @@
-//! A thread as one file, written as it is read.
+//! Exports a thread as a stream of JSON lines.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,17 +18,17 @@ use crate::ports::store::{StoredBatch, ThreadHead, ThreadRecord, ThreadStatus};
 use crate::ports::{BlobStore, Store};
 use crate::view::store_failure;
 
-/// Bytes of batches that are in memory at once.
+/// Bytes of batches that are read at once.
 const PAGE_BYTES: usize = 4 << 20;
 
 impl Engine {
-    /// The lines of an export of a thread, with as much beside the log as is wanted.
+    /// Returns the lines of an export of a thread: its log and the requested parts.
     ///
     /// # Errors
     ///
-    /// `not-found`; `busy` while a run is at work, since what it writes would be missing;
-    /// `unavailable` if the code is wanted and not there. An item of the stream is an error if the
-    /// store fails on the way.
+    /// `not-found`; `busy` while a run is active, because its further events would be missing;
+    /// `unavailable` if the code is requested and not available. An item of the stream is an error
+    /// if the store fails during the export.
     pub async fn export(
         &self,
         thread: &ThreadId,
@@ -36,7 +36,7 @@ impl Engine {
     ) -> Result<BoxStream<'static, Result<Bytes, Failure>>, Failure> {
         let head = self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
         if head.record.status == ThreadStatus::Running {
-            let text = format!("a run is at work on thread `{thread}`; export it when it is over");
+            let text = format!("a run is active on thread `{thread}`; wait for it, then export");
             return Err(Failure::new(code::BUSY, text));
         }
         let record = &head.record;
@@ -95,7 +95,7 @@ impl Engine {
         })
     }
 
-    /// The lines of the code, and of what it may do.
+    /// Returns the lines with the code of an app, and with its grants and settings.
     async fn code(&self, app: &Arc<App>, record: &ThreadRecord) -> Result<Vec<u8>, Failure> {
         let source = self.0.catalog.source().ok_or_else(|| no_code(record))?;
         let files = source.files(app).await?;
@@ -118,8 +118,8 @@ fn no_code(record: &ThreadRecord) -> Failure {
     Failure::new(
         code::UNAVAILABLE,
         format!(
-            "the code of thread `{}` is not here: version {} of graph `{}` in app `{}`; put it \
-             back, or export the thread without its code",
+            "the code of thread `{}` is not available: version {} of graph `{}` in app `{}`; put \
+             it back, or export the thread without its code",
             record.id,
             &record.version.to_hex()[..12],
             record.graph,
@@ -128,20 +128,20 @@ fn no_code(record: &ThreadRecord) -> Failure {
     )
 }
 
-/// What of an export is yet to be written.
+/// The part of an export that is not yet written.
 struct Lines {
     store: Arc<dyn Store>,
-    /// `None` if no blobs are wanted.
+    /// `None` if the export has no blobs.
     blobs: Option<Arc<dyn BlobStore>>,
     thread: ThreadId,
     from: Option<u64>,
     ending: Ending,
-    /// Blobs that were mentioned.
+    /// Referenced blobs that are not yet written.
     mentioned: BTreeSet<BlobRef>,
 }
 
 impl Lines {
-    /// The next piece: batches first, then the blobs that they mention.
+    /// Returns the next piece: batches first, then the blobs that they reference.
     async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         if !self.ending.is_over {
             return self.batches().await.map(Some);
@@ -173,7 +173,8 @@ impl Lines {
         Ok(text.into())
     }
 
-    /// One that is not there may never have been: any text may look like a reference.
+    /// Returns the line of a blob; `None` if the blob does not exist, since any text may look like
+    /// a reference.
     async fn blob(&self, blob: BlobRef) -> Result<Option<Bytes>, Failure> {
         let Some(blobs) = &self.blobs else { return Ok(None) };
         let read = async {
@@ -192,7 +193,7 @@ impl Lines {
     }
 }
 
-/// Where the log ends: a run that begins meanwhile is not in the file.
+/// The end of the exported log. Events of a run that starts during the export are not in the file.
 struct Ending {
     last_seq: u64,
     seal: Option<Digest>,
@@ -205,7 +206,7 @@ impl Ending {
         Self { last_seq: head.last_seq, seal: head.seal, is_over }
     }
 
-    /// Whether a batch was there when the header was made.
+    /// Returns true if a batch was stored when the header was created.
     fn takes(&mut self, batch: &StoredBatch) -> bool {
         let newest = batch.events.last().map_or(0, |event| event.seq);
         let is_later = newest > self.last_seq || (self.seal.is_none() && batch.seal.is_some());
@@ -215,7 +216,7 @@ impl Ending {
     }
 }
 
-/// Does what takes long where it holds nobody up: large files are compressed.
+/// Runs long work, such as the compression of large files, on a blocking thread.
 async fn apart(
     work: impl FnOnce() -> Result<Vec<u8>, Failure> + Send + 'static,
 ) -> Result<Vec<u8>, Failure> {

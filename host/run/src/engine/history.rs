@@ -1,4 +1,4 @@
-//! The points of a thread's past, as they can be read, edited and forked.
+//! Reads the states of a thread at its checkpoints.
 
 use std::sync::Arc;
 
@@ -19,15 +19,16 @@ use crate::replay;
 use crate::travel::{HistoryQuery, StateView, TaskView};
 use crate::view::{self, Nest, store_failure};
 
-/// The code that tells which tasks start from a checkpoint, if it is loaded.
+/// The code that determines the tasks of a checkpoint, if it is loaded.
 type Code = Option<(Arc<App>, Arc<GraphPack>)>;
 
 impl Engine {
-    /// A thread, or a graph nested in it, at a checkpoint; where it stands without one.
+    /// Returns the state of a thread, or of one of its subgraphs, at a checkpoint. Without
+    /// `checkpoint`, it is the current one.
     ///
     /// # Errors
     ///
-    /// `not-found` if there is no such thread or checkpoint.
+    /// `not-found` if the thread or the checkpoint does not exist.
     pub async fn state(
         &self,
         thread: &ThreadId,
@@ -49,11 +50,11 @@ impl Engine {
         self.state_view(&head, &code, tuple).await
     }
 
-    /// Points of a thread, newest first.
+    /// Returns the states of a thread at its checkpoints, newest first.
     ///
     /// # Errors
     ///
-    /// `not-found` if there is no such thread.
+    /// `not-found` if the thread does not exist.
     pub async fn history(
         &self,
         thread: &ThreadId,
@@ -77,7 +78,7 @@ impl Engine {
         Ok(views)
     }
 
-    /// A checkpoint of the thread's own graph.
+    /// Returns a checkpoint of the root graph.
     pub(super) async fn root_tuple(
         &self,
         thread: &ThreadId,
@@ -88,7 +89,7 @@ impl Engine {
         found.map_err(store_failure)?.ok_or_else(|| no_checkpoint(thread, &root, Some(id)))
     }
 
-    /// A thread can be read also if its code is gone.
+    /// Returns the code of a thread, if it is loaded. A thread is readable without its code.
     fn code_of(&self, record: &ThreadRecord) -> Code {
         self.0.catalog.version(&record.app, &record.graph, record.version)
     }
@@ -137,8 +138,8 @@ impl Engine {
         })
     }
 
-    /// What happened since a checkpoint: all of it stands with the checkpoint of the thread's own
-    /// graph, also what happened in graphs nested in it.
+    /// Returns the events since a checkpoint. The log files the events of subgraphs under the
+    /// checkpoint of the root graph.
     async fn events_since(
         &self,
         thread: &ThreadId,
@@ -157,14 +158,14 @@ impl Engine {
     }
 }
 
-/// Refuses the name of a nested graph that none can have, before anybody goes through its levels.
+/// Rejects a namespace that is deeper than any subgraph, before its levels are traversed.
 pub(super) fn check_namespace(namespace: &Namespace) -> Result<(), Failure> {
     let depth = namespace.depth();
     if depth <= limit::GRAPH_DEPTH {
         return Ok(());
     }
     let text = format!(
-        "there is no graph {depth} levels below the thread's own; no graph is nested deeper than {}",
+        "there is no subgraph at depth {depth}: the maximum depth of subgraphs is {}",
         limit::GRAPH_DEPTH
     );
     Err(Failure::new(code::NOT_FOUND, text))
@@ -176,7 +177,7 @@ pub(super) fn no_checkpoint(
     id: Option<CheckpointId>,
 ) -> Failure {
     let place = match namespace.as_str() {
-        "" => " of its own graph".to_owned(),
+        "" => " of its root graph".to_owned(),
         name => format!(" of the subgraph `{name}`"),
     };
     let what = id.map_or_else(|| "no checkpoint".to_owned(), |id| format!("no checkpoint {id}"));
@@ -186,7 +187,8 @@ pub(super) fn no_checkpoint(
     )
 }
 
-/// The open questions of a checkpoint, and those at which the thread stands still or stood there.
+/// Returns the pending interrupts of a checkpoint, and the interrupts that the thread waited for
+/// when it last stopped there.
 fn questions(
     head: &ThreadHead,
     lineage: &Lineage,
@@ -208,7 +210,7 @@ fn questions(
     (open, asked.collect())
 }
 
-/// Whether a graph does not stand at a checkpoint any more.
+/// Returns true if a checkpoint is no longer the current one of its graph.
 fn is_past(head: &ThreadHead, lineage: &Lineage, nest: &Nest) -> bool {
     let meta = &lineage.checkpoint.meta;
     if meta.namespace.is_root() {
@@ -218,7 +220,7 @@ fn is_past(head: &ThreadHead, lineage: &Lineage, nest: &Nest) -> bool {
     !stands || meta.parents.get(&Namespace::root()).copied() != head.current
 }
 
-/// What is known of a checkpoint.
+/// The parts of a checkpoint from which its task views are built.
 struct Known<'a> {
     graph: Option<&'a Graph>,
     lineage: &'a Lineage,
@@ -228,12 +230,13 @@ struct Known<'a> {
 }
 
 impl Known<'_> {
-    /// The tasks that start from the checkpoint. Without the graph, those of which the log tells.
+    /// Returns the tasks that start from the checkpoint. Without the graph, these are the tasks
+    /// with events in the log.
     fn tasks(&self, origin: &ThreadId) -> Vec<TaskView> {
         let lineage = self.lineage;
         let planned: Vec<(TaskId, NodeName, u32)> = match self.graph {
             None => known_tasks(lineage),
-            // Nothing has happened on the copy, so every task of the superstep is yet to run.
+            // The copy has no events, so the plan contains every task of the superstep.
             Some(graph) => {
                 match plan(graph, origin, &Lineage::new(lineage.checkpoint.clone()), 1) {
                     Planned::Tasks { run, .. } => {
@@ -272,7 +275,7 @@ impl Known<'_> {
         }
     }
 
-    /// Whether a question is of a task, or of a graph inside of it.
+    /// Returns true if an interrupt belongs to a task, or to a subgraph inside of it.
     fn is_of(&self, question: &OpenQuestion, task: &TaskId, node: &NodeName) -> bool {
         let above = &self.lineage.checkpoint.meta.namespace;
         match question.namespace.child_of(above) {
@@ -284,8 +287,8 @@ impl Known<'_> {
         }
     }
 
-    /// The graph that a call of a task started, if its states are stored: of several the one that
-    /// asked, or else the newest.
+    /// Returns the subgraph that a call of a task started, if its checkpoints are stored: of
+    /// several, one that raised an interrupt, or else the newest.
     fn started_by(&self, task: &TaskId, asked: &[OpenQuestion]) -> Option<Namespace> {
         let above = &self.lineage.checkpoint.meta.namespace;
         let started = self.nest.strands().filter(|(graph, strand)| {
@@ -304,8 +307,8 @@ impl Known<'_> {
     }
 }
 
-/// The graph of a namespace, with what happened since the checkpoint of the thread's own graph: a
-/// node says which graph it is, a call which one it started.
+/// Returns the graph of a namespace. A node names the subgraph that it runs. For a graph that a
+/// call started, the call is found in `events`: the events since the checkpoint of the root graph.
 pub(super) fn pack_at<'c>(
     app: &'c App,
     pack: &'c GraphPack,
@@ -327,7 +330,7 @@ pub(super) fn pack_at<'c>(
     app.graphs.get(&graph).map(AsRef::as_ref)
 }
 
-/// The graph that a call of a task started.
+/// Returns the name of the graph that a call of a task started.
 fn started_at(events: &[Event], task: &TaskId, place: &[u32]) -> Option<GraphName> {
     let (number, scope) = place.split_last()?;
     events.iter().find_map(|event| match &event.kind {
@@ -340,7 +343,7 @@ fn started_at(events: &[Event], task: &TaskId, place: &[u32]) -> Option<GraphNam
     })
 }
 
-/// Where the states of the graph are that runs as a task.
+/// Returns the namespace of the subgraph that runs as a task, if it has checkpoints.
 fn child_of(graph: &Graph, lineage: &Lineage, node: &NodeName, task: &TaskId) -> Option<Namespace> {
     let Body::Graph { state, .. } = &graph.node(node)?.body else { return None };
     let above = &lineage.checkpoint.meta.namespace;

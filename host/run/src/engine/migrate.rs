@@ -1,4 +1,4 @@
-//! Moving a thread to the code that is loaded now.
+//! Migrates a thread to the version of its graph that is loaded now.
 
 use std::collections::BTreeMap;
 
@@ -17,50 +17,51 @@ use crate::ports::store::{CheckpointTuple, RunRecord, ThreadHead, ThreadRecord, 
 use crate::replay;
 use crate::view::{self, store_failure};
 
-/// Which thread to move, and how.
+/// A request to migrate a thread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MigrateThread {
-    /// The thread.
+    /// The thread to migrate.
     pub thread: ThreadId,
-    /// Only of this app.
+    /// App of the caller. A thread of another app is not found. `None` for any app.
     #[serde(default)]
     pub app: Option<AppName>,
-    /// Only of this tenant.
+    /// Tenant of the caller. A thread of another tenant is not found.
     #[serde(default)]
     pub tenant: Option<String>,
-    /// What may be done to its state.
+    /// Which changes of the state are allowed.
     #[serde(default)]
     pub options: MigrateOptions,
-    /// Only say what would change.
+    /// True to report the changes without applying them.
     #[serde(default)]
     pub dry_run: bool,
-    /// Who asks.
+    /// The caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<Principal>,
 }
 
-/// What moving a thread changed, or would change.
+/// The result of a migration or of its dry run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MigrationReport {
-    /// The code it was pinned to.
+    /// The version that the thread was pinned to.
     pub from: Digest,
-    /// The code that is loaded now.
+    /// The version that is loaded now.
     pub to: Digest,
-    /// What changes.
+    /// Changes of the state.
     pub changes: Vec<Change>,
-    /// What stands in the way.
+    /// Reasons why the thread cannot be migrated.
     pub obstacles: Vec<Obstacle>,
-    /// Whether it was done.
+    /// True if the migration was applied.
     pub applied: bool,
 }
 
 impl Engine {
-    /// Moves a thread to the version of its graph that is loaded now. Nothing is changed if
-    /// something stands in the way, or on a dry run.
+    /// Migrates a thread to the version of its graph that is loaded now. Changes nothing if there
+    /// are obstacles, or on a dry run.
     ///
     /// # Errors
     ///
-    /// `not-found` if the thread, its app or its graph is not there; `busy` while a run is at work.
+    /// `not-found` if the thread does not exist or its graph is not loaded; `busy` while a run is
+    /// active.
     pub async fn migrate(&self, request: &MigrateThread) -> Result<MigrationReport, Failure> {
         let thread = &request.thread;
         let slot = self.claim(thread, new_run_id()).await?;
@@ -141,8 +142,8 @@ impl Engine {
         log.barrier().await.map_err(store_failure)
     }
 
-    /// The run of a thread that was cut, if one was: what it had begun is of the former code, so it
-    /// cannot go on.
+    /// Returns the orphaned run of a thread, if there is one. It cannot continue, because its tasks
+    /// belong to the former version.
     async fn cut_run(&self, record: &ThreadRecord) -> Result<Option<RunRecord>, Failure> {
         let Some(run) = &record.run else { return Ok(None) };
         let run = self.0.ports.store.run(run).await.map_err(store_failure)?;
@@ -158,7 +159,7 @@ fn cancelled(principal: Option<Principal>) -> RunEnded {
     RunEnded { status: RunStatus::Cancelled, failure: None, drained: false, principal }
 }
 
-/// Nodes of tasks that began since a checkpoint.
+/// Returns the nodes of the tasks that have started since a checkpoint.
 fn begun(tuple: &CheckpointTuple) -> Vec<NodeName> {
     let mut tasks = BTreeMap::new();
     for event in &tuple.events {

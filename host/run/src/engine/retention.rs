@@ -1,8 +1,8 @@
-//! What is kept of threads, and for how long.
+//! Expiry, pruning, copies and verification of threads.
 //!
-//! Writing the past anew is the store's own business, which it refuses while anybody has a lease. So
-//! the lease is taken to be sure that no run is at work, and given back before the store is asked;
-//! the slot keeps runs of this process away meanwhile.
+//! The store rewrites history only for threads without a lease. The engine acquires the lease to
+//! exclude active runs and releases it before it calls the store. The entry in `active` excludes
+//! runs of this process meanwhile.
 
 use serde_json::json;
 use wattle_graph::failure::{Failure, code};
@@ -15,8 +15,9 @@ use crate::ports::store::{
 use crate::view::store_failure;
 
 impl Engine {
-    /// Deletes threads whose questions nobody answered in time, and takes away what is past its
-    /// time to live. Answers how many threads changed. Lets go of calls that are held open for nothing.
+    /// Deletes threads whose interrupts were not answered in time, prunes or deletes threads whose
+    /// time to live is over, and releases held calls that no thread waits for. Returns the number
+    /// of threads that changed.
     pub async fn sweep(&self) -> usize {
         let changed = self.sweep_questions().await + self.sweep_ttl().await;
         self.sweep_held().await;
@@ -35,7 +36,9 @@ impl Engine {
             match self.live_thread(&record.id).await {
                 Ok(None) => deleted += 1,
                 Ok(Some(_)) => {}
-                Err(failure) => tracing::error!(thread = %record.id, %failure, "cannot expire"),
+                Err(failure) => {
+                    tracing::error!(thread = %record.id, %failure, "cannot delete expired thread");
+                }
             }
         }
         deleted
@@ -49,7 +52,9 @@ impl Engine {
                 Ok(true) => changed += 1,
                 Ok(false) => {}
                 Err(failure) if failure.code == code::BUSY => {}
-                Err(failure) => tracing::error!(thread = %record.id, %failure, "cannot prune"),
+                Err(failure) => {
+                    tracing::error!(thread = %record.id, %failure, "cannot apply the time to live");
+                }
             }
         }
         changed
@@ -57,12 +62,13 @@ impl Engine {
 
     async fn swept(&self, query: &ThreadQuery) -> Vec<ThreadRecord> {
         self.0.ports.store.threads(query).await.unwrap_or_else(|error| {
-            tracing::error!(%error, "cannot look for expired threads");
+            tracing::error!(%error, "cannot list expired threads");
             Vec::new()
         })
     }
 
-    /// Looks once more under the lease: the thread may have changed meanwhile.
+    /// Applies the time to live of a thread. Checks it again under the lease, because the thread
+    /// may have changed meanwhile.
     async fn end_of_ttl(&self, thread: &ThreadId) -> Result<bool, Failure> {
         let mut slot = self.claim(thread, new_run_id()).await?;
         let store = &self.0.ports.store;
@@ -84,8 +90,8 @@ impl Engine {
         Ok(true)
     }
 
-    /// Notes that a thread was pruned, so that it is not looked at again before something happens. If
-    /// the host stops before, it is pruned once more, which changes nothing.
+    /// Records that a thread was pruned, so that it is not pruned again before its next change. If
+    /// the host stops before this, the thread is pruned again, which changes nothing.
     async fn note_pruned(&self, thread: &ThreadId) -> Result<(), Failure> {
         let slot = self.claim(thread, new_run_id()).await?;
         let store = &self.0.ports.store;
@@ -95,11 +101,11 @@ impl Engine {
         store.append(thread, batch).await.await.map_err(store_failure)
     }
 
-    /// Takes away of a thread what a strategy does not keep.
+    /// Removes the parts of a thread that a strategy does not keep.
     ///
     /// # Errors
     ///
-    /// `not-found`, or `busy` while a run is at work on it.
+    /// `not-found`; `busy` while a run is active on the thread.
     pub async fn prune(&self, thread: &ThreadId, strategy: PruneStrategy) -> Result<(), Failure> {
         let mut slot = self.claim(thread, new_run_id()).await?;
         self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
@@ -107,11 +113,11 @@ impl Engine {
         self.0.ports.store.prune(thread, strategy).await.map_err(store_failure)
     }
 
-    /// Deletes runs of a thread with the checkpoints that they made. Other threads' are ignored.
+    /// Deletes runs of a thread with their checkpoints. Runs of other threads are ignored.
     ///
     /// # Errors
     ///
-    /// `not-found`, or `busy` while a run is at work on the thread.
+    /// `not-found`; `busy` while a run is active on the thread.
     pub async fn delete_runs(&self, thread: &ThreadId, runs: &[RunId]) -> Result<(), Failure> {
         let mut slot = self.claim(thread, new_run_id()).await?;
         self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
@@ -128,12 +134,13 @@ impl Engine {
         store.delete_runs(&named).await.map_err(store_failure)
     }
 
-    /// Copies a thread with its past, under an id of its own. What waits in it waits in the copy
-    /// as well, under the same ids.
+    /// Copies a thread with its history to a new id. Pending tasks and interrupts are pending in
+    /// the copy as well, under the same ids.
     ///
     /// # Errors
     ///
-    /// `not-found`; `busy` while a run is at work on it; `conflict` if the copy's id is taken.
+    /// `not-found`; `busy` while a run is active on the thread; `conflict` if the id of the copy is
+    /// taken.
     pub async fn copy_thread(
         &self,
         from: &ThreadId,
@@ -156,21 +163,21 @@ impl Engine {
         Ok(to)
     }
 
-    /// Checks that nothing of a thread was changed behind the host's back.
+    /// Verifies the seals of a thread: nothing has changed its stored data outside of the host.
     ///
     /// # Errors
     ///
-    /// `not-found`; `broken` where the chain of seals does not fit what is stored.
+    /// `not-found`; `broken` at the first seal that does not match the stored data.
     pub async fn verify(&self, thread: &ThreadId) -> Result<Verified, Failure> {
         let found = self.0.ports.store.verify(thread).await.map_err(store_failure)?;
         found.ok_or_else(|| no_thread(thread))
     }
 
-    /// Gives space that deleted things took back to the file system.
+    /// Returns the space of deleted data to the file system.
     ///
     /// # Errors
     ///
-    /// Those of the store.
+    /// Errors of the store.
     pub async fn compact(&self) -> Result<Compacted, Failure> {
         self.0.ports.store.compact().await.map_err(store_failure)
     }

@@ -1,4 +1,4 @@
-//! Calls in doubt of threads that stand still: which there are, and what becomes of them.
+//! Lists the calls in doubt of a thread, and settles them.
 
 use std::collections::BTreeMap;
 
@@ -17,64 +17,64 @@ use crate::log::Commit;
 use crate::ports::store::CheckpointTuple;
 use crate::view::{self, store_failure};
 
-/// A call that was begun and of which nobody knows how it ended.
+/// A call that has started and has no known result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OpenCall {
-    /// The task.
+    /// The task that made the call.
     pub task: TaskId,
-    /// Its node.
+    /// The node of the task.
     pub node: NodeName,
-    /// Which calls of the task it is inside of.
+    /// Numbers of the tool calls around the call, outermost first.
     pub scope: Vec<u32>,
-    /// Its number.
+    /// Number of the call within its scope.
     pub call: u32,
     /// Interface and function.
     pub function: String,
-    /// One line for people.
+    /// One-line summary for people.
     pub summary: String,
-    /// When it began, milliseconds since 1970.
+    /// Start of the call, milliseconds since 1970.
     pub at_ms: i64,
-    /// What was decided of it, if anything was.
+    /// The decision about the call, if one was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
 }
 
-/// What becomes of a call.
+/// A request to settle a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SettleCall {
-    /// The thread.
+    /// The thread of the call.
     pub thread: ThreadId,
-    /// The task.
+    /// The task that made the call.
     pub task: TaskId,
-    /// Which calls of the task it is inside of.
+    /// Numbers of the tool calls around the call, outermost first.
     #[serde(default)]
     pub scope: Vec<u32>,
-    /// Its number.
+    /// Number of the call within its scope.
     pub call: u32,
-    /// What becomes of it.
+    /// The decision about the call.
     pub decision: Decision,
-    /// Who decides, for the log.
+    /// Author of the decision, for the log.
     #[serde(default)]
     pub by: String,
-    /// Only a thread of this app.
+    /// App of the caller. A thread of another app is not found. `None` for any app.
     #[serde(default)]
     pub app: Option<AppName>,
-    /// Only a thread of this tenant.
+    /// Tenant of the caller. A thread of another tenant is not found.
     #[serde(default)]
     pub tenant: Option<String>,
-    /// Who asks.
+    /// The caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<Principal>,
 }
 
 impl Engine {
-    /// Calls of a thread that were begun and have no answer. While a run is at work these are the
-    /// calls under way; when it has been cut or has failed they are in doubt. Calls in which a server
-    /// has asked a person are among them while they wait for the answer.
+    /// Returns the calls of a thread that have started and have no result. While a run is active
+    /// they are in progress; after the run was orphaned or has failed they are in doubt. Calls
+    /// whose server waits for the answer of a person are included.
     ///
     /// # Errors
     ///
-    /// `not-found`, and those of the store.
+    /// `not-found`; errors of the store.
     pub async fn open_calls(&self, thread: &ThreadId) -> Result<Vec<OpenCall>, Failure> {
         let head = self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
         let store = self.0.ports.store.as_ref();
@@ -82,13 +82,13 @@ impl Engine {
         Ok(tuple.map(|tuple| open(&tuple)).unwrap_or_default())
     }
 
-    /// Writes down what becomes of a call in doubt, or of one that waits for a person. It takes effect
-    /// when the thread goes on.
+    /// Records the decision about a call in doubt, or about a call that waits for a person. It
+    /// takes effect when the thread continues.
     ///
     /// # Errors
     ///
-    /// `not-found`; `busy` while a run is at work; `conflict` if the call is not in doubt;
-    /// `invalid` for an answer that is none of the call.
+    /// `not-found`; `busy` while a run is active; `conflict` if the call is not in doubt; `invalid`
+    /// if the result in the decision is not valid for the call.
     pub async fn settle(&self, request: SettleCall) -> Result<(), Failure> {
         let thread = &request.thread;
         let slot = self.claim(thread, new_run_id()).await?;
@@ -106,7 +106,7 @@ impl Engine {
                 .map(|call| json!({ "task": call.task, "scope": call.scope, "call": call.call }))
                 .collect();
             let text = format!(
-                "call {} of task `{}` is not in doubt: it was answered, or never made",
+                "call {} of task `{}` is not in doubt: it has a result, or was never started",
                 request.call, request.task
             );
             return Err(Failure::new(code::CONFLICT, text).with_details(json!({ "open": known })));
@@ -128,12 +128,12 @@ impl Engine {
     }
 }
 
-/// A call that has no answer so far.
+/// A call that has started and has no result.
 struct Begun<'t> {
     call: &'t CallStarted,
     at_ms: i64,
     decision: Option<&'t Decision>,
-    /// The batch in which it failed as in doubt, if it did.
+    /// Batch in which the call failed as in doubt; `None` if it did not fail.
     failed: Option<u32>,
 }
 
@@ -147,7 +147,7 @@ impl Begun<'_> {
     }
 }
 
-/// The calls since a checkpoint that have no answer, in the order in which they were begun.
+/// Returns the calls since a checkpoint that have no result, in the order of their start.
 fn open(tuple: &CheckpointTuple) -> Vec<OpenCall> {
     let mut nodes: BTreeMap<&TaskId, &NodeName> = BTreeMap::new();
     let mut calls: Vec<Begun<'_>> = Vec::new();
@@ -164,7 +164,8 @@ fn open(tuple: &CheckpointTuple) -> Vec<OpenCall> {
                 calls.push(Begun { call, at_ms: event.at_ms, decision: None, failed: None });
             }
             EventKind::Called(called) => answered(&mut calls, called),
-            // What a server asks in another call of its batch is no sign that the task has gone on.
+            // An elicitation in another call of the batch does not show that the task has
+            // continued.
             EventKind::Asked(asked) if asked.elicited.is_none() => {
                 let goes_on = |begun: &Begun<'_>| {
                     begun.failed.is_some() && begun.is_of(&asked.task, &asked.scope)
@@ -195,8 +196,8 @@ fn open(tuple: &CheckpointTuple) -> Vec<OpenCall> {
     calls.into_iter().filter_map(view).collect()
 }
 
-/// Takes note of an answer. A call that failed as in doubt is still to be settled, unless its task
-/// has dealt with that and gone on.
+/// Removes the calls that a result completes. A call that failed as in doubt stays until its task
+/// has handled the failure and continued.
 fn answered(calls: &mut Vec<Begun<'_>>, called: &Called) {
     calls.retain_mut(|begun| {
         if begun.is(&called.task, &called.scope, called.call) {
