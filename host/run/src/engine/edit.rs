@@ -1,7 +1,7 @@
-//! Edits: a client writes to the state of a thread that stands still.
+//! Edits: writes of a client to the state of a thread without an active run.
 //!
-//! The events of an edit have a run id of their own that no run record has: an edit is no run, and
-//! what is said of the newest run stays as it is.
+//! The events of an edit have a run id without a run record. An edit is not a run, so the newest
+//! run of the thread stays the same.
 
 mod nested;
 
@@ -33,29 +33,29 @@ use crate::replay;
 use crate::travel::{EditThread, StateView};
 use crate::view::{self, store_failure};
 
-/// What is edited.
+/// The thread and the checkpoint to edit.
 struct Ground {
     head: ThreadHead,
     app: Arc<App>,
     /// The code that made the checkpoint.
     pack: Arc<GraphPack>,
-    /// Nothing, for a new thread.
+    /// `None` for a new thread.
     base: Option<Checkpoint>,
 }
 
 impl Engine {
-    /// Edits a thread, or a graph nested in its own: as if nodes had finished with some writes,
-    /// superstep by superstep. All of it is checked before anything is written. Answers with the
-    /// state that it leads to.
+    /// Edits a thread or one of its subgraphs, as if nodes had finished with the given writes,
+    /// superstep by superstep. All edits are checked before anything is written. Returns the state
+    /// after the edits.
     ///
-    /// What was pending in the graph is given up: questions, failures, tasks that had finished.
-    /// Afterwards the thread stands still in front of what the edits lead to, or is idle if that is
-    /// nothing.
+    /// The edit discards pending work of the graph: interrupts, failures and finished tasks.
+    /// Afterwards the thread is interrupted before the nodes that the edits trigger, or idle if
+    /// they trigger none.
     ///
     /// # Errors
     ///
-    /// `not-found` for a thread or checkpoint that is not there; `busy` while a run is at work;
-    /// `invalid` for what cannot be applied, with the candidates if it is not clear as which node.
+    /// `not-found` if the thread or the checkpoint does not exist; `busy` while a run is active;
+    /// `invalid` if an edit cannot be applied, with the candidates if its node is ambiguous.
     pub async fn edit(&self, request: EditThread) -> Result<StateView, Failure> {
         check_request(&request)?;
         let mut slot = self.claim(&request.thread, new_run_id()).await?;
@@ -104,7 +104,7 @@ impl Engine {
         self.write_edits(slot, &head, forked, made, principal).await
     }
 
-    /// What is to be edited: a new thread if there is none yet.
+    /// Returns what a request edits. If the thread does not exist, it is prepared as a new one.
     async fn editable(&self, request: &EditThread) -> Result<Ground, Failure> {
         let thread = &request.thread;
         let Some(mut head) = self.live_thread(thread).await? else {
@@ -150,13 +150,13 @@ impl Engine {
         Ok(Ground { head, app, pack, base: None })
     }
 
-    /// The number of a thread's next checkpoint.
+    /// Returns the id of a thread's next checkpoint.
     pub(super) async fn free_number(&self, head: &ThreadHead) -> Result<CheckpointId, Failure> {
         let current = view::current(self.0.ports.store.as_ref(), head).await;
         Ok(replay::free_number(head, current.map_err(store_failure)?.as_ref()))
     }
 
-    /// Each superstep is one batch; they are handed over in one go.
+    /// Writes one batch per superstep, and waits once until all are durable.
     async fn write_edits(
         &self,
         slot: &Slot,
@@ -185,7 +185,7 @@ impl Engine {
     }
 }
 
-/// The checkpoint that an edit made, as an event.
+/// Returns the event of a checkpoint that an edit made.
 fn edited_by(principal: Option<&Principal>, checkpoint: &Checkpoint) -> EventKind {
     let principal = principal.cloned();
     EventKind::Checkpointed(Checkpointed { principal, ..Checkpointed::from(&checkpoint.meta) })

@@ -1,10 +1,10 @@
-//! Runs that go on from the past: from an earlier checkpoint, or from a host call whose answer was
-//! another.
+//! Forks: runs that continue from an earlier checkpoint, or from a host call with an overridden
+//! result.
 //!
-//! A fork is a new checkpoint, so its tasks have ids of their own and nothing of what happened
-//! after the old one is known to them. It is written in one batch with the beginning of its run
-//! and all that it takes over; after a crash it is there and goes on, or it never was. Only copies
-//! of what nested graphs stood at are written before, and mean nothing without it.
+//! A fork is a new checkpoint, so its tasks have new ids and none of the events since the old
+//! checkpoint. It is written in one batch with the start of its run and the events that it carries
+//! over: after a crash it is complete and continues, or it does not exist. Only copies of
+//! checkpoints of subgraphs are written before, and have no effect without it.
 
 mod command;
 mod copy;
@@ -45,20 +45,21 @@ use crate::task::options;
 use crate::travel::{CallRef, ForkFrom, ForkInto, ForkThread};
 use crate::view::store_failure;
 
-/// Checkpoints that are read at a time on the way back to a call: most forks are of recent ones.
+/// Page size of the search for a call, from the newest checkpoint backwards. Most forks are of
+/// recent calls.
 const PAGE_CHECKPOINTS: usize = 16;
 
-/// A fork that is ready to be written.
+/// A fork that is not yet written.
 struct Fork {
-    /// `None` for the first checkpoint of a thread.
+    /// The forked checkpoint; `None` for the first checkpoint of a thread.
     from: Option<CheckpointId>,
     checkpoint: Checkpoint,
     call: Option<ForkedCall>,
-    /// What counts as done on it.
+    /// The events and checkpoints that are carried over.
     taken_over: TakenOver,
 }
 
-/// What the thread is, as the checkpoint that is forked knew it.
+/// The thread and the forked checkpoint, with the code that made it.
 struct Ground {
     head: ThreadHead,
     app: Arc<App>,
@@ -67,7 +68,7 @@ struct Ground {
 }
 
 impl Ground {
-    /// Nodes whose tasks handle failures, in any graph of the app.
+    /// Returns the error handlers of all graphs of the app.
     fn handlers(&self) -> BTreeSet<NodeName> {
         let nodes = self.app.graphs.values().flat_map(|pack| pack.graph.nodes().values());
         nodes.filter_map(|node| node.on_error.clone()).collect()
@@ -75,16 +76,16 @@ impl Ground {
 }
 
 impl Engine {
-    /// Starts a run that goes on from the past of a thread, in it or in a copy of it. Returns once
-    /// it is durable that it was started.
+    /// Starts a run that continues from an earlier state of a thread, in the thread or in a copy of
+    /// it. Returns once the start is durable.
     ///
-    /// A thread that was migrated since goes back to the code that made the checkpoint.
+    /// A thread that was migrated since returns to the version that made the checkpoint.
     ///
     /// # Errors
     ///
-    /// `not-found` for what is not there or was pruned; `busy` while a run is at work; `conflict`
-    /// if nothing is left to run there; `invalid` and `unsupported` for an answer that cannot take
-    /// the place of the one that the call got.
+    /// `not-found` if the thread, checkpoint or call does not exist or was pruned; `busy` while a
+    /// run is active; `conflict` if no node is triggered at the checkpoint; `invalid` and
+    /// `unsupported` if the given result cannot override that of the call.
     pub async fn fork(&self, request: ForkThread) -> Result<RunRef, Failure> {
         match &request.from {
             ForkFrom::Checkpoint { input, .. } => {
@@ -141,7 +142,7 @@ impl Engine {
         self.go_on(slot, head, run, RunReason::Fork, Vec::new()).await
     }
 
-    /// A checkpoint with the code that made it.
+    /// Returns a checkpoint with the code that made it.
     fn ground(&self, head: ThreadHead, tuple: CheckpointTuple) -> Result<Ground, Failure> {
         let version = tuple.checkpoint.meta.version.unwrap_or(head.record.version);
         let record = ThreadRecord { version, ..head.record.clone() };
@@ -175,7 +176,8 @@ impl Engine {
         Ok(Fork { from, checkpoint, call: None, taken_over: TakenOver::default() })
     }
 
-    /// Another input on top of what the thread had been before one; nothing before its first.
+    /// Forks before an earlier input: another input is applied to the state of that time, or to no
+    /// state if the input was the first.
     async fn at_input(
         &self,
         head: &ThreadHead,
@@ -249,7 +251,7 @@ impl Engine {
         })
     }
 
-    /// The newest entry that a reference means, with the checkpoint whose tasks made the call.
+    /// Returns the newest call that a reference names, with the checkpoint whose tasks made it.
     async fn find_call(
         &self,
         head: &ThreadHead,
@@ -280,7 +282,7 @@ impl Engine {
         }
     }
 
-    /// Writes the fork with the beginning of its run; answers with the thread as it stands then.
+    /// Writes the fork with the start of its run. Returns the head of the thread after that.
     async fn write_fork(
         &self,
         slot: &mut Slot,
@@ -300,7 +302,7 @@ impl Engine {
         let (_, pack) = self.pinned(&record)?;
         options::check(&run.options, &pack.graph)?;
         self.write_copies(slot, &head, taken_over.checkpoints).await?;
-        // What happens on the fork stands with it, not with where the thread stood before.
+        // The events of the fork belong to its own checkpoint, not to the former current one.
         let head = ThreadHead { current: Some(checkpoint.meta.id), ..head };
         let log = self.log(&head, slot);
         log.push(self.run_started(&pack, &record, RunReason::Fork, slot));
@@ -326,7 +328,7 @@ impl Engine {
         head.ok_or_else(|| no_thread(thread))
     }
 
-    /// Writes what nested graphs go on from, which the log does not mention yet.
+    /// Writes the copied checkpoints of subgraphs, which the log does not mention yet.
     async fn write_copies(
         &self,
         slot: &Slot,
@@ -342,7 +344,7 @@ impl Engine {
     }
 }
 
-/// What an input makes of a state, or of nothing.
+/// Returns the checkpoint after an input on a state, or on no state.
 async fn accepted(
     ground: &Ground,
     base: Option<&Checkpoint>,
@@ -355,7 +357,7 @@ async fn accepted(
         .map_err(|error| error.to_failure())
 }
 
-/// The entry that a reference means, if it is among what happened since a checkpoint.
+/// Returns the journal entry that a reference names, if it is among the events since a checkpoint.
 fn call_among<'t>(
     tuple: &'t CheckpointTuple,
     call: &CallRef,
@@ -372,7 +374,7 @@ fn call_among<'t>(
         EventKind::Called(called) => Ok(Some((event, called))),
         _ => Err(Failure::new(
             code::INVALID,
-            format!("event {} is no answer of a host call; name one of type `called`", event.seq),
+            format!("event {} is no result of a host call; name one of type `called`", event.seq),
         )),
     }
 }
@@ -381,12 +383,12 @@ fn no_call(head: &ThreadHead, call: &CallRef) -> Failure {
     let thread = &head.record.id;
     let text = match call {
         CallRef::Entry(seq) if *seq <= head.pruned_seq => {
-            format!("what happened on thread `{thread}` up to event {} was pruned", head.pruned_seq)
+            format!("the events of thread `{thread}` up to {} were pruned", head.pruned_seq)
         }
         CallRef::Entry(seq) => format!("thread `{thread}` has no event {seq} after a checkpoint"),
         CallRef::Place { task, scope, call } => format!(
-            "thread `{thread}` knows of no call {call} of task `{task}` at {scope:?}; its trace \
-             lists the calls that it knows"
+            "thread `{thread}` has no call {call} of task `{task}` in scope {scope:?}; its trace \
+             lists the calls"
         ),
     };
     Failure::new(code::NOT_FOUND, text)

@@ -1,9 +1,9 @@
-//! Edits of graphs that are nested in a thread's own.
+//! Edits of subgraphs.
 //!
-//! One that is at work has a new checkpoint afterwards and goes on from it when the thread is
-//! resumed; what was pending around it stays. One that keeps its state and is not at work is edited
-//! where it ended last. The graphs around it then stand at copies of their checkpoints that name
-//! the new one.
+//! An edit of an active subgraph makes a new checkpoint, from which the subgraph continues when the
+//! thread is resumed. Pending work of its parent graphs stays. A subgraph that keeps its state and
+//! is not active is edited at its last checkpoint. Copies of the checkpoints of its parent graphs
+//! then name the new checkpoint and become the current ones.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,25 +27,25 @@ use crate::ports::store::{CheckpointTuple, ThreadHead, ThreadRecord, ThreadStatu
 use crate::travel::EditThread;
 use crate::view::{self, Nest, store_failure};
 
-/// A thread with a nested graph that is to be edited.
+/// A thread with the subgraph to edit.
 struct Ground<'r> {
     request: &'r EditThread,
     head: ThreadHead,
     app: Arc<App>,
     pack: Arc<GraphPack>,
-    /// Where the thread stands.
+    /// The current checkpoint of the root graph.
     root: CheckpointTuple,
     nest: Nest,
 }
 
 impl Engine {
-    /// Edits a nested graph where it stands.
+    /// Edits a subgraph at its current checkpoint.
     ///
     /// # Errors
     ///
-    /// As [`Self::edit`]; `conflict` for a graph that has ended, for an earlier checkpoint of it, and
-    /// for one that is not at work while the thread is in the middle of a superstep; `unsupported`
-    /// for one that makes no checkpoints.
+    /// As [`Self::edit`]; `conflict` if the subgraph has ended, if the request names an earlier
+    /// checkpoint of it, or if it is not active while the thread is in the middle of a superstep;
+    /// `unsupported` if it makes no checkpoints.
     pub(super) async fn edit_nested(
         &self,
         slot: &Slot,
@@ -83,7 +83,7 @@ impl Engine {
         Ok(Ground { request, head, app, pack, root, nest })
     }
 
-    /// Where the graph stands, if it is at work.
+    /// Returns the current checkpoint of the subgraph, if it is active.
     async fn at_work(&self, ground: &Ground<'_>) -> Result<Option<Checkpoint>, Failure> {
         let namespace = &ground.request.namespace;
         let Some(strand) = ground.nest.strand(namespace).filter(|strand| strand.is_live()) else {
@@ -98,7 +98,7 @@ impl Engine {
         Ok(Some(checkpoint).filter(|_| is_now))
     }
 
-    /// Applies the edits to a checkpoint; the new ones get numbers from `first` on.
+    /// Applies the edits to a checkpoint. The new checkpoints have ids from `first` on.
     async fn edited(
         &self,
         slot: &Slot,
@@ -133,14 +133,14 @@ impl Engine {
         Position { id, run: slot.run.clone(), at_ms: self.now_ms(), version, parents, tasks: None }
     }
 
-    /// Edits what a graph goes on from with its next invocation.
+    /// Edits the state from which the next invocation of a subgraph continues.
     async fn edit_remembered(&self, slot: &Slot, ground: &Ground<'_>) -> Result<(), Failure> {
         let mut around = self.remembered(ground).await?;
-        let base = around.pop().ok_or_else(|| Failure::internal("no graph is to be edited"))?;
+        let base = around.pop().ok_or_else(|| Failure::internal("there is no subgraph to edit"))?;
         ground.check_newest(&base)?;
         let first = self.free_number(&ground.head).await?;
         let mut made = self.edited(slot, ground, base, first).await?;
-        // From the inside out, since each names the one inside of it.
+        // From the innermost graph outwards, because each copy names the checkpoint inside of it.
         while let Some(old) = around.pop() {
             let Some(newest) = made.last().map(|newest| newest.meta.clone()) else { break };
             let pack = ground.pack_at(&old.meta.namespace)?;
@@ -155,7 +155,8 @@ impl Engine {
         self.write_remembered(slot, ground, made).await
     }
 
-    /// Checkpoints from the thread's own to where a graph that keeps its state ended last.
+    /// Returns the checkpoints from the root graph to the last one of a subgraph that keeps its
+    /// state.
     async fn remembered(&self, ground: &Ground<'_>) -> Result<Vec<Checkpoint>, Failure> {
         let EditThread { thread, namespace, .. } = ground.request;
         let ended = namespace.ancestors().any(|around| around.task().is_some());
@@ -177,7 +178,7 @@ impl Engine {
         Ok(chain)
     }
 
-    /// Writes the innermost first; only the thread's own checkpoint makes the others count.
+    /// Writes the innermost checkpoint first. The others take effect with that of the root graph.
     async fn write_remembered(
         &self,
         slot: &Slot,
@@ -228,7 +229,7 @@ impl Ground<'_> {
         })
     }
 
-    /// Whether a checkpoint is of the invocation that the graphs around it wait for.
+    /// Returns true if a checkpoint is of the invocation that the parent graphs wait for.
     fn is_now(&self, checkpoint: &Checkpoint) -> bool {
         checkpoint.meta.parents.iter().all(|(around, at)| match self.nest.strand(around) {
             None => around.is_root() && *at == self.root.checkpoint.meta.id,
@@ -236,8 +237,8 @@ impl Ground<'_> {
         })
     }
 
-    /// Whether the call that started the graph, or one around it, has its answer: the graph does
-    /// not go on then.
+    /// Returns true if the call that waits for the subgraph, or for one of its parent graphs, has a
+    /// result. The subgraph does not continue then.
     fn is_answered(&self) -> bool {
         let past = view::past_tasks(&self.root.events);
         self.request.namespace.path().iter().any(|started| {
@@ -260,8 +261,8 @@ impl Ground<'_> {
             Some(other) if other != id => Err(Failure::new(
                 code::CONFLICT,
                 format!(
-                    "the subgraph `{}` stands at checkpoint {id}, and can be edited only there; \
-                     to go back fork the thread, then edit the graph",
+                    "the subgraph `{}` can be edited only at its current checkpoint {id}; to edit \
+                     an earlier state, fork the thread first",
                     self.request.namespace.as_str()
                 ),
             )),
@@ -269,7 +270,8 @@ impl Ground<'_> {
         }
     }
 
-    /// The thread stands still, and expires if anybody else is still asked.
+    /// Returns the record of the thread as interrupted. The thread still expires if interrupts
+    /// outside of the subgraph are pending.
     fn record_at_work(&self, now_ms: i64) -> ThreadRecord {
         let edited = &self.request.namespace;
         let open = view::questions(&view::lineage(self.root.clone()), &self.nest);
@@ -290,7 +292,7 @@ fn no_checkpoints(namespace: &Namespace) -> Failure {
         code::UNSUPPORTED,
         format!(
             "the subgraph `{}` makes no checkpoints (`state = \"none\"`, or durability `exit`), \
-             so it cannot be edited; edit the graph around it",
+             so it cannot be edited; edit its parent graph",
             namespace.as_str()
         ),
     )
@@ -300,7 +302,7 @@ fn has_ended(namespace: &Namespace) -> Failure {
     Failure::new(
         code::CONFLICT,
         format!(
-            "the subgraph `{}` has ended, and nothing goes on from it; edit the graph around it",
+            "the subgraph `{}` has ended and does not continue; edit its parent graph",
             namespace.as_str()
         ),
     )
@@ -310,10 +312,10 @@ fn in_a_superstep(ground: &Ground<'_>) -> Failure {
     Failure::new(
         code::CONFLICT,
         format!(
-            "thread `{}` is in the middle of a superstep, and the subgraph `{}` is not at work \
-             in it; let it go on first, or fork from checkpoint {}",
-            ground.request.thread,
+            "cannot edit subgraph `{}`: a superstep of thread `{}` is in progress; resume the \
+             thread first, or fork from checkpoint {}",
             ground.request.namespace.as_str(),
+            ground.request.thread,
             ground.root.checkpoint.meta.id
         ),
     )

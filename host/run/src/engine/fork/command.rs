@@ -1,11 +1,10 @@
-//! Commands: a run that goes on from where a thread stands, or from an earlier checkpoint, with
-//! values and nodes that a client names.
+//! Commands: runs that continue from the current or an earlier checkpoint, with values and nodes
+//! that a client names.
 //!
-//! A command is a fork: what is written and runs is known from its first checkpoint. Where the
-//! thread stands, all that is pending goes on in it: tasks that have finished, answers, journals.
-//! Only tasks that see what the command writes run from their beginning, with their answers, since
-//! what they asked for before may be another now. None of them does so over an effect of which
-//! nobody knows whether it was had.
+//! A command is a fork whose first checkpoint contains the writes and the named nodes. At the
+//! current checkpoint, finished tasks, answers and journals carry over. Only a task that reads a
+//! written channel restarts and keeps nothing but its answers, because its calls may differ now. A
+//! command that would restart a task with a call in doubt is rejected.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,14 +38,14 @@ use crate::travel::CommandThread;
 use crate::view::{self, store_failure};
 
 impl Engine {
-    /// Starts a run that carries out a command. Returns once it is durable that it was started.
+    /// Starts a run that executes a command. Returns once the start is durable.
     ///
     /// # Errors
     ///
-    /// `not-found` for what is not there; `busy` while a run is at work; `invalid` for channels,
-    /// nodes and answers that do not fit; `conflict` for answers at an earlier checkpoint, for a
-    /// way on while another node makes good a failure, and for values that a task sees that has a
-    /// call in doubt.
+    /// `not-found` if the thread or the checkpoint does not exist; `busy` while a run is active;
+    /// `invalid` for unknown channels and nodes, and for invalid answers; `conflict` for answers at
+    /// an earlier checkpoint, for nodes to run while an error handler is in place of a failed task,
+    /// and for writes that a task with a call in doubt reads.
     pub async fn command(&self, request: CommandThread) -> Result<RunRef, Failure> {
         check_request(&request)?;
         let asked = Asked::now(request.run.clone(), request.principal.clone());
@@ -82,7 +81,7 @@ impl Engine {
         self.go_on(slot, head, run, RunReason::Fork, Vec::new()).await
     }
 
-    /// A command on a thread that has no checkpoint yet.
+    /// Prepares a command on a thread without a checkpoint.
     async fn first_command(
         &self,
         head: ThreadHead,
@@ -115,7 +114,7 @@ impl Engine {
         Ok((head, Fork { from: None, checkpoint, call: None, taken_over }))
     }
 
-    /// A command at a checkpoint.
+    /// Prepares a command at a checkpoint.
     async fn commanded(
         &self,
         head: &ThreadHead,
@@ -134,8 +133,8 @@ impl Engine {
             return Err(Failure::new(
                 code::CONFLICT,
                 format!(
-                    "thread `{}` stands at a later checkpoint than {id}, and questions are answered \
-                     where it stands; leave out the checkpoint",
+                    "checkpoint {id} of thread `{}` is not the current one, and only that accepts \
+                     answers; leave out the checkpoint",
                     request.thread
                 ),
             ));
@@ -156,7 +155,7 @@ impl Engine {
         Ok(Fork { from: Some(id), checkpoint, call: None, taken_over })
     }
 
-    /// Adds the answers to what happened at a checkpoint.
+    /// Appends the answers to the events of a checkpoint.
     fn answer(
         &self,
         tuple: &mut CheckpointTuple,
@@ -185,7 +184,7 @@ impl Engine {
         Ok(())
     }
 
-    /// What is pending where the thread stands.
+    /// Returns the pending work at the current checkpoint.
     async fn pending<'g>(
         &'g self,
         ground: &'g Ground,
@@ -197,8 +196,8 @@ impl Engine {
         let leads_on = !command.goto.is_empty() || !command.sends.is_empty();
         if leads_on && lineage.failed.values().any(|failed| failed.handler.is_some()) {
             let text = format!(
-                "on thread `{}` a node makes good the failure of another; let it go on before \
-                 further nodes are to run",
+                "an `on_error` node handles a failure on thread `{}`; resume the thread before a \
+                 command adds nodes",
                 head.record.id
             );
             return Err(Failure::new(code::CONFLICT, text));
@@ -219,7 +218,8 @@ impl Engine {
     }
 }
 
-/// Tasks that see what a command writes. A graph that runs as a task has a state of its own.
+/// Returns the tasks that read a channel that a command writes. A task that runs a subgraph is
+/// never among them, because the subgraph has a state of its own.
 fn afresh(
     pack: &GraphPack,
     origin: &ThreadId,

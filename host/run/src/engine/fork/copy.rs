@@ -1,5 +1,5 @@
-//! What stands in the log of one task, written again under the id of another. Entries of the journal
-//! name the entry that they repeat, so nobody counts them twice.
+//! Rewrites the events of one task under the id of another. A rewritten journal entry names the
+//! original one, so that it is not counted twice.
 
 use wattle_graph::event::{
     Answered, Asked, CallStarted, Called, Event, EventKind, Settled, Streamed, TaskFailed,
@@ -15,22 +15,21 @@ use super::replaced::Replaced;
 use crate::gate::PastCalls;
 use crate::hostcall::replace::{name, pieces};
 
-/// Writes again what stands in the log of one task. Each row has the sequence number of what it
-/// repeats.
+/// The events of one task, to be rewritten for another one.
 pub(super) struct Copy<'a> {
     pub events: &'a [Event],
-    /// Where it stands.
+    /// Namespace of the graph with the task.
     pub namespace: &'a Namespace,
     pub old: &'a TaskId,
     pub new: &'a TaskId,
 }
 
-/// What is written, with the place of what it repeats.
+/// Rewritten events, with the sequence numbers of the originals.
 pub(super) type Rows = Vec<(u64, EventKind)>;
 
 impl Copy<'_> {
-    /// A task that has finished, as one that began at `base`. It does not run, and what it asked for
-    /// stays in the journal of the old one.
+    /// Rewrites a task that has finished as one that started at `base`. It does not run, and its
+    /// journal stays with the old task.
     pub(super) fn finished(&self, finished: TaskFinished, base: CheckpointId) -> Rows {
         let again = TaskFinished { task: self.new.clone(), base, cached: true, ..finished };
         let end = self.newest(|kind| match kind {
@@ -41,7 +40,7 @@ impl Copy<'_> {
         self.once_begun(vec![(seq, EventKind::TaskFinished(again))])
     }
 
-    /// A task that has failed for good, and that another one makes good.
+    /// Rewrites a task that has failed permanently and has an error handler.
     pub(super) fn failed(&self, handler: Option<&TaskId>) -> Rows {
         let failed = self.newest(|kind| match kind {
             EventKind::TaskFailed(failed) if failed.task == *self.old => {
@@ -53,7 +52,7 @@ impl Copy<'_> {
         self.once_begun(failed.into_iter().collect())
     }
 
-    /// What the task asked and was answered.
+    /// Rewrites a part of the journal, with the interrupts that still apply.
     pub(super) fn journal(&self, part: &Part<'_>, lineage: &Lineage) -> Rows {
         let mut rows = Rows::new();
         for (scope, calls) in &part.past.scopes {
@@ -62,8 +61,8 @@ impl Copy<'_> {
             self.in_doubt(scope, calls, has, &mut rows);
         }
         let questions = lineage.questions.values().filter(|it| it.asked.task == *self.old);
-        // One about a call that was begun once more since has served. What a server asked in a call serves until
-        // that has its answer, as often as it is begun.
+        // An interrupt about a call does not apply once the call was started again. An elicitation
+        // applies until its call has a result, however often the call is started.
         let has_served = |it: &Question| {
             let Asked { scope, call, elicited, .. } = &it.asked;
             if elicited.is_some() {
@@ -79,8 +78,8 @@ impl Copy<'_> {
         self.once_begun(rows)
     }
 
-    /// Copies the questions that the task asked itself, with their answers. Those that a server asked in a call are
-    /// left out: the task makes the call again, perhaps with other arguments.
+    /// Rewrites the interrupts that the task raised itself, with their answers. Elicitations of
+    /// calls are left out: the task makes the call again, perhaps with other arguments.
     pub(super) fn answers(&self, lineage: &Lineage) -> Rows {
         let mut rows = Rows::new();
         let own = lineage.questions.values().filter(|it| it.asked.task == *self.old);
@@ -102,7 +101,7 @@ impl Copy<'_> {
         }
     }
 
-    /// Calls of which nobody knows whether they had their effect are no clearer in the fork.
+    /// Rewrites calls in doubt, which stay in doubt in the fork.
     fn in_doubt(
         &self,
         scope: &[u32],
@@ -136,7 +135,7 @@ impl Copy<'_> {
         }
     }
 
-    /// Who gave an answer that is written again.
+    /// Returns the principal that gave an answer.
     fn answered_by(&self, interrupt: &InterruptId) -> Option<Principal> {
         let answered = self.newest(|kind| match kind {
             EventKind::Answered(answered) if answered.interrupt == *interrupt => {
@@ -147,7 +146,8 @@ impl Copy<'_> {
         answered.and_then(|(_, principal)| principal)
     }
 
-    /// The events of the call with its new answer, which streams show as if it were given now.
+    /// Returns the events of the call with its overriding result, which streams show as a new
+    /// result.
     pub(super) fn replaced(&self, replaced: &Replaced) -> Vec<EventKind> {
         let Called { node, scope, call, .. } = &replaced.called;
         let started = self.call_started(scope, *call);
@@ -161,7 +161,7 @@ impl Copy<'_> {
             reused: None,
             ..replaced.called.clone()
         };
-        // Another message than the one that it replaces.
+        // It is another message than the one that it overrides.
         name(&mut called, answer_id(self.new, scope, *call, 0, 0));
         let deltas = pieces(&called);
         if !deltas.is_empty() {
@@ -177,14 +177,14 @@ impl Copy<'_> {
         kinds
     }
 
-    /// The same rows, after the beginning of the task.
+    /// Adds the start of the task before its other events.
     fn once_begun(&self, rows: Rows) -> Rows {
         let first = rows.iter().map(|(seq, _)| *seq).min();
         let begun = first.and_then(|first| Some((first, self.begun()?.1)));
         begun.into_iter().chain(rows).collect()
     }
 
-    /// The newest attempt of the task, as early as the first.
+    /// Rewrites the start of the newest attempt, with the sequence number of the first one.
     pub(super) fn begun(&self) -> Option<(u64, EventKind)> {
         let begun = |kind: &EventKind| match kind {
             EventKind::TaskStarted(begun) if begun.task == *self.old => {
@@ -222,7 +222,7 @@ impl Copy<'_> {
         })
     }
 
-    /// The newest event of which something is taken.
+    /// Returns the newest event for which `take` returns a value.
     fn newest<T>(&self, take: impl Fn(&EventKind) -> Option<T>) -> Option<(u64, T)> {
         self.own().rev().find_map(|event| Some((event.seq, take(&event.kind)?)))
     }

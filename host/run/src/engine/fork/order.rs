@@ -1,66 +1,66 @@
-//! What of a task's journal a fork takes over: all of it, or what comes before the call whose answer
-//! is replaced and what was called together with that.
+//! Selects the journal entries of a task that a fork carries over: all entries, or the entries
+//! before the overridden call plus the rest of its batch.
 
 use wattle_graph::event::Called;
 
 use crate::driver::PastTask;
 use crate::hostcall::stream::LOOK;
 
-/// The part of a journal that is taken over.
+/// The part of a journal that is carried over.
 pub(super) struct Part<'p> {
     pub past: &'p PastTask,
     end: End,
 }
 
-/// Where it ends.
+/// The end of the part.
 enum End {
-    /// Nowhere.
+    /// There is no end: the part is the whole journal.
     Open,
-    /// At a call, with the number of its batch.
+    /// Path of the call before which the part ends, and the number of its batch.
     At(Vec<u32>, u32),
 }
 
 impl<'p> Part<'p> {
-    /// All of it.
+    /// Creates the part with all entries.
     pub(super) fn all(past: &'p PastTask) -> Self {
         Self { past, end: End::Open }
     }
 
-    /// What does not depend on the call at `path`.
+    /// Creates the part with the entries that do not depend on the call at `path`.
     pub(super) fn before(past: &'p PastTask, path: Vec<u32>, batch: u32) -> Self {
         Self { past, end: End::At(path, batch) }
     }
 
-    /// Whether what stands at a path is taken over. What was called inside of a tool that has
-    /// answered has served.
+    /// Returns true if the entry at a path is carried over. Calls inside of a tool call that has
+    /// succeeded are not needed.
     pub(super) fn has(&self, path: &[u32]) -> bool {
         let mut around = (1..path.len()).map(|depth| &path[..depth]);
         self.is_before(path)
             && !around.any(|around| self.is_before(around) && self.has_answer(around))
     }
 
-    /// Whether a call was answered well.
+    /// Returns true if a call has succeeded.
     pub(super) fn has_answer(&self, path: &[u32]) -> bool {
         self.called(path).is_some_and(|called| called.result.is_ok())
     }
 
-    /// Whether what stands at a path does not depend on where the part ends.
+    /// Returns true if the entry at a path does not depend on the call at the end.
     fn is_before(&self, path: &[u32]) -> bool {
         let End::At(target, batch) = &self.end else { return true };
         let differs = path.iter().zip(target).position(|(one, other)| one != other);
-        // What is around the call runs again; what is inside of it is not needed.
+        // Calls around the call at the end run again; calls inside of it are not needed.
         let Some(level) = differs else { return false };
         path[level] < target[level] || self.is_of_batch(&path[..=level], target, *batch)
     }
 
-    /// Whether a later call was made together with the one at the end, or with one that is around
+    /// Returns true if a later call is in one batch with the call at the end, or with a call around
     /// it.
     fn is_of_batch(&self, path: &[u32], target: &[u32], batch: u32) -> bool {
         let batch = match path.len() {
             whole if whole == target.len() => Some(batch),
             level => self.called(&target[..level]).map(|called| called.batch),
         };
-        // Looks at a streamed answer show what was replaced.
+        // Reads of a stream return the result that is overridden.
         let other = self.called(path).filter(|called| called.function != LOOK);
         batch.is_some() && other.map(|called| called.batch) == batch
     }
@@ -71,7 +71,7 @@ impl<'p> Part<'p> {
     }
 }
 
-/// A call's scope and number as one path.
+/// Joins the scope and the number of a call to its path.
 pub(super) fn path(scope: &[u32], call: u32) -> Vec<u32> {
     scope.iter().copied().chain([call]).collect()
 }

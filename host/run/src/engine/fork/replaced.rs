@@ -1,20 +1,20 @@
-//! A host call of the past whose answer a fork replaces.
+//! The host call whose result a fork overrides.
 
 use serde_json::Value;
 use wattle_graph::event::Called;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::Namespace;
 
-/// The call whose answer is replaced.
+/// A host call with the result that overrides its own.
 pub(super) struct Replaced {
-    /// Sequence number of its entry.
+    /// Sequence number of the journal entry.
     pub(super) seq: u64,
-    /// The graph that made it.
+    /// Namespace of the graph that made the call.
     pub(super) namespace: Namespace,
-    /// The entry.
+    /// The journal entry.
     pub(super) called: Called,
-    /// The answer that it gets.
+    /// The overriding result.
     pub(super) result: Result<Value, Failure>,
-    /// Milliseconds since 1970.
+    /// Time of the fork, milliseconds since 1970.
     pub(super) at_ms: i64,
 }

@@ -1,9 +1,9 @@
-//! What a fork inside of a superstep takes over from it: all that does not depend on the call whose
-//! answer is replaced, or on what a command writes.
+//! Carries over the events of a superstep to a fork inside of it: those that do not depend on the
+//! overridden call, or on the writes of a command.
 //!
-//! The tasks of the fork have ids of their own, so what stands in the log of the old ones is
-//! written again under the new ids. Where a task runs a graph its namespace changes with the id,
-//! and so do the tasks of that graph. The newest checkpoint of each such graph is copied.
+//! The tasks of the fork have new ids, so the events of the old tasks are written again under the
+//! new ids. The namespace of a subgraph contains the id of its task. It changes with that id, and
+//! so do the ids of the subgraph's tasks. The newest checkpoint of each such subgraph is copied.
 
 use std::collections::BTreeMap;
 
@@ -16,17 +16,17 @@ use super::order::Part;
 use super::replaced::Replaced;
 use super::site::{Site, Sites};
 
-/// What happened on a fork before anything runs there.
+/// Events and checkpoints that a fork has before anything runs on it.
 #[derive(Default)]
 pub(super) struct TakenOver {
-    /// Checkpoints of nested graphs, by number.
+    /// Checkpoints of subgraphs, by id.
     pub checkpoints: Vec<Checkpoint>,
-    /// What is taken over, and the call with its new answer.
+    /// The events that are carried over, and the call with its overriding result.
     pub events: Vec<(Namespace, EventKind)>,
 }
 
-/// Writes again what was found, on `fork`. Its number is the first after those of the copies.
-/// `origin` is the thread that ids derive from.
+/// Returns the events and checkpoints of a scan, rewritten for `fork`. The id of `fork` follows
+/// those of the copied checkpoints. `origin` is the thread from which ids derive.
 pub(super) fn taken_over(
     found: &Sites<'_>,
     origin: &ThreadId,
@@ -64,7 +64,7 @@ pub(super) fn taken_over(
     TakenOver { checkpoints, events: events.chain(last).collect() }
 }
 
-/// What is written again of the tasks of one graph.
+/// Returns the rewritten events of the tasks of one graph.
 fn rows_of(site: &Site<'_>, names: &Names) -> Rows {
     let mut rows = Rows::new();
     for old in site.tasks.keys().filter(|task| !site.is_void(task)) {
@@ -100,7 +100,8 @@ fn copy<'a>(site: &'a Site<'_>, old: &'a TaskId, new: &'a TaskId) -> Copy<'a> {
     Copy { events: &site.known.tuple.events, namespace: &site.namespace, old, new }
 }
 
-/// The place in the log at which a graph's checkpoint was made.
+/// Returns the sequence number at which a graph reached a checkpoint; 0 if it is not among the
+/// events.
 fn made_at(site: &Site<'_>, id: CheckpointId) -> u64 {
     let mut events = site.known.tuple.events.iter();
     let made = events.find(|event| {
@@ -110,12 +111,12 @@ fn made_at(site: &Site<'_>, id: CheckpointId) -> u64 {
     made.map_or(0, |event| event.seq)
 }
 
-/// How everything is called in the fork.
+/// Maps ids and namespaces to those of the fork.
 struct Names {
     namespaces: BTreeMap<Namespace, Namespace>,
     tasks: BTreeMap<TaskId, TaskId>,
     checkpoints: BTreeMap<CheckpointId, CheckpointId>,
-    /// Where the graphs stand that go on, by their old namespaces.
+    /// New ids of the current checkpoints of the graphs that continue, by old namespace.
     standing: BTreeMap<Namespace, CheckpointId>,
 }
 
@@ -131,7 +132,7 @@ impl Names {
                 let new = TaskId::derive(origin, &namespace, base, &seat.node, seat.index);
                 names.tasks.insert(old.clone(), new);
             }
-            // Of a graph that makes no checkpoints the number is that of its superstep.
+            // The checkpoint id of a graph without checkpoints is the number of its superstep.
             let is_stored = site.stored.is_some();
             let at = if is_stored { names.checkpoint(site.at()) } else { site.at() };
             names.standing.insert(site.namespace.clone(), at);
@@ -140,7 +141,7 @@ impl Names {
         names
     }
 
-    /// A graph, of which the one around it is known.
+    /// Returns the new namespace of a graph whose parent graph is known.
     fn namespace(&self, old: &Namespace) -> Namespace {
         if let Some(known) = self.namespaces.get(old) {
             return known.clone();
@@ -158,13 +159,13 @@ impl Names {
         self.checkpoints.get(&old).copied().unwrap_or(old)
     }
 
-    /// The checkpoint that a task begins at.
+    /// Returns the new base checkpoint of a task.
     fn base(&self, site: &Site<'_>, task: &TaskId) -> CheckpointId {
         let base = site.tasks.get(task).map_or(site.at(), |seat| seat.base);
         if site.stored.is_some() { self.checkpoint(base) } else { base }
     }
 
-    /// Where a graph ended: what it did stays where it is, unless it goes on from there.
+    /// Returns the new end of a subgraph. It stays the same unless the subgraph keeps its state.
     fn child(&self, old: &ChildEnd) -> ChildEnd {
         if !old.keeps {
             return old.clone();
@@ -176,7 +177,7 @@ impl Names {
         }
     }
 
-    /// Checkpoints of the graphs around one that is at work.
+    /// Returns the new checkpoints of the parent graphs of an active subgraph.
     fn parents(
         &self,
         old: &BTreeMap<Namespace, CheckpointId>,
@@ -185,8 +186,8 @@ impl Names {
         old.iter().map(|(around, id)| (self.namespace(around), at(around, *id))).collect()
     }
 
-    /// A nested graph's checkpoint under its new number. It holds all values itself, since those
-    /// before it are of another graph.
+    /// Copies the checkpoint of a subgraph under its new id. The copy contains all values itself,
+    /// because the checkpoints before it belong to another namespace.
     fn copy(
         &self,
         old: &Checkpoint,
@@ -213,7 +214,7 @@ impl Names {
     }
 }
 
-/// New numbers of the checkpoints that are copied, just below that of the fork itself.
+/// Returns new ids for the copied checkpoints, directly below the id of the fork.
 fn numbers(found: &Sites<'_>, fork: CheckpointId) -> BTreeMap<CheckpointId, CheckpointId> {
     let remembered = found.remembered.iter();
     let nested = found.sites.iter().filter(|site| !site.namespace.is_root());

@@ -1,4 +1,4 @@
-//! A graph in which a fork goes on: the superstep that it stood in, and what its tasks did there.
+//! A graph in which a fork continues, with its current superstep and the events of its tasks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::hostcall::runs::EndedRun;
 use crate::ports::store::CheckpointTuple;
 use crate::view::{self, Nest, Strand};
 
-/// What is known of a superstep of the thread's own graph, nested graphs included.
+/// The events of a superstep of the root graph, with those of subgraphs.
 pub(super) struct Known {
     pub tuple: CheckpointTuple,
     nest: Nest,
@@ -21,26 +21,26 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Sorts out what happened since a checkpoint of the thread's own graph.
+    /// Indexes the events since a checkpoint of the root graph.
     pub(super) fn new(tuple: CheckpointTuple) -> Self {
         let nest = Nest::new(&tuple.events);
         let past = view::past_tasks(&tuple.events);
         Self { tuple, nest, past }
     }
 
-    /// The same without what happened from the first event on that is an end.
+    /// Keeps the events before the first one for which `is_end` returns true.
     fn until(&self, is_end: impl Fn(&Event) -> bool) -> Self {
         let events = self.tuple.events.iter().take_while(|event| !is_end(event));
         let checkpoint = self.tuple.checkpoint.clone();
         Self::new(CheckpointTuple { checkpoint, events: events.cloned().collect() })
     }
 
-    /// The same without what was undone after a place in the log.
+    /// Keeps the events before the first `reopened` event after a sequence number.
     pub(super) fn before_undone(&self, seq: u64) -> Self {
         self.until(|event| event.seq > seq && matches!(event.kind, EventKind::Reopened(_)))
     }
 
-    /// What a task knew in the attempt in which something happened.
+    /// Returns the calls of a task up to the end of the attempt that contains a sequence number.
     pub(super) fn attempt(&self, task: &TaskId, seq: u64) -> PastTask {
         let mut known = self.until(|event| {
             event.seq > seq
@@ -52,7 +52,7 @@ impl Known {
         known.past.remove(task).unwrap_or_default()
     }
 
-    /// What happened in a graph and was not undone.
+    /// Returns the events of a graph. Events of a subgraph that a reopen discarded are left out.
     pub(super) fn events_of(&self, namespace: &Namespace) -> Vec<Event> {
         if namespace.is_root() {
             return self.tuple.events.clone();
@@ -60,81 +60,83 @@ impl Known {
         self.nest.strand(namespace).map(|strand| strand.events.clone()).unwrap_or_default()
     }
 
-    /// What is known of a nested graph.
+    /// Returns the events and the checkpoint of a subgraph.
     pub(super) fn strand(&self, namespace: &Namespace) -> Option<&Strand> {
         self.nest.strand(namespace)
     }
 
-    /// All nested graphs.
+    /// Returns all subgraphs.
     pub(super) fn strands(&self) -> impl Iterator<Item = (&Namespace, &Strand)> {
         self.nest.strands()
     }
 
-    /// What is known of a task of a graph.
+    /// Returns the calls and attempts of a task, if the log has any.
     pub(super) fn past(&self, task: &TaskId) -> Option<&PastTask> {
         self.past.get(task)
     }
 }
 
-/// Which of a superstep's tasks one is.
+/// Base checkpoint, node and index of a task, from which its id derives.
 pub(super) struct Seat {
     pub base: CheckpointId,
     pub node: NodeName,
     pub index: u32,
 }
 
-/// The task in which something is done anew: that of the call, or one around it.
+/// The task that restarts: the one that made the overridden call, or one that runs a graph around
+/// it.
 pub(super) struct Target {
     pub task: TaskId,
-    /// What it knew in the attempt in which that was done.
+    /// Calls of the task up to the end of the attempt that made the call.
     pub past: PastTask,
-    /// Where in the task that is, unless the task is a graph as a whole.
+    /// Path and batch of the call before which its journal ends; `None` if the task runs a
+    /// subgraph.
     pub place: Option<(Vec<u32>, u32)>,
 }
 
 impl Target {
-    /// What of its journal is taken over.
+    /// Returns the part of the journal that is carried over.
     pub(super) fn part(&self) -> Option<Part<'_>> {
         let (path, batch) = self.place.clone()?;
         Some(Part::before(&self.past, path, batch))
     }
 }
 
-/// A graph in which the fork goes on.
+/// A graph in which the fork continues.
 pub(super) struct Site<'a> {
     pub namespace: Namespace,
     pub known: &'a Known,
-    /// The checkpoint where it stood, if it makes any.
+    /// The current checkpoint, if it is stored.
     pub stored: Option<Checkpoint>,
-    /// Supersteps and tasks that are taken over, as far as anything happened in them.
+    /// Tasks with events in the supersteps that are carried over.
     pub tasks: BTreeMap<TaskId, Seat>,
     pub lineage: Lineage,
     pub target: Option<Target>,
-    /// Tasks that run from their beginning, with no more than the answers that they were given.
+    /// Tasks that restart and keep nothing but their answers.
     pub afresh: BTreeSet<TaskId>,
 }
 
 impl Site<'_> {
-    /// The checkpoint where it stood, which may be none that is stored.
+    /// Returns the id of the current checkpoint, stored or not.
     pub(super) fn at(&self) -> CheckpointId {
         self.lineage.checkpoint.meta.id
     }
 
-    /// Checkpoints of it and the graphs around it.
+    /// Returns the checkpoints of the graph and of its parent graphs.
     pub(super) fn parents_inside(&self) -> BTreeMap<Namespace, CheckpointId> {
         let mut parents = self.lineage.checkpoint.meta.parents.clone();
         parents.insert(self.namespace.clone(), self.at());
         parents
     }
 
-    /// Whether a task is one that is to run anew, or that stood in for it.
+    /// Returns true for the task that restarts and for the error handlers in its place.
     pub(super) fn is_void(&self, task: &TaskId) -> bool {
         let handler = |of: &TaskId| self.lineage.failed.get(of)?.handler.clone();
         let target = self.target.as_ref().map(|target| target.task.clone());
         std::iter::successors(target, handler).any(|void| void == *task)
     }
 
-    /// Whether what happened in a nested graph beside the call is to be taken over.
+    /// Returns true if the state of a subgraph that is not on the path to the call is carried over.
     pub(super) fn takes(&self, child: &Namespace, strand: &Strand) -> bool {
         let begun = strand.events.first().map_or(0, |event| event.seq);
         let Some(owner) = self.owner(child, u64::MAX) else { return false };
@@ -157,7 +159,7 @@ impl Site<'_> {
         }
     }
 
-    /// The task that a nested graph ran as, or that called for it, before a place in the log.
+    /// Returns the task that ran a subgraph, or whose call started it, before a sequence number.
     pub(super) fn owner(&self, child: &Namespace, seq: u64) -> Option<TaskId> {
         let owner = child.task().or_else(|| {
             self.begun_before(seq)
@@ -168,7 +170,7 @@ impl Site<'_> {
         owner.filter(|task| self.tasks.contains_key(task))
     }
 
-    /// Tasks of the superstep that were begun before a place in the log, the newest first.
+    /// Returns the tasks of the superstep that started before a sequence number, newest first.
     fn begun_before(&self, seq: u64) -> impl Iterator<Item = &TaskStarted> {
         let events = self.known.tuple.events.iter().rev();
         let events = events.filter(move |it| it.seq < seq && it.namespace == self.namespace);
@@ -178,8 +180,8 @@ impl Site<'_> {
         })
     }
 
-    /// The call of a task that waits for the graph that it started at a place, while that was at
-    /// work at some place in the log. A task, or a tool, waits for one graph at a time.
+    /// Returns the `runs.wait` call of a task that was pending at sequence number `seq`, for the
+    /// graph that the task started at `place`. A task, or a tool, waits for one graph at a time.
     pub(super) fn wait(&self, task: &TaskId, place: &[u32], seq: u64) -> Option<Vec<u32>> {
         let (_, scope) = place.split_last()?;
         let mut open = None;
@@ -212,17 +214,17 @@ impl Site<'_> {
     }
 }
 
-/// All that a fork takes over, as it stood.
+/// The state that a fork carries over.
 #[derive(Default)]
 pub(super) struct Sites<'a> {
-    /// The graphs, each after the one around it.
+    /// The graphs, each after its parent graph.
     pub sites: Vec<Site<'a>>,
-    /// Checkpoints that nested graphs go on from with their next invocation.
+    /// Last checkpoints of subgraphs that keep their state until their next invocation.
     pub remembered: Vec<Checkpoint>,
 }
 
 impl Sites<'_> {
-    /// How many checkpoints of nested graphs the fork copies.
+    /// Returns the number of subgraph checkpoints that the fork copies.
     pub(super) fn copies(&self) -> u64 {
         let nested = self.sites.iter().filter(|site| !site.namespace.is_root());
         (nested.filter(|site| site.stored.is_some()).count() + self.remembered.len()) as u64

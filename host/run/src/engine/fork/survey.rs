@@ -1,5 +1,5 @@
-//! Which graphs a fork inside of a superstep goes on in: the thread's own, those on the way to the
-//! call whose answer is replaced, and those beside it that had not ended.
+//! Finds the graphs in which a fork inside of a superstep continues: the root graph, the subgraphs
+//! on the path to the overridden call, and other subgraphs that had not ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,30 +16,30 @@ use super::site::{Known, Seat, Site, Sites, Target};
 use crate::ports::store::Store;
 use crate::view::{Strand, store_failure};
 
-/// Finds what a fork takes over.
+/// A scan for the state that a fork carries over.
 pub(super) struct Survey<'a> {
     pub store: &'a dyn Store,
     pub thread: &'a ThreadId,
-    /// The thread that ids derive from.
+    /// The thread from which ids derive.
     pub origin: &'a ThreadId,
-    /// Nodes whose tasks handle failures, in any graph of the app.
+    /// The error handlers of all graphs of the app.
     pub handlers: BTreeSet<NodeName>,
-    /// All that happened in the superstep of the thread's own graph.
+    /// All events of the root graph's superstep.
     pub whole: &'a Known,
-    /// The same without what was undone after the call.
+    /// These events up to the first `reopened` event after the call.
     pub then: &'a Known,
-    /// The call whose answer is replaced; without it all that was pending is taken over.
+    /// The overridden call; without it, everything that is pending is carried over.
     pub replaced: Option<&'a Replaced>,
-    /// Tasks of the thread's own graph that run from their beginning.
+    /// Tasks of the root graph that restart.
     pub afresh: BTreeSet<TaskId>,
 }
 
 impl<'a> Survey<'a> {
-    /// Finds all of it.
+    /// Runs the scan.
     ///
     /// # Errors
     ///
-    /// `conflict` if the log does not lead to the call.
+    /// `conflict` if the log has no path to the call.
     pub(super) async fn make(&self) -> Result<Sites<'a>, Failure> {
         let mut found = Sites::default();
         let root = self.whole.tuple.checkpoint.clone();
@@ -55,18 +55,18 @@ impl<'a> Survey<'a> {
         Ok(found)
     }
 
-    /// Whether the call is in a graph or in one nested in it.
+    /// Returns true if the call is in a graph or in one of its subgraphs.
     fn is_on_the_way(&self, namespace: &Namespace) -> bool {
         let inside = self.replaced.map(|replaced| &replaced.namespace);
         inside.is_some_and(|inside| inside == namespace || inside.is_below(namespace))
     }
 
-    /// The graph nested in another one through which the way to the call leads.
+    /// Returns the direct subgraph of a graph on the path to the call.
     fn next_on_the_way(&self, namespace: &Namespace) -> Option<Namespace> {
         self.replaced?.namespace.child_of(namespace)
     }
 
-    /// Graphs nested in another one in which the fork goes on.
+    /// Returns the direct subgraphs of a graph in which the fork continues.
     fn children(&self, site: &Site<'a>) -> Vec<Namespace> {
         let beside = site.known.strands().filter(|(namespace, strand)| {
             namespace.parent().as_ref() == Some(&site.namespace)
@@ -77,7 +77,7 @@ impl<'a> Survey<'a> {
         beside.chain(self.next_on_the_way(&site.namespace)).collect()
     }
 
-    /// A nested graph; `None` if nothing of its present invocation is known.
+    /// Returns a subgraph; `None` if nothing of its current invocation is known.
     async fn child(
         &self,
         around: &Site<'a>,
@@ -103,7 +103,7 @@ impl<'a> Survey<'a> {
         self.site(known, namespace, Some(stored.clone()), stored).map(Some)
     }
 
-    /// A graph that stood at a checkpoint, stored or not.
+    /// Returns a graph at its checkpoint, stored or not.
     fn site(
         &self,
         known: &'a Known,
@@ -117,7 +117,7 @@ impl<'a> Survey<'a> {
             lineage.apply(event);
         }
         let tasks = self.tasks(&events, &lineage, stored.is_some());
-        // A graph that makes no checkpoints passes all of its supersteps again.
+        // A graph without checkpoints executes all of its supersteps again.
         for event in events.iter().filter(|_| stored.is_none()) {
             if let EventKind::TaskFinished(done) = &event.kind
                 && tasks.contains_key(&done.task)
@@ -136,8 +136,8 @@ impl<'a> Survey<'a> {
         Ok(site)
     }
 
-    /// Tasks of which anything is known: of the superstep that a graph stood in, and of all before it
-    /// if they are not stored.
+    /// Returns the tasks with events: of the current superstep, and of all supersteps before it if
+    /// the graph has no stored checkpoints.
     fn tasks(
         &self,
         events: &[Event],
@@ -174,7 +174,7 @@ impl<'a> Survey<'a> {
         seats
     }
 
-    /// What is done anew in a graph on the way to the call.
+    /// Returns the task of a graph on the path to the call that restarts.
     fn target(&self, site: &Site<'a>, replaced: &Replaced) -> Result<Target, Failure> {
         let Replaced { seq, called, .. } = replaced;
         let lost = || self.no_way(&site.namespace);
@@ -202,8 +202,8 @@ impl<'a> Survey<'a> {
         Ok(Target { past: self.whole.attempt(&task, *seq), task, place })
     }
 
-    /// Adds what nested graphs go on from that will have another namespace: those of a graph that
-    /// has one, and those that tasks beside the call have run.
+    /// Collects the last checkpoints of subgraphs that keep their state and have another namespace
+    /// in the fork: those that the checkpoint of the graph names, and those of its finished tasks.
     async fn remember(
         &self,
         site: &Site<'a>,
@@ -237,7 +237,7 @@ impl<'a> Survey<'a> {
             Some(Replaced { called: Called { task, node, .. }, .. }) => {
                 format!("task `{task}` of node `{node}`")
             }
-            None => "what is pending there".to_owned(),
+            None => "the pending tasks".to_owned(),
         };
         let place = match namespace.as_str() {
             "" => String::new(),
@@ -246,21 +246,21 @@ impl<'a> Survey<'a> {
         Failure::new(
             code::CONFLICT,
             format!(
-                "the log does not lead from checkpoint {} to {goal}{place}: its superstep was not \
-                 stored (durability `exit`) or was pruned, or the graph has changed; fork from a \
-                 checkpoint",
+                "cannot reach {goal}{place} from checkpoint {}: the superstep was not persisted \
+                 (durability `exit`), was pruned, or belongs to another version of the graph; fork \
+                 from a checkpoint",
                 self.whole.tuple.checkpoint.meta.id
             ),
         )
     }
 }
 
-/// Whether a namespace says of which task it is, so that it is another in the fork.
+/// Returns true if a namespace contains the id of a task, so that it differs in the fork.
 fn is_moved(namespace: &Namespace) -> bool {
     namespace.ancestors().any(|it| it.task().is_some())
 }
 
-/// The newest checkpoint that a nested graph had made before a place in the log.
+/// Returns the newest checkpoint of a subgraph before a sequence number.
 fn newest(strand: &Strand, end: u64) -> Option<CheckpointId> {
     let mut before = strand.events.iter().rev().filter(|event| event.seq < end);
     before.find_map(|event| match &event.kind {
@@ -269,7 +269,7 @@ fn newest(strand: &Strand, end: u64) -> Option<CheckpointId> {
     })
 }
 
-/// The superstep that a nested graph was in.
+/// Returns the superstep of a subgraph at a sequence number.
 fn step(strand: &Strand, end: u64) -> u32 {
     let mut before = strand.events.iter().rev().filter(|event| event.seq < end);
     before

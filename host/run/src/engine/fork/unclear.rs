@@ -1,6 +1,6 @@
-//! Effects of which nobody knows whether they were had: a command that makes their tasks begin anew
-//! would have them a second time, and would forget what was decided of them. A call that its server
-//! holds open for a person would be lost.
+//! Rejects commands that would restart a task with a call in doubt. The restart could repeat the
+//! effect, and would discard the recorded decision. It would also lose a call that its server holds
+//! open for a person.
 
 use std::collections::BTreeSet;
 
@@ -15,12 +15,12 @@ use crate::gate::PastCalls;
 use crate::hostcall::HostCall as _;
 use crate::hostcall::http::{HttpRequest, is_safe};
 
-/// Refuses to let tasks of a thread's own graph begin anew over such an effect, be it their own or
-/// one of a graph that they started.
+/// Rejects the restart of tasks of the root graph with such a call, made by the task itself or by a
+/// graph that it started.
 ///
 /// # Errors
 ///
-/// `conflict`.
+/// `conflict` if there is such a call.
 pub(super) fn refuse_unclear(
     known: &Known,
     lineage: &Lineage,
@@ -45,7 +45,7 @@ pub(super) fn refuse_unclear(
     Ok(())
 }
 
-/// Whether a call is of a task that begins anew, or of a graph that such a task started.
+/// Returns true if a call is of a task that restarts, or of a graph that such a task started.
 fn begins_anew(
     event: &Event,
     call: &CallStarted,
@@ -69,7 +69,7 @@ fn past<'k>(known: &'k Known, call: &CallStarted) -> Option<&'k PastCalls> {
     known.past(&call.task)?.scopes.get(&call.scope)
 }
 
-/// Whether a call has no answer that its task would go on from.
+/// Returns true if a call has no result with which its task could continue.
 fn is_open(known: &Known, call: &CallStarted) -> bool {
     past(known, call).is_some_and(|past| {
         let is_begun = past.open.contains_key(&call.call) || past.settled.contains_key(&call.call);
@@ -77,11 +77,11 @@ fn is_open(known: &Known, call: &CallStarted) -> bool {
     })
 }
 
-/// Why a task cannot begin anew because of a call without an answer, and what to do about the call. `None` if it can.
-/// The log does not say which tools may be called twice. So the last question or decision about a call of a tool
-/// counts.
+/// Returns why a call without a result keeps its task from restarting, and what to do about the
+/// call; `None` if it does not. The log does not record which tools are idempotent, so for a tool
+/// call the last interrupt or decision about it counts.
 fn unclear(known: &Known, call: &CallStarted) -> Option<(&'static str, &'static str)> {
-    let doubt = Some(("of which nobody knows whether it had its effect", "settle it"));
+    let doubt = Some(("in doubt", "settle it"));
     if call.function == HttpRequest::FUNCTION {
         return doubt.filter(|_| !is_safe(call.summary.split(' ').next().unwrap_or_default()));
     }
@@ -97,7 +97,7 @@ fn unclear(known: &Known, call: &CallStarted) -> Option<(&'static str, &'static 
     })?;
     let begun = past(known, call).and_then(|past| past.begun(call.call));
     match elicited.filter(|_| begun < Some(seq)) {
-        // The server ended its side with the question.
+        // The server ended its side of the call with the elicitation.
         Some(Elicited { asked: Elicitation { held: None, .. }, .. }) => None,
         Some(_) => Some(("that waits for the answer of a person", "answer")),
         None => doubt,
