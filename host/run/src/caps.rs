@@ -1,6 +1,6 @@
-//! What a thread, an app and a tenant may take of the store, as the operator allows it.
+//! Caps: bounds of what a thread, an app and a tenant store over many runs.
 //!
-//! Caps bound what grows over many runs; limits of one guest call and of one superstep stand in
+//! The operator configures caps in `[limits]`. Limits of one guest call and of one superstep are in
 //! [`crate::limit`] and `wattle_graph::limit`.
 
 use std::collections::BTreeMap;
@@ -24,22 +24,23 @@ pub struct Caps {
     pub thread_blob_bytes: u64,
     /// See [`limit::HANDLER_BLOB_BYTES`].
     pub handler_blob_bytes: u64,
-    /// Bytes of the blobs of an app.
+    /// Bytes of the blobs of one app. Unlimited if `None`.
     pub app_blob_bytes: Option<u64>,
-    /// Caps of a tenant that has none of its own.
+    /// Caps of a tenant without an entry in `tenants`.
     pub tenant: TenantCaps,
-    /// Caps of tenants, in the place of the usual ones.
+    /// Caps of single tenants, used in place of `tenant`.
     pub tenants: BTreeMap<String, TenantCaps>,
 }
 
-/// The caps of a tenant; there is none without a value.
+/// The caps of a tenant. `None` means unlimited.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TenantCaps {
-    /// Threads that it has.
+    /// Threads.
     pub threads: Option<u64>,
-    /// Bytes that its threads take in the store, blobs not counted.
+    /// Bytes of all threads in the store, without blobs.
     pub bytes: Option<u64>,
-    /// Bytes of the blobs that its threads mention, and that were put for it lately.
+    /// Bytes of the blobs that the threads mention, and of those that were stored for the tenant
+    /// within [`limit::UNMENTIONED_MS`] and that no thread mentions.
     pub blob_bytes: Option<u64>,
 }
 
@@ -59,57 +60,60 @@ impl Default for Caps {
 }
 
 impl Caps {
-    /// The caps of a tenant.
+    /// Returns the caps of a tenant.
     pub(crate) fn of_tenant(&self, tenant: &str) -> &TenantCaps {
         self.tenants.get(tenant).unwrap_or(&self.tenant)
     }
 }
 
-/// A cap that was reached: `limit` is its name in `details`, `used` what is taken already.
+/// Returns the failure for a cap that is reached. `limit` is the name of the cap in `details`,
+/// `used` the current usage.
 pub(crate) fn reached(limit: &str, used: u64, allowed: u64, message: String) -> Failure {
     let details = json!({ "limit": limit, "allowed": allowed, "used": used });
     Failure::new(code::LIMIT, message).with_details(details)
 }
 
-/// The log of a thread takes as much as it may.
+/// Returns the failure for a thread whose log has reached its cap.
 pub(crate) fn log_full(thread: &ThreadId, used: u64, allowed: u64) -> Failure {
     let message = format!(
         "the log of thread `{thread}` takes {used} bytes, and {allowed} are allowed: prune the \
-         thread or delete runs of it, go on in another thread, or raise `limits.thread_log` in \
+         thread or delete runs of it, continue in another thread, or raise `limits.thread_log` in \
          wattle.toml"
     );
     reached("thread_log_bytes", used, allowed, message)
 }
 
-/// A thread mentions as many blobs as it may.
+/// Returns the failure for a thread that mentions as many blobs as its cap allows.
 pub(crate) fn thread_blobs_full(thread: &ThreadId, used: u64, allowed: u64) -> Failure {
     let message = format!(
-        "thread `{thread}` has {used} blobs, and {allowed} are allowed: put fewer that hold more \
-         each, go on in another thread, or raise `limits.thread_blobs` in wattle.toml"
+        "thread `{thread}` has {used} blobs, and {allowed} are allowed: store fewer, larger \
+         blobs, continue in another thread, or raise `limits.thread_blobs` in wattle.toml"
     );
     reached("thread_blobs", used, allowed, message)
 }
 
-/// The blobs of a thread take as much as they may.
+/// Returns the failure for a thread whose blobs would exceed their cap.
 pub(crate) fn thread_blob_bytes_full(thread: &ThreadId, used: u64, allowed: u64) -> Failure {
     let message = format!(
         "the blobs of thread `{thread}` take {used} bytes, and {allowed} are allowed with this \
-         one: keep less, go on in another thread, or raise `limits.thread_blob_bytes` in wattle.toml"
+         one: keep less, continue in another thread, or raise `limits.thread_blob_bytes` in \
+         wattle.toml"
     );
     reached("thread_blob_bytes", used, allowed, message)
 }
 
-/// Web handlers of an app put more than a thread mentions.
+/// Returns the failure for an app whose web handlers would exceed their cap of blobs that no thread
+/// mentions.
 pub(crate) fn handler_blobs_full(app: &AppName, used: u64, allowed: u64) -> Failure {
     let message = format!(
-        "web handlers of app `{app}` put {used} bytes of blobs within an hour, and {allowed} are \
-         allowed with this one: put them in a run, or raise `limits.handler_blob_bytes` in \
+        "web handlers of app `{app}` stored {used} bytes of blobs within an hour, and {allowed} \
+         are allowed with this one: store them in a run, or raise `limits.handler_blob_bytes` in \
          wattle.toml"
     );
     reached("handler_blob_bytes", used, allowed, message)
 }
 
-/// The blobs of an app take as much as they may.
+/// Returns the failure for an app whose blobs would exceed their cap.
 pub(crate) fn app_blobs_full(app: &AppName, used: u64, allowed: u64) -> Failure {
     let message = format!(
         "the blobs of app `{app}` take {used} bytes, and {allowed} are allowed with this one: \
@@ -118,7 +122,7 @@ pub(crate) fn app_blobs_full(app: &AppName, used: u64, allowed: u64) -> Failure 
     reached("app_blob_bytes", used, allowed, message)
 }
 
-/// The blobs of a tenant take as much as they may.
+/// Returns the failure for a tenant whose blobs would exceed their cap.
 pub(crate) fn tenant_blobs_full(tenant: &str, used: u64, allowed: u64) -> Failure {
     let message = format!(
         "the blobs of tenant `{tenant}` take {used} bytes, and {allowed} are allowed with this \
@@ -127,7 +131,7 @@ pub(crate) fn tenant_blobs_full(tenant: &str, used: u64, allowed: u64) -> Failur
     reached("tenant_blob_bytes", used, allowed, message)
 }
 
-/// A tenant has as many threads as it may.
+/// Returns the failure for a tenant that has as many threads as its cap allows.
 pub(crate) fn tenant_threads_full(tenant: &str, used: u64, allowed: u64) -> Failure {
     let message = format!(
         "tenant `{tenant}` has {used} threads, and {allowed} are allowed: delete threads of it, or \
@@ -136,7 +140,7 @@ pub(crate) fn tenant_threads_full(tenant: &str, used: u64, allowed: u64) -> Fail
     reached("tenant_threads", used, allowed, message)
 }
 
-/// The threads of a tenant take as much as they may.
+/// Returns the failure for a tenant whose threads have reached their cap of bytes.
 pub(crate) fn tenant_bytes_full(tenant: &str, used: u64, allowed: u64) -> Failure {
     let message = format!(
         "the threads of tenant `{tenant}` take {used} bytes, and {allowed} are allowed: prune or \
@@ -145,11 +149,11 @@ pub(crate) fn tenant_bytes_full(tenant: &str, used: u64, allowed: u64) -> Failur
     reached("tenant_bytes", used, allowed, message)
 }
 
-/// A thread has as many open questions as it may.
+/// Returns the failure for a thread that has as many pending interrupts as its cap allows.
 pub(crate) fn questions_full(thread: &ThreadId, used: u64, allowed: u64) -> Failure {
     let message = format!(
-        "thread `{thread}` has {used} open questions, and {allowed} are allowed: ask for several \
-         things at once, answer some and go on, or raise `limits.thread_questions` in wattle.toml"
+        "thread `{thread}` has {used} pending interrupts, and {allowed} are allowed: raise \
+         fewer, answer some and resume, or increase `limits.thread_questions` in wattle.toml"
     );
     reached("thread_questions", used, allowed, message)
 }

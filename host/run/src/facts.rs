@@ -1,6 +1,6 @@
-//! Free facts that clients give to threads, runs and checkpoints: how large they may be.
+//! The size limit of the metadata that clients attach to threads, runs and checkpoints.
 //!
-//! Every door to the engine passes here, so no API can store more than another.
+//! Every entry point of the engine uses these checks, so that the limit is the same for every API.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use wattle_graph::failure::{Failure, code};
 
 use crate::limit::METADATA_BYTES;
 
-/// Facts that hosts say of a thread when it runs. They count for nothing as long as they are short,
-/// so that a thread with as many facts as it may have can still run.
+/// Metadata keys that hosts set when a thread runs. Short values under them do not count, so that a
+/// thread whose metadata has the maximum size can still run.
 const OF_HOSTS: [&str; 2] = ["graph_id", "assistant_id"];
 
-/// Bytes of a fact that is short: the longest name of an app and of a graph, and then some.
+/// Maximum bytes of a value that does not count: more than the longest names of an app and a graph.
 const SHORT_BYTES: usize = 512;
 
-/// Refuses facts that are too large together.
+/// Checks the size of metadata.
 ///
 /// # Errors
 ///
@@ -27,8 +27,8 @@ pub fn check(facts: &BTreeMap<String, Value>) -> Result<(), Failure> {
         return Ok(());
     }
     let text = format!(
-        "`metadata` would have {bytes} bytes, more than the limit of {METADATA_BYTES}; put what is \
-         large into the state or the memory"
+        "`metadata` would have {bytes} bytes, more than the limit of {METADATA_BYTES}; move \
+         large values to the state or the memory"
     );
     let details = json!({
         "limit": "metadata_bytes", "field": "metadata", "bytes": bytes,
@@ -37,12 +37,12 @@ pub fn check(facts: &BTreeMap<String, Value>) -> Result<(), Failure> {
     Err(Failure::new(code::LIMIT, text).with_details(details))
 }
 
-/// Refuses facts that are too large with those that they are added to. What was stored before there
-/// was a limit may become smaller, and stay.
+/// Checks the size of metadata after a merge. Metadata that exceeds the limit already, since it was
+/// stored before the limit existed, may stay or shrink.
 ///
 /// # Errors
 ///
-/// As of [`check`].
+/// As for [`check`].
 pub(crate) fn check_added(
     known: &BTreeMap<String, Value>,
     added: &BTreeMap<String, Value>,
@@ -55,10 +55,10 @@ pub(crate) fn check_added(
     if bytes(&all) <= bytes(known) { Ok(()) } else { check(&all) }
 }
 
-/// Bytes of facts as JSON.
+/// Returns the size of metadata as JSON.
 fn bytes(facts: &BTreeMap<String, Value>) -> usize {
     let counted = facts.iter().filter(|(name, value)| !is_of_host(name, value));
-    // Braces; quotes, a colon and a comma around each name.
+    // Braces count once; quotes, a colon and a comma count for each name.
     let each = counted.map(|(name, value)| name.len() + value.to_string().len() + 4);
     each.sum::<usize>() + 2
 }
@@ -75,11 +75,11 @@ mod tests {
         facts.into_iter().map(|(name, bytes)| (name.to_owned(), json!("x".repeat(bytes)))).collect()
     }
 
-    /// What is left for a text under a name of one letter.
+    /// Length of the longest text under a name of one letter.
     const LARGEST: usize = METADATA_BYTES - 9;
 
     #[test]
-    fn the_limit_itself_is_allowed() {
+    fn metadata_of_the_maximum_size_is_allowed() {
         check(&facts([("a", LARGEST)])).unwrap();
         let refused = check(&facts([("a", LARGEST + 1)])).unwrap_err();
         assert_eq!(refused.code, code::LIMIT);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_counts_and_may_only_become_smaller() {
+    fn merged_metadata_may_exceed_the_limit_only_by_shrinking() {
         let (small, full) = (facts([("a", 9)]), facts([("a", LARGEST)]));
         let large = facts([("a", 2 * LARGEST)]);
         check_added(&small, &facts([("a", LARGEST)])).unwrap();
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn short_facts_of_hosts_count_for_nothing() {
+    fn short_values_of_host_keys_do_not_count() {
         let full = facts([("a", LARGEST)]);
         check_added(&full, &facts([("graph_id", 300), ("assistant_id", 36)])).unwrap();
         check_added(&full, &facts([("graph_id", SHORT_BYTES + 1)])).unwrap_err();

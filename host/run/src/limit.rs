@@ -1,229 +1,222 @@
-//! Every limit of the engine and of guests, in one place, each with its reason.
+//! The limits of the engine and of guests. Each constant gives its reason.
 
 use serde::{Deserialize, Serialize};
 
-/// Linear memory of a guest: a JSON node needs a few MiB, a picture in base64 some 50.
+/// Linear memory of a guest. A node that handles JSON needs a few MiB, an image in base64 about 50.
 pub const MEMORY_BYTES: u64 = 64 << 20;
 
-/// Time a guest may compute, waiting not counted: far above any honest JSON work.
+/// CPU time of a guest call, without waiting. JSON processing needs far less.
 pub const CPU_MS: u64 = 2_000;
 
-/// Wall time of one attempt of a node without a timeout of its own, waiting counted: some model
-/// answers take minutes.
+/// Wall time of one attempt of a node without its own timeout, including waits. Some model calls take minutes.
 pub const NODE_TIMEOUT_MS: u64 = 600_000;
 
-/// Host calls of one task: a loop that calls the host for ever ends here.
+/// Host calls of one task. The limit stops a guest that calls the host in an endless loop.
 pub const HOST_CALLS: u32 = 10_000;
 
-/// Bytes of all requests and answers of one task that pass the gate: bounds the journal.
+/// Bytes of all requests and results of one task that pass the gate. The limit bounds the size of the journal.
 pub const HOST_CALL_BYTES: u64 = 64 << 20;
 
-/// Host calls of one task with all tools that it called: each tool has its own count as well.
+/// Host calls of one task and all tools that it calls. Each tool also has its own count.
 pub const TASK_HOST_CALLS: u64 = 100_000;
 
-/// Bytes of all requests and answers of one task and its tools: bounds what a thread's log grows
-/// by in one task.
+/// Bytes of all requests and results of one task and its tools. The limit bounds how much one task adds to the log of
+/// its thread.
 pub const TASK_HOST_CALL_BYTES: u64 = 256 << 20;
 
-/// Bytes of a node's outcome: large things belong into blobs.
+/// Bytes of a node's outcome. Large data belongs into blobs.
 pub const OUTPUT_BYTES: u64 = 4 << 20;
 
-/// Bytes that the host copies out of a guest in one call, so that a small guest cannot make a
-/// large host.
+/// Bytes that the host copies out of a guest in one call. Without the limit, a small guest could make the host allocate
+/// much memory.
 pub const LIFT_BYTES: u64 = 32 << 20;
 
-/// Elements of a guest's tables: functions called by pointer.
+/// Elements of a guest's tables, which hold the targets of indirect calls.
 pub const TABLE_ELEMENTS: u64 = 20_000;
 
-/// Core instances in one component: Rust needs 3, Python 16.
+/// Core instances in one component. Rust needs 3, Python 16.
 pub const CORE_INSTANCES: u32 = 50;
 
-/// Events of a log that are read at a time. Each client of a stream holds one page in memory, shared
-/// with all clients at the same position: some hundred KiB, since few events have more than one KiB.
-/// A whole log takes one round trip to a shared store for each page, so pages are not shorter.
+/// Events of a log that are read at a time. Each client of a stream holds one page in memory and shares it with all
+/// clients at the same position. A page has some hundred KiB, since few events exceed one KiB. Pages are not shorter,
+/// since a reader of a whole log makes one round trip to a shared store for each page.
 pub const PAGE_EVENTS: usize = 256;
 
-/// Bytes of one run that wait for the disk: a run goes on ahead of it until then. It is what memory
-/// and the end of a run, which waits for all of it, cost at most.
+/// Bytes of one run that are not durable yet. A run that is further ahead waits. The limit bounds the memory for these
+/// bytes, and how long the end of the run waits for them.
 pub const LOG_AHEAD_BYTES: u64 = 8 << 20;
 
-/// Bytes that the log of a thread takes in the store: copying, verifying and exporting a thread read
-/// all of it. A conversation of ten thousand turns takes some hundred MiB.
+/// Bytes of the log of a thread in the store. Copying, verifying and exporting a thread read the whole log. A
+/// conversation of ten thousand turns has some hundred MiB.
 pub const THREAD_LOG_BYTES: u64 = 1 << 30;
 
-/// Questions of a thread that have no answer: every view of the thread has all of them.
+/// Pending interrupts of a thread. Every view of the thread contains all of them.
 pub const THREAD_QUESTIONS: u64 = 1_000;
 
-/// Blobs that a thread mentions: a run that puts blobs holds their digests in memory.
+/// Blobs that a thread mentions. A run that stores blobs holds their digests in memory.
 pub const THREAD_BLOBS: u64 = 10_000;
 
-/// Bytes of the blobs that a thread mentions: some hundred large pictures or documents.
+/// Bytes of the blobs that a thread mentions. Enough for some hundred large images or documents.
 pub const THREAD_BLOB_BYTES: u64 = 4 << 30;
 
-/// Bytes of blobs that web handlers of an app put and that no thread mentions yet: those that none
-/// mentions are swept after [`UNMENTIONED_MS`].
+/// Bytes of blobs that web handlers of an app stored and that no thread mentions yet. Blobs without a mention are swept
+/// after [`UNMENTIONED_MS`].
 pub const HANDLER_BLOB_BYTES: u64 = 4 << 30;
 
-/// Bytes that a blob counts at least: a file takes a block of the disk, whatever is in it.
+/// Minimum bytes that a blob counts. A file occupies at least one block of the disk.
 pub const BLOB_LEAST_BYTES: u64 = 4 << 10;
 
-/// How long a blob counts that no thread mentions: as long as it is surely not swept.
+/// How long a blob without a mention counts. The sweep does not delete it earlier.
 pub const UNMENTIONED_MS: u64 = 3_600_000;
 
-/// Least time between two measures of what an app or a tenant has, which read the facts of all its
-/// threads: what was deleted makes room within it.
+/// Minimum interval between two measurements of the usage of an app or a tenant, which read the records of all its
+/// threads. The space of deleted data becomes available within this time.
 pub const MEASURE_PAUSE_MS: u64 = 10_000;
 
-/// Age at which such a measure is made again where hosts share the store: what other hosts add
-/// counts within it.
+/// Age at which a measurement is repeated if hosts share the store. The usage of other hosts counts within this time.
 pub const MEASURE_AGE_MS: u64 = 60_000;
 
-/// What is taken within so many milliseconds is counted as one, so that a cap takes little memory.
+/// Resolution of the times at which usage is recorded. Usage within one interval is merged to save memory.
 pub const METER_SLOT_MS: u64 = 60_000;
 
-/// Apps and tenants whose measures are held; beyond, all are forgotten and measured again.
+/// Apps and tenants whose measurements are cached. Beyond this number, all of them are discarded and measured again.
 pub const METERED_OWNERS: usize = 10_000;
 
-/// Blobs of which a store tells at once whether a thread mentions them.
+/// Blobs in one page of the list of blobs that threads mention.
 pub const MENTIONED_PAGE: usize = 4_096;
 
-/// Bytes of stored threads that are read at once to go on with their runs after a start: what the
-/// recovery costs in memory, whatever there is to recover.
+/// Bytes of stored threads that recovery reads at once after a start. The limit bounds the memory of the recovery.
 pub const RECOVERY_BYTES: u64 = 64 << 20;
 
-/// Pending runs of a thread: a run that is asked for reads all of them.
+/// Pending runs of a thread. Each request for a run reads all of them.
 pub const THREAD_PENDING_RUNS: usize = 1_000;
 
-/// Records of cut threads that are read at once: one may have 64 KiB of metadata and a context as
-/// large as a request.
+/// Records of orphaned threads that are read at once. One record may have 64 KiB of metadata and a context as large as
+/// a request.
 pub const ABANDONED_PAGE: usize = 256;
 
-/// Time to go on with one run after a start. A thread that takes longer is set aside, so that it
-/// keeps no other from going on.
+/// Time limit of the recovery of one run after a start. A thread that takes longer is set aside, so that it does not
+/// block the recovery of others.
 pub const RECOVERY_MS: u64 = 60_000;
 
-/// Requests kept whole in the journal; a longer one is kept by its head and digest.
+/// Bytes of a request that the journal holds in full. A longer request is stored as its first bytes and its digest.
 pub const JOURNAL_REQUEST_BYTES: usize = 16 << 10;
 
-/// Events of its own that a task may emit.
+/// Events that a task may emit.
 pub const EMITTED_EVENTS: u32 = 10_000;
 
-/// Bytes of one emitted event or log message; longer messages are cut.
+/// Bytes of one emitted event or log message. A longer log message is truncated.
 pub const EVENT_BYTES: usize = 64 << 10;
 
-/// Levels of nesting in JSON from guests, models and clients: the log adds some of its own, and
-/// JSON readers end at 128.
+/// Levels of nesting in JSON from guests, models and clients. The log adds some levels, and JSON readers stop at 128.
 pub const JSON_DEPTH: usize = 100;
 
-/// Bytes of the metadata of a thread, a run or a checkpoint as JSON: lists and searches read those of
-/// all threads.
+/// Bytes of the metadata of a thread, a run or a checkpoint as JSON. Lists and searches read the metadata of all
+/// threads.
 pub const METADATA_BYTES: usize = 64 << 10;
 
-/// Calls of one batch (`complete-all`, `send-all`) that run at once: kind to the services.
+/// Calls of one batch (`complete-all`, `send-all`) that run concurrently. The limit bounds the load on services.
 pub const BATCH_CONCURRENCY: usize = 4;
 
 /// Calls in one batch.
 pub const BATCH_CALLS: usize = 256;
 
-/// Cancelled runs in a row whose unused answers are looked for when the next one begins: who stops
-/// and goes on more often than that pays again.
+/// Consecutive cancelled runs whose unused results the next run may reuse. After more cancels in a row, the calls are
+/// made and paid again.
 pub const SALVAGED_RUNS: usize = 16;
 
-/// Bytes of the unused answers of cancelled runs that the next one holds in memory; the oldest
-/// beyond are not kept and paid again. Answers of models are some KiB and pictures are blobs, so
-/// thousands fit.
+/// Bytes of the reusable results of cancelled runs that a run holds in memory. Beyond the limit, the oldest results are
+/// discarded and their calls are made and paid again. A completion has some KiB and images are blobs, so thousands fit.
 pub const SALVAGED_BYTES: u64 = 32 << 20;
 
-/// Tasks of one superstep that run at once in one run.
+/// Tasks of one superstep that one run executes concurrently.
 pub const STEP_CONCURRENCY: usize = 64;
 
-/// Files of an app's page, compressed forms counted: a built page has some dozens.
+/// Files of an app's page, with their compressed forms. A built page has some dozens.
 pub const PAGE_FILES: usize = 1_000;
 
-/// Bytes of all files of an app's page, compressed forms counted: they are held in memory as long
-/// as the app is loaded. A page that browsers like has some hundred KiB.
+/// Bytes of all files of an app's page, with their compressed forms. They are in memory while the app is loaded. A page
+/// that loads quickly has some hundred KiB.
 pub const PAGE_BYTES: u64 = 32 << 20;
 
 /// Bytes of a blob.
 pub const BLOB_BYTES: u64 = 256 << 20;
 
-/// Bytes of all blobs that one task and its tools put, also of blobs that are there already: as
-/// many as the largest blob has.
+/// Bytes of all blobs that one task and its tools store, also of blobs that exist already. As many as the largest
+/// blob may have.
 pub const TASK_BLOB_BYTES: u64 = BLOB_BYTES;
 
-/// Bytes of an export that is read, and of the code and blobs in it once they are unpacked: it is
-/// held in memory, and a small file may unpack to much more.
+/// Bytes of an export that is read, and of the code and blobs in it after decompression. They are held in memory, and a
+/// small file may decompress to much more.
 pub const EXPORT_BYTES: u64 = 1 << 30;
 
-/// Bytes of what differs that a replay shows: more than anybody reads, and a difference may be as
-/// large as the whole state.
+/// Bytes of the differences that a replay reports. A difference may be as large as the whole state.
 pub const REPLAY_SHOWN_BYTES: u64 = 64 << 20;
 
-/// Longest time that an HTTP request may ask to be held back before it is sent: enough for a guest
-/// to back off from a busy service, too short to keep its instance for nothing.
+/// Maximum delay that an HTTP request may ask for before it is sent. Long enough to back off from a busy service, and
+/// too short to keep a waiting instance for long.
 pub const HTTP_DELAY_MS: u32 = 10_000;
 
-/// Random bytes per call, as the contract says.
+/// Random bytes per call, as the contract specifies.
 pub const RANDOM_BYTES: u32 = 4_096;
 
-/// Rounds of questions that a server of tools asks in one call: a form has a few steps, and a server that asks
-/// without an end must not keep a person busy.
+/// Elicitation rounds that an MCP server asks in one call. A form has a few steps, and a server that asks endlessly
+/// must not keep a person busy.
 pub const SERVER_ROUNDS: usize = 16;
 
-/// Questions of one round: a person answers all of them at once.
+/// Questions of one elicitation round. A person answers all of them at once.
 pub const ELICITED_QUESTIONS: usize = 16;
 
-/// Bytes of the text of one of them: a person reads it to the end. A longer one is refused and not cut, since
-/// nobody may agree to what was not shown.
+/// Bytes of the text of one such question, which a person reads to the end. A longer text is refused and not truncated,
+/// since a person must not agree to something that was not shown.
 pub const ELICITED_MESSAGE_BYTES: usize = 4 << 10;
 
-/// Bytes of the name of one of them: it is a name and no data.
+/// Bytes of the name of one such question.
 pub const ELICITED_NAME_BYTES: usize = 256;
 
-/// Bytes of what a server wants back with the answers: a sealed state of a few steps, and it stands in the log.
+/// Bytes of the state that a server expects back with the answers. Enough for the state of a few steps. The log stores
+/// it.
 pub const ELICITED_STATE_BYTES: usize = 64 << 10;
 
-/// Tools that call tools that call tools: deep enough for an agent among the tools of an agent,
-/// while each level holds a guest instance.
+/// Levels of tools that call tools. Enough for an agent among the tools of an agent. Each level holds a guest instance.
 pub const TOOL_DEPTH: u32 = 4;
 
-/// Graphs inside of graphs inside of graphs: far deeper than anybody can follow, and the path of
-/// names to the deepest one still fits into what the stores keep of it.
+/// Levels of subgraphs. Real applications need far fewer, and the longest namespace still fits the keys of the stores.
 pub const GRAPH_DEPTH: usize = 8;
 
-/// Violations of an arguments schema that a failure lists: a model corrects a few at a time.
+/// Violations of an arguments schema that a failure lists. A model corrects only a few at a time.
 pub const TOOL_VIOLATIONS: usize = 8;
 
-/// Parts of a memory namespace: deeper trees are data, not names.
+/// Parts of a namespace of the long-term memory. A deeper hierarchy is data, not a name.
 pub const MEMORY_PARTS: usize = 16;
 
-/// Bytes of all parts of a memory namespace: with the key and a tenant's name it stays below the
+/// Bytes of all parts of a namespace of the long-term memory. With the key and the name of a tenant they stay below the
 /// longest entry of a database index.
 pub const MEMORY_NAMESPACE_BYTES: usize = 1_024;
 
-/// Bytes of a memory key.
+/// Bytes of a key of the long-term memory.
 pub const MEMORY_KEY_BYTES: usize = 512;
 
-/// Bytes of a memory document: it is read whole for every search that meets it, so large things
-/// belong into blobs.
+/// Bytes of a document of the long-term memory. Every search that examines a document reads all of it, so large data
+/// belongs into blobs.
 pub const MEMORY_DOCUMENT_BYTES: usize = 256 << 10;
 
-/// Documents or namespaces of one answer of the memory.
+/// Documents or namespaces in one result of the long-term memory.
 pub const MEMORY_RESULTS: usize = 1_000;
 
-/// Bytes of the documents of one answer of the memory: the guest gets them whole.
+/// Bytes of the documents in one result of the long-term memory, which the guest receives in one piece.
 pub const MEMORY_ANSWER_BYTES: usize = 8 << 20;
 
-/// Documents that one search of the memory looks at: it reads each of them.
+/// Documents that one search of the long-term memory examines. It reads each of them.
 pub const MEMORY_SCANNED: usize = 20_000;
 
-/// Bytes of the documents that one search of the memory looks at.
+/// Bytes of the documents that one search of the long-term memory examines.
 pub const MEMORY_SCANNED_BYTES: usize = 64 << 20;
 
-/// Conditions of one filter of the memory.
+/// Conditions of one filter of the long-term memory.
 pub const MEMORY_CONDITIONS: usize = 32;
 
-/// Bytes of the words of one search of the memory.
+/// Bytes of the query text of one search of the long-term memory.
 pub const MEMORY_QUERY_BYTES: usize = 4 << 10;
 
 /// Limits of one guest call.
@@ -244,9 +237,9 @@ pub struct Limits {
     pub output_bytes: u64,
     /// See [`LIFT_BYTES`].
     pub lift_bytes: u64,
-    /// Of outbound HTTP.
+    /// Limits of outbound HTTP.
     pub net: NetLimits,
-    /// Of SQL.
+    /// Limits of SQL.
     pub sql: SqlLimits,
 }
 
@@ -266,8 +259,8 @@ impl Default for Limits {
     }
 }
 
-/// The widest limits that code in an export gets: many times the usual ones, as the most generous
-/// operator would set them, while no call of code from a stranger takes the machine for itself.
+/// Upper bounds of the limits that an export gives its own code: many times the defaults, as a generous operator would
+/// configure them. They keep a single call of untrusted code from exhausting the machine.
 pub const LARGEST: Limits = Limits {
     memory_bytes: 16 * MEMORY_BYTES,
     cpu_ms: 30 * CPU_MS,
@@ -292,7 +285,7 @@ pub const LARGEST: Limits = Limits {
 };
 
 impl Limits {
-    /// The narrower of two, each by itself.
+    /// Returns the smaller value of each limit.
     #[must_use]
     pub fn at_most(&self, most: &Self) -> Self {
         let (net, sql) = (&self.net, &self.sql);
@@ -325,16 +318,17 @@ impl Limits {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NetLimits {
-    /// Bytes of a response body: the guest gets it whole. 8 MiB holds any JSON answer.
+    /// Bytes of a response body, which the guest receives in one piece. Default: 8 MiB, enough for usual JSON
+    /// responses.
     pub response_bytes: u64,
-    /// Bytes of a request body.
+    /// Bytes of a request body. Default: 8 MiB.
     pub request_bytes: u64,
-    /// Whole exchange, redirects included, of a request that does not say how long it may take.
+    /// Time of the whole exchange, including redirects, for a request without its own timeout. Default: 30 s.
     pub timeout_ms: u64,
-    /// The most that a request may ask for: some services work while they are waited for, and what
+    /// Maximum timeout that a request may set. Default: 120 s. Some services work while the client waits; work that
     /// takes longer should be polled.
     pub longest_timeout_ms: u64,
-    /// Redirects followed.
+    /// Redirects that are followed. Default: 5.
     pub redirects: u32,
 }
 
@@ -350,20 +344,20 @@ impl Default for NetLimits {
     }
 }
 
-/// Supersteps of one edit: they are all in memory before the first is written.
+/// Supersteps of one edit. All of them are in memory before the first is written.
 pub const EDIT_SUPERSTEPS: usize = 100;
 
 /// Limits of one SQL statement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SqlLimits {
-    /// Rows returned; more are cut off and the answer says so.
+    /// Rows of a result. Further rows are dropped, and the result says so. Default: 10,000.
     pub rows: u64,
-    /// Bytes of all values returned; more are cut off likewise.
+    /// Bytes of all values of a result. Further rows are dropped, and the result says so. Default: 8 MiB.
     pub bytes: u64,
-    /// Time of one statement.
+    /// Time of one statement. Default: 30 s.
     pub timeout_ms: u64,
-    /// Bytes of a statement's text: parsers recurse.
+    /// Bytes of the text of a statement, which bounds the recursion of parsers. Default: 256 KiB.
     pub statement_bytes: u64,
 }
 
