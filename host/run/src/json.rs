@@ -1,4 +1,4 @@
-//! JSON from outside: how deep it may be nested, how much it weighs, and [how it is read](lenient).
+//! JSON from outside of the host: its nesting limit, its approximate size, and [its lenient parser](lenient).
 
 pub mod lenient;
 
@@ -7,15 +7,15 @@ use wattle_graph::failure::{Failure, code};
 
 use crate::limit::JSON_DEPTH;
 
-/// Below this, every whole number is a float of its own: 2^53.
+/// Every whole number below this bound has an exact float: 2^53.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// Refuses JSON that is nested too deep to be stored: readers recurse, and a log that could be
-/// written but not read would be lost.
+/// Refuses JSON that is nested too deeply to be stored. JSON readers recurse, so a log that can be written but not read
+/// would be lost.
 ///
 /// # Errors
 ///
-/// `invalid`, naming `what` was to be stored.
+/// `invalid`; its message names `what`.
 pub(crate) fn check_depth(what: &str, value: &Value) -> Result<(), Failure> {
     if fits(value, JSON_DEPTH) {
         return Ok(());
@@ -28,7 +28,7 @@ pub(crate) fn check_depth(what: &str, value: &Value) -> Result<(), Failure> {
     ))
 }
 
-/// About how many bytes a value takes as text: what budgets count, without writing it.
+/// Returns the approximate size of a value as text, in bytes. Budgets count it without serializing the value.
 pub fn weight(value: &Value) -> u64 {
     match value {
         Value::Null | Value::Bool(_) => 4,
@@ -41,8 +41,8 @@ pub fn weight(value: &Value) -> u64 {
     }
 }
 
-/// The same document with whole numbers written without a point, as JavaScript and canonical JSON (RFC 8785) write them.
-/// JSON Schema takes `1.0` for an integer; guests and servers that read one do not.
+/// Writes whole numbers without a decimal point, as JavaScript and canonical JSON (RFC 8785) do. JSON Schema accepts
+/// `1.0` as an integer; guests and servers that parse integers do not.
 pub fn with_integers(value: Value) -> Value {
     match value {
         Value::Number(number) => integer(&number).map_or(Value::Number(number), Value::from),
@@ -54,7 +54,7 @@ pub fn with_integers(value: Value) -> Value {
     }
 }
 
-/// The integer that a float is, if it is surely one.
+/// Returns the integer that a float is equal to, if it is exact.
 fn integer(number: &Number) -> Option<i64> {
     let float = number.as_f64().filter(|_| number.is_f64())?;
     (float.fract() == 0.0 && float.abs() < EXACT).then_some(float as i64)
@@ -79,14 +79,14 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_itself_is_allowed() {
+    fn json_of_the_maximum_depth_is_allowed() {
         assert!(check_depth("a value", &nested(JSON_DEPTH)).is_ok());
         let refused = check_depth("a value", &nested(JSON_DEPTH + 1)).unwrap_err();
         assert!(refused.message.starts_with("a value is nested deeper than"), "{refused}");
     }
 
     #[test]
-    fn whole_numbers_have_no_point() {
+    fn whole_numbers_have_no_decimal_point() {
         let value =
             json!({ "a": 1.0, "b": [-2.0, 2.5, 3], "c": { "d": 1e3, "e": -0.0 }, "f": "1.0" });
         let expected = json!({ "a": 1, "b": [-2, 2.5, 3], "c": { "d": 1000, "e": 0 }, "f": "1.0" });
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn weight_is_about_the_length_of_the_text() {
+    fn weight_approximates_the_length_of_the_text() {
         let value = json!({ "name": "x".repeat(100), "list": [1, null, true, "abc"] });
         let (weight, text) = (weight(&value), value.to_string().len() as u64);
         assert!(weight.abs_diff(text) < 40, "{weight} against {text}");

@@ -1,9 +1,8 @@
-//! Counts what threads, apps and tenants take, and refuses what would exceed their caps.
+//! Measures the usage of apps and tenants, and refuses requests that would exceed their caps.
 //!
-//! What the store has is measured when it is first asked for, and after that only when the cap would
-//! be reached or, where other hosts share the store, when the measure is old. In between the host
-//! counts what it adds itself. So a request costs no more than an addition, and a cap may be exceeded
-//! by what other hosts add within [`limit::MEASURE_AGE_MS`].
+//! The store is measured at the first request. After that it is measured only if a request would exceed the cap or,
+//! where hosts share the store, if the measurement is old. In between, the host adds its own usage. A request therefore
+//! usually costs an addition, and a cap may be exceeded by what other hosts add within [`limit::MEASURE_AGE_MS`].
 
 mod blobs;
 mod meter;
@@ -22,20 +21,20 @@ use crate::limit;
 use crate::ports::Ports;
 use crate::ports::store::{Owner, Taken};
 
-/// What is counted of an owner.
+/// What is measured for an owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Measure {
     /// Bytes of blobs.
     Blobs,
-    /// Bytes of blobs that web handlers put and no thread mentions yet.
+    /// Bytes of blobs that web handlers stored and that no thread mentions yet.
     Handlers,
-    /// Threads.
+    /// Number of threads.
     Threads,
     /// Bytes of threads.
     Bytes,
 }
 
-/// The caps of a host, and what is taken of them.
+/// The caps of a host and their usage.
 #[derive(Default)]
 pub struct Quotas {
     caps: Caps,
@@ -43,12 +42,12 @@ pub struct Quotas {
 }
 
 impl Quotas {
-    /// Nothing is counted yet.
+    /// Creates quotas without any usage.
     pub fn new(caps: Caps) -> Self {
         Self { caps, meters: Mutex::default() }
     }
 
-    /// The caps.
+    /// Returns the caps.
     pub(crate) fn caps(&self) -> &Caps {
         &self.caps
     }
@@ -60,24 +59,24 @@ impl Quotas {
         if let Some(known) = meters.get(&key) {
             return known.clone();
         }
-        // A tenant may have any name. What is forgotten is measured again.
+        // Requests can name any number of tenants, so the map is bounded. Discarded usage is measured again.
         if meters.len() >= limit::METERED_OWNERS {
             meters.clear();
         }
         meters.entry(key).or_default().clone()
     }
 
-    /// Where a run counts the bytes that it hands over, if they are capped.
+    /// Returns the meter for the bytes that a run of a tenant writes, or `None` if they are not capped.
     pub(crate) fn bytes_of(&self, tenant: Option<&str>) -> Option<Arc<Meter>> {
         let tenant = tenant.filter(|tenant| self.caps.of_tenant(tenant).bytes.is_some())?;
         Some(self.meter(Measure::Bytes, &Owner::Tenant(tenant.to_owned())))
     }
 
-    /// Counts a thread that is to be made for a tenant.
+    /// Counts a thread that is about to be created for a tenant.
     ///
     /// # Errors
     ///
-    /// `limit` if the tenant has as many as it may; those of the store.
+    /// `limit` if the tenant has as many threads as its cap allows; errors of the store.
     pub(crate) async fn take_thread(&self, ports: &Ports, tenant: &str) -> Result<(), Failure> {
         let Some(allowed) = self.caps.of_tenant(tenant).threads else { return Ok(()) };
         let owner = Owner::Tenant(tenant.to_owned());
@@ -87,11 +86,11 @@ impl Quotas {
         taken.map_err(|used| caps::tenant_threads_full(tenant, used, allowed))
     }
 
-    /// Whether something may begin that makes threads of a tenant grow.
+    /// Checks that the threads of a tenant are below their cap of bytes.
     ///
     /// # Errors
     ///
-    /// `limit` if they take as much as they may; those of the store.
+    /// `limit` if the cap is reached; errors of the store.
     pub(crate) async fn check_bytes(&self, ports: &Ports, tenant: &str) -> Result<(), Failure> {
         let Some(allowed) = self.caps.of_tenant(tenant).bytes else { return Ok(()) };
         let owner = Owner::Tenant(tenant.to_owned());
@@ -101,9 +100,8 @@ impl Quotas {
         taken.map_err(|used| caps::tenant_bytes_full(tenant, used, allowed))
     }
 
-    /// Counts the bytes of a blob that is to be put for an app and a tenant. `is_mentioned` says
-    /// whether a thread mentions it from now on; one that nobody mentions is swept. Answers where it
-    /// was counted.
+    /// Charges the bytes of a blob to the caps of an app and a tenant. `is_mentioned` is true if a thread will mention
+    /// the blob; otherwise it is swept later. Returns the meters that were charged.
     async fn take_blob(
         &self,
         ports: &Ports,
@@ -132,7 +130,7 @@ impl Quotas {
         Ok(taken)
     }
 
-    /// The caps that a blob counts for.
+    /// Returns the caps that a blob counts for.
     fn blob_caps(&self, app: &AppName, tenant: Option<&str>, is_mentioned: bool) -> Vec<BlobCap> {
         let of_app =
             |measure, allowed| BlobCap { measure, owner: Owner::App(app.clone()), allowed };
@@ -172,8 +170,8 @@ async fn taken(ports: &Ports, owner: &Owner) -> Result<Taken, Failure> {
     ports.store.taken(owner).await.map_err(Failure::from)
 }
 
-/// Bytes of all blobs that threads of an owner mention. A blob counts for each thread. Of those that
-/// handlers put nothing is known but what this host counts.
+/// Returns the bytes of all blobs that the threads of an owner mention. A blob counts once for each thread that
+/// mentions it. Returns 0 for blobs of web handlers, since the store has no record of their owner.
 async fn measured_blobs(ports: &Ports, cap: &BlobCap) -> Result<u64, Failure> {
     let (mut bytes, mut from) = (0_u64, None);
     if cap.measure == Measure::Handlers {

@@ -1,34 +1,35 @@
-//! Documents of services and clients, also with halves of characters.
+//! Lenient parsing of JSON from services and clients, including lone surrogates.
 //!
-//! A service that cuts an answer into pieces may cut a character that JSON escapes as a pair
-//! (`\ud83d\ude00`). Each half alone is no character, so no parser takes it. Here a half becomes a
-//! stand-in, a character that Unicode leaves to private use, until [`Halves`] puts the pair together.
-//! A [request] comes in one piece, so a half in it becomes U+FFFD.
+//! A service that streams a text in pieces may split a character that JSON escapes as a surrogate pair
+//! (`\ud83d\ude00`). A lone surrogate is not a character, so JSON parsers reject it. This module maps it to a
+//! private-use character until [`Halves`] joins the pair. A [request] arrives in one piece, so a lone surrogate in it
+//! becomes U+FFFD.
 //!
-//! A byte order mark before a document is no part of it. Programs for Windows begin their output with one.
+//! A byte order mark before a document is skipped. Programs on Windows write one.
 //!
-//! A [`message`] may hold numbers that JSON does not have.
+//! A [`message`] may contain numbers that JSON does not have.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// The stand-in of the first half there is, `\ud800`. Those of all 2,048 follow up to the last code point
-/// of Unicode's last plane, which is for private use.
+/// Private-use character for the first surrogate, `\ud800`. The characters for all 2,048 surrogates end with the last
+/// code point of Unicode's last plane, which is for private use.
 const STAND_IN: u32 = 0x10_f800;
 
-/// The byte order mark as it arrives in UTF-8.
+/// The byte order mark.
 const MARK: char = '\u{feff}';
 
-/// The first halves of pairs, and the second ones.
+/// High surrogates, the first half of a pair.
 const HIGH: std::ops::Range<u32> = 0xd800..0xdc00;
+/// Low surrogates, the second half of a pair.
 const LOW: std::ops::Range<u32> = 0xdc00..0xe000;
 
-/// Reads a document.
+/// Parses a document.
 ///
 /// # Errors
 ///
-/// If it is not JSON, whatever its characters.
+/// If the text is not JSON, lone surrogates apart.
 pub fn read(text: &str) -> Result<Value, serde_json::Error> {
     let text = text.strip_prefix(MARK).unwrap_or(text);
     let stand_in = |half, text: &mut String| text.extend(stand_in(half));
@@ -38,7 +39,7 @@ pub fn read(text: &str) -> Result<Value, serde_json::Error> {
     })
 }
 
-/// Reads a document from bytes. What is not UTF-8 in them becomes U+FFFD.
+/// Parses a document from bytes. Invalid UTF-8 becomes U+FFFD.
 ///
 /// # Errors
 ///
@@ -47,10 +48,10 @@ pub fn read_bytes(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     read(&String::from_utf8_lossy(bytes))
 }
 
-/// Reads what a client sent. Should `parse` refuse it, it gets the document with U+FFFD for escaped halves without
-/// the other half: clients in JavaScript that cut a text within a character send them.
+/// Parses a document that a client sent. If `parse` fails, it is called again with every lone surrogate replaced by
+/// U+FFFD. JavaScript clients send lone surrogates when they cut a text within a character.
 ///
-/// Lines and columns in an error of `parse` are those of what was sent.
+/// Lines and columns in an error of `parse` refer to the original document.
 ///
 /// # Errors
 ///
@@ -62,9 +63,9 @@ pub fn request<T, E>(bytes: &[u8], parse: impl Fn(&[u8]) -> Result<T, E>) -> Res
     })
 }
 
-/// Reads a message of a program from bytes, as [`read_bytes`] does. A number that JSON does not have is `null`: Python
-/// writes `NaN` and `Infinity`, and a number may be out of range. Words of a model are not read so, since a model can be
-/// asked again.
+/// Parses a message of a program from bytes, as [`read_bytes`] does. Numbers that JSON does not have become `null`:
+/// Python writes `NaN` and `Infinity`, and a number may be out of range. Completions of models are not parsed this way,
+/// since the model can be called again.
 ///
 /// # Errors
 ///
@@ -77,7 +78,7 @@ pub fn message(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     })
 }
 
-/// The text with `null` for numbers that are not finite; `None` if there are none.
+/// Replaces numbers that are not finite by `null`. Returns `None` if there are none.
 fn with_finite_numbers(text: &str) -> Option<String> {
     let (mut mended, mut rest) = (String::new(), text);
     while let Some(at) = rest.find(|sign: char| sign == '"' || is_of_word(sign)) {
@@ -97,12 +98,12 @@ fn with_finite_numbers(text: &str) -> Option<String> {
     (mended != text).then_some(mended)
 }
 
-/// Whether a sign may stand in a number or a name outside of texts.
+/// Returns true if a character can be part of a number or a name outside of strings.
 fn is_of_word(sign: char) -> bool {
     sign.is_ascii_alphanumeric() || matches!(sign, '+' | '-' | '.')
 }
 
-/// The bytes of the text in quotes that something begins with; `None` if it does not end.
+/// Returns the length of the string literal at the start of a text, or `None` if it is not closed.
 fn quoted(text: &str) -> Option<usize> {
     let mut is_escaped = false;
     let end = text[1..].find(|sign: char| {
@@ -113,13 +114,13 @@ fn quoted(text: &str) -> Option<usize> {
     end.map(|end| end + 2)
 }
 
-/// The same document, of the same length, with U+FFFD for the halves; `None` if there are none.
+/// Replaces lone surrogates by U+FFFD without changing the length of the document. Returns `None` if there are none.
 fn without_lone_halves(bytes: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(bytes).ok()?;
     without_halves(text, |_, text| text.push_str("\\ufffd"))
 }
 
-/// The text with what `put` writes for escaped halves without the other half; `None` if there are none.
+/// Replaces escaped lone surrogates by what `put` writes. Returns `None` if there are none.
 fn without_halves(text: &str, put: impl Fn(u32, &mut String)) -> Option<String> {
     let (mut mended, mut rest) = (String::new(), text);
     while let Some(at) = rest.find('\\') {
@@ -132,7 +133,7 @@ fn without_halves(text: &str, put: impl Fn(u32, &mut String)) -> Option<String> 
             },
             Some(low) if LOW.contains(&low) => (6, Some(low)),
             Some(_) => (6, None),
-            // The character behind it belongs to the escape.
+            // The escape includes the character after the backslash.
             None => (1 + escape[1..].chars().next().map_or(0, char::len_utf8), None),
         };
         match half {
@@ -145,7 +146,7 @@ fn without_halves(text: &str, put: impl Fn(u32, &mut String)) -> Option<String> 
     (mended != text).then_some(mended)
 }
 
-/// The number of an escape `\uXXXX` at the beginning of a text.
+/// Parses an escape `\uXXXX` at the start of a text.
 fn unit(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     digits.bytes().all(|digit| digit.is_ascii_hexdigit()).then_some(())?;
@@ -156,20 +157,20 @@ fn stand_in(half: u32) -> Option<char> {
     char::from_u32(half - HIGH.start + STAND_IN)
 }
 
-/// The half that a character stands for.
+/// Returns the surrogate that a private-use character stands for.
 fn half(character: char) -> Option<u32> {
     u32::from(character).checked_sub(STAND_IN).map(|place| place + HIGH.start)
 }
 
-/// Puts the halves of one text together, which arrives in pieces.
+/// Joins the surrogate pairs of one text that arrives in pieces.
 #[derive(Debug, Default)]
 pub struct Halves {
-    /// The first half of a character whose second half may come next.
+    /// High surrogate whose low surrogate may follow in the next piece.
     high: Option<u32>,
 }
 
 impl Halves {
-    /// The piece without halves. A half whose other one does not come is U+FFFD.
+    /// Returns the piece with surrogate pairs joined. A lone surrogate becomes U+FFFD.
     pub fn feed<'a>(&mut self, piece: &'a str) -> Cow<'a, str> {
         if piece.is_empty() || (self.high.is_none() && piece.chars().all(|it| half(it).is_none())) {
             return Cow::Borrowed(piece);
@@ -193,13 +194,13 @@ impl Halves {
         Cow::Owned(whole)
     }
 
-    /// What stands for a first half when nothing follows it.
+    /// Returns U+FFFD if the last piece ended with a high surrogate, else an empty text.
     pub fn end(&mut self) -> &'static str {
         if self.high.take().is_some() { "\u{fffd}" } else { "" }
     }
 }
 
-/// A text that is complete, without halves.
+/// Joins the surrogate pairs of a complete text.
 pub fn whole(text: &str) -> String {
     let mut halves = Halves::default();
     let mut whole = halves.feed(text).into_owned();
@@ -207,7 +208,7 @@ pub fn whole(text: &str) -> String {
     whole
 }
 
-/// A document that is complete, without halves.
+/// Joins the surrogate pairs in all strings and names of a complete document.
 pub fn settled(value: Value) -> Value {
     match value {
         Value::String(text) => Value::String(whole(&text)),
@@ -227,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn halves_are_read_and_whole_characters_stay() {
+    fn lone_surrogates_are_accepted() {
         let read = |text: &str| settled(read(text).unwrap());
         assert_eq!(read(r#""caf\ud83d""#), json!("caf\u{fffd}"));
         assert_eq!(read(r#""\ude00\ud83d\ude00 \ud83d!""#), json!("\u{fffd}\u{1f600} \u{fffd}!"));
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_read_with_its_places() {
+    fn requests_replace_lone_surrogates_and_keep_positions() {
         fn parse(bytes: &[u8]) -> Result<Value, serde_json::Error> {
             serde_json::from_slice(bytes)
         }
@@ -253,7 +254,7 @@ mod tests {
             json!("\u{fffd}\u{1f600} \u{fffd}!")
         );
         assert_eq!(read(r#"{"\uD83D": "\\ud83d"}"#).unwrap(), json!({"\u{fffd}": "\\ud83d"}));
-        // What a client means by a character of private use is not known here.
+        // A private-use character that a client sends is kept.
         assert_eq!(
             read("[\"\\ud83d\", \"\u{10f83d}\"]").unwrap(),
             json!(["\u{fffd}", "\u{10f83d}"])
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_before_a_document_is_no_part_of_it() {
+    fn byte_order_mark_is_skipped() {
         assert_eq!(
             read_bytes(b"\xef\xbb\xbf{\"a\": \"\xef\xbb\xbf\"}").unwrap(),
             json!({"a": "\u{feff}"})
@@ -274,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_json_does_not_have_are_null() {
+    fn numbers_that_are_not_finite_become_null() {
         let text =
             r#"{"a": [NaN,-Infinity, 1e400], "NaN": "say \"NaN\", NaN", "b": -1.5e3, "c": true}"#;
         let expected =
@@ -288,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_character_that_was_cut_is_put_together() {
+    fn split_surrogate_pairs_are_joined() {
         let mut halves = Halves::default();
         let mut joined = String::new();
         for piece in [r#""caf\ud83d""#, r#""""#, r#""\ude00!\ud83d""#, r#""x""#] {
@@ -301,7 +302,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn however_a_text_is_cut_it_arrives(
+        fn text_cut_anywhere_is_joined(
             text in "[a-z\u{e9}\u{4f60}\u{1f600}\u{10000}\u{10f7ff}]{0,12}",
             cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..4),
         ) {
@@ -321,7 +322,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_makes_it_panic(text in r#"[\\u0-9a-fA-F"d{}]{0,24}"#) {
+        fn arbitrary_input_never_panics(text in r#"[\\u0-9a-fA-F"d{}]{0,24}"#) {
             let _ = read(&text).map(settled);
             let _ = message(text.as_bytes());
         }

@@ -1,4 +1,4 @@
-//! Blobs that are put on behalf of a guest.
+//! Charges blobs that guests store to the caps.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use crate::ports::blob::{BlobInfo, BlobRef, BlobStore};
 use crate::ports::store::Owner;
 use crate::ports::{Caller, Ports};
 
-/// The blobs of a thread, counted while a run is at work on it. Read from the store when the run
-/// first puts one.
+/// The blobs of a thread, counted during a run. They are read from the store when the run stores
+/// its first blob.
 #[derive(Default)]
 pub(crate) struct Tally(Mutex<Option<Counted>>);
 
@@ -34,7 +34,8 @@ impl Counted {
         loop {
             let page =
                 ports.store.mentioned(&owner, from.as_deref()).await.map_err(Failure::from)?;
-            // A put that was refused is mentioned, too, but takes nothing.
+            // A thread may also mention a blob whose put was refused. It has no size and does not
+            // count.
             let sizes = ports.blobs.sizes(&page.blobs).await?;
             counted.bytes += sizes.values().map(|size| counts(*size)).sum::<u64>();
             counted.known.extend(sizes.into_keys());
@@ -47,7 +48,7 @@ impl Counted {
 }
 
 impl Tally {
-    /// Counts a blob that the thread is to have; `false` if it has it already.
+    /// Counts a blob for the thread. Returns false if the thread has the blob already.
     async fn take(
         &self,
         site: &Charged<'_>,
@@ -76,7 +77,7 @@ impl Tally {
         Ok(true)
     }
 
-    /// Takes back what was counted for a blob that is not there after all.
+    /// Reverts the count of a blob that was not stored.
     async fn give_back(&self, blob: BlobRef, bytes: u64) {
         if let Some(counted) = &mut *self.0.lock().await
             && counted.known.remove(&blob)
@@ -86,17 +87,17 @@ impl Tally {
     }
 }
 
-/// The blobs of the host as a guest puts them: each put is counted first.
+/// The blob store as a guest uses it. Each put is charged to the caps first.
 pub(crate) struct Charged<'a> {
     pub(crate) quotas: &'a Quotas,
     pub(crate) ports: &'a Ports,
     pub(crate) caller: &'a Caller,
-    /// The thread, of a task.
+    /// The thread of a task; `None` in a web handler.
     pub(crate) thread: Option<(&'a ThreadId, Arc<Tally>)>,
 }
 
 impl Charged<'_> {
-    /// Counts a blob.
+    /// Charges a blob.
     async fn take(&self, blob: BlobRef, bytes: u64) -> Result<Counts, Failure> {
         if let Some((thread, tally)) = &self.thread
             && !tally.take(self, thread, blob, bytes).await?
@@ -117,7 +118,7 @@ impl Charged<'_> {
         }
     }
 
-    /// Takes back what was counted for a blob that is not put after all.
+    /// Reverts the charge of a blob that was not stored.
     async fn give_back(&self, counts: Counts) {
         if let (Some((_, tally)), Some(blob)) = (&self.thread, counts.of_thread) {
             tally.give_back(blob, counts.bytes).await;
@@ -128,7 +129,7 @@ impl Charged<'_> {
     }
 }
 
-/// Where a blob was counted.
+/// The charge of one blob.
 #[derive(Default)]
 struct Counts {
     of_thread: Option<BlobRef>,
@@ -136,7 +137,7 @@ struct Counts {
     meters: Vec<Arc<Meter>>,
 }
 
-/// What a blob counts.
+/// Returns the bytes that a blob of a given size counts.
 pub(super) fn counts(size: u64) -> u64 {
     size.max(limit::BLOB_LEAST_BYTES)
 }

@@ -1,4 +1,4 @@
-//! How much is taken of one cap.
+//! The usage of one cap.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -12,7 +12,7 @@ use crate::ports::Ports;
 
 const NS_PER_MS: u64 = 1_000_000;
 
-/// When something is counted, and whether others count, too.
+/// The time of a request, and whether other hosts share the store.
 #[derive(Clone, Copy)]
 pub(super) struct Times {
     now_ms: u64,
@@ -26,22 +26,22 @@ impl Times {
     }
 }
 
-/// What is taken of one cap.
+/// The usage of one cap.
 #[derive(Default)]
 pub(crate) struct Meter {
     state: Mutex<State>,
-    /// What was added while nobody asked whether it may be.
+    /// Usage that was added without a check of the cap and that `state` does not include yet.
     noted: AtomicU64,
 }
 
 #[derive(Default)]
 struct State {
-    /// What the store had, and when that was asked for.
+    /// Usage according to the store, and the time of the measurement.
     measured: Option<(u64, u64)>,
-    /// What was added since that the store has or is about to have.
+    /// Usage that was added since the measurement and that the store has or will have soon.
     added: u64,
-    /// What was added that the store does not count yet, by time: it counts, or is gone, within
-    /// [`limit::UNMENTIONED_MS`].
+    /// Usage that the store does not report yet, by time. Within [`limit::UNMENTIONED_MS`] the
+    /// store reports it, or it is swept.
     unmentioned: VecDeque<(u64, u64)>,
 }
 
@@ -64,7 +64,7 @@ impl State {
             self.added = self.added.saturating_add(amount);
             return;
         }
-        // A slot a minute, so that many small ones take no room.
+        // Merges the usage of one minute, so that many small additions take little memory.
         let slot = now_ms / limit::METER_SLOT_MS * limit::METER_SLOT_MS;
         match self.unmentioned.back_mut().filter(|(at, _)| *at >= slot) {
             Some((_, taken)) => *taken = taken.saturating_add(amount),
@@ -72,7 +72,7 @@ impl State {
         }
     }
 
-    /// Whether the store is to be asked before more is taken.
+    /// Returns true if the usage must be measured before more is added.
     fn is_due(&self, more: u64, allowed: u64, times: Times) -> bool {
         let Some((_, at)) = self.measured else { return true };
         let age = times.now_ms.saturating_sub(at);
@@ -83,12 +83,12 @@ impl State {
 }
 
 impl Meter {
-    /// Notes what is added in any case.
+    /// Adds usage without a check of the cap.
     pub(crate) fn note(&self, amount: u64) {
         self.noted.fetch_add(amount, Ordering::Relaxed);
     }
 
-    /// Takes back what was added last and is not there after all.
+    /// Reverts the last addition.
     pub(super) async fn give_back(&self, amount: u64, mentioned: bool) {
         let mut state = self.state.lock().await;
         if mentioned {
@@ -98,9 +98,9 @@ impl Meter {
         }
     }
 
-    /// Takes more; the inner error says how much is taken already, if that is too much. `mentioned`
-    /// says whether the store counts it from now on. Other takers of the same cap wait while the
-    /// store is asked.
+    /// Adds usage if the cap allows it. The inner error is the current usage, if the cap does not.
+    /// `mentioned` is true if the store reports the added usage from now on. Other callers of the
+    /// meter wait during a measurement.
     ///
     /// # Errors
     ///
@@ -147,7 +147,7 @@ mod tests {
             Self { meter: Meter::default(), asked: AtomicUsize::new(0), is_shared }
         }
 
-        /// Takes one of 10 at a time, while the store has so many.
+        /// Adds 1 to a cap of 10, while the store reports `stored`.
         async fn take(&self, now_ms: u64, stored: u64, mentioned: bool) -> bool {
             let measure = || {
                 self.asked.fetch_add(1, Ordering::Relaxed);
@@ -163,20 +163,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_store_is_asked_once_and_then_only_at_the_cap_after_a_pause() {
+    async fn store_is_measured_again_only_at_the_cap_after_a_pause() {
         let meter = Asked::new(false);
         for _ in 0..6 {
             assert!(meter.take(0, 4, true).await);
         }
         assert!(!meter.take(1, 4, true).await);
         assert_eq!(meter.asked(), 1);
-        assert!(meter.take(limit::MEASURE_PAUSE_MS, 4, true).await, "some was deleted meanwhile");
+        assert!(meter.take(limit::MEASURE_PAUSE_MS, 4, true).await, "the store has shrunk");
         assert!(meter.take(10 * limit::MEASURE_AGE_MS, 4, true).await);
         assert_eq!(meter.asked(), 2);
     }
 
     #[tokio::test]
-    async fn what_is_noted_counts_until_the_store_is_asked() {
+    async fn unchecked_usage_counts_until_the_next_measurement() {
         let meter = Asked::new(false);
         assert!(meter.take(0, 0, true).await);
         meter.meter.note(9);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_others_add_is_seen_when_the_measure_is_old() {
+    async fn usage_of_other_hosts_counts_after_the_measurement_expires() {
         let meter = Asked::new(true);
         assert!(meter.take(0, 0, true).await);
         assert!(meter.take(limit::MEASURE_AGE_MS - 1, 10, true).await);
@@ -194,14 +194,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_no_thread_mentions_counts_until_it_is_swept() {
+    async fn unmentioned_usage_counts_until_it_expires() {
         let meter = Asked::new(false);
         for minute in 0..10 {
             assert!(meter.take(minute * limit::METER_SLOT_MS, 0, false).await);
         }
         let last = limit::UNMENTIONED_MS - 1;
-        assert!(!meter.take(last, 0, false).await, "also after the store was asked again");
-        assert!(meter.take(last + 1, 0, false).await, "the first is gone");
+        assert!(!meter.take(last, 0, false).await, "also after another measurement");
+        assert!(meter.take(last + 1, 0, false).await, "the first addition has expired");
         assert!(!meter.take(last + 1, 0, false).await);
     }
 }
