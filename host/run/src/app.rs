@@ -1,4 +1,4 @@
-//! A loaded app: graphs, plugins, grants and settings, ready to run.
+//! A loaded app: graphs, plugins, grants and settings.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use crate::page::Page;
 use crate::ports::Plugin;
 use crate::ports::sandbox::Ended;
 
-/// A graph together with the code it runs.
+/// A checked graph with its version.
 pub struct GraphPack {
     /// The checked graph.
     pub graph: Graph,
-    /// Digest of the graph and of every component of the app: what threads are pinned to.
+    /// Digest of the graph and of every component of the app. Threads are pinned to it.
     pub version: Digest,
 }
 
@@ -39,43 +39,43 @@ impl GraphPack {
 
 /// A loaded app.
 pub struct App {
-    /// Its name.
+    /// Name of the app.
     pub name: AppName,
-    /// One paragraph for people.
+    /// Description, one paragraph.
     pub doc: String,
-    /// The version its author gave it.
+    /// Version that the author gave the app.
     pub version: String,
-    /// Digest of everything it consists of.
+    /// Digest of all files of the app.
     pub digest: Digest,
-    /// Its graphs.
+    /// Graphs by name.
     pub graphs: BTreeMap<GraphName, Arc<GraphPack>>,
-    /// Its plugins.
+    /// Plugins by name.
     pub plugins: BTreeMap<PluginName, Arc<dyn Plugin>>,
-    /// What each plugin may do; a plugin that is missing here may do nothing.
+    /// Grants by plugin. A plugin without an entry has no grants.
     pub grants: BTreeMap<PluginName, Arc<Grants>>,
     /// Non-secret settings, an object.
     pub settings: Arc<Value>,
-    /// The plugin that answers its HTTP endpoints.
+    /// The plugin with the web handler of the app, if there is one.
     pub web: Option<PluginName>,
-    /// Path under which its endpoints also stand, such as `/`.
+    /// Path under which the endpoints of the app are also reachable, such as `/`.
     pub mount: Option<String>,
-    /// Other forms of the event log that it describes.
+    /// Projections of the event log that the app defines.
     pub projections: Projections,
-    /// The page that its users see.
+    /// The page of the app, if there is one.
     pub page: Option<Page>,
 }
 
-/// Other forms of the event log, by name.
+/// Projections of the event log, by name.
 #[derive(Clone, Debug, Default)]
 pub struct Projections {
-    /// Streams for its clients.
+    /// Streams for clients.
     pub streams: BTreeMap<String, Arc<StreamMapping>>,
-    /// Files.
+    /// Files that the host writes.
     pub files: BTreeMap<String, Arc<FileMapping>>,
 }
 
 impl App {
-    /// An app with nothing in it.
+    /// Creates an app without content.
     pub fn bare(name: AppName) -> Self {
         Self {
             name,
@@ -93,14 +93,15 @@ impl App {
         }
     }
 
-    /// What a plugin may do.
+    /// Returns the grants of a plugin. A plugin without an entry has no grants.
     pub fn grants_of(&self, plugin: &PluginName) -> Arc<Grants> {
         self.grants.get(plugin).cloned().unwrap_or_default()
     }
 
     fn plugin(&self, name: &PluginName) -> Result<&Arc<dyn Plugin>, Failure> {
         self.plugins.get(name).ok_or_else(|| {
-            Failure::new(code::NOT_FOUND, format!("plugin `{name}` with tools is not loaded"))
+            let message = format!("plugin `{name}` is not loaded, so its tools are unavailable");
+            Failure::new(code::NOT_FOUND, message)
         })
     }
 }

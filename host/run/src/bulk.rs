@@ -1,34 +1,35 @@
-//! Work on many tasks or large values at once, where it holds up nobody else on the same runtime.
+//! Moves work on many tasks or large values off the threads that the runtime's tasks share.
 
 use serde_json::Value;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// Tasks of a superstep from which on planning or applying it takes long enough to be noticed by
-/// others that share the thread.
+/// Number of tasks of a superstep from which planning or applying it delays other tasks on the same
+/// thread.
 const MANY_TASKS: usize = 256;
 
-/// Values, those inside of others counted, from which on validating them, or a condition that looks
-/// at them, may take that long: a condition that compares each with each takes all steps that it
-/// may.
+/// Number of values, including nested ones, from which validating them, or evaluating a condition
+/// on them, delays other tasks on the same thread. A condition that compares all pairs of values
+/// uses its whole budget of steps.
 const MANY_VALUES: usize = 1_000;
 
-/// Bytes of a text that count as one value more: patterns take time in proportion.
+/// Bytes of a text that count as one more value. The time of pattern matching is proportional to
+/// the length.
 const TEXT_BYTES: usize = 100;
 
-/// Bytes of a document from which on reading it may take that long.
+/// Bytes of a document from which parsing it delays other tasks on the same thread.
 const MANY_BYTES: usize = 256 << 10;
 
-/// Whether a document of so many bytes is much work to read.
+/// Returns true if parsing a document of this size is long work.
 pub fn is_long(bytes: usize) -> bool {
     bytes >= MANY_BYTES
 }
 
-/// Whether so many tasks are much work.
+/// Returns true if planning or applying a superstep of so many tasks is long work.
 pub fn are_many(tasks: usize) -> bool {
     tasks >= MANY_TASKS
 }
 
-/// Whether these values are much work. Looks at no more of them than it takes to know.
+/// Returns true if work on these values is long. Stops counting at the threshold.
 pub fn are_large<'v>(values: impl IntoIterator<Item = &'v Value>) -> bool {
     let mut left = MANY_VALUES;
     values.into_iter().any(|value| exhausts(value, &mut left))
@@ -47,8 +48,8 @@ fn exhausts(value: &Value, left: &mut usize) -> bool {
     }
 }
 
-/// Does work. If it is much, other tasks of the runtime are moved to another of its threads
-/// meanwhile.
+/// Runs a closure. If `is_much` is true and the runtime has several threads, the other tasks of the
+/// current thread move to another thread meanwhile.
 pub fn in_bulk<T>(is_much: bool, work: impl FnOnce() -> T) -> T {
     let can_move = || {
         Handle::try_current()
@@ -66,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn large_values_are_found_by_what_is_in_them() {
+    fn are_large_counts_nested_values_and_bytes_of_texts() {
         let numbers = |count: usize| json!({ "list": (0..count).collect::<Vec<_>>() });
         assert!(!are_large([&json!(null), &json!("short"), &numbers(900)]));
         assert!(are_large([&numbers(1_000)]));
@@ -74,9 +75,9 @@ mod tests {
         assert!(are_large([&json!("x".repeat(200_000))]));
     }
 
-    /// The other task needs the runtime's only thread while the work waits for it.
+    /// The spawned task needs the only thread of the runtime while the closure waits for it.
     #[test]
-    fn much_work_leaves_the_threads_of_the_runtime_to_others() {
+    fn long_work_does_not_block_other_tasks() {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build();
         let runtime = runtime.expect("a runtime");
         let work = runtime.spawn(async {

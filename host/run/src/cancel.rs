@@ -1,18 +1,18 @@
-//! A flag that ends a run: set once, waited for by everything the run does.
+//! A flag that ends a run. It is set once, and everything that the run does waits for it.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 use wattle_graph::principal::Principal;
 
-/// Cheap to clone; all clones share the flag.
+/// A flag that is set once. Clones are cheap and share the flag.
 #[derive(Clone, Default)]
 pub struct Cancel(Arc<watch::Sender<Flag>>);
 
 #[derive(Debug, Default)]
 struct Flag {
     is_set: bool,
-    /// Who set it first.
+    /// The principal of the first request that set the flag.
     principal: Option<Principal>,
 }
 
@@ -22,7 +22,7 @@ impl Cancel {
         self.cancel_for(None);
     }
 
-    /// Sets the flag for somebody who asked for that. The first caller counts.
+    /// Sets the flag on behalf of a principal. Only the principal of the first call is recorded.
     pub fn cancel_for(&self, principal: Option<Principal>) {
         self.0.send_if_modified(|flag| {
             if flag.is_set {
@@ -33,12 +33,12 @@ impl Cancel {
         });
     }
 
-    /// Who set the flag, if that is known.
+    /// Returns the principal that set the flag, if there is one.
     pub fn principal(&self) -> Option<Principal> {
         self.0.borrow().principal.clone()
     }
 
-    /// Whether the flag is set.
+    /// Returns true if the flag is set.
     pub fn is_cancelled(&self) -> bool {
         self.0.borrow().is_set
     }
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_who_cancels_is_remembered() {
+    fn first_principal_that_cancels_is_recorded() {
         let (cancel, user) = (Cancel::default(), |name: &str| {
             Some(Principal { user: Some(name.to_owned()), ..Principal::default() })
         });

@@ -1,4 +1,4 @@
-//! The apps that are loaded right now, and the versions that running threads still need.
+//! The loaded apps, and the graph versions that threads are pinned to.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,18 +10,19 @@ use wattle_graph::id::{AppName, Digest, GraphName};
 use crate::app::{App, GraphPack};
 use crate::export::CodeSource;
 
-/// A file or folder that could not be loaded. What was loaded from it before stays.
+/// A file or folder that could not be loaded. The version that was loaded from it before stays in
+/// use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LoadProblem {
-    /// What was to be loaded.
+    /// The file or folder.
     pub path: PathBuf,
-    /// When, milliseconds since 1970.
+    /// Time of the attempt, milliseconds since 1970.
     pub at_ms: i64,
-    /// What is wrong, and what to do.
+    /// What is wrong, and how to fix it.
     pub message: String,
 }
 
-/// Loaded apps. Cheap to read; written only when a file changes.
+/// The loaded apps. Reads are cheap; writes happen only when a file changes.
 #[derive(Default)]
 pub struct Catalog {
     inner: Mutex<Inner>,
@@ -31,34 +32,35 @@ pub struct Catalog {
 #[derive(Default)]
 struct Inner {
     apps: BTreeMap<AppName, Arc<App>>,
-    /// Every version loaded since the start, so that old threads finish on the old code.
+    /// Every version that was loaded since the process started, so that threads finish on the
+    /// version they are pinned to.
     versions: BTreeMap<(AppName, GraphName, Digest), Arc<App>>,
     problems: BTreeMap<PathBuf, LoadProblem>,
 }
 
 impl Catalog {
-    /// An empty catalog.
+    /// Creates an empty catalog.
     pub fn new() -> Arc<Self> {
         Arc::default()
     }
 
-    /// No code runs under this lock, so a poisoned one still holds whole data.
+    /// No code that can panic runs under this lock, so the data of a poisoned lock is complete.
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says where the files of apps are, once.
+    /// Sets where the files of apps are. Only the first call has an effect.
     pub fn loaded_from(&self, source: Arc<dyn CodeSource>) {
         self.source.get_or_init(|| source);
     }
 
-    /// Where the files of apps are, if that is known.
+    /// Returns where the files of apps are, or `None` if it was not set.
     pub fn source(&self) -> Option<Arc<dyn CodeSource>> {
         self.source.get().cloned()
     }
 
-    /// Installs an app in place of the one with its name. New runs use it at once; threads that
-    /// began on an older version stay on that.
+    /// Installs an app and replaces the app with the same name. New runs use it at once; threads
+    /// that are pinned to an older version keep that version.
     pub fn install(&self, app: App) -> Arc<App> {
         let app = Arc::new(app);
         let mut inner = self.lock();
@@ -70,22 +72,24 @@ impl Catalog {
         app
     }
 
-    /// Takes an app away from new runs.
+    /// Removes an app, so that no new run uses it. Its versions stay for the threads that are
+    /// pinned to them.
     pub fn remove(&self, name: &AppName) {
         self.lock().apps.remove(name);
     }
 
-    /// An app by its name.
+    /// Returns an app by name.
     pub fn app(&self, name: &AppName) -> Option<Arc<App>> {
         self.lock().apps.get(name).cloned()
     }
 
-    /// All apps, by name.
+    /// Returns all apps, ordered by name.
     pub fn apps(&self) -> Vec<Arc<App>> {
         self.lock().apps.values().cloned().collect()
     }
 
-    /// The version that a thread is pinned to, if it was loaded since the start.
+    /// Returns the version that a thread is pinned to, or `None` if it was not loaded since the
+    /// process started.
     pub fn version(
         &self,
         app: &AppName,
@@ -98,17 +102,17 @@ impl Catalog {
         Some((app.clone(), pack.clone()))
     }
 
-    /// Notes that something could not be loaded.
+    /// Records that a path could not be loaded.
     pub fn report(&self, problem: LoadProblem) {
         self.lock().problems.insert(problem.path.clone(), problem);
     }
 
-    /// Notes that a path is loaded well again.
+    /// Removes the problem of a path that was loaded successfully.
     pub fn resolve(&self, path: &std::path::Path) {
         self.lock().problems.remove(path);
     }
 
-    /// What could not be loaded, by path.
+    /// Returns the problems, ordered by path.
     pub fn problems(&self) -> Vec<LoadProblem> {
         self.lock().problems.values().cloned().collect()
     }

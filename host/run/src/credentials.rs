@@ -1,8 +1,8 @@
-//! Credentials, kept out of what a service says.
+//! Redacts credentials in what a service sends back.
 //!
-//! A service may repeat the credentials that it gets: a whole key, a piece of it, or a key with its middle left out.
-//! Its words become part of failures, which callers, models, journals and logs get. [`Credentials::hide`] is for such
-//! words, [`Credentials::erase`] for data, where a piece that is the same by chance must stay.
+//! A service may echo the credentials of a request: a whole key, a part of it, or a key with its middle left out. Its
+//! text becomes part of failures, which reach callers, models, journals and logs. [`Credentials::hide`] is for such
+//! text. [`Credentials::erase`] is for data, in which a substring that equals a part of a key by chance must stay.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -12,42 +12,42 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
-/// What stands in the place of a secret.
+/// The replacement of a secret.
 pub const MASK: &str = "***";
 
-/// Bytes in a row that a text shares with a secret to show a piece of it. A shorter secret counts as a whole word
-/// only, since it is part of other words by chance.
+/// Length of a substring that a text must share with a secret to be redacted. A secret that is shorter is redacted only
+/// as a whole word, since it occurs in other words by chance.
 const PIECE_BYTES: usize = size_of::<u64>();
 
-/// Bytes that the value of a header has at least to be a secret. A shorter one, such as `1` or `en`, is an option.
+/// Minimum length of a header value to be a secret. A shorter value, such as `1` or `en`, is an option.
 const HEADER_BYTES: usize = 4;
 
-/// Secrets that a service is sent. Shows none of them when it is printed; clones are cheap.
+/// Secrets that are sent to a service. `Debug` prints none of them. Clones are cheap.
 #[derive(Clone, Default)]
 pub struct Credentials(Arc<Secrets>);
 
 #[derive(Default)]
 struct Secrets {
-    /// All [`PIECE_BYTES`] in a row of longer secrets, as big-endian numbers.
+    /// All substrings of [`PIECE_BYTES`] bytes of the longer secrets, as big-endian numbers.
     pieces: HashSet<u64>,
     long: Vec<String>,
     short: Vec<String>,
 }
 
 impl Credentials {
-    /// Credentials of these secrets. Empty ones are left out.
+    /// Creates credentials from secrets. Empty secrets are ignored.
     pub fn new<T: Into<String>>(secrets: impl IntoIterator<Item = T>) -> Self {
         let secrets = secrets.into_iter().map(Into::into).filter(|it: &String| !it.is_empty());
         let (mut long, short): (Vec<String>, Vec<String>) =
             secrets.partition(|secret| secret.len() >= PIECE_BYTES);
-        // One secret may be a part of another.
+        // Longest first, since one secret may contain another.
         long.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         let pieces = long.iter().flat_map(|secret| secret.as_bytes().windows(PIECE_BYTES));
         let pieces = pieces.map(|piece| piece.iter().copied().fold(0, pushed)).collect();
         Self(Arc::new(Secrets { pieces, long, short }))
     }
 
-    /// A text of a service without secrets and pieces of them.
+    /// Returns the text of a service with secrets, and parts of them of eight bytes or more, replaced by [`MASK`].
     #[must_use]
     pub fn hide(&self, text: &str) -> String {
         let mut hidden: Vec<Range<usize>> = Vec::new();
@@ -67,7 +67,7 @@ impl Credentials {
         let mut out = String::with_capacity(text.len());
         let mut from = 0;
         for range in hidden {
-            // A piece may begin and end inside of a character.
+            // A substring of bytes may start and end within a character.
             let start = text.floor_char_boundary(range.start).max(from);
             let end = text.ceil_char_boundary(range.end);
             out.push_str(&text[from..start]);
@@ -78,13 +78,13 @@ impl Credentials {
         self.0.short.iter().fold(out, |text, secret| without_word(&text, secret))
     }
 
-    /// Whether [`erase`](Self::erase) looks for anything: there is a secret of eight bytes or more.
+    /// Returns true if [`erase`](Self::erase) can find anything: there is a secret of eight bytes or more.
     pub fn erases(&self) -> bool {
         !self.0.long.is_empty()
     }
 
-    /// Data of a service without whole secrets, or `None` if there is none in it. Secrets of less than eight bytes
-    /// stay.
+    /// Returns the data of a service with all secrets replaced by [`MASK`], or `None` if it contains none. Secrets
+    /// shorter than eight bytes are not replaced.
     #[must_use]
     pub fn erase(&self, data: &str) -> Option<String> {
         let is_in = self.0.long.iter().any(|secret| data.contains(secret.as_str()));
@@ -101,8 +101,8 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// The secrets in the value of a header: what follows the scheme, such as `Bearer`, or all of it; of the scheme `Basic`
-/// also the pair and the password.
+/// Returns the secrets in the value of a header: the part after the scheme, such as `Bearer`, or the whole value. For
+/// the scheme `Basic` these are also the decoded pair and the password.
 pub fn of_header(value: &str) -> Vec<String> {
     let scheme = value.split_once(' ').filter(|(scheme, rest)| {
         scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
@@ -121,8 +121,7 @@ pub fn of_header(value: &str) -> Vec<String> {
     secrets
 }
 
-/// Words about refused credentials without those that have their middle left out, such as `sk-...6789` and
-/// `sk-ab***89`.
+/// Returns a message about refused credentials without abbreviated keys, such as `sk-...6789` and `sk-ab***89`.
 #[must_use]
 pub fn without_cut_words(words: &str) -> String {
     let is_cut = |word: &str| word.contains('*') || word.trim_end_matches('.').contains("..");
@@ -130,12 +129,12 @@ pub fn without_cut_words(words: &str) -> String {
     shown.collect::<Vec<_>>().join(" ")
 }
 
-/// The last bytes with one more.
+/// Shifts one byte into the last eight bytes.
 fn pushed(last: u64, byte: u8) -> u64 {
     last << 8 | u64::from(byte)
 }
 
-/// A text with a mask in the place of a secret that stands alone.
+/// Replaces a secret by [`MASK`] where it is a whole word.
 fn without_word(text: &str, secret: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut from = 0;
@@ -162,7 +161,7 @@ mod tests {
     const KEY: &str = "sk-very-secret-0123456789";
 
     #[test]
-    fn words_show_no_piece_of_a_secret() {
+    fn hide_redacts_parts_of_secrets() {
         let credentials = Credentials::new([KEY, "abc", "schlüssel-äöü", ""]);
         for (words, expected) in [
             ("bad key sk-very-secret-0123456789.", "bad key ***."),
@@ -181,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn data_shows_no_whole_secret() {
+    fn erase_redacts_whole_secrets() {
         let credentials = Credentials::new([KEY, "abc"]);
         let data = format!("[{KEY}, abc, secret-0123456789]");
         assert_eq!(credentials.erase(&data).unwrap(), "[***, abc, secret-0123456789]");
@@ -190,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn words_with_their_middle_left_out_are_hidden() {
+    fn abbreviated_keys_are_redacted() {
         for (words, expected) in [
             ("key provided: sk-ve***6789. See docs.", "key provided: *** See docs."),
             ("Received API Key = sk-...6789, Key", "Received API Key = *** Key"),
@@ -201,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_has_its_secret_after_the_scheme() {
+    fn header_secrets_follow_the_scheme() {
         for (value, secrets) in [
             ("Bearer abc-1", vec!["abc-1"]),
             ("abc-1", vec!["abc-1"]),
@@ -217,7 +216,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_secret_is_hidden_wherever_it_stands(
+        fn parts_of_a_secret_are_hidden_at_any_position(
             before in ".{0,20}", secret in "\\PC{8,40}", after in ".{0,20}", start in 0usize..40,
         ) {
             let credentials = Credentials::new([secret.as_str()]);

@@ -1,4 +1,4 @@
-//! What the operator allows a plugin.
+//! Grants: what the operator allows a plugin.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,61 +11,62 @@ use wattle_graph::id::PluginName;
 use crate::limit::Limits;
 use crate::ports::memory::ANY_PART;
 
-/// Everything that a plugin may use. What is not here is `denied`.
+/// Everything that a plugin may use. Any other call fails with `denied`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Grants {
-    /// Model routes by name.
+    /// Names of model routes.
     pub llm: BTreeSet<String>,
     /// Hosts for outbound HTTP.
     pub http: Vec<HttpRule>,
-    /// Databases by name.
+    /// Rules for databases, by name.
     pub sql: BTreeMap<String, SqlRule>,
-    /// Tools of other plugins and of servers.
+    /// Tools of other plugins and of MCP servers.
     pub tools: Vec<ToolGrant>,
-    /// Parts of the long-term memory.
+    /// Namespaces of the long-term memory.
     pub memory: Vec<MemoryRule>,
-    /// Model routes that its web handler may set for a tenant.
+    /// Model routes that the web handler of the plugin may set for a tenant.
     pub tenant_routes: BTreeSet<String>,
-    /// What becomes of its calls that were under way when the host stopped.
+    /// Policy for calls in doubt of the plugin.
     pub in_doubt: InDoubt,
-    /// Limits.
+    /// Limits of calls of the plugin.
     pub limits: Limits,
 }
 
-/// What becomes of a call that is not safe to repeat and was under way when the host stopped.
+/// Policy for a call in doubt: a call that is not idempotent and was started, and whose host
+/// stopped before its result was recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InDoubt {
-    /// Its caller gets the failure `in-doubt` and may deal with it.
+    /// The call fails with `in-doubt`, and the caller may handle the failure.
     #[default]
     Fail,
-    /// The thread waits until a person has said whether it is made again, what it answered, or
-    /// that it failed.
+    /// The task is interrupted until a person decides: make the call again, record a given result,
+    /// or let it fail.
     Ask,
-    /// It is made again.
+    /// The host makes the call again.
     Retry,
 }
 
-/// A host that a plugin may reach.
+/// A host that a plugin may send requests to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HttpRule {
-    /// `api.example.com`, or `*.example.com` for every name below it (not itself).
+    /// `api.example.com`, or `*.example.com` for every subdomain, without the domain itself.
     pub host: String,
-    /// `https` unless said otherwise.
+    /// `https` by default.
     #[serde(default = "https")]
     pub scheme: String,
-    /// The scheme's own port without it.
+    /// Port. Default: the standard port of the scheme.
     #[serde(default)]
     pub port: Option<u16>,
-    /// Allowed methods, upper case; `GET` without it.
+    /// Allowed methods in upper case. Default: `GET`.
     #[serde(default = "get")]
     pub methods: Vec<String>,
-    /// Secrets that may be sent there.
+    /// Names of the secrets that may be sent to the host.
     #[serde(default)]
     pub secrets: BTreeSet<String>,
-    /// Whether the host may resolve to a private or loopback address.
+    /// True if the host may resolve to a private or loopback address. Default: false.
     #[serde(default)]
     pub private: bool,
 }
@@ -78,12 +79,12 @@ fn get() -> Vec<String> {
     vec!["GET".into()]
 }
 
-/// Where tools are.
+/// A tool source.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ToolSource {
-    /// In a plugin.
+    /// A plugin.
     Plugin(PluginName),
-    /// On a server, by the operator's name for it.
+    /// An MCP server, by its name in the configuration.
     Server(String),
 }
 
@@ -96,21 +97,22 @@ impl fmt::Display for ToolSource {
     }
 }
 
-/// What a reference to a tool on a server begins with.
+/// Prefix of a reference to a tool of an MCP server.
 const SERVER_PREFIX: &str = "mcp:";
 
-/// A tool, or all tools of one place: `date/parse`, `date/*`, `mcp:graph/list`, `mcp:graph/*`.
+/// A granted tool, or all tools of a source: `date/parse`, `date/*`, `mcp:graph/list`,
+/// `mcp:graph/*`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ToolGrant {
-    /// Where.
+    /// The source of the tool.
     pub source: ToolSource,
-    /// Which; `None` for all.
+    /// Name of the tool; `None` for all tools of the source.
     pub tool: Option<String>,
 }
 
 impl ToolGrant {
-    /// Whether a tool of the place is meant.
+    /// Returns true if the grant covers a tool of its source.
     pub fn covers(&self, tool: &str) -> bool {
         self.tool.as_deref().is_none_or(|wanted| wanted == tool)
     }
@@ -122,10 +124,11 @@ impl fmt::Display for ToolGrant {
     }
 }
 
-/// A text that names no tool.
+/// The error for a text that is not a tool reference.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` names no tool; write `plugin/tool`, `plugin/*`, `mcp:server/tool` or `mcp:server/*`"
+    "`{0}` is not a tool reference; write `plugin/tool`, `plugin/*`, `mcp:server/tool` or \
+     `mcp:server/*`"
 )]
 pub struct ToolGrantError(String);
 
@@ -161,24 +164,24 @@ impl From<ToolGrant> for String {
     }
 }
 
-/// What may be done with a part of the long-term memory.
+/// Access to a part of the long-term memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MemoryAccess {
-    /// Reading, searching, listing.
+    /// Reads, searches and lists.
     Read,
-    /// Writing and deleting, too.
+    /// Also writes and deletions.
     ReadWrite,
 }
 
-/// A part of the long-term memory that a plugin may use: every namespace that begins as said, of
-/// the tenant that it works for.
+/// A part of the long-term memory that a plugin may use: every namespace with a given prefix. It is
+/// limited to the tenant on whose behalf the plugin runs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MemoryRule {
-    /// The parts that a namespace begins with; `*` stands for any one part, none for all.
+    /// Parts of the prefix. `*` matches any one part; an empty prefix matches every namespace.
     pub namespace: Vec<String>,
-    /// Reading, unless writing is said to be allowed too.
+    /// Access to the part. Default: read.
     #[serde(default = "read")]
     pub access: MemoryAccess,
 }
@@ -188,42 +191,42 @@ fn read() -> MemoryAccess {
 }
 
 impl MemoryRule {
-    /// Whether all that begins as `prefix` is meant. A `*` in it is only met by a `*` of the rule,
-    /// since lists take it for any part.
+    /// Returns true if the rule allows every namespace with this prefix. In a prefix, `*` lists any
+    /// part, so only a `*` of the rule matches it.
     pub fn covers(&self, prefix: &[String]) -> bool {
         let meets = |(own, part): (&String, &String)| own == ANY_PART || own == part;
         prefix.len() >= self.namespace.len() && self.namespace.iter().zip(prefix).all(meets)
     }
 }
 
-/// What may be done with a database.
+/// Access to a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SqlAccess {
-    /// Queries only, enforced by parser and database.
+    /// Queries only. The parser and the database enforce it.
     ReadOnly,
-    /// Statements that write, too.
+    /// Also statements that write.
     ReadWrite,
 }
 
-/// What may be done with one database. Written as `read-only` or `read-write` where that says all.
+/// Access to one database. Serialized as `read-only` or `read-write` if no other field is set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "SqlRuleForm", into = "SqlRuleForm")]
 pub struct SqlRule {
-    /// Reading, or writing too. All further fields are for reading only.
+    /// Access to the database. All other fields apply to read-only access.
     pub access: SqlAccess,
-    /// Tables and views that may be read; all that are not the database's own without it. With it,
-    /// functions are limited to those known to be harmless.
+    /// Tables and views that may be read. `None` allows all except system tables. If set, only
+    /// functions that are known to be harmless may be called.
     pub tables: Option<BTreeSet<String>>,
-    /// Whether the part of the catalog that describes tables may be read.
+    /// True if the part of the catalog that describes tables may be read.
     pub schema: bool,
-    /// Functions beside those known to be harmless; only of use together with `tables`.
+    /// Further functions that may be called. They have an effect only together with `tables`.
     pub functions: BTreeSet<String>,
-    /// Time of one statement, if shorter than the plugin's limit.
+    /// Time of one statement in milliseconds, if it is shorter than the limit of the plugin.
     pub timeout_ms: Option<u64>,
-    /// Rows of one answer: more are a failure, not a truncated answer.
+    /// Rows of one result. A larger result is a failure, and is not truncated.
     pub rows: Option<u64>,
-    /// Bytes of one answer: more are a failure likewise.
+    /// Bytes of one result. A larger result is a failure, and is not truncated.
     pub bytes: Option<u64>,
 }
 
@@ -241,7 +244,7 @@ impl From<SqlAccess> for SqlRule {
     }
 }
 
-/// How a rule is written.
+/// The serialized form of a rule.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(untagged)]
 enum SqlRuleForm {
@@ -289,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reference_names_a_tool_or_all_of_a_place() {
+    fn tool_grants_parse_and_print() {
         for text in ["date/parse", "date/*", "mcp:graph/graph.list", "mcp:graph/*", "t/a/b"] {
             let grant: ToolGrant = text.parse().unwrap();
             assert_eq!(grant.to_string(), text);
@@ -302,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_of_memory_covers_what_begins_as_it_says() {
+    fn memory_rules_cover_namespaces_with_their_prefix() {
         let parts = |parts: &[&str]| parts.iter().map(|&it| it.to_owned()).collect::<Vec<_>>();
         let covers = |rule: &[&str], prefix: &[&str]| {
             let rule = MemoryRule { namespace: parts(rule), access: MemoryAccess::Read };

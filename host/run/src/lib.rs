@@ -3,25 +3,26 @@
 //! # Layout
 //!
 //! * [`ports`]: what the engine needs of the world, as traits that adapters implement.
-//! * [`hostcall`]: every host call a guest can make, as data: request, answer,
-//!   how safe it is to repeat; [`travel`]: requests and views of history, edits and forks.
-//! * [`gate`]: the one place that every host call passes: grant, journal, budget, effect, event.
-//! * [`grant`]: what the operator allows a plugin; [`limit`]: every limit, in one place.
-//! * [`caps`]: what a thread, an app and a tenant may take of the store.
-//! * [`app`] and [`catalog`]: loaded apps with their graphs and plugins.
-//! * [`credentials`]: secrets, kept out of what a service says.
+//! * [`hostcall`]: every host call of a guest as data: request, result, idempotency. [`travel`]:
+//!   requests and views of history, edits and forks.
+//! * [`gate`]: the one path of every host call: grant, journal, budget, effect, event.
+//! * [`grant`]: what the operator allows a plugin. [`limit`]: the limits of guests and the engine.
+//! * [`caps`]: bounds of what a thread, an app and a tenant store. [`quota`]: the usage of the caps.
+//! * [`app`] and [`catalog`]: loaded apps with their graphs and plugins. [`page`]: the page of an
+//!   app.
+//! * [`credentials`]: redacts secrets in what services send back.
 //! * [`engine`]: the handle that starts, resumes, cancels and reads runs.
 //! * [`export`]: one thread as one file.
-//! * [`facts`]: how large the facts may be that clients give.
-//! * [`json`]: JSON from outside, also with halves of characters.
-//! * `driver`: the superstep loop of one run; `task`: attempts of one node.
-//! * [`log`]: the writer of one thread's event log; `view`: threads as clients see them.
-//! * [`offline`]: a thread executed once more from its journal.
-//! * [`quota`]: what is taken of the caps.
-//! * `replay`: supersteps that were taken and not stored, after a crash.
-//! * `salvage`: answers that cancelled runs paid for and that the next run may still use.
+//! * [`facts`]: the size limit of metadata.
+//! * [`json`]: JSON from outside of the host, with a lenient parser.
+//! * `driver`: the superstep loop of one run. `task`: the attempts of one node. [`cancel`]: the flag
+//!   that ends a run. [`bulk`]: moves long work off the runtime's shared threads.
+//! * [`log`]: the writer of one thread's event log. `view`: threads as clients see them.
+//! * [`offline`]: the replay of a thread from its journals.
+//! * `replay`: after a crash, rebuilds supersteps whose checkpoints were not persisted.
+//! * `salvage`: unused results of cancelled runs, which the next run may reuse.
 //! * [`tail`]: the reader of a log that grows.
-//! * [`unkept`]: checkpoints that were made and not stored, made again.
+//! * [`unkept`]: rebuilds unpersisted checkpoints from the event log.
 
 pub mod app;
 pub mod bulk;

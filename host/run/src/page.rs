@@ -1,25 +1,25 @@
-//! The page of an app: the files that a browser loads, held in memory as they were when the app
-//! was loaded.
+//! The page of an app: the files that a browser loads, held in memory as they were when the app was
+//! loaded.
 //!
-//! A request is answered by a look-up in a map, never by the file system: no path can lead out of
-//! the folder, and a build that is half written is not served.
+//! Requests are served from a map, not from the file system: no path can leave the folder, and a
+//! partly written build is not served.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use wattle_graph::id::Digest;
 
-/// Folder of files whose names contain a digest of their content. Browsers may keep them forever.
+/// Folder of files whose names contain a digest of their content. Browsers may cache them forever.
 pub const IMMUTABLE: &str = "assets/";
 
 /// The page of an app.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
-    /// Its title, for lists of apps.
+    /// Title, for lists of apps.
     pub title: String,
-    /// Inputs that a newcomer can try.
+    /// Example inputs for new users.
     pub examples: Vec<String>,
-    /// Patterns of the paths at which the entry document is shown, such as `/` and
+    /// Patterns of the paths at which the host serves the entry document, such as `/` and
     /// `/session/{id}`.
     pub paths: Vec<String>,
     /// The built files; `None` if the page was not built.
@@ -29,39 +29,39 @@ pub struct Page {
 /// The built files of a page.
 #[derive(Clone, Debug)]
 pub struct PageFiles {
-    /// The document that a browser shows.
+    /// The HTML document that the host serves at the paths of the page.
     pub entry: EntryDocument,
     /// All other files by their paths below the folder, with `/` between segments.
     pub files: BTreeMap<String, PageFile>,
 }
 
-/// An HTML document in two halves. The host writes the base of all relative URLs between them,
-/// since the path at which the app is reached is known only with a request.
+/// An HTML document in two parts. The host inserts the base of all relative URLs between them,
+/// since only a request shows under which path the app is reached.
 #[derive(Clone, Debug)]
 pub struct EntryDocument {
-    /// Everything up to and with `<head>`.
+    /// Everything up to and including `<head>`.
     pub before: Bytes,
-    /// The rest.
+    /// Everything after `<head>`.
     pub after: Bytes,
 }
 
-/// One file of a page, as it is and compressed.
+/// One file of a page, with compressed forms.
 #[derive(Clone, Debug)]
 pub struct PageFile {
-    /// Its media type, for the header `content-type`.
+    /// Media type, for the header `content-type`.
     pub media_type: &'static str,
-    /// Digest of its bytes.
+    /// Digest of `plain`.
     pub digest: Digest,
-    /// Its bytes.
+    /// Uncompressed bytes.
     pub plain: Bytes,
-    /// Its bytes compressed with Brotli (RFC 7932).
+    /// Bytes compressed with Brotli (RFC 7932).
     pub brotli: Option<Bytes>,
-    /// Its bytes compressed with gzip (RFC 1952).
+    /// Bytes compressed with gzip (RFC 1952).
     pub gzip: Option<Bytes>,
 }
 
 impl EntryDocument {
-    /// Splits a document after its `<head>` tag. `None` if it has no such tag.
+    /// Splits a document after its `<head>` tag. Returns `None` if it has no such tag.
     pub fn new(html: Bytes) -> Option<Self> {
         let lower = html.to_ascii_lowercase();
         let start = find(&lower, b"<head>")? + b"<head>".len();
@@ -70,7 +70,7 @@ impl EntryDocument {
 }
 
 impl PageFile {
-    /// A file without compressed forms.
+    /// Creates a file without compressed forms.
     pub fn new(path: &str, plain: Bytes) -> Self {
         let (media_type, digest) = (media_type(path), Digest::of(&plain));
         Self { media_type, digest, plain, brotli: None, gzip: None }
@@ -78,7 +78,7 @@ impl PageFile {
 }
 
 impl Page {
-    /// A file by its path below the root of the app, such as `/assets/main-1a2b.js`.
+    /// Returns a file by its path below the root of the app, such as `/assets/main-1a2b.js`.
     pub fn file(&self, path: &str) -> Option<(&str, &PageFile)> {
         let files = &self.files.as_ref()?.files;
         files.get_key_value(path.strip_prefix('/')?).map(|(name, file)| (name.as_str(), file))
@@ -89,8 +89,8 @@ fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     memchr::memmem::find(haystack, needle)
 }
 
-/// The media type of a file by the ending of its name. Browsers do not guess another one, so an
-/// unknown ending is shown by none.
+/// Returns the media type for the extension of a file. An unknown extension gets a type that
+/// browsers do not display, since the host disables content sniffing.
 fn media_type(path: &str) -> &'static str {
     match path.rsplit_once('.').map_or("", |(_, ending)| ending) {
         "html" => "text/html; charset=utf-8",
