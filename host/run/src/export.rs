@@ -1,8 +1,8 @@
-//! One thread as one file: what is stored of it, and if wanted the code that it runs.
+//! Exports: one thread as one file, with the code that it is pinned to if requested.
 //!
-//! The file is lines of JSON. The first is the [`Header`]; every other is a batch as it was written,
-//! a file of the code, what that may do, or a blob. A reader can check the seals and replay the
-//! thread without the host that it comes from.
+//! The file has one JSON document per line. The first line is the [`Header`]. Every other line is a batch as it was
+//! written, a file of the code, the operator's rules for the code, or a blob. A reader can verify the seals and replay
+//! the thread without the host that it comes from.
 
 mod packed;
 mod trust;
@@ -24,176 +24,175 @@ use crate::limit;
 use crate::ports::blob::BlobRef;
 use crate::ports::store::{RunRecord, StoredBatch, StoredValue, ThreadRecord, Verified};
 
-/// The form of the file; a reader refuses a newer one.
+/// Version of the file format. A reader refuses a newer one.
 pub const EXPORT_FORMAT: u32 = 2;
 
-/// What an export holds beside the log.
+/// Optional parts of an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Parts {
-    /// The code that the thread is pinned to, with what it may do and its settings.
+    /// The code that the thread is pinned to, with its grants and settings.
     pub code: bool,
-    /// The blobs that the thread mentions, as far as they are there.
+    /// The blobs that the thread mentions and that still exist.
     pub blobs: bool,
 }
 
-/// The first line.
+/// The first line of an export.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Header {
-    /// The form of the file.
+    /// Version of the file format.
     pub wattle_export: u32,
     /// The thread.
     pub thread: ThreadRecord,
-    /// Its runs, oldest first.
+    /// Runs of the thread, oldest first.
     pub runs: Vec<RunRecord>,
-    /// What its code consists of, if that is known.
+    /// Digests of the code that the thread is pinned to, if they are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<CodeNames>,
-    /// What follows beside the log.
+    /// Parts that follow the log.
     #[serde(default)]
     pub parts: Parts,
-    /// The time zone of the host, which nodes ask for.
+    /// Time zone of the host, which nodes can read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_zone: Option<String>,
-    /// Its newest event.
+    /// Sequence number of the newest event.
     pub last_seq: u64,
-    /// Sequence number before its oldest event that was still there.
+    /// Sequence number before the oldest event that was not pruned.
     pub pruned_seq: u64,
-    /// Seal of everything up to its newest event.
+    /// Seal of the newest batch.
     pub seal: Option<Digest>,
-    /// Seal that its oldest batch follows, if something was taken away from it.
+    /// Seal before the oldest batch, if earlier batches were pruned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pruned_seal: Option<Digest>,
 }
 
-/// What a version of an app consists of.
+/// Digests of one version of an app.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodeNames {
     /// The app.
     pub app: AppName,
-    /// Digest of each graph with all components: what threads are pinned to.
+    /// Digest of each graph with all components. Threads are pinned to it.
     pub graphs: BTreeMap<GraphName, Digest>,
     /// Digest of each component.
     pub plugins: BTreeMap<PluginName, Digest>,
 }
 
-/// A file of the code, relative to the folder of its app.
+/// A file of the code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodeFile {
-    /// Its path with `/` between parts.
+    /// Path relative to the folder of the app, with `/` as separator.
     pub path: String,
-    /// Its bytes.
+    /// Content of the file.
     pub bytes: Packed,
 }
 
-/// What the operator decided of an app, without which its code does something else.
+/// The operator's grants and settings of an app, on which its code depends.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rules {
-    /// What each plugin may do. Secrets are there by name only.
+    /// Grants of each plugin. They contain the names of secrets only.
     pub grants: BTreeMap<PluginName, Grants>,
-    /// Its settings, those of the operator included.
+    /// Settings of the app, including those of the operator.
     pub settings: Value,
 }
 
 /// A blob.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlobFile {
-    /// Its reference, which is the digest of its bytes.
+    /// Reference to the blob: the digest of its bytes.
     pub blob: BlobRef,
-    /// As given when it was stored.
+    /// Media type that was given when the blob was stored.
     pub media_type: String,
-    /// Its bytes.
+    /// Content of the blob.
     pub bytes: Packed,
 }
 
-/// Where the files of loaded apps are.
+/// Access to the files of loaded apps.
 #[async_trait]
 pub trait CodeSource: Send + Sync {
-    /// The files of an app in the version that is handed over.
+    /// Returns the files of an app in the version that is given.
     ///
     /// # Errors
     ///
-    /// `unavailable` if they were replaced since it was loaded.
+    /// `unavailable` if the files were replaced since the app was loaded.
     async fn files(&self, app: &Arc<App>) -> Result<Vec<CodeFile>, Failure>;
 }
 
-/// Any line after the first.
+/// Any line of an export after the first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Line {
-    /// What was written at once.
+    /// Events and a checkpoint that were written together.
     Batch(Box<StoredBatch>),
     /// A file of the code.
     Code(CodeFile),
-    /// What the code may do.
+    /// Grants and settings of the code.
     Rules(Box<Rules>),
     /// A blob that the thread mentions.
     Blob(BlobFile),
 }
 
-/// A file that was read.
+/// An export that was read from a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Export {
-    /// The first line.
+    /// The first line of the file.
     pub header: Header,
-    /// What was written, oldest first.
+    /// Batches of the log, oldest first.
     pub batches: Vec<StoredBatch>,
-    /// The code; empty if it is not in the file.
+    /// Files of the code; empty if the file does not contain the code.
     pub code: Vec<CodeFile>,
-    /// What the code may do.
+    /// Grants and settings of the code.
     pub rules: Option<Rules>,
     /// Blobs.
     pub blobs: Vec<BlobFile>,
 }
 
-/// Why a file is no export, or not what it was.
+/// The error for a file that is not a valid export.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExportError {
-    /// A line cannot be read.
-    #[error("line {line} is none of an export: {message}")]
+    /// A line cannot be parsed.
+    #[error("line {line} is not a valid export record: {message}")]
     Line {
-        /// Which, from 1.
+        /// Number of the line, from 1.
         line: usize,
-        /// Why.
+        /// What is wrong with it.
         message: String,
     },
-    /// A newer version of Wattle wrote it.
-    #[error("the export has form {found}, newer than {EXPORT_FORMAT}; use a newer wattle")]
+    /// A newer version of Wattle wrote the file.
+    #[error("the export has format {found}, newer than {EXPORT_FORMAT}; use a newer wattle")]
     NewerFormat {
-        /// Its form.
+        /// Format of the file.
         found: u32,
     },
-    /// It is larger than anything that is read.
-    #[error("the export holds more than {allowed} bytes, which is more than is read")]
+    /// The export exceeds the limit of bytes.
+    #[error("the export exceeds the limit of {allowed} bytes")]
     TooLarge {
-        /// The limit.
+        /// The limit, in bytes.
         allowed: u64,
     },
-    /// A blob is not what its reference says.
-    #[error("the export was changed: the bytes of `{blob}` are others")]
+    /// The bytes of a blob do not match its reference.
+    #[error("the export is corrupt: blob `{blob}` does not match its digest")]
     Blob {
-        /// Its reference.
+        /// Reference to the blob.
         blob: BlobRef,
     },
-    /// What it holds does not fit its seals: it was changed, or is not whole.
-    #[error("the export was changed, or is not whole, at event {seq}: {message}")]
+    /// The seals do not match: the file was changed or is incomplete.
+    #[error("the export was changed or is incomplete at event {seq}: {message}")]
     Broken {
         /// First event that the broken seal covers.
         seq: u64,
-        /// What does not fit.
+        /// What does not match.
         message: String,
     },
 }
 
 impl Export {
-    /// Reads a file.
+    /// Parses an export.
     ///
     /// # Errors
     ///
-    /// [`ExportError::Line`], [`ExportError::NewerFormat`], [`ExportError::TooLarge`] and
-    /// [`ExportError::Blob`]; the seals are checked by [`Export::verify`], and the digests of the
-    /// code when the code is loaded.
+    /// [`ExportError::Line`], [`ExportError::NewerFormat`], [`ExportError::TooLarge`] and [`ExportError::Blob`].
+    /// [`Export::verify`] checks the seals. The digests of the code are checked when the code is loaded.
     pub fn read(text: &str) -> Result<Self, ExportError> {
         let allowed = limit::EXPORT_BYTES;
         let too_large = ExportError::TooLarge { allowed };
@@ -205,7 +204,7 @@ impl Export {
         };
         let mut lines = text.lines().enumerate().map(|(index, text)| (index + 1, text));
         let (number, first) = lines.next().unwrap_or((1, ""));
-        /// Enough of the first line to tell whether the rest can be read.
+        /// The part of the first line that every format has.
         #[derive(Deserialize)]
         struct Form {
             wattle_export: u32,
@@ -250,11 +249,11 @@ impl Export {
         Ok(export)
     }
 
-    /// Checks the seals: what is there is what was written, and nothing is missing.
+    /// Verifies the seals: no batch was changed, and none is missing.
     ///
     /// # Errors
     ///
-    /// [`ExportError::Broken`] where the first does not fit.
+    /// [`ExportError::Broken`] for the first batch that does not match.
     pub fn verify(&self) -> Result<Verified, ExportError> {
         let mut last_seq = self.header.pruned_seq;
         let mut sealed_after = last_seq;
@@ -266,27 +265,27 @@ impl Export {
                 None if previous.is_none() => sealed_after = last_seq,
                 seal if seal == Some(seal_of(previous, batch)) => {}
                 _ => {
-                    let message = "the seal does not fit".to_owned();
+                    let message = "the seal does not match".to_owned();
                     return Err(ExportError::Broken { seq, message });
                 }
             }
             previous = batch.seal;
         }
-        // The newest events may have been taken away, so their numbers tell nothing.
+        // The newest events may have been deleted, so their sequence numbers do not prove that the end is there.
         if previous != self.header.seal {
-            let message = "its end is missing".to_owned();
+            let message = "the end is missing".to_owned();
             return Err(ExportError::Broken { seq: last_seq.saturating_add(1), message });
         }
         Ok(Verified { sealed_after, last_seq: self.header.last_seq, seal: previous })
     }
 }
 
-/// The seal of a batch that follows another.
+/// Returns the seal of a batch, given the seal before it.
 ///
-/// Numbers and texts have one form in the JSON of the host, so what was read from JSON has the
-/// bytes that were sealed.
+/// The host serializes equal JSON values to equal bytes, so values that were parsed from JSON serialize to the bytes
+/// that were sealed.
 pub fn seal_of(previous: Option<Digest>, batch: &StoredBatch) -> Digest {
-    // What was read from JSON can be written as JSON.
+    // A value that was parsed from JSON can be serialized.
     fn json(value: &impl Serialize) -> Vec<u8> {
         serde_json::to_vec(value).unwrap_or_default()
     }

@@ -1,8 +1,7 @@
 //! The reader of a log that grows.
 //!
-//! Streams, subscriptions and waits read the log of a thread in the same way: page by page from a
-//! sequence number on, and after the last event they wait for more. A [`Tail`] does that for one
-//! thread, or for one run of it:
+//! Streams, subscriptions and waits read the log of a thread in the same way: page by page from a sequence number on,
+//! and after the last event they wait for more. A [`Tail`] does this for a thread or for one of its runs:
 //!
 //! ```no_run
 //! # use std::time::Duration;
@@ -26,20 +25,19 @@
 //! # }
 //! ```
 //!
-//! [`Tail::next`] reads and never waits for news; [`Tail::wait`] waits and never reads. So a caller
-//! decides what else ends a wait, such as the stop of its host, and everything that was durable
-//! before that is still returned.
+//! [`Tail::next`] reads and never waits for new events; [`Tail::wait`] waits and never reads. The caller can therefore
+//! end a wait for its own reasons, such as a shutdown, and still read every event that was durable before.
 //!
 //! # Guarantees
 //!
-//! * Each event is returned once, in the order of sequence numbers. News of an event that becomes
-//!   durable after a read end the next wait, also if it had not begun by then.
-//! * Both methods may be dropped at any point: nothing is lost.
-//! * A tail holds one page in memory ([`PAGE_EVENTS`](crate::limit::PAGE_EVENTS)), which it shares
-//!   with all tails at the same position of the thread ([`pages`]).
+//! * Each event is returned once, in the order of sequence numbers. An event that becomes durable after a read ends the
+//!   next wait, even if the wait starts later.
+//! * Both methods are cancel safe: dropping their futures loses no event.
+//! * A tail holds one page in memory ([`PAGE_EVENTS`](crate::limit::PAGE_EVENTS)), which it shares with all tails at
+//!   the same position of the thread ([`pages`]).
 //!
-//! A log that does not grow, or that is read as far as it goes, needs no tail: [`range`] reads it
-//! in pages of the same size.
+//! A log that does not grow, or that is read only to its current end, needs no tail: [`range`] reads it in pages of the
+//! same size.
 
 pub mod pages;
 pub mod range;
@@ -62,38 +60,37 @@ use crate::ports::store::{ThreadHead, ThreadStatus};
 pub struct TailQuery {
     /// The thread. It need not exist yet.
     pub thread: ThreadId,
-    /// Only events of this run.
+    /// Reads only events of this run.
     pub run: Option<RunId>,
-    /// Only events with higher sequence numbers.
+    /// Reads only events with higher sequence numbers.
     pub after: u64,
-    /// Whether the end of the run matters.
+    /// When the tail ends.
     pub until: Until,
 }
 
-/// When a tail says that nothing more comes.
+/// When a tail reports that no more events follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
     /// When the thread is deleted.
     Deleted,
-    /// Also when every event was returned and nothing writes more: the run that is read has ended, or
-    /// the thread has no run at work and none that is pending and due. A run that was set aside is
-    /// not at work.
+    /// Also when every event was returned and nothing writes more: the run that is read has ended, or the thread has no
+    /// active run and no pending run that is due. A run that was set aside is not active.
     Idle,
 }
 
-/// What a log has after the last event that a tail returned.
+/// The result of [`Tail::next`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Next {
     /// The next event.
     Event(Arc<Event>),
-    /// No event, but more may come.
+    /// No event at present, but more may follow.
     CaughtUp,
     /// No event, and nothing writes more. Only with [`Until::Idle`].
     Idle,
     /// The thread does not exist.
     Gone,
-    /// The thread was deleted, and another thread has its id. The tail goes on with the first event
-    /// of that one.
+    /// The thread was deleted, and another thread has its id. The tail continues with the first event of the other
+    /// thread.
     Replaced,
 }
 
@@ -103,11 +100,11 @@ pub struct Tail {
     query: TailQuery,
     reader: pages::Reader,
     news: watch::Receiver<u64>,
-    /// The newest page that was read of a thread that existed.
+    /// The last page that was read while the thread existed.
     page: Option<Arc<pages::Page>>,
     /// Events of that page that were not returned yet.
     ready: VecDeque<Arc<Event>>,
-    /// The run that is read, if it was pending when the log was read last.
+    /// The run that is read, if it was pending at the last read.
     pending: Option<RunRef>,
 }
 
@@ -127,12 +124,12 @@ impl Engine {
 }
 
 impl Tail {
-    /// The next event, or why there is none. Calling it again is right after each answer and each
-    /// failure: the log is read again.
+    /// Returns the next event, or why there is none. The method may be called again after every result and every
+    /// failure; it then reads the log again.
     ///
     /// # Errors
     ///
-    /// Those of the store: the log cannot be read.
+    /// Errors of the store.
     pub async fn next(&mut self) -> Result<Next, Failure> {
         loop {
             while let Some(event) = self.ready.pop_front() {
@@ -141,7 +138,7 @@ impl Tail {
                     return Ok(Next::Event(event));
                 }
             }
-            // Before the log is read: news of anything that is written later end the next wait.
+            // Changes are marked as seen before the read, so that anything written later ends the next wait.
             self.news.borrow_and_update();
             let page = self.read().await?;
             let Some(head) = &page.head else {
@@ -162,8 +159,8 @@ impl Tail {
         }
     }
 
-    /// Waits for news of the thread, or until the pending run that is read is taken out of its queue.
-    /// `false` after `silence` without any.
+    /// Waits for a change of the thread, or until the pending run that is read leaves its queue. Returns false if
+    /// nothing happens for `silence`.
     pub async fn wait(&mut self, silence: Duration) -> bool {
         let (engine, pending) = (self.engine.clone(), self.pending.clone());
         let leaves = async move {
@@ -175,7 +172,7 @@ impl Tail {
         tokio::select! {
             () = leaves => {}
             changed = self.news.changed() => if changed.is_err() {
-                // The thread was deleted; the next read tells whether another has its id.
+                // The thread was deleted. The next read shows whether another thread has its id.
                 self.news = self.engine.watch(&self.query.thread);
             },
             () = tokio::time::sleep(silence) => return false,
@@ -183,19 +180,19 @@ impl Tail {
         true
     }
 
-    /// Goes on with the event after a sequence number, in either direction. No event has the number
-    /// [`u64::MAX`]: behind that a tail tells of the thread only, and reads no events.
+    /// Continues with the event after a sequence number, forward or backward. No event has the sequence number
+    /// [`u64::MAX`]: after it, a tail reports only changes of the thread and reads no events.
     pub fn seek(&mut self, after: u64) {
         self.query.after = after;
         self.ready.clear();
     }
 
-    /// The thread as it was when the log was read last and the thread existed; `None` before.
+    /// Returns the thread as of the last read at which it existed, or `None` before such a read.
     pub fn head(&self) -> Option<&ThreadHead> {
         self.page.as_ref()?.head.as_ref()
     }
 
-    /// Whether the run that is read, or any run of the thread, was at work by [`Tail::head`].
+    /// Returns true if the run that is read, or any run of the thread, was active according to [`Tail::head`].
     pub fn is_at_work(&self) -> bool {
         let TailQuery { run, .. } = &self.query;
         self.head().is_some_and(|ThreadHead { record, .. }| {
@@ -203,8 +200,8 @@ impl Tail {
         })
     }
 
-    /// Reads the next page. A thread whose only run is rolled back is deleted and created again in
-    /// two steps, so a thread that has just disappeared is read again after that.
+    /// Reads the next page. The rollback of a thread's only run deletes the thread and creates it again, in two steps.
+    /// A thread that has just disappeared is therefore read again after the rollback.
     async fn read(&mut self) -> Result<Arc<pages::Page>, Failure> {
         let page = self.reader.read(self.query.after).await?;
         if page.head.is_some() || self.page.is_none() {
@@ -214,7 +211,7 @@ impl Tail {
         self.reader.read(self.query.after).await
     }
 
-    /// What is true when every event was returned.
+    /// Returns the result after the last event.
     async fn caught_up(&mut self) -> Result<Next, Failure> {
         self.pending = None;
         let TailQuery { thread, run, until, .. } = &self.query;

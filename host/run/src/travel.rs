@@ -17,60 +17,60 @@ use wattle_graph::step::{Command, Edit};
 use crate::hostcall::runs::OpenQuestion;
 use crate::ports::store::RunOptions;
 
-/// Which points of a thread to list; newest first.
+/// A query of the checkpoints of a thread, newest first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HistoryQuery {
-    /// Of this nested graph; of the thread's own without it.
+    /// Namespace of a subgraph; empty for the root graph.
     pub namespace: Namespace,
-    /// Only older than this checkpoint.
+    /// Only checkpoints before this one.
     pub before: Option<CheckpointId>,
-    /// All of these must be equal: `source`, `step`, `run`, or keys of the metadata. Keys are data:
-    /// one that nothing has matches nothing.
+    /// Conditions that must all hold: `source`, `step`, `run` or a metadata key with the given value. An unknown key is
+    /// not an error; it matches no checkpoint.
     pub filter: BTreeMap<String, Value>,
-    /// At most so many; all without it.
+    /// Maximum number of checkpoints. Unlimited if `None`.
     pub limit: Option<usize>,
 }
 
-/// A thread, or a graph nested in it, at one of its checkpoints.
+/// The state of a thread, or of a subgraph, at one of its checkpoints.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StateView {
     /// The thread.
     pub thread: ThreadId,
-    /// The nested graph; the thread's own if empty.
+    /// Namespace of the subgraph; empty for the root graph.
     pub namespace: Namespace,
     /// The checkpoint.
     pub checkpoint: CheckpointId,
-    /// The checkpoint before.
+    /// The previous checkpoint.
     pub parent: Option<CheckpointId>,
-    /// Checkpoints of the graphs that this one is nested in.
+    /// Checkpoints of the parent graphs, by namespace.
     pub parents: BTreeMap<Namespace, CheckpointId>,
-    /// How it came to be.
+    /// What made the checkpoint.
     pub source: Source,
-    /// Superstep that runs next from here.
+    /// Number of the superstep that runs next.
     pub step: u32,
-    /// The run that made it.
+    /// The run that made the checkpoint.
     pub run: RunId,
-    /// Digest of the code that made it.
+    /// Digest of the code that made the checkpoint.
     pub version: Option<Digest>,
-    /// When, milliseconds since 1970.
+    /// Time of the checkpoint, milliseconds since 1970.
     pub at_ms: i64,
     /// Channel values.
     pub values: Value,
-    /// Channels that it wrote.
+    /// Channels that the checkpoint changed.
     pub changed: Vec<ChannelName>,
-    /// Nodes whose tasks or edits made it.
+    /// Nodes whose tasks or edits made the checkpoint.
     pub writers: Vec<NodeName>,
     /// Nodes that run next.
     pub next: Vec<NodeName>,
-    /// The tasks that run next, with what came of them so far.
+    /// The tasks that run next, with their results so far.
     pub tasks: Vec<TaskView>,
-    /// Open questions.
+    /// Pending interrupts.
     pub interrupts: Vec<OpenQuestion>,
-    /// The questions at which it stood still here: the open ones of where it stands, and in its past
-    /// also those that were answered since.
+    /// The interrupts at which the thread stopped at this checkpoint: for the current checkpoint the pending ones, for
+    /// an earlier one also those that were answered since.
     #[serde(default)]
     pub asked: Vec<OpenQuestion>,
-    /// Free facts.
+    /// Metadata of the checkpoint.
     pub metadata: BTreeMap<String, Value>,
 }
 
@@ -81,123 +81,123 @@ pub struct TaskView {
     pub id: TaskId,
     /// Its node.
     pub node: NodeName,
-    /// Which of the node's tasks, from 0.
+    /// Index among the tasks of the node, from 0.
     pub index: u32,
-    /// What it wrote, if it has finished.
+    /// Writes of the task, if it has finished.
     pub writes: Option<Vec<Write>>,
-    /// Its last failure, if it has not.
+    /// Last failure of the task, if it has not finished.
     pub failure: Option<Failure>,
-    /// Questions that it waits for.
+    /// Pending interrupts of the task.
     pub interrupts: Vec<OpenQuestion>,
-    /// Those of [`StateView::asked`] that are its own, or of the graph that it runs.
+    /// The interrupts of [`StateView::asked`] that the task or its subgraph raised.
     #[serde(default)]
     pub asked: Vec<OpenQuestion>,
-    /// Where the states of the graph are that runs as this task, or that a call of it started: of
-    /// several, the one that asked, or else the newest.
+    /// Namespace of the subgraph that runs as this task, or that a call of the task started. Of several, the
+    /// interrupted one, or else the newest.
     pub namespace: Option<Namespace>,
-    /// The newest checkpoint of that graph which this task led to, if it is stored.
+    /// Newest checkpoint of that subgraph that this task led to, if it was persisted.
     #[serde(default)]
     pub child: Option<CheckpointId>,
 }
 
-/// Changes to the state of a thread.
+/// A request to edit the state of a thread.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EditThread {
-    /// The thread; made if it is not there and `app` is given.
+    /// The thread. Created if it does not exist and `app` is given.
     pub thread: ThreadId,
     /// Only a thread of this app.
     pub app: Option<AppName>,
-    /// The graph of a new thread; without it, the only one of the app.
+    /// The graph of a new thread. Default: the only graph of the app.
     pub graph: Option<GraphName>,
     /// Only a thread of this tenant.
     pub tenant: Option<String>,
-    /// The nested graph to change; the thread's own if empty.
+    /// Namespace of the subgraph to edit; empty for the root graph.
     pub namespace: Namespace,
-    /// The checkpoint to change; where the thread stands without it. An earlier one forks, which a
-    /// nested graph cannot.
+    /// The checkpoint to edit. Default: the current checkpoint. An edit of an earlier checkpoint is a fork, which
+    /// subgraphs do not support.
     pub checkpoint: Option<CheckpointId>,
-    /// The edits: each list is one superstep. All of them are made, or none.
+    /// The edits. Each list is one superstep. Either all supersteps are applied or none.
     pub supersteps: Vec<Vec<Edit>>,
-    /// Facts for the checkpoints that they make.
+    /// Metadata for the new checkpoints.
     pub metadata: BTreeMap<String, Value>,
-    /// Who asks.
+    /// Who sent the request.
     pub principal: Option<Principal>,
 }
 
-/// Goes on from the past of a thread.
+/// A request to continue from the past of a thread.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ForkThread {
     /// The thread.
     pub thread: ThreadId,
-    /// The id of the run, which no other may have; a fresh one without it.
+    /// Id of the new run, which no other run may have. Default: a new id.
     pub run: Option<RunId>,
-    /// From which point of it.
+    /// The point at which the fork begins.
     pub from: ForkFrom,
-    /// Where to go on.
+    /// Whether the fork continues in the thread or in a copy.
     pub into: ForkInto,
     /// Only a thread of this app.
     pub app: Option<AppName>,
     /// Only a thread of this tenant.
     pub tenant: Option<String>,
-    /// How the run runs, in place of what the graph says.
+    /// Options of the run, in place of those of the graph.
     pub options: RunOptions,
-    /// Who asks.
+    /// Who sent the request.
     pub principal: Option<Principal>,
 }
 
-/// Where a fork begins.
+/// The point at which a fork begins.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ForkFrom {
-    /// At a checkpoint; its tasks run anew and its questions are asked again.
+    /// At a checkpoint. Its tasks run again, and their interrupts are raised again.
     Checkpoint {
         /// The checkpoint.
         checkpoint: CheckpointId,
-        /// An input on top of its state, in place of what was to run there.
+        /// Input that is applied to its state, in place of the tasks that would run there.
         input: Option<Value>,
     },
-    /// At an input, with another one in its place.
+    /// At an input, which is replaced by another one.
     Input {
         /// The checkpoint that the input made.
         checkpoint: CheckpointId,
-        /// The input in its place.
+        /// The replacement of the input.
         input: Value,
     },
-    /// At a host call, with another answer. What was done before it counts as done.
+    /// At a host call, whose result is overridden. Work before the call is not repeated.
     Call {
         /// The call.
         call: CallRef,
-        /// The answer that it gets.
+        /// The overridden result.
         result: Result<Value, Failure>,
     },
 }
 
-/// Goes on where a thread stands, or from its past, with more than what is to run there.
+/// A request to continue from the current checkpoint or an earlier one, with additional writes and nodes to run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommandThread {
     /// The thread.
     pub thread: ThreadId,
-    /// The id of the run, which no other may have; a fresh one without it.
+    /// Id of the new run, which no other run may have. Default: a new id.
     pub run: Option<RunId>,
-    /// Only a thread of this app; a blank thread becomes one of it.
+    /// Only a thread of this app. An unbound thread is bound to it.
     pub app: AppName,
-    /// The graph of a blank thread; without it, the only one of the app.
+    /// The graph of an unbound thread. Default: the only graph of the app.
     pub graph: Option<GraphName>,
     /// Only a thread of this tenant.
     pub tenant: Option<String>,
-    /// The checkpoint to go on from; where the thread stands without it. What was pending at an
-    /// earlier one runs anew.
+    /// The checkpoint to continue from. Default: the current checkpoint. Pending work of an earlier checkpoint starts
+    /// again.
     pub checkpoint: Option<CheckpointId>,
-    /// What is written and runs beside what is to run there.
+    /// The writes, and the nodes that run in addition to the triggered ones.
     pub command: Command,
-    /// Answers to questions that are open where the thread stands, by interrupt id.
+    /// Answers to pending interrupts of the current checkpoint, by interrupt id.
     pub answers: BTreeMap<String, Value>,
-    /// Handed to every node; as it is set already if `null`.
+    /// Run context, passed to every node. `null` keeps the current context.
     pub context: Value,
-    /// Facts that are added to those of the thread.
+    /// Metadata that is merged into that of the thread.
     pub metadata: BTreeMap<String, Value>,
-    /// How the run runs, in place of what the graph says.
+    /// Options of the run, in place of those of the graph.
     pub options: RunOptions,
-    /// Who asks.
+    /// Who sent the request.
     pub principal: Option<Principal>,
 }
 
@@ -206,26 +206,26 @@ pub struct CommandThread {
 pub enum CallRef {
     /// By the sequence number of its journal entry.
     Entry(u64),
-    /// By its place; the newest entry of it.
+    /// By its call path. Refers to the newest entry.
     Place {
         /// The task.
         task: TaskId,
-        /// Which calls of the task it is inside of.
+        /// Call numbers of the tool calls that contain the call, outermost first.
         scope: Vec<u32>,
-        /// Its number.
+        /// Call number within the scope.
         call: u32,
     },
 }
 
-/// Where a fork goes on.
+/// Where a fork continues.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ForkInto {
-    /// In the thread itself, which stands at the fork from then on. Its past stays readable.
+    /// In the thread itself, whose current checkpoint is the fork from then on. Its past stays readable.
     #[default]
     Same,
-    /// In a copy of the thread, which itself is not touched.
+    /// In a copy of the thread. The thread itself does not change.
     New {
-        /// The id of the copy; a fresh one without it.
+        /// Id of the copy. Default: a new id.
         thread: Option<ThreadId>,
     },
 }

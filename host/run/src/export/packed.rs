@@ -1,4 +1,4 @@
-//! Bytes in an export: compressed, in base64.
+//! Bytes in an export: compressed with LZ4, in base64.
 
 use std::ops::Deref;
 
@@ -10,10 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::limit;
 
-/// What a byte of LZ4 unpacks to at the most: more is a lie, for which no memory is made ready.
+/// Maximum compression ratio of LZ4. A length that claims a higher ratio is refused before memory
+/// is allocated.
 const LZ4_RATIO: u64 = 255;
 
-/// Bytes that are compressed where they are written.
+/// Bytes that are serialized in compressed form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Form", into = "Form")]
 pub struct Packed(pub Bytes);
@@ -26,10 +27,10 @@ impl Deref for Packed {
     }
 }
 
-/// How they are written.
+/// The serialized form.
 #[derive(Serialize, Deserialize)]
 struct Form {
-    /// How many there are.
+    /// Uncompressed length in bytes.
     length: u64,
     lz4: String,
 }
@@ -46,13 +47,13 @@ impl TryFrom<Form> for Packed {
 
     fn try_from(form: Form) -> Result<Self, String> {
         if form.length > limit::EXPORT_BYTES {
-            return Err(format!("it unpacks to {} bytes, more than is read", form.length));
+            return Err(format!("it unpacks to {} bytes, more than the limit", form.length));
         }
         let block = STANDARD.decode(&form.lz4).map_err(|error| error.to_string())?;
         if form.length > block.len() as u64 * LZ4_RATIO {
             return Err(format!("{} bytes cannot unpack to {}", block.len(), form.length));
         }
-        // What the block holds beyond is an error.
+        // Decompression fails if the block holds more than `length` bytes.
         let bytes = decompress(&block, form.length as usize).map_err(|error| error.to_string())?;
         if bytes.len() as u64 != form.length {
             return Err(format!("it unpacks to {} bytes, not {}", bytes.len(), form.length));
@@ -66,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_come_back_and_lies_about_their_length_are_refused() {
+    fn compressed_bytes_round_trip_and_check_length() {
         let packed = Packed(Bytes::from(b"wasm ".repeat(100)));
         let text = serde_json::to_string(&packed).unwrap();
         assert!(text.len() < 200, "{text}");
@@ -76,7 +77,7 @@ mod tests {
             assert_ne!(lie, text);
             assert!(serde_json::from_str::<Packed>(&lie).is_err(), "{length}");
         }
-        // Half of what is allowed altogether, out of a few bytes.
+        // Half of the limit of an export, from a few bytes.
         let error = serde_json::from_str::<Packed>(&text.replacen("500", "536870912", 1));
         assert!(error.unwrap_err().to_string().contains("cannot unpack to 536870912"));
     }

@@ -1,5 +1,5 @@
-//! Claims of an export that the host does not trust, since its author may be hostile: how deep
-//! graphs are nested in it, and what its own code may use.
+//! Checks of an export, whose author may be hostile: the nesting of subgraphs, and the limits of
+//! its own code.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use crate::limit::{self, LARGEST};
 use crate::ports::store::StoredBatch;
 
 impl Rules {
-    /// The grants, with limits no wider than [`LARGEST`]: they bound the code of the same file.
+    /// Returns the grants with limits of at most [`LARGEST`], since the code that they bound comes
+    /// from the same file.
     pub fn bounded_grants(&self) -> BTreeMap<PluginName, Arc<Grants>> {
         let bounded = |grants: &Grants| {
             let limits = grants.limits.at_most(&LARGEST);
@@ -22,7 +23,8 @@ impl Rules {
     }
 }
 
-/// Why a batch cannot be of a thread of any host: a graph in it is nested deeper than graphs are.
+/// Returns why a batch is invalid, if it names a subgraph that is nested deeper than the engine
+/// allows.
 pub(super) fn too_deep(batch: &StoredBatch) -> Option<String> {
     let made = batch.checkpoint.iter().flat_map(|meta| {
         let others = meta.parents.keys().chain(meta.children.keys());
@@ -31,7 +33,7 @@ pub(super) fn too_deep(batch: &StoredBatch) -> Option<String> {
     let all = batch.events.iter().map(|event| &event.namespace).chain(made);
     let depth = all.map(Namespace::depth).max().filter(|depth| *depth > limit::GRAPH_DEPTH)?;
     let allowed = limit::GRAPH_DEPTH;
-    Some(format!("a graph in it is nested {depth} levels deep, and {allowed} are allowed"))
+    Some(format!("a subgraph is nested {depth} levels deep, and {allowed} are allowed"))
 }
 
 #[cfg(test)]
@@ -51,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn graphs_are_nested_as_deep_as_hosts_nest_them() {
+    fn subgraphs_within_the_depth_limit_are_accepted() {
         let deep = |levels| vec!["node"; levels].join("|");
         assert_eq!(too_deep(&batch("")), None);
         assert_eq!(too_deep(&batch(&deep(limit::GRAPH_DEPTH))), None);
@@ -60,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn code_of_an_export_gets_no_more_than_an_operator_would_give_it() {
+    fn limits_of_exported_code_are_capped() {
         let plugin = PluginName::new("asset").unwrap();
         let rules = |limits: serde_json::Value| {
             let rules = json!({ "grants": { "asset": { "limits": limits } }, "settings": {} });

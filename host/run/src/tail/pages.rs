@@ -1,15 +1,14 @@
-//! Pages of logs, each read once for all tails that are at the same position of a thread.
+//! Pages of logs, each read once for all tails at the same position of a thread.
 //!
-//! Each tail reads the log of its thread when the store announces a change. A hundred tails of one
-//! thread would read the same page a hundred times for each event. Two rules let them share:
+//! Each tail reads the log of its thread when the store announces a change. A hundred tails of one thread would read
+//! the same page a hundred times for each event. Two rules let them share pages:
 //!
-//! * A page with events stays true, so every tail at its position may have it, as long as the thread
-//!   is the same: an id may be given to another thread when its thread was deleted.
-//! * A tail that asks while a page is read shares the next reading of it with all others that wait.
-//!   It cannot share the one under way: that began before the tail asked, so it may miss the change
-//!   for which the tail was woken.
+//! * A page with events does not change, so every tail at its position may use it while the thread is the same. After a
+//!   deletion another thread may get the id.
+//! * A tail that requests a page during a read shares the next read with all other waiting tails. It cannot use the
+//!   read in progress, which started before the request and may miss the change that woke the tail.
 //!
-//! A page is in memory as long as a tail is at its position.
+//! A page is in memory while a tail is at its position.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,35 +21,35 @@ use wattle_graph::id::{RunId, ThreadId};
 use crate::limit::PAGE_EVENTS;
 use crate::ports::store::{Store, ThreadHead};
 
-/// A thread, and its events after some number.
+/// A thread, and a page of its events.
 #[derive(Debug)]
 pub(super) struct Page {
-    /// The thread before the events were read; none if there is none.
+    /// The thread before the events were read; `None` if it does not exist.
     pub(super) head: Option<ThreadHead>,
-    /// The next events, [`PAGE_EVENTS`] at most.
+    /// Events in order, at most [`PAGE_EVENTS`].
     pub(super) events: Vec<Arc<Event>>,
 }
 
-/// What a reading gave.
+/// The result of a read.
 type Outcome = Result<Arc<Page>, Failure>;
 
-/// The pages at which tails are. A clone is the same set.
+/// The pages at which tails are. Clones share the pages.
 #[derive(Clone, Default)]
 pub struct Pages(Arc<Mutex<Lanes>>);
 
 type Lanes = HashMap<(ThreadId, u64), Weak<Lane>>;
 
-/// Readings of one page, one after the other.
+/// The reads of one page, one after another.
 #[derive(Default)]
 struct Lane {
-    /// How many were begun.
+    /// Number of reads that were started.
     begun: AtomicU64,
-    /// The last one, with its number. Held while one is under way.
+    /// The last read, with its number. Locked during a read.
     last: tokio::sync::Mutex<Option<(u64, Outcome)>>,
 }
 
 impl Pages {
-    /// What reads the pages of one thread for one tail.
+    /// Returns a reader for one tail of a thread.
     pub(super) fn reader(&self, store: &Arc<dyn Store>, thread: &ThreadId) -> Reader {
         Reader { pages: self.clone(), store: store.clone(), place: Place::new(thread) }
     }
@@ -120,10 +119,10 @@ impl Pages {
     }
 }
 
-/// Where a tail is.
+/// The position of a tail.
 struct Place {
     thread: ThreadId,
-    /// Which thread of that id it reads, as soon as it knows.
+    /// Incarnation of the thread, once it is known.
     born: Option<RunId>,
     lane: Option<(u64, Arc<Lane>)>,
 }
@@ -133,7 +132,7 @@ impl Place {
         Self { thread: thread.clone(), born: None, lane: None }
     }
 
-    /// Whether the tail may have a page that was read before it asked.
+    /// Returns true if the tail may use a page that was read before its request.
     fn may_have(&self, outcome: &Outcome) -> bool {
         let Ok(page) = outcome else { return false };
         let Some(head) = &page.head else { return false };
@@ -141,7 +140,7 @@ impl Place {
     }
 }
 
-/// Reads pages of a thread for one tail.
+/// Reads the pages of a thread for one tail.
 pub(super) struct Reader {
     pages: Pages,
     store: Arc<dyn Store>,
@@ -149,11 +148,11 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Reads the page of the events after a number.
+    /// Reads the page of the events after a sequence number.
     ///
     /// # Errors
     ///
-    /// Those of the store.
+    /// Errors of the store.
     pub(super) async fn read(&mut self, after: u64) -> Outcome {
         let Self { pages, store, place } = self;
         let thread = place.thread.clone();
@@ -169,7 +168,7 @@ impl Drop for Reader {
 
 async fn page(store: &dyn Store, thread: &ThreadId, after: u64) -> Outcome {
     let head = store.thread(thread).await?;
-    // An event that becomes durable after this look is announced, and ends the next wait.
+    // An event that becomes durable after this check is announced, and ends the next wait.
     let has_more = head.as_ref().is_some_and(|head| head.last_seq > after);
     let events =
         if has_more { store.events(thread, after, PAGE_EVENTS).await? } else { Vec::new() };
@@ -193,7 +192,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn those_who_ask_while_a_page_is_read_share_the_next_reading() {
+    async fn requests_during_a_read_share_the_next_read() {
         let (pages, readings, go) = (Pages::default(), AtomicUsize::new(0), Semaphore::new(0));
         let ask = async |after| {
             let mut place = place();
@@ -221,11 +220,11 @@ mod tests {
         assert_eq!(readings.load(Ordering::SeqCst), 2);
         go.add_permits(1);
         assert!(ask(8).await.is_ok());
-        assert!(pages.lock().is_empty(), "nothing is left where no tail is");
+        assert!(pages.lock().is_empty(), "pages without a tail are dropped");
     }
 
     #[tokio::test]
-    async fn a_reading_that_is_given_up_is_made_by_the_next() {
+    async fn cancelled_read_is_made_by_the_next_request() {
         let (pages, mut first, mut second) = (Pages::default(), place(), place());
         {
             let reading = pages.read_by(&mut first, 0, std::future::pending());

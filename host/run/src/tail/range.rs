@@ -1,7 +1,7 @@
-//! Pages of a log that does not grow, or that is read as far as it goes.
+//! Reads pages of a log that does not grow, or that is read only to its current end.
 //!
-//! Traces, telemetry, files of apps, replays and salvage read a log after the fact. They wait for
-//! nothing, so a store is all they need.
+//! Traces, telemetry, files of apps, replays and result reuse read a log after the fact. They never
+//! wait for new events, so they need only a store.
 
 use wattle_graph::event::Event;
 use wattle_graph::id::ThreadId;
@@ -18,18 +18,18 @@ pub struct EventRange<'a> {
 }
 
 impl<'a> EventRange<'a> {
-    /// The events after a sequence number, up to and including `last`. With [`u64::MAX`] as `last`
-    /// the log is read to its end.
+    /// Creates a reader of the events after a sequence number, up to and including `last`. With
+    /// [`u64::MAX`] as `last` it reads the log to its end.
     pub fn new(store: &'a dyn Store, thread: &'a ThreadId, after: u64, last: u64) -> Self {
         Self { store, thread, after, last }
     }
 
-    /// The next page, oldest event first: at least one event and [`PAGE_EVENTS`] at most. `None`
-    /// behind the last event, and for a thread that does not exist.
+    /// Returns the next page, oldest event first, with at least one event and at most
+    /// [`PAGE_EVENTS`]. Returns `None` after the last event, and for a thread that does not exist.
     ///
     /// # Errors
     ///
-    /// Those of the store.
+    /// Errors of the store.
     pub async fn next(&mut self) -> Result<Option<Vec<Event>>, StoreError> {
         let left = usize::try_from(self.last.saturating_sub(self.after)).unwrap_or(usize::MAX);
         if left == 0 {
@@ -42,7 +42,7 @@ impl<'a> EventRange<'a> {
             Some(last) if page.len() == limit => last.seq,
             _ => self.last,
         };
-        // A log that was pruned has gaps.
+        // The sequence numbers of a pruned log have gaps.
         page.retain(|event| event.seq <= self.last);
         Ok((!page.is_empty()).then_some(page))
     }
