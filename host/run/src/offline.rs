@@ -1,9 +1,9 @@
-//! Executing a thread once more from its journal, with nothing done anew.
+//! Replays a thread from its journals, without any effect outside of the host.
 //!
-//! Every task that ended well is executed with the answers that it got, against ports that are never
-//! asked, and what it wants now is compared with what it wanted then; so is every checkpoint that
-//! was made of that. Supersteps that were not stored are made again from those before them.
-//! Whatever differs is a [`Divergence`]: the code, its settings or the record is not what it was.
+//! Every finished task is executed with the results of its journal, against ports that refuse every call. Its outcome
+//! is compared with the recorded outcome, and each checkpoint with the recorded checkpoint. Supersteps that were not
+//! persisted are rebuilt from the supersteps before them. A difference is a [`Divergence`]: the code, its settings or
+//! the record has changed.
 
 mod chain;
 mod closed;
@@ -27,24 +27,24 @@ pub use self::closed::closed;
 use self::record::{Record, Segment};
 pub use self::report::{Counts, Divergence, Replay, Skipped};
 
-/// What is needed to execute any superstep of a thread.
+/// What the execution of any superstep of a thread needs.
 struct World<'r> {
     app: Arc<App>,
-    /// The thread's own graph.
+    /// The root graph.
     root: Arc<GraphPack>,
     ports: Ports,
     export: &'r Export,
     record: &'r Record,
 }
 
-/// Executes a thread once more.
+/// Replays a thread.
 ///
-/// `app` is the code that the thread is pinned to. Of `ports` only the blobs are read, since what a
-/// reference stands for is not journaled; everything else is answered by the journal.
+/// `app` is the code that the thread is pinned to. The replay reads blobs from `ports`, since the journal does not
+/// contain their bytes. The journal has the results of all other calls.
 ///
 /// # Errors
 ///
-/// `broken` if the export was changed; `conflict` if the app is another version.
+/// `broken` if the export was changed; `conflict` if `app` is another version.
 pub async fn replay(export: &Export, app: Arc<App>, ports: Ports) -> Result<Replay, Failure> {
     export.verify().map_err(|error| Failure::new(code::BROKEN, error.to_string()))?;
     let thread = &export.header.thread;
@@ -53,7 +53,7 @@ pub async fn replay(export: &Export, app: Arc<App>, ports: Ports) -> Result<Repl
         Failure::new(
             code::CONFLICT,
             format!(
-                "thread `{}` is pinned to version {} of graph `{}`, and other code is loaded",
+                "thread `{}` is pinned to version {} of graph `{}`, but another version is loaded",
                 thread.id, thread.version, thread.graph
             ),
         )
@@ -68,7 +68,7 @@ pub async fn replay(export: &Export, app: Arc<App>, ports: Ports) -> Result<Repl
     let mut replay = Replay::default();
     for (checkpoint, namespace) in record.cut() {
         let left_out = Counts::of_superstep(record.since(checkpoint));
-        let reason = "values of its checkpoint were pruned";
+        let reason = "the values of the checkpoint were pruned";
         replay.skip((namespace, checkpoint), None, reason, left_out);
     }
     for segment in record.segments() {
@@ -78,7 +78,7 @@ pub async fn replay(export: &Export, app: Arc<App>, ports: Ports) -> Result<Repl
 }
 
 impl World<'_> {
-    /// The graph of a namespace.
+    /// Returns the graph of a namespace.
     fn graph_of(&self, meta: &CheckpointMeta) -> Option<Arc<GraphPack>> {
         self.record.graph_of(&self.app, &self.root, &meta.namespace)
     }
@@ -87,9 +87,9 @@ impl World<'_> {
         let meta = &segment.checkpoint.meta;
         let graph = self.graph_of(meta);
         let reason = match &graph {
-            None => "it is not known which graph this is",
+            None => "the graph is unknown",
             Some(graph) if meta.version.is_some_and(|version| version != graph.version) => {
-                "it was made by another version of the code"
+                "the checkpoint was made by another version of the code"
             }
             Some(_) => "",
         };

@@ -1,4 +1,4 @@
-//! Threads as clients see them, folded from the store.
+//! Views of threads, folded from the store.
 
 mod asked;
 mod nest;
@@ -21,19 +21,19 @@ use crate::replay;
 pub(crate) use self::asked::asked;
 pub(crate) use self::nest::{Answers, Nest, Strand};
 
-/// A store's failure as callers of the engine see it.
+/// Returns the failure that callers of the engine get for an error of the store.
 pub(crate) fn store_failure(error: StoreError) -> Failure {
     error.into()
 }
 
-/// Open questions of one graph, oldest first.
+/// Returns the pending interrupts of one graph, oldest first.
 pub(crate) fn open_questions(lineage: &Lineage, expires_ms: Option<i64>) -> Vec<OpenQuestion> {
     let namespace = &lineage.checkpoint.meta.namespace;
     let open = lineage.open_questions().into_iter();
     open.map(|question| open_question(namespace, question, expires_ms)).collect()
 }
 
-/// Open questions of a thread's own graph and of those nested in it, oldest first.
+/// Returns the pending interrupts of the root graph and its subgraphs, oldest first.
 pub(crate) fn all_questions(
     lineage: &Lineage,
     nest: &Nest,
@@ -44,7 +44,7 @@ pub(crate) fn all_questions(
     shown.collect()
 }
 
-/// The same as they were asked, each with the graph that asks.
+/// Returns the pending interrupts as they were raised, each with the namespace of its graph, oldest first.
 pub(crate) fn questions(lineage: &Lineage, nest: &Nest) -> Vec<(Namespace, Question)> {
     let root = lineage.open_questions().into_iter();
     let root = root.map(|question| (lineage.checkpoint.meta.namespace.clone(), question.clone()));
@@ -54,7 +54,7 @@ pub(crate) fn questions(lineage: &Lineage, nest: &Nest) -> Vec<(Namespace, Quest
     open
 }
 
-/// A question as callers of the engine see it.
+/// Returns an interrupt in the form for callers of the engine.
 pub(crate) fn open_question(
     namespace: &Namespace,
     question: &Question,
@@ -71,8 +71,8 @@ pub(crate) fn open_question(
     }
 }
 
-/// What servers of tools ask in calls that they hold open and that go on when the thread does: the last round of each
-/// call of a task that has not ended, of those without an answer of the call and without a decision.
+/// Returns the elicitations of calls that their MCP servers hold open and that continue with the thread: the last round
+/// of each held call of a task that has not ended, if the call has no result and was not settled.
 pub(crate) fn held(
     past: &BTreeMap<TaskId, PastTask>,
     lineage: &Lineage,
@@ -101,7 +101,7 @@ pub(crate) fn held(
     last.filter(|question| is_held(&question.asked)).collect()
 }
 
-/// The checkpoint that a thread stands at, with its pending events.
+/// Returns the current checkpoint of a thread with the events since then.
 pub(crate) async fn current(
     store: &dyn Store,
     head: &ThreadHead,
@@ -112,7 +112,7 @@ pub(crate) async fn current(
     }
 }
 
-/// A checkpoint of the root graph, with all that happened on it.
+/// Returns a checkpoint of the root graph with all events that followed it.
 pub(crate) async fn root(
     store: &dyn Store,
     thread: &ThreadId,
@@ -124,9 +124,9 @@ pub(crate) async fn root(
     }
 }
 
-/// The place in the log of the newest run that passes static interrupts where the thread stood at a
-/// checkpoint: it went on from there, and either a run had stopped there or nobody had ended there.
-/// Where a run was cancelled, failed or was drained, the next one stops first.
+/// Returns the sequence number of the last `run_started` that passes the breakpoints of this checkpoint. A run passes
+/// them if the previous run ended as interrupted here, or if no run ended here. After a cancel, a failure or a drain
+/// the next run stops at the breakpoint first.
 pub(crate) fn passed(tuple: &CheckpointTuple) -> Option<u64> {
     let is_copy = tuple.checkpoint.meta.source == Source::Fork;
     let goes_on = |reason: RunReason| match reason {
@@ -149,7 +149,7 @@ pub(crate) fn passed(tuple: &CheckpointTuple) -> Option<u64> {
     passed
 }
 
-/// The state of a thread at a checkpoint.
+/// Folds a checkpoint and the events since then into a lineage.
 pub(crate) fn lineage(tuple: CheckpointTuple) -> Lineage {
     let mut lineage = Lineage::new(tuple.checkpoint);
     for event in &tuple.events {
@@ -158,13 +158,13 @@ pub(crate) fn lineage(tuple: CheckpointTuple) -> Lineage {
     lineage
 }
 
-/// The state of a thread at a checkpoint, with the graphs nested in its own.
+/// Folds a checkpoint and the events since then into a lineage and its subgraphs.
 pub(crate) fn open(tuple: CheckpointTuple) -> (Lineage, Nest) {
     let nest = Nest::new(&tuple.events);
     (lineage(tuple), nest)
 }
 
-/// A thread with its state.
+/// Returns the view of a thread with its state.
 pub(crate) async fn thread(store: &dyn Store, latest: Latest) -> Result<ThreadView, StoreError> {
     let Latest { head, tuple, run } = latest;
     let opened = match tuple {
@@ -199,11 +199,11 @@ pub(crate) async fn thread(store: &dyn Store, latest: Latest) -> Result<ThreadVi
     })
 }
 
-/// What the log holds of the tasks that start from a checkpoint, for their next execution.
+/// Returns the logged tasks of a checkpoint, for their next execution.
 pub(crate) fn past_tasks(events: &[Event]) -> BTreeMap<TaskId, PastTask> {
     let mut past: BTreeMap<TaskId, PastTask> = BTreeMap::new();
     let mut answers = Answers::default();
-    // When each task was begun, and where.
+    // Namespace and sequence number of the first start of each task.
     let mut begun: BTreeMap<&TaskId, (&Namespace, u64)> = BTreeMap::new();
     for event in events {
         answers.see(event);

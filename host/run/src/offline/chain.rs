@@ -1,7 +1,7 @@
-//! Supersteps one after the other: from a stored checkpoint to the next one that is stored.
+//! Replays consecutive supersteps, from a stored checkpoint to the next one.
 //!
-//! A run of durability `exit` stores only its last checkpoint. Those between are made again, each
-//! from the one before, and held against what the log says of them.
+//! A run with durability `exit` stores only its last checkpoint. The checkpoints in between are
+//! rebuilt, each from the one before, and compared with the log.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -19,7 +19,8 @@ use super::{Counts, Divergence, Replay, World};
 use crate::app::GraphPack;
 
 impl World<'_> {
-    /// Executes the superstep from a checkpoint, and those after it that are not stored.
+    /// Executes the superstep of a stored checkpoint, and the supersteps after it whose checkpoints
+    /// were not persisted.
     pub(super) async fn chain(
         &self,
         segment: &Segment<'_>,
@@ -81,8 +82,8 @@ impl World<'_> {
         }
     }
 
-    /// Holds a checkpoint that was made once more against what the log says, and against what was
-    /// stored if it was the last of its run.
+    /// Compares a rebuilt checkpoint with the event in the log, or with the stored checkpoint if it
+    /// was the last one of its run.
     fn is_as_logged(
         &self,
         from: &Checkpoint,
@@ -98,14 +99,13 @@ impl World<'_> {
             replay.checkpoints += 1;
             return true;
         }
-        let message = "the writes lead elsewhere";
+        let message = "the writes lead to another checkpoint than the log records";
         let (recorded, now) = (json!(made.facts), json!(facts));
         replay.differ(Divergence::of(&from.meta, message, recorded, now));
         false
     }
 
-    /// Counts the supersteps that follow one that came out otherwise, up to the next stored
-    /// checkpoint.
+    /// Counts the supersteps after a divergence as skipped, up to the next stored checkpoint.
     fn leave_rest(&self, from: CheckpointId, meta: &CheckpointMeta, replay: &mut Replay) {
         let mut id = from;
         while !self.record.is_stored(id) {
@@ -113,7 +113,7 @@ impl World<'_> {
             let at = CheckpointMeta { id, ..meta.clone() };
             let Next::Logged(made) = self.record.next(&at) else { return };
             let left_out = Counts::of_superstep(events);
-            let reason = "a superstep that led to it came out otherwise";
+            let reason = "an earlier superstep differs";
             replay.skip((&meta.namespace, id), None, reason, left_out);
             id = made.facts.checkpoint;
         }
@@ -131,8 +131,8 @@ fn position(meta: &CheckpointMeta, pack: &GraphPack) -> Position {
     }
 }
 
-/// Holds a checkpoint against what is stored. `versions` says whether it was stored as it was made:
-/// the last of several is stored as if it had written what those before it wrote.
+/// Compares a checkpoint with the stored one. `versions` is false if the stored checkpoint is the
+/// last of several supersteps: it is then stored as if it had made the writes of all of them.
 fn compare(
     from: &CheckpointMeta,
     stored: &Checkpoint,
@@ -150,13 +150,13 @@ fn compare(
     false
 }
 
-/// What a checkpoint leads to.
+/// Returns the part of a checkpoint that decides what runs next.
 fn leads(meta: &CheckpointMeta, versions: bool) -> Value {
     let versions = versions.then_some(&meta.versions);
     json!([meta.next, meta.deferred, meta.barriers, versions])
 }
 
-/// What a divergence shows of a checkpoint.
+/// Returns the part of a checkpoint that a divergence shows.
 pub(super) fn shown(checkpoint: &Checkpoint) -> Value {
     json!({ "state": checkpoint.state(), "next": checkpoint.meta.next })
 }

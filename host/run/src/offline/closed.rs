@@ -1,4 +1,4 @@
-//! Ports that are never asked: what a replay would need them for, the journal answers.
+//! Ports of a replay. They refuse every call, since the journal has the results.
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ use crate::ports::sql::SqlTransaction;
 use crate::ports::tool_server::NoToolServers;
 use crate::ports::{BlobLinks, BlobStore, Caller, Clock, Memory, Model, Net, Ports, Sql, Store};
 
-/// The world of a replay. `store` and `memory` are empty ones, of `blobs` is only read, and `links`
-/// must be those of the host that ran the thread if its guests wrote links down.
+/// Returns the ports of a replay. `store` and `memory` must be empty, and `blobs` is only read.
+/// `links` must have the key of the host that ran the thread, if its guests stored links.
 pub fn closed(
     store: Arc<dyn Store>,
     memory: Arc<dyn Memory>,
@@ -41,14 +41,14 @@ pub fn closed(
     }
 }
 
-/// A clock in the zone of another host.
+/// A clock in the time zone of another host.
 pub(super) struct InZone {
     clock: Arc<dyn Clock>,
     zone: String,
 }
 
 impl InZone {
-    /// The clock in a zone.
+    /// Creates a clock in a time zone.
     pub(super) fn new(clock: Arc<dyn Clock>, zone: &str) -> Self {
         Self { clock, zone: zone.to_owned() }
     }
@@ -68,11 +68,11 @@ impl Clock for InZone {
     }
 }
 
-/// Refuses everything.
+/// A port that refuses every call.
 struct Closed;
 
 fn refused(what: &str) -> Failure {
-    Failure::new(code::DENIED, format!("a replay asks no {what}: the journal has no answer"))
+    Failure::new(code::DENIED, format!("a replay calls no {what}, and the journal has no result"))
 }
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! What an export says happened, sorted by the checkpoints from which it started.
+//! The content of an export, sorted by the checkpoints from which supersteps started.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,30 +16,30 @@ use crate::export::Export;
 use crate::task::context::shown;
 use crate::view::{Answers, Nest};
 
-/// What happened on a thread.
+/// The recorded log of a thread.
 #[derive(Default)]
 pub(super) struct Record {
     checkpoints: BTreeMap<CheckpointId, CheckpointMeta>,
     written: Written,
-    /// Checkpoints whose values are not all there.
+    /// Checkpoints with values that are missing.
     cut: BTreeMap<CheckpointId, Namespace>,
-    /// Events since each checkpoint, stored or not, in the graph that made it.
+    /// Events since each checkpoint, stored or not, of the graph that made it.
     since: BTreeMap<CheckpointId, Vec<Event>>,
-    /// What the newest superstep from each checkpoint made, stored or not.
+    /// Checkpoint that the newest superstep from each checkpoint made, stored or not.
     made: BTreeMap<CheckpointId, Made>,
-    /// What happened in graphs that make no checkpoints.
+    /// Events of subgraphs without checkpoints.
     unstored: BTreeMap<Namespace, Vec<Event>>,
-    /// Graphs that calls of tasks started, by where they ran.
+    /// Subgraphs that calls of tasks started, by namespace.
     started: BTreeMap<Namespace, Started>,
-    /// The newest checkpoint there was when the thread, or a graph in it, went back to one.
+    /// Checkpoints that a reopen went back to, each with the newest checkpoint at that time.
     undone: BTreeMap<CheckpointId, CheckpointId>,
-    /// The run context of each run.
+    /// Run context of each run.
     contexts: BTreeMap<RunId, Value>,
-    /// Failures, by the task that handles each.
+    /// Failures by the task of the error handler.
     handled: BTreeMap<TaskId, TaskFailed>,
 }
 
-/// What an event says of a checkpoint.
+/// A checkpoint according to its event.
 #[derive(Clone)]
 pub(super) struct Made {
     pub(super) facts: Checkpointed,
@@ -47,41 +47,41 @@ pub(super) struct Made {
     pub(super) at_ms: i64,
 }
 
-/// A graph that a call of a task started.
+/// A subgraph that a call of a task started.
 pub(super) struct Started {
     pub(super) graph: GraphName,
     pub(super) input: Value,
-    /// Its run context; null if it has that of its run.
+    /// Run context; null if the subgraph has the context of its run.
     context: Value,
-    /// What waiting for it names; null if starting it failed.
+    /// Id of the child run, by which `runs.wait` refers to it; null if the start failed.
     pub(super) run: Value,
 }
 
-/// Where graphs stand while their past is read.
+/// The state of the graphs at the current position in the log.
 #[derive(Default)]
 struct Course<'e> {
     at: BTreeMap<Namespace, CheckpointId>,
-    /// Checkpoints of each graph, with their places in the log.
+    /// Checkpoints of each graph, with their sequence numbers.
     made: BTreeMap<Namespace, Vec<(u64, CheckpointId)>>,
     newest: CheckpointId,
     answers: Answers,
-    /// Everything that happened since each checkpoint of the root graph.
+    /// All events since each checkpoint of the root graph.
     since: BTreeMap<Option<CheckpointId>, Vec<&'e Event>>,
 }
 
-/// One superstep: where it started and what happened.
+/// One superstep: the checkpoint at which it starts, and its events.
 pub(super) struct Segment<'r> {
     pub(super) checkpoint: Checkpoint,
     pub(super) events: &'r [Event],
 }
 
-/// What a superstep made.
+/// The successor of a checkpoint.
 pub(super) enum Next<'r> {
-    /// A checkpoint that is stored.
+    /// A stored checkpoint.
     Stored(&'r CheckpointMeta),
-    /// One that only the log knows of.
+    /// A checkpoint that only the log mentions.
     Logged(&'r Made),
-    /// Nothing: it is not over.
+    /// None: the superstep did not finish.
     Nothing,
 }
 
@@ -107,7 +107,7 @@ impl Record {
         Ok(record)
     }
 
-    /// One that refers to values from before the thread was pruned is no place to start from.
+    /// Adds a checkpoint. A checkpoint that refers to values from before a prune cannot be replayed.
     fn keep_checkpoint(&mut self, meta: &CheckpointMeta) {
         if self.written.has_all(meta) {
             self.checkpoints.insert(meta.id, meta.clone());
@@ -160,7 +160,7 @@ impl Record {
         course.newest = course.newest.max(id);
     }
 
-    /// A graph whose request is cut in the journal stays unknown.
+    /// Adds a subgraph that a call started. The graph stays unknown if the journal truncated the request.
     fn start(&mut self, around: &Namespace, called: &Called) {
         let place = call_path(&called.scope, called.call);
         if let Some(graph) = called.request["graph"].as_str().and_then(|it| it.parse().ok()) {
@@ -172,8 +172,7 @@ impl Record {
         }
     }
 
-    /// Takes back what led nowhere: the thread, and graphs in it that had asked, stand where they
-    /// stood before the answers.
+    /// Applies a reopen: the thread and its interrupted subgraphs return to the checkpoints before the answers.
     fn go_back(&mut self, reopened: &Reopened, course: &mut Course<'_>) {
         self.undone.insert(reopened.to, course.newest);
         self.made.remove(&reopened.to);
@@ -193,7 +192,7 @@ impl Record {
         }
     }
 
-    /// All supersteps that started from stored checkpoints, in the order of these.
+    /// Returns the supersteps that start from stored checkpoints, in the order of the checkpoints.
     pub(super) fn segments(&self) -> impl Iterator<Item = Segment<'_>> {
         self.checkpoints.values().map(|meta| {
             let events = self.since(meta.id);
@@ -201,33 +200,33 @@ impl Record {
         })
     }
 
-    /// Checkpoints from which nothing can be executed, since some of their values were pruned.
+    /// Returns the checkpoints that cannot be replayed, since some of their values were pruned.
     pub(super) fn cut(&self) -> impl Iterator<Item = (CheckpointId, &Namespace)> {
         self.cut.iter().map(|(id, namespace)| (*id, namespace))
     }
 
-    /// What happened in a graph since a checkpoint of it, up to the next.
+    /// Returns the events of a graph since a checkpoint, up to the next.
     pub(super) fn since(&self, id: CheckpointId) -> &[Event] {
         self.since.get(&id).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// A stored checkpoint.
+    /// Returns a stored checkpoint.
     pub(super) fn checkpoint(&self, id: CheckpointId) -> Option<Checkpoint> {
         self.checkpoints.get(&id).map(|meta| self.whole(meta))
     }
 
-    /// Whether a checkpoint is stored.
+    /// Returns true if a checkpoint is stored.
     pub(super) fn is_stored(&self, id: CheckpointId) -> bool {
         self.checkpoints.contains_key(&id)
     }
 
-    /// A stored checkpoint with its values.
+    /// Returns a stored checkpoint with its values.
     pub(super) fn whole(&self, meta: &CheckpointMeta) -> Checkpoint {
         let values = self.written.of(meta);
         Checkpoint { meta: meta.clone(), values, tails: BTreeMap::new() }
     }
 
-    /// What was made from a checkpoint since it was last gone back to.
+    /// Returns the successor of a checkpoint since the last reopen that went back to it.
     pub(super) fn next(&self, base: &CheckpointMeta) -> Next<'_> {
         let undone = self.undone.get(&base.id);
         let stored = self.checkpoints.values().rev().find(|meta| {
@@ -243,12 +242,12 @@ impl Record {
         }
     }
 
-    /// What happened in a graph that makes no checkpoints.
+    /// Returns the events of a subgraph without checkpoints.
     pub(super) fn unstored(&self, namespace: &Namespace) -> Option<&[Event]> {
         self.unstored.get(namespace).map(Vec::as_slice)
     }
 
-    /// Graphs that calls of a task started.
+    /// Returns the subgraphs that calls of a task started.
     pub(super) fn started_by<'r>(
         &'r self,
         around: &'r Namespace,
@@ -259,7 +258,7 @@ impl Record {
         })
     }
 
-    /// The graph that runs in a namespace.
+    /// Returns the graph that runs in a namespace.
     pub(super) fn graph_of(
         &self,
         app: &App,
@@ -280,8 +279,8 @@ impl Record {
         app.graphs.get(&name).cloned()
     }
 
-    /// The run context of a graph: that which the call gave it that started it, or one around it,
-    /// else that of the run.
+    /// Returns the run context of a graph: the context from the call that started it or a parent graph, else that of
+    /// the run.
     pub(super) fn context_of(&self, run: &RunId, namespace: &Namespace) -> Value {
         let given = namespace.ancestors().find_map(|graph| {
             let started = self.started.get(&graph)?;
@@ -290,8 +289,8 @@ impl Record {
         given.or_else(|| self.contexts.get(run).cloned()).unwrap_or_default()
     }
 
-    /// What failed, if the graph of a checkpoint runs in the place of a node that did, or one around
-    /// it does. One that a call started gets no failure.
+    /// Returns the failure that the graph of a checkpoint handles, if it or a parent graph runs as an error handler. A
+    /// subgraph that a call started handles none.
     pub(super) fn error_of(&self, meta: &CheckpointMeta) -> Option<Value> {
         let mut inside = meta.namespace.clone();
         while inside.place().is_none() {
@@ -305,7 +304,7 @@ impl Record {
         None
     }
 
-    /// The task that runs a graph which keeps its state, so that its namespace does not tell.
+    /// Returns the task that runs a subgraph with `state = "own"`, whose namespace does not contain the task id.
     fn task_of(
         &self,
         inside: &Namespace,
@@ -322,7 +321,7 @@ impl Record {
         })
     }
 
-    /// How many supersteps a graph had taken in one run, or one invocation, before a checkpoint.
+    /// Returns the number of supersteps that a graph executed in a run, or in an invocation, before a checkpoint.
     pub(super) fn steps_before(&self, meta: &CheckpointMeta, first_step: Option<u32>) -> u32 {
         if let Some(first) = first_step.filter(|_| meta.namespace.is_root()) {
             return meta.step.saturating_sub(first);
@@ -335,7 +334,7 @@ impl Record {
 }
 
 impl<'e> Course<'e> {
-    /// Keeps an event with the checkpoint that the root graph stands at.
+    /// Adds an event to the current checkpoint of the root graph.
     fn keep(&mut self, event: &'e Event) {
         let at = self.at.get(&Namespace::root()).copied();
         self.since.entry(at).or_default().push(event);

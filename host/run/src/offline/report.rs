@@ -1,4 +1,4 @@
-//! What a replay came to.
+//! The result of a replay.
 
 use std::ops::AddAssign;
 
@@ -11,27 +11,28 @@ use wattle_graph::id::{CheckpointId, Namespace, NodeName, TaskId};
 use crate::json::weight;
 use crate::limit;
 
-/// What a replay came to.
+/// The result of a replay.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Replay {
-    /// Supersteps that led to the same again: to a checkpoint, or on in a graph that makes none.
+    /// Supersteps with the recorded result: the same checkpoint or, in a subgraph without
+    /// checkpoints, writes that still apply.
     pub checkpoints: usize,
-    /// Tasks that were executed once more and did the same.
+    /// Tasks with the recorded outcome.
     pub tasks: usize,
-    /// Host calls that were answered from the journal.
+    /// Host calls of these tasks, whose results came from the journal.
     pub calls: usize,
-    /// How much was not compared.
+    /// Amount that was not compared.
     pub left_out: Counts,
-    /// What was not compared, and why.
+    /// Parts that were not compared, with reasons.
     pub skipped: Vec<Skipped>,
-    /// What differs.
+    /// Differences.
     pub divergences: Vec<Divergence>,
-    /// About how many bytes of values the differences show.
+    /// Approximate bytes of the values in the differences.
     #[serde(skip)]
     shown: u64,
 }
 
-/// How much of something there is.
+/// Numbers of supersteps, tasks and host calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Supersteps.
@@ -43,7 +44,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// A superstep that is over, with everything that happened in it.
+    /// Counts a finished superstep with its tasks and calls.
     pub(super) fn of_superstep(events: &[Event]) -> Self {
         let ended = |event: &&Event| matches!(event.kind, EventKind::TaskFinished(_));
         let called = |event: &&Event| matches!(event.kind, EventKind::Called(_));
@@ -54,7 +55,7 @@ impl Counts {
         }
     }
 
-    /// One task.
+    /// Counts one task.
     pub(super) fn task(calls: usize) -> Self {
         Self { checkpoints: 0, tasks: 1, calls }
     }
@@ -68,48 +69,48 @@ impl AddAssign for Counts {
     }
 }
 
-/// Something that a replay does not compare.
+/// A part that was not compared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Skipped {
-    /// The graph, by its place in the thread's own.
+    /// Namespace of the graph.
     pub namespace: Namespace,
-    /// The checkpoint from which it started.
+    /// The checkpoint at which the superstep starts.
     pub checkpoint: CheckpointId,
-    /// The node, if it is a task.
+    /// The node, if the part is a task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<NodeName>,
-    /// Why.
+    /// Why the part was not compared, as a clause after "since".
     pub reason: String,
-    /// How much it is.
+    /// Size of the part.
     pub left_out: Counts,
 }
 
-/// A difference between what was recorded and what happens now.
+/// A difference between the record and the replay.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Divergence {
-    /// The graph, by its place in the thread's own.
+    /// Namespace of the graph.
     pub namespace: Namespace,
-    /// The checkpoint from which it started.
+    /// The checkpoint at which the superstep starts.
     pub checkpoint: CheckpointId,
-    /// The node, if it is a task.
+    /// The node, if a task differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<NodeName>,
-    /// The task, if it is one.
+    /// The task, if a task differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
-    /// The host call, if one differs: its number in the task.
+    /// Number of the host call, if a call differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<u64>,
-    /// What differs, in a sentence.
+    /// Description of the difference.
     pub message: String,
-    /// What was recorded.
+    /// The recorded value.
     pub recorded: Value,
-    /// What happens now.
+    /// The value of the replay.
     pub now: Value,
 }
 
 impl Divergence {
-    /// A difference of a superstep.
+    /// Creates the difference of a superstep.
     pub(super) fn of(meta: &CheckpointMeta, message: &str, recorded: Value, now: Value) -> Self {
         Self {
             namespace: meta.namespace.clone(),
@@ -125,18 +126,18 @@ impl Divergence {
 }
 
 impl Replay {
-    /// Notes a difference. Its values are left out if those before it were large: each may be all
-    /// of the state, and a small file may have very many.
+    /// Adds a difference. Its values are omitted if earlier values were large: each value may be as
+    /// large as the state, and a small file may contain very many.
     pub(super) fn differ(&mut self, mut divergence: Divergence) {
         if self.shown > limit::REPLAY_SHOWN_BYTES {
-            divergence.message.push_str("; too much differs to show what");
+            divergence.message.push_str("; its values are omitted, since the report is too large");
             (divergence.recorded, divergence.now) = (Value::Null, Value::Null);
         }
         self.shown += weight(&divergence.recorded) + weight(&divergence.now);
         self.divergences.push(divergence);
     }
 
-    /// Notes that something is not compared.
+    /// Adds a part that was not compared.
     pub(super) fn skip(
         &mut self,
         (namespace, checkpoint): (&Namespace, CheckpointId),
@@ -162,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_shown_until_they_are_too_much() {
+    fn values_are_omitted_from_large_reports() {
         let at = json!({
             "id": 1, "parent": null, "step": 0, "source": "input", "run": "r", "at_ms": 0,
             "next": [], "versions": {}
@@ -175,6 +176,6 @@ mod tests {
         }
         let shown: Vec<bool> = replay.divergences.iter().map(|it| !it.now.is_null()).collect();
         assert_eq!(shown, [true, true, false]);
-        assert!(replay.divergences[2].message.ends_with("to show what"));
+        assert!(replay.divergences[2].message.ends_with("report is too large"));
     }
 }

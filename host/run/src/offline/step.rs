@@ -1,4 +1,4 @@
-//! One superstep, executed once more.
+//! Replays one superstep.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,19 +27,19 @@ use crate::task::{History, RunContext, once};
 use crate::view;
 
 /// Why calls of tools are not compared.
-const TOOL_CODE: &str = "it is what a tool called, whose answer is in the journal";
+const TOOL_CODE: &str = "tools are not executed, and their results are in the journal";
 
-/// What the log holds of tasks.
+/// The logged tasks of a graph.
 pub(super) struct Happened {
     past: BTreeMap<TaskId, PastTask>,
-    /// The run under which each task ended.
+    /// The run in which each task finished.
     runs: BTreeMap<TaskId, RunId>,
     /// The newest attempt of each task.
     attempts: BTreeMap<TaskId, u32>,
 }
 
 impl Happened {
-    /// Sorts what happened in a graph.
+    /// Sorts the events of a graph.
     pub(super) fn of(events: &[Event]) -> Self {
         let (mut runs, mut attempts) = (BTreeMap::new(), BTreeMap::new());
         for event in events {
@@ -56,33 +56,33 @@ impl Happened {
         Self { past: view::past_tasks(events), runs, attempts }
     }
 
-    /// What the log holds of a task.
+    /// Returns what the log contains about a task.
     pub(super) fn past(&self, task: &TaskId) -> Option<&PastTask> {
         self.past.get(task)
     }
 }
 
-/// One superstep with what is needed to execute it.
+/// One superstep and what its execution needs.
 pub(super) struct Superstep<'r> {
     pub(super) world: &'r World<'r>,
     pub(super) pack: Arc<GraphPack>,
     pub(super) above: Option<Arc<GraphPack>>,
     pub(super) happened: &'r Happened,
-    /// Where it started, and what happened.
+    /// The base checkpoint with the events since then.
     pub(super) lineage: &'r Lineage,
-    /// Supersteps that were taken before; `None` if checkpoints say so.
+    /// Number of supersteps before this one; `None` if the checkpoints show it.
     pub(super) steps: Option<u32>,
 }
 
 impl Superstep<'_> {
-    /// Executes its tasks, and notes what differs.
+    /// Executes the tasks, and reports differences.
     pub(super) async fn tasks(&self, replay: &mut Replay) {
         let tasks = self.planned();
         for task in tasks.values() {
             let Some(node) = self.pack.graph.node(&task.node) else { continue };
             let finished = self.lineage.finished.get(&task.id);
             if let Body::Graph { .. } = node.body {
-                // Its own supersteps are replayed one by one.
+                // The supersteps of the subgraph are replayed one by one.
                 self.inner(task, finished, replay).await;
                 continue;
             }
@@ -100,12 +100,13 @@ impl Superstep<'_> {
         }
     }
 
-    /// Every task of the superstep, those that ran in place of failed ones included.
+    /// Returns every task of the superstep, including error handlers.
     fn planned(&self) -> BTreeMap<TaskId, Task> {
         let origin = self.world.export.header.thread.origin();
         let mut fresh = Lineage::new(self.lineage.checkpoint.clone());
         let mut tasks = BTreeMap::new();
-        // A handler may itself be handled, so failures are taken in until nothing new comes of it.
+        // An error handler may have a handler of its own, so failures are added until no new task
+        // is planned.
         loop {
             let known = tasks.len();
             if let Planned::Tasks { run, .. } = plan(&self.pack.graph, origin, &fresh, 1) {
@@ -120,20 +121,20 @@ impl Superstep<'_> {
         }
     }
 
-    /// A task that was begun and did not end well.
+    /// Skips a task that was started and did not finish.
     fn leave(&self, task: &Task, replay: &mut Replay) {
         let Some(past) = self.happened.past(&task.id).filter(|past| past.begun.is_some()) else {
             return;
         };
         let calls = past.scopes.values().map(|calls| calls.answered.len()).sum();
         let has_failed = self.lineage.failed.contains_key(&task.id);
-        let reason = if has_failed { "it failed" } else { "it has not ended" };
+        let reason = if has_failed { "the task failed" } else { "the task has not ended" };
         self.skip(task, reason, Counts::task(calls), replay);
     }
 
     async fn task(&self, task: &Task, node: &Node, recorded: &TaskFinished, replay: &mut Replay) {
         if recorded.cached {
-            let reason = "it was taken over, from the cache or by a fork";
+            let reason = "the result was copied from the cache or by a fork";
             return self.skip(task, reason, Counts::task(0), replay);
         }
         let past = self.happened.past(&task.id).cloned().unwrap_or_default();
@@ -157,7 +158,7 @@ impl Superstep<'_> {
                 replay.calls += own;
             }
             Ok(now) => {
-                let message = "the node decides otherwise from the same answers";
+                let message = "the node returns a different outcome for the same call results";
                 let (then, now) = (decided(recorded), decided(&now));
                 replay.differ(self.of_task(recorded, message, then, now));
             }
@@ -165,7 +166,7 @@ impl Superstep<'_> {
         }
     }
 
-    /// What the task could read about its run.
+    /// Returns what the task can read about its run.
     fn context(&self, task: &TaskId) -> RunContext {
         let (header, record) = (&self.world.export.header, self.world.record);
         let meta = &self.lineage.checkpoint.meta;
@@ -204,22 +205,22 @@ impl Superstep<'_> {
         }
     }
 
-    /// A log that reaches no store: whatever is written to it is what the guest says to operators.
+    /// Creates a log that reaches no store. Only messages of guests to operators are written to it.
     fn log(&self, run: &RunId) -> ThreadLog {
         let head = ThreadHead::new(self.world.export.header.thread.clone());
         let ports = &self.world.ports;
         ThreadLog::new(ports.store.clone(), ports.clock.clone(), &head, Epoch(0), run.clone())
     }
 
-    /// Makes the checkpoint that it leads to; `None` if that cannot be made any more.
+    /// Makes the next checkpoint. Returns `None` if the writes can no longer be applied.
     pub(super) async fn make(&self, at: Position, replay: &mut Replay) -> Option<Checkpoint> {
         let (graph, lineage) = (&self.pack.graph, self.lineage);
         let (message, failure) =
             match reduce(&self.world.app, plugin_reductions(graph, lineage)).await {
-                Err(failure) => ("its writes cannot be combined any more", failure),
+                Err(failure) => ("the writes can no longer be combined", failure),
                 Ok(reduced) => match advance(graph, lineage, &reduced, at) {
                     Ok(checkpoint) => return Some(checkpoint),
-                    Err(error) => ("its writes cannot be applied any more", error.to_failure()),
+                    Err(error) => ("the writes can no longer be applied", error.to_failure()),
                 },
             };
         let meta = &lineage.checkpoint.meta;
@@ -232,7 +233,7 @@ impl Superstep<'_> {
         replay.skip((&meta.namespace, meta.id), Some(&task.node), reason, left_out);
     }
 
-    /// A difference of a task.
+    /// Returns the difference of a task.
     pub(super) fn of_task(
         &self,
         task: &TaskFinished,
@@ -247,8 +248,8 @@ impl Superstep<'_> {
         }
     }
 
-    /// A task that ended well then, and does not now. For a host call that differs, the
-    /// divergence has both requests.
+    /// Returns the difference of a task that finished when it was recorded and does not finish now.
+    /// If a host call differs, the difference contains both requests.
     fn ended(&self, recorded: &TaskFinished, ended: Ended) -> Divergence {
         let failure = match ended {
             Ended::Unwound(Unwind::Divergence(failure)) => {
@@ -258,7 +259,7 @@ impl Superstep<'_> {
                 return Divergence { call: details["call"].as_u64(), ..divergence };
             }
             Ended::Unwound(Unwind::Suspended(_) | Unwind::Cancelled | Unwind::Drained) => {
-                Failure::internal("it waits for an answer that is not recorded")
+                Failure::internal("the node waits for an answer that is not recorded")
             }
             Ended::Unwound(Unwind::Limit(failure) | Unwind::Log(failure))
             | Ended::Failure(failure)
@@ -266,12 +267,12 @@ impl Superstep<'_> {
             | Ended::Limit(failure)
             | Ended::Host(failure) => failure,
         };
-        let message = "the node ended well and fails now";
+        let message = "the node succeeded when it was recorded, and fails now";
         self.of_task(recorded, message, decided(recorded), json!(failure))
     }
 }
 
-/// What a task decided.
+/// Returns the outcome of a task as JSON.
 pub(super) fn decided(task: &TaskFinished) -> Value {
     json!({
         "writes": task.writes,

@@ -1,5 +1,6 @@
-//! Graphs that make no checkpoints: of `state = "none"`, and those nested in a run of durability
-//! `exit`. They are made again from what their tasks, or the calls that started them, gave them.
+//! Replays subgraphs without checkpoints: those with `state = "none"`, and the subgraphs of a run
+//! with durability `exit`. They are rebuilt from the inputs that their tasks, or the calls that
+//! started them, passed to them.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use crate::driver::{nested_input, nested_writes, reduce};
 use crate::hostcall::runs::EndedRun;
 use crate::replay::Unstored;
 
-/// A graph without checkpoints.
+/// A subgraph without checkpoints.
 struct Inner<'r> {
     namespace: &'r Namespace,
     pack: Arc<GraphPack>,
@@ -29,7 +30,7 @@ struct Inner<'r> {
     events: &'r [Event],
 }
 
-/// How it ended.
+/// The end of such a subgraph.
 struct InnerEnd {
     began: Values,
     checkpoint: Checkpoint,
@@ -37,7 +38,8 @@ struct InnerEnd {
 }
 
 impl Superstep<'_> {
-    /// A task that is a graph, if that makes no checkpoints: one that does is replayed from these.
+    /// Replays the subgraph that runs as a task, if it makes no checkpoints. A subgraph with
+    /// checkpoints is replayed from these.
     pub(super) async fn inner(
         &self,
         task: &Task,
@@ -67,13 +69,13 @@ impl Superstep<'_> {
         let ParentOutcome { writes, goto, sends } = outcome;
         let now = TaskFinished { writes, goto, sends, for_parent: false, ..recorded.clone() };
         if decided(recorded) != decided(&now) {
-            let message = "the graph that it is comes out otherwise";
+            let message = "the subgraph returns a different outcome";
             let (then, now) = (decided(recorded), decided(&now));
             replay.differ(self.of_task(recorded, message, then, now));
         }
     }
 
-    /// Graphs without checkpoints that calls of a task started.
+    /// Replays the subgraphs without checkpoints that calls of a task started.
     pub(super) async fn started(&self, task: &Task, replay: &mut Replay) {
         let (world, around) = (self.world, &self.lineage.checkpoint.meta.namespace);
         for (namespace, started) in world.record.started_by(around, &task.id) {
@@ -85,13 +87,13 @@ impl Superstep<'_> {
             let now = ended.checkpoint.state();
             if let Some(told) = self.told(task, started).filter(|told| *told != now) {
                 let meta = CheckpointMeta { namespace: namespace.clone(), ..ended.checkpoint.meta };
-                let message = "the graph that a call started comes out otherwise";
+                let message = "the subgraph that a call started ends with a different state";
                 replay.differ(Divergence::of(&meta, message, told, now));
             }
         }
     }
 
-    /// The state that a task got at the end of a graph that it started.
+    /// Returns the state that a task received at the end of a subgraph that it started.
     fn told(&self, task: &Task, started: &Started) -> Option<Value> {
         let past = self.happened.past(&task.id)?;
         let answered = past.scopes.values().flat_map(|calls| calls.answered.values());
@@ -102,7 +104,7 @@ impl Superstep<'_> {
         })
     }
 
-    /// Takes all supersteps of such a graph once more. `None` if it did not end.
+    /// Executes all supersteps of a subgraph again. Returns `None` if it did not finish.
     async fn again(&self, inner: &Inner<'_>, replay: &mut Replay) -> Option<InnerEnd> {
         let world = self.world;
         let origin = world.export.header.thread.origin();
@@ -146,7 +148,7 @@ impl Superstep<'_> {
         }
     }
 
-    /// The checkpoint of the input, which is not stored either.
+    /// Makes the checkpoint of the input, which was not persisted either.
     async fn first(&self, inner: &Inner<'_>, replay: &mut Replay) -> Option<Checkpoint> {
         let (graph, input) = (&inner.pack.graph, &inner.input);
         let reduced = reduce(&self.world.app, input_reductions(graph, None, input)).await;
@@ -158,7 +160,7 @@ impl Superstep<'_> {
         first
             .map_err(|failure| {
                 let meta = &self.lineage.checkpoint.meta;
-                let message = "a subgraph does not accept its input any more";
+                let message = "the subgraph no longer accepts its input";
                 let recorded = json!(inner.input);
                 replay.differ(Divergence::of(meta, message, recorded, json!(failure)));
             })

@@ -1,7 +1,7 @@
-//! The values of channels as an export wrote them: whole, or as what was added to the one before.
+//! The channel values of an export, stored whole or as list deltas.
 //!
-//! They are put together when a checkpoint is looked at and not before. What is in memory is then
-//! never much more than the file, however often it says that a value begins as another one.
+//! Values are assembled on demand. Memory use stays close to the size of the export, however many
+//! values share a prefix.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use wattle_graph::id::{ChannelName, CheckpointId};
 
 use crate::ports::store::{StoredBatch, StoredValue};
 
-/// Everything that was written, oldest first.
+/// All stored values, oldest first.
 #[derive(Default)]
 pub(super) struct Written {
     parts: Vec<Part>,
-    /// Where in `parts` the value of a channel is, by the checkpoint that wrote it.
+    /// Index in `parts` of each value, by channel and by the checkpoint that wrote it.
     places: BTreeMap<ChannelName, BTreeMap<CheckpointId, usize>>,
 }
 
 /// One value.
 enum Part {
     Whole(Arc<Value>),
-    /// The first `keep` items of an earlier one, and what was added.
+    /// The first `keep` items of an earlier value, and the appended items.
     Tail {
         base: usize,
         keep: usize,
@@ -33,7 +33,7 @@ enum Part {
 }
 
 impl Part {
-    /// How many items it has; `None` if it is no array.
+    /// Returns the number of items, or `None` if the value is not an array.
     fn len(&self) -> Option<usize> {
         match self {
             Self::Whole(value) => value.as_array().map(Vec::len),
@@ -43,7 +43,7 @@ impl Part {
 }
 
 impl Written {
-    /// Keeps the values that a batch wrote.
+    /// Adds the values that a batch stored.
     pub(super) fn keep(&mut self, batch: &StoredBatch) -> Result<(), Failure> {
         let Some(meta) = &batch.checkpoint else { return Ok(()) };
         for (channel, stored) in &batch.values {
@@ -82,12 +82,12 @@ impl Written {
         self.places.get(channel)?.get(&version).copied()
     }
 
-    /// Whether all values of a checkpoint are there: none was pruned.
+    /// Returns true if all values of a checkpoint exist: none was pruned.
     pub(super) fn has_all(&self, meta: &CheckpointMeta) -> bool {
         meta.versions.iter().all(|(channel, version)| self.place(channel, *version).is_some())
     }
 
-    /// The values of a checkpoint, as far as they are there.
+    /// Returns the values of a checkpoint that exist.
     pub(super) fn of(&self, meta: &CheckpointMeta) -> Values {
         let value = |(channel, version): (&ChannelName, &CheckpointId)| {
             Some((channel.clone(), self.value(self.place(channel, *version)?)?))
@@ -95,7 +95,7 @@ impl Written {
         meta.versions.iter().filter_map(value).collect()
     }
 
-    /// Puts a value together. Every part is after the one that it begins as, so this ends.
+    /// Assembles a value. The loop ends, since every list delta refers to an earlier value.
     fn value(&self, place: usize) -> Option<Arc<Value>> {
         let mut pieces: Vec<&[Value]> = Vec::new();
         let (mut at, mut wanted) = (place, usize::MAX);
@@ -134,7 +134,8 @@ mod tests {
         ChannelName::new("items").unwrap()
     }
 
-    /// The first value is whole; of each other the number of items that stay, and what is added.
+    /// Builds values: the first is whole, and each further one has a number of kept items and the
+    /// appended items.
     fn written(first: Value, tails: &[(usize, Value)]) -> Written {
         let mut written = Written::default();
         let place = written.add(Part::Whole(Arc::new(first)));
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_put_together_from_all_that_it_begins_as() {
+    fn values_are_assembled_from_list_deltas() {
         let tails = [(2, json!([3, 4])), (1, json!([5])), (2, json!([])), (0, json!([6]))];
         let written = written(json!([1, 2]), &tails);
         let all: Vec<Value> = (0..=4).map(|version| at(&written, version)).collect();
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn more_items_than_there_are_cannot_be_kept() {
+    fn list_delta_keeps_at_most_the_items_of_its_base() {
         let mut written = written(json!([1, 2]), &[(1, json!([3]))]);
         let mut tail = |base, keep| written.tail(&channel(), CheckpointId(base), keep, &[]);
         assert!(tail(1, 2).is_some());
@@ -173,9 +174,9 @@ mod tests {
     }
 
     #[test]
-    fn what_begins_as_a_long_value_takes_the_space_of_what_it_adds() {
+    fn list_delta_uses_only_its_own_memory() {
         let long = Value::Array(vec![json!(0); 10_000]);
-        // Each of them in full would be a thousand million items.
+        // Stored whole, all of them would have a thousand million items.
         let tails: Vec<_> = (0..100_000).map(|number| (10_000, json!([number]))).collect();
         let written = written(long, &tails);
         let last = at(&written, 100_000);

@@ -1,7 +1,7 @@
-//! What was asked at a checkpoint that the thread has left, also if it was answered since.
+//! The interrupts of an earlier checkpoint, answered or not.
 //!
-//! A task may have asked several times from one checkpoint: it is the questions at which the thread
-//! stood still last that its past shows, as if it stood there still.
+//! A task can raise several interrupts from one checkpoint. The history shows the ones that were pending when the last
+//! run on this checkpoint ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,8 +9,8 @@ use wattle_graph::event::{Event, EventKind, Reopened};
 use wattle_graph::id::{CheckpointId, InterruptId, Namespace, NodeName, TaskId};
 use wattle_graph::interrupt::Question;
 
-/// Questions for which the tasks of a checkpoint waited last, oldest first, each with the graph that
-/// asked. `events` are what happened since, or since the checkpoint of the graph around.
+/// Returns the last interrupts that the tasks of a checkpoint waited for, oldest first, each with the namespace of its
+/// graph. `events` are the events since the checkpoint, or since the checkpoint of the parent graph.
 pub(crate) fn asked(
     namespace: &Namespace,
     checkpoint: CheckpointId,
@@ -24,13 +24,13 @@ pub(crate) fn asked(
     past.last()
 }
 
-/// Folds what happened on a checkpoint.
+/// Folds the events since a checkpoint.
 struct Past<'a> {
     namespace: &'a Namespace,
     checkpoint: CheckpointId,
-    /// Whether the log, as far as it was seen, stands at the checkpoint and not elsewhere.
+    /// True while the last applied `checkpointed` or `reopened` event names this checkpoint.
     here: bool,
-    /// How often the thread stood still.
+    /// Number of run ends so far.
     stops: u32,
     known: BTreeMap<InterruptId, Known>,
 }
@@ -39,7 +39,7 @@ struct Known {
     graph: Namespace,
     question: Question,
     is_open: bool,
-    /// When the thread stood still last because of it.
+    /// The last run end at which the interrupt was pending.
     stop: Option<u32>,
 }
 
@@ -55,7 +55,7 @@ impl Past<'_> {
                 }
             }
             _ if !self.here => {}
-            // It is the thread that stands still.
+            // The end of a run is an event of the root graph.
             EventKind::RunEnded(_) if graph.is_root() => self.stop(),
             _ if graph != self.namespace && !graph.is_below(self.namespace) => {}
             EventKind::Checkpointed(_) => {
@@ -89,7 +89,8 @@ impl Past<'_> {
         }
     }
 
-    /// Some answers are taken back, and with them what was asked since in the run that they began.
+    /// Makes the interrupts of discarded answers pending again. Removes what the same tasks raised since then in the
+    /// run that the answers had started.
     fn reopen(&mut self, event: &Event, reopened: &Reopened) {
         let is_again = |id: &InterruptId| reopened.interrupts.contains(id);
         if event.namespace == *self.namespace {
@@ -124,7 +125,7 @@ impl Past<'_> {
         self.stops += 1;
     }
 
-    /// Of each task those of its last stop.
+    /// Returns the interrupts of the last run end of each task.
     fn last(self) -> Vec<(Namespace, Question)> {
         let mut newest: BTreeMap<String, u32> = BTreeMap::new();
         for known in self.known.values() {
@@ -144,13 +145,13 @@ impl Past<'_> {
 }
 
 impl Known {
-    /// Whether it was asked by a task of a graph, or inside of a graph that the task runs.
+    /// Returns true if a task of a graph, or the subgraph that the task runs, raised the interrupt.
     fn is_of(&self, graph: &Namespace, task: &TaskId, node: &NodeName) -> bool {
         let own = self.graph == *graph && self.question.asked.task == *task;
         own || self.graph.is_run_by(graph, task, node)
     }
 
-    /// The task of a graph that asked, or in whose graph it was asked.
+    /// Returns the task of a graph that raised the interrupt or whose subgraph raised it.
     fn owner(&self, graph: &Namespace) -> String {
         match self.graph.child_of(graph) {
             None => self.question.asked.task.to_string(),
@@ -167,7 +168,7 @@ mod tests {
 
     use super::*;
 
-    /// A log: kind, graph, task, question. Every run ends with a stop.
+    /// Builds a log from lines of kind, graph, task and interrupt. Every run ends with `STOP`.
     fn log(lines: &[(&str, &str, &str, &str)]) -> Vec<Event> {
         let event = |(place, line): (usize, &(&str, &str, &str, &str))| {
             let (kind, graph, task, question) = *line;
@@ -208,7 +209,7 @@ mod tests {
     const STOP: (&str, &str, &str, &str) = ("run_ended", "", "", "");
 
     #[test]
-    fn of_each_task_the_past_shows_its_last_stop() {
+    fn history_shows_the_last_interrupts_of_each_task() {
         let mut lines = vec![
             ("asked", "", "a", "a1"),
             ("asked", "", "b", "b1"),
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_after_an_answer_that_was_taken_back_is_not_shown() {
+    fn interrupts_after_a_discarded_answer_are_not_shown() {
         let lines = [
             ("asked", "", "a", "a1"),
             ("asked", "", "b", "b1"),
@@ -248,8 +249,8 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_had_to_answer_is_not_shown() {
-        // The answer came while another task was still at work.
+    fn interrupts_that_no_run_waited_for_are_not_shown() {
+        // The answer came while another task was running.
         let lines =
             [("asked", "", "a", "a1"), ("answered", "", "a", "a1"), ("asked", "", "b", "b1"), STOP];
         check("", &lines, &["b1"]);
@@ -257,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_shows_what_was_asked_inside_of_it() {
+    fn tasks_show_the_interrupts_of_their_subgraphs() {
         let lines = [
             ("checkpointed", "n:aa", "1", ""),
             ("asked", "n:aa", "x", "x1"),
@@ -273,7 +274,7 @@ mod tests {
             STOP,
         ];
         check("", &lines, &["y1", "z1", "x2"]);
-        // It is left by the graph itself, not by the one around.
+        // The subgraph itself leaves the checkpoint when it reaches the next one.
         check("n:aa", &lines, &["x1"]);
         check("n:bb", &lines, &["z1"]);
     }

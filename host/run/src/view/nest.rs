@@ -1,8 +1,7 @@
-//! Nested graphs, as the log shows them since a checkpoint of the root graph.
+//! Subgraphs, as the events since a checkpoint of the root graph show them.
 //!
-//! Everything that happens inside of a superstep of the root graph belongs to that graph's
-//! checkpoint, whatever checkpoints nested graphs make meanwhile. So where nested graphs stand, and
-//! what they ask, is found in the events of one checkpoint.
+//! All events of a superstep of the root graph belong to that graph's checkpoint, whatever checkpoints subgraphs make
+//! meanwhile. The events of one checkpoint therefore show the position and the interrupts of every subgraph.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,27 +10,27 @@ use wattle_graph::event::{Event, EventKind, Reopened};
 use wattle_graph::id::{CheckpointId, InterruptId, Namespace, NodeName, TaskId};
 use wattle_graph::interrupt::Question;
 
-/// The graphs nested in a thread's own.
+/// The subgraphs of a thread.
 #[derive(Debug, Default)]
 pub(crate) struct Nest(BTreeMap<Namespace, Strand>);
 
-/// One nested graph.
+/// One subgraph.
 #[derive(Clone, Debug)]
 pub(crate) struct Strand {
-    /// Its newest checkpoint; `None` if it makes none.
+    /// Newest checkpoint; `None` if the subgraph makes none.
     pub at: Option<CheckpointId>,
-    /// What happened in it.
+    /// Events of the subgraph.
     pub events: Vec<Event>,
-    /// Whether the graph around it still waits for it.
+    /// True while the parent graph waits for the subgraph.
     is_live: bool,
 }
 
 impl Nest {
-    /// Sorts out what happened since a checkpoint of the root graph.
+    /// Sorts the events since a checkpoint of the root graph by subgraph.
     pub(crate) fn new<'e>(events: impl IntoIterator<Item = &'e Event>) -> Self {
         let mut nest = Self::default();
         let mut answers = Answers::default();
-        // Where the first superstep ended, of several that are not stored (durability `exit`).
+        // End of the first superstep of the root graph, if several supersteps were not persisted (durability `exit`).
         let mut went_on = None;
         for event in events {
             answers.see(event);
@@ -61,22 +60,22 @@ impl Nest {
         nest
     }
 
-    /// All nested graphs.
+    /// Returns all subgraphs.
     pub(crate) fn into_strands(self) -> impl Iterator<Item = (Namespace, Strand)> {
         self.0.into_iter()
     }
 
-    /// What is known of a nested graph.
+    /// Returns a subgraph.
     pub(crate) fn strand(&self, namespace: &Namespace) -> Option<&Strand> {
         self.0.get(namespace)
     }
 
-    /// All of them.
+    /// Returns all subgraphs.
     pub(crate) fn strands(&self) -> impl Iterator<Item = (&Namespace, &Strand)> {
         self.0.iter()
     }
 
-    /// Questions of tasks that have not ended, answered or not, each with the graph that asks.
+    /// Returns the interrupts of tasks that have not ended, answered or not, each with the namespace of its graph.
     pub(crate) fn live_questions(&self) -> impl Iterator<Item = (Namespace, Question)> {
         let live = self.0.iter().filter(|(_, strand)| strand.is_live);
         live.flat_map(|(namespace, strand)| {
@@ -97,7 +96,7 @@ impl Nest {
         strand.events.push(event.clone());
     }
 
-    /// Graphs that the one around them does not wait for any more.
+    /// Marks subgraphs that their parent graph no longer waits for.
     fn leave_behind(&mut self, is_left: impl Fn(&Namespace) -> bool) {
         for (_, strand) in self.0.iter_mut().filter(|(namespace, _)| is_left(namespace)) {
             strand.is_live = false;
@@ -108,7 +107,8 @@ impl Nest {
         self.leave_behind(|known| known.is_run_by(&event.namespace, task, node));
     }
 
-    /// Takes back supersteps that a run took of the graph around and that are undone.
+    /// Discards the events since the end of a superstep of the root graph, when a reopen discards the supersteps after
+    /// it.
     fn forget_since(&mut self, seq: u64) {
         self.0.retain(|_, strand| {
             if strand.events.last().is_some_and(|event| event.seq >= seq) {
@@ -119,7 +119,7 @@ impl Nest {
         });
     }
 
-    /// Takes back what a run did that is undone.
+    /// Discards the events that a reopen discards.
     fn undo(&mut self, undone: &Undone) {
         self.0.retain(|namespace, strand| {
             if undone.covers(namespace) {
@@ -132,13 +132,13 @@ impl Nest {
 }
 
 impl Strand {
-    /// Whether the graph around it still waits for it.
+    /// Returns true while the parent graph waits for the subgraph.
     pub(crate) fn is_live(&self) -> bool {
         self.is_live
     }
 
-    /// The place in the log at which it came to its newest checkpoint. One that a fork copied stands
-    /// where the fork does.
+    /// Returns the sequence number at which the subgraph reached its newest checkpoint. Returns 0 for a checkpoint that
+    /// a fork copied, which counts as reached at the start of the fork.
     pub(crate) fn arrived(&self) -> u64 {
         let mut made = self.events.iter().rev().filter_map(|event| match &event.kind {
             EventKind::Checkpointed(made) => Some((made.source, event.seq)),
@@ -155,7 +155,7 @@ impl Strand {
         });
     }
 
-    /// Questions of the superstep that is under way, answered or not.
+    /// Returns the interrupts of the current superstep, answered or not.
     fn questions(&self) -> Vec<Question> {
         let mut asked: BTreeMap<&InterruptId, Question> = BTreeMap::new();
         for event in &self.events {
@@ -185,12 +185,12 @@ impl Strand {
     }
 }
 
-/// The newest answer of each question: its graph, its task and its place in the log.
+/// The newest answer of each interrupt: its namespace, task and sequence number.
 #[derive(Default)]
 pub(crate) struct Answers(BTreeMap<InterruptId, (Namespace, TaskId, u64)>);
 
 impl Answers {
-    /// Takes note of the next event.
+    /// Applies the next event.
     pub(crate) fn see(&mut self, event: &Event) {
         if let EventKind::Answered(answered) = &event.kind {
             let place = (event.namespace.clone(), answered.task.clone(), event.seq);
@@ -198,7 +198,7 @@ impl Answers {
         }
     }
 
-    /// What is taken back together with some answers.
+    /// Returns the work that a reopen discards together with the answers.
     pub(crate) fn undone_by(&self, reopened: &Reopened) -> Undone {
         let answers: Vec<_> =
             reopened.interrupts.iter().filter_map(|interrupt| self.0.get(interrupt)).collect();
@@ -215,21 +215,21 @@ impl Answers {
     }
 }
 
-/// What a run did that is taken back.
+/// The work of a run that a reopen discards.
 pub(crate) struct Undone {
-    /// Sequence number of the first answer: what happened before it stays.
+    /// Sequence number of the first discarded answer. Earlier events are kept.
     pub(crate) since: u64,
-    /// Tasks that had asked.
+    /// Tasks that raised the interrupts.
     pub(super) asking: BTreeSet<TaskId>,
-    /// Tasks that the graphs of the former run as.
+    /// Tasks whose subgraphs raised the interrupts. Their results are discarded.
     pub(super) running: BTreeSet<TaskId>,
-    /// Graphs that had asked, with those around them.
+    /// Subgraphs that raised the interrupts, and their parent graphs.
     graphs: BTreeSet<Namespace>,
 }
 
 impl Undone {
-    /// Whether what happened in a nested graph is taken back: it had asked, or is inside of one or
-    /// of a task that had.
+    /// Returns true if the events of a subgraph are discarded: it or one of its parent graphs is in `graphs`, or it
+    /// runs inside of a task that raised an interrupt.
     pub(crate) fn covers(&self, namespace: &Namespace) -> bool {
         namespace.ancestors().any(|around| {
             self.graphs.contains(&around)

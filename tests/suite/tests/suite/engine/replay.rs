@@ -232,7 +232,8 @@ async fn a_difference_in_supersteps_that_were_not_stored_is_found() {
     for twist in ["write", "fetch"] {
         let replay = unstored(twist).await;
         let found: Vec<&str> = replay.divergences.iter().map(|it| it.message.as_str()).collect();
-        assert!(found.contains(&"the node decides otherwise from the same answers"), "{found:?}");
+        let message = "the node returns a different outcome for the same call results";
+        assert!(found.contains(&message), "{found:?}");
         // What was recorded is applied, so what follows is compared all the same.
         assert_eq!((replay.divergences.len(), replay.checkpoints), (1, 4), "{found:?}");
         assert_eq!(replay.left_out, Counts::default());
@@ -345,7 +346,7 @@ async fn a_task_that_failed_is_told_as_not_compared() {
     let replay = replayed(&text, app("")).await;
     assert_eq!(replay.divergences, []);
     assert_eq!((replay.tasks, replay.left_out.tasks), (1, 1), "{:?}", replay.skipped);
-    assert_eq!(replay.skipped[0].reason, "it failed");
+    assert_eq!(replay.skipped[0].reason, "the task failed");
 }
 
 /// The graph that asks goes two supersteps on from the answer before it fails.
