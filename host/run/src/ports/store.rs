@@ -1,8 +1,7 @@
 //! Port: threads, checkpoints and event logs.
 //!
-//! A thread is an append-only log of [`Event`]s with checkpoints between them. Everything about
-//! a thread is written by [`Store::append`], one batch after the other; a batch is all there or
-//! not at all.
+//! A thread is an append-only log of [`Event`]s with checkpoints between them. [`Store::append`] writes everything
+//! about a thread, one batch after another. A batch is written completely or not at all.
 
 mod error;
 mod host;
@@ -38,90 +37,90 @@ pub use self::ticket::Ticket;
 pub use self::upkeep::{Compacted, Damage, Pinned, Survey};
 pub use self::written::{BatchPage, StoredBatch, StoredValue, Verified};
 
-/// What a thread does right now.
+/// The current status of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThreadStatus {
-    /// Nothing.
+    /// No run is active.
     Idle,
     /// A run is active.
     Running,
-    /// Waits for answers.
+    /// The thread waits for answers.
     Interrupted,
-    /// Its last run failed.
+    /// The last run failed.
     Error,
 }
 
-/// Facts about a thread beside its log.
+/// The record of a thread, stored in addition to its log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ThreadRecord {
     /// The thread.
     pub id: ThreadId,
-    /// The app it belongs to.
+    /// The app of the thread.
     pub app: AppName,
-    /// The graph it runs.
+    /// The graph of the thread.
     pub graph: GraphName,
-    /// Digest of graph and components that it is pinned to since its first run.
+    /// Digest of graph and components. The thread is pinned to it since its first run.
     pub version: Digest,
-    /// What it does.
+    /// Current status.
     pub status: ThreadStatus,
     /// The newest run.
     pub run: Option<RunId>,
-    /// Milliseconds since 1970.
+    /// Time of creation, milliseconds since 1970.
     pub created_ms: i64,
-    /// Milliseconds since 1970.
+    /// Time of the last update, milliseconds since 1970.
     pub updated_ms: i64,
-    /// When it expires; computed from stored times, so a restart does not matter.
+    /// Time of expiry, milliseconds since 1970. It is computed from stored times, so a restart does not change it.
     pub expires_ms: Option<i64>,
-    /// Tenant that owns it.
+    /// Tenant that owns the thread.
     pub tenant: Option<String>,
-    /// The run context, handed to every node.
+    /// Run context, passed to every node.
     #[serde(default)]
     pub context: Value,
-    /// Free facts of the client.
+    /// Metadata of the client.
     #[serde(default)]
     pub metadata: BTreeMap<String, Value>,
-    /// An id that no other thread has, also none that had this thread's id before it was deleted;
-    /// `None` if an older host made the thread.
+    /// Incarnation: an id that no other thread has, not even a deleted thread with the same thread id. `None` if an
+    /// older host created the thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub born: Option<RunId>,
-    /// The thread that this one was copied from, or that one's origin: ids of tasks and questions
-    /// derive from it, so that what is pending in the copy still has its ids.
+    /// The thread that this one was copied from, or the origin of that thread. Ids of tasks and interrupts derive from
+    /// it, so that pending ones keep their ids in the copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<ThreadId>,
-    /// How long it is kept; for ever without it.
+    /// Retention of the thread. Unlimited if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl: Option<ThreadTtl>,
-    /// When it was pruned last since its time to live was over, milliseconds since 1970.
+    /// Time of the last prune after the time to live, milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pruned_ms: Option<i64>,
 }
 
-/// How long a thread is kept after its last change.
+/// The retention of a thread after its last update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadTtl {
-    /// Milliseconds since its last update.
+    /// Time to live since the last update, in milliseconds.
     pub after_ms: u64,
-    /// What happens then.
+    /// What happens when the time to live ends.
     pub strategy: PruneStrategy,
 }
 
-/// What is taken away from a thread.
+/// The data that a prune deletes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PruneStrategy {
-    /// Everything but the newest checkpoint of each namespace, with what happened since.
+    /// Everything except the newest checkpoint of each namespace and the events since then.
     KeepLatest,
     /// The whole thread.
     #[default]
     Delete,
 }
 
-/// Name of the app and graph of a [blank thread](ThreadRecord::is_blank). No app may have it.
+/// Name of the app and the graph of an [unbound thread](ThreadRecord::is_blank). No app may have this name.
 pub const BLANK: &str = "blank";
 
 impl ThreadRecord {
-    /// A thread that was made before it is known which graph it runs.
+    /// Creates the record of a thread whose graph is not known yet.
     pub fn blank(id: ThreadId, now_ms: i64) -> Self {
         Self {
             id,
@@ -143,18 +142,18 @@ impl ThreadRecord {
         }
     }
 
-    /// Whether its graph is not known yet: its first run, or its first edit, binds it to one.
+    /// Returns true if the graph is not known yet. The first run or edit of the thread binds it to one.
     pub fn is_blank(&self) -> bool {
         self.app.as_str() == BLANK && self.version == Digest::from_bytes([0; 32])
     }
 
-    /// The thread that ids of tasks derive from.
+    /// Returns the thread that ids of tasks derive from.
     pub fn origin(&self) -> &ThreadId {
         self.origin.as_ref().unwrap_or(&self.id)
     }
 
-    /// When its time to live is over, milliseconds since 1970; `None` if it has none, or was pruned
-    /// for that and nothing happened since.
+    /// Returns the end of the time to live, milliseconds since 1970. Returns `None` if the thread has none, or was
+    /// pruned for it and not updated since.
     pub fn ttl_ends_ms(&self) -> Option<i64> {
         let is_done = self.pruned_ms.is_some_and(|pruned| pruned >= self.updated_ms);
         self.ttl
@@ -162,36 +161,36 @@ impl ThreadRecord {
             .map(|ttl| self.updated_ms.saturating_add_unsigned(ttl.after_ms))
     }
 
-    /// Whether an app may work with the thread on behalf of a tenant: one that belongs to no
-    /// tenant is everybody's.
+    /// Returns true if an app may use the thread on behalf of a tenant. A thread without a tenant is accessible to all
+    /// tenants.
     pub fn is_of(&self, app: &AppName, tenant: Option<&str>) -> bool {
         self.app == *app && (self.tenant.is_none() || self.tenant.as_deref() == tenant)
     }
 }
 
-/// A thread as the store knows it.
+/// A thread in the store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThreadHead {
-    /// Facts.
+    /// Record of the thread.
     pub record: ThreadRecord,
-    /// Sequence number of the newest event; 0 without any.
+    /// Sequence number of the newest event; 0 without events.
     pub last_seq: u64,
-    /// Highest checkpoint number given out; ids are never reused.
+    /// Highest checkpoint id that was assigned. Ids are never reused.
     pub last_checkpoint: Option<CheckpointId>,
-    /// The checkpoint the thread stands at; always one of the root namespace.
+    /// Current checkpoint, which is always one of the root graph.
     pub current: Option<CheckpointId>,
-    /// Sequence number before the oldest event that is still there: 0 unless the thread was pruned.
+    /// Sequence number before the oldest event; 0 unless the thread was pruned.
     pub pruned_seq: u64,
-    /// Seal of everything up to the newest event; `None` for threads of stores without seals.
+    /// Seal of the newest batch; `None` for threads of stores without seals.
     pub seal: Option<Digest>,
-    /// Seal that the oldest batch follows: `None` unless something was taken away from the thread.
+    /// Seal before the oldest batch; `None` unless earlier batches were deleted.
     pub pruned_seal: Option<Digest>,
-    /// Bytes that its log takes in the store: events and checkpoints as they are packed there.
+    /// Bytes of the log in the store: events and checkpoints in their stored form.
     pub log_bytes: u64,
 }
 
 impl ThreadHead {
-    /// A thread of which nothing is written yet.
+    /// Creates a thread without events.
     pub fn new(record: ThreadRecord) -> Self {
         Self {
             record,
@@ -206,17 +205,17 @@ impl ThreadHead {
     }
 }
 
-/// Who writes to threads: one engine in one process.
+/// A lease holder: one engine in one process.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Holder(pub String);
 
-/// How long a holder may be silent before others may take its leases, unless its store says
-/// otherwise: several times the pause between two [`Store::beat`]s, so that a slow disk or network
-/// loses nothing, and short enough that the runs of a host that died go on soon.
+/// Default lease duration in milliseconds. A lease expires if its holder sends no heartbeat for this long. It spans
+/// several heartbeat intervals, so one slow write does not lose a lease, and is short enough that other hosts soon
+/// continue the runs of a crashed host.
 pub const LEASE_MS: u64 = 10_000;
 
-/// The right to write to a thread, given out by [`Store::lease`].
+/// The epoch of a lease, issued by [`Store::lease`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Epoch(pub u64);
@@ -224,175 +223,171 @@ pub struct Epoch(pub u64);
 /// One atomic write to a thread.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
-    /// The lease under which it is written. Without one it is taken only if nobody holds a lease
-    /// of the thread.
+    /// The lease under which the batch is written. A batch without one is accepted only if the thread has no lease.
     pub epoch: Option<Epoch>,
-    /// New facts of the thread. The first batch of a thread must have them.
+    /// New record of the thread. The first batch of a thread must contain it.
     pub record: Option<ThreadRecord>,
-    /// New facts of a run.
+    /// New record of a run.
     pub run: Option<RunRecord>,
-    /// The checkpoint the thread stood at when `events` happened: an earlier one, or that of this
-    /// batch for what is to stand with it from its beginning; `None` before the first.
+    /// Base checkpoint of `events`: an earlier one, or that of this batch for events that belong to it from its start.
+    /// `None` before the first checkpoint.
     pub base: Option<CheckpointId>,
-    /// Events with sequence numbers that go on from the thread's newest without a gap.
+    /// Events whose sequence numbers continue from the newest event of the thread without a gap.
     pub events: Vec<Event>,
-    /// A new checkpoint, which becomes the current one if it is of the root namespace. Only channels
-    /// whose version is its own id are written, and of those with a
-    /// [`Tail`](wattle_graph::checkpoint::Tail) only what is new; the others stand where they were
-    /// written last.
+    /// A new checkpoint, which becomes the current one if it is of the root graph. The store writes only channels whose
+    /// version is the id of this checkpoint, and only the new items of channels with a
+    /// [`Tail`](wattle_graph::checkpoint::Tail). All other values are stored with earlier checkpoints.
     pub checkpoint: Option<Checkpoint>,
-    /// Goes back to an earlier checkpoint as the current one.
+    /// Makes an earlier checkpoint the current one.
     pub current: Option<CheckpointId>,
-    /// What it asks of the pending runs of the thread; otherwise it is [`StoreError::OutOfTurn`].
+    /// Condition on the pending runs of the thread. A batch that violates it fails with
+    /// [`StoreError::OutOfTurn`].
     pub turn: Turn,
 }
 
-/// A checkpoint with what has happened since, on its lineage.
+/// A checkpoint with the events since then.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CheckpointTuple {
     /// The checkpoint.
     pub checkpoint: Checkpoint,
-    /// Events of all batches whose `base` is this checkpoint, oldest first: pending writes,
-    /// questions, answers, journal.
+    /// Events of all batches whose `base` is this checkpoint, oldest first: finished tasks, interrupts, answers,
+    /// journal entries.
     pub events: Vec<Event>,
 }
 
-/// A thread as it stands.
+/// A thread with its current checkpoint and its newest run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Latest {
     /// The thread.
     pub head: ThreadHead,
-    /// The checkpoint it stands at; `None` before the first.
+    /// The current checkpoint; `None` before the first.
     pub tuple: Option<CheckpointTuple>,
-    /// Its newest run.
+    /// The newest run.
     pub run: Option<RunRecord>,
 }
 
-/// Which threads to list; newest update first.
+/// A query of threads, newest update first.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadQuery {
-    /// Only of this app.
+    /// Only threads of this app.
     pub app: Option<AppName>,
-    /// Only in this status.
+    /// Only threads with this status.
     pub status: Option<ThreadStatus>,
-    /// Only of this tenant.
+    /// Only threads of this tenant.
     pub tenant: Option<String>,
-    /// Only those that expire at or before this time.
+    /// Only threads that expire at or before this time.
     pub expires_by_ms: Option<i64>,
-    /// Only those whose time to live is over at this time.
+    /// Only threads whose time to live has ended at this time.
     pub ttl_over_ms: Option<i64>,
-    /// At most so many; all without it.
+    /// Maximum number of threads. Unlimited if `None`.
     pub limit: Option<usize>,
-    /// Skip so many.
+    /// Number of threads to skip.
     pub offset: usize,
 }
 
-/// Which checkpoints of a thread to list; newest first.
+/// A query of the checkpoints of a thread, newest first.
 #[derive(Clone, Debug, Default)]
 pub struct CheckpointQuery {
-    /// Only of this nested graph; all without it.
+    /// Only checkpoints of this subgraph, or of the root graph. All graphs if `None`.
     pub namespace: Option<Namespace>,
-    /// Only older than this one.
+    /// Only checkpoints before this one.
     pub before: Option<CheckpointId>,
-    /// All of these must be equal: `source`, `step`, `run`, or keys of the metadata.
+    /// Conditions that must all hold: `source`, `step`, `run` or a metadata key with the given value.
     pub filter: BTreeMap<String, Value>,
-    /// At most so many; all without it.
+    /// Maximum number of checkpoints. Unlimited if `None`.
     pub limit: Option<usize>,
 }
 
 /// Threads, checkpoints and event logs.
 #[async_trait]
 pub trait Store: Send + Sync {
-    /// Takes a batch for a thread and returns at once; the ticket answers when it is durable.
-    /// Batches of a thread become durable in the order of these calls, and reads see a batch only
-    /// from then on; only a store with a single writer keeps the order over all threads, so nothing
-    /// may depend on that. The engine calls it a few times per superstep, with one writer per
-    /// thread. A batch whose events do not go on from the newest one is a `Conflict`. May wait for
-    /// room in a bounded queue, hence async. A store may put a batch off for a moment while nobody
-    /// waits for its ticket or watches its thread.
+    /// Enqueues a batch and returns a ticket that resolves when the batch is durable. Batches of one thread become
+    /// durable in call order, and reads observe a batch only after it is durable. Only a store with a single writer
+    /// keeps the order across threads, so callers must not rely on it. The engine calls this a few times per superstep,
+    /// with one writer per thread. A batch whose events do not continue from the newest one fails with
+    /// [`StoreError::Conflict`]. The call waits if the queue is full. A store may delay a commit while no caller polls
+    /// the ticket or watches the thread.
     async fn append(&self, thread: &ThreadId, batch: Batch) -> Ticket;
 
-    /// Says that a holder lives. Called several times within [`Store::lease_ms`]; its leases are void
-    /// so long after the last time. A store that only one process opens may forget all of them when
+    /// Records a heartbeat of a holder. The engine calls it several times per lease period. The leases of a holder
+    /// expire one lease period after its last heartbeat. A store that only one process opens may drop all leases when
     /// it is closed.
     async fn beat(&self, holder: &Holder) -> Result<(), StoreError>;
 
-    /// How long holders that beat through this handle may be silent. Others may have another time:
-    /// each is judged by its own.
+    /// Returns the lease duration of holders that send heartbeats through this handle, in milliseconds. Other holders
+    /// may have another duration, which applies to their leases.
     fn lease_ms(&self) -> u64 {
         LEASE_MS
     }
 
-    /// Takes the right to write to a thread, there or not, for a holder that beats. Leases of the
-    /// holder itself and of holders that are silent end by it. Epochs grow and are never given out
-    /// twice by a store.
+    /// Acquires the lease of a thread for a holder that sends heartbeats. The thread need not exist. It replaces an
+    /// expired lease and any lease of the same holder. The returned epoch is a fencing token: it is greater than every
+    /// epoch that the store has issued.
     ///
-    /// [`StoreError::Leased`] if another holder that lives has it.
+    /// [`StoreError::Leased`] if another live holder has the lease.
     async fn lease(&self, thread: &ThreadId, holder: &Holder) -> Result<Epoch, StoreError>;
 
-    /// Whether a lease is not over: it was not given back, and nobody took the thread since. Its
-    /// holder may be silent for too long all the same, so who wants to rely on it beats before.
+    /// Returns true if the lease was neither released nor replaced. It does not check for expiry, so the caller sends a
+    /// heartbeat first.
     async fn holds(&self, thread: &ThreadId, epoch: Epoch) -> Result<bool, StoreError>;
 
-    /// Gives a lease back; not an error if it is over.
+    /// Releases a lease. It is not an error if the lease has ended.
     async fn release(&self, thread: &ThreadId, epoch: Epoch) -> Result<(), StoreError>;
 
-    /// Whether other processes may work on its threads at the same time.
+    /// Returns true if other processes may use the store at the same time.
     fn is_shared(&self) -> bool {
         false
     }
 
-    /// Sends a signal to all hosts that share the store, this one included, which receive it by
-    /// [`Store::signals`]. A signal may be lost, so its sender repeats it until it has had its effect.
+    /// Sends a signal to all hosts that share the store, including this one, which receive it by [`Store::signals`].
+    /// Delivery is best effort; the sender repeats the signal until it has had its effect.
     async fn send_signal(&self, signal: &Signal) -> Result<(), StoreError> {
         let _ = signal;
         Ok(())
     }
 
-    /// The signals of all hosts from now on; `None` if no other process can open the store.
+    /// Returns the signals of all hosts from now on, or `None` if no other process can open the store.
     fn signals(&self) -> Option<broadcast::Receiver<Signal>> {
         None
     }
 
-    /// Threads that are running, as far as no other holder that lives has them: unless their runs
-    /// are at work in the engine that asks, which beats under this name, they were cut. A store that
-    /// only one process opens may answer with all that are running.
+    /// Returns threads with status `running` whose lease no other live holder has. A run among them that the calling
+    /// engine does not execute is orphaned. A store that only one process opens may return all running threads.
     ///
-    /// In the order of their ids, at most [`ABANDONED_PAGE`](crate::limit::ABANDONED_PAGE) of those
-    /// behind `after`: a record may be large.
+    /// The threads are ordered by id: at most [`ABANDONED_PAGE`](crate::limit::ABANDONED_PAGE) after `after`, since a
+    /// record may be large.
     async fn abandoned(
         &self,
         holder: &Holder,
         after: Option<&ThreadId>,
     ) -> Result<Vec<ThreadRecord>, StoreError>;
 
-    /// Time until leases of another holder are void, the first that comes, unless that is heard of
-    /// again; `None` if no other one lives.
+    /// Returns the time until the next lease of another holder expires, if that holder sends no further heartbeat.
+    /// Returns `None` if no other holder is live.
     async fn next_lapse(&self, holder: &Holder) -> Result<Option<Duration>, StoreError> {
         let _ = holder;
         Ok(None)
     }
 
-    /// Notes what a holder tells of its host, for [`Store::hosts`]. Nothing of a holder that never beat.
+    /// Stores the report of a host for [`Store::hosts`]. A report of a holder that never sent a heartbeat is ignored.
     async fn report(&self, holder: &Holder, report: &HostReport) -> Result<(), StoreError> {
         let _ = (holder, report);
         Ok(())
     }
 
-    /// Live hosts that have reported; none if no other process can open the store.
+    /// Returns the live hosts that have reported; none if no other process can open the store.
     async fn hosts(&self) -> Result<Vec<LiveHost>, StoreError> {
         Ok(Vec::new())
     }
 
-    /// The newest durable sequence number of a thread, to wait for more. Cheap to call often;
-    /// the channel may be shared.
+    /// Returns a channel with the newest durable sequence number of a thread. Cheap to call often; the channel may be
+    /// shared.
     fn watch(&self, thread: &ThreadId) -> watch::Receiver<u64>;
 
-    /// A thread.
+    /// Returns a thread.
     async fn thread(&self, thread: &ThreadId) -> Result<Option<ThreadHead>, StoreError>;
 
-    /// A thread with the checkpoint it stands at and its newest run. A store that is far away
-    /// answers at once, where each of its other methods would take a way there and back.
+    /// Returns a thread with its current checkpoint and its newest run. A remote store does this in one round trip.
     async fn latest(&self, thread: &ThreadId) -> Result<Option<Latest>, StoreError> {
         let Some(head) = self.thread(thread).await? else { return Ok(None) };
         let tuple = match head.current {
@@ -406,29 +401,28 @@ pub trait Store: Send + Sync {
         Ok(Some(Latest { head, tuple, run }))
     }
 
-    /// Threads, newest update first.
+    /// Returns threads, newest update first.
     async fn threads(&self, query: &ThreadQuery) -> Result<Vec<ThreadRecord>, StoreError>;
 
-    /// A run.
+    /// Returns a run.
     async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError>;
 
-    /// Adds a pending run behind all others of its thread, which must be there. The caller needs no
-    /// lease of the thread. Durable when this returns. `false` if a run of this id is there.
+    /// Adds a pending run to the end of the queue of its thread, which must exist. The caller needs no lease. The run
+    /// is durable when this returns. Returns false if a run with this id exists.
     async fn enqueue(&self, run: &RunRecord) -> Result<bool, StoreError>;
 
-    /// Puts a record that says how a run ended in place of one that is pending, or takes that away.
-    /// The caller needs no lease of the thread. Durable when this returns. `false` if the run is
-    /// not pending any more: it has begun, or is not there.
+    /// Replaces the record of a pending run by one that shows how it ended, or deletes the record. The caller needs no
+    /// lease. The change is durable when this returns. Returns false if the run is not pending: it has started, or does
+    /// not exist.
     async fn dequeue(&self, run: &RunId, ended: Option<&RunRecord>) -> Result<bool, StoreError>;
 
-    /// Pending runs, in the order in which they were asked for.
+    /// Returns pending runs in the order of their requests.
     async fn pending(&self, query: &PendingQuery) -> Result<Vec<PendingRun>, StoreError>;
 
-    /// Runs of a thread, oldest first.
+    /// Returns the runs of a thread, oldest first.
     async fn runs(&self, thread: &ThreadId) -> Result<Vec<RunRecord>, StoreError>;
 
-    /// Runs of a thread, newest first: at most `limit` of those behind the first `skip`. No others
-    /// are read.
+    /// Returns runs of a thread, newest first: at most `limit` after the first `skip`. Reads no others.
     async fn newest_runs(
         &self,
         thread: &ThreadId,
@@ -436,7 +430,7 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> Result<Vec<RunRecord>, StoreError>;
 
-    /// A checkpoint with its pending events; the newest of the namespace without an id.
+    /// Returns a checkpoint with the events since then. Without an id it is the newest one of the namespace.
     async fn checkpoint(
         &self,
         thread: &ThreadId,
@@ -444,14 +438,14 @@ pub trait Store: Send + Sync {
         id: Option<CheckpointId>,
     ) -> Result<Option<CheckpointTuple>, StoreError>;
 
-    /// Checkpoints of a thread, newest first.
+    /// Returns checkpoints of a thread, newest first.
     async fn checkpoints(
         &self,
         thread: &ThreadId,
         query: &CheckpointQuery,
     ) -> Result<Vec<CheckpointTuple>, StoreError>;
 
-    /// Events after a sequence number, oldest first, at most `limit`.
+    /// Returns events after a sequence number, oldest first, at most `limit`.
     async fn events(
         &self,
         thread: &ThreadId,
@@ -459,18 +453,18 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Event>, StoreError>;
 
-    /// Deletes a thread with its runs, checkpoints and events. A missing one is not an error.
-    /// Blobs that only it mentioned become free to be swept.
+    /// Deletes a thread with its runs, checkpoints and events. A missing thread is not an error. Blobs that only this
+    /// thread mentioned can then be swept.
     async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError>;
 
-    /// Deletes the checkpoints that some runs made, with what happened on them and the records of
-    /// these runs. What remains keeps its values. A thread that stands at such a checkpoint goes
-    /// back to the newest that is left; one without any is deleted. Unknown runs are ignored.
+    /// Deletes the records of some runs, the checkpoints that they made and the events on these. The remaining
+    /// checkpoints keep their values. If the current checkpoint of a thread is deleted, the newest remaining one
+    /// becomes current; a thread without any is deleted. Unknown runs are ignored.
     async fn delete_runs(&self, runs: &[RunId]) -> Result<(), StoreError>;
 
-    /// Copies a thread under another id: checkpoints, events, runs (under ids made by `run_id`),
-    /// pending answers. The copy's record has `origin`. A missing source is not an error and makes
-    /// nothing; a target that is there is [`StoreError::InvalidBatch`].
+    /// Copies a thread to another id: checkpoints, events, runs (with ids from `run_id`) and pending answers. The
+    /// record of the copy has `origin`. A missing source is not an error, and nothing is created. An existing target
+    /// fails with [`StoreError::InvalidBatch`].
     async fn copy_thread(
         &self,
         from: &ThreadId,
@@ -478,15 +472,14 @@ pub trait Store: Send + Sync {
         run_id: &(dyn for<'r> Fn(&'r RunId) -> RunId + Send + Sync),
     ) -> Result<(), StoreError>;
 
-    /// Takes away what a strategy does not keep. A missing thread is not an error.
+    /// Deletes what a strategy does not keep. A missing thread is not an error.
     ///
-    /// This, [`Store::delete_runs`] and [`Store::copy_thread`] write the past anew, so they are
-    /// [`StoreError::Leased`] while anybody has a lease of the thread.
+    /// This method, [`Store::delete_runs`] and [`Store::copy_thread`] rewrite history, so they fail with
+    /// [`StoreError::Leased`] while any holder has a lease of the thread.
     async fn prune(&self, thread: &ThreadId, strategy: PruneStrategy) -> Result<(), StoreError>;
 
-    /// Batches as they were written, oldest first: as many as fit into about `bytes`, one at least
-    /// if there is one. The first page is had without `from`, each other from where the page before
-    /// says.
+    /// Returns batches as they were written, oldest first: about `bytes` bytes, and at least one batch if there is one.
+    /// `from` is `None` for the first page, and [`BatchPage::next`] of the page before for every other.
     async fn batches(
         &self,
         thread: &ThreadId,
@@ -494,21 +487,20 @@ pub trait Store: Send + Sync {
         bytes: usize,
     ) -> Result<BatchPage, StoreError>;
 
-    /// Checks the seals of a thread.
+    /// Verifies the seals of a thread.
     ///
-    /// [`StoreError::Broken`] where the first does not fit; `None` for a missing thread.
+    /// [`StoreError::Broken`] for the first seal that does not match; `None` for a missing thread.
     async fn verify(&self, thread: &ThreadId) -> Result<Option<Verified>, StoreError>;
 
-    /// Gives space that deleted things took back to the file system, as far as the store can.
+    /// Returns the space of deleted data to the file system, if this kind of store can.
     async fn compact(&self) -> Result<Compacted, StoreError>;
 
-    /// Shows that the store can be written now. Asked often: a store that wrote a moment ago has
-    /// shown it.
+    /// Checks that the store accepts writes. Called often, so a recent write is sufficient proof.
     async fn prove(&self) -> Result<(), StoreError> {
         Ok(())
     }
 
-    /// Reads everything that is stored and names what is damaged. Takes as long as that takes.
+    /// Reads all stored data and returns what is damaged. This may take long.
     async fn survey(&self) -> Result<Survey, StoreError> {
         Err(StoreError::Unsupported {
             operation: "verify all threads at once",
@@ -516,51 +508,51 @@ pub trait Store: Send + Sync {
         })
     }
 
-    /// Versions that threads are pinned to. Asked at a start, over all threads, so it must not keep
-    /// their records.
+    /// Returns the versions that threads are pinned to. Called at startup for all threads, so it must not hold their
+    /// records in memory.
     async fn pinned(&self) -> Result<Pinned, StoreError>;
 
-    /// Threads that are set aside, since what is stored of them is damaged. As long as there are any,
-    /// nothing is deleted that they may need once they are restored.
+    /// Returns the threads that are set aside because their stored data is damaged. While there are any, the store
+    /// deletes nothing that they may need after they are restored.
     async fn set_aside(&self) -> Result<Vec<ThreadId>, StoreError> {
         Ok(Vec::new())
     }
 
-    /// Makes a new folder for a backup. Until the backup is finished, the next start deletes it.
+    /// Creates a folder for a new backup. The next start deletes it unless the backup is finished.
     async fn begin_backup(&self) -> Result<PathBuf, StoreError> {
         Err(no_backup())
     }
 
-    /// Writes what is stored, as it is at one moment, into a folder that is there.
+    /// Writes a consistent snapshot of the store to an existing folder.
     async fn backup(&self, folder: &Path) -> Result<(), StoreError> {
         let _ = folder;
         Err(no_backup())
     }
 
-    /// Keeps a backup that is whole; answers with where it is from now on.
+    /// Keeps a complete backup, and returns its final path.
     async fn finish_backup(&self, folder: &Path) -> Result<PathBuf, StoreError> {
         let _ = folder;
         Err(no_backup())
     }
 
-    /// Deletes what was written of a backup that is not finished.
+    /// Deletes an unfinished backup.
     async fn drop_backup(&self, folder: &Path) -> Result<(), StoreError> {
         let _ = folder;
         Err(no_backup())
     }
 
-    /// Whether anything that was ever written to a thread mentions a blob. Asked for every blob
-    /// that a tenant reads, so it must not read the log.
+    /// Returns true if any data that was ever written to a thread mentions a blob. Called for every blob that a tenant
+    /// reads, so it must not read the log.
     async fn mentions(&self, thread: &ThreadId, blob: BlobRef) -> Result<bool, StoreError>;
 
-    /// What the threads of an owner take: reads the facts of all threads, so it is not asked often.
+    /// Returns the usage of the threads of an owner. It reads the records of all threads, so it is called rarely.
     async fn taken(&self, of: &Owner) -> Result<Taken, StoreError>;
 
-    /// Blobs that threads of an owner mention, each once for each of these threads: about as many as
-    /// a page has. The first page is had without `from`, each other from where the page before says.
+    /// Returns the blobs that threads of an owner mention, once for each of these threads, about one page at a time.
+    /// `from` is `None` for the first page, and [`MentionPage::next`] of the page before for every other.
     async fn mentioned(&self, of: &Owner, from: Option<&str>) -> Result<MentionPage, StoreError>;
 
-    /// Bytes that a thread takes in the store, blobs not counted.
+    /// Returns the bytes of a thread in the store, without blobs.
     async fn stored_bytes(&self, thread: &ThreadId) -> Result<u64, StoreError>;
 }
 

@@ -1,14 +1,17 @@
-//! Why a store does not answer.
+//! Errors of a store.
 
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{CheckpointId, RunId, ThreadId};
 
-/// What a store can answer in place of what was asked for.
+/// An error of a store.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The batch does not go on from the thread's newest event: somebody else wrote.
-    #[error("thread `{thread}` was written by somebody else: event {found} follows {newest}")]
+    /// The batch does not continue from the newest event of the thread: another writer wrote to it.
+    #[error(
+        "write conflict on thread `{thread}`: batch starts at event {found}, newest event is \
+         {newest}"
+    )]
     Conflict {
         /// The thread.
         thread: ThreadId,
@@ -17,41 +20,43 @@ pub enum StoreError {
         /// First event of the batch.
         found: u64,
     },
-    /// Somebody else holds the lease of the thread.
-    #[error("thread `{thread}` is at work on host `{holder}`")]
+    /// Another holder has the lease of the thread.
+    #[error("thread `{thread}` is leased by host `{holder}`")]
     Leased {
         /// The thread.
         thread: ThreadId,
-        /// Who has it.
+        /// The holder of the lease.
         holder: String,
     },
-    /// The lease under which a batch was written is over: somebody else has the thread now.
-    #[error("thread `{thread}` was taken over by another host: lease {epoch} is over")]
+    /// The lease of the batch has ended, and another holder has the thread now.
+    #[error(
+        "write to thread `{thread}` is fenced: another host holds the lease (own epoch {epoch})"
+    )]
     Fenced {
         /// The thread.
         thread: ThreadId,
-        /// The lease of the batch; 0 if it had none.
+        /// Epoch of the batch; 0 if it had none.
         epoch: u64,
     },
-    /// A run cannot begin now: it is not pending any more, or others of the thread are pending.
-    #[error("run `{run}` of thread `{thread}` is not the next to begin")]
+    /// A run cannot start now: it is not pending, or other runs of the thread are pending.
+    #[error("run `{run}` of thread `{thread}` is not the next to start")]
     OutOfTurn {
         /// The thread.
         thread: ThreadId,
         /// The run.
         run: RunId,
     },
-    /// What is stored of a thread does not fit its seal: it was changed.
+    /// Stored data of a thread does not match its seal: it was changed.
     #[error("thread `{thread}` was changed behind the host's back at event {seq}: {message}")]
     Broken {
         /// The thread.
         thread: ThreadId,
         /// First event that the broken seal covers.
         seq: u64,
-        /// What does not fit.
+        /// What does not match.
         message: String,
     },
-    /// The batch itself makes no sense.
+    /// The batch is invalid.
     #[error("batch for thread `{thread}` is not valid: {message}")]
     InvalidBatch {
         /// The thread.
@@ -67,39 +72,39 @@ pub enum StoreError {
         /// What went wrong.
         message: String,
     },
-    /// No store of this kind does it.
+    /// This kind of store does not support the operation.
     #[error("checkpoint store cannot {operation}: {message}")]
     Unsupported {
-        /// What was wanted.
+        /// The operation.
         operation: &'static str,
-        /// What does it, and what to do instead.
+        /// Which store supports it, and what to do instead.
         message: &'static str,
     },
-    /// The stored data are of a newer format.
+    /// The stored data has a newer format.
     #[error(
         "checkpoint store `{path}` has format {found}, newer than {known}, the newest this \
          version of wattle reads; use a newer wattle"
     )]
     NewerFormat {
-        /// Where.
+        /// Path of the store.
         path: String,
         /// Format in the store.
         found: u32,
-        /// Newest format known.
+        /// Newest supported format.
         known: u32,
     },
     /// Stored bytes cannot be read.
     #[error("stored {what} cannot be read: {message}")]
     Corrupt {
-        /// What was read.
+        /// The data that was read.
         what: String,
         /// What is wrong with it.
         message: String,
     },
-    /// What happened since a checkpoint is more than is read at once.
+    /// The events since a checkpoint exceed what is read at once.
     #[error(
         "thread `{thread}` has {} MiB of events since checkpoint {checkpoint}, and at most {} MiB \
-         are read at once: its superstep is too large to go on. Fork the thread from an earlier \
+         are read at once: its superstep is too large to continue. Fork the thread from an earlier \
          checkpoint, or delete it",
         bytes >> 20, limit >> 20
     )]
@@ -110,7 +115,7 @@ pub enum StoreError {
         checkpoint: CheckpointId,
         /// Bytes of JSON.
         bytes: u64,
-        /// The most that are read.
+        /// Maximum bytes that are read.
         limit: u64,
     },
     /// The store was closed.
@@ -131,7 +136,7 @@ impl From<StoreError> for Failure {
             _ => code::INTERNAL,
         };
         let failure = Self::new(word, error.to_string());
-        // A full disk, or a server that is away: it may work later.
+        // A full disk or an unreachable server may recover.
         let passes = matches!(error, StoreError::Backend { .. });
         if passes { failure.retryable() } else { failure }
     }
@@ -142,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_may_pass_is_worth_another_attempt() {
+    fn only_backend_errors_are_retryable() {
         let message = String::new();
         let (operation, thread) = ("read", ThreadId::new("t").unwrap());
         for (error, word, retryable) in [

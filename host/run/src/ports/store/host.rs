@@ -1,29 +1,29 @@
-//! What hosts that share a store tell of themselves.
+//! Reports of hosts that share a store.
 
 use crate::ports::store::Holder;
 
-/// What a host tells of itself.
+/// The report of a host about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostReport {
-    /// The version of its program.
+    /// Version of the program.
     pub version: String,
-    /// When it started, milliseconds since 1970, by its own clock.
+    /// Time of the start by the clock of the host, milliseconds since 1970.
     pub started_ms: i64,
-    /// Runs that it has at work.
+    /// Number of active runs.
     pub runs: u32,
-    /// Runs that it has at work at most.
+    /// Maximum number of active runs.
     pub max_runs: u32,
-    /// Whether it is shutting down.
+    /// True if the host is shutting down.
     pub is_stopping: bool,
 }
 
-/// A live host: its heartbeat is younger than its lease.
+/// A live host: its newest heartbeat is younger than the lease duration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveHost {
-    /// The name under which it holds threads.
+    /// Name of the host as a lease holder.
     pub holder: Holder,
-    /// Milliseconds since its newest heartbeat, by the clock of the store.
+    /// Milliseconds since the newest heartbeat, by the clock of the store.
     pub silent_ms: u64,
-    /// Its last report.
+    /// The newest report.
     pub report: HostReport,
 }

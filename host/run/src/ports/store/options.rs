@@ -1,22 +1,22 @@
-//! How one run runs.
+//! Options of one run.
 
 use serde::{Deserialize, Serialize};
 use wattle_graph::definition::NodeSet;
 
-/// How one run runs, in place of what its graph says.
+/// Options of one run, in place of the settings of its graph.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RunOptions {
-    /// Supersteps it may take.
+    /// Maximum number of supersteps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recursion_limit: Option<u32>,
-    /// Tasks of a superstep that run at once.
+    /// Maximum number of tasks of a superstep that run concurrently.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_concurrency: Option<u32>,
-    /// Nodes before which it stands still.
+    /// Breakpoints before nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interrupt_before: Option<NodeSet>,
-    /// Nodes after which it stands still.
+    /// Breakpoints after nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interrupt_after: Option<NodeSet>,
     /// What waits for the disk.
@@ -25,26 +25,27 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
-    /// Whether nothing differs from what the graph says.
+    /// Returns true if no option is set.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// What of a run waits for the disk.
+/// What waits for the disk during a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
-    /// Output commit: whatever leaves the host waits for what led to it. A crash loses only work
-    /// that nobody saw and that replays by itself.
+    /// Output commit: whatever leaves the host waits until the events that led to it are durable. A
+    /// crash loses only work that was not visible outside and that is replayed.
     #[default]
     Commit,
-    /// Every superstep waits for its checkpoint before the next begins.
+    /// Every superstep waits for its checkpoint to be durable before the next starts.
     Sync,
-    /// Nothing waits but the end of the run. After a crash an effect may be made twice.
+    /// Only the end of the run waits. After a crash an effect may be repeated.
     Async,
-    /// As `commit`, but only the last checkpoint of the run is kept: at its end, at a question or
-    /// at a failure. After a crash the run is replayed from the one before, by its journal.
+    /// Like `commit`, but only the last checkpoint of the run is stored: at its end, at an
+    /// interrupt or at a failure. After a crash the run is replayed from the checkpoint before it,
+    /// with the results of its journal.
     Exit,
 }
 

@@ -1,22 +1,22 @@
-//! Whose threads are counted together.
+//! Owners of threads, whose usage is counted together.
 
 use wattle_graph::id::{AppName, ThreadId};
 
 use crate::ports::blob::BlobRef;
 
-/// Whose threads are counted together.
+/// An owner of threads, whose usage is counted together.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Owner {
     /// One thread.
     Thread(ThreadId),
-    /// All threads of an app, of whatever tenant.
+    /// All threads of an app, of any tenant.
     App(AppName),
-    /// All threads of a tenant, of whatever app.
+    /// All threads of a tenant, of any app.
     Tenant(String),
 }
 
 impl Owner {
-    /// Whether a thread is its own.
+    /// Returns true if the owner has a thread.
     pub fn has(&self, thread: &ThreadId, app: &AppName, tenant: Option<&str>) -> bool {
         match self {
             Self::Thread(one) => one == thread,
@@ -26,28 +26,28 @@ impl Owner {
     }
 }
 
-/// What threads take in a store.
+/// The usage of threads in a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
-    /// How many there are.
+    /// Number of threads.
     pub threads: u64,
-    /// Their bytes, blobs not counted.
+    /// Bytes of the threads, without blobs.
     pub bytes: u64,
 }
 
 impl Taken {
-    /// Counts a thread with its bytes.
+    /// Adds a thread with its bytes.
     pub fn add(&mut self, bytes: u64) {
         self.threads += 1;
         self.bytes = self.bytes.saturating_add(bytes);
     }
 }
 
-/// Some of the blobs that threads mention.
+/// A page of the blobs that threads mention.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MentionPage {
     /// The blobs.
     pub blobs: Vec<BlobRef>,
-    /// Where the next page begins; `None` after the last.
+    /// Start of the next page; `None` after the last.
     pub next: Option<String>,
 }

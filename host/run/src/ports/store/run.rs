@@ -1,8 +1,7 @@
-//! A run as the store knows it, from the moment that it is asked for.
+//! The record of a run, from the request to the end.
 //!
-//! A run has one record. It is *pending* until a host begins it, *running* until it stands still,
-//! and *interrupted*, *completed*, *failed* or *cancelled* after that. A run that never began has no
-//! event.
+//! A run has one record. Its status is *pending* until a host starts it, *running* until it stops, and then
+//! *interrupted*, *completed*, *failed* or *cancelled*. A run that never started has no events.
 
 use std::collections::BTreeMap;
 
@@ -17,98 +16,99 @@ use wattle_graph::step::Command;
 use super::ThreadTtl;
 use super::options::RunOptions;
 
-/// Facts about a run.
+/// The record of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// The run.
     pub id: RunId,
-    /// Its thread.
+    /// Thread of the run.
     pub thread: ThreadId,
-    /// Sequence number of its first event; 0 if it has none.
+    /// Sequence number of the first event; 0 without events.
     #[serde(default)]
     pub first_seq: u64,
-    /// How it stands.
+    /// Status of the run.
     pub status: RunStatus,
-    /// Why, if it failed.
+    /// Failure, if the run failed.
     pub failure: Option<Failure>,
-    /// When it was asked for, milliseconds since 1970; `None` if a host before format 4 wrote it.
+    /// Time of the request, milliseconds since 1970; `None` if a host before store format 4 wrote the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_ms: Option<i64>,
-    /// When it began, milliseconds since 1970. Of a run that has not begun: when it was asked for.
+    /// Time of the start, milliseconds since 1970. For a run that has not started, the time of the request.
     pub started_ms: i64,
-    /// When it ended, milliseconds since 1970; `None` before that.
+    /// Time of the end, milliseconds since 1970; `None` before the end.
     pub ended_ms: Option<i64>,
-    /// Where the thread goes back to if the run fails; `None` if it stays where it failed.
+    /// Checkpoint to which the thread returns if the run fails; `None` if it stays at the failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reopen: Option<CheckpointId>,
-    /// How it runs: it holds also after a restart of the host.
+    /// Options of the run, which also apply after a restart of the host.
     #[serde(default, skip_serializing_if = "RunOptions::is_default")]
     pub options: RunOptions,
-    /// The superstep that it began with, from which its supersteps are counted; `None` if it has not
-    /// begun, or if an older host began it.
+    /// Superstep at which the run started, from which its supersteps are counted; `None` if the run has not started, or
+    /// if an older host started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_step: Option<u32>,
-    /// The run that it is a copy of, in the thread that was copied first.
+    /// The original of this run in the thread that was copied first, if this run is a copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<RunId>,
-    /// What was asked for; `None` if the run began at once and nobody asks for it later.
+    /// The request; `None` if the run started at once and its request is not needed later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spec: Option<Box<RunSpec>>,
 }
 
 impl RunRecord {
-    /// The run that this one is a copy of; itself if it is none.
+    /// Returns the original of this run, or the run itself if it is not a copy.
     pub fn origin(&self) -> &RunId {
         self.origin.as_ref().unwrap_or(&self.id)
     }
 
-    /// Whether it has an event. A run that was taken out before it began has ended without one.
+    /// Returns true if the run has started and therefore has events. A run that was removed from the queue has ended
+    /// without events.
     pub fn has_begun(&self) -> bool {
         self.first_seq > 0
     }
 
-    /// The time before which it does not begin, milliseconds since 1970.
+    /// Returns the time before which the run does not start, milliseconds since 1970.
     pub fn due_ms(&self) -> i64 {
         self.spec.as_ref().map_or(self.started_ms, |spec| spec.due_ms)
     }
 
-    /// When it was asked for, milliseconds since 1970.
+    /// Returns the time of the request, milliseconds since 1970.
     pub fn created_ms(&self) -> i64 {
         self.created_ms.unwrap_or(self.started_ms)
     }
 }
 
-/// What was asked for when a run was created.
+/// The request for a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunSpec {
     /// What the run does.
     pub kind: RunKind,
-    /// The app. The thread of the run is of this app, or blank.
+    /// The app. The thread of the run is of this app, or unbound.
     pub app: AppName,
-    /// The graph that a blank thread is bound to; without it, the only one of the app.
+    /// The graph to which an unbound thread is bound. Default: the only graph of the app.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graph: Option<GraphName>,
-    /// The run context, handed to every node; that of the thread without it.
+    /// Run context, passed to every node. Default: the context of the thread.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub context: Value,
-    /// Facts that the run adds to those of its thread.
+    /// Metadata that the run merges into that of its thread.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, Value>,
-    /// The time before which it does not begin, milliseconds since 1970.
+    /// The time before which the run does not start, milliseconds since 1970.
     pub due_ms: i64,
-    /// How long the thread is kept after the run; as it is set already without it.
+    /// Retention of the thread after the run. `None` keeps the current one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl: Option<ThreadTtl>,
-    /// What the interface that took the request keeps of it. The engine does not read it.
+    /// Data of the API that received the request. The engine does not read it.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub client: Value,
-    /// Who asked for it.
+    /// Who sent the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<Principal>,
 }
 
 impl RunSpec {
-    /// The same without what the run takes, which is not copied: it may be large.
+    /// Returns the request without input, answers and writes. These may be large and are not cloned.
     pub fn emptied(&self) -> Self {
         Self {
             kind: self.kind.emptied(),
@@ -128,45 +128,45 @@ impl RunSpec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum RunKind {
-    /// Takes an input: channel values.
+    /// Applies an input: channel values.
     Start {
-        /// The values.
+        /// Channel values by name.
         input: Value,
     },
-    /// Goes on where the thread stands still, without an answer.
+    /// Continues from the current checkpoint without an answer.
     Continue,
-    /// Answers open questions.
+    /// Answers pending interrupts.
     Answer {
         /// The answers.
         answer: Answer,
     },
-    /// Goes on where the thread stands, or from an earlier checkpoint, with further values and nodes.
+    /// Continues from the current checkpoint or an earlier one, with additional writes and nodes.
     Command {
-        /// Values and nodes.
+        /// Writes and nodes.
         command: Command,
-        /// Answers that come with it.
+        /// Answers to pending interrupts.
         answer: Option<Answer>,
-        /// The earlier checkpoint.
+        /// The earlier checkpoint; `None` for the current one.
         checkpoint: Option<CheckpointId>,
     },
-    /// Goes on from an earlier checkpoint.
+    /// Continues from an earlier checkpoint.
     Fork {
         /// The checkpoint.
         checkpoint: CheckpointId,
-        /// Channel values that are taken there.
+        /// Channel values that are applied to the checkpoint.
         input: Option<Value>,
     },
-    /// Goes on from an earlier input, with another one in its place.
+    /// Continues from an earlier input, which is replaced by another one.
     Redo {
         /// The checkpoint that the input made.
         checkpoint: CheckpointId,
-        /// The input in its place.
+        /// The replacement of the input.
         input: Value,
     },
 }
 
 impl RunKind {
-    /// The same without what the run takes: input, answers, values.
+    /// Returns the kind without input, answers and writes.
     fn emptied(&self) -> Self {
         match self {
             Self::Start { .. } => Self::Start { input: Value::Null },
@@ -182,7 +182,7 @@ impl RunKind {
         }
     }
 
-    /// The input, if the run takes one and has not begun.
+    /// Returns the input, if the run takes one and has not started.
     pub fn input(&self) -> Option<&Value> {
         match self {
             Self::Start { input } | Self::Redo { input, .. } => Some(input),
@@ -192,51 +192,51 @@ impl RunKind {
     }
 }
 
-/// Answers to questions that are open when the run begins.
+/// Answers to interrupts that are pending when the run starts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// Answers by the id of their question. An empty id means the only open question.
+    /// Answers by interrupt id. An empty id stands for the only pending interrupt.
     ById(BTreeMap<String, Value>),
-    /// An object that names questions, see [`named_answers`](wattle_graph::interrupt::named_answers),
-    /// answers each of these; any other value answers the only open question.
+    /// An object that names interrupts answers each of them, see
+    /// [`named_answers`](wattle_graph::interrupt::named_answers). Any other value answers the only pending interrupt.
     Matched(Value),
 }
 
-/// Which pending runs to list, in the order in which they were asked for.
+/// A query of pending runs, in the order of their requests.
 #[derive(Clone, Debug, Default)]
 pub struct PendingQuery {
-    /// Only of this thread.
+    /// Only runs of this thread.
     pub thread: Option<ThreadId>,
-    /// Only those that are due at this time, milliseconds since 1970.
+    /// Only runs that are due at this time, milliseconds since 1970.
     pub due_by_ms: Option<i64>,
-    /// Only those behind this place.
+    /// Only runs after this place.
     pub after: Option<u64>,
-    /// At most so many.
+    /// Maximum number of runs.
     pub limit: usize,
 }
 
-/// A pending run in the order of its thread.
+/// A pending run and its place in the order of requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingRun {
-    /// Its place: runs that were asked for later have higher ones.
+    /// Place of the run. A later request has a higher place.
     pub place: u64,
     /// The run.
     pub run: RunId,
-    /// Its thread.
+    /// Thread of the run.
     pub thread: ThreadId,
-    /// The time before which it does not begin, milliseconds since 1970.
+    /// The time before which the run does not start, milliseconds since 1970.
     pub due_ms: i64,
 }
 
-/// What a batch that begins a run asks of the pending runs of its thread.
+/// The condition of a batch that starts a run on the pending runs of its thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Turn {
-    /// Nothing: it begins no run.
+    /// No condition: the batch starts no run.
     #[default]
     Any,
-    /// Its run is pending.
+    /// The run is pending.
     Own,
-    /// No run of the thread is pending and due when the run begins, and the run is not known yet.
+    /// No run of the thread is pending and due when the run starts, and the run id is new.
     Free,
 }

@@ -1,31 +1,31 @@
-//! What one host tells the others that share its store.
+//! Signals between hosts that share a store.
 
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_graph::principal::Principal;
 
 use crate::ports::store::Holder;
 
-/// What one host tells the others, and itself.
+/// A message from one host to all hosts that share its store, including itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Signal {
-    /// The host that runs the run is to cancel it.
+    /// The host that executes the run cancels it.
     Cancel {
         /// The run.
         run: RunId,
-        /// Who asks.
+        /// Who requested the cancel.
         principal: Option<Principal>,
     },
-    /// The host that runs the run is to stop it before its next superstep.
+    /// The host that executes the run stops it before its next superstep.
     Drain(RunId),
-    /// A run of a thread was enqueued. It may begin from a time on, milliseconds since 1970.
+    /// A run of a thread was enqueued.
     Enqueued {
         /// The thread.
         thread: ThreadId,
-        /// The time.
+        /// Time from which the run may start, milliseconds since 1970.
         due_ms: i64,
-        /// The host that is to begin it; the others do if that does not. Without it any host does.
+        /// The host that starts the run. Other hosts start it only if that host does not. Any host may if `None`.
         host: Option<Holder>,
     },
-    /// A host has stopped runs before their end and given their leases back: the others recover them.
+    /// A host has stopped runs before their end and released their leases. Other hosts recover these runs.
     HandedOver,
 }

@@ -1,4 +1,4 @@
-//! What is left of a batch that was handed over: the answer to come.
+//! The future of a batch.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use crate::ports::store::StoreError;
 
-/// Answers when a batch is durable. Dropping it does not undo the batch.
+/// Resolves when a batch is durable. Dropping the ticket does not undo the batch.
 pub struct Ticket(Inner);
 
 enum Inner {
@@ -16,17 +16,17 @@ enum Inner {
     Waiting { answer: oneshot::Receiver<Result<(), StoreError>>, hurry: Option<Hurry> },
 }
 
-/// Tells a writer that somebody waits.
+/// Notifies a writer that a caller waits.
 type Hurry = Box<dyn FnOnce() + Send>;
 
 impl Ticket {
-    /// A ticket that is already answered.
+    /// Creates a ticket that is resolved already.
     pub fn ready(result: Result<(), StoreError>) -> Self {
         Self(Inner::Ready(Some(result)))
     }
 
-    /// A ticket that a writer answers later, and which may take its time while nobody waits:
-    /// `hurry` is called once, when somebody first waits for an answer that is not there yet.
+    /// Creates a ticket that a writer resolves later. The writer may delay the batch until it is
+    /// waited for: `hurry` is called once, when the ticket is first polled without a result.
     pub fn waiting(
         answer: oneshot::Receiver<Result<(), StoreError>>,
         hurry: impl FnOnce() + Send + 'static,

@@ -1,4 +1,4 @@
-//! What looking at everything that is stored finds, and at a little of everything.
+//! Results of store maintenance, and of operations over all threads.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -6,12 +6,12 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use wattle_graph::id::{AppName, Digest};
 
-/// Something that is stored and damaged.
+/// A damaged item of a store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Damage {
-    /// What it is: a thread, a run, a table, a blob, a file.
+    /// The item: a thread, a run, a table, a blob or a file.
     pub subject: String,
-    /// What is wrong with it.
+    /// What is wrong with the item.
     pub reason: String,
 }
 
@@ -21,29 +21,29 @@ impl fmt::Display for Damage {
     }
 }
 
-/// What was found.
+/// The result of a survey.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Survey {
-    /// Threads that were read in whole.
+    /// Number of threads that were read completely.
     pub threads: u64,
-    /// What is damaged.
+    /// Damaged items.
     pub damaged: Vec<Damage>,
 }
 
 /// Versions of apps that threads are pinned to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pinned {
-    /// Each app with each of its versions.
+    /// Every app with each of its versions.
     pub versions: BTreeSet<(AppName, Digest)>,
-    /// Whether these are all: a damaged record does not say its version.
+    /// False if versions may be missing, since a damaged record does not show its version.
     pub is_complete: bool,
 }
 
-/// How large a store is.
+/// The size of a store before and after a compaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compacted {
     /// Bytes on disk before.
     pub before_bytes: u64,
-    /// Bytes on disk now.
+    /// Bytes on disk afterwards.
     pub after_bytes: u64,
 }

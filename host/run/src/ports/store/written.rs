@@ -1,4 +1,4 @@
-//! What a store has written, as exports show it.
+//! Batches as a store has written them, for exports and for the verification of seals.
 
 use std::collections::BTreeMap;
 
@@ -8,55 +8,55 @@ use wattle_graph::checkpoint::CheckpointMeta;
 use wattle_graph::event::Event;
 use wattle_graph::id::{ChannelName, CheckpointId, Digest};
 
-/// What was written of a batch, for exports and for checking seals.
+/// A batch as it was written.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoredBatch {
-    /// The checkpoint that its events belong to.
+    /// Base checkpoint of the events.
     pub base: Option<CheckpointId>,
-    /// Its events.
+    /// Events of the batch.
     pub events: Vec<Event>,
-    /// Facts of the checkpoint in it.
+    /// The checkpoint of the batch, without values.
     pub checkpoint: Option<CheckpointMeta>,
-    /// What it wrote of the checkpoint's channels.
+    /// Channel values that the batch wrote.
     pub values: BTreeMap<ChannelName, StoredValue>,
-    /// Seal of everything up to its end; `None` if it was written before there were seals.
+    /// Seal of the batch; `None` if it was written without seals.
     pub seal: Option<Digest>,
 }
 
-/// Some batches of a thread, oldest first.
+/// A page of the batches of a thread, oldest first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BatchPage {
     /// The batches.
     pub batches: Vec<StoredBatch>,
-    /// Where the next page begins; `None` after the newest batch.
+    /// Start of the next page; `None` after the newest batch.
     pub next: Option<u64>,
 }
 
-/// What was written of a channel.
+/// A channel value as it was written.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StoredValue {
-    /// All of it.
+    /// The whole value.
     Whole(Value),
-    /// The end of a list; its beginning stands in an earlier version.
+    /// A list delta: the items that were appended to an earlier version of a list.
     Tail {
-        /// The earlier version.
+        /// The checkpoint that wrote the earlier version.
         base: CheckpointId,
-        /// How many of its items stay.
+        /// Number of items of the earlier version that are kept.
         keep: u32,
-        /// The items after them.
+        /// The appended items.
         items: Vec<Value>,
     },
 }
 
-/// What checking the seals of a thread found.
+/// The result of the verification of a thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verified {
-    /// Sequence number of the last event before the first seal: what came before it is not sealed.
+    /// Sequence number of the last event before the first seal. Events up to it are not sealed.
     pub sealed_after: u64,
-    /// The newest event.
+    /// Sequence number of the newest event.
     pub last_seq: u64,
-    /// Seal of everything up to it: a copy that is kept elsewhere shows later whether the past was
-    /// changed together with its seals.
+    /// Seal of the newest batch. A copy that is kept elsewhere reveals a later change of the
+    /// history, even if all seals were changed with it.
     pub seal: Option<Digest>,
 }
