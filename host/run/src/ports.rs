@@ -1,7 +1,8 @@
-//! What the engine needs of the world. Adapters implement these traits and never see each other.
+//! What the engine needs of the outside world, as traits. Adapters implement these traits and do
+//! not know each other.
 //!
-//! Every method may be called from many tasks at once. None may block the thread it is polled on
-//! for more than a few microseconds: adapters move blocking work to threads of their own.
+//! Every method may be called concurrently. No method may block the thread that polls it for more
+//! than a few microseconds: adapters move blocking work to threads of their own.
 
 pub mod blob;
 pub mod caller;
@@ -32,16 +33,16 @@ pub use sql::Sql;
 pub use store::Store;
 pub use tool_server::ToolServers;
 
-/// All adapters, wired once by the binary (or a test).
+/// All adapters, wired once by the binary or a test.
 #[derive(Clone)]
 pub struct Ports {
     /// Threads, checkpoints and event logs.
     pub store: Arc<dyn Store>,
     /// Content-addressed bytes.
     pub blobs: Arc<dyn BlobStore>,
-    /// Paths under which blobs are served.
+    /// Signed paths of blobs.
     pub links: BlobLinks,
-    /// What agents remember over all threads.
+    /// Long-term memory.
     pub memory: Arc<dyn Memory>,
     /// Language models.
     pub model: Arc<dyn Model>,
@@ -49,10 +50,10 @@ pub struct Ports {
     pub net: Arc<dyn Net>,
     /// Databases.
     pub sql: Arc<dyn Sql>,
-    /// Tools outside the sandbox.
+    /// Tools outside of the sandbox.
     pub tools: Arc<dyn ToolServers>,
     /// Time.
     pub clock: Arc<dyn Clock>,
-    /// Who hears of runs.
+    /// Observers of runs.
     pub observer: Arc<dyn Observer>,
 }

@@ -11,34 +11,34 @@ pub use wattle_graph::id::BlobRef;
 
 use crate::ports::store::Damage;
 
-/// What is known of a blob.
+/// Description of a blob.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlobInfo {
-    /// Its reference.
+    /// Reference to the blob.
     pub blob: BlobRef,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// As given when it was first stored.
+    /// Media type that was given when the blob was first stored.
     pub media_type: String,
 }
 
-/// Content-addressed bytes. A blob lives as long as a thread's log mentions its reference;
-/// one that no thread mentions is swept after a grace period.
+/// Content-addressed bytes. A blob exists as long as the log of a thread mentions it. A blob without a mention is swept
+/// after a grace period.
 #[async_trait]
 pub trait BlobStore: Send + Sync {
-    /// Stores bytes durably; the same bytes give the same reference. When it returns, the blob
-    /// survives a crash.
+    /// Stores bytes and returns their reference, which is the same for the same bytes. The blob is durable when this
+    /// returns.
     async fn put(&self, bytes: Bytes, media_type: &str) -> Result<BlobRef, Failure>;
 
-    /// Reads `length` bytes from `offset`, to the end without a length. `not-found` if missing,
-    /// `invalid` if the range lies outside, `broken` if the bytes are not those that were put.
+    /// Reads `length` bytes from `offset`, or all bytes from there without a length. Fails with `not-found` if the blob
+    /// is missing, `invalid` if the range is outside of it, and `broken` if the bytes do not match the reference.
     async fn get(&self, blob: BlobRef, offset: u64, length: Option<u64>) -> Result<Bytes, Failure>;
 
-    /// What is known of a blob; `not-found` if missing, `broken` if it is damaged.
+    /// Describes a blob. Fails with `not-found` if it is missing, and `broken` if it is damaged.
     async fn stat(&self, blob: BlobRef) -> Result<BlobInfo, Failure>;
 
-    /// Bytes of those of some blobs that are there. Asked for many at once, so a store does better
-    /// than to look at one after the other.
+    /// Returns the sizes of the blobs that exist. Called for many blobs at once, so an adapter should not look them up
+    /// one by one.
     async fn sizes(&self, blobs: &[BlobRef]) -> Result<HashMap<BlobRef, u64>, Failure> {
         let mut sizes = HashMap::new();
         for blob in blobs {
@@ -51,14 +51,14 @@ pub trait BlobStore: Send + Sync {
         Ok(sizes)
     }
 
-    /// Reads all blobs and names those that are damaged. A store that keeps no files of its own
-    /// leaves that to whatever keeps its bytes.
+    /// Reads all blobs and returns the damaged ones. A store without files of its own leaves this to the system that
+    /// stores its bytes.
     async fn survey(&self) -> Result<Vec<Damage>, Failure> {
         Ok(Vec::new())
     }
 
-    /// Puts all blobs into a folder that is there, but for damaged ones, which it names. Asked again,
-    /// it adds those that are new.
+    /// Copies all blobs to an existing folder. Skips damaged blobs and returns them. Called again, it adds new blobs
+    /// only.
     async fn backup(&self, folder: &Path) -> Result<Vec<Damage>, Failure> {
         let _ = folder;
         let message = "only blobs in files are backed up; use `pg_dump` for a database";

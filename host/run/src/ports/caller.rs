@@ -1,4 +1,4 @@
-//! On whose behalf the world is asked.
+//! On whose behalf an adapter is called.
 
 use wattle_graph::id::{AppName, PluginName};
 

@@ -1,6 +1,6 @@
-//! Whether the host that makes a call still has the thread of the call.
+//! Checks that the host which makes a call still has the lease of the thread.
 //!
-//! An adapter that hands a call to tasks of its own compares the lease there as well: in a queue or
+//! An adapter that passes a call to tasks of its own checks the lease there as well: in a queue or
 //! on a slow connection, a call may wait until long after the lease was lost.
 
 use std::fmt;
@@ -16,19 +16,20 @@ use crate::ports::store::StoreError;
 /// The lease of a thread.
 #[async_trait]
 pub trait Lease: Send + Sync {
-    /// Whether the lease surely holds now. Asked before every step of a call, so it must not wait.
+    /// Returns true if the lease is valid without a store round trip. Called before every step of a
+    /// call, so it must not wait.
     fn is_sure(&self) -> bool;
 
-    /// Waits until the lease is proven.
+    /// Waits until the lease is confirmed.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Fenced`] if another host has the thread.
+    /// [`StoreError::Fenced`] if another host has the lease.
     async fn prove(&self) -> Result<(), StoreError>;
 }
 
-/// The lease under which a call is made. Clones share it. The default is that of a call without a
-/// thread, which nobody can take over.
+/// The lease under which a call is made. Clones share it. The default is for a call without a
+/// thread, which needs no lease.
 #[derive(Clone, Default)]
 pub struct Leased(Option<Arc<dyn Lease>>);
 
@@ -39,17 +40,17 @@ impl fmt::Debug for Leased {
 }
 
 impl Leased {
-    /// Makes a call depend on a lease.
+    /// Binds a call to a lease.
     pub fn new(lease: Arc<dyn Lease>) -> Self {
         Self(Some(lease))
     }
 
-    /// Does a part of a call. The part goes on only while the lease surely holds, and stands still
-    /// while that is being proven.
+    /// Polls a part of a call. The part is polled only while the lease is valid without a store
+    /// round trip, and pauses while the lease is being confirmed.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Fenced`] if another host has the thread. The part goes no further then.
+    /// [`StoreError::Fenced`] if another host has the lease. The part is not polled again then.
     pub async fn hold<T>(
         &self,
         mut part: Pin<&mut (impl Future<Output = T> + Send + ?Sized)>,

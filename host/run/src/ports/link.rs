@@ -1,7 +1,7 @@
-//! Paths under which blobs are served over HTTP.
+//! Signed paths under which blobs are served over HTTP.
 //!
-//! A path names the blob and is signed with a key of the host for one tenant, so nobody can make
-//! one for a blob that was not handed out, and no list of links has to be kept.
+//! A path names the blob and is signed with a key of the host for one tenant. It cannot be forged
+//! for a blob that was not handed out, and the host needs no list of links.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,47 +9,48 @@ use wattle_graph::id::Digest;
 
 use crate::ports::blob::BlobRef;
 
-/// What every path begins with.
+/// Prefix of every path.
 pub const LINK_PREFIX: &str = "/blobs/";
 
-/// Bytes of a signature: nobody guesses 128 bits.
+/// Bytes of a signature. 128 bits cannot be guessed.
 const SIGNATURE_BYTES: usize = 16;
 
-/// Separates what is signed from what the key signs for other ends.
+/// Context of the key, which separates these signatures from other uses of the secret.
 const PURPOSE: &str = "wattle blob link 1";
 
-/// Stands in a path for links that belong to no tenant; no tenant can have this name.
+/// Stands for no tenant in a path. No tenant can have this name.
 const NO_TENANT: &str = "~";
 
-/// Makes and checks paths of blobs.
+/// Creates and verifies paths of blobs.
 #[derive(Clone)]
 pub struct BlobLinks {
     key: [u8; 32],
 }
 
-/// What a valid path says.
+/// The content of a valid path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Linked {
     /// The blob.
     pub blob: BlobRef,
-    /// The tenant that it was made for.
+    /// The tenant for which the path was created.
     pub tenant: Option<String>,
 }
 
 impl BlobLinks {
-    /// Links signed with a secret of the host. Another secret makes all links of before invalid.
+    /// Creates links that are signed with a secret of the host. Another secret invalidates all
+    /// earlier links.
     pub fn new(secret: &[u8]) -> Self {
         Self { key: blake3::derive_key(PURPOSE, secret) }
     }
 
-    /// The path of a blob for a tenant: `/blobs/<tenant>/<digest>.<signature>`.
+    /// Returns the path of a blob for a tenant: `/blobs/<tenant>/<digest>.<signature>`.
     pub fn path(&self, tenant: Option<&str>, blob: BlobRef) -> String {
         let tenant = tenant.unwrap_or(NO_TENANT);
         let digest = URL_SAFE_NO_PAD.encode(blob.0.as_bytes());
         format!("{LINK_PREFIX}{tenant}/{digest}.{}", self.sign(tenant, &digest))
     }
 
-    /// Reads what stands in a path after the prefix; `None` if this host did not make it.
+    /// Verifies the part of a path after the prefix. Returns `None` if this host did not sign it.
     pub fn read(&self, tenant: &str, name: &str) -> Option<Linked> {
         let (digest, signature) = name.split_once('.')?;
         if !same(self.sign(tenant, digest).as_bytes(), signature.as_bytes()) {
@@ -61,7 +62,7 @@ impl BlobLinks {
     }
 
     fn sign(&self, tenant: &str, digest: &str) -> String {
-        // A tenant's name has no slash, so no two pairs are the same text.
+        // The name of a tenant contains no slash, so two different pairs never give the same text.
         let signed = blake3::keyed_hash(&self.key, format!("{tenant}/{digest}").as_bytes());
         URL_SAFE_NO_PAD.encode(&signed.as_bytes()[..SIGNATURE_BYTES])
     }
@@ -73,7 +74,7 @@ impl std::fmt::Debug for BlobLinks {
     }
 }
 
-/// Compares in a time that says nothing of where texts differ.
+/// Compares texts in a time that does not depend on where they differ.
 fn same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len()
         && one.iter().zip(other).fold(0, |differs, (one, other)| differs | (one ^ other)) == 0
@@ -84,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_leads_back_to_its_blob_and_tenant_only() {
+    fn path_is_valid_only_for_its_blob_and_tenant() {
         let (links, others) = (BlobLinks::new(b"secret"), BlobLinks::new(b"other"));
         let blob = BlobRef(Digest::of(b"picture"));
         for tenant in [None, Some("acme")] {

@@ -1,4 +1,4 @@
-//! Port: the long-term memory of agents, JSON documents under namespaces, shared by all threads.
+//! Port: the long-term memory, JSON documents under namespaces that all threads share.
 
 mod check;
 mod filter;
@@ -15,22 +15,22 @@ pub use filter::parse_filter;
 
 use crate::ports::store::Damage;
 
-/// Stands for any one part of a namespace in a pattern.
+/// Matches any one part of a namespace in a pattern.
 pub const ANY_PART: &str = "*";
 
-/// Whose memory it is: tenants never see one another's. `None` is the memory of requests without a
-/// tenant, not of everybody.
+/// The owner of documents. Tenants cannot see each other's documents. `None` stands for requests without a tenant;
+/// their documents are not shared with tenants.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MemoryScope {
-    /// What guests and clients of a tenant read and write.
+    /// Documents that guests and clients of a tenant read and write.
     Agents(Option<String>),
-    /// What the host itself keeps for a tenant. No guest and no client ever works in this scope, so
-    /// that what the host reads here is what the host wrote.
+    /// Documents that the host itself keeps for a tenant. Guests and clients have no access to this scope, so the host
+    /// reads only what it wrote.
     Host(Option<String>),
 }
 
 impl MemoryScope {
-    /// The tenant for whom it is.
+    /// Returns the tenant of the scope.
     #[must_use]
     pub fn tenant(&self) -> Option<&String> {
         let (Self::Agents(tenant) | Self::Host(tenant)) = self;
@@ -41,53 +41,53 @@ impl MemoryScope {
 /// One document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Item {
-    /// Its namespace, such as `["users", "42"]`; never empty.
+    /// Namespace, such as `["users", "42"]`; never empty.
     pub namespace: Vec<String>,
-    /// Its key, unique in the namespace.
+    /// Key, unique in the namespace.
     pub key: String,
-    /// The document. Filters see the fields of an object; any other has none.
+    /// The document. Filters compare the fields of an object; other values have no fields.
     pub value: Value,
-    /// Milliseconds since 1970.
+    /// Time of the first write, milliseconds since 1970.
     pub created_ms: i64,
-    /// Milliseconds since 1970.
+    /// Time of the last write, milliseconds since 1970.
     pub updated_ms: i64,
-    /// How well it fits the query of a search, from 0 to 1; `None` without a query.
+    /// Score for the query of a search, from 0 to 1; `None` without a query.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
 }
 
-/// A document to be written.
+/// A document to write.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PutItem {
-    /// Its namespace.
+    /// Namespace of the document.
     pub namespace: Vec<String>,
-    /// Its key.
+    /// Key of the document.
     pub key: String,
     /// The document.
     pub value: Value,
-    /// How long it is kept; for ever without it.
+    /// Time to live in milliseconds. Unlimited if `None`.
     pub ttl_ms: Option<u64>,
-    /// Whether a read or a search that finds it begins its time anew.
+    /// True if each read, and each search that finds the document, restarts the time to live.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub refresh_on_read: bool,
 }
 
-/// What to look for.
+/// A query for documents.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Search {
-    /// Only in namespaces that begin so.
+    /// Only namespaces with this prefix.
     pub prefix: Vec<String>,
-    /// All of these must hold.
+    /// Conditions that must all hold.
     pub filter: Vec<Condition>,
-    /// Words to rank by: the share of them that a document holds, in its key, field names or values;
-    /// documents with none are left out.
+    /// Words to rank by. The score is the share of the words that occur in the key, field names or values of a
+    /// document. Documents without any of them are omitted.
     pub query: Option<String>,
-    /// At most so many.
+    /// Maximum number of results.
     pub limit: usize,
-    /// Skip so many.
+    /// Number of results to skip.
     pub offset: usize,
-    /// Whether documents that are found live no longer for it, whatever was said when they were
-    /// written.
+    /// True if the search does not restart the time to live of the documents that it finds, even if they have
+    /// `refresh_on_read`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub peek: bool,
 }
@@ -95,20 +95,19 @@ pub struct Search {
 /// One condition on a field of a document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Condition {
-    /// The field at the top of the document. A missing one is like `null`.
+    /// A field at the top level of the document. A missing field counts as `null`.
     pub field: String,
-    /// How to compare.
+    /// The comparison.
     pub compare: Compare,
-    /// With what.
+    /// The value to compare with.
     pub value: Value,
 }
 
-/// How a field is compared. Order exists between numbers and between texts only; anything else is
-/// neither greater nor less.
+/// The comparison of a field. Only numbers and texts are ordered; other values are neither greater nor less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Compare {
-    /// Equal; an object or list as a whole.
+    /// Equal. Objects and lists are compared as a whole.
     Eq,
     /// Not equal.
     Ne,
@@ -122,24 +121,23 @@ pub enum Compare {
     Lte,
 }
 
-/// Which namespaces to list, in order.
+/// A query for namespaces, in order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ListNamespaces {
-    /// Only those that begin so; `*` stands for any one part.
+    /// Only namespaces with this prefix; `*` matches any one part.
     pub prefix: Vec<String>,
-    /// Only those that end so; `*` stands for any one part.
+    /// Only namespaces with this suffix; `*` matches any one part.
     pub suffix: Vec<String>,
-    /// Cut to so many parts; those that become equal are listed once.
+    /// Truncates namespaces to this number of parts. Duplicates are listed once.
     pub max_depth: Option<usize>,
-    /// At most so many.
+    /// Maximum number of results.
     pub limit: usize,
-    /// Skip so many.
+    /// Number of results to skip.
     pub offset: usize,
 }
 
-/// Long-term memory. Namespaces and keys are any text, NUL included; documents that have expired
-/// are as good as deleted. Callers have checked what they hand in (`check` of the requests,
-/// [`check_place`]), so that every adapter can hold it.
+/// Long-term memory. Namespaces and keys are arbitrary text, NUL included. Expired documents count as deleted. Callers
+/// validate requests first (`check` of the requests, [`check_place`]), so that every adapter can store them.
 #[async_trait]
 pub trait Memory: Send + Sync {
     /// Reads one document.
@@ -151,7 +149,7 @@ pub trait Memory: Send + Sync {
         now_ms: i64,
     ) -> Result<Option<Item>, Failure>;
 
-    /// The same, and the document lives no longer for it, whatever was said when it was written.
+    /// Reads one document without a restart of its time to live, even if it has `refresh_on_read`.
     async fn peek(
         &self,
         scope: &MemoryScope,
@@ -160,13 +158,12 @@ pub trait Memory: Send + Sync {
         now_ms: i64,
     ) -> Result<Option<Item>, Failure>;
 
-    /// Writes one document, durable when this returns. `created_ms` of one that is there stays.
+    /// Writes one document. It is durable when this returns. An existing document keeps its `created_ms`.
     async fn put(&self, scope: &MemoryScope, item: PutItem, now_ms: i64) -> Result<(), Failure>;
 
-    /// Writes one document if the one that is there is what the caller knows (`None`: there is none),
-    /// durable when this returns, and nobody writes it in between. Answers whether what was to be
-    /// written is there now: so it may be made again when the answer was lost, and those who would
-    /// write the same thing have all done it.
+    /// Compare-and-set: writes a document atomically if the stored value equals `known` (`None`: no document). It is
+    /// durable when this returns. Returns true if the store holds the new value afterwards, so that a retry after a
+    /// lost response is safe. Concurrent writers of the same value all get true.
     async fn put_if(
         &self,
         scope: &MemoryScope,
@@ -175,7 +172,7 @@ pub trait Memory: Send + Sync {
         now_ms: i64,
     ) -> Result<bool, Failure>;
 
-    /// Deletes one document, durable when this returns; not an error if it is missing.
+    /// Deletes one document, durable when this returns. A missing document is not an error.
     async fn delete(
         &self,
         scope: &MemoryScope,
@@ -183,9 +180,8 @@ pub trait Memory: Send + Sync {
         key: &str,
     ) -> Result<(), Failure>;
 
-    /// Deletes one document if it is what the caller knows, durable when this returns, and nobody
-    /// writes it in between. Answers whether none is there now, so it may be made again when the
-    /// answer was lost.
+    /// Deletes a document atomically if the stored value equals `known`, durable when this returns. Returns true if
+    /// there is no document afterwards, so that a retry after a lost response is safe.
     async fn delete_if(
         &self,
         scope: &MemoryScope,
@@ -195,8 +191,8 @@ pub trait Memory: Send + Sync {
         now_ms: i64,
     ) -> Result<bool, Failure>;
 
-    /// Finds documents: by score and then newest update first with a query, newest update first
-    /// without one. `limit` if there is too much to look at.
+    /// Finds documents. With a query, the order is by score and then by newest update; without a query, by newest
+    /// update. Fails with `limit` if there are too many documents to examine.
     async fn search(
         &self,
         scope: &MemoryScope,
@@ -204,10 +200,9 @@ pub trait Memory: Send + Sync {
         now_ms: i64,
     ) -> Result<Vec<Item>, Failure>;
 
-    /// Reads the documents of one namespace, not of those under it, in the order of their keys: at
-    /// most `limit` of those behind the key `after`, fewer where they are large, and none if none is
-    /// left. However many there are, each is answered once if it is there all the time. They live no
-    /// longer for it.
+    /// Reads the documents of one namespace, without those of longer namespaces, ordered by key: at most `limit`
+    /// documents after the key `after`, fewer if they are large, and none after the last one. A document that exists
+    /// during the whole listing is returned exactly once. Listing does not restart the time to live.
     async fn list(
         &self,
         scope: &MemoryScope,
@@ -217,7 +212,7 @@ pub trait Memory: Send + Sync {
         now_ms: i64,
     ) -> Result<Vec<Item>, Failure>;
 
-    /// Lists namespaces that hold a document. `limit` if there is too much to look at.
+    /// Lists namespaces that hold a document. Fails with `limit` if there are too many documents to examine.
     async fn namespaces(
         &self,
         scope: &MemoryScope,
@@ -225,19 +220,19 @@ pub trait Memory: Send + Sync {
         now_ms: i64,
     ) -> Result<Vec<Vec<String>>, Failure>;
 
-    /// Deletes all documents under a prefix. Answers how many, those that had expired included.
+    /// Deletes all documents with a namespace prefix. Returns their number, including expired documents.
     async fn clear(&self, scope: &MemoryScope, prefix: &[String]) -> Result<usize, Failure>;
 
-    /// Deletes what has expired. Answers how many. The host calls it every half minute.
+    /// Deletes expired documents. Returns their number. The host calls it every half minute.
     async fn sweep(&self, now_ms: i64) -> Result<usize, Failure>;
 
-    /// Reads all documents and names what is damaged, and what was lost before. A memory that keeps no
-    /// file of its own leaves that to whatever keeps its bytes.
+    /// Reads all documents and returns what is damaged, and what was lost earlier. A memory without a file of its own
+    /// leaves this to the system that stores its bytes.
     async fn survey(&self) -> Result<Vec<Damage>, Failure> {
         Ok(Vec::new())
     }
 
-    /// Writes all documents, as they are at one moment, into a folder that is there.
+    /// Writes a consistent snapshot of all documents to an existing folder.
     async fn backup(&self, folder: &Path) -> Result<(), Failure> {
         let _ = folder;
         let message = "only a memory in a file is backed up; use `pg_dump` for a database";

@@ -8,26 +8,26 @@ use wattle_graph::llm::{Completion, CompletionRequest, Delta, GeneratedImage, Im
 
 use crate::ports::{BlobStore, Caller};
 
-/// What stands behind a route. Never a key or an address.
+/// The target of a route. It contains no key and no address.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RouteInfo {
-    /// The provider that is asked first.
+    /// The provider that is called first.
     pub provider: String,
-    /// Its model.
+    /// The model of that provider.
     pub model: String,
-    /// Whether another is asked if it does not answer.
+    /// True if another model is called when this one is not available.
     pub has_fallback: bool,
-    /// How many models it has, 1 or more.
+    /// Number of models of the route, at least 1.
     pub candidates: u32,
 }
 
-/// Takes the pieces of an answer as they arrive.
+/// Receives the deltas of a completion as they arrive.
 pub trait Deltas: Send + Sync {
-    /// Takes one piece. Must not block.
+    /// Receives one delta. Must not block.
     fn push(&self, delta: Delta);
 }
 
-/// Nobody looks at the pieces.
+/// Discards all deltas.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoDeltas;
 
@@ -35,21 +35,19 @@ impl Deltas for NoDeltas {
     fn push(&self, _delta: Delta) {}
 }
 
-/// Language models. A route names a provider, a model, fallbacks and limits; the operator
-/// defines it, and a tenant may have its own behind the same name.
+/// Language models. A route names a provider, a model, fallbacks and limits. The operator defines it, and a tenant may
+/// have a route of its own with the same name.
 #[async_trait]
 pub trait Model: Send + Sync {
-    /// Whether there is such a route for the caller's tenant. Called when an app is loaded and
-    /// before each call.
+    /// Returns true if the caller's tenant has such a route. Called when an app is loaded and before each call.
     fn has_route(&self, caller: &Caller, route: &str) -> bool;
 
-    /// What stands behind a route for the caller's tenant.
+    /// Returns the target of a route for the caller's tenant.
     fn route(&self, caller: &Caller, route: &str) -> Option<RouteInfo>;
 
-    /// Calls the route's model: retries, fallbacks and the structured-output ladder included.
-    /// Called once for each journaled call; must not cache answers. Dropping the future must end
-    /// the outgoing request. Pictures are read from `blobs`. The pieces go to `deltas` as they
-    /// arrive; once one was pushed, another model is not asked any more.
+    /// Calls the model of a route, with retries, fallbacks and structured output. Called once for each journaled call;
+    /// must not cache completions. Dropping the future must end the outgoing request. Images are read from `blobs`.
+    /// Deltas are passed to `deltas` as they arrive; after the first delta no other model is called.
     async fn complete(
         &self,
         caller: &Caller,
@@ -58,8 +56,8 @@ pub trait Model: Send + Sync {
         deltas: &dyn Deltas,
     ) -> Result<Completion, Failure>;
 
-    /// Makes pictures and puts their bytes into `blobs`: retries and fallbacks of the route included.
-    /// Called once for each journaled call. Dropping the future must end the outgoing request.
+    /// Generates images and stores their bytes in `blobs`, with the retries and fallbacks of the route. Called once for
+    /// each journaled call. Dropping the future must end the outgoing request.
     async fn generate_images(
         &self,
         caller: &Caller,
@@ -70,18 +68,18 @@ pub trait Model: Send + Sync {
         Err(Failure::unsupported("llm.generate-images"))
     }
 
-    /// Puts something else behind a route for the caller's tenant, durably. An adapter without routes
-    /// of tenants has nothing to add to this and the two below.
+    /// Sets a route of the caller's tenant, durably. An adapter without tenant routes uses the defaults of this method
+    /// and the two below.
     async fn set_route(&self, _: &Caller, _: &str, _: Value) -> Result<(), Failure> {
         Err(Failure::unsupported("routes of tenants"))
     }
 
-    /// What the tenant put behind a route, without the key; `None` if nothing.
+    /// Returns the tenant's own route without its key, or `None` if the tenant has none.
     async fn get_route(&self, _: &Caller, _: &str) -> Result<Option<Value>, Failure> {
         Ok(None)
     }
 
-    /// Goes back to the operator's route.
+    /// Removes the tenant's own route, so that the operator's route applies again.
     async fn remove_route(&self, _: &Caller, _: &str) -> Result<(), Failure> {
         Ok(())
     }

@@ -11,10 +11,9 @@ use crate::ports::{BlobStore, Caller};
 /// Outbound HTTP.
 #[async_trait]
 pub trait Net: Send + Sync {
-    /// Sends one request under the given rules, redirects included: every hop must be allowed by
-    /// a rule and must not lead to a private address unless the rule says so. Secrets are filled
-    /// in here and never appear in an answer or a failure. `denied` names the rule to add.
-    /// Dropping the future must end the outgoing request.
+    /// Sends one request under the given rules and follows redirects. A rule must allow every hop, and no hop may reach
+    /// a private address unless its rule allows that. The adapter inserts secrets, which never appear in a response or
+    /// a failure. A `denied` failure names the rule to add. Dropping the future must end the outgoing request.
     async fn send(
         &self,
         caller: &Caller,
@@ -24,8 +23,8 @@ pub trait Net: Send + Sync {
         blobs: &dyn BlobStore,
     ) -> Result<HttpResponse, Failure>;
 
-    /// Tells that so many hosts share the work. A rate that is meant for a service holds over all of
-    /// them, so each uses its part of it.
+    /// Sets the number of hosts that share the work. A rate limit of a service applies to all of them together, so each
+    /// host uses its share.
     fn share_rates(&self, hosts: u32) {
         let _ = hosts;
     }

@@ -1,4 +1,4 @@
-//! Port: those who watch runs without taking part, such as telemetry and file projections.
+//! Port: observers of runs, such as telemetry and file projections.
 
 use std::sync::Arc;
 
@@ -6,42 +6,42 @@ use wattle_graph::event::RunStatus;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, GraphName, RunId, ThreadId};
 
-/// A run that has ended or stands still.
+/// A run that has ended or is interrupted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunNote {
-    /// Its app.
+    /// App of the thread.
     pub app: AppName,
-    /// Its graph.
+    /// Graph of the thread.
     pub graph: GraphName,
-    /// Its thread.
+    /// Thread of the run.
     pub thread: ThreadId,
     /// The run.
     pub run: RunId,
-    /// Whose thread it is.
+    /// Tenant of the thread.
     pub tenant: Option<String>,
-    /// Sequence number of its first event. Events of other runs may lie between.
+    /// Sequence number of the first event. Events of other runs may lie in between.
     pub first_seq: u64,
-    /// Sequence number of its last event, which is durable.
+    /// Sequence number of the last event, which is durable.
     pub last_seq: u64,
-    /// How it ended.
+    /// Status at the end.
     pub status: RunStatus,
-    /// Why, if it failed.
+    /// Failure, if the run failed.
     pub failure: Option<Failure>,
 }
 
-/// Hears of runs. What happened in them stands in the event log, of which every observer makes a
-/// projection; nothing that an observer does or fails to do touches a run.
+/// Receives a notification when a run starts and ends. An observer reads the event log to build its
+/// projection. It cannot affect a run.
 pub trait Observer: Send + Sync {
-    /// A run has begun, or goes on after a restart. Must not block.
+    /// A run has started, or continues after a restart of the host. Must not block.
     fn run_started(&self, app: &AppName, graph: &GraphName) {
         let _ = (app, graph);
     }
 
-    /// A run has ended or stands still, and that is durable. Must not block.
+    /// A run has ended or is interrupted, and its last event is durable. Must not block.
     fn run_ended(&self, note: RunNote);
 }
 
-/// Nobody watches.
+/// Ignores all notifications.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoObserver;
 
@@ -49,7 +49,7 @@ impl Observer for NoObserver {
     fn run_ended(&self, _note: RunNote) {}
 }
 
-/// Several observers as one.
+/// Passes notifications to several observers.
 pub struct Observers(pub Vec<Arc<dyn Observer>>);
 
 impl Observer for Observers {

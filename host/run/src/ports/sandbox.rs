@@ -1,5 +1,5 @@
-//! Port: running guests. It stands above the gate, which it hands to every guest; the gate and all
-//! other ports know nothing of it.
+//! Port: the execution of guests. It depends on the gate, which it passes to every guest; the gate
+//! and the other ports do not depend on it.
 
 use std::sync::Arc;
 
@@ -18,95 +18,95 @@ use crate::limit::Limits;
 use crate::ports::blob::BlobRef;
 use wattle_graph::tool::ToolOutput;
 
-/// Turns bytes into plugins.
+/// Loads plugins.
 #[async_trait]
 pub trait Sandbox: Send + Sync {
     /// Checks and compiles a component (or a core module that carries its component type), and
-    /// asks it to describe itself. Called when a file appears or changes. Must not leave anything
-    /// behind on failure, whatever the bytes are.
+    /// reads its description. Called when a file appears or changes. Must leave nothing behind on
+    /// failure, for any bytes.
     async fn load(&self, name: &PluginName, bytes: Bytes) -> Result<Arc<dyn Plugin>, LoadError>;
 }
 
-/// Why a file is no plugin. The message says what to do.
+/// The error for a file that is not a valid plugin. The hint says how to fix it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("plugin `{plugin}` cannot be loaded: {message}\n  hint: {hint}")]
 pub struct LoadError {
     /// The plugin.
     pub plugin: PluginName,
-    /// A stable word: `not-wasm`, `core-module`, `wit-version`, `missing-export`,
-    /// `unknown-import`, `invalid`, `describe`, `limit`, `panic`.
+    /// A stable code: `not-wasm`, `core-module`, `wit-version`, `missing-export`, `unknown-import`,
+    /// `invalid`, `describe`, `limit`, `panic`.
     pub code: &'static str,
     /// What is wrong.
     pub message: String,
-    /// What to do about it.
+    /// How to fix it.
     pub hint: String,
 }
 
-/// What a node says of itself.
+/// The description of a node, as its plugin gives it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NodeInfo {
-    /// Its name in the plugin.
+    /// Name in the plugin.
     pub name: String,
-    /// For people.
+    /// Description for people.
     pub doc: String,
-    /// JSON Schema of what it reads.
+    /// JSON Schema of the input.
     pub input_schema: Value,
-    /// JSON Schema of what it writes.
+    /// JSON Schema of the writes.
     pub output_schema: Value,
-    /// JSON Schema of its configuration in a graph; `None` if it says nothing of one.
+    /// JSON Schema of the node's configuration in a graph, if the plugin gives one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_schema: Option<Value>,
 }
 
-/// What a reducer says of itself.
+/// The description of a reducer, as its plugin gives it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReducerInfo {
-    /// Its name in the plugin.
+    /// Name in the plugin.
     pub name: String,
-    /// For people.
+    /// Description for people.
     pub doc: String,
 }
 
 /// An HTTP endpoint of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Route {
-    /// Upper case.
+    /// Method in upper case.
     pub method: String,
-    /// Such as `/api/items/{id}`.
+    /// Pattern of the path, such as `/api/items/{id}`.
     pub path: String,
 }
 
-/// What is known of a loaded plugin.
+/// The description of a loaded plugin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PluginInfo {
-    /// Its name: the file's name without ending, unless the app says otherwise.
+    /// Name of the plugin: the file name without extension, unless the app sets another one.
     pub name: PluginName,
-    /// Digest of its bytes as found.
+    /// Digest of the bytes that were loaded.
     pub digest: Digest,
     /// Size of the component in bytes.
     pub size_bytes: u64,
-    /// Version of `wattle:plugin` it was built for.
+    /// Version of `wattle:plugin` that the plugin was built for.
     pub contract: String,
-    /// Interfaces it imports, such as `wattle:plugin/llm`.
+    /// Imported interfaces, such as `wattle:plugin/llm`.
     pub imports: Vec<String>,
-    /// Interfaces it exports.
+    /// Exported interfaces.
     pub exports: Vec<String>,
-    /// Its nodes.
+    /// Nodes of the plugin.
     pub nodes: Vec<NodeInfo>,
-    /// Its tools.
+    /// Tools of the plugin.
     pub tools: Vec<ToolInfo>,
-    /// Its reducers.
+    /// Reducers of the plugin.
     pub reducers: Vec<ReducerInfo>,
-    /// Its HTTP endpoints.
+    /// HTTP endpoints of the plugin.
     pub routes: Vec<Route>,
-    /// What it asks for, as TOML, from the custom section `wattle:manifest`.
+    /// The needs of the plugin, as TOML, from the custom section `wattle:manifest`.
     pub manifest: Option<String>,
 }
 
 /// One execution of a node.
 #[derive(Clone, Debug)]
 pub struct NodeCall {
-    /// The node's name in the plugin.
+    /// Name of the node in the plugin.
     pub node: String,
     /// The graph.
     pub graph: GraphName,
@@ -116,11 +116,11 @@ pub struct NodeCall {
     pub run: RunId,
     /// The task.
     pub task: TaskId,
-    /// Superstep.
+    /// Number of the superstep.
     pub step: u32,
-    /// From 1.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// Supersteps left.
+    /// Supersteps that the recursion limit still allows.
     pub remaining_steps: u32,
     /// Tenant.
     pub tenant: Option<String>,
@@ -130,37 +130,38 @@ pub struct NodeCall {
     pub input: Value,
     /// The node's configuration in the graph; `null` if there is none.
     pub config: Value,
-    /// What failed, for a node that handles it: `{ node, task, code, message, details }`.
+    /// The failure, if the node is an error handler: `{ node, task, code, message, details }`.
     pub error: Option<Value>,
 }
 
-/// What a node decided.
+/// The outcome of a node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeOutcome {
     /// Writes in order.
     pub writes: Vec<Write>,
-    /// Targets in place of the edges, `END` included as text; empty for the edges.
+    /// Nodes to run next in place of the edges, `END` included as text. Empty to follow the edges.
     pub goto: Vec<String>,
-    /// Further tasks.
+    /// Further tasks of the next superstep.
     pub sends: Vec<SendTask>,
-    /// Whether all of it is for the graph above the node's own, which ends with this superstep.
+    /// True if the outcome is for the parent graph. The node's own graph then ends with this
+    /// superstep.
     pub for_parent: bool,
 }
 
-/// One HTTP request for a plugin's handler.
+/// An HTTP request for the web handler of a plugin.
 #[derive(Clone, Debug)]
 pub struct WebRequest {
-    /// Upper case.
+    /// Method in upper case.
     pub method: String,
-    /// Path as the app sees it.
+    /// Path within the app.
     pub path: String,
-    /// The pattern that matched.
+    /// Pattern of the route that matched.
     pub route: String,
     /// Path parameters.
     pub params: Vec<(String, String)>,
     /// Query parameters.
     pub query: Vec<(String, String)>,
-    /// Names in lower case.
+    /// Headers, with names in lower case.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Bytes,
@@ -168,7 +169,7 @@ pub struct WebRequest {
     pub tenant: Option<String>,
 }
 
-/// The wire form of a handed-off stream.
+/// The format of a handed-off stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamFormat {
     /// The host's own server-sent events.
@@ -177,32 +178,33 @@ pub enum StreamFormat {
     AiSdk,
     /// AG-UI.
     AgUi,
-    /// A mapping of the app.
+    /// A stream projection of the app, by name.
     Custom(String),
 }
 
-/// A stream that the host serves in place of the guest.
+/// A stream that the host serves in place of the web handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandOff {
     /// The thread.
     pub thread: ThreadId,
-    /// The run to follow; without it the newest.
+    /// The run to follow. Default: the newest run.
     pub run: Option<RunId>,
-    /// The wire form.
+    /// Format of the stream.
     pub format: StreamFormat,
-    /// Only events after this one.
+    /// Only events after this sequence number.
     pub after: Option<u64>,
-    /// Cancel the run when nobody has followed it for this long after a client went away; `None`
-    /// lets it run.
+    /// Cancels the run if no client has followed it for this long after a client disconnected.
+    /// `None` lets the run continue.
     pub cancel_after_ms: Option<u64>,
-    /// Nodes whose model calls are the conversation, in formats that show one; all if empty.
+    /// Nodes whose model calls form the conversation, in formats that show one. Empty for all
+    /// nodes.
     pub nodes: Vec<NodeName>,
 }
 
 /// The body of a plugin's response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WebBody {
-    /// None.
+    /// No body.
     Empty,
     /// Bytes.
     Bytes(Bytes),
@@ -212,7 +214,7 @@ pub enum WebBody {
     HandOff(HandOff),
 }
 
-/// One HTTP response of a plugin's handler.
+/// The response of a web handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebResponse {
     /// Status code.
@@ -223,24 +225,24 @@ pub struct WebResponse {
     pub body: WebBody,
 }
 
-/// A loaded plugin. Every call gets a fresh instance, which is gone afterwards. Dropping a
+/// A loaded plugin. Every call gets a fresh instance, which is dropped afterwards. Dropping a
 /// future ends the guest.
 #[async_trait]
 pub trait Plugin: Send + Sync {
-    /// What is known of it.
+    /// Returns the description of the plugin.
     fn info(&self) -> &PluginInfo;
 
-    /// Runs a node. Wall time is the engine's business; CPU time, memory and output are limited
-    /// here.
+    /// Executes a node. The implementation limits CPU time, memory and output; the engine limits
+    /// the wall time.
     async fn run_node(&self, call: NodeCall, gate: Arc<Gate>) -> Result<NodeOutcome, Ended>;
 
-    /// Calls a tool. Limits as for a node.
+    /// Calls a tool, under the same limits as a node.
     async fn call_tool(&self, call: ToolCall, gate: Arc<Gate>) -> Result<ToolOutput, Ended>;
 
-    /// Answers an HTTP request.
+    /// Handles an HTTP request.
     async fn handle(&self, request: WebRequest, gate: Arc<Gate>) -> Result<WebResponse, Ended>;
 
-    /// Combines writes by one of its reducers.
+    /// Combines writes with a reducer of the plugin.
     async fn reduce(
         &self,
         reducer: &str,

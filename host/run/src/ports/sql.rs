@@ -8,26 +8,26 @@ use crate::grant::SqlRule;
 use crate::hostcall::sql::{Executed, Rows, SqlValue};
 use crate::limit::SqlLimits;
 
-/// A row that a transaction leaves in the database itself, so that after a crash right behind
-/// the commit the host knows that it happened, and what its statements answered. One of each key
-/// is committed at most.
+/// A row that a transaction writes to the database itself. After a crash right behind the commit it
+/// shows the host that the transaction was committed, and the results of its statements. At most
+/// one marker of each key is committed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Marker {
-    /// Names the transaction among all of all threads.
+    /// Identifies the transaction among the transactions of all threads.
     pub key: String,
-    /// What the statements answered, for the journal.
+    /// Results of the statements, for the journal.
     pub answers: Value,
 }
 
-/// Databases by name. A name that is not configured is `not-found`.
+/// Databases by name. A call with a name that is not configured fails with `not-found`.
 #[async_trait]
 pub trait Sql: Send + Sync {
-    /// `sqlite` or `postgres`.
+    /// Returns `sqlite` or `postgres`.
     async fn dialect(&self, database: &str) -> Result<&'static str, Failure>;
 
-    /// Runs one statement that reads. With `SqlAccess::ReadOnly` a statement that could write, or
-    /// that reads what the rule leaves out, is `denied` by the parser, and the database would
-    /// refuse to write as well.
+    /// Executes one statement that reads. With `SqlAccess::ReadOnly` the parser refuses a statement
+    /// that could write, or that reads what the rule excludes, with `denied`. The database refuses
+    /// writes as well.
     async fn query(
         &self,
         database: &str,
@@ -45,29 +45,30 @@ pub trait Sql: Send + Sync {
     ) -> Result<Box<dyn SqlTransaction>, Failure>;
 }
 
-/// An open transaction; dropped without commit, it is rolled back.
+/// An open transaction. It is rolled back if it is dropped without a commit.
 #[async_trait]
 pub trait SqlTransaction: Send {
-    /// Takes the key of a marker for this transaction; called before anything else. Another
-    /// transaction of that key which is under way is waited for, and later ones wait for this one,
-    /// so the answer is what is true: those that the marker of a committed one keeps, if there is
-    /// one. Then this transaction can only be rolled back.
+    /// Locks the key of the commit marker; must be the first call of a transaction. It waits for a
+    /// concurrent transaction with the same key, and later ones wait for this transaction. Returns
+    /// the recorded results if such a transaction has committed; this transaction can then only be
+    /// rolled back.
     async fn claim(&mut self, key: &str) -> Result<Option<Value>, Failure>;
 
-    /// Runs one statement that reads.
+    /// Executes one statement that reads.
     async fn query(&mut self, statement: &str, parameters: &[SqlValue]) -> Result<Rows, Failure>;
 
-    /// Runs one statement that writes.
+    /// Executes one statement that writes.
     async fn execute(
         &mut self,
         statement: &str,
         parameters: &[SqlValue],
     ) -> Result<Executed, Failure>;
 
-    /// Writes the marker, `conflict` if there is one of that key, and commits. If the answer is
-    /// lost on the way, another transaction that claims the key learns whether it happened.
+    /// Writes the marker and commits. Fails with `conflict` if a marker with the same key exists.
+    /// If the response is lost, a later transaction that claims the key learns whether this one was
+    /// committed.
     async fn commit(self: Box<Self>, marker: Option<&Marker>) -> Result<(), Failure>;
 
-    /// Rolls back.
+    /// Rolls the transaction back.
     async fn rollback(self: Box<Self>) -> Result<(), Failure>;
 }

@@ -1,4 +1,4 @@
-//! Port: tools that stand outside the sandbox, such as those of MCP servers.
+//! Port: tools outside of the sandbox, such as those of MCP servers.
 
 use std::collections::BTreeMap;
 
@@ -13,53 +13,52 @@ use crate::hostcall::tools::ToolInfo;
 use crate::ports::Caller;
 use crate::ports::lease::Leased;
 
-/// A call of a tool of a server.
+/// A call of a tool of an MCP server.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerCall<'a> {
-    /// The tool by its name on the server, and its arguments.
+    /// The name of the tool on the server, and the arguments.
     pub request: &'a ToolRequest,
-    /// The thread whose people can be asked; `None` where nobody can be.
+    /// The thread that can raise interrupts for the call; `None` if no person can be asked.
     pub thread: Option<&'a ThreadId>,
-    /// The lease of the thread. What has an effect on the server leaves the host only while it holds.
+    /// The lease of the thread. A message with an effect on the server leaves the host only while the lease is valid.
     pub leased: &'a Leased,
-    /// What the server has asked in this call, with the answers.
+    /// Elicitation rounds of this call so far, with the answers.
     pub rounds: &'a [Round],
 }
 
-/// What a server asked in the middle of a call, and what a person answered.
+/// One elicitation round of a call: the questions of the server and the answers of a person.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Round {
     /// The questions.
     pub question: Elicitation,
-    /// The answers by the names of the questions, each
-    /// `{"action": "accept" | "decline" | "cancel", "content": ...}`.
+    /// The answers by question name, each `{"action": "accept" | "decline" | "cancel", "content": ...}`.
     pub answers: BTreeMap<String, Value>,
 }
 
-/// What comes of a call.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerAnswer {
-    /// It is done.
+    /// The tool has returned.
     Done(ToolOutput),
-    /// It goes on when a person has answered. A call that is held for that is held until it goes on or is let
-    /// go of, see [`ToolServers::release`].
+    /// The server asks a person, and the call continues with the answers. A held call stays open until it continues or
+    /// is released, see [`ToolServers::release`].
     Asks(Elicitation),
 }
 
-/// Servers that offer tools, by the names that the operator gave them.
+/// MCP servers by the names from the configuration.
 #[async_trait]
 pub trait ToolServers: Send + Sync {
-    /// Whether there is such a server. Must not wait for it.
+    /// Returns true if the server is configured. Must not wait for the server.
     fn has_server(&self, server: &str) -> bool;
 
-    /// Its tools. Called before model calls, so an adapter keeps the list as long as the server
-    /// allows. Descriptions are untrusted text: capped and free of control characters.
+    /// Returns the tools of a server. Called before model calls, so an adapter caches the list as long as the server
+    /// allows. Descriptions are untrusted text: bounded and free of control characters.
     async fn list(&self, caller: &Caller, server: &str) -> Result<Vec<ToolInfo>, Failure>;
 
-    /// Makes a call, from its beginning or, if the server has ended its side with the last questions, with the
-    /// answers to them. A question that was answered when the call was made before is not asked again. A tool that
-    /// answers with an error is an answer; a failure means that there was none. The failure is `in-doubt` if the server
-    /// may have carried out the call without a word about it. Dropping the future ends the call.
+    /// Makes a call. If the server ended its side of the call with the last round, the call is made again with the
+    /// answers to that round. A question that was answered in an earlier execution of the call is not asked again. An
+    /// error of the tool is a result; a failure means that there is no result. The failure is `in-doubt` if the server
+    /// may have executed the call without a response. Dropping the future ends the call.
     async fn call(
         &self,
         caller: &Caller,
@@ -67,9 +66,9 @@ pub trait ToolServers: Send + Sync {
         call: ServerCall<'_>,
     ) -> Result<ServerAnswer, Failure>;
 
-    /// Goes on with the call that the server holds open for the answer to the last questions. `None` if its side is
-    /// gone, so that nobody knows whether the call had its effect; nothing has been done then. Dropping the future
-    /// ends the call.
+    /// Continues a call that the server holds open for the answers to the last round. Returns `None` if the server's
+    /// side of the call is gone: the call is then in doubt, and this method has done nothing. Dropping the future ends
+    /// the call.
     async fn go_on(
         &self,
         caller: &Caller,
@@ -80,21 +79,20 @@ pub trait ToolServers: Send + Sync {
         Ok(None)
     }
 
-    /// The calls that are held for answers, of a thread or of all threads: the thread of each, and its name, see
+    /// Returns the held calls of a thread or of all threads: the thread and the name of each, see
     /// [`Elicitation::held`]. Must not wait.
     fn held(&self, thread: Option<&ThreadId>) -> Vec<(ThreadId, String)> {
         let _ = thread;
         Vec::new()
     }
 
-    /// Lets go of a call that is held for a thread under a name, since nobody goes on with it. Must not wait. Not an
-    /// error if there is none.
+    /// Releases a held call that no run continues. Must not wait. It is not an error if there is no such call.
     fn release(&self, thread: &ThreadId, held: &str) {
         let _ = (thread, held);
     }
 }
 
-/// No servers at all.
+/// No MCP servers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoToolServers;
 

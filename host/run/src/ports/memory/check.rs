@@ -1,4 +1,4 @@
-//! What requests to the memory may say: sizes and depths, the same for guests and clients.
+//! Validates requests to the long-term memory. The bounds are the same for guests and clients.
 
 use wattle_graph::failure::{Failure, code};
 
@@ -9,11 +9,11 @@ use crate::limit::{
 };
 use crate::ports::memory::{ListNamespaces, PutItem, Search};
 
-/// Checks where a document is or shall be.
+/// Checks the namespace and the key of a document.
 ///
 /// # Errors
 ///
-/// `invalid` for an empty namespace, part or key, `limit` for what is too long.
+/// `invalid` for an empty namespace, part or key; `limit` for a namespace or key that is too long.
 pub fn check_place(namespace: &[String], key: &str) -> Result<(), Failure> {
     if namespace.is_empty() {
         return Err(invalid("a document needs a namespace of at least one part"));
@@ -25,14 +25,14 @@ pub fn check_place(namespace: &[String], key: &str) -> Result<(), Failure> {
     within("memory_key_bytes", "the key", key.len(), MEMORY_KEY_BYTES)
 }
 
-/// Checks a namespace or the beginning or end of one.
+/// Checks a namespace, or a prefix or suffix of one.
 fn check_path(path: &[String]) -> Result<(), Failure> {
     if path.iter().any(String::is_empty) {
         return Err(invalid("a part of a namespace is empty"));
     }
     if path.len() > MEMORY_PARTS {
         let found = path.len();
-        let message = format!("a namespace of {found} parts is deeper than {MEMORY_PARTS}");
+        let message = format!("a namespace has {found} parts, more than {MEMORY_PARTS}");
         return Err(limit("memory_parts", message));
     }
     let bytes = path.iter().map(String::len).sum();
@@ -40,11 +40,11 @@ fn check_path(path: &[String]) -> Result<(), Failure> {
 }
 
 impl PutItem {
-    /// Checks a document that is to be written.
+    /// Checks a document before it is written.
     ///
     /// # Errors
     ///
-    /// As [`check_place`]; `invalid` also for a document that is nested too deep.
+    /// As for [`check_place`]; also `invalid` for a document that is nested too deeply.
     pub fn check(&self) -> Result<(), Failure> {
         check_place(&self.namespace, &self.key)?;
         check_depth("the document", &self.value)?;
@@ -58,13 +58,14 @@ impl Search {
     ///
     /// # Errors
     ///
-    /// `invalid` for a prefix that is none, `limit` for what is too long or asks for too much.
+    /// `invalid` for an invalid prefix; `limit` for a text that is too long or too many conditions
+    /// or results.
     pub fn check(&self) -> Result<(), Failure> {
         check_path(&self.prefix)?;
         check_results(self.limit)?;
         if self.filter.len() > MEMORY_CONDITIONS {
             let found = self.filter.len();
-            let message = format!("a filter of {found} conditions is above {MEMORY_CONDITIONS}");
+            let message = format!("a filter has {found} conditions, more than {MEMORY_CONDITIONS}");
             return Err(limit("memory_conditions", message));
         }
         let bytes = self.query.as_ref().map_or(0, String::len);
@@ -73,16 +74,16 @@ impl Search {
 }
 
 impl ListNamespaces {
-    /// Checks a request for namespaces.
+    /// Checks a query for namespaces.
     ///
     /// # Errors
     ///
-    /// As [`Search::check`]; `invalid` also for a depth of 0.
+    /// As for [`Search::check`]; also `invalid` for a depth of 0.
     pub fn check(&self) -> Result<(), Failure> {
         check_path(&self.prefix)?;
         check_path(&self.suffix)?;
         if self.max_depth == Some(0) {
-            return Err(invalid("namespaces cannot be cut to a depth of 0; ask for 1 or more"));
+            return Err(invalid("the depth of namespaces must be 1 or more"));
         }
         check_results(self.limit)
     }
@@ -92,7 +93,7 @@ fn check_results(wanted: usize) -> Result<(), Failure> {
     if wanted <= MEMORY_RESULTS {
         return Ok(());
     }
-    let message = format!("{wanted} results are above {MEMORY_RESULTS}; ask for pages");
+    let message = format!("{wanted} results are more than {MEMORY_RESULTS}; use pages");
     Err(limit("memory_results", message))
 }
 
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn places_have_parts_and_a_key_of_some_length() {
+    fn namespaces_and_keys_are_bounded() {
         assert_eq!(put(&["a\0", "\u{10ffff}"], "\0", json!("x")), Ok(()));
         for (namespace, key) in [(&[][..], "k"), (&["a", ""], "k"), (&["a"], "")] {
             assert_eq!(put(namespace, key, json!({})), Err("invalid".into()), "{namespace:?}");
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_are_small_and_flat_enough_to_be_kept() {
+    fn documents_are_bounded_in_size_and_depth() {
         let large = "x".repeat(MEMORY_DOCUMENT_BYTES);
         assert_eq!(put(&["a"], "k", json!(large)), Err("limit".into()));
         let deep = (0..101).fold(json!(1), |inner, _| json!([inner]));
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn searches_ask_for_pages() {
+    fn results_and_depth_are_bounded() {
         let search = Search { limit: MEMORY_RESULTS, ..Search::default() };
         assert_eq!(search.check(), Ok(()));
         let search = Search { limit: MEMORY_RESULTS + 1, ..Search::default() };

@@ -1,4 +1,5 @@
-//! Filters as guests and clients write them: an object of field to value, or of field to operators.
+//! Parses filters as guests and clients write them: an object of field to value, or of field to
+//! operators.
 
 use serde_json::{Map, Value};
 use wattle_graph::failure::{Failure, code};
@@ -6,10 +7,10 @@ use wattle_graph::failure::{Failure, code};
 use crate::json::check_depth;
 use crate::ports::memory::{Compare, Condition};
 
-/// What an operator begins with.
+/// Prefix of an operator.
 const SIGN: char = '$';
 
-/// Every operator and what it means.
+/// The operators.
 const OPERATORS: &[(&str, Compare)] = &[
     ("$eq", Compare::Eq),
     ("$ne", Compare::Ne),
@@ -19,12 +20,13 @@ const OPERATORS: &[(&str, Compare)] = &[
     ("$lte", Compare::Lte),
 ];
 
-/// Reads a filter such as `{"kind": "fact", "age": {"$gte": 18, "$lt": 65}}`. An object with keys
-/// that begin with `$` holds operators; any other value must be equal.
+/// Parses a filter such as `{"kind": "fact", "age": {"$gte": 18, "$lt": 65}}`. An object with keys
+/// that begin with `$` contains operators; any other value must be equal.
 ///
 /// # Errors
 ///
-/// `invalid` if it is no object, knows other operators, or mixes operators with fields.
+/// `invalid` if the filter is not an object, has an unknown operator, or mixes operators with
+/// fields.
 pub fn parse_filter(filter: &Value) -> Result<Vec<Condition>, Failure> {
     check_depth("the filter", filter)?;
     let Value::Object(fields) = filter else {
@@ -34,8 +36,8 @@ pub fn parse_filter(filter: &Value) -> Result<Vec<Condition>, Failure> {
     for (field, wanted) in fields {
         if field.starts_with(SIGN) {
             return Err(invalid(&format!(
-                "`{field}` stands where a field is expected; write `{{\"field\": {{\"{field}\": \
-                 value}}}}`"
+                "`{field}` is an operator where a field is expected; write \
+                 `{{\"field\": {{\"{field}\": value}}}}`"
             )));
         }
         match wanted.as_object().filter(|inner| inner.keys().any(|key| key.starts_with(SIGN))) {
@@ -60,14 +62,14 @@ fn read_operators(
         let compare = known.map(|(_, compare)| *compare).ok_or_else(|| {
             let known: Vec<&str> = OPERATORS.iter().map(|(operator, _)| *operator).collect();
             let shown: String = name.chars().take(SHOWN_CHARS).collect();
-            invalid(&format!("`{field}` has the operator `{shown}`; use {}", known.join(", ")))
+            invalid(&format!("`{field}` has unknown operator `{shown}`; use {}", known.join(", ")))
         })?;
         conditions.push(Condition { field: field.to_owned(), compare, value: value.clone() });
     }
     Ok(())
 }
 
-/// Characters of an unknown operator that a message repeats.
+/// Characters of an unknown operator that the message shows.
 const SHOWN_CHARS: usize = 40;
 
 fn invalid(message: &str) -> Failure {
@@ -96,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_refused() {
+    fn invalid_filters_are_rejected() {
         for filter in [
             json!([]),
             json!("x"),
