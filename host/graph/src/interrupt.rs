@@ -1,4 +1,4 @@
-//! Questions to people, and which answer belongs to which.
+//! Interrupts, and the matching of answers to them.
 
 use std::collections::BTreeMap;
 
@@ -9,61 +9,61 @@ use crate::id::{InterruptId, RunId};
 use crate::limit::Exceeded;
 use crate::schema::{Misfit, Schema, SchemaError};
 
-/// A question that a task has asked.
+/// An interrupt that a task has raised.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
-    /// What was asked.
+    /// Payload of the `asked` event.
     pub asked: Asked,
-    /// When, milliseconds since 1970.
+    /// Time of the `asked` event, in milliseconds since 1970.
     pub asked_ms: i64,
-    /// Its place in the log.
+    /// Sequence number of the `asked` event.
     pub asked_seq: u64,
-    /// The run in which it was asked.
+    /// The run in which the interrupt was raised.
     pub run: RunId,
-    /// The answer, once there is one.
+    /// The answer; `None` until there is one.
     pub answer: Option<Value>,
 }
 
-/// Why answers were not accepted. Nothing of them was applied.
+/// Error of matching answers to interrupts. None of the answers has been applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnswerError {
-    /// There is no answer in the request.
-    #[error("the request holds no answer: name a question and its answer")]
+    /// The request contains no answer.
+    #[error("the request contains no answer; send the id of an interrupt and its answer")]
     Empty,
-    /// No question is open.
-    #[error("the thread does not wait for an answer: start a new run with an input instead")]
+    /// No interrupt is pending.
+    #[error("the thread has no pending interrupt; start a run with an input instead")]
     NoneOpen,
-    /// The named question is not open.
-    #[error("question `{id}` is not open: it was answered, or never asked on this thread")]
+    /// The named interrupt is not pending.
+    #[error("interrupt `{id}` is not pending: it has an answer, or this thread never raised it")]
     NotPending {
-        /// The id as it was given.
+        /// The id in the request.
         id: String,
     },
-    /// An answer without a name, though several questions are open.
+    /// An answer without an interrupt id, while several interrupts are pending.
     #[error(
-        "{} questions are open, so the answer must name the one it is for: {}",
+        "{} interrupts are pending, so the answer must name one of them: {}",
         open.len(), ids(open)
     )]
     Ambiguous {
-        /// The open questions.
+        /// The pending interrupts.
         open: Vec<InterruptId>,
     },
-    /// The same question was answered twice, once with and once without its name.
-    #[error("question `{id}` has two answers in one request")]
+    /// The request answers one interrupt twice, once with and once without its id.
+    #[error("interrupt `{id}` has two answers in one request")]
     Twice {
-        /// The question.
+        /// The interrupt.
         id: InterruptId,
     },
-    /// The answer is not what the question asks for. The question stays open.
-    #[error("the answer to question `{id}` does not fit what was asked: {message}")]
+    /// The answer does not match the response schema. The interrupt stays pending.
+    #[error("the answer to interrupt `{id}` does not match the response schema: {message}")]
     Schema {
-        /// The question.
+        /// The interrupt.
         id: InterruptId,
-        /// What does not fit.
+        /// Description of the violation.
         message: String,
     },
-    /// It takes too much work to say whether the answer fits. The question stays open.
+    /// The validation of the answer exceeds a limit. The interrupt stays pending.
     #[error("{0}")]
     Limit(Exceeded),
 }
@@ -73,16 +73,16 @@ fn ids(open: &[InterruptId]) -> String {
     ids.join(", ")
 }
 
-/// The answers of an object whose keys name questions; `None` for any other value, which is an answer
-/// by itself.
+/// Returns the answers of an object whose keys name interrupts. Any other value is itself an answer
+/// and yields `None`.
 ///
-/// An object names questions if each of its keys has the form of an id, or if one of its keys is the id
-/// of an open question. So an answer to a question that is no longer open never becomes the answer to
-/// another question.
+/// An object names interrupts if each of its keys has the form of an interrupt id, or if one of its
+/// keys is the id of a pending interrupt. An answer to an interrupt that is no longer pending
+/// therefore never becomes the answer to another interrupt.
 ///
 /// # Errors
 ///
-/// [`AnswerError::NotPending`] if a question that the value names is not open.
+/// [`AnswerError::NotPending`] if the object names an interrupt that is not pending.
 pub fn named_answers(
     value: &Value,
     is_open: impl Fn(&str) -> bool,
@@ -98,12 +98,12 @@ pub fn named_answers(
     if names_questions { Err(AnswerError::NotPending { id: first.clone() }) } else { Ok(None) }
 }
 
-/// Finds the question of each answer among the open ones. The empty key stands for the only open
-/// question, unless its value [names questions](named_answers); questions that are not named stay open.
+/// Matches each answer to a pending interrupt. The empty key refers to the only pending interrupt,
+/// unless its value [names interrupts](named_answers). Interrupts without an answer stay pending.
 ///
 /// # Errors
 ///
-/// [`AnswerError`] if a single answer does not fit; then none is to be applied.
+/// [`AnswerError`] if one of the answers is not accepted. The caller must then apply none of them.
 pub fn match_answers(
     open: &[&Question],
     answers: &BTreeMap<String, Value>,
@@ -157,16 +157,15 @@ fn check_answer(question: &Question, answer: &Value) -> Result<(), AnswerError> 
     let id = &question.asked.interrupt;
     let refuse = |message: String| AnswerError::Schema { id: id.clone(), message };
     let exceeded = |exceeded: Exceeded| {
-        AnswerError::Limit(exceeded.of(&format!("the schema of the answer to question `{id}`")))
+        AnswerError::Limit(exceeded.of(&format!("the response schema of interrupt `{id}`")))
     };
-    // Those who ask for an address of mail check it, and would ask again.
+    // A tool server that elicits a format such as `email` checks it, and would elicit the value
+    // again.
     let is_elicited = question.asked.elicited.is_some();
     let schema =
         if is_elicited { Schema::compile_with_formats(schema) } else { Schema::compile(schema) };
     let schema = schema.map_err(|error| match error {
-        SchemaError::Broken(error) => {
-            refuse(format!("the question's own schema is broken: {error}"))
-        }
+        SchemaError::Broken(error) => refuse(format!("the schema itself is invalid: {error}")),
         SchemaError::Limit(limit) => exceeded(limit),
     })?;
     schema.validate(answer).map_err(|misfit| match misfit {

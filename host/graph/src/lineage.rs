@@ -1,8 +1,8 @@
 //! State of one namespace of a thread, folded from events.
 //!
-//! A lineage stands at one checkpoint and holds what has happened since: what tasks have written
-//! and asked. It is the only place where events become state. Time travel is nothing more
-//! than a lineage at an earlier checkpoint with the events that belong to it.
+//! A lineage is a checkpoint and the events since it, folded: finished and failed tasks, and
+//! interrupts. Events become state only here. Time travel is a lineage at an earlier checkpoint
+//! with the events that belong to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,24 +13,24 @@ use crate::event::{Asked, Event, EventKind, Reopened, TaskFailed, TaskFinished};
 use crate::id::{CheckpointId, InterruptId, RunId, TaskId};
 use crate::interrupt::Question;
 
-/// A checkpoint and what has happened since.
+/// A checkpoint, folded with the events since it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lineage {
-    /// Where the thread stands.
+    /// The checkpoint from which the current superstep starts.
     pub checkpoint: Checkpoint,
-    /// Tasks of the superstep that have ended well.
+    /// Finished tasks of the superstep.
     pub finished: BTreeMap<TaskId, TaskFinished>,
-    /// The last failure of tasks that have not ended well. One with a handler is for good: its
-    /// handler runs in its place.
+    /// The last failure of each task that has not finished. A failure with an error handler is
+    /// permanent: the handler runs in place of the task.
     pub failed: BTreeMap<TaskId, TaskFailed>,
-    /// Questions that tasks of the superstep have asked, answered or not.
+    /// Interrupts that tasks of the superstep have raised, answered or not.
     pub questions: BTreeMap<InterruptId, Question>,
-    /// Whether the log, as far as it was applied, stands at this checkpoint and not elsewhere.
+    /// True unless the last applied `checkpointed` or `reopened` event names another checkpoint.
     here: bool,
 }
 
 impl Lineage {
-    /// A lineage at a checkpoint since which nothing has happened.
+    /// Creates a lineage at a checkpoint without later events.
     pub fn new(checkpoint: Checkpoint) -> Self {
         Self {
             checkpoint,
@@ -43,8 +43,8 @@ impl Lineage {
 
     /// Applies one event.
     ///
-    /// Events of other namespaces and of other checkpoints change nothing, so a log may be
-    /// applied from any point before the checkpoint on, again in part or to its end.
+    /// Events of other namespaces and of other checkpoints have no effect. A log may therefore be
+    /// applied from any point before the checkpoint, and any part of it may be applied again.
     pub fn apply(&mut self, event: &Event) {
         if event.namespace != self.checkpoint.meta.namespace {
             return;
@@ -57,12 +57,12 @@ impl Lineage {
         }
     }
 
-    /// Moves on to a new checkpoint. What was pending for the old one is dropped.
+    /// Moves to a new checkpoint and drops everything that was pending for the old one.
     pub fn advance_to(&mut self, checkpoint: Checkpoint) {
         *self = Self::new(checkpoint);
     }
 
-    /// Questions without an answer, in the order in which they were asked.
+    /// Returns the pending interrupts in the order in which they were raised.
     pub fn open_questions(&self) -> Vec<&Question> {
         let mut open: Vec<&Question> =
             self.questions.values().filter(|question| self.is_open(question)).collect();
@@ -72,30 +72,30 @@ impl Lineage {
         open
     }
 
-    /// The answer to a question, if there is one.
+    /// Returns the answer to an interrupt, if there is one.
     pub fn answer_of(&self, interrupt: &InterruptId) -> Option<&Value> {
         self.questions.get(interrupt)?.answer.as_ref()
     }
 
-    /// Whether a task waits for an answer.
+    /// Returns true if a task has a pending interrupt.
     pub fn is_waiting(&self, task: &TaskId) -> bool {
         self.questions
             .values()
             .any(|question| question.asked.task == *task && self.is_open(question))
     }
 
-    /// The tasks that wait for an answer.
+    /// Returns the tasks that have a pending interrupt.
     pub(crate) fn waiting(&self) -> BTreeSet<&TaskId> {
         let open = self.questions.values().filter(|question| self.is_open(question));
         open.map(|question| &question.asked.task).collect()
     }
 
-    /// Questions of tasks that have not ended, answered or not.
+    /// Returns the interrupts of tasks that have not ended, answered or not.
     pub fn live_questions(&self) -> impl Iterator<Item = &Question> {
         self.questions.values().filter(|question| !self.has_ended(&question.asked.task))
     }
 
-    /// Whether a task has ended, well or by leaving it to another.
+    /// Returns true if a task has finished, or if an error handler has replaced it.
     pub fn has_ended(&self, task: &TaskId) -> bool {
         self.finished.contains_key(task) || self.is_handled(task)
     }
@@ -104,7 +104,7 @@ impl Lineage {
         question.answer.is_none() && !self.has_ended(&question.asked.task)
     }
 
-    /// Whether a task has failed for good and another runs in its place.
+    /// Returns true if a task has failed permanently and an error handler runs in its place.
     fn is_handled(&self, task: &TaskId) -> bool {
         self.failed.get(task).is_some_and(|failed| failed.handler.is_some())
     }
@@ -123,8 +123,8 @@ impl Lineage {
         }
     }
 
-    /// The first end of a task counts, be it a success or a failure that a handler takes over: a
-    /// second executor changes nothing.
+    /// Records the end of a task. The first end counts, whether it is a success or a failure with
+    /// an error handler: a second executor changes nothing.
     fn finish(&mut self, finished: &TaskFinished) {
         if finished.base != self.checkpoint.meta.id || self.is_handled(&finished.task) {
             return;
@@ -133,14 +133,15 @@ impl Lineage {
         self.finished.entry(finished.task.clone()).or_insert_with(|| finished.clone());
     }
 
-    /// A failure that another task handles stays: a second executor changes nothing.
+    /// Records a failure. A failure with an error handler is final: a second executor changes
+    /// nothing.
     fn fail(&mut self, failed: &TaskFailed) {
         if !self.finished.contains_key(&failed.task) && !self.is_handled(&failed.task) {
             self.failed.insert(failed.task.clone(), failed.clone());
         }
     }
 
-    /// A re-execution that asks again keeps the answer.
+    /// Records an interrupt. A re-execution that raises it again keeps its answer.
     fn ask(&mut self, asked: &Asked, event: &Event) {
         self.questions.entry(asked.interrupt.clone()).or_insert_with(|| Question {
             asked: asked.clone(),
@@ -160,8 +161,8 @@ impl Lineage {
         }
     }
 
-    /// Takes back the answers to some questions, which a run began with, and all that their tasks did
-    /// afterwards, in that run.
+    /// Removes the answers with which a run started, and everything that the tasks of these
+    /// interrupts did afterwards in that run.
     fn reopen(&mut self, reopened: &Reopened, run: &RunId) {
         self.here = reopened.to == self.checkpoint.meta.id;
         if !self.here {
@@ -171,7 +172,7 @@ impl Lineage {
         let asking =
             interrupts.iter().filter_map(|it| Some(self.questions.get(it)?.asked.task.clone()));
         let undone: BTreeSet<TaskId> = asking.chain(tasks.iter().cloned()).collect();
-        // What they asked since knew the answers.
+        // Interrupts that these tasks raised in the run depend on the removed answers.
         self.questions.retain(|id, question| {
             interrupts.contains(id)
                 || question.run != *run
@@ -185,11 +186,11 @@ impl Lineage {
         for task in &undone {
             self.take_back(task);
         }
-        // What a handler has made good is no reason to run the task again.
+        // A task with an error handler must not run again, so its failure stays.
         self.failed.retain(|_, failed| failed.handler.is_some());
     }
 
-    /// Forgets how a task ended, and all of the tasks that ran in its place.
+    /// Resets a task and all error handlers that have replaced it.
     fn take_back(&mut self, task: &TaskId) {
         let mut task = task.clone();
         loop {

@@ -1,4 +1,4 @@
-//! How events become state.
+//! Tests of the fold from events to state.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ fn answer(question: &crate::event::Asked, answer: Value) -> EventKind {
 }
 
 #[test]
-fn a_task_with_an_open_question_waits() {
+fn task_with_a_pending_interrupt_waits() {
     let (graph, mut lineage, [a, b]) = two();
     let question = asked(&a.id, "a", 0);
     lineage.apply(&event(EventKind::Asked(question.clone())));
@@ -43,7 +43,7 @@ fn a_task_with_an_open_question_waits() {
 }
 
 #[test]
-fn the_first_end_of_a_task_holds() {
+fn first_end_of_a_task_wins() {
     let (_, mut lineage, [a, _]) = two();
     let base = lineage.checkpoint.meta.id;
     lineage.apply(&finished(&a, base, Did::write("x", 1)));
@@ -54,7 +54,7 @@ fn the_first_end_of_a_task_holds() {
 }
 
 #[test]
-fn reopening_takes_back_an_answer_and_what_followed() {
+fn reopen_discards_the_answer_and_later_results() {
     let (graph, mut lineage, [a, b]) = two();
     let base = lineage.checkpoint.meta.id;
     let question = asked(&a.id, "a", 1);
@@ -77,7 +77,7 @@ fn reopening_takes_back_an_answer_and_what_followed() {
 }
 
 #[test]
-fn answers_find_their_questions() {
+fn answers_match_interrupts_by_id() {
     let (_, mut lineage, [a, b]) = two();
     let mut first = asked(&a.id, "a", 0);
     first.response_schema = Some(json!({ "type": "boolean" }));
@@ -110,7 +110,7 @@ fn answers_find_their_questions() {
     );
     let named = answers(&[("", json!({ id: true }))]);
     let named = match_answers(&lineage.open_questions(), &named).unwrap();
-    assert_eq!((named.len(), &named[0].answer), (1, &json!(true)), "the value names its question");
+    assert_eq!((named.len(), &named[0].answer), (1, &json!(true)), "the value names its interrupt");
     let stale = "0".repeat(32);
     let unnamed = answers(&[("", json!({ &stale: true }))]);
     assert_eq!(
@@ -121,7 +121,7 @@ fn answers_find_their_questions() {
     assert_eq!(unknown, Err(AnswerError::NotPending { id: "x".to_owned() }));
 }
 
-/// A round of the server of a tool.
+/// Returns an elicitation round of a tool server.
 fn round(task: &crate::plan::Task, call: u32, number: u32) -> crate::event::Asked {
     let elicited = json!({ "round": number, "digest": "0".repeat(64), "server": "s", "tool": "t",
         "asked": { "questions": {} } });
@@ -131,11 +131,11 @@ fn round(task: &crate::plan::Task, call: u32, number: u32) -> crate::event::Aske
 }
 
 #[test]
-fn an_answer_that_is_taken_back_takes_with_it_what_its_task_asked_since() {
+fn reopen_discards_later_interrupts_of_the_task() {
     let (_, mut lineage, [a, b]) = two();
     let base = lineage.checkpoint.meta.id;
     let second = |kind| Event { run: RunId::new("second").unwrap(), ..event(kind) };
-    // Two calls at once have asked. The answer to one leads to more questions.
+    // Two concurrent calls have raised interrupts. The answer to one leads to further interrupts.
     let (first, beside) = (round(&a, 0, 0), round(&a, 1, 0));
     for question in [&first, &beside] {
         lineage.apply(&event(EventKind::Asked(question.clone())));
@@ -159,7 +159,7 @@ fn an_answer_that_is_taken_back_takes_with_it_what_its_task_asked_since() {
 }
 
 #[test]
-fn what_a_server_asks_for_has_its_format() {
+fn elicited_answers_must_match_their_format() {
     let (_, empty, [a, _]) = two();
     for (mut question, is_taken) in [(asked(&a.id, "a", 0), true), (round(&a, 0, 0), false)] {
         let mut lineage = empty.clone();

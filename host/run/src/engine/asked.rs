@@ -122,7 +122,7 @@ mod tests {
         ] {
             let failure = refused(value);
             assert_eq!(failure.code, "conflict");
-            assert!(failure.message.contains("is not open"), "{}", failure.message);
+            assert!(failure.message.contains("is not pending"), "{}", failure.message);
         }
         assert!(refused(json!({ &stale: "yes" })).message.contains(&stale));
         let itself = json!({ "decision": "yes", &stale: 1 });
