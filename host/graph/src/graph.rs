@@ -1,8 +1,8 @@
 //! The checked graph that the engine runs.
 //!
-//! A [`Graph`] is only made by [`crate::check`]: every name in it exists, every schema and
-//! condition is compiled. A node is a function of a plugin or a graph of the same app, which runs
-//! in a [`Namespace`](crate::id::Namespace) below its parent's.
+//! Only [`crate::check`] creates a [`Graph`]: every name in it exists, and every schema and
+//! condition is compiled. A node is a function of a plugin or a subgraph. A subgraph is a graph of
+//! the same app that runs in a [`Namespace`](crate::id::Namespace) below that of its parent graph.
 
 mod retry;
 mod timeout;
@@ -23,20 +23,20 @@ use crate::schema::{Misfit, Schema};
 pub use self::retry::Retry;
 pub use self::timeout::Timeout;
 
-/// Supersteps of one run unless the graph says otherwise: far above what real graphs take, low
+/// Default maximum number of supersteps of one run. It is far above what real graphs take, and low
 /// enough that an endless loop of model calls stops before it is expensive.
 pub const DEFAULT_RECURSION_LIMIT: u32 = 1000;
 
-/// A graph in which everything was checked.
+/// A checked graph.
 #[derive(Debug)]
 pub struct Graph {
-    /// Its name in the app.
+    /// Name of the graph in its app.
     pub name: GraphName,
-    /// Digest of the canonical definition with its name: equal graphs have equal digests, however
-    /// they were written.
+    /// Digest of the canonical definition and the name. Equal graphs have equal digests, however
+    /// their definitions are written.
     pub digest: Digest,
     pub(crate) definition: GraphDef,
-    /// Compiled from the definition; `None` if any run context is accepted.
+    /// Compiled from the definition; `None` accepts any run context.
     pub(crate) context: Option<Schema>,
     pub(crate) channels: BTreeMap<ChannelName, Channel>,
     pub(crate) nodes: BTreeMap<NodeName, Node>,
@@ -47,53 +47,54 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// The same with other limits of its tasks. They are no part of what it is, so its digest stays.
+    /// Returns the graph with other task limits. The limits are not part of the definition, so the
+    /// digest stays the same.
     pub fn with_task_limits(mut self, limits: TaskLimits) -> Self {
         self.tasks = limits;
         self
     }
 
-    /// Limits of its tasks. Those of a run's own graph bound all tasks of the run.
+    /// Returns the task limits. The limits of a run's root graph apply to all tasks of the run.
     pub fn task_limits(&self) -> TaskLimits {
         self.tasks
     }
 
-    /// The parts of the state.
+    /// Returns the channels of the state.
     pub fn channels(&self) -> &BTreeMap<ChannelName, Channel> {
         &self.channels
     }
 
-    /// The node of that name.
+    /// Returns the node with this name.
     pub fn node(&self, name: &NodeName) -> Option<&Node> {
         self.nodes.get(name)
     }
 
-    /// All nodes.
+    /// Returns all nodes.
     pub fn nodes(&self) -> &BTreeMap<NodeName, Node> {
         &self.nodes
     }
 
-    /// Nodes that run first.
+    /// Returns the entry nodes, which run first.
     pub fn entry(&self) -> &BTreeSet<NodeName> {
         &self.entry
     }
 
-    /// Unconditional ways on, in the order of the definition.
+    /// Returns the unconditional edges in the order of the definition.
     pub fn edges(&self) -> &[Edge] {
         &self.edges
     }
 
-    /// Conditional ways on, in the order of the definition.
+    /// Returns the branches in the order of the definition.
     pub fn branches(&self) -> &[Branch] {
         &self.branches
     }
 
-    /// Whether a run context may be handed to the nodes. None at all is always accepted.
+    /// Checks a run context against `context_schema`. `null` is always accepted.
     ///
     /// # Errors
     ///
-    /// `invalid` with what does not fit `context_schema`, and where; `limit` if finding out takes too
-    /// much work.
+    /// `invalid`, with the location of the violation, if the context does not match the schema;
+    /// `limit` if the validation takes too many steps.
     pub fn check_context(&self, context: &Value) -> Result<(), Failure> {
         let Some(schema) = self.context.as_ref().filter(|_| !context.is_null()) else {
             return Ok(());
@@ -110,32 +111,33 @@ impl Graph {
         })
     }
 
-    /// Supersteps that one run may take.
+    /// Returns the maximum number of supersteps of one run.
     pub fn recursion_limit(&self) -> u32 {
         self.definition.recursion_limit.unwrap_or(DEFAULT_RECURSION_LIMIT)
     }
 
-    /// Tasks of a superstep that run at once; `None` for the host's own limit.
+    /// Returns the maximum number of tasks of a superstep that run concurrently; `None` applies the
+    /// host's own limit.
     pub fn max_concurrency(&self) -> Option<u32> {
         self.definition.max_concurrency
     }
 
-    /// How long a question may stay unanswered, in milliseconds; `None` for any time.
+    /// Returns how long an interrupt may stay unanswered, in milliseconds; `None` is unlimited.
     pub fn interrupt_ttl_ms(&self) -> Option<u64> {
         self.definition.interrupt_ttl.map(crate::definition::Span::as_ms)
     }
 
-    /// Whether a run stands still before the node runs.
+    /// Returns true if a run stops before the node runs (`interrupt_before`).
     pub fn interrupts_before(&self, node: &NodeName) -> bool {
         self.definition.interrupt_before.contains(node)
     }
 
-    /// Whether a run stands still after the node has run.
+    /// Returns true if a run stops after the node has run (`interrupt_after`).
     pub fn interrupts_after(&self, node: &NodeName) -> bool {
         self.definition.interrupt_after.contains(node)
     }
 
-    /// What the author wrote.
+    /// Returns the definition that the author wrote.
     pub fn definition(&self) -> &GraphDef {
         &self.definition
     }
@@ -144,30 +146,30 @@ impl Graph {
 /// A checked node.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// Its name in the graph.
+    /// Name of the node in its graph.
     pub name: NodeName,
-    /// What runs.
+    /// The function or subgraph that runs.
     pub body: Body,
-    /// When to try again: the first policy that covers a failure holds.
+    /// Retry policies. The first one that covers a failure applies.
     pub retries: Vec<Retry>,
-    /// How long one attempt may take.
+    /// Timeouts of one attempt.
     pub timeout: Timeout,
-    /// When what it did before is taken over.
+    /// Cache policy; `None` disables the cache.
     pub cache: Option<Cache>,
-    /// The node that runs in its place once it has failed for good.
+    /// Error handler: the node that runs in place of this one after a permanent failure.
     pub on_error: Option<NodeName>,
-    /// Whether it runs only once nothing else is left to run.
+    /// Whether the node runs only once no other task is triggered.
     pub defer: bool,
-    /// Channels that it sees; `None` for the whole state.
+    /// Channels that the node reads; `None` for the whole state.
     pub reads: Option<BTreeSet<ChannelName>>,
-    /// Its configuration; `null` if there is none.
+    /// Configuration of the node; `null` if there is none.
     pub config: Value,
-    /// What it does, by the graph or else by the plugin.
+    /// Description of the node, from the graph or else from the plugin.
     pub doc: String,
 }
 
 impl Node {
-    /// The plugin that it is a function of; `None` for a graph.
+    /// Returns the plugin that exports the node; `None` for a subgraph.
     pub fn plugin(&self) -> Option<&PluginName> {
         match &self.body {
             Body::Plugin { plugin, .. } => Some(plugin),
@@ -175,66 +177,67 @@ impl Node {
         }
     }
 
-    /// Milliseconds to wait before the attempt after `attempt` (from 1), which failed; `None` if
-    /// there is none. `jitter` as in [`Retry::delay_ms`].
+    /// Returns the delay after failed attempt number `attempt` (from 1), in milliseconds; `None` if
+    /// no further attempt follows. `jitter` has the meaning that [`Retry::delay_ms`] gives it.
     pub fn retry_in_ms(&self, failure: &Failure, attempt: u32, jitter: f64) -> Option<u64> {
         let policy = self.retries.iter().find(|policy| policy.covers(failure))?;
         (attempt < policy.attempts).then(|| policy.delay_ms(attempt, jitter))
     }
 }
 
-/// What a node is.
+/// What a node runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
     /// A function of a plugin.
     Plugin {
-        /// The plugin that exports it.
+        /// The plugin that exports the function.
         plugin: PluginName,
-        /// The name under which it does.
+        /// Name of the exported function.
         export: String,
     },
-    /// A graph of the same app.
+    /// A subgraph, which is a graph of the same app.
     Graph {
-        /// The graph.
+        /// Name of the graph.
         graph: GraphName,
-        /// What it remembers.
+        /// State that the subgraph keeps across invocations.
         state: SubgraphState,
     },
 }
 
-/// When what a node did before is taken over.
+/// The cache policy of a node.
 #[derive(Clone, Debug)]
 pub struct Cache {
-    /// What gives the key, over `input` and `context`; `None` for all of the input.
+    /// Expression over `input` and `context` that yields the key; `None` uses the whole input.
     pub key: Option<Formula>,
-    /// How long it is kept, in milliseconds; `None` for ever.
+    /// Lifetime of an entry, in milliseconds; `None` is unlimited.
     pub ttl_ms: Option<u64>,
 }
 
-/// An unconditional way on.
+/// An unconditional edge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edge {
-    /// Where it starts. With several nodes it is a barrier: all of them must have run.
+    /// Source nodes. An edge with several sources is a barrier: its targets run once all of them
+    /// have run.
     pub from: BTreeSet<NodeName>,
-    /// What runs next; may contain `END`.
+    /// Target nodes; may contain `END`.
     pub to: Vec<NodeName>,
     /// Stable name of the barrier in a checkpoint, such as `a+b->c`.
     pub key: String,
 }
 
 impl Edge {
-    /// Whether it waits for several nodes.
+    /// Returns true if the edge waits for several nodes.
     pub fn is_barrier(&self) -> bool {
         self.from.len() > 1
     }
 }
 
-/// A conditional way on.
+/// A conditional edge.
 #[derive(Debug)]
 pub struct Branch {
-    /// Unique in the graph.
+    /// Name of the branch, unique in the graph.
     pub name: String,
-    /// Where it starts: it is decided whenever one of these has run.
+    /// Source nodes. The conditions are evaluated whenever one of them has run.
     pub from: BTreeSet<NodeName>,
     /// Which matching cases are taken.
     pub mode: BranchMode,
@@ -245,13 +248,13 @@ pub struct Branch {
 /// One case of a branch.
 #[derive(Debug)]
 pub struct Case {
-    /// When it matches; `None` for the case that is taken if no other is.
+    /// Condition of the case; `None` for the default case, which is taken if no other case matches.
     pub when: Option<Condition>,
-    /// What runs next; may contain `END`.
+    /// Target nodes; may contain `END`.
     pub to: Vec<NodeName>,
 }
 
-/// Whether a target ends its path instead of naming a node.
+/// Returns true if a target is `END`, which ends the path, and not a node.
 pub fn is_end(target: &NodeName) -> bool {
     target.as_str() == END
 }

@@ -10,25 +10,26 @@ use serde::{Deserialize, Serialize};
 pub use self::blob::BlobRef;
 pub use self::namespace::Namespace;
 
-/// Longest name of a graph, node, channel, app or plugin, in bytes: they stand in paths, URLs
-/// and metric labels.
+/// Maximum length of a name of a graph, node, channel, app or plugin, in bytes. Names appear in
+/// paths, URLs and metric labels.
 pub const NAME_LIMIT_BYTES: usize = 128;
 
-/// Longest thread or run id in bytes: callers may bring ids of their own, and they are keys.
+/// Maximum length of a thread id or run id, in bytes. Callers may choose ids, and the store uses
+/// them as keys.
 pub const ID_LIMIT_BYTES: usize = 512;
 
 /// The target that ends a path through a graph.
 pub const END: &str = "END";
 
-/// A text that is not a valid identifier.
+/// Error of parsing an identifier.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a valid {what}: {rule}")]
 pub struct IdError {
-    /// Which identifier was wanted.
+    /// Kind of the identifier, such as `node name`.
     pub what: &'static str,
-    /// The offending text, cut to 64 characters.
+    /// The rejected text, cut to 64 characters.
     pub text: String,
-    /// What it must look like.
+    /// The format that the identifier must have.
     pub rule: &'static str,
 }
 
@@ -70,7 +71,7 @@ macro_rules! identifiers {
                 $parse($what, text.as_ref()).map(Self)
             }
 
-            /// The identifier as text.
+            /// Returns the identifier as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -117,30 +118,30 @@ macro_rules! identifiers {
 }
 
 identifiers! {
-    /// An app: a folder with graphs, components and settings.
+    /// Name of an app, which is a folder of graphs, components and settings.
     AppName("app name", parse_name);
-    /// A plugin: one component.
+    /// Name of a plugin, which is one component.
     PluginName("plugin name", parse_name);
-    /// A graph of an app.
+    /// Name of a graph of an app.
     GraphName("graph name", parse_name);
-    /// A node of a graph.
+    /// Name of a node of a graph.
     NodeName("node name", parse_name);
-    /// A channel of a graph's state.
+    /// Name of a channel of a graph's state.
     ChannelName("channel name", parse_name);
-    /// A thread; callers may choose their own.
+    /// Id of a thread. Callers may choose it.
     ThreadId("thread id", parse_free);
-    /// A run.
+    /// Id of a run.
     RunId("run id", parse_free);
-    /// A task: derived from its place in the lineage, see [`TaskId::derive`].
+    /// Id of a task, derived from the task's position in the lineage; see [`TaskId::derive`].
     TaskId("task id", parse_free);
-    /// An interrupt: derived from its task, see [`InterruptId::derive`].
+    /// Id of an interrupt, derived from the task; see [`InterruptId::derive`].
     InterruptId("interrupt id", parse_free);
 }
 
-/// Hexadecimal digits of a derived id: 128 bits, as those of LangGraph.
+/// Hexadecimal digits of a derived id. They encode 128 bits, as in the ids of LangGraph.
 const DERIVED_DIGITS: usize = 32;
 
-/// Hashes parts with their lengths, so that no two lists of parts collide.
+/// Hashes each part with its length, so that different lists of parts have different encodings.
 fn derive(parts: &[&[u8]]) -> Box<str> {
     let mut hasher = blake3::Hasher::new();
     for part in parts {
@@ -152,10 +153,11 @@ fn derive(parts: &[&[u8]]) -> Box<str> {
 }
 
 impl TaskId {
-    /// The id of the `index`-th task for `node` that starts from checkpoint `base` of a thread.
+    /// Derives the id of task number `index` of `node` that starts from checkpoint `base` of a
+    /// thread.
     ///
-    /// It depends on the place in the lineage alone, so the same task has the same id after a
-    /// restart, and two tasks never share one.
+    /// The id depends only on the position in the lineage. The same task has the same id after a
+    /// restart, and two tasks never share an id.
     pub fn derive(
         thread: &ThreadId,
         namespace: &Namespace,
@@ -173,17 +175,19 @@ impl TaskId {
     }
 }
 
-/// The path of a host call below its task, the same in every re-execution: `2`, or `0.2` for call 2
-/// of the tool that the task called in its call 0.
+/// Returns the path of a host call in its task, such as `2`, or `0.2` for call 2 of the tool that
+/// the task called in its call 0. The path is the same in every re-execution.
 pub fn call_path(scope: &[u32], call: u32) -> String {
     let path: Vec<String> = scope.iter().chain([&call]).map(ToString::to_string).collect();
     path.join(".")
 }
 
-/// The id of the message that an answer of a model becomes, the same in the stream of its pieces and
-/// in the state. `again` tells the times apart that the call was begun; `restarts` says how often
-/// the model answered anew since. A client must not add the pieces of an answer to those of a void
-/// one, so the next answer has another id.
+/// Returns the id of the message that a completion becomes. The streamed deltas and the state use
+/// the same id.
+///
+/// `again` distinguishes the starts of the call; `restarts` counts how often the model has
+/// restarted its output since. The output after a restart has another id, because a client must not
+/// append its deltas to the discarded ones.
 pub fn answer_id(task: &TaskId, scope: &[u32], call: u32, again: u64, restarts: u32) -> String {
     let place = call_path(scope, call);
     match (again, restarts) {
@@ -193,34 +197,37 @@ pub fn answer_id(task: &TaskId, scope: &[u32], call: u32, again: u64, restarts: 
 }
 
 impl InterruptId {
-    /// The id of the question that host call `call` of a task asks. `scope` is the path of tool
-    /// calls that it is inside of; empty for the node itself.
+    /// Derives the id of the interrupt that host call `call` of a task raises. `scope` is the path
+    /// of the tool calls around the call; empty for a call of the node itself.
     pub fn derive(task: &TaskId, scope: &[u32], call: u32) -> Self {
         let path: Vec<[u8; 4]> = scope.iter().chain([&call]).map(|n| n.to_le_bytes()).collect();
         Self(derive(&[task.as_str().as_bytes(), &path.concat()]))
     }
 
-    /// Whether a text has the form of an id that [`InterruptId::derive`] makes, also of one that was
-    /// never asked: 32 hexadecimal digits in lower case.
+    /// Returns true if a text has the form of a derived id: 32 hexadecimal digits in lower case.
+    /// The interrupt itself need not exist.
     pub fn has_form(text: &str) -> bool {
         let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         text.len() == DERIVED_DIGITS && text.bytes().all(is_digit)
     }
 
-    /// The id of what the server of a tool asks in round `round`, from 0, in the middle of host call `call`.
+    /// Derives the id of elicitation round `round` (from 0) of a tool server during host call
+    /// `call`.
     pub fn elicited(task: &TaskId, scope: &[u32], call: u32, round: u32) -> Self {
         let call = Self::derive(task, scope, call);
         Self(derive(&[call.as_str().as_bytes(), b"server", &round.to_le_bytes()]))
     }
 
-    /// The id of a question that the same call asks once more, for another reason than before.
+    /// Derives the id of the next interrupt of the same call. A call that is in doubt again raises
+    /// another interrupt.
     #[must_use]
     pub fn once_more(&self) -> Self {
         Self(derive(&[self.as_str().as_bytes()]))
     }
 }
 
-/// The number of a checkpoint in its thread: assigned in order, never reused, also over forks.
+/// Number of a checkpoint in its thread. Numbers are assigned in order and never reused, not even
+/// by forks.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -233,28 +240,28 @@ impl fmt::Display for CheckpointId {
     }
 }
 
-/// The BLAKE3 digest of some bytes.
+/// A BLAKE3 digest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// Digests bytes.
+    /// Computes the digest of bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(*blake3::hash(bytes).as_bytes())
     }
 
-    /// The digest as 64 hex digits.
+    /// Returns the digest as 64 hexadecimal digits.
     pub fn to_hex(self) -> String {
         blake3::Hash::from_bytes(self.0).to_hex().to_string()
     }
 
-    /// The raw digest.
+    /// Returns the bytes of the digest.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// A digest that was written down as bytes.
+    /// Creates a digest from its bytes.
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
@@ -299,7 +306,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_checked() {
+    fn names_are_validated() {
         assert!(NodeName::new("img_classify").is_ok());
         assert!(NodeName::new("").is_err());
         assert!(NodeName::new("a b").is_err());
@@ -319,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_of_one_call_have_ids_of_their_own() {
+    fn elicitation_rounds_have_distinct_ids() {
         let task = TaskId::new("t").unwrap();
         let round = |call, round| InterruptId::elicited(&task, &[0], call, round);
         let call = InterruptId::derive(&task, &[0], 1);

@@ -1,80 +1,84 @@
 //! Limits of the pure core, each with its reason.
 //!
-//! What a limit of this crate ends is part of a run's outcome, so every limit counts work or size
-//! and none counts time: a replay reaches the same limit at the same place.
+//! A limit of this crate affects the outcome of a run. Every limit therefore counts work or size,
+//! and none measures time: a replay reaches the same limit at the same point.
 
 use serde_json::json;
 
 use crate::failure::{Failure, code};
 use crate::id::GraphName;
 
-/// Bytes of a JSON Schema, about as many as its text has: generated schemas of large types have
-/// some ten KiB.
+/// Maximum size of a JSON Schema, in bytes; approximately the length of its text. Generated schemas
+/// of large types have some ten KiB.
 pub const SCHEMA_BYTES: u64 = 256 << 10;
 
-/// JSON values in a schema: compiling takes time and memory in proportion.
+/// Maximum number of JSON values in a schema. Compilation takes time and memory in proportion.
 pub const SCHEMA_NODES: u64 = 20_000;
 
-/// Levels of nesting of a schema: compiling it is recursive.
+/// Maximum nesting of a schema, in levels. Compilation is recursive.
 pub const SCHEMA_DEPTH: u64 = 64;
 
-/// Schemas that apply to one place of a value, `$ref` and all combinations followed: the validator
-/// looks at each of them for every value there.
+/// Maximum number of subschemas that apply to one location of a value, with `$ref` and all
+/// combinations followed. The validator evaluates each of them for every value at the location.
 pub const SCHEMA_EXPANDED: u64 = 10_000;
 
-/// Schemas within schemas that apply to one place of a value (`$ref`, `allOf` and the like): the
-/// validator recurses through them.
+/// Maximum nesting of subschemas that apply to one location of a value (`$ref`, `allOf` and the
+/// like). The validator recurses through them.
 pub const SCHEMA_CHAIN: u64 = 64;
 
-/// Schemas within schemas on the way to one place of a value, over all of its levels: bounds the
-/// stack of the validator.
+/// Maximum nesting of subschemas on the path to one location of a value, over all levels of the
+/// value. It bounds the stack of the validator.
 pub const SCHEMA_RECURSION: u64 = 500;
 
-/// Different patterns of a schema.
+/// Maximum number of different patterns in a schema.
 pub const SCHEMA_PATTERNS: u64 = 100;
 
-/// Bytes of a pattern.
+/// Maximum length of a pattern, in bytes.
 pub const PATTERN_BYTES: u64 = 1_000;
 
-/// Bytes of a compiled pattern: a text is matched in time proportional to both.
+/// Maximum size of a compiled pattern, in bytes. Matching takes time proportional to the length of
+/// the text and to this size.
 pub const PATTERN_COMPILED_BYTES: u64 = 1 << 20;
 
-/// Work of one validation, see [`crate::schema`]: a step takes some ten nanoseconds. A list of
-/// 200,000 numbers of which each may have two types needs 1.6 million.
+/// Maximum number of steps of one validation; see [`crate::schema`]. A step takes some ten
+/// nanoseconds. A list of 200,000 numbers of which each may have two types needs 1.6 million steps.
 pub const SCHEMA_STEPS: u64 = 10_000_000;
 
-/// Steps of a validation whose message names each place that does not fit: the memory of the messages
-/// grows with them.
+/// Maximum number of steps of a validation whose error describes each violation. The memory of the
+/// messages grows with the steps.
 pub const SCHEMA_EXPLAINED_STEPS: u64 = 100_000;
 
-/// Bytes of one sentence about what does not fit: some repeat the value.
+/// Maximum length of the description of a violation, in bytes. Some descriptions repeat the value.
 pub const SCHEMA_MESSAGE_BYTES: usize = 2_000;
 
-/// Work of all conditions of one superstep, and of one expression elsewhere: a step takes some ten
-/// to hundred nanoseconds. A condition that compares each of 300 items with each of 300 others
-/// needs less.
+/// Maximum number of steps of all conditions of one superstep, and of one expression elsewhere. A
+/// step takes some ten to hundred nanoseconds. A condition that compares each of 300 items with
+/// each of 300 others needs fewer steps.
 pub const CONDITION_STEPS: u64 = 1_000_000;
 
-/// Bytes of the sentence that says why an expression failed: it may quote the state.
+/// Maximum length of the message about a failed expression, in bytes. The message may quote the
+/// state.
 pub const CONDITION_MESSAGE_BYTES: usize = 2_000;
 
-/// Further tasks (`send`) that one task may ask for: a map over some thousand items fits.
+/// Maximum number of sends of one task. A map over some thousand items fits.
 pub const TASK_SENDS: u64 = 10_000;
 
-/// Tasks of one superstep: all of them are planned and kept in memory until it is applied.
+/// Maximum number of tasks of one superstep. All of them are planned and kept in memory until their
+/// writes are applied.
 pub const STEP_TASKS: u64 = 10_000;
 
-/// Bytes of the inputs of all tasks of one superstep that were sent one: they stand in the
-/// checkpoint.
+/// Maximum size of the inputs of all sends of one superstep, in bytes. The checkpoint contains
+/// these inputs.
 pub const STEP_INPUT_BYTES: u64 = 64 << 20;
 
-/// Tasks of a run in all of its graphs: each leaves events that a thread keeps.
+/// Maximum number of tasks of a run, including those of its subgraphs. Each task leaves events in
+/// the log of the thread.
 pub const RUN_TASKS: u64 = 100_000;
 
-/// The most that an operator may allow of each of these: planning takes memory in proportion.
+/// Upper bound of each of these limits if an operator sets it. Planning takes memory in proportion.
 pub const MOST_TASKS: u64 = 10_000_000;
 
-/// Limits of tasks that an operator may set.
+/// Task limits that an operator can set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskLimits {
     /// See [`TASK_SENDS`].
@@ -91,41 +95,41 @@ impl Default for TaskLimits {
     }
 }
 
-/// A run wants more tasks than it may have, in a graph of its own or below.
+/// Returns the error for a run that starts too many tasks in its root graph and its subgraphs.
 pub fn run_tasks(graph: &GraphName, allowed: u64) -> Exceeded {
     let message = format!(
-        "graph `{graph}` wants more than {allowed} tasks in one run, those of all its graphs \
-         counted: end it and go on with another run, or raise `limits.run_tasks` in wattle.toml"
+        "graph `{graph}` needs more than {allowed} tasks in one run, including those of all its \
+         subgraphs: end it and continue with another run, or raise `limits.run_tasks` in \
+         wattle.toml"
     );
     Exceeded::new("run_tasks", allowed, message)
 }
 
-/// A limit that was reached, and what reached it.
+/// Error: a limit was exceeded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Exceeded {
-    /// A short stable word for programs, `details.limit` of the failure.
+    /// Stable name of the limit for programs, `details.limit` of the failure.
     pub limit: &'static str,
-    /// How much is allowed.
+    /// Value of the limit.
     pub allowed: u64,
-    /// A sentence: what reached the limit, where, and what to do.
+    /// Message that names what exceeded the limit, where, and what to do.
     pub message: String,
 }
 
 impl Exceeded {
-    /// A limit that was reached.
     pub(crate) fn new(limit: &'static str, allowed: u64, message: impl Into<String>) -> Self {
         Self { limit, allowed, message: message.into() }
     }
 
-    /// The same with words before the sentence that name the subject.
+    /// Prefixes the message with its subject.
     #[must_use]
     pub fn of(mut self, subject: &str) -> Self {
         self.message = format!("{subject}: {}", self.message);
         self
     }
 
-    /// The same as a failure for guests, events and HTTP answers.
+    /// Returns the error as a failure for guests, events and HTTP responses.
     pub fn to_failure(&self) -> Failure {
         let details = json!({ "limit": self.limit, "allowed": self.allowed });
         Failure::new(code::LIMIT, self.message.clone()).with_details(details)

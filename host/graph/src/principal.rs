@@ -1,38 +1,38 @@
-//! Who asked for something that a thread's log records.
+//! Principals: who made the requests that the event log records.
 //!
-//! An event that a request caused has the principal of that request: an answer, an edit, a fork, a
-//! settled call, a cancelled run, the start of a run. The seal covers the event, so it covers the
-//! principal too.
+//! An event that a request causes contains the principal of the request: an answer, an edit, a
+//! fork, a settled call, a cancelled run, the start of a run. The seal covers the event, and with
+//! it the principal.
 
 use serde::{Deserialize, Serialize};
 
 use crate::id::AppName;
 
-/// Who asked for something, as far as the host knows.
+/// The author of a request, as the host knows it.
 ///
-/// The host takes nothing of it from the body of a request, so a client cannot choose what is recorded.
+/// No part of it comes from the body of a request, so a client cannot choose what is recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Principal {
-    /// Id of the API key that the request brought, never the key itself.
+    /// Id of the API key of the request, never the key itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// The tenant of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
     /// The user that a trusted proxy names. If [`Self::local`] is set, the user of the operating
-    /// system as `uid:` with a number.
+    /// system as `uid:<number>`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// The app whose web handler got the request, and asked in its course.
+    /// The app whose web handler received the request and made another one while it served it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app: Option<AppName>,
-    /// Whether a command opened the store itself, so that no server checked a key.
+    /// Whether a command opened the store directly, so that no server checked a key.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub local: bool,
 }
 
 impl Principal {
-    /// The principal, or `None` if nothing is known.
+    /// Returns the principal, or `None` if nothing is known.
     pub fn known(self) -> Option<Self> {
         (self != Self::default()).then_some(self)
     }
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_known_is_written() {
+    fn unknown_fields_are_not_serialized() {
         let user = Principal { user: Some("jane".into()), ..Principal::default() };
         assert_eq!(serde_json::to_value(user).unwrap(), json!({ "user": "jane" }));
         assert_eq!(Principal::default().known(), None);

@@ -1,21 +1,22 @@
-//! Seals: a chain of digests over what a thread has stored, so that a change shows.
+//! Seals: a hash chain over the stored batches of a thread, which makes changes evident.
 //!
-//! The seal of a batch covers the seal before it. So a change of the past changes every seal after
-//! it, and a copy of one of these, kept elsewhere, shows the change.
+//! A seal is the digest of a batch and of the previous seal. Changing an old batch invalidates
+//! every later seal, and a copy of a later seal, kept elsewhere, shows the change.
 
 use crate::checkpoint::Tail;
 use crate::id::{CheckpointId, Digest};
 
-/// Makes the seal of one batch from its parts, each as the JSON that is stored of it.
+/// Computes the seal of one batch from its parts, each of which is the JSON that the store holds.
 ///
-/// Parts go in with their lengths, so that no two lists of parts have one seal. Their order is:
-/// the base, the events, then for a batch with a checkpoint its facts and each channel in the order
-/// of their names.
+/// Each part is hashed with its length, so that different lists of parts have different seals. The
+/// order of the parts is: the base, the events, then for a batch with a checkpoint its
+/// [`CheckpointMeta`](crate::checkpoint::CheckpointMeta) and each channel in the order of their
+/// names.
 #[derive(Debug)]
 pub struct Sealer(blake3::Hasher);
 
 impl Sealer {
-    /// Begins the seal of a batch that follows `previous`.
+    /// Starts the seal of a batch that follows the seal `previous`.
     pub fn new(previous: Option<Digest>, base: Option<CheckpointId>) -> Self {
         let mut sealer = Self(blake3::Hasher::new());
         sealer.part(previous.as_ref().map_or(&[], |digest| digest.as_bytes().as_slice()));
@@ -23,13 +24,14 @@ impl Sealer {
         sealer
     }
 
-    /// Adds the events, or the facts of the checkpoint.
+    /// Adds the events, or the [`CheckpointMeta`](crate::checkpoint::CheckpointMeta).
     pub fn part(&mut self, json: &[u8]) {
         self.0.update(&(json.len() as u64).to_le_bytes());
         self.0.update(json);
     }
 
-    /// Adds what was written of a channel: all of its value, or the items of its end.
+    /// Adds the written value of a channel: the whole value, or the items after the prefix that
+    /// `tail` names.
     pub fn value(&mut self, channel: &str, tail: Option<Tail>, json: &[u8]) {
         self.part(channel.as_bytes());
         let place =
@@ -38,7 +40,7 @@ impl Sealer {
         self.part(json);
     }
 
-    /// The seal.
+    /// Returns the seal.
     pub fn finish(&self) -> Digest {
         Digest::from_bytes(*self.0.finalize().as_bytes())
     }

@@ -1,33 +1,33 @@
-//! When and how often a failed task is tried again.
+//! The retry policy of a node.
 
 use std::collections::BTreeSet;
 
 use crate::definition::RetryDef;
 use crate::failure::Failure;
 
-/// Pause after a first failed attempt: most short outages are over by then.
+/// Default delay after the first failed attempt. Most short outages are over by then.
 const DEFAULT_INITIAL_MS: u64 = 500;
 
-/// Growth of the pauses.
+/// Default factor by which each further delay grows.
 const DEFAULT_FACTOR: f64 = 2.0;
 
-/// Longest pause: more would look like a hanging run.
+/// Default upper bound of a delay. A longer delay would look like a hanging run.
 const DEFAULT_MAX_MS: u64 = 128_000;
 
-/// When and how often a failed task is tried again.
+/// A retry policy: how many attempts a task gets, and the delays between them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Retry {
-    /// How often it is tried in all, at least once.
+    /// Maximum number of attempts, including the first; at least 1.
     pub attempts: u32,
-    /// Pause after the first attempt, in milliseconds.
+    /// Delay after the first attempt, in milliseconds.
     pub initial_ms: u64,
-    /// How much longer each further pause is.
+    /// Factor by which each further delay grows.
     pub factor: f64,
-    /// Longest pause, in milliseconds.
+    /// Upper bound of a delay, in milliseconds.
     pub max_ms: u64,
-    /// Whether pauses are shortened at random by up to a half.
+    /// Whether each delay is shortened by a random share of up to one half.
     pub jitter: bool,
-    /// Failure codes to retry on; `None` for every retryable failure.
+    /// Failure codes to retry on; `None` retries every retryable failure.
     pub on: Option<BTreeSet<String>>,
 }
 
@@ -59,10 +59,10 @@ impl From<&RetryDef> for Retry {
 }
 
 impl Retry {
-    /// Milliseconds to wait after the failed attempt number `attempt` (from 1).
+    /// Returns the delay after failed attempt number `attempt` (from 1), in milliseconds.
     ///
-    /// `jitter` is a number from 0 to 1 by chance; this crate has none of its own. At 1 the pause
-    /// is full, at 0 it is half.
+    /// `jitter` is a random number from 0 to 1. The caller supplies it, since this crate has no
+    /// source of randomness. At 1 the delay is full, at 0 it is half.
     pub fn delay_ms(&self, attempt: u32, jitter: f64) -> u64 {
         let exponent = i32::try_from(attempt.saturating_sub(1)).unwrap_or(i32::MAX);
         let grown = self.initial_ms as f64 * self.factor.powi(exponent);
@@ -71,7 +71,7 @@ impl Retry {
         to_ms(full * share)
     }
 
-    /// Whether a failure of this kind is worth another attempt.
+    /// Returns true if the policy retries this failure.
     pub fn covers(&self, failure: &Failure) -> bool {
         match &self.on {
             Some(codes) => codes.contains(&failure.code),
@@ -91,7 +91,7 @@ mod tests {
     use crate::failure::{Failure, code};
 
     #[test]
-    fn pauses_grow_up_to_the_longest() {
+    fn delays_grow_up_to_the_maximum() {
         let retry = Retry { jitter: false, max_ms: 1800, ..Retry::default() };
         let pauses: Vec<u64> = (1..=4).map(|attempt| retry.delay_ms(attempt, 0.3)).collect();
         assert_eq!(pauses, [500, 1000, 1800, 1800]);
@@ -99,13 +99,13 @@ mod tests {
     }
 
     #[test]
-    fn jitter_shortens_a_pause_by_up_to_a_half() {
+    fn jitter_shortens_a_delay_by_up_to_half() {
         let retry = Retry::default();
         assert_eq!((retry.delay_ms(1, 0.0), retry.delay_ms(1, 1.0)), (250, 500));
     }
 
     #[test]
-    fn codes_take_the_place_of_the_retryable_flag() {
+    fn listed_codes_replace_the_retryable_flag() {
         let named = Retry { on: Some(["timeout".to_owned()].into()), ..Retry::default() };
         assert!(named.covers(&Failure::new(code::TIMEOUT, "")));
         assert!(!named.covers(&Failure::new(code::UNAVAILABLE, "").retryable()));

@@ -1,15 +1,15 @@
-//! How long one attempt of a node may take.
+//! The timeouts of one attempt of a node.
 
 use crate::definition::{Refresh, Span, TimeoutDef};
 
-/// How long one attempt of a node may take.
+/// Timeouts of one attempt of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timeout {
-    /// In all, in milliseconds; `None` for the host's own limit.
+    /// Maximum duration, in milliseconds; `None` applies the host's own limit.
     pub run_ms: Option<u64>,
-    /// Without a sign of life, in milliseconds; `None` for any time.
+    /// Maximum time without a heartbeat, in milliseconds; `None` is unlimited.
     pub idle_ms: Option<u64>,
-    /// What is a sign of life.
+    /// Which activity counts as a heartbeat.
     pub refresh: Refresh,
 }
 

@@ -1,13 +1,13 @@
-//! References to bytes in the blob store.
+//! References to blobs.
 
 use serde::{Deserialize, Serialize};
 
 use crate::id::Digest;
 
-/// The text form of a blob reference in state and messages: `blob:` and 64 hex digits.
+/// Prefix of a blob reference in state and messages. 64 hexadecimal digits follow it.
 const BLOB_SCHEME: &str = "blob:";
 
-/// Hex digits of a blob's digest.
+/// Hexadecimal digits of a blob's digest.
 const DIGEST_DIGITS: usize = 64;
 
 /// A reference to a blob.
@@ -21,8 +21,8 @@ impl BlobRef {
         text.strip_prefix(BLOB_SCHEME)?.parse().ok().map(Self)
     }
 
-    /// Finds every reference in a text, by the colon of its scheme. A longer text that holds one
-    /// counts too: a blob that is kept needlessly does less harm than one that is missing.
+    /// Appends every blob reference in a text to `found`. A reference inside a longer word counts
+    /// as well, since keeping an unused blob does less harm than deleting one that is in use.
     pub fn find_in(mut text: &[u8], found: &mut Vec<Self>) {
         while text.len() >= BLOB_SCHEME.len() + DIGEST_DIGITS {
             let Some(colon) = memchr::memchr(b':', text) else { return };

@@ -1,57 +1,58 @@
-//! Where in a tree of nested graphs something happens.
+//! Namespaces: positions in the tree of a thread's graphs.
 //!
-//! A graph that a task runs has the namespace `<node>:<task id>` below its parent's, and levels are
-//! joined by `|`. One that keeps its state over invocations has just `<node>`, and one that a call
-//! of a task started has the place of that call behind the task: `<node>:<task id>.<place>`.
+//! A subgraph that a task runs adds the level `<node>:<task id>` to the namespace of its parent
+//! graph. `|` separates levels. A subgraph that keeps its state across invocations adds just
+//! `<node>`. A subgraph that a host call of a task started adds `<node>:<task id>.<call path>`.
 
 use serde::{Deserialize, Serialize};
 
 use super::{NodeName, TaskId};
 
-/// Between two levels.
+/// Separates two levels.
 const LEVEL: char = '|';
-/// Between a node and its task.
+/// Separates a node from its task.
 const TASK: char = ':';
-/// Between a task and the place of a call of it. No task id has one.
+/// Separates a task from a call path. No task id contains it.
 const CALL: char = '.';
 
-/// A place in a tree of nested graphs; empty for the root.
+/// Position of a graph in the tree of a thread's graphs; empty for the root graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Namespace(String);
 
 impl Namespace {
-    /// The namespace of a thread's own graph.
+    /// Returns the namespace of the root graph.
     pub fn root() -> Self {
         Self::default()
     }
 
-    /// A namespace by its text.
+    /// Creates a namespace from its text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The namespace as text.
+    /// Returns the namespace as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether it is that of a thread's own graph.
+    /// Returns true for the namespace of the root graph.
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// That of the graph that a task runs.
+    /// Returns the namespace of the subgraph that a task runs.
     pub fn of_task(&self, node: &NodeName, task: &TaskId) -> Self {
         self.below(format!("{node}{TASK}{task}"))
     }
 
-    /// That of the graph that a node runs, the same for all of its tasks.
+    /// Returns the namespace of the subgraph that a node runs, which all tasks of the node share.
     pub fn of_node(&self, node: &NodeName) -> Self {
         self.below(node.to_string())
     }
 
-    /// That of a graph that a task's call started; `place` names the call among those of the task.
+    /// Returns the namespace of a subgraph that a host call of a task started. `place` is the path
+    /// of the call.
     pub fn of_call(&self, node: &NodeName, task: &TaskId, place: &str) -> Self {
         self.below(format!("{node}{TASK}{task}{CALL}{place}"))
     }
@@ -60,7 +61,7 @@ impl Namespace {
         if self.is_root() { Self(level) } else { Self(format!("{}{LEVEL}{level}", self.0)) }
     }
 
-    /// That of the graph around it; `None` for the root.
+    /// Returns the namespace of the parent graph; `None` for the root graph.
     pub fn parent(&self) -> Option<Self> {
         if self.is_root() {
             return None;
@@ -69,54 +70,57 @@ impl Namespace {
         Some(Self(parent.to_owned()))
     }
 
-    /// The graph itself and those around it, from the innermost to the thread's own.
+    /// Returns this namespace and those of all parent graphs, from the innermost to the root graph.
     pub fn ancestors(&self) -> impl Iterator<Item = Self> {
         std::iter::successors(Some(self.clone()), Self::parent)
     }
 
-    /// The graphs from the thread's own, which is left out, down to this one.
+    /// Returns the namespaces from below the root graph down to this one.
     pub fn path(&self) -> Vec<Self> {
         let mut path: Vec<Self> = self.ancestors().filter(|graph| !graph.is_root()).collect();
         path.reverse();
         path
     }
 
-    /// The graph directly inside of `around` that it is, or is inside of; `None` if there is none.
+    /// Returns the direct subgraph of `around` that is this graph or contains it; `None` if there
+    /// is none.
     pub fn child_of(&self, around: &Self) -> Option<Self> {
         self.ancestors().find(|graph| graph.parent().as_ref() == Some(around))
     }
 
-    /// The node of the graph around it that runs it or called for it; empty for the root.
+    /// Returns the node of the parent graph that runs this graph or whose call started it; empty
+    /// for the root graph.
     pub fn node(&self) -> &str {
         let level = self.level();
         level.split_once(TASK).map_or(level, |(node, _)| node)
     }
 
-    /// The task of the graph around it that runs it or called for it; `None` for the root and for
-    /// graphs that keep their state, which are of the node and not of one task.
+    /// Returns the task of the parent graph that runs this graph or whose call started it. `None`
+    /// for the root graph and for subgraphs that keep their state, which belong to the node and not
+    /// to one task.
     pub fn task(&self) -> Option<TaskId> {
         let (_, task) = self.level().split_once(TASK)?;
         TaskId::new(task.split(CALL).next().unwrap_or_default()).ok()
     }
 
-    /// Whether it is, at any depth, inside of what a task of the graph `around` runs.
+    /// Returns true if a task of the graph `around` runs this graph, at any depth.
     pub fn is_run_by(&self, around: &Self, task: &TaskId, node: &NodeName) -> bool {
-        // A graph that keeps its state is of the node and not of one task.
+        // A subgraph that keeps its state belongs to the node and not to one task.
         self.child_of(around).is_some_and(|level| match level.task() {
             Some(own) => own == *task,
             None => level.node() == node.as_str(),
         })
     }
 
-    /// The place of the call that started it among those of the task, each number inside of the
-    /// one before; `None` if no call did.
+    /// Returns the path of the host call that started this graph; `None` if no call did.
     pub fn place(&self) -> Option<Vec<u32>> {
         let (_, task) = self.level().split_once(TASK)?;
         let (_, place) = task.split_once(CALL)?;
         place.split(CALL).map(|number| number.parse().ok()).collect()
     }
 
-    /// The same graph below another one, and of another task if it is of one.
+    /// Returns the namespace of this graph below another parent graph. `task` replaces the task in
+    /// a namespace that has one.
     #[must_use]
     pub fn moved(&self, around: &Self, task: Option<&TaskId>) -> Self {
         let level = self.level();
@@ -127,12 +131,12 @@ impl Namespace {
         around.below(format!("{node}{TASK}{task}{place}"))
     }
 
-    /// How many graphs are around it.
+    /// Returns the number of parent graphs.
     pub fn depth(&self) -> usize {
         if self.is_root() { 0 } else { 1 + self.0.matches(LEVEL).count() }
     }
 
-    /// Whether it is nested, at any depth, in the graph of another.
+    /// Returns true if this graph is a subgraph, at any depth, of the other graph.
     pub fn is_below(&self, other: &Self) -> bool {
         if other.is_root() {
             return !self.is_root();
@@ -150,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_namespace_tells_what_is_around_it() {
+    fn namespaces_contain_their_parents_nodes_tasks_and_calls() {
         let (node, task) = (NodeName::new("research").unwrap(), TaskId::new("0af3").unwrap());
         let root = Namespace::root();
         let one = root.of_task(&node, &task);
