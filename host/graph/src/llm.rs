@@ -1,8 +1,8 @@
-//! Calls of models: messages, requests, answers and their pieces.
+//! Model calls: messages, requests, completions and their deltas.
 //!
-//! The JSON form of these types is that of the event log, in requests and answers of journal
-//! entries and in [`Streamed`](crate::event::Streamed) events. Logs are read for years, so the form
-//! only grows: a new field has a `serde(default)`, and none is renamed. The names follow
+//! The event log stores these types as JSON: in requests and results of journal entries, and in
+//! [`Streamed`](crate::event::Streamed) events. Logs are read for years, so the format only grows:
+//! a new field has a `serde(default)`, and no field is renamed. The names follow
 //! `wit/wattle/llm.wit`, which guests see.
 
 mod completion;

@@ -1,13 +1,13 @@
-//! Messages as channels hold them: objects with a `role`, and what else it calls for.
+//! Messages in channels: objects with a `role` and the fields that the role needs.
 //!
-//! A channel accepts any object, so a message is read by a [`MessageView`]: a field that is missing or
-//! of another type counts as absent.
+//! A channel accepts any object. A [`MessageView`] treats a field that is missing or has another
+//! type as absent.
 
 use serde_json::{Map, Value};
 
 use crate::llm::ToolCall;
 
-/// The messages of a write or of a channel: one, or a list.
+/// Returns the messages of a write or a channel value, which is one message or a list.
 pub fn messages(value: &Value) -> &[Value] {
     match value {
         Value::Array(messages) => messages,
@@ -15,12 +15,12 @@ pub fn messages(value: &Value) -> &[Value] {
     }
 }
 
-/// A message of a channel.
+/// A view of a message in a channel.
 #[derive(Clone, Copy, Debug)]
 pub struct MessageView<'v>(&'v Map<String, Value>);
 
 impl<'v> MessageView<'v> {
-    /// Reads a message; `None` for a value without a role.
+    /// Creates the view; `None` for a value without a role.
     pub fn of(message: &'v Value) -> Option<Self> {
         let view = Self(message.as_object()?);
         view.text_field("role").is_some().then_some(view)
@@ -30,27 +30,27 @@ impl<'v> MessageView<'v> {
         self.0.get(name)?.as_str()
     }
 
-    /// Who speaks: `user`, `assistant`, `tool`, `system`, `remove` or another.
+    /// Returns the role: `user`, `assistant`, `tool`, `system`, `remove` or another.
     pub fn role(self) -> &'v str {
         self.text_field("role").unwrap_or_default()
     }
 
-    /// Its id; messages get one at the end of the superstep at the latest.
+    /// Returns the id. A message without one gets it at the end of the superstep at the latest.
     pub fn id(self) -> Option<&'v str> {
         self.text_field("id").filter(|id| !id.is_empty())
     }
 
-    /// The name of the speaker, such as that of a tool.
+    /// Returns the name of the author, such as that of a tool.
     pub fn name(self) -> Option<&'v str> {
         self.text_field("name")
     }
 
-    /// What is said: a text, or a list of parts.
+    /// Returns the content: a text, or a list of parts.
     pub fn content(self) -> &'v Value {
         self.0.get("content").unwrap_or(&Value::Null)
     }
 
-    /// All text of the content.
+    /// Returns all text of the content.
     pub fn text(self) -> String {
         match self.content() {
             Value::String(text) => text.clone(),
@@ -61,7 +61,7 @@ impl<'v> MessageView<'v> {
         }
     }
 
-    /// The tool calls that an assistant asks for. Fields that are missing are empty.
+    /// Returns the tool calls that an assistant requests. Fields that are missing are empty.
     pub fn tool_calls(self) -> Vec<ToolCall> {
         let calls = self.0.get("tool_calls").and_then(Value::as_array);
         let text = |call: &Value, name: &str| {
@@ -75,27 +75,27 @@ impl<'v> MessageView<'v> {
         calls.into_iter().flatten().map(read).collect()
     }
 
-    /// The tool call that a tool answers.
+    /// Returns the id of the tool call whose result the message is.
     pub fn tool_call_id(self) -> Option<&'v str> {
         self.text_field("tool_call_id")
     }
 
-    /// The arguments that a tool was called with, if a person changed them.
+    /// Returns the arguments with which a tool was called, if a person changed them.
     pub fn arguments(self) -> Option<&'v Value> {
         self.0.get("arguments")
     }
 
-    /// Whether a tool answers that it failed.
+    /// Returns true if a tool reports an error.
     pub fn is_error(self) -> bool {
         self.text_field("status") == Some("error")
     }
 
-    /// What a tool answers as data.
+    /// Returns the structured output of a tool.
     pub fn structured(self) -> Option<&'v Value> {
         self.0.get("structured").filter(|structured| !structured.is_null())
     }
 
-    /// Whether two messages are the same but for their ids.
+    /// Returns true if two messages are equal except for their ids.
     pub fn says_the_same(self, other: Self) -> bool {
         let fields = |view: Self| view.0.iter().filter(|(name, _)| *name != "id");
         fields(self).count() == fields(other).count()
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_read_as_far_as_it_goes() {
+    fn missing_fields_of_messages_are_empty() {
         let message = json!({
             "id": "", "role": "assistant", "content": [{ "text": "a" }, { "image": 1 }, { "text": "b" }],
             "tool_calls": [{ "id": "c", "name": "find", "arguments": { "q": 1 } }, {}],
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_compared_but_for_their_ids() {
+    fn comparison_ignores_message_ids() {
         let same = |one: Value, other: Value| {
             MessageView::of(&one).unwrap().says_the_same(MessageView::of(&other).unwrap())
         };

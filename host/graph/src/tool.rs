@@ -1,4 +1,4 @@
-//! Calls of tools. As in [`crate::llm`], the JSON form is that of the event log.
+//! Tool calls. The event log stores these types as JSON; see [`crate::llm`].
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,32 +6,33 @@ use serde_json::Value;
 use crate::event::Write;
 use crate::llm::Part;
 
-/// One call of a tool.
+/// A tool call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolRequest {
-    /// Its visible name or full reference.
+    /// Visible name or full reference of the tool.
     pub tool: String,
-    /// The model's id of the call; the host makes one if it is empty.
+    /// The model's id of the call. If it is empty, the host assigns one.
     pub call_id: String,
-    /// The arguments.
+    /// Arguments of the call.
     pub arguments: Value,
-    /// Longest wait; the tool's own limit without it, and never longer than that.
+    /// Maximum duration of the call, in milliseconds. The limit of the tool is the default and the
+    /// upper bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u32>,
-    /// What the tool may see of the caller's state, an object of channels.
+    /// The part of the caller's state that the tool may read, as an object of channels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Value>,
 }
 
-/// What a tool answered.
+/// The output of a tool.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolOutput {
-    /// What a model reads.
+    /// Content that a model reads.
     pub content: Vec<Part>,
-    /// The same as data, for programs.
+    /// The output as data, for programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured: Option<Value>,
-    /// Whether the tool failed in a way that the model should read about.
+    /// Whether the content describes a failure that the model should read about.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
     /// Writes to the state of the calling graph.
@@ -40,8 +41,8 @@ pub struct ToolOutput {
 }
 
 impl ToolOutput {
-    /// The content as one text, with a line break between its parts; `None` if a part of it is no
-    /// text.
+    /// Returns the content as one text, with a line break between its parts; `None` if a part is
+    /// not text.
     pub fn text(&self) -> Option<String> {
         let texts = self.content.iter().map(|part| match part {
             Part::Text(text) => Some(text.as_str()),

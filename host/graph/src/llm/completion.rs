@@ -1,4 +1,4 @@
-//! A model's whole answer.
+//! The completion of a model call.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,20 +11,20 @@ use crate::llm::message::{Part, ToolCall};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FinishReason {
-    /// It had said all.
+    /// The output is complete.
     Stop,
-    /// It reached the length limit.
+    /// The output reached the length limit.
     Length,
-    /// It wants tools called.
+    /// The model requests tool calls.
     ToolCalls,
-    /// The provider's filter stopped it.
+    /// The content filter of the provider stopped the output.
     ContentFilter,
-    /// Something else.
+    /// Another reason, in the word of the provider.
     Other(String),
 }
 
 impl FinishReason {
-    /// The word for it; the provider's own if it is another.
+    /// Returns the reason as a word; for [`Self::Other`] that of the provider.
     pub fn name(&self) -> &str {
         match self {
             Self::Stop => "stop",
@@ -36,53 +36,54 @@ impl FinishReason {
     }
 }
 
-/// Tokens that a call used, as far as the provider said.
+/// Tokens of a model call, where the provider reports them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Read.
+    /// Tokens of the input.
     pub input_tokens: Option<u64>,
-    /// Written.
+    /// Tokens of the output.
     pub output_tokens: Option<u64>,
-    /// Read from a cache.
+    /// Tokens of the input that the provider read from its cache.
     pub cached_input_tokens: Option<u64>,
-    /// Written while reasoning.
+    /// Tokens of reasoning.
     pub reasoning_tokens: Option<u64>,
 }
 
-/// A model's answer.
+/// The completion of a model call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Completion {
-    /// The id of the message that it becomes; its pieces were streamed under the same id. The gate gives it to
-    /// answers of tasks; it is part of the journal, so an answer that is taken over keeps it.
+    /// Id of the message that the completion becomes. Its deltas were streamed under the same id.
+    /// The gate assigns it to completions of tasks. The journal contains it, so a reused completion
+    /// keeps it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// What it said.
+    /// Parts of the output, in order.
     pub parts: Vec<Part>,
-    /// The validated document, if a response schema was asked for.
+    /// The validated document, if the request has a response schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured: Option<Value>,
-    /// Why it stopped.
+    /// Why the model stopped.
     pub finish_reason: FinishReason,
-    /// What it used, repair turns included.
+    /// Tokens of the call, including repair turns.
     pub usage: Usage,
-    /// The model that answered.
+    /// The model that produced the completion.
     pub model: String,
-    /// The models that were asked, in order; the last one answered.
+    /// The models that were called, in order. The last one produced the completion.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<Attempt>,
 }
 
-/// One model that was asked for an answer, with all its retries.
+/// The calls to one model, including all retries.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Attempt {
-    /// Its provider.
+    /// Provider of the model.
     pub provider: String,
-    /// The model, as the route names it.
+    /// Name of the model in the route.
     pub model: String,
-    /// How often it was asked.
+    /// Number of requests to the model.
     #[serde(default = "once")]
     pub tries: u32,
-    /// Why it gave no answer; `None` for the one that did.
+    /// Why the model failed; `None` for the model that produced the completion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
 }
@@ -92,7 +93,7 @@ fn once() -> u32 {
 }
 
 impl Completion {
-    /// The requests for tools, in order.
+    /// Returns the tool calls in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.parts.iter().filter_map(|part| match part {
             Part::ToolCall(call) => Some(call),
@@ -100,7 +101,7 @@ impl Completion {
         })
     }
 
-    /// The text of all text parts.
+    /// Returns the text of all text parts.
     pub fn text(&self) -> String {
         let text = |part: &Part| match part {
             Part::Text(text) => Some(text.clone()),
@@ -109,7 +110,7 @@ impl Completion {
         self.parts.iter().filter_map(text).collect()
     }
 
-    /// The whole answer as the pieces that a model that streams it hands on.
+    /// Returns the completion as the deltas that a streaming model sends.
     pub fn deltas(&self) -> Vec<Delta> {
         let mut calls = 0..;
         let pieces = self.parts.iter().filter_map(|part| match part {

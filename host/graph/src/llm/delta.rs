@@ -1,42 +1,43 @@
-//! A model's answer piece by piece.
+//! The deltas of a streamed completion.
 
 use serde::{Deserialize, Serialize};
 
-/// A piece of a model's answer.
+/// A delta of a streamed completion.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Delta {
-    /// Text that goes on from the text before.
+    /// Text that continues the text before it.
     Text {
-        /// The piece.
+        /// The added text.
         text: String,
     },
-    /// Reasoning that goes on from the reasoning before.
+    /// Reasoning that continues the reasoning before it.
     Reasoning {
-        /// The piece.
+        /// The added text.
         text: String,
     },
-    /// A request for a tool: the first piece names the tool, further ones go on with its arguments.
+    /// A tool call. The first delta names the tool, further ones continue its arguments.
     ToolCall {
-        /// Which of the answer's tool calls, from 0.
+        /// Index of the tool call in the completion, from 0.
         index: u32,
-        /// Its id, as soon as it is known.
+        /// Id of the tool call, as soon as it is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<String>,
-        /// The tool, as soon as it is known.
+        /// Name of the tool, as soon as it is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
-        /// A piece of the arguments' JSON text.
+        /// Fragment of the JSON text of the arguments.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         arguments: String,
     },
-    /// The pieces of this call so far are void: the model begins its answer again.
+    /// The previous deltas of this call are discarded: the model restarts its output.
     Restart,
 }
 
 impl Delta {
-    /// Appends the next piece of the same answer if it goes on from this one. Returns it if not.
+    /// Appends the next delta of the same completion if it continues this one. Returns it
+    /// otherwise.
     pub fn join(&mut self, next: Self) -> Option<Self> {
         match (self, next) {
             (Self::Text { text }, Self::Text { text: more })

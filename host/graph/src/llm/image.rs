@@ -1,39 +1,39 @@
-//! Pictures that a model makes.
+//! Image generation.
 
 use serde::{Deserialize, Serialize};
 
 use crate::id::BlobRef;
 use crate::llm::request::Tries;
 
-/// A request for pictures.
+/// A request to generate images.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ImageRequest {
-    /// The route.
+    /// Name of the model route.
     pub route: String,
-    /// What to show.
+    /// Description of the images.
     pub prompt: String,
-    /// How many.
+    /// Number of images.
     pub count: u32,
-    /// Such as `16:9`.
+    /// Aspect ratio, such as `16:9`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aspect_ratio: Option<String>,
-    /// What the caller says of models and attempts in place of the route.
+    /// Overrides of the models and attempts of the route.
     #[serde(default, skip_serializing_if = "Tries::is_empty")]
     pub tries: Tries,
 }
 
-/// A generated picture. Its bytes are in the blob store before anybody hears of it.
+/// A generated image. Its bytes are in the blob store before a guest or a client sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GeneratedImage {
-    /// Where its bytes are.
+    /// Reference to the bytes.
     pub blob: BlobRef,
-    /// Such as `image/png`.
+    /// Media type, such as `image/png`.
     pub media_type: String,
-    /// The provider that made it.
+    /// The provider that generated the image.
     pub provider: String,
-    /// Its model.
+    /// The model of the provider.
     pub model: String,
-    /// Path under which the host serves it.
+    /// Path under which the host serves the image.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub link: String,
 }

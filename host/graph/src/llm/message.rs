@@ -1,11 +1,11 @@
-//! Messages: who speaks, and what is said in which parts.
+//! Messages: a role, and content in parts.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::id::BlobRef;
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -17,78 +17,78 @@ pub enum Role {
     Assistant,
     /// A tool.
     Tool,
-    /// One this version does not know.
+    /// A role that this version does not know.
     Other(String),
 }
 
-/// Where the bytes of a picture are.
+/// Location of the bytes of an image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ImageSource {
     /// In the blob store.
     Blob(BlobRef),
-    /// At an address the provider fetches, or a data URL.
+    /// At a URL that the provider fetches, or in a data URL.
     Url(String),
 }
 
-/// A picture in a message.
+/// An image in a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Image {
-    /// Where.
+    /// Location of the bytes.
     pub source: ImageSource,
-    /// Such as `image/png`.
+    /// Media type, such as `image/png`.
     pub media_type: String,
 }
 
-/// A model's request to call a tool.
+/// A tool call that a model requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The id that the result must carry.
+    /// Id that the result must carry.
     pub id: String,
-    /// The tool.
+    /// Name of the tool.
     pub name: String,
-    /// Its arguments.
+    /// Arguments of the call.
     pub arguments: Value,
 }
 
-/// The answer to a tool call.
+/// The result of a tool call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolResult {
-    /// The call.
+    /// Id of the call.
     pub call_id: String,
-    /// What the model reads.
+    /// Text that the model reads.
     pub content: String,
     /// Whether the tool failed.
     pub is_error: bool,
 }
 
-/// `type` of the [`Part::Other`] that holds what a model's provider sent for itself, such as signatures.
-/// Messages of `std` and of the Agent Server keep the part in a field of this name.
+/// `type` of the [`Part::Other`] that holds data which a provider expects back, such as signatures.
+/// Messages of the `std` plugin and of the Agent Server store the part in a field of this name.
 pub const PROVIDER_STATE: &str = "provider_state";
 
-/// One piece of a message.
+/// One part of a message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
     /// Text.
     Text(String),
-    /// A picture.
+    /// An image.
     Image(Image),
-    /// A request for a tool.
+    /// A tool call.
     ToolCall(ToolCall),
-    /// A tool's answer.
+    /// The result of a tool call.
     ToolResult(ToolResult),
     /// Reasoning text.
     Reasoning(String),
-    /// Something this version does not know, and state of a provider: see [`PROVIDER_STATE`].
+    /// A part that this version does not know, or state of a provider; see [`PROVIDER_STATE`].
     Other(Value),
 }
 
 /// One message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    /// Who speaks.
+    /// Author of the message.
     pub role: Role,
-    /// What is said.
+    /// Content of the message.
     pub parts: Vec<Part>,
 }

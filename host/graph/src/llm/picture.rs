@@ -1,13 +1,13 @@
-//! What a picture is by its bytes.
+//! Detection of image formats.
 
-/// The media type of a picture by its first twelve bytes; `None` for what none of these formats begins
-/// with.
+/// Returns the media type of an image, detected from its first twelve bytes; `None` for an unknown
+/// format.
 pub fn picture_type(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
         [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
         [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
-        // The size of the file comes between.
+        // Bytes 4 to 7 hold the file size.
         [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
         [b'I', b'I', b'*', 0, ..] | [b'M', b'M', 0, b'*', ..] => Some("image/tiff"),
         _ => None,
@@ -19,7 +19,7 @@ mod tests {
     use super::picture_type;
 
     #[test]
-    fn pictures_are_known_by_their_beginning() {
+    fn image_formats_are_detected_from_the_first_bytes() {
         for (bytes, expected) in [
             (b"\x89PNG\r\n\x1a\nrest".as_slice(), Some("image/png")),
             (b"\xff\xd8\xff\xe0", Some("image/jpeg")),

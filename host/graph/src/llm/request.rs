@@ -1,18 +1,18 @@
-//! A request for a model's answer.
+//! Requests for completions.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::llm::message::Message;
 
-/// A tool the model may ask for.
+/// A tool that the model may call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolDefinition {
-    /// Its name.
+    /// Name of the tool.
     pub name: String,
-    /// What it does.
+    /// Description of the tool, for the model.
     pub description: String,
-    /// JSON Schema of its arguments.
+    /// JSON Schema of the arguments.
     pub arguments_schema: Value,
 }
 
@@ -20,61 +20,61 @@ pub struct ToolDefinition {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolChoice {
-    /// May.
+    /// The model may call a tool.
     #[default]
     Auto,
-    /// Must not.
+    /// The model must not call a tool.
     None,
-    /// Must.
+    /// The model must call a tool.
     Required,
-    /// Must call this one.
+    /// The model must call this tool.
     Tool(String),
 }
 
-/// The shape that the answer must have.
+/// The JSON Schema that the output must match.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResponseSchema {
-    /// 1 to 64 of `[a-zA-Z0-9_-]`.
+    /// Name of the schema: 1 to 64 characters of `[a-zA-Z0-9_-]`.
     pub name: String,
-    /// JSON Schema; the root is an object.
+    /// The JSON Schema. Its root is an object.
     pub schema: Value,
 }
 
-/// One model call.
+/// A request for a completion.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CompletionRequest {
-    /// The route.
+    /// Name of the model route.
     pub route: String,
     /// The conversation.
     pub messages: Vec<Message>,
-    /// Tools the model may ask for.
+    /// Tools that the model may call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ToolDefinition>,
-    /// Whether it may.
+    /// Whether the model must, may or must not call a tool.
     #[serde(default)]
     pub tool_choice: ToolChoice,
-    /// The shape of the answer.
+    /// Schema of the output; `None` for text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_schema: Option<ResponseSchema>,
     /// Sampling temperature.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// Longest answer in tokens.
+    /// Maximum length of the output, in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u32>,
-    /// Seed, where the provider takes one.
+    /// Sampling seed, for providers that accept one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// Texts that end the answer.
+    /// Texts that end the output.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
-    /// What the caller says of models and attempts in place of the route.
+    /// Overrides of the models and attempts of the route.
     #[serde(default, skip_serializing_if = "Tries::is_empty")]
     pub tries: Tries,
 }
 
 impl CompletionRequest {
-    /// A call without tools that leaves everything else to the route.
+    /// Creates a request without tools that leaves all other settings to the route.
     pub fn new(route: impl Into<String>, messages: Vec<Message>) -> Self {
         Self {
             route: route.into(),
@@ -91,25 +91,25 @@ impl CompletionRequest {
     }
 }
 
-/// What a caller says of models and attempts in place of the route.
+/// Overrides of the models and attempts of a route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tries {
-    /// Ask only this model of the route, 0 for the first.
+    /// Index of the only model of the route to call, from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate: Option<u32>,
-    /// At most so many further attempts at each model.
+    /// Maximum number of retries per model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retries: Option<u32>,
-    /// Longest wait for a sign of life.
+    /// Maximum time without a sign of progress from the model, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u32>,
-    /// Whether the model may correct an answer of the wrong shape once; it may unless said.
+    /// Whether the model may correct output that does not match the schema once; true by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repair: Option<bool>,
 }
 
 impl Tries {
-    /// Whether it says nothing.
+    /// Returns true if nothing is overridden.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -1,5 +1,5 @@
-//! The form that the log has, of every type and every variant: what is written, and that it is read
-//! back. A change of it breaks old logs and the digests of requests.
+//! Tests of the JSON format of every type and variant in the event log. A change of the format
+//! breaks old logs and the digests of requests.
 
 use proptest::collection::vec;
 use proptest::option;
@@ -83,21 +83,21 @@ fn request() -> CompletionRequest {
 }
 
 #[test]
-fn answers_have_the_form_of_the_log() {
+fn completions_have_the_format_of_the_log() {
     insta::assert_json_snapshot!(completion());
 }
 
 #[test]
-fn requests_have_the_form_of_the_log() {
+fn requests_have_the_format_of_the_log() {
     insta::assert_json_snapshot!(request());
     let plain = json!({ "route": "chat", "messages": [], "tool_choice": "auto" });
     let read: CompletionRequest = serde_json::from_value(plain.clone()).unwrap();
-    // The digest of a request is that of this text.
+    // The digest of a request is computed over this text.
     assert_eq!(serde_json::to_string(&read).unwrap(), plain.to_string());
 }
 
 #[test]
-fn calls_of_tools_and_pictures_have_the_form_of_the_log() {
+fn tool_calls_and_images_have_the_format_of_the_log() {
     let request = ToolRequest {
         tool: "t/find".to_owned(),
         call_id: "c".to_owned(),
@@ -157,7 +157,7 @@ fn answer() -> impl Strategy<Value = Completion> {
     )
 }
 
-/// What of an answer pieces tell.
+/// Returns the text, the reasoning and the arguments by tool call that deltas contain.
 fn told(deltas: &[Delta]) -> (String, String, Vec<String>) {
     let mut told = (String::new(), String::new(), Vec::<String>::new());
     for delta in deltas {
@@ -177,7 +177,7 @@ fn told(deltas: &[Delta]) -> (String, String, Vec<String>) {
 
 proptest! {
     #[test]
-    fn whatever_is_written_is_read_back(answer in answer(), deltas in vec(delta(), 0..6)) {
+    fn completions_and_deltas_round_trip(answer in answer(), deltas in vec(delta(), 0..6)) {
         let document = serde_json::to_value((&answer, &deltas)).unwrap();
         let read: (Completion, Vec<Delta>) = serde_json::from_value(document.clone()).unwrap();
         assert_eq!(read, (answer, deltas));
@@ -185,7 +185,7 @@ proptest! {
     }
 
     #[test]
-    fn joined_pieces_tell_the_same(deltas in vec(delta(), 0..12)) {
+    fn joined_deltas_have_the_same_content(deltas in vec(delta(), 0..12)) {
         let mut joined: Vec<Delta> = Vec::new();
         for delta in deltas.clone() {
             let rest = match joined.last_mut() {
@@ -198,7 +198,7 @@ proptest! {
     }
 
     #[test]
-    fn the_pieces_of_an_answer_tell_all_of_it(answer in answer()) {
+    fn deltas_contain_the_whole_completion(answer in answer()) {
         let (text, _, calls) = told(&answer.deltas());
         assert_eq!(text, answer.text());
         let asked: Vec<String> =
@@ -208,7 +208,7 @@ proptest! {
 }
 
 #[test]
-fn a_document_of_an_old_host_is_read() {
+fn completions_of_older_hosts_are_readable() {
     let old = json!({
         "parts": [{ "text": "hi" }], "finish_reason": "stop", "model": "m",
         "usage": { "input_tokens": 1, "output_tokens": 2, "cached_input_tokens": null,
