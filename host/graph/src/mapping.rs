@@ -1,7 +1,7 @@
-//! The event log in other forms: as an app's own stream, and as files.
+//! Projections that an app defines: the event log as a stream of its own, and as files.
 //!
-//! An app describes a projection in TOML; the rules are applied here, event by event, without
-//! touching anything. A projection cannot fail: what an expression cannot say is `null`.
+//! An app defines a projection in TOML. This module applies the rules event by event and performs
+//! no I/O. A projection cannot fail: an expression that fails yields `null`.
 
 mod file;
 mod stream;
@@ -15,39 +15,39 @@ use serde_json::Value;
 
 use crate::event::Event;
 
-/// What a projection knows besides the events.
+/// Values that expressions can use in addition to the events.
 #[derive(Clone, Debug)]
 pub struct Subject {
-    /// The app.
+    /// Value of the variable `app`.
     pub app: Value,
-    /// The thread.
+    /// Value of the variable `thread`.
     pub thread: Value,
-    /// The run.
+    /// Value of the variable `run`.
     pub run: Value,
-    /// The app's settings.
+    /// Value of the variable `settings`, the settings of the app.
     pub settings: Value,
 }
 
-/// What an event is seen with.
+/// Values that expressions can use about one event.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment<'a> {
-    /// When it happened, in the host's time zone, as RFC 3339 to the second.
+    /// Time of the event in the host's time zone, as RFC 3339 with second precision.
     pub time: &'a str,
-    /// Channel values before it, an object, or `null`.
+    /// Channel values before the event, as an object, or `null`.
     pub state: &'a Value,
 }
 
-/// An event as expressions see it.
+/// Returns the JSON form of an event that expressions see.
 fn document(event: &Event) -> Value {
     serde_json::to_value(event.shown()).unwrap_or_default()
 }
 
-/// The text of a field of an event.
+/// Returns a text field of an event.
 fn field<'v>(document: &'v Value, name: &str) -> Option<&'v str> {
     document.get(name)?.as_str()
 }
 
-/// One word, or several.
+/// One string, or a list of strings.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 enum Words {

@@ -1,4 +1,4 @@
-//! A graph as a picture, in the language of Mermaid.
+//! Renders a graph as a Mermaid diagram.
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Write};
@@ -6,21 +6,21 @@ use std::fmt::{self, Write};
 use crate::graph::{Body, Branch, Graph, Node};
 use crate::id::{GraphName, NodeName};
 
-/// Nested graphs that one picture opens: each may hold several others, so that their number grows
-/// with the power of the depth.
+/// Maximum number of subgraphs that one diagram expands. Each may contain several others, so their
+/// number grows exponentially with the depth.
 const OPENED_LIMIT: usize = 64;
 
 /// Finds the graphs of an app by name.
 pub type Graphs<'g> = &'g dyn Fn(&GraphName) -> Option<&'g Graph>;
 
-/// Draws a graph as a Mermaid flowchart. Branches are diamonds with their name, nodes that wait for
-/// the end (`defer`) hexagons, nodes that are graphs boxes with double sides; what a node may run
-/// by itself is dotted, and so is the way to the node that handles its failure.
+/// Renders a graph as a Mermaid flowchart. Branches are diamonds with their name, deferred nodes
+/// are hexagons, and subgraphs are boxes with double sides. Dotted lines lead to the targets of
+/// `goto` and to error handlers.
 pub fn mermaid(graph: &Graph) -> String {
     xray(graph, &|_| None)
 }
 
-/// Draws a graph as [`mermaid`] does, with what is inside of the nodes that are graphs.
+/// Renders a graph as [`mermaid`] does, with its subgraphs expanded.
 pub fn xray(graph: &Graph, graphs: Graphs<'_>) -> String {
     let mut picture = Picture { graphs, opened: 0, text: String::new() };
     // Writing to a string cannot fail.
@@ -30,12 +30,12 @@ pub fn xray(graph: &Graph, graphs: Graphs<'_>) -> String {
 
 struct Picture<'g> {
     graphs: Graphs<'g>,
-    /// How many nested graphs were opened.
+    /// Number of expanded subgraphs.
     opened: usize,
     text: String,
 }
 
-/// One of the graphs of a picture, and what the ids of its parts begin with.
+/// One graph of a diagram, with the prefix of its ids.
 #[derive(Clone, Copy)]
 struct Part<'p> {
     graph: &'p Graph,
@@ -111,7 +111,7 @@ impl Picture<'_> {
         Ok(())
     }
 
-    /// Ways that a node takes by itself, and those from its failures.
+    /// Writes the dotted lines to `goto` targets and error handlers.
     fn own_ways(&mut self, part: Part<'_>) -> fmt::Result {
         for (name, def) in &part.graph.definition().nodes {
             for target in &def.goto {
@@ -129,7 +129,7 @@ impl Picture<'_> {
 }
 
 impl Part<'_> {
-    /// An id that no word of the language collides with: the number of the node.
+    /// Returns an id that cannot collide with a keyword of Mermaid: the number of the node.
     fn id(&self, node: &NodeName) -> String {
         match self.graph.nodes().keys().position(|name| name == node) {
             Some(number) => format!("{}n{number}", self.prefix),
@@ -138,7 +138,7 @@ impl Part<'_> {
     }
 }
 
-/// Whether no way leads on from a node, so that its path ends with it.
+/// Returns true if no edge, branch or `goto` leaves a node, so that a path ends there.
 fn is_last(graph: &Graph, node: &NodeName) -> bool {
     let goes_on = |from: &BTreeSet<NodeName>| from.contains(node);
     !graph.edges().iter().any(|edge| goes_on(&edge.from))
@@ -146,7 +146,7 @@ fn is_last(graph: &Graph, node: &NodeName) -> bool {
         && graph.definition().nodes.get(node).is_none_or(|def| def.goto.is_empty())
 }
 
-/// Text that may stand between quotes.
+/// Escapes a text for use between quotes.
 fn quoted(text: &str) -> String {
     text.replace('"', "#quot;").replace('\n', " ")
 }

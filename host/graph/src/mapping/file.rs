@@ -1,4 +1,4 @@
-//! Events of a run as files.
+//! Projection of the events of a run to files.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -12,23 +12,23 @@ use crate::id::TaskId;
 use crate::mapping::template::Template;
 use crate::mapping::{Moment, Subject, Words, document};
 
-/// What expressions may use.
+/// Variables of expressions.
 const VARIABLES: &[&str] = &["event", "time", "state", "thread", "run", "app", "settings"];
 
-/// Bytes of a field in a path.
+/// Maximum length of a field in a path, in bytes.
 const FIELD_BYTES: usize = 120;
 
-/// Bytes of a part of a path; file systems end at 255.
+/// Maximum length of a path component, in bytes. File systems allow 255.
 const PART_BYTES: usize = 240;
 
-/// The placeholder for the time.
+/// Name of the placeholder for the time.
 const STAMP: &str = "stamp";
 
-/// `[files.<name>]` of an app, compiled.
+/// A compiled table `[files.<name>]` of an app.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "FileTable")]
 pub struct FileMapping {
-    /// The folder, relative to the data folder.
+    /// Folder of the files, relative to the data folder.
     pub dir: String,
     table: FileTable,
     parts: Vec<Vec<Piece>>,
@@ -100,41 +100,43 @@ fn pieces(part: &str) -> Result<Vec<Piece>, String> {
     Ok(pieces)
 }
 
-/// A file to be.
+/// A file to write.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Projected {
-    /// Its path below the folder, made safe.
+    /// Sanitized path below the folder.
     pub path: String,
-    /// What it holds.
+    /// Content of the file.
     pub content: Value,
 }
 
-/// The files of one run. Events must come in order from the first of the run.
+/// Projects the events of one run to files. The events must arrive in order from the first event of
+/// the run.
 #[derive(Clone, Debug)]
 pub struct RunFiles<'m> {
     mapping: &'m FileMapping,
     failed: Option<Template>,
     subject: &'m Subject,
-    /// Tasks that have emitted the event, or left a file otherwise.
+    /// Tasks that have a file, from the event that they emitted or from a failure.
     done: BTreeSet<TaskId>,
 }
 
 impl<'m> RunFiles<'m> {
-    /// The files of a run.
+    /// Creates the projection for a run.
     pub fn new(mapping: &'m FileMapping, subject: &'m Subject) -> Self {
         let failed = mapping.table.failed.as_ref();
-        // Compiled before, when the table was read.
+        // The template compiled when the table was read.
         let failed = failed.and_then(|failed| Template::parse(failed, VARIABLES).ok());
         Self { mapping, failed, subject, done: BTreeSet::new() }
     }
 
-    /// Whether an event becomes a file for which the state matters.
+    /// Returns true if an event becomes a file whose content uses the state.
     pub fn wants_state(&self, event: &Event) -> bool {
         matches!(event.kind, EventKind::TaskFailed(_))
             && self.failed.as_ref().is_some_and(|failed| failed.uses("state"))
     }
 
-    /// What comes of an event. `stamp` is its time down to milliseconds.
+    /// Returns the file that an event becomes, if any. `stamp` is the time of the event with
+    /// millisecond precision.
     pub fn apply(&mut self, event: &Event, moment: Moment<'_>, stamp: &str) -> Option<Projected> {
         let content = match &event.kind {
             EventKind::Custom(custom) if custom.name == self.mapping.table.event => {
@@ -157,7 +159,7 @@ impl<'m> RunFiles<'m> {
         Some(Projected { path, content })
     }
 
-    /// A task has left its file; so have those whose graphs it is nested in.
+    /// Records that a task has a file, and with it the tasks that run its parent graphs.
     fn leave(&mut self, task: &TaskId, event: &Event) {
         self.done.extend(event.namespace.ancestors().filter_map(|level| level.task()));
         self.done.insert(task.clone());
@@ -206,7 +208,7 @@ fn field_text(value: Option<&Value>) -> String {
     text
 }
 
-/// A name that no file system takes for anything else than a name.
+/// Replaces all characters to which a file system gives a meaning, and limits the length.
 fn safe(text: &str) -> String {
     let mut name = String::new();
     for letter in text.chars() {

@@ -1,4 +1,4 @@
-//! The event log of a run as a stream in an app's own form.
+//! Projection of the events of a run to a stream in the app's own format.
 
 use std::sync::Arc;
 
@@ -11,27 +11,28 @@ use crate::expr::formula::{Formula, Variables};
 use crate::mapping::template::Template;
 use crate::mapping::{Moment, Subject, Words, document, field};
 
-/// What expressions may use.
+/// Variables of expressions.
 const VARIABLES: &[&str] =
     &["event", "time", "state", "thread", "run", "app", "settings", "constants", "seq", "item"];
 
-/// Silence before a comment unless the file says otherwise: proxies give up after half a minute.
+/// Default interval of silence before a comment is sent. Proxies close a connection after half a
+/// minute of silence.
 const HEARTBEAT: Span = Span::from_ms(15_000);
 
-/// Shortest silence: a comment is no clock.
+/// Minimum interval of silence. Comments are not meant as a clock.
 const HEARTBEAT_LEAST_MS: u64 = 100;
 
-/// Messages that one event may become: bounds what a list in an event can make of it.
+/// Maximum number of messages per event. It bounds how many messages a list in an event yields.
 const MESSAGES_PER_EVENT: usize = 1_000;
 
-/// `streams/<name>.toml`, compiled.
+/// A compiled `streams/<name>.toml`.
 #[derive(Clone, Debug)]
 pub struct StreamMapping {
-    /// A comment that is sent first.
+    /// Comment that is sent first.
     pub prelude: Option<String>,
-    /// Silence before a comment.
+    /// Interval of silence before a comment is sent.
     pub heartbeat: Span,
-    /// What that comment says.
+    /// Text of that comment.
     pub heartbeat_text: String,
     constants: Value,
     rules: Vec<Rule>,
@@ -87,7 +88,7 @@ impl StreamMapping {
     ///
     /// # Errors
     ///
-    /// A sentence that says what is wrong, and where.
+    /// A message that names the problem and its location.
     pub fn parse(text: &str) -> Result<Self, String> {
         let file: File = toml::from_str(text).map_err(|error| {
             let line = error.span().map(|span| text[..span.start].matches('\n').count() + 1);
@@ -138,12 +139,12 @@ impl Rule {
         })
     }
 
-    /// Whether the rule is about such an event at all.
+    /// Returns true if the rule lists the kind of the event.
     fn is_on(&self, event: &Event) -> bool {
         self.on.iter().any(|name| name == event.kind.name())
     }
 
-    /// Whether the document of an event that it is on has the node and the name that it asks for.
+    /// Returns true if the event has a node and a name that the rule accepts.
     fn is_about(&self, event: &Value) -> bool {
         let fits = |wanted: &Option<Vec<String>>, name: &str| {
             let Some(wanted) = wanted else { return true };
@@ -163,14 +164,14 @@ impl Rule {
 /// One message of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Its name.
+    /// Name of the message.
     pub event: Option<String>,
-    /// What it says: JSON, or a text.
+    /// Data of the message: JSON or text.
     pub data: String,
 }
 
-/// The stream of one run. Events must come in order from the first of the run, also for a client
-/// that has seen some: messages are numbered.
+/// Projects the events of one run to messages. The events must arrive in order from the first event
+/// of the run, even for a client that has received some messages, because messages are numbered.
 #[derive(Clone, Debug)]
 pub struct RunStream {
     mapping: Arc<StreamMapping>,
@@ -179,21 +180,21 @@ pub struct RunStream {
 }
 
 impl RunStream {
-    /// A stream that has sent nothing yet.
+    /// Creates a stream that has sent nothing yet.
     pub fn new(mapping: Arc<StreamMapping>, subject: Subject) -> Self {
         Self { mapping, subject, seq: 0 }
     }
 
-    /// The rules.
+    /// Returns the compiled rules.
     pub fn mapping(&self) -> &StreamMapping {
         &self.mapping
     }
 
-    /// Whether the state matters for an event.
+    /// Returns true if a message of an event uses the state.
     pub fn wants_state(&self, event: &Event) -> bool {
         let rules = self.mapping.rules.iter();
         let mut rules = rules.filter(|rule| rule.is_on(event) && rule.uses("state")).peekable();
-        // Pieces of answers are many: their document is not made without need.
+        // `streamed` events are frequent, so their JSON form is built only if a rule needs it.
         if rules.peek().is_none() {
             return false;
         }
@@ -201,7 +202,7 @@ impl RunStream {
         rules.any(|rule| rule.is_about(&event))
     }
 
-    /// What comes of an event.
+    /// Returns the messages of an event.
     pub fn apply(&mut self, event: &Event, moment: Moment<'_>) -> Vec<Message> {
         let mapping = Arc::clone(&self.mapping);
         let mut rules = mapping.rules.iter().filter(|rule| rule.is_on(event)).peekable();
@@ -286,7 +287,7 @@ impl Rule {
     }
 }
 
-/// A text as it is, anything else as JSON.
+/// Returns a string as it is, and any other value as JSON.
 fn text(value: Value) -> String {
     match value {
         Value::String(text) => text,

@@ -1,19 +1,20 @@
-//! A JSON document with expressions in it.
+//! JSON templates with expressions.
 
 use serde_json::{Map, Value};
 
 use crate::expr::formula::{Formula, Variables};
 
-/// What an expression begins with, as a text in a document.
+/// Prefix of a string that is an expression.
 const MARK: char = '=';
 
-/// What a key ends in that is left out if its value is `null`.
+/// Suffix of a key that is left out if its value is `null`.
 const OPTIONAL: char = '?';
 
-/// Levels of a document: it is written by hand, and filling it is recursive.
+/// Maximum nesting of a template, in levels. Templates are written by hand, and rendering is
+/// recursive.
 const DEPTH_LIMIT: usize = 32;
 
-/// A JSON document with expressions in it.
+/// A JSON template with expressions.
 #[derive(Clone, Debug)]
 pub(super) enum Template {
     Fixed(Value),
@@ -22,7 +23,7 @@ pub(super) enum Template {
     Object(Vec<Field>),
 }
 
-/// One key of an object.
+/// One field of an object.
 #[derive(Clone, Debug)]
 pub(super) struct Field {
     key: String,
@@ -31,7 +32,7 @@ pub(super) struct Field {
 }
 
 impl Template {
-    /// Compiles a document whose expressions may use the given variables.
+    /// Compiles a template. `known` are the variables that its expressions may use.
     pub(super) fn parse(value: &Value, known: &[&str]) -> Result<Self, String> {
         Self::parse_at(value, known, DEPTH_LIMIT)
     }
@@ -62,7 +63,8 @@ impl Template {
         })
     }
 
-    /// The document with the values of its expressions; `null` for one that fails.
+    /// Returns the document with the values of its expressions. An expression that fails yields
+    /// `null`.
     pub(super) fn fill(&self, variables: &Variables<'_>) -> Value {
         match self {
             Self::Fixed(value) => value.clone(),
@@ -81,7 +83,7 @@ impl Template {
         }
     }
 
-    /// Whether an expression uses a variable.
+    /// Returns true if an expression uses the variable.
     pub(super) fn uses(&self, variable: &str) -> bool {
         match self {
             Self::Fixed(_) => false,

@@ -1,4 +1,4 @@
-//! Mappings as tables, and the property that they take whatever comes.
+//! Tests of projections. One property is that arbitrary input never panics.
 
 use std::sync::Arc;
 
@@ -105,7 +105,7 @@ fn events_become_messages() {
 }
 
 #[test]
-fn the_state_is_asked_for_only_where_it_matters() {
+fn state_is_needed_only_where_a_rule_uses_it() {
     let stream = stream(STREAM);
     assert!(!stream.wants_state(&event(1, task("streamed", "draft"))));
     assert!(!stream.wants_state(&event(1, task("task_started", "draft"))));
@@ -114,7 +114,7 @@ fn the_state_is_asked_for_only_where_it_matters() {
 }
 
 #[test]
-fn bad_streams_say_what_is_wrong() {
+fn invalid_streams_are_rejected_with_the_reason() {
     for (text, part) in [
         ("[[messages]]\non = 'run_over'\ntext = ''", "message 1: there are no `run_over` events"),
         ("[[messages]]\non = 'log'", "write either `data` or `text`"),
@@ -153,10 +153,10 @@ fn events_become_files() {
     let written = apply(&mut files, 7, task("custom", "draft")).unwrap();
     assert_eq!(written.path, "_.._a_b/20250115-10-30-45-123007-_.json");
     assert_eq!(written.content, json!({ "session_id": "../a b", "n": 1 }));
-    // The same task has said how it went.
+    // The task already has a file.
     assert_eq!(apply(&mut files, 8, task("task_failed", "draft")), None);
 
-    // Neither does a task leave one in whose graph another failed.
+    // A task whose subgraph already has a file gets none.
     let mut files = RunFiles::new(&mapping, &subject);
     let outer = task("task_failed", "draft");
     let mut inner = task("task_failed", "draft");
@@ -173,7 +173,7 @@ fn events_become_files() {
 }
 
 #[test]
-fn folders_outside_are_refused() {
+fn invalid_file_projections_are_rejected() {
     for (from, to) in [
         ("dir = \"local_logs/node_io\"", "dir = \"../x\""),
         ("dir = \"local_logs/node_io\"", "dir = \"/etc\""),
@@ -188,7 +188,7 @@ fn folders_outside_are_refused() {
 
 proptest! {
     #[test]
-    fn whatever_stands_in_a_file_or_an_event_nothing_panics(
+    fn arbitrary_input_never_panics(
         formula in "[a-z.()\\[\\]'=+*?:&|!<>0-9 ]{0,40}",
         data in json_value(),
         name in ".{0,40}",
