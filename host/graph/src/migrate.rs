@@ -1,8 +1,8 @@
-//! Moving a thread to another version of its graph.
+//! Migration of a thread to another version of its graph.
 //!
-//! A thread is pinned to the code it began with. To move it, its state must fit the channels of the
-//! new graph, and what is to run next must exist there. [`migrate`] says what changes, what stands
-//! in the way, and makes the checkpoint from which the thread goes on.
+//! A thread is pinned to the version of its first run. A migration requires that the state fits the
+//! channels of the new graph, and that the nodes that run next exist there. [`migrate`] reports the
+//! changes and the obstacles, and creates the checkpoint from which the thread continues.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,21 +15,21 @@ use crate::graph::Graph;
 use crate::id::{ChannelName, CheckpointId, NodeName};
 use crate::step::Position;
 
-/// What the move may do to the state.
+/// Options of a migration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MigrateOptions {
     /// Whether values of channels that the new graph does not have may be dropped.
     pub drop: bool,
-    /// New values, in place of what the thread holds.
+    /// New values that replace those of the thread.
     pub set: BTreeMap<ChannelName, Value>,
 }
 
-/// One thing that the move changes.
+/// A change that a migration makes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Change {
-    /// The new graph has a channel more; it begins with its default, if it has one.
+    /// The new graph has an additional channel, which starts with its default.
     ChannelAdded {
         /// The channel.
         channel: ChannelName,
@@ -39,19 +39,20 @@ pub enum Change {
         /// The channel.
         channel: ChannelName,
     },
-    /// A value is replaced as the options say.
+    /// The options replace a value.
     ValueSet {
         /// The channel.
         channel: ChannelName,
     },
-    /// A node that is to run starts anew: what it did since the last checkpoint is not taken along.
+    /// A node that runs next starts from the beginning. What it has done since the last checkpoint
+    /// is discarded.
     TaskRestarted {
         /// The node.
         node: NodeName,
     },
 }
 
-/// One thing that stands in the way.
+/// An obstacle to a migration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Obstacle {
@@ -64,17 +65,17 @@ pub enum Obstacle {
     ValueInvalid {
         /// The channel.
         channel: ChannelName,
-        /// What does not fit.
+        /// Description of the violation.
         message: String,
     },
-    /// A node that is to run next is not in the new graph.
+    /// A node that runs next is not in the new graph.
     NodeGone {
         /// The node.
         node: NodeName,
     },
-    /// A barrier that some nodes have reached is not in the new graph.
+    /// A barrier that some of its sources have reached is not in the new graph.
     BarrierGone {
-        /// Its key, such as `a+b->c`.
+        /// Key of the barrier, such as `a+b->c`.
         barrier: String,
     },
 }
@@ -84,7 +85,7 @@ impl std::fmt::Display for Obstacle {
         match self {
             Self::ChannelGone { channel } => write!(
                 f,
-                "channel `{channel}` has a value and is not in the new graph: allow to drop it"
+                "channel `{channel}` has a value and is not in the new graph: set `drop` to drop it"
             ),
             Self::ValueInvalid { channel, message } => write!(
                 f,
@@ -104,21 +105,21 @@ impl std::fmt::Display for Obstacle {
     }
 }
 
-/// What a move does.
+/// The outcome of a migration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Migration {
-    /// What changes.
+    /// Changes that the migration makes.
     pub changes: Vec<Change>,
-    /// What stands in the way; the checkpoint is not to be used unless this is empty.
+    /// Obstacles to the migration. The checkpoint must not be used unless this is empty.
     pub obstacles: Vec<Obstacle>,
-    /// Where the thread goes on.
+    /// The checkpoint from which the thread continues.
     pub checkpoint: Checkpoint,
 }
 
-/// Moves a checkpoint to another version of its graph.
+/// Migrates a checkpoint to another version of its graph.
 ///
-/// What runs next stays, as tasks that begin anew. `begun` names the nodes of tasks that have begun
-/// since the checkpoint.
+/// The triggers stay the same, and their tasks start from the beginning. `begun` names the nodes of
+/// tasks that have started since the checkpoint.
 pub fn migrate(
     new: &Graph,
     base: &Checkpoint,
@@ -161,7 +162,7 @@ struct Draft {
 }
 
 impl Draft {
-    /// The state for the new graph.
+    /// Returns the state for the new graph. Records changes and obstacles.
     fn values(&mut self, new: &Graph, base: &Checkpoint, options: &MigrateOptions) -> Values {
         let mut values = Values::new();
         for (name, value) in &base.values {
@@ -204,7 +205,8 @@ impl Draft {
     }
 }
 
-/// A value that stays keeps its version, so nothing of it is stored again.
+/// Returns the version of each value. An unchanged value keeps its version, so the store does not
+/// write it again.
 fn versions(
     base: &Checkpoint,
     values: &Values,
@@ -236,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_stays_with_its_version_and_what_is_new_gets_its_default() {
+    fn unchanged_values_keep_their_version_and_new_channels_get_defaults() {
         let new = r#"[graphs.g]
             entry = "a"
             channels = { kept = {}, added = { default = [] } }
@@ -252,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_stands_in_the_way_is_told_at_once() {
+    fn all_obstacles_are_reported_at_once() {
         let new = r#"[graphs.g]
             entry = "b"
             channels = { kept = { schema = { type = "string" } } }

@@ -1,4 +1,4 @@
-//! What runs in the next superstep.
+//! Planning: which tasks run in the next superstep.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,62 +14,62 @@ use crate::lineage::Lineage;
 /// One execution of one node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {
-    /// Stable id: the same task has the same id after a restart.
+    /// Stable id, which is the same after a restart.
     pub id: TaskId,
     /// The node.
     pub node: NodeName,
-    /// Its superstep.
+    /// Number of the superstep.
     pub step: u32,
-    /// Which of the node's tasks in this superstep, from 0.
+    /// Index among the tasks of the node in this superstep, from 0.
     pub index: u32,
-    /// Whether the superstep has another task of the node that comes first, or came before.
+    /// Whether another task of the node in this superstep comes before this one or has finished.
     pub is_further: bool,
-    /// The node that led here, or whose failure it handles; `None` for the entry.
+    /// The node that triggered the task, or whose failure it handles; `None` for the entry.
     pub from: Option<NodeName>,
-    /// The part of the state that the node reads, or the input of its own from a send.
+    /// The part of the state that the node reads, or the input of a send.
     pub input: Value,
-    /// How long one attempt may take, in milliseconds, in place of the node's own.
+    /// Timeout of one attempt in milliseconds, in place of the node's own.
     pub timeout_ms: Option<u64>,
-    /// The task in whose place it runs, since that failed for good.
+    /// The permanently failed task in whose place this error handler runs.
     pub handles: Option<Box<TaskFailed>>,
-    /// The task that runs in its place if it fails for good: who writes that down names it
-    /// ([`TaskFailed::handler`]).
+    /// The error handler that runs in place of this task after a permanent failure. The event of
+    /// that failure names it ([`TaskFailed::handler`]).
     pub handler: Option<TaskId>,
 }
 
-/// What to do next.
+/// The next step of a graph.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Planned {
-    /// Nothing is left: the graph has ended.
+    /// No task is triggered: the graph has ended.
     Done,
-    /// The superstep's tasks.
+    /// The tasks of the superstep.
     Tasks {
         /// Every task of the superstep, in order.
         all: Vec<TaskId>,
-        /// Those that can run now: not finished, and without an unanswered question.
+        /// Tasks that can run now: not finished, and without a pending interrupt.
         run: Vec<Task>,
-        /// Those that wait for an answer.
+        /// Tasks with a pending interrupt.
         waiting: Vec<TaskId>,
     },
-    /// Every task has finished, and some want something of the graph above theirs, which ends
-    /// with that: see [`crate::step::parent_outcome`].
+    /// Every task has finished, and some return an outcome for the parent graph, which ends the
+    /// subgraph; see [`crate::step::parent_outcome`].
     ToParent,
-    /// The run has used up its supersteps.
+    /// The run has reached its recursion limit.
     OutOfSteps,
 }
 
-/// Index of a task that handles the failure of the first task of its superstep; that of the second
-/// is one more, and so on. No superstep has as many tasks, so none of them has such an index.
+/// Index of the error handler of the first task of a superstep. The handler of the second task has
+/// the next index, and so on. No superstep has as many tasks, so no other task has such an index.
 const HANDLER_INDEX: u32 = 1 << 31;
 
-/// Plans the next superstep. The order is by node name, then by index. `thread` is the one that
-/// ids derive from, `steps_left` how many supersteps the run may still take.
+/// Plans the next superstep. Tasks are ordered by node name, then by index. Task ids derive from
+/// `thread`. `steps_left` is the number of supersteps that the run may still take.
 ///
-/// In the place of a task that has failed for good stands the task that handles its failure, if
-/// there is one; so a superstep has as many tasks as triggers, whatever happens in it.
+/// The error handler of a permanently failed task takes the position of that task. A superstep
+/// therefore always has as many tasks as triggers.
 ///
-/// If `all` is not empty and both `run` and `waiting` are, every task has finished and the
-/// superstep is to be applied with [`crate::step::advance`].
+/// If `all` is not empty and both `run` and `waiting` are, every task has finished. The caller then
+/// applies the superstep with [`crate::step::advance`].
 pub fn plan(graph: &Graph, thread: &ThreadId, lineage: &Lineage, steps_left: u32) -> Planned {
     let meta = &lineage.checkpoint.meta;
     if meta.next.is_empty() {
@@ -101,8 +101,8 @@ pub fn plan(graph: &Graph, thread: &ThreadId, lineage: &Lineage, steps_left: u32
     Planned::Tasks { all, run, waiting }
 }
 
-/// The tasks that a checkpoint leads to, each with what led to it. `thread` is the one that ids of
-/// tasks derive from. Those that stand in for a task that fails are not among them.
+/// Returns the tasks that a checkpoint triggers, each with its trigger. Task ids derive from
+/// `thread`. Error handlers are not among them.
 pub fn led_to<'m>(thread: &ThreadId, meta: &'m CheckpointMeta) -> Vec<(TaskId, &'m Trigger)> {
     let task = |(trigger, index): (&'m Trigger, u32)| {
         let id = TaskId::derive(thread, &meta.namespace, meta.id, &trigger.node, index);
@@ -111,8 +111,8 @@ pub fn led_to<'m>(thread: &ThreadId, meta: &'m CheckpointMeta) -> Vec<(TaskId, &
     numbered(&meta.next).into_iter().map(task).collect()
 }
 
-/// The tasks of some nodes that a superstep of at most so many triggers can have, by id. From
-/// the node and the index of a task, its id under another checkpoint or namespace can be derived.
+/// Maps every task id that the nodes can have in a superstep of at most `triggers` tasks to its
+/// node and index. A fork derives the new id of a task from its node and index.
 pub fn conceivable<'n>(
     thread: &ThreadId,
     namespace: &Namespace,
@@ -128,14 +128,14 @@ pub fn conceivable<'n>(
     nodes.into_iter().flat_map(of_node).collect()
 }
 
-/// A place in a superstep: the task of a trigger, or the one that stands in for it.
+/// A position in a superstep: the task of a trigger, or the error handler that replaces it.
 struct Seat<'l> {
     graph: &'l Graph,
     thread: &'l ThreadId,
     lineage: &'l Lineage,
-    /// Which of the superstep's places.
+    /// Index of the position in the superstep.
     place: u32,
-    /// What led here; it is gone once another task handles a failure.
+    /// The trigger of the task; `None` once an error handler replaces the task.
     trigger: Option<&'l Trigger>,
     node: &'l NodeName,
     index: u32,
@@ -157,7 +157,8 @@ impl<'l> Seat<'l> {
         Self { graph, thread, lineage, place, trigger, node, index, id, handles }
     }
 
-    /// Goes on to the task that handles the failure of the one before, as often as one failed.
+    /// Replaces the task by its error handler until the position holds a task that has not failed
+    /// permanently.
     fn give_way(&mut self) {
         while let Some(failed) = self.lineage.failed.get(&self.id)
             && failed.handler.is_some()
@@ -176,7 +177,7 @@ impl<'l> Seat<'l> {
         self.graph.node(self.node)?.on_error.as_ref()
     }
 
-    /// The id of the task that would handle a failure here.
+    /// Returns the id of the error handler for a failure at this position.
     fn handler(&self) -> Option<TaskId> {
         let index = HANDLER_INDEX + self.place;
         Some(id(self.thread, self.lineage, self.on_error()?, index))
@@ -207,8 +208,8 @@ impl<'l> Seat<'l> {
     }
 }
 
-/// The lowest index of each node's tasks that came first: 0 for a node of which a task has finished,
-/// since one that handles a failure may have finished though its place is a later one.
+/// For each node, the lowest index of a task that comes after another task of the node. It is 0 if
+/// a task of the node has finished, because a finished error handler can have a higher index.
 struct First<'l>(BTreeMap<&'l NodeName, u32>);
 
 impl<'l> First<'l> {
@@ -216,7 +217,7 @@ impl<'l> First<'l> {
         let mut first: BTreeMap<&NodeName, u32> = BTreeMap::new();
         for seat in seats {
             let is_finished = seat.lineage.finished.contains_key(&seat.id);
-            // An unfinished task is further than a finished one, whatever its index.
+            // An unfinished task comes after a finished one, whatever its index.
             let index = if is_finished { 0 } else { seat.index.saturating_add(1) };
             let lowest = first.entry(seat.node).or_insert(index);
             *lowest = index.min(*lowest);
@@ -224,7 +225,7 @@ impl<'l> First<'l> {
         Self(first)
     }
 
-    /// Whether another task of the node comes before a task that has not finished.
+    /// Returns true if another task of the node comes before an unfinished task.
     fn is_before(&self, seat: &Seat<'_>) -> bool {
         self.0.get(seat.node).is_some_and(|lowest| *lowest <= seat.index)
     }
@@ -235,7 +236,7 @@ fn id(thread: &ThreadId, lineage: &Lineage, node: &NodeName, index: u32) -> Task
     TaskId::derive(thread, &meta.namespace, meta.id, node, index)
 }
 
-/// The part of the state that a node reads. Channels without a value are left out.
+/// Returns the part of the state that a node reads. Channels without a value are left out.
 fn visible(node: Option<&Node>, values: &Values) -> Value {
     let entry = |name: &str, value: &Arc<Value>| (name.to_owned(), (**value).clone());
     let fields: Map<String, Value> = match node.and_then(|node| node.reads.as_ref()) {
@@ -248,8 +249,8 @@ fn visible(node: Option<&Node>, values: &Values) -> Value {
     Value::Object(fields)
 }
 
-/// Triggers in order, each with its index among those of its node. A node that several edges lead
-/// to runs once; a node with several sends runs once for each.
+/// Returns the triggers in order, each with its index among those of its node. A node that several
+/// edges trigger runs once; a node with several sends runs once for each of them.
 fn numbered(next: &[Trigger]) -> Vec<(&Trigger, u32)> {
     let mut ordered: Vec<&Trigger> = next.iter().collect();
     ordered.sort_by_key(|trigger| (&trigger.node, trigger.input.is_some()));

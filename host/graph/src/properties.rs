@@ -42,9 +42,9 @@ fn names(set: Names) -> Vec<String> {
     set.into_iter().map(name).collect()
 }
 
-/// A definition with random edges, barriers, branches, handlers and nodes that wait. Every node is
-/// declared as a `goto`, so that none is unreachable; the failure of a node is handled by one with
-/// a greater number.
+/// Generates a definition with random edges, barriers, branches, error handlers and deferred nodes.
+/// Every node declares all nodes as `goto` targets, so that none is unreachable. The error handler
+/// of a node has a greater number than the node.
 fn definition() -> impl Strategy<Value = Value> {
     let nodes = || btree_set(0..NODES, 1..3);
     let edges = vec((nodes(), nodes()), 0..6);
@@ -94,7 +94,7 @@ fn built(definition: &Value) -> Graph {
     graphs.expect("a sound definition").remove(0)
 }
 
-/// What a task does, as a function of a seed and the task alone.
+/// Returns the result of a task as a function of a seed and the task alone.
 fn act(seed: u8) -> impl Fn(&Task) -> Did {
     move |task| {
         let digit = u32::from(task.id.as_str().as_bytes()[0]) + u32::from(seed);
@@ -122,7 +122,7 @@ fn act(seed: u8) -> impl Fn(&Task) -> Did {
     }
 }
 
-/// A message that is new or takes the place of another; sometimes all before it go.
+/// Returns a message that is new or replaces another; sometimes it removes all messages before it.
 fn talk(digit: u32) -> Value {
     let message = json!({ "id": format!("m{}", digit % 5), "role": "user", "content": digit });
     if digit.is_multiple_of(11) {
@@ -132,7 +132,7 @@ fn talk(digit: u32) -> Value {
     }
 }
 
-/// A lineage after some supersteps, with the events that finish the next one.
+/// Returns a lineage after some supersteps, with the events that finish the next one.
 fn mid_run(graph: &Graph, seed: u8, steps: u8) -> (Lineage, Vec<Event>) {
     let mut lineage = start(graph, &json!({})).unwrap();
     for _ in 0..steps {
@@ -145,7 +145,7 @@ fn mid_run(graph: &Graph, seed: u8, steps: u8) -> (Lineage, Vec<Event>) {
     (lineage, events)
 }
 
-/// What tasks wrote, without what they said of the way on.
+/// Returns the writes of tasks as edits, without gotos and sends.
 fn as_edits(lineage: &Lineage) -> Vec<Edit> {
     let mut tasks: Vec<_> = lineage.finished.values().collect();
     tasks.sort_by_key(|task| (&task.node, task.index));
@@ -223,7 +223,7 @@ fn reduce(reducer: &str, current: &Value, writes: &[Value]) -> Value {
 
 proptest! {
     #[test]
-    fn the_order_in_which_tasks_finish_makes_no_difference(
+    fn completion_order_of_tasks_does_not_matter(
         definition in definition(),
         seed in any::<u8>(),
         steps in 0_u8..5,
@@ -238,7 +238,7 @@ proptest! {
     }
 
     #[test]
-    fn a_resumed_fold_is_an_uninterrupted_one(
+    fn resumed_fold_equals_uninterrupted_fold(
         definition in definition(), seed in any::<u8>(), steps in 0_u8..5, cut in any::<Index>(),
     ) {
         let graph = built(&definition);
@@ -248,14 +248,14 @@ proptest! {
         let resumed = fold(&fold(&lineage, &events[..cut]), &events[cut..]);
         prop_assert_eq!(&resumed, &whole);
         let again = fold(&whole, &events);
-        prop_assert_eq!(&again, &whole, "events that are applied twice change nothing");
+        prop_assert_eq!(&again, &whole, "a second application of events changes nothing");
         let stored = serde_json::to_string(&events).unwrap();
         let read: Vec<Event> = serde_json::from_str(&stored).unwrap();
         prop_assert_eq!(fold(&lineage, &read), whole);
     }
 
     #[test]
-    fn a_plan_lists_every_open_task_once(
+    fn plan_lists_every_unfinished_task_once(
         definition in definition(), seed in any::<u8>(), steps in 0_u8..5, cut in any::<Index>(),
     ) {
         let graph = built(&definition);
@@ -263,7 +263,7 @@ proptest! {
         let lineage = fold(&lineage, &events[..cut.index(events.len() + 1)]);
         if let Planned::Tasks { all, run, waiting } = plan(&graph, &thread(), &lineage, 1) {
             let pending = run.iter().all(|task| !lineage.failed.contains_key(&task.id));
-            prop_assert!(pending, "what is handled does not run");
+            prop_assert!(pending, "handled tasks do not run");
             let mut distinct: Vec<&TaskId> = all.iter().collect();
             distinct.sort();
             distinct.dedup();
@@ -278,7 +278,7 @@ proptest! {
     }
 
     #[test]
-    fn an_edit_as_nodes_is_a_superstep_of_theirs(
+    fn edit_as_nodes_equals_a_superstep(
         definition in definition(), seed in any::<u8>(), steps in 0_u8..5,
     ) {
         let graph = built(&definition);
@@ -298,7 +298,7 @@ proptest! {
     }
 
     #[test]
-    fn tails_rebuild_the_values(
+    fn list_suffixes_rebuild_the_values(
         definition in definition(), seed in any::<u8>(), steps in 0_u8..8,
     ) {
         let graph = built(&definition);
@@ -326,7 +326,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_is_lost_that_waits_for_the_end(
+    fn deferred_triggers_are_never_lost(
         definition in definition(), seed in any::<u8>(), steps in 0_u8..6,
     ) {
         let graph = built(&definition);
@@ -336,11 +336,11 @@ proptest! {
         prop_assert!(!meta.next.is_empty() || meta.deferred.is_empty());
         let waits = |trigger: &Trigger| graph.nodes()[&trigger.node].defer;
         let mixed = meta.next.iter().any(waits) && !meta.next.iter().all(waits);
-        prop_assert!(!mixed, "they run once nothing else does");
+        prop_assert!(!mixed, "deferred nodes run once nothing else is triggered");
     }
 
     #[test]
-    fn versions_and_values_go_together(
+    fn every_value_has_a_version(
         definition in definition(), seed in any::<u8>(), steps in 0_u8..6,
     ) {
         let graph = built(&definition);
@@ -373,7 +373,7 @@ proptest! {
     }
 
     #[test]
-    fn a_definition_survives_being_written(definition in definition()) {
+    fn definitions_round_trip(definition in definition()) {
         let document: Document = serde_json::from_value(definition.clone()).unwrap();
         let written = serde_json::to_string(&document).unwrap();
         let read: Document = serde_json::from_str(&written).unwrap();
@@ -386,7 +386,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_the_check_panic(text in "\\PC{0,80}", document in json_value()) {
+    fn check_never_panics(text in "\\PC{0,80}", document in json_value()) {
         let _ = check_toml("graph.toml", &text, &NoFacts);
         let _ = check_json("graph.json", &text, &NoFacts);
         let nested = json!({ "graphs": { "h": document.clone(), "g": {

@@ -1,4 +1,4 @@
-//! A thread in memory for tests: runs a graph with nodes that are functions of their input.
+//! In-memory threads for tests, with nodes that are functions of their input.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::lineage::Lineage;
 use crate::plan::{Planned, Task, plan};
 use crate::step::{Position, StepError, accept_input, advance, check_writes};
 
-/// The only graph of a document.
+/// Returns the only graph of a document.
 pub(crate) fn graph(text: &str) -> Graph {
     let graphs = check_toml("graph.toml", text, &NoFacts).unwrap_or_else(|problems| {
         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
@@ -44,13 +44,13 @@ pub(crate) fn at(id: u64) -> Position {
     }
 }
 
-/// What a node did.
+/// The result of a node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Did {
     pub(crate) writes: Vec<(String, Value)>,
     pub(crate) goto: Option<Vec<NodeName>>,
     pub(crate) sends: Vec<Send>,
-    /// Whether it fails instead, if somebody handles that.
+    /// Whether the node fails instead, if it has an error handler.
     pub(crate) fails: bool,
 }
 
@@ -90,7 +90,7 @@ pub(crate) fn finished(task: &Task, base: CheckpointId, did: Did) -> Event {
     }))
 }
 
-/// A task has failed for good.
+/// Returns the event of a permanent failure.
 pub(crate) fn failed(task: &Task) -> Event {
     event(EventKind::TaskFailed(TaskFailed {
         task: task.id.clone(),
@@ -123,7 +123,7 @@ pub(crate) fn start(graph: &Graph, input: &Value) -> Result<Lineage, StepError> 
     accept_input(graph, None, &Namespace::root(), input, &none, at(1)).map(Lineage::new)
 }
 
-/// The tasks that can run now.
+/// Returns the tasks that can run now.
 pub(crate) fn ready(graph: &Graph, lineage: &Lineage) -> Vec<Task> {
     match plan(graph, &thread(), lineage, 1) {
         Planned::Tasks { run, .. } => run,
@@ -131,7 +131,7 @@ pub(crate) fn ready(graph: &Graph, lineage: &Lineage) -> Vec<Task> {
     }
 }
 
-/// What happens in the rest of a superstep; the lineage is then at its end.
+/// Finishes the superstep of a lineage and returns its events.
 pub(crate) fn rest(
     graph: &Graph,
     lineage: &mut Lineage,
@@ -169,7 +169,7 @@ pub(crate) fn superstep(
     Ok(())
 }
 
-/// Runs a graph to its end; the nodes of each superstep, and the last checkpoint.
+/// Runs a graph to its end. Returns the nodes of each superstep, and the last checkpoint.
 pub(crate) fn run(
     graph: &Graph,
     input: &Value,

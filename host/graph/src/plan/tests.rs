@@ -1,4 +1,4 @@
-//! Handlers of failures, and what tasks want of the graph above.
+//! Tests of error handlers and of outcomes for the parent graph.
 
 use serde_json::json;
 
@@ -44,7 +44,7 @@ fn all(graph: &Graph, lineage: &Lineage) -> Vec<TaskId> {
 }
 
 #[test]
-fn a_handler_takes_the_place_of_what_failed() {
+fn error_handler_replaces_the_failed_task() {
     let (graph, mut lineage, tasks) = begin();
     let [a, b, c] = tasks.try_into().unwrap();
     assert!(a.handler.is_some() && a.handler != b.handler && c.handler.is_none());
@@ -60,12 +60,12 @@ fn a_handler_takes_the_place_of_what_failed() {
     assert!(ready(&graph, &lineage).is_empty());
     let next = advance(&graph, &lineage, &[].into(), at(2)).unwrap();
     let led: Vec<&str> = next.meta.next.iter().map(|trigger| trigger.node.as_str()).collect();
-    assert_eq!(led, ["saved"], "the edges of what failed are not followed");
+    assert_eq!(led, ["saved"], "the edges of the failed node are not followed");
     assert_eq!(next.state()["log"], json!(["b", "c", "h"]));
 }
 
 #[test]
-fn each_failure_has_a_handler_of_its_own() {
+fn each_failure_has_its_own_handler() {
     let (graph, mut lineage, tasks) = begin();
     lineage.apply(&failed(&tasks[1]));
     lineage.apply(&failed(&tasks[0]));
@@ -73,7 +73,7 @@ fn each_failure_has_a_handler_of_its_own() {
     let nodes: Vec<&str> = handlers.iter().map(|task| task.node.as_str()).collect();
     assert_eq!(nodes, ["h", "h"]);
     assert!(handlers[0].id != handlers[1].id && handlers[0].index != handlers[1].index);
-    // A handler may fail as well, and has a handler then.
+    // An error handler can fail as well and can have a handler itself.
     lineage.apply(&failed(&handlers[0]));
     let second = ready(&graph, &lineage).remove(0);
     assert_eq!((second.node.as_str(), second.from.unwrap()), ("k", node("h")));
@@ -81,14 +81,14 @@ fn each_failure_has_a_handler_of_its_own() {
 }
 
 #[test]
-fn without_a_handler_a_task_that_failed_runs_again() {
+fn failed_task_without_a_handler_runs_again() {
     let (graph, mut lineage, tasks) = begin();
     lineage.apply(&failed(&tasks[2]));
     assert_eq!(ready(&graph, &lineage), tasks);
 }
 
 #[test]
-fn a_second_executor_does_not_take_a_handled_failure_back() {
+fn second_executor_does_not_revert_a_handled_failure() {
     let (graph, mut lineage, tasks) = begin();
     lineage.apply(&failed(&tasks[0]));
     let before = lineage.clone();
@@ -100,7 +100,7 @@ fn a_second_executor_does_not_take_a_handled_failure_back() {
 }
 
 #[test]
-fn reopening_a_question_takes_back_its_handlers() {
+fn reopen_discards_the_error_handlers_of_the_task() {
     let (graph, mut lineage, tasks) = begin();
     let base = lineage.checkpoint.meta.id;
     let question = asked(&tasks[0].id, "a", 0);
@@ -109,7 +109,7 @@ fn reopening_a_question_takes_back_its_handlers() {
     let made_good = ready(&graph, &lineage).remove(0);
     finish(&mut lineage, &made_good);
     let before = lineage.clone();
-    // The answer leads to a failure, whose handler asks again and fails as well.
+    // The answer leads to a failure. Its error handler raises an interrupt and fails as well.
     lineage.apply(&event(EventKind::Answered(crate::event::Answered {
         interrupt: question.interrupt.clone(),
         task: tasks[0].id.clone(),
@@ -119,7 +119,7 @@ fn reopening_a_question_takes_back_its_handlers() {
     lineage.apply(&failed(&tasks[0]));
     let handler = ready(&graph, &lineage).remove(0);
     lineage.apply(&event(EventKind::Asked(asked(&handler.id, "h", 0))));
-    assert_eq!(lineage.open_questions().len(), 1, "what was handled waits for nobody");
+    assert_eq!(lineage.open_questions().len(), 1, "a handled task has no pending interrupt");
     lineage.apply(&failed(&handler));
     lineage.apply(&event(EventKind::Reopened(Reopened {
         to: base,
@@ -127,11 +127,11 @@ fn reopening_a_question_takes_back_its_handlers() {
         tasks: Vec::new(),
         failure: None,
     })));
-    assert_eq!(lineage, before, "what a handler made good stays so");
+    assert_eq!(lineage, before, "other handled failures stay handled");
 }
 
 #[test]
-fn tasks_may_end_their_graph_for_the_one_above() {
+fn task_can_return_an_outcome_for_the_parent_graph() {
     let (graph, mut lineage, tasks) = begin();
     let base = lineage.checkpoint.meta.id;
     finish(&mut lineage, &tasks[1]);
@@ -156,7 +156,7 @@ fn tasks_may_end_their_graph_for_the_one_above() {
 }
 
 #[test]
-fn a_checkpoint_tells_the_tasks_that_it_leads_to() {
+fn checkpoint_determines_the_next_tasks() {
     let (graph, lineage, tasks) = begin();
     let told = led_to(&thread(), &lineage.checkpoint.meta).into_iter().map(|(id, _)| id);
     assert_eq!(told.collect::<Vec<_>>(), all(&graph, &lineage));
@@ -164,7 +164,7 @@ fn a_checkpoint_tells_the_tasks_that_it_leads_to() {
 }
 
 #[test]
-fn every_task_of_a_superstep_is_conceivable() {
+fn possible_tasks_contains_every_task() {
     let (graph, mut lineage, tasks) = begin();
     let meta = lineage.checkpoint.meta.clone();
     let nodes = graph.nodes().keys();
