@@ -1,17 +1,18 @@
-//! JSON Schema, with bounds on what a schema and a value can cost.
+//! JSON Schema, with bounds on the cost of compilation and validation.
 //!
-//! Schemas come from guests, apps, servers and clients. A small one can make a validator work for
-//! ever: definitions that double, patterns that backtrack, recursion over deep values. Every use
-//! of JSON Schema in the host goes through [`Schema`].
+//! Schemas come from guests, apps, tool servers and clients. A small schema can keep a validator
+//! busy forever: with definitions that double, patterns that backtrack, or recursion over deep
+//! values. Every use of JSON Schema in the host goes through [`Schema`].
 //!
-//! [`Schema::compile`] bounds a schema by itself: bytes, nodes, nesting, patterns, and how many
-//! schemas apply to one place of a value. References stay within the document. Patterns are
-//! matched by an engine that does not backtrack; look-around is taken apart into patterns without.
+//! [`Schema::compile`] bounds the schema itself: its bytes, nodes, nesting and patterns, and the
+//! number of subschemas that apply to one location of a value. References stay within the document.
+//! Patterns are matched by an engine that does not backtrack; look-around is rewritten as patterns
+//! without look-around.
 //!
-//! [`Schema::validate`] counts the work before it begins. One step is one keyword applied to one
-//! value; keywords that look at all of a value (`uniqueItems`, `enum`, `pattern`) count more. The
-//! count assumes that nothing ends early and that all alternatives are tried, so it depends on
-//! schema and value only, and a replay comes to the same result.
+//! [`Schema::validate`] counts the steps before it validates. One step is one keyword applied to
+//! one value; keywords that read a whole value (`uniqueItems`, `enum`, `pattern`) count more. The
+//! count assumes that no check ends early and that all alternatives are tried. It depends only on
+//! the schema and the value, so a replay has the same result.
 
 mod ahead;
 mod cost;
@@ -43,14 +44,14 @@ impl fmt::Debug for Schema {
     }
 }
 
-/// Why a schema was refused.
+/// Error of compiling a schema.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SchemaError {
-    /// It is no schema, or uses what this host does not accept.
+    /// The value is not a schema, or uses a feature that this host does not accept.
     #[error("{0}")]
     Broken(String),
-    /// It is too large.
+    /// The schema exceeds a limit.
     #[error("{0}")]
     Limit(Exceeded),
 }
@@ -61,14 +62,14 @@ impl From<Exceeded> for SchemaError {
     }
 }
 
-/// Why a value was refused.
+/// Error of validating a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Misfit {
-    /// It does not fit: a sentence that says what, and where.
+    /// The value violates the schema. The message describes the violation and its location.
     #[error("{0}")]
     Invalid(String),
-    /// To find out takes more work than is allowed.
+    /// The validation takes more steps than are allowed.
     #[error("{0}")]
     Limit(Exceeded),
 }
@@ -84,17 +85,17 @@ impl Schema {
     ///
     /// # Errors
     ///
-    /// [`SchemaError`] if the value is no JSON Schema, or exceeds a limit.
+    /// [`SchemaError`] if the value is not a JSON Schema, or exceeds a limit.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
         Self::with(schema, options(PATTERN_COMPILED_BYTES))
     }
 
-    /// Compiles a schema whose formats (`email`, `date` and the like) a text must have, whatever its draft says
-    /// of them.
+    /// Compiles a schema and enforces its formats (`email`, `date` and the like), even if its draft
+    /// does not.
     ///
     /// # Errors
     ///
-    /// As [`Schema::compile`].
+    /// See [`Schema::compile`].
     pub fn compile_with_formats(schema: &Value) -> Result<Self, SchemaError> {
         Self::with(schema, options(PATTERN_COMPILED_BYTES).should_validate_formats(true))
     }
@@ -112,17 +113,17 @@ impl Schema {
         Ok(Self { validator, outline })
     }
 
-    /// Whether a `pattern` can be matched without backtracking.
+    /// Returns true if a `pattern` can be matched without backtracking.
     pub fn takes_pattern(pattern: &str) -> bool {
         pattern::Patterns::default().keyword_size(pattern).is_ok()
     }
 
-    /// Whether a value fits.
+    /// Validates a value.
     ///
     /// # Errors
     ///
-    /// [`Misfit::Invalid`] with the first thing that does not fit, [`Misfit::Limit`] if finding
-    /// out takes too much work.
+    /// [`Misfit::Invalid`] with the first violation; [`Misfit::Limit`] if the validation takes too
+    /// many steps.
     pub fn validate(&self, value: &Value) -> Result<(), Misfit> {
         match self.check(value)? {
             Verdict::Fits => Ok(()),
@@ -134,11 +135,11 @@ impl Schema {
         }
     }
 
-    /// What does not fit, at most so many sentences; empty if the value fits.
+    /// Returns descriptions of the first `most` violations; empty if the value is valid.
     ///
     /// # Errors
     ///
-    /// The limit, if finding out takes too much work.
+    /// [`Exceeded`] if the validation takes too many steps.
     pub fn violations(&self, value: &Value, most: usize) -> Result<Vec<String>, Exceeded> {
         Ok(match self.check(value)? {
             Verdict::Fits => Vec::new(),
@@ -150,12 +151,12 @@ impl Schema {
         })
     }
 
-    /// The same as the validator sees it, for callers that mend values. `None` if the value does
-    /// not fit and is too large to say where.
+    /// Returns the violations as errors of the validator, for callers that repair values. `None` if
+    /// the value is invalid and too large to describe its violations.
     ///
     /// # Errors
     ///
-    /// The limit, if finding out takes too much work.
+    /// [`Exceeded`] if the validation takes too many steps.
     pub fn errors<'v>(
         &'v self,
         value: &'v Value,
@@ -181,7 +182,7 @@ impl Schema {
 
 enum Verdict {
     Fits,
-    /// It does not fit, and the validator may say why.
+    /// The value is invalid, and the validator may describe the violations.
     Explained,
     Unexplained,
 }
@@ -190,7 +191,7 @@ fn unexplained() -> String {
     "the value does not fit the schema; value and schema are too large to say where".to_owned()
 }
 
-/// Options of every validator; compiled patterns have at most so many bytes.
+/// Returns the options of every validator. A compiled pattern has at most `pattern_bytes` bytes.
 fn options(pattern_bytes: u64) -> jsonschema::ValidationOptions<'static> {
     let patterns = PatternOptions::regex()
         .size_limit(pattern_bytes as usize)
@@ -201,14 +202,14 @@ fn options(pattern_bytes: u64) -> jsonschema::ValidationOptions<'static> {
         .with_keyword("uniqueItems", unique::keyword)
 }
 
-/// What does not fit a schema, and where.
+/// Returns a description of a violation, with its location.
 pub fn describe(error: &ValidationError<'_>) -> String {
     let place = error.instance_path().to_string();
     let text = cut(error.to_string());
     if place.is_empty() { text } else { format!("{text} at `{}`", cut(place)) }
 }
 
-/// A sentence without its end if it is long.
+/// Truncates a long text.
 fn cut(mut text: String) -> String {
     if text.len() > SCHEMA_MESSAGE_BYTES {
         let end = (0..=SCHEMA_MESSAGE_BYTES).rev().find(|&end| text.is_char_boundary(end));

@@ -1,10 +1,11 @@
-//! Limits of depth against the stack of a thread. The crate itself starts no threads.
+//! Tests that the depth limits keep validation within the stack of a thread. They are integration
+//! tests because the crate itself starts no threads.
 
 use serde_json::json;
 use wattle_graph::schema::Schema;
 
 #[test]
-fn deep_application_does_not_exhaust_a_small_stack() {
+fn deeply_nested_schemas_fit_a_small_stack() {
     // As deep as the limits allow: references and combinations at each of many levels.
     let schema = json!({
         "anyOf": [{ "allOf": [{ "oneOf": [{ "properties": { "x": { "$ref": "#" } } }] }] }],

@@ -1,32 +1,34 @@
 //! Look-around without backtracking.
 //!
-//! `^(?=.*[0-9])(?!x)[a-z0-9]+$` means three patterns at once, since it is known where each part
-//! begins: a text must match `^(?:.*[0-9])` and `^[a-z0-9]+$`, and must not match `^(?:x)`. The
-//! same holds behind a fixed number of characters, as in `^[a-z](?!.*--)[a-z-]*$`.
+//! `^(?=.*[0-9])(?!x)[a-z0-9]+$` is equivalent to three patterns, because each part starts at a
+//! known position: a text must match `^(?:.*[0-9])` and `^[a-z0-9]+$`, and must not match `^(?:x)`.
+//! This also holds after a fixed number of characters, as in `^[a-z](?!.*--)[a-z-]*$`.
 //!
-//! At the end of a pattern it is known as well what is meant: `a+(?=b)` matches where `a+b` does, `^a+(?<!b)$` where
-//! `^a+$` does and `b$` does not. A text matches `^(?:(?!a).)*$` if it matches `^.*$` and has no `a` in it.
+//! Look-around at the end of a pattern has equivalents, too: `a+(?=b)` matches where `a+b` does,
+//! and `^a+(?<!b)$` matches where `^a+$` does and `b$` does not. A text matches `^(?:(?!a).)*$` if
+//! it matches `^.*$` and does not contain `a`.
 
-/// What follows a part that may be left out or repeated.
+/// First characters of quantifiers.
 const REPEATS: [char; 4] = ['*', '+', '?', '{'];
 
-/// Letters that mean one character behind a backslash. Others mean a place, a reference to a group
-/// or a character that is spelled out, as do digits.
+/// Letters that match one character after a backslash. Other letters, and digits, denote an anchor,
+/// a reference to a group or an encoded character.
 const LETTERS: &str = "dDsSwWfnrtv";
 
-/// Parts of one pattern: each is matched on its own.
+/// Maximum number of parts of one pattern, each of which is matched separately.
 pub(super) const MOST: usize = 16;
 
-/// One of several patterns that together mean one with look-ahead.
+/// One of several patterns that together are equivalent to a pattern with look-around.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part {
-    /// Whether a text must match it; if not, a text must not match it.
+    /// True if a text must match the pattern, false if it must not.
     pub(super) is_wanted: bool,
     pub(super) pattern: String,
 }
 
-/// The parts of a pattern that looks around; `None` if it does not, from a place that depends on the text, or at more
-/// than [`MOST`] places.
+/// Splits a pattern with look-around into equivalent parts. Returns `None` if the pattern has no
+/// look-around, if the position of the look-around depends on the text, or if there are more than
+/// [`MOST`] parts.
 pub(super) fn parts(pattern: &str) -> Option<Vec<Part>> {
     let mut parts =
         tempered(pattern).or_else(|| at_the_end(pattern)).or_else(|| at_the_beginning(pattern))?;
@@ -41,14 +43,15 @@ pub(super) fn parts(pattern: &str) -> Option<Vec<Part>> {
     (parts.len() <= MOST).then_some(parts)
 }
 
-/// `^(?:(?!a).)*$`, also with another group and with `+`, where `a` begins with a character.
+/// Splits `^(?:(?!a).)*$`, also with a capturing group or `+`. `a` must start with a single
+/// character.
 fn tempered(pattern: &str) -> Option<Vec<Part>> {
     let rest = pattern.strip_prefix('^')?.strip_prefix('(')?;
     let rest = rest.strip_prefix("?:").unwrap_or(rest);
     let (is_wanted, inside, behind) = look_ahead(rest)?;
     let (repeat, end) = behind.strip_prefix(".)")?.split_at_checked(1)?;
     let is_whole = !is_wanted && matches!(repeat, "*" | "+") && end == "$";
-    // What matches nothing would be found in every text.
+    // A pattern that matches the empty text occurs in every text.
     if !is_whole || fixed(inside).is_none() || outside(inside, '|').is_some() {
         return None;
     }
@@ -56,8 +59,8 @@ fn tempered(pattern: &str) -> Option<Vec<Part>> {
     Some(vec![Part { is_wanted: false, pattern: inside.to_owned() }, whole])
 }
 
-/// Look-ahead that must match at the end, and look-behind before a last `$`. What is before it may look around at the
-/// beginning.
+/// Splits positive look-ahead at the end, and look-behind before a final `$`. The text before it
+/// may have look-ahead at its beginning.
 fn at_the_end(pattern: &str) -> Option<Vec<Part>> {
     if outside(pattern, '|').is_some() {
         return None;
@@ -85,7 +88,7 @@ fn has_look_around(pattern: &str) -> bool {
     ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|group| pattern.contains(group))
 }
 
-/// Where the group begins that a text ends with, outside of others.
+/// Returns the start of the top-level group with which a text ends.
 fn last_group(text: &str) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -98,7 +101,7 @@ fn last_group(text: &str) -> Option<usize> {
     }
 }
 
-/// Look-ahead at the beginning, or behind a fixed number of characters.
+/// Splits look-ahead at the beginning, or after a fixed number of characters.
 fn at_the_beginning(pattern: &str) -> Option<Vec<Part>> {
     let mut rest = pattern.strip_prefix('^')?;
     let mut before = "^".to_owned();
@@ -114,7 +117,7 @@ fn at_the_beginning(pattern: &str) -> Option<Vec<Part>> {
             break;
         }
     }
-    // Only the first of several alternatives would begin with what was looked at.
+    // The look-ahead applies only to the first of several alternatives.
     if parts.is_empty() || outside(rest, '|').is_some() {
         return None;
     }
@@ -122,8 +125,8 @@ fn at_the_beginning(pattern: &str) -> Option<Vec<Part>> {
     Some(parts)
 }
 
-/// The look-ahead at the beginning: whether it is one that must match, what is in it, and what is
-/// behind it.
+/// Parses a look-ahead at the beginning. Returns whether it is positive, its content, and the text
+/// after it.
 fn look_ahead(text: &str) -> Option<(bool, &str, &str)> {
     let (is_wanted, text) = match text.strip_prefix("(?=") {
         Some(text) => (true, text),
@@ -134,7 +137,8 @@ fn look_ahead(text: &str) -> Option<(bool, &str, &str)> {
     (!behind.starts_with(REPEATS)).then_some((is_wanted, &text[..end], behind))
 }
 
-/// The length of a part at the beginning that always takes the same number of characters.
+/// Returns the length of an element at the beginning that always matches the same number of
+/// characters.
 fn fixed(text: &str) -> Option<usize> {
     let sign = text.chars().next()?;
     let length = match sign {
@@ -158,10 +162,10 @@ fn fixed(text: &str) -> Option<usize> {
     (is_number && !behind.starts_with(REPEATS)).then_some(length + count.len() + 2)
 }
 
-/// The length of the class of characters at the beginning.
+/// Returns the length of the character class at the beginning.
 fn class(text: &str) -> Option<usize> {
     let inside = text.strip_prefix("[^").or_else(|| text.strip_prefix('['))?;
-    // `[]` and `[^]` are classes to some engines and the beginning of one to others.
+    // Some engines read `[]` and `[^]` as complete classes, others as the start of one.
     if inside.starts_with(']') {
         return None;
     }
@@ -174,7 +178,7 @@ fn class(text: &str) -> Option<usize> {
     Some(text.len() - inside.len() + end + 1)
 }
 
-/// Where a sign first stands outside of groups, classes and escapes.
+/// Returns the first position of a character outside of groups, classes and escapes.
 fn outside(text: &str, wanted: char) -> Option<usize> {
     let (mut depth, mut in_class, mut is_escaped) = (0_usize, false, false);
     for (at, sign) in text.char_indices() {
@@ -202,7 +206,7 @@ mod tests {
 
     use super::parts;
 
-    /// The parts with `!` before those that must not match.
+    /// Returns the parts, with `!` before those that must not match.
     fn taken_apart(pattern: &str) -> Option<Vec<String>> {
         let parts = parts(pattern)?.into_iter();
         let mark = |is_wanted: bool| if is_wanted { "" } else { "!" };
@@ -210,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn look_ahead_from_a_known_place_is_taken_apart() {
+    fn look_around_at_a_known_position_is_split() {
         let cases = [
             (r"^(?=.*[A-Z])(?!a|b).{8,}$", vec![r"^(?:.*[A-Z])", r"!^(?:a|b)", r"^.{8,}$"]),
             (r"^(?!^[-+.]*$)[+-]?0*\d*$", vec![r"!^(?:^[-+.]*$)", r"^[+-]?0*\d*$"]),
@@ -233,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn other_patterns_stay_as_they_are() {
+    fn other_patterns_are_not_split() {
         for pattern in [
             "",
             "^",
@@ -264,7 +268,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_pattern_makes_it_panic(
+        fn parts_never_panics(
             pattern in r"\^?([(?=!)|\[\]{}\\*0-9a^$\u{e9}]|\(\?[=!]){0,24}",
         ) {
             let _ = parts(&pattern);

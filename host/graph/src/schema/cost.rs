@@ -1,4 +1,4 @@
-//! How much work it is to validate a value, counted before it is done.
+//! The cost of a validation, counted before the validation.
 
 use std::collections::HashMap;
 
@@ -9,12 +9,12 @@ use crate::schema::outline::{Id, Outline, Part, steps_of, text_steps};
 use crate::schema::pattern;
 use crate::schema::place::Place;
 
-/// Counts the work of a validation, and refuses it if it is too much. To count is itself no more
-/// work than is allowed.
+/// Counts the steps of a validation, and fails if there are too many. Counting takes no more steps
+/// than are allowed.
 ///
-/// What counts against the limit is the work of deciding whether the value fits, in which the
-/// validator remembers the results of references. The answer is the work of telling each thing
-/// that does not fit, in which it remembers nothing.
+/// The limit applies to the steps of deciding whether the value is valid, in which the validator
+/// caches the results of references. The return value is the number of steps of describing all
+/// violations, in which the validator caches nothing.
 pub(super) fn count(outline: &Outline, value: &Value) -> Result<u64, Exceeded> {
     let mut count = Count { outline, decided: 0, known: HashMap::new() };
     count.apply(0, value, &Place::ROOT, 0)
@@ -23,13 +23,14 @@ pub(super) fn count(outline: &Outline, value: &Value) -> Result<u64, Exceeded> {
 struct Count<'o> {
     outline: &'o Outline,
     decided: u64,
-    /// What telling costs of parts that references lead to, by part and value. As in the
-    /// validator, only lists and objects are known again.
+    /// Steps of describing the violations of parts to which references lead, by part and value.
+    /// Like the validator, it caches only lists and objects.
     known: HashMap<(Id, *const Value), u64>,
 }
 
 impl Count<'_> {
-    /// Counts a part of the schema at a place, and gives the work of telling what does not fit.
+    /// Counts the steps of a part of the schema at a location, and returns the steps of describing
+    /// its violations.
     fn apply(
         &mut self,
         id: Id,
@@ -97,7 +98,7 @@ impl Count<'_> {
                 }
             }
         }
-        // Whichever are fewer: the members of the value or those that the schema names.
+        // Iterates over the smaller set: the members of the value or those that the schema names.
         if part.members.len() < fields.len() {
             for (name, id) in &part.members {
                 if let Some(value) = fields.get(name) {
@@ -150,7 +151,7 @@ impl Count<'_> {
     }
 }
 
-/// What a part costs at a value, without the parts below it.
+/// Returns the steps of a part at a value, without those of the parts below it.
 fn own_steps(part: &Part, value: &Value) -> u64 {
     let more = match value {
         Value::String(text) => text_steps(text) + pattern::steps(text, part.patterns),

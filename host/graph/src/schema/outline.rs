@@ -1,4 +1,4 @@
-//! A schema as what counts of it: which parts apply where, and how much each of them costs.
+//! Outlines of schemas: which parts apply where, and how many steps each takes.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,64 +11,66 @@ use crate::schema::SchemaError;
 use crate::schema::pattern::Patterns;
 use crate::schema::reference::Document;
 
-/// A part of a schema by its place in [`Outline::parts`].
+/// Index of a part in [`Outline::parts`].
 pub(super) type Id = usize;
 
-/// A schema, its root first.
+/// The outline of a schema. The first part is the root.
 pub(super) struct Outline {
     pub(super) parts: Vec<Part>,
-    /// Whether a pattern in it looks ahead.
+    /// Whether a pattern of the schema has look-around.
     pub(super) looks_ahead: bool,
 }
 
-/// One schema of a document, `true` and `false` included.
+/// One subschema of a document, which can also be `true` or `false`.
 #[derive(Default)]
 pub(super) struct Part {
-    /// Steps that it takes by itself, whatever the value.
+    /// Steps that the part itself takes for any value.
     pub(super) steps: u64,
-    /// Bytes of the compiled patterns that a string is matched against.
+    /// Size of the compiled patterns that a string is matched against, in bytes.
     pub(super) patterns: u64,
-    /// Whether it looks at all that is in a list.
+    /// Whether the part reads a whole list.
     pub(super) whole: bool,
-    /// Whether a reference leads here: the validator remembers what came of it.
+    /// Whether a reference leads to the part. The validator caches the results of such parts.
     pub(super) shared: bool,
     /// Parts that apply to the same value.
     pub(super) same: Vec<Id>,
-    /// How often the validator looks at those: twice for what asks which members they evaluated.
+    /// How often the validator evaluates the parts of `same`: twice if a keyword depends on which
+    /// members they evaluate.
     pub(super) looks: u64,
-    /// Parts for members by name.
+    /// Parts for members, by name.
     pub(super) members: HashMap<String, Id>,
-    /// Bytes of compiled patterns that names of members are matched against.
+    /// Size of the compiled patterns that names of members are matched against, in bytes.
     pub(super) member_patterns: u64,
-    /// Parts for members by pattern.
+    /// Parts for members whose names match a pattern.
     pub(super) by_pattern: Vec<Id>,
     /// Parts for members without one of their own.
     pub(super) other_members: Vec<Id>,
     /// The part for names of members.
     pub(super) names: Option<Id>,
-    /// Parts for items by place.
+    /// Parts for items, by position.
     pub(super) prefix: Vec<Id>,
     /// Parts for all items.
     pub(super) items: Vec<Id>,
 }
 
-/// Keywords whose value is a schema for the same place.
+/// Keywords whose value is a schema for the same location.
 const SAME: [&str; 4] = ["not", "if", "then", "else"];
 
-/// Keywords whose value is a list of schemas for the same place.
+/// Keywords whose value is a list of schemas for the same location.
 const SAME_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
-/// Keywords whose value holds schemas for the same place by name.
+/// Keywords whose value is a map from names to schemas for the same location.
 const SAME_MAPS: [&str; 2] = ["dependentSchemas", "dependencies"];
 
-/// Keywords that the validator compares a value with: it costs as much as the keyword is large.
+/// Keywords that the validator compares a value with. The comparison takes steps in proportion to
+/// the size of the keyword.
 const COMPARED: [&str; 5] = ["enum", "const", "required", "dependentRequired", "type"];
 
 /// Steps of `format: regex`, which compiles the text.
 const REGEX_STEPS: u64 = 1_000;
 
 impl Outline {
-    /// Checks a schema and takes down what counts of it.
+    /// Checks a schema and builds its outline.
     pub(super) fn of(schema: &Value) -> Result<Self, SchemaError> {
         let mut size = Size::default();
         size.add(schema, SCHEMA_DEPTH)?;
@@ -91,7 +93,7 @@ impl Outline {
 
 struct Build<'s> {
     document: Document<'s>,
-    /// Parts by address, so that each is taken down once however many references lead to it.
+    /// Parts by address, so that each is built once, however many references lead to it.
     ids: HashMap<*const Value, Id>,
     parts: Vec<Part>,
     todo: Vec<(Id, &'s Value)>,
@@ -208,8 +210,8 @@ fn map<'s>(
     fields.get(key).and_then(Value::as_object).into_iter().flatten()
 }
 
-/// A part with an `$id` of its own would be a document of its own, in which `#` means another
-/// place.
+/// Rejects an `$id` below the root. It would make the part a document of its own, in which `#`
+/// refers to another location.
 fn check_id(id: Id, fields: &Map<String, Value>) -> Result<(), SchemaError> {
     let is_name = |name: &&str| id != 0 && !name.starts_with('#');
     match ["$id", "id"].iter().find_map(|key| fields.get(*key)?.as_str().filter(is_name)) {
@@ -220,7 +222,7 @@ fn check_id(id: Id, fields: &Map<String, Value>) -> Result<(), SchemaError> {
     }
 }
 
-/// Steps of comparing a value with another.
+/// Returns the steps of comparing a value with another.
 pub(super) fn steps_of(value: &Value) -> u64 {
     match value {
         Value::String(text) => text_steps(text),
@@ -232,14 +234,14 @@ pub(super) fn steps_of(value: &Value) -> u64 {
     }
 }
 
-/// Steps of reading a text once.
+/// Returns the steps of reading a text once.
 pub(super) fn text_steps(text: &str) -> u64 {
     /// Bytes per step.
     const STEP: u64 = 64;
     1 + text.len() as u64 / STEP
 }
 
-/// How large a schema is as it is written.
+/// Size of a schema as it is written.
 #[derive(Default)]
 struct Size {
     bytes: u64,
@@ -284,7 +286,7 @@ impl Size {
     }
 }
 
-/// How many parts apply to one place of a value, by part.
+/// Counts the parts that apply to one location of a value, for each part.
 struct Expansion<'o> {
     outline: &'o Outline,
     known: BTreeMap<Id, State>,
@@ -293,7 +295,7 @@ struct Expansion<'o> {
 #[derive(Clone, Copy)]
 enum State {
     Open,
-    /// Parts, and how deep they are nested.
+    /// Number of parts, and depth of their nesting.
     Done(u64, u64),
 }
 
@@ -310,7 +312,7 @@ impl<'o> Expansion<'o> {
             }
             Some(State::Open) => {
                 return Err(SchemaError::Broken(
-                    "a part of the schema refers to itself without going into the value".into(),
+                    "a part of the schema refers to itself at the same location".into(),
                 ));
             }
             _ if above >= SCHEMA_CHAIN => {

@@ -1,4 +1,4 @@
-//! Patterns: only those that match in time proportional to the text.
+//! Patterns that match in time proportional to the text.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,25 +11,27 @@ use crate::limit::{Exceeded, PATTERN_BYTES, PATTERN_COMPILED_BYTES, SCHEMA_PATTE
 use crate::schema::ahead::{self, MOST, Part};
 use crate::schema::{SchemaError, options};
 
-/// Sizes of a compiled pattern that are distinguished, in bytes.
+/// Size classes of compiled patterns, in bytes.
 const SIZES: [u64; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, PATTERN_COMPILED_BYTES];
 
-/// Bytes of a text times bytes of a compiled pattern per step: each byte of the
-/// text may meet every state of the pattern, at about ten nanoseconds for a KiB of it.
+/// Product of text bytes and compiled pattern bytes that counts as one step. Each byte of the text
+/// may visit every state of the pattern, at about ten nanoseconds for a KiB of it.
 const STEP: u64 = 16 << 10;
 
-/// Patterns of one schema, with the size that each compiles to.
+/// Patterns of one schema, with their compiled sizes.
 #[derive(Default)]
 pub(super) struct Patterns {
     sizes: BTreeMap<String, u64>,
-    /// Whether a `pattern` looks ahead, so that [`keyword`] has to replace that of the validator.
+    /// Whether a `pattern` has look-around, so that [`keyword`] has to replace the keyword of the
+    /// validator.
     pub(super) look_ahead: bool,
 }
 
 impl Patterns {
-    /// About how many bytes the pattern of a `pattern` compiles to. It may look ahead.
+    /// Returns the approximate compiled size of a `pattern`, in bytes. The pattern may have
+    /// look-around.
     pub(super) fn keyword_size(&mut self, pattern: &str) -> Result<u64, SchemaError> {
-        // A longer one is refused; its parts could be many times as long.
+        // A longer pattern is rejected below; its parts could be many times as long.
         let short = Some(pattern).filter(|pattern| pattern.len() as u64 <= PATTERN_BYTES);
         let Some(parts) = short.and_then(ahead::parts) else { return self.size(pattern) };
         self.look_ahead = true;
@@ -40,7 +42,7 @@ impl Patterns {
         Ok(size)
     }
 
-    /// About how many bytes a pattern compiles to.
+    /// Returns the approximate compiled size of a pattern without look-around, in bytes.
     pub(super) fn size(&mut self, pattern: &str) -> Result<u64, SchemaError> {
         if let Some(size) = self.sizes.get(pattern) {
             return Ok(*size);
@@ -55,7 +57,7 @@ impl Patterns {
         }
         let size = SIZES.into_iter().find(|size| fits(pattern, *size)).ok_or_else(|| {
             SchemaError::Broken(format!(
-                "the pattern `{pattern}` cannot be used: it is no regular expression, needs \
+                "the pattern `{pattern}` cannot be used: it is not a regular expression, needs \
                  backtracking (back-references do, and look-around except at the beginning and the \
                  end of a `pattern`, as in `^(?=.*[0-9])`, at most {MOST} times), or compiles to more than \
                  {PATTERN_COMPILED_BYTES} bytes"
@@ -70,7 +72,7 @@ fn fits(pattern: &str, size: u64) -> bool {
     options(size).build(&json!({ "pattern": pattern })).is_ok()
 }
 
-/// Steps of matching a text against patterns of that size in total.
+/// Returns the steps of matching a text against patterns of the total size `sizes`.
 pub(super) fn steps(text: &str, sizes: u64) -> u64 {
     (text.len() as u64 + 1).saturating_mul(sizes) / STEP
 }
@@ -78,16 +80,16 @@ pub(super) fn steps(text: &str, sizes: u64) -> u64 {
 /// The parts of a pattern, and whether a text must match each.
 type Parts = Vec<(bool, Validator)>;
 
-/// A `pattern` in a schema that has one that looks ahead.
+/// A `pattern` keyword of a schema in which some pattern has look-around.
 struct Pattern {
     parts: Arc<Parts>,
     pattern: String,
 }
 
-/// A keyword, or why it cannot be made.
+/// A keyword, or the reason why it cannot be created.
 type Made<'a> = Result<Box<dyn for<'i> Keyword<'i>>, ValidationError<'a>>;
 
-/// Makes the keywords of one schema. The same pattern is compiled once.
+/// Returns a factory for the `pattern` keywords of one schema. It compiles equal patterns once.
 pub(super) fn keyword()
 -> impl for<'a> Fn(&'a Map<String, Value>, &'a Value, Location) -> Made<'a> + Send + Sync + 'static
 {

@@ -1,15 +1,15 @@
-//! Places in JSON values, as JSON pointers.
+//! Locations in JSON values, as JSON pointers.
 
 use std::fmt::{self, Display, Write as _};
 
-/// A step into a value.
+/// A step of a path into a value.
 #[derive(Clone, Copy)]
 pub(super) enum Step<'p> {
     Key(&'p str),
     Index(usize),
 }
 
-/// A place as the way that leads to it, on the stack.
+/// A location, as a linked path on the stack.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'p> {
     parent: Option<&'p Place<'p>>,
@@ -29,7 +29,7 @@ impl<'p> Place<'p> {
     }
 }
 
-/// `/` for the whole value, and else a JSON pointer.
+/// Writes `/` for the whole value, and otherwise a JSON pointer.
 impl Display for Place<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut steps = Vec::new();

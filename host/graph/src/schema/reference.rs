@@ -1,4 +1,4 @@
-//! What a `$ref` means: always a part of the same document.
+//! Resolution of `$ref`, always to a part of the same document.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::schema::SchemaError;
 
-/// The document that references are followed in.
+/// The document in which references are resolved.
 pub(super) struct Document<'s> {
     root: &'s Value,
     anchors: HashMap<&'s str, &'s Value>,
@@ -17,7 +17,7 @@ impl<'s> Document<'s> {
         Self { root, anchors: anchors(root) }
     }
 
-    /// The part that a reference names.
+    /// Returns the part that a reference names.
     pub(super) fn find(&self, reference: &str) -> Result<&'s Value, SchemaError> {
         let Some(fragment) = reference.strip_prefix('#') else {
             return Err(SchemaError::Broken(format!(
@@ -33,13 +33,13 @@ impl<'s> Document<'s> {
             _ => self.anchors.get(fragment).copied(),
         };
         found.ok_or_else(|| {
-            SchemaError::Broken(format!("the schema refers to `{reference}`, which it has not"))
+            SchemaError::Broken(format!("the schema refers to `{reference}`, which does not exist"))
         })
     }
 }
 
-/// Parts by the names that they give themselves: `$anchor`, and `$id` of older drafts that is a
-/// fragment.
+/// Returns the parts that have an anchor: `$anchor`, `$dynamicAnchor`, or an `$id` of an older
+/// draft that is a fragment.
 pub fn anchors(root: &Value) -> HashMap<&str, &Value> {
     let mut anchors = HashMap::new();
     collect(root, &mut anchors);
@@ -60,7 +60,7 @@ fn collect<'s>(value: &'s Value, anchors: &mut HashMap<&'s str, &'s Value>) {
     }
 }
 
-/// A fragment without percent signs; `None` if it is not well-formed.
+/// Decodes the percent-encoding of a fragment; `None` if it is malformed.
 pub fn decoded(fragment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(fragment.len());
     let mut rest = fragment.bytes();

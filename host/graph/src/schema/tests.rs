@@ -1,11 +1,11 @@
-//! Schemas that cost too much, and ordinary ones.
+//! Tests of schemas that are too expensive, and of ordinary ones.
 
 use serde_json::{Value, json};
 
 use super::{Misfit, Schema, SchemaError};
 use crate::limit::SCHEMA_STEPS;
 
-/// Definitions that double: the last expands to `2^levels` schemas at one place.
+/// Returns definitions that double: the last expands to `2^levels` subschemas at one location.
 fn doubling(levels: u32, keyword: &str) -> Value {
     let mut defs = serde_json::Map::new();
     defs.insert("d0".into(), json!({ "type": "object" }));
@@ -31,7 +31,7 @@ fn limit(schema: &Value, value: &Value) -> String {
 }
 
 #[test]
-fn formats_hold_only_where_they_are_to() {
+fn formats_are_enforced_only_on_request() {
     let fields = |format: &str| json!({ "properties": { "a": { "format": format } } });
     for (format, fine, odd) in [
         ("email", "jane@example.com", "jane"),
@@ -48,7 +48,7 @@ fn formats_hold_only_where_they_are_to() {
 }
 
 #[test]
-fn schemas_that_double_are_refused() {
+fn doubling_schemas_are_rejected() {
     for keyword in ["allOf", "anyOf", "oneOf"] {
         for levels in [14, 24, 31] {
             assert_eq!(refused(&doubling(levels, keyword)), "schema_expanded", "{levels}");
@@ -61,7 +61,7 @@ fn schemas_that_double_are_refused() {
 }
 
 #[test]
-fn schemas_are_bounded_as_they_are_written() {
+fn schema_size_and_nesting_are_limited() {
     let nested = |levels| (0..levels).fold(json!({}), |inner, _| json!({ "not": inner }));
     assert_eq!(refused(&nested(70)), "schema_depth");
     assert_eq!(refused(&json!({ "enum": vec![1; 20_000] })), "schema_nodes");
@@ -78,11 +78,11 @@ fn schemas_are_bounded_as_they_are_written() {
 }
 
 #[test]
-fn only_references_into_the_schema_are_followed() {
+fn references_must_stay_within_the_schema() {
     for reference in ["https://example.invalid/s.json", "other.json", "file:///etc/passwd"] {
         assert!(refused(&json!({ "$ref": reference })).contains("not a part of it"));
     }
-    assert!(refused(&json!({ "$ref": "#/$defs/x" })).contains("which it has not"));
+    assert!(refused(&json!({ "$ref": "#/$defs/x" })).contains("which does not exist"));
     assert!(refused(&json!({ "allOf": [{ "$ref": "#" }] })).contains("refers to itself"));
     assert!(refused(&json!({ "$dynamicRef": "#x" })).contains("`$dynamicRef`"));
     let embedded = json!({ "properties": { "a": { "$id": "urn:a", "$ref": "#/$defs/b" } } });
@@ -120,7 +120,7 @@ fn patterns_match_in_linear_time() {
 }
 
 #[test]
-fn patterns_look_ahead_from_a_known_place() {
+fn look_around_at_a_known_position_is_supported() {
     for (pattern, fits, fails) in [
         ("^(?=.*[A-Z])(?=.*[0-9]).{4,}$", "aB3d", "ab3d"),
         (r"^(?!^[-+.]*$)[+-]?0*\d*\.?\d*$", "-1.5", "-."),
@@ -137,7 +137,7 @@ fn patterns_look_ahead_from_a_known_place() {
         }))
         .unwrap();
         assert_eq!(schema.validate(&json!({ "p": fits, "q": "a" })), Ok(()), "{pattern}");
-        assert_eq!(schema.validate(&json!({ "p": 7 })), Ok(()), "only texts are matched");
+        assert_eq!(schema.validate(&json!({ "p": 7 })), Ok(()), "only strings are matched");
         let told = schema.validate(&json!({ "p": fails })).unwrap_err().to_string();
         assert!(told.ends_with(&format!("does not match \"{pattern}\" at `/p`")), "{told}");
         assert!(schema.validate(&json!({ "q": "b" })).is_err());
@@ -165,9 +165,10 @@ fn patterns_look_ahead_from_a_known_place() {
 fn recursion_over_deep_values_is_bounded() {
     let schema = json!({ "properties": { "x": { "allOf": [{ "$ref": "#" }, { "$ref": "#" }] } } });
     let deep = |levels| (0..levels).fold(json!({}), |inner, _| json!({ "x": inner }));
-    // The validator remembers what came of a reference, so this is little work.
+    // The validator caches the results of references, so this takes few steps.
     assert!(Schema::compile(&schema).unwrap().validate(&deep(90)).is_ok());
-    // An explanation remembers no references and would be much work, so there is none.
+    // A description of the violations does not cache them and would take many steps, so the error
+    // has none.
     let typed = json!({
         "type": "object",
         "properties": { "x": { "allOf": [{ "$ref": "#" }, { "$ref": "#" }] } },
@@ -176,7 +177,7 @@ fn recursion_over_deep_values_is_bounded() {
     let error = Schema::compile(&typed).unwrap().validate(&wrong).unwrap_err();
     assert!(error.to_string().contains("too large to say where"), "{error}");
 
-    // Strings are not remembered; nor is what `unevaluatedProperties` asks.
+    // Results for strings are not cached, and neither is what `unevaluatedProperties` needs.
     let names = json!({
         "additionalProperties": { "$ref": "#" },
         "allOf": [{ "additionalProperties": { "$ref": "#" } }],
@@ -186,7 +187,7 @@ fn recursion_over_deep_values_is_bounded() {
 }
 
 #[test]
-fn large_values_are_counted() {
+fn steps_of_large_values_are_limited() {
     let items = json!({ "items": { "anyOf": [{ "type": "integer" }, { "type": "string" }] } });
     let list = |length: u64| json!((0..length).collect::<Vec<_>>());
     assert!(Schema::compile(&items).unwrap().validate(&list(100_000)).is_ok());
@@ -196,7 +197,7 @@ fn large_values_are_counted() {
     let unique = json!({ "uniqueItems": true });
     let schema = Schema::compile(&unique).unwrap();
     assert!(schema.validate(&list(100_000)).is_ok());
-    // All of these meet in one place of a table that hashes numbers as floats.
+    // All of these collide in a table that hashes numbers as floats.
     let twins: Vec<u64> = (0..1_000).map(|n| (1 << 63) + n).collect();
     assert!(schema.validate(&json!(twins)).is_ok());
     let error = schema.validate(&json!(["a", "b", "a"])).unwrap_err();
@@ -208,7 +209,7 @@ fn large_values_are_counted() {
 }
 
 #[test]
-fn what_does_not_fit_is_told() {
+fn violations_are_described() {
     let schema = Schema::compile(&json!({
         "type": "object",
         "properties": { "n": { "type": "integer" }, "u": { "anyOf": [{ "type": "null" }] } },

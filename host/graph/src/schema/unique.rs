@@ -1,8 +1,8 @@
 //! `uniqueItems` in time proportional to the size of the list.
 //!
-//! The validator's own check hashes items so that values of another structure meet in one place of
-//! its table, and compares them one by one there. This one compares a text of each item that two
-//! items share exactly if they are equal.
+//! The validator's own check hashes items in a way that lets different values collide, and compares
+//! colliding items one by one. This check compares a canonical text of each item: two items have
+//! the same text exactly if they are equal.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ struct Unique {
     wanted: bool,
 }
 
-/// Makes the keyword.
+/// Creates the keyword.
 #[allow(clippy::unnecessary_wraps, reason = "the signature of the validator's factories")]
 pub(super) fn keyword<'a>(
     _schema: &'a Map<String, Value>,
@@ -43,7 +43,7 @@ impl<'i> Keyword<'i> for Unique {
     }
 }
 
-/// Writes a value so that equal values have equal texts: keys in order, `1.0` as `1`.
+/// Writes a value as canonical text: keys in order, `1.0` as `1`. Equal values have equal texts.
 fn write(value: &Value, text: &mut String) {
     match value {
         Value::Null => text.push('n'),
@@ -72,14 +72,14 @@ fn write(value: &Value, text: &mut String) {
     }
 }
 
-/// The length in front makes escapes unnecessary.
+/// Writes a string after its length, which makes escapes unnecessary.
 fn write_string(string: &str, text: &mut String) {
     text.push_str(&format!("\"{}:{string}", string.len()));
 }
 
-/// A number as text; a fraction of zero is left out.
+/// Returns a number as text, without a fraction of zero.
 fn plain(number: &Number) -> String {
-    /// Whole numbers below this have a form as `i128` without loss.
+    /// Whole numbers below this convert to `i128` without loss.
     const EXACT: f64 = 1e30;
     match number.as_f64().filter(|_| number.is_f64()) {
         #[allow(clippy::cast_possible_truncation, reason = "whole and in range")]
@@ -96,7 +96,7 @@ mod tests {
     use super::Unique;
 
     #[test]
-    fn equal_items_are_found_whatever_their_form() {
+    fn equal_items_are_found_in_every_form() {
         let unique = Unique { wanted: true };
         for (list, wanted) in [
             (json!([]), true),
