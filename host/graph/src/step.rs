@@ -1,7 +1,8 @@
-//! From one checkpoint to the next: checks and applies writes, and finds out what they lead to.
+//! Supersteps: from one checkpoint to the next. This module checks and applies writes, and
+//! determines what runs next.
 //!
-//! Everything here is a function of the graph, the lineage and a [`Position`]; in which order the
-//! tasks of a superstep finished makes no difference.
+//! Every result is a function of the graph, the lineage and a [`Position`]. The order in which the
+//! tasks of a superstep finish makes no difference.
 
 mod apply;
 mod command;
@@ -32,26 +33,26 @@ pub use self::reduction::{
 };
 pub use crate::error::StepError;
 
-/// What the pure core cannot know about a new checkpoint.
+/// Values of a new checkpoint that only the caller knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// Its number.
+    /// Number of the checkpoint.
     pub id: CheckpointId,
-    /// The run that makes it.
+    /// The run that creates the checkpoint.
     pub run: RunId,
-    /// Milliseconds since 1970, from the host's clock.
+    /// Time of the checkpoint by the host's clock, in milliseconds since 1970.
     pub at_ms: i64,
-    /// Digest of the graph with its components.
+    /// Digest of the graph and its components.
     pub version: Digest,
-    /// Checkpoints of the graphs that its graph is nested in, by namespace; empty for the root.
+    /// Checkpoints of all parent graphs, by namespace; empty for the root graph.
     pub parents: BTreeMap<Namespace, CheckpointId>,
-    /// Tasks that the run has finished by then in all of its graphs; without it those of this graph
-    /// are counted.
+    /// Number of tasks that the run has finished in all of its graphs. `None` counts the tasks of
+    /// this graph only.
     pub tasks: Option<u64>,
 }
 
-/// Checks what a task wants, as soon as it has finished, so that a bad output fails that task and
-/// not the superstep.
+/// Checks the writes, gotos and sends of a task as soon as it has finished, so that an invalid
+/// output fails the task and not the superstep.
 ///
 /// # Errors
 ///
@@ -86,16 +87,16 @@ pub fn check_writes(
     }
 }
 
-/// Applies a superstep whose tasks have all finished: their writes in task order, then edges,
-/// branches, barriers, gotos and sends on the new state. What tasks want for the graph above
-/// theirs is left out; see [`parent_outcome`].
+/// Applies the writes of all finished tasks in task order and returns the next checkpoint. Edges,
+/// branches, barriers, gotos and sends are evaluated on the new state. Outcomes for the parent
+/// graph are ignored; see [`parent_outcome`].
 ///
 /// `reduced` holds the results of [`plugin_reductions`].
 ///
 /// # Errors
 ///
-/// [`StepError`] if writes exclude each other, a value does not fit, a branch cannot be decided or
-/// a limit is reached.
+/// [`StepError`] if writes conflict, a value violates its schema, a branch cannot be evaluated, or
+/// a limit is exceeded.
 pub fn advance(
     graph: &Graph,
     lineage: &Lineage,
@@ -125,13 +126,13 @@ pub fn advance(
     Ok(state.into_checkpoint(meta))
 }
 
-/// Tasks that a run has ended, with some more.
+/// Returns the number of tasks that a run has finished, including `more` new ones.
 fn done(base: &Checkpoint, run: &RunId, more: usize) -> u64 {
     let before = if base.meta.run == *run { base.meta.tasks } else { 0 };
     before.saturating_add(more as u64)
 }
 
-/// Whether a run may do what comes next.
+/// Checks the task limits for the next superstep.
 fn check_tasks(graph: &Graph, done: u64, next: &Next) -> Result<(), StepError> {
     route::check_load(graph, &next.triggers)?;
     route::check_load(graph, &next.deferred)?;
@@ -142,8 +143,8 @@ fn check_tasks(graph: &Graph, done: u64, next: &Next) -> Result<(), StepError> {
     Err(StepError::Limit(limit::run_tasks(&graph.name, allowed)))
 }
 
-/// A copy of a checkpoint to go on from: what was pending on it is not part of it, so its tasks run
-/// anew and its questions are asked again.
+/// Returns a copy of a checkpoint from which a run can continue. What was pending on the checkpoint
+/// is not part of the copy: its tasks start from the beginning and raise their interrupts again.
 pub fn fork(base: &Checkpoint, at: Position) -> Checkpoint {
     let meta = CheckpointMeta {
         id: at.id,
@@ -160,8 +161,8 @@ pub fn fork(base: &Checkpoint, at: Position) -> Checkpoint {
     Checkpoint { meta, values: base.values.clone(), tails: BTreeMap::new() }
 }
 
-/// The facts of a checkpoint that follows another, or is the first: nothing runs next, and nobody
-/// made it.
+/// Returns the [`CheckpointMeta`] of a checkpoint that follows another, or is the first. It has no
+/// triggers and no writers.
 fn follow(
     base: Option<&Checkpoint>,
     namespace: &Namespace,
@@ -190,19 +191,20 @@ fn follow(
     }
 }
 
-/// Where a nested graph goes on with its next invocation, if it does.
+/// Returns the checkpoint from which the next invocation of a subgraph continues, if the subgraph
+/// keeps its state.
 fn kept(child: &ChildEnd) -> Option<(Namespace, CheckpointId)> {
     child.checkpoint.filter(|_| child.keeps).map(|checkpoint| (child.namespace.clone(), checkpoint))
 }
 
-/// The tasks that have finished, by node and index: the order in which writes are applied.
+/// Returns the finished tasks by node and index, which is the order in which writes are applied.
 fn tasks_in_order(lineage: &Lineage) -> Vec<&TaskFinished> {
     let mut tasks: Vec<&TaskFinished> = lineage.finished.values().collect();
     tasks.sort_by_key(|finished| (&finished.node, finished.index));
     tasks
 }
 
-/// What tasks write to the state of their own graph, in their order.
+/// Returns the writes of tasks to the state of their own graph, in task order.
 fn writes_of<'t>(
     tasks: &[&'t TaskFinished],
 ) -> impl Iterator<Item = (Option<&'t NodeName>, &'t Write)> {

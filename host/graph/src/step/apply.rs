@@ -1,4 +1,4 @@
-//! Writes of many tasks become one state.
+//! Applies the writes of many tasks to one state.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use crate::event::Write;
 use crate::graph::Graph;
 use crate::id::{ChannelName, CheckpointId, NodeName};
 
-/// Writes with their writers, in order; an input has no writer.
+/// Writes with their nodes, in order; an input has no node.
 pub(super) type Writes<'w> = Vec<(Option<&'w NodeName>, &'w Write)>;
 
-/// Writes in order, by channel.
+/// Groups writes by channel, in order.
 pub(super) fn by_channel<'w>(
     writes: impl IntoIterator<Item = (Option<&'w NodeName>, &'w Write)>,
 ) -> BTreeMap<&'w ChannelName, Writes<'w>> {
@@ -26,7 +26,8 @@ pub(super) fn by_channel<'w>(
     channels
 }
 
-/// The new value of a channel; `reduced` is what a plugin made of it, if it was asked.
+/// Returns the new value of a channel. `reduced` is the result of the plugin reducer, if one was
+/// called.
 fn combine(
     channel: &Channel,
     current: Option<&Value>,
@@ -45,7 +46,7 @@ fn combine(
     }
 }
 
-/// The state that a checkpoint is made of. A channel has a version exactly if it has a value.
+/// The state of a new checkpoint. A channel has a version exactly if it has a value.
 pub(super) struct State {
     pub(super) values: Values,
     versions: BTreeMap<ChannelName, CheckpointId>,
@@ -54,13 +55,13 @@ pub(super) struct State {
 }
 
 impl State {
-    /// The state of a checkpoint, for a new one with that id.
+    /// Starts from the state of a checkpoint. `id` is the number of the new checkpoint.
     pub(super) fn of(base: &Checkpoint, id: CheckpointId) -> Self {
         let (values, versions) = (base.values.clone(), base.meta.versions.clone());
         Self { values, versions, tails: BTreeMap::new(), id }
     }
 
-    /// The state of a new thread.
+    /// Starts from the defaults of the channels, for a new thread.
     pub(super) fn defaults(graph: &Graph, id: CheckpointId) -> Self {
         let (values, versions, tails) = (Values::new(), BTreeMap::new(), BTreeMap::new());
         let mut state = Self { values, versions, tails, id };
@@ -84,7 +85,8 @@ impl State {
         self.combine(graph, &before, writes, reduced)
     }
 
-    /// Applies writes before a superstep that is still to run: it sees all that it would have seen.
+    /// Applies writes before a superstep that has not run yet. Ephemeral values stay, so its tasks
+    /// still see them.
     pub(super) fn amend(
         &mut self,
         graph: &Graph,
@@ -111,7 +113,7 @@ impl State {
         Ok(())
     }
 
-    /// The checkpoint with this state.
+    /// Returns the checkpoint with this state.
     pub(super) fn into_checkpoint(self, meta: CheckpointMeta) -> Checkpoint {
         let meta = CheckpointMeta { versions: self.versions, ..meta };
         Checkpoint { meta, values: self.values, tails: self.tails }
@@ -127,7 +129,7 @@ impl State {
         self.values.insert(channel.clone(), Arc::new(combined.value));
     }
 
-    /// Removes values that are there for one superstep only.
+    /// Removes ephemeral values, which last for one superstep.
     fn clear_ephemeral(&mut self, graph: &Graph) {
         for (name, channel) in graph.channels() {
             if channel.reducer == Reducer::Ephemeral {
@@ -138,7 +140,7 @@ impl State {
     }
 }
 
-/// A tail that keeps nothing says nothing.
+/// Returns the length of the unchanged prefix; `None` if the prefix is empty.
 fn keep(kept: Option<usize>) -> Option<u32> {
     kept.filter(|kept| *kept > 0).and_then(|kept| u32::try_from(kept).ok())
 }

@@ -1,4 +1,4 @@
-//! Commands by a client: writes, and nodes that are to run beside what is to run anyway.
+//! Commands of clients: writes, and nodes to run in addition to those that are triggered.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use crate::step::apply::{State, by_channel};
 use crate::step::edit::no_node;
 use crate::step::{Position, fork, input, route};
 
-/// What a client wants of a thread beside what is to run there.
+/// A request of a client to write to a thread and to run further nodes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Command {
-    /// What is written before anything runs, in order.
+    /// Writes that are applied before anything runs, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub writes: Vec<Write>,
     /// Nodes that run in the next superstep.
@@ -31,22 +31,23 @@ pub struct Command {
 }
 
 impl Command {
-    /// Whether it wants nothing.
+    /// Returns true if the command has no effect.
     pub fn is_empty(&self) -> bool {
         self.writes.is_empty() && self.goto.is_empty() && self.sends.is_empty()
     }
 }
 
-/// A copy of a checkpoint on which a command was carried out. What was to run there still is, in
-/// tasks of the same indexes; what the command names runs in the same superstep. Without a
-/// checkpoint it is the first of a thread: the writes are its input, and the entry runs, too.
+/// Applies a command to a copy of a checkpoint. The triggers of the checkpoint remain, and their
+/// tasks keep their indexes. The nodes that the command names run in the same superstep. Without a
+/// base, the result is the first checkpoint of a thread: the writes are its input, and the entry
+/// nodes run as well.
 ///
 /// `reduced` holds the results of [`super::command_reductions`].
 ///
 /// # Errors
 ///
 /// [`StepError::InvalidEdit`] for a node that the graph does not have, [`StepError::Limit`] for
-/// more tasks than a superstep may have, and else as [`super::accept_input`].
+/// more tasks than a superstep may have, and otherwise the errors of [`super::accept_input`].
 pub fn command(
     graph: &Graph,
     base: Option<&Checkpoint>,
@@ -72,7 +73,7 @@ pub fn command(
     Ok(made)
 }
 
-/// The same with other values.
+/// Returns a copy of a checkpoint with the writes applied.
 fn written(
     graph: &Graph,
     base: &Checkpoint,
@@ -91,7 +92,7 @@ fn written(
     Ok(state.into_checkpoint(copy.meta))
 }
 
-/// Adds what the command names to what runs next.
+/// Adds the nodes that a command names to the triggers.
 fn led(graph: &Graph, made: Checkpoint, command: &Command) -> Checkpoint {
     let (mut now, mut late) = (made.meta.next.clone(), made.meta.deferred.clone());
     let state = || Arc::new(made.state());
@@ -112,8 +113,8 @@ fn led(graph: &Graph, made: Checkpoint, command: &Command) -> Checkpoint {
     Checkpoint { meta, ..made }
 }
 
-/// A node that is to run with the state runs once. Where only sends lead to it, the state is a
-/// further send: tasks keep their indexes, from which their ids are derived.
+/// Adds a trigger. A node that runs with the state runs once. If only sends trigger a node, the
+/// state becomes a further send: tasks keep their indexes, from which their ids are derived.
 fn add(triggers: &mut Vec<Trigger>, trigger: Trigger, state: &dyn Fn() -> Arc<Value>) {
     let mut of_node = triggers.iter().filter(|other| other.node == trigger.node).peekable();
     let is_further = of_node.peek().is_some();

@@ -1,4 +1,4 @@
-//! Edits by a client: writes as if a node had finished with them.
+//! Edits of clients: writes as if given nodes had finished with them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,43 +13,43 @@ use crate::step::apply::{State, by_channel};
 use crate::step::route::{self, Ran};
 use crate::step::{Position, check_writes, done, follow, input};
 
-/// One edit: what is written, and as whom.
+/// One edit: writes and their author.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Edit {
-    /// As whom.
+    /// The author of the writes.
     pub as_node: EditAs,
-    /// What is written, in order.
+    /// The writes, in order.
     pub writes: Vec<Write>,
 }
 
-/// As whom an edit writes, which decides what runs next.
+/// The author of an edit, which determines what runs next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EditAs {
-    /// As if a task of that node had finished: its edges and branches lead on.
+    /// A node. The edit has the effect of a finished task: its edges and branches are followed.
     Node(NodeName),
-    /// As an input: the entry runs next. Stands alone.
+    /// The input of a run: the entry nodes run next. Must be the only edit.
     Input,
-    /// Nothing runs next, and nothing is written. Stands alone.
+    /// The end of the graph: nothing runs next. Must be the only edit, and has no writes.
     End,
-    /// Nothing changes: the same state with the same to run. Stands alone, and writes nothing.
+    /// A copy of the checkpoint, with the same state and the same triggers. Must be the only edit,
+    /// and has no writes.
     Copy,
-    /// As the only node that made the checkpoint, or as an input if none did.
+    /// The only node that made the checkpoint, or an input if no node did.
     Infer,
 }
 
-/// A new checkpoint that is one with some edits. Several edits are one superstep: their writes
-/// meet in the order given, as if all of their nodes had finished in it. What was to run on `base`
-/// is given up in favor of where the edits lead; nodes that wait for the end (`defer`) go on to
-/// wait.
+/// Applies edits and returns the new checkpoint. Several edits form one superstep: their writes are
+/// applied in the given order, as if all of their nodes had finished in it. What the edits lead to
+/// replaces the triggers of `base`; deferred nodes stay deferred.
 ///
 /// `reduced` holds the results of [`super::edit_reductions`].
 ///
 /// # Errors
 ///
-/// [`StepError::AmbiguousEdit`] if it cannot be inferred as whom an edit writes,
-/// [`StepError::InvalidEdit`] for no edits, for several of which one has to stand alone, for a node
-/// that the graph does not have and for writes where none can be. Else as [`super::advance`] and
-/// [`super::accept_input`].
+/// [`StepError::AmbiguousEdit`] if the author of an edit cannot be inferred.
+/// [`StepError::InvalidEdit`] if there are no edits, if an edit that must be the only one is not,
+/// for a node that the graph does not have, and for writes where none are allowed. Otherwise the
+/// errors of [`super::advance`] and [`super::accept_input`].
 pub fn edit(
     graph: &Graph,
     base: &Checkpoint,
@@ -64,7 +64,7 @@ pub fn edit(
     let authors: Vec<Author<'_>> = authors.collect::<Result<_, _>>()?;
     let alone = authors.iter().any(|author| !matches!(author, Author::Node(_)));
     if alone && edits.len() > 1 {
-        return Err(invalid("an edit as an input, as the end or as a copy stands alone"));
+        return Err(invalid("an edit as an input, as the end or as a copy must be the only edit"));
     }
     let writes = &edits[0].writes;
     match &authors[0] {
@@ -86,19 +86,19 @@ pub fn edit(
         }
         Author::Copy if writes.is_empty() => Ok(copy(base, at)),
         Author::End | Author::Copy => {
-            Err(invalid("an edit as the end or as a copy writes nothing: name a node"))
+            Err(invalid("an edit as the end or as a copy cannot have writes: name a node"))
         }
     }
 }
 
-/// The checkpoint of a thread to which nothing has happened, as something to edit: it holds the
+/// Returns the checkpoint of a thread without history, as a base for edits. It contains the
 /// defaults of the channels, and nothing runs next.
 pub fn blank(graph: &Graph, namespace: &Namespace, at: Position) -> Checkpoint {
     let state = State::defaults(graph, at.id);
     state.into_checkpoint(follow(None, namespace, Source::Update, at))
 }
 
-/// As whom an edit really writes.
+/// The resolved author of an edit.
 enum Author<'e> {
     Node(&'e NodeName),
     Input,
@@ -121,9 +121,9 @@ fn author<'e>(
     })
 }
 
-/// The only node that made a checkpoint. One that no node made is of an input or stands before it;
-/// but one that a superstep made, of which an older host did not write down the nodes, is of
-/// any node.
+/// Infers the author from a checkpoint: the only node that made it. A checkpoint that no node made
+/// comes from an input or precedes it, so the author is an input. A checkpoint of a superstep
+/// without writers comes from an older host, which did not record them, so the author is ambiguous.
 fn infer<'e>(graph: &Graph, base: &'e Checkpoint) -> Result<Author<'e>, StepError> {
     let writers: BTreeSet<&NodeName> = base.meta.writers.iter().collect();
     let mut sorted = writers.iter();
@@ -170,7 +170,7 @@ fn as_nodes(
     Ok(state.into_checkpoint(meta))
 }
 
-/// The same state with the same to run under a new number.
+/// Returns a copy of a checkpoint under a new number.
 fn copy(base: &Checkpoint, at: Position) -> Checkpoint {
     let meta = CheckpointMeta {
         next: base.meta.next.clone(),
@@ -183,7 +183,7 @@ fn copy(base: &Checkpoint, at: Position) -> Checkpoint {
     Checkpoint { meta, values: base.values.clone(), tails: BTreeMap::new() }
 }
 
-/// A client named a node that the graph does not have.
+/// Returns the error for a node that the graph does not have.
 pub(super) fn no_node(graph: &Graph, node: &NodeName) -> StepError {
     let known: Vec<String> = graph.nodes().keys().map(|name| format!("`{name}`")).collect();
     let message =

@@ -1,4 +1,4 @@
-//! The input of a run becomes a checkpoint.
+//! Applies the input of a run.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +13,16 @@ use crate::step::apply::{State, by_channel};
 use crate::step::route;
 use crate::step::{Position, follow};
 
-/// Applies the input of a run, an object of channel values, and triggers the entry.
+/// Applies the input of a run, an object of channel values, and triggers the entry nodes.
 ///
-/// Channel defaults are set on the first input of a thread. Input passes the reducers, so it adds
-/// to what a thread already holds. What was still to run on `base` is given up.
+/// The first input of a thread also sets the channel defaults. Reducers combine the input with the
+/// values that a thread already has. The triggers of `base` are discarded.
 ///
 /// `reduced` holds the results of [`super::input_reductions`].
 ///
 /// # Errors
 ///
-/// [`StepError::InvalidInput`] if the input is no object or names an unknown channel,
+/// [`StepError::InvalidInput`] if the input is not an object or names an unknown channel,
 /// [`StepError::InvalidValue`] and [`StepError::Reduce`] if a value does not fit.
 pub fn accept_input(
     graph: &Graph,
@@ -36,17 +36,17 @@ pub fn accept_input(
     accept(graph, base, namespace, Source::Input, &writes, reduced, at)
 }
 
-/// Checks an input as far as that does not depend on the state that it is applied to.
+/// Checks an input, except for what depends on the state that it is applied to.
 ///
 /// # Errors
 ///
-/// [`StepError::InvalidInput`] if the input is no object or names an unknown channel,
+/// [`StepError::InvalidInput`] if the input is not an object or names an unknown channel,
 /// [`StepError::InvalidValue`] if a value does not fit.
 pub fn check_input(graph: &Graph, input: &Value) -> Result<(), StepError> {
     check(graph, &writes(graph, input)?)
 }
 
-/// Applies the writes of an input, or of an edit as one.
+/// Applies the writes of an input, or of an edit as an input.
 pub(super) fn accept(
     graph: &Graph,
     base: Option<&Checkpoint>,
@@ -68,7 +68,7 @@ pub(super) fn accept(
     Ok(state.into_checkpoint(meta))
 }
 
-/// Checks writes that no node makes.
+/// Checks writes that have no node.
 pub(super) fn check(graph: &Graph, writes: &[Write]) -> Result<(), StepError> {
     for write in writes {
         let Some(channel) = graph.channels().get(&write.channel) else {
@@ -79,7 +79,7 @@ pub(super) fn check(graph: &Graph, writes: &[Write]) -> Result<(), StepError> {
     Ok(())
 }
 
-/// The writes of an input.
+/// Returns the writes of an input.
 pub(super) fn writes(graph: &Graph, input: &Value) -> Result<Vec<Write>, StepError> {
     let Value::Object(fields) = input else {
         let message = format!(

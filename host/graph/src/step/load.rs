@@ -28,7 +28,7 @@ fn limit(result: Result<(), StepError>) -> &'static str {
 }
 
 #[test]
-fn a_superstep_has_a_limited_number_of_tasks() {
+fn tasks_of_a_superstep_are_limited() {
     let graph = sender();
     let after = |count: u64, input: &Value| {
         let mut lineage = start(&graph, &json!({})).unwrap();
@@ -46,7 +46,7 @@ fn a_superstep_has_a_limited_number_of_tasks() {
 }
 
 #[test]
-fn a_run_has_a_limited_number_of_tasks() {
+fn tasks_of_a_run_are_limited() {
     let graph = sender();
     let mut lineage = start(&graph, &json!({})).unwrap();
     superstep(&graph, &mut lineage, &|_: &Task| sends(1, &json!(1))).unwrap();
@@ -59,7 +59,7 @@ fn a_run_has_a_limited_number_of_tasks() {
         "run_tasks"
     );
 
-    // Another run counts its own.
+    // Another run counts its own tasks.
     rest(&graph, &mut lineage, &|_: &Task| sends(1, &json!(1))).unwrap();
     let other = super::Position { run: "other".parse().unwrap(), ..at(9) };
     let next = advance(&graph, &lineage, &BTreeMap::new(), other).unwrap();

@@ -1,4 +1,4 @@
-//! What a nested graph wants of the graph above it.
+//! Outcomes of subgraphs for their parent graphs.
 
 use std::collections::BTreeSet;
 
@@ -7,21 +7,20 @@ use crate::id::NodeName;
 use crate::lineage::Lineage;
 use crate::step::tasks_in_order;
 
-/// What the tasks of a nested graph want for the graph above it: the outcome of the task that the
-/// nested graph is.
+/// The outcome that tasks of a subgraph return for the parent graph. It is the outcome of the task
+/// that runs the subgraph.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ParentOutcome {
-    /// Their writes, in task order.
+    /// Writes, in task order.
     pub writes: Vec<Write>,
-    /// Nodes to run next in place of the edges, each once; `None` if no task named any.
+    /// Nodes to run next in place of the edges, without duplicates; `None` if no task named any.
     pub goto: Option<Vec<NodeName>>,
     /// Further tasks, in task order.
     pub sends: Vec<Send>,
 }
 
-/// What the finished tasks of a superstep want for the graph above their own; `None` if none of
-/// them wants anything. Their graph then ends, and what its other tasks did in the superstep is
-/// given up.
+/// Returns the outcome of the finished tasks for the parent graph; `None` if no task has one. An
+/// outcome ends the subgraph and discards the results of its other tasks in the superstep.
 pub fn parent_outcome(lineage: &Lineage) -> Option<ParentOutcome> {
     let mut outcome: Option<ParentOutcome> = None;
     let mut named = BTreeSet::new();

@@ -1,4 +1,5 @@
-//! Work for reducers of plugins, to be done before writes are applied: this crate calls nobody.
+//! Calls of plugin reducers. The engine makes them before writes are applied, since this crate
+//! cannot call plugins.
 
 use std::sync::Arc;
 
@@ -15,45 +16,45 @@ use crate::step::command::Command;
 use crate::step::edit::Edit;
 use crate::step::{input, tasks_in_order, writes_of};
 
-/// Work for a reducer of a plugin, to be done before the superstep or input is applied.
+/// A call of a plugin reducer that is due before the superstep or input is applied.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PluginReduction {
-    /// The channel whose new value is wanted.
+    /// The channel whose new value the reducer computes.
     pub channel: ChannelName,
-    /// The plugin.
+    /// The plugin that exports the reducer.
     pub plugin: PluginName,
-    /// Its reducer.
+    /// Name of the reducer.
     pub reducer: String,
-    /// The value so far, or what a write replaced it with.
+    /// The current value, or the value of an overwrite.
     pub current: Option<Value>,
     /// The writes, in task order.
     pub updates: Vec<Value>,
 }
 
-/// What plugins must combine before [`crate::step::advance`] can be called.
+/// Returns the reducer calls that [`crate::step::advance`] needs.
 pub fn plugin_reductions(graph: &Graph, lineage: &Lineage) -> Vec<PluginReduction> {
     let tasks = tasks_in_order(lineage);
     reductions(graph, Some(&lineage.checkpoint), writes_of(&tasks))
 }
 
-/// What plugins must combine before [`crate::step::accept_input`] can be called.
+/// Returns the reducer calls that [`crate::step::accept_input`] needs.
 pub fn input_reductions(
     graph: &Graph,
     base: Option<&Checkpoint>,
     input: &Value,
 ) -> Vec<PluginReduction> {
-    // An input that cannot be applied is refused when it is.
+    // An invalid input is rejected when it is applied.
     let writes = input::writes(graph, input).unwrap_or_default();
     reductions(graph, base, writes.iter().map(|write| (None, write)))
 }
 
-/// What plugins must combine before [`crate::step::edit`] can be called.
+/// Returns the reducer calls that [`crate::step::edit`] needs.
 pub fn edit_reductions(graph: &Graph, base: &Checkpoint, edits: &[Edit]) -> Vec<PluginReduction> {
     let writes = edits.iter().flat_map(|edit| &edit.writes);
     reductions(graph, Some(base), writes.map(|write| (None, write)))
 }
 
-/// What plugins must combine before [`crate::step::command`] can be called.
+/// Returns the reducer calls that [`crate::step::command`] needs.
 pub fn command_reductions(
     graph: &Graph,
     base: Option<&Checkpoint>,

@@ -1,4 +1,4 @@
-//! Where the tasks of a superstep lead.
+//! Determines what runs after a superstep.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::graph::{Branch, Edge, Graph, is_end};
 use crate::id::NodeName;
 use crate::limit::{Exceeded, STEP_INPUT_BYTES};
 
-/// Barriers that are not full yet, by key.
+/// Barriers that only some of their sources have reached, by key.
 type Barriers = BTreeMap<String, BTreeSet<NodeName>>;
 
-/// A task or an edit that has finished, as far as it says what runs next.
+/// A finished task or edit, with its gotos and sends.
 pub(super) struct Ran<'t> {
     node: &'t NodeName,
     goto: Option<&'t [NodeName]>,
@@ -25,7 +25,7 @@ pub(super) struct Ran<'t> {
 }
 
 impl<'t> Ran<'t> {
-    /// One that says nothing of its own.
+    /// Creates one without gotos and sends.
     pub(super) fn plain(node: &'t NodeName) -> Self {
         Self { node, goto: None, sends: &[] }
     }
@@ -37,15 +37,15 @@ impl<'t> From<&'t TaskFinished> for Ran<'t> {
     }
 }
 
-/// What runs next, and what waits.
+/// Triggers of the next superstep, incomplete barriers and deferred triggers.
 pub(super) struct Next {
     pub(super) triggers: Vec<Trigger>,
     pub(super) barriers: Barriers,
     pub(super) deferred: Vec<Trigger>,
 }
 
-/// What runs next. A task's own `goto` takes the place of the edges, branches and barriers of its
-/// node; its sends come in addition.
+/// Returns what runs next. The `goto` of a task replaces the edges, branches and barriers of its
+/// node; its sends are added.
 pub(super) fn next(
     graph: &Graph,
     base: &CheckpointMeta,
@@ -76,7 +76,7 @@ pub(super) fn next(
     Ok(Next { triggers, barriers, deferred })
 }
 
-/// Whether a superstep may have these tasks.
+/// Checks the limits of a superstep with these triggers.
 pub(super) fn check_load(graph: &Graph, triggers: &[Trigger]) -> Result<(), StepError> {
     let allowed = graph.task_limits().step_tasks;
     if triggers.len() as u64 > allowed {
@@ -103,7 +103,7 @@ pub(super) fn check_load(graph: &Graph, triggers: &[Trigger]) -> Result<(), Step
     Ok(())
 }
 
-/// About how many bytes a value takes as text.
+/// Returns the approximate size of a value as text, in bytes.
 fn size(value: &Value) -> u64 {
     match value {
         Value::String(text) => text.len() as u64 + 2,
@@ -115,8 +115,8 @@ fn size(value: &Value) -> u64 {
     }
 }
 
-/// Parts what runs next from what waits until nothing else is left (`defer`). `waiting` already
-/// did; it runs now if there is nothing else.
+/// Splits triggers into those that run next and deferred ones. `waiting` are the triggers that are
+/// already deferred. The deferred ones run next if nothing else is triggered.
 pub(super) fn undeferred(
     graph: &Graph,
     triggers: Vec<Trigger>,
@@ -134,14 +134,14 @@ pub(super) fn undeferred(
     if now.is_empty() { (waiting, Vec::new()) } else { (now, waiting) }
 }
 
-/// By node; sends after the plain one, in the order in which they were made.
+/// Sorts triggers by node. Sends come after the plain trigger and keep their order.
 pub(super) fn sort(triggers: &mut [Trigger]) {
     triggers.sort_by(|one, other| {
         (&one.node, one.input.is_some()).cmp(&(&other.node, other.input.is_some()))
     });
 }
 
-/// Follows an edge if its source, or for a barrier the last of its sources, has run.
+/// Follows an edge if its source has run. Follows a barrier if the last of its sources has run.
 fn follow(
     edge: &Edge,
     ran: &BTreeSet<&NodeName>,
@@ -210,7 +210,7 @@ fn decide(
     Ok(())
 }
 
-/// Nodes to run: each once, by the first that led there.
+/// Nodes to run, each with the first node that triggered it.
 #[derive(Default)]
 struct Triggers(BTreeMap<NodeName, NodeName>);
 
@@ -223,7 +223,7 @@ impl Triggers {
         }
     }
 
-    /// All triggers with the sends of the tasks, by node; sends after the plain one, in task order.
+    /// Returns all triggers by node. Sends come after the plain trigger, in task order.
     fn finish(self, tasks: &[Ran<'_>]) -> Vec<Trigger> {
         let plain = self.0.into_iter();
         let mut all: Vec<Trigger> =

@@ -1,4 +1,4 @@
-//! Small graphs, run to their end.
+//! Tests that run small graphs to their end.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ fn small(rest: &str) -> Graph {
 }
 
 #[test]
-fn a_line_runs_node_by_node() {
+fn linear_graph_runs_node_by_node() {
     let line = small(
         r#"entry = "a"
         nodes = { a = {}, b = {}, c = {} }
@@ -101,7 +101,7 @@ fn several_edges_to_a_node_run_it_once() {
 }
 
 #[test]
-fn goto_takes_the_place_of_the_edges() {
+fn goto_replaces_the_edges() {
     let jumping = small(
         r#"entry = "a"
         nodes = { a = { goto = ["c", "END"] }, b = {}, c = {} }
@@ -119,7 +119,7 @@ fn goto_takes_the_place_of_the_edges() {
 }
 
 #[test]
-fn sends_run_a_node_once_each_with_inputs_of_their_own() {
+fn each_send_runs_the_node_with_its_own_input() {
     let mapped = small(
         r#"entry = "split"
         nodes = { split = { goto = "work" }, work = {}, join = {} }
@@ -143,7 +143,7 @@ fn sends_run_a_node_once_each_with_inputs_of_their_own() {
 }
 
 #[test]
-fn two_nodes_cannot_write_one_value() {
+fn concurrent_writes_to_one_value_are_rejected() {
     let parallel = small(
         r#"entry = ["a", "b"]
         nodes = { a = {}, b = {} }"#,
@@ -160,7 +160,7 @@ fn two_nodes_cannot_write_one_value() {
 }
 
 #[test]
-fn ephemeral_values_are_gone_after_a_superstep() {
+fn ephemeral_values_last_for_one_superstep() {
     let flash = graph(
         r#"[graphs.g]
         entry = "a"
@@ -184,7 +184,7 @@ fn ephemeral_values_are_gone_after_a_superstep() {
 }
 
 #[test]
-fn input_passes_the_reducers_and_names_its_mistakes() {
+fn input_applies_reducers_and_reports_mistakes() {
     let chat = graph(
         r#"[graphs.g]
         entry = "a"
@@ -212,7 +212,7 @@ fn input_passes_the_reducers_and_names_its_mistakes() {
 }
 
 #[test]
-fn outputs_are_checked_at_once() {
+fn task_outputs_are_checked_before_the_superstep() {
     let strict = graph(
         r#"[graphs.g]
         entry = "a"
@@ -231,7 +231,7 @@ fn outputs_are_checked_at_once() {
 }
 
 #[test]
-fn a_plugin_reduces_before_the_step_is_applied() {
+fn plugin_reducers_run_before_the_superstep_is_applied() {
     let voted = graph(
         r#"[graphs.g]
         entry = ["a", "b"]
@@ -257,7 +257,7 @@ fn a_plugin_reduces_before_the_step_is_applied() {
 }
 
 #[test]
-fn a_deferred_node_runs_once_nothing_else_is_left() {
+fn deferred_node_runs_once_nothing_else_is_triggered() {
     let late = small(
         r#"entry = ["a", "z"]
         nodes = { a = {}, b = {}, c = {}, z = { defer = true }, y = { defer = true }, end = {} }
@@ -270,7 +270,7 @@ fn a_deferred_node_runs_once_nothing_else_is_left() {
 }
 
 #[test]
-fn sends_to_a_deferred_node_wait_together() {
+fn sends_to_a_deferred_node_run_together() {
     let mapped = small(
         r#"entry = "a"
         nodes = { a = { goto = "late" }, b = {}, late = { defer = true } }
@@ -289,7 +289,7 @@ fn sends_to_a_deferred_node_wait_together() {
 }
 
 #[test]
-fn lists_say_how_much_of_them_stayed() {
+fn reducers_report_the_unchanged_prefix() {
     let talk = graph(
         r#"[graphs.g]
         entry = "a"
@@ -324,7 +324,7 @@ fn lists_say_how_much_of_them_stayed() {
 }
 
 #[test]
-fn an_overwritten_list_grew_out_of_nothing() {
+fn overwrite_has_no_unchanged_prefix() {
     let listed = small("entry = 'a'\nnodes.a = {}");
     let mut lineage = start(&listed, &json!({ "log": [1, 2] })).unwrap();
     let task = ready(&listed, &lineage).remove(0);
@@ -337,7 +337,7 @@ fn an_overwritten_list_grew_out_of_nothing() {
 }
 
 #[test]
-fn a_nested_graph_that_keeps_its_state_is_noted_where_it_ended() {
+fn checkpoint_records_subgraphs_that_keep_their_state() {
     let outer = small(
         "entry = ['a', 'b']\nnodes = { a = {}, b = {}, c = {} }\nedges = [{ from = 'a', to = 'c' }]",
     );

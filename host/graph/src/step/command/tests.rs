@@ -1,4 +1,4 @@
-//! Commands, and what runs after them.
+//! Tests of commands, and of what runs after them.
 
 use std::collections::BTreeMap;
 
@@ -33,13 +33,13 @@ fn apply(graph: &Graph, base: &Checkpoint, wish: &Command) -> Result<Checkpoint,
     command(graph, Some(base), wish, &BTreeMap::new(), at(9))
 }
 
-/// What runs next: nodes, and the inputs of those that have one of their own.
+/// Returns the nodes that run next, with the inputs of sends.
 fn next(checkpoint: &Checkpoint) -> Vec<(&str, Option<Value>)> {
     let next = checkpoint.meta.next.iter();
     next.map(|it| (it.node.as_str(), it.input.as_deref().cloned())).collect()
 }
 
-/// After the first superstep, with `a` and `b` to run and `last` waiting.
+/// Returns the checkpoint after the first superstep, which triggers `a` and `b` and defers `last`.
 fn base(graph: &Graph) -> Checkpoint {
     let mut lineage = start(graph, &json!({})).unwrap();
     let did = |_: &_| Did {
@@ -51,7 +51,7 @@ fn base(graph: &Graph) -> Checkpoint {
 }
 
 #[test]
-fn what_is_named_runs_beside_what_is_to_run() {
+fn command_targets_join_pending_triggers() {
     let graph = graph(GRAPH);
     let base = base(&graph);
     let made = apply(&graph, &base, &goto(&["c", "a", "END"])).unwrap();
@@ -60,11 +60,11 @@ fn what_is_named_runs_beside_what_is_to_run() {
     assert_eq!((made.meta.parent, &made.values), (Some(base.meta.id), &base.values));
     assert_eq!(made.meta.deferred, base.meta.deferred);
     let late = apply(&graph, &base, &goto(&["last"])).unwrap();
-    assert_eq!(late.meta.deferred, base.meta.deferred, "it waits already");
+    assert_eq!(late.meta.deferred, base.meta.deferred, "it is already deferred");
 }
 
 #[test]
-fn writes_are_seen_by_all_that_runs_next() {
+fn writes_are_visible_to_all_next_tasks() {
     let graph = graph(GRAPH);
     let base = base(&graph);
     let changes = writes(&[("log".into(), json!("mine")), ("kind".into(), json!(7))]);
@@ -87,7 +87,7 @@ fn tasks_keep_their_indexes() {
 }
 
 #[test]
-fn the_first_of_a_thread_is_an_input() {
+fn first_command_of_a_thread_is_an_input() {
     let graph = graph(GRAPH);
     let wish = Command { writes: writes(&[("kind".into(), json!(1))]), ..goto(&["c"]) };
     let made = command(&graph, None, &wish, &BTreeMap::new(), at(1)).unwrap();
@@ -96,7 +96,7 @@ fn the_first_of_a_thread_is_an_input() {
 }
 
 #[test]
-fn what_cannot_be_done_is_refused() {
+fn invalid_commands_are_rejected() {
     let graph = graph(GRAPH);
     let base = base(&graph);
     let nowhere = apply(&graph, &base, &goto(&["x"])).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! Edits, and where they lead.
+//! Tests of edits, and of what runs after them.
 
 use std::collections::BTreeMap;
 
@@ -57,7 +57,7 @@ fn waiting(checkpoint: &Checkpoint) -> Vec<&str> {
     checkpoint.meta.deferred.iter().map(|trigger| trigger.node.as_str()).collect()
 }
 
-/// The checkpoint after some supersteps.
+/// Returns the checkpoint after some supersteps.
 fn after(graph: &Graph, steps: usize) -> Checkpoint {
     let mut lineage = start(graph, &json!({})).unwrap();
     for _ in 0..steps {
@@ -67,23 +67,23 @@ fn after(graph: &Graph, steps: usize) -> Checkpoint {
 }
 
 #[test]
-fn an_edit_as_a_node_leads_where_its_edges_lead() {
+fn edit_as_a_node_follows_its_edges() {
     let graph = graph(PAIR);
     let base = after(&graph, 1);
     assert_eq!((next(&base), waiting(&base)), (vec!["a", "b"], vec!["last"]));
     let half = apply(&graph, &base, &[as_node("a", "log", json!("mine"))]).unwrap();
     assert_eq!(half.state()["log"], json!(["split", "mine"]));
-    assert_eq!(next(&half), ["last"], "nothing else is left but what waits for the end");
+    assert_eq!(next(&half), ["last"], "only the deferred node is left");
     assert_eq!(half.meta.barriers["a+b->join"], [node("a")].into());
     assert_eq!(half.meta.writers, [node("a")]);
     let whole = apply(&graph, &half, &[as_node("b", "log", json!("too"))]).unwrap();
-    assert_eq!(next(&whole), ["join"], "the barrier goes on from the edit before");
+    assert_eq!(next(&whole), ["join"], "the barrier keeps its first source");
     let again = apply(&graph, &whole, &[as_node("join", "kind", json!("again"))]).unwrap();
     assert_eq!(next(&again), ["split"], "branches see the edited state");
 }
 
 #[test]
-fn edits_of_one_call_are_one_superstep() {
+fn edits_of_one_call_form_one_superstep() {
     let graph = graph(PAIR);
     let base = after(&graph, 1);
     let edits = [as_node("b", "log", json!(1)), as_node("a", "log", json!(2))];
@@ -117,7 +117,7 @@ fn ambiguous_edits_name_the_candidates() {
         "the node that the edit writes as is ambiguous: name one of `a`, `b`"
     );
     assert_eq!(error.to_failure().details.unwrap()["candidates"], json!(["a", "b"]));
-    // An older host did not write down who made a checkpoint.
+    // Older hosts did not record the writers of a checkpoint.
     let mut old = after(&graph, 1);
     old.meta.writers.clear();
     let error = apply(&graph, &old, &infer).unwrap_err();
@@ -126,7 +126,7 @@ fn ambiguous_edits_name_the_candidates() {
 }
 
 #[test]
-fn an_edit_as_the_end_clears_what_was_to_run() {
+fn edit_as_the_end_clears_all_triggers() {
     let graph = graph(PAIR);
     let base = after(&graph, 1);
     let ended = apply(&graph, &base, &[bare(EditAs::End)]).unwrap();
@@ -135,7 +135,7 @@ fn an_edit_as_the_end_clears_what_was_to_run() {
 }
 
 #[test]
-fn an_edit_as_a_copy_changes_nothing() {
+fn edit_as_a_copy_changes_nothing() {
     let graph = graph(PAIR);
     let base = after(&graph, 1);
     let copy = apply(&graph, &base, &[bare(EditAs::Copy)]).unwrap();
@@ -145,7 +145,7 @@ fn an_edit_as_a_copy_changes_nothing() {
 }
 
 #[test]
-fn an_edit_as_an_input_passes_the_reducers() {
+fn edit_as_an_input_applies_reducers() {
     let graph = graph(PAIR);
     let base = after(&graph, 2);
     let made = apply(&graph, &base, &[other(EditAs::Input, "log", json!("new"))]).unwrap();
@@ -154,7 +154,7 @@ fn an_edit_as_an_input_passes_the_reducers() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_edits_are_rejected() {
     let graph = graph(PAIR);
     let base = after(&graph, 1);
     for (edits, part) in [
@@ -162,9 +162,9 @@ fn what_makes_no_sense_is_refused() {
         (vec![as_node("x", "log", json!(1))], "graph `g` has no node `x`, its nodes are `a`"),
         (vec![as_node("a", "x", json!(1))], "node `a` wrote channel `x`"),
         (vec![other(EditAs::Input, "x", json!(1))], "graph `g` has no channel `x`"),
-        (vec![other(EditAs::End, "log", json!(1))], "writes nothing"),
-        (vec![other(EditAs::Copy, "log", json!(1))], "writes nothing"),
-        (vec![as_node("a", "log", json!(1)), bare(EditAs::Copy)], "stands alone"),
+        (vec![other(EditAs::End, "log", json!(1))], "cannot have writes"),
+        (vec![other(EditAs::Copy, "log", json!(1))], "cannot have writes"),
+        (vec![as_node("a", "log", json!(1)), bare(EditAs::Copy)], "must be the only edit"),
     ] {
         let error = apply(&graph, &base, &edits).unwrap_err().to_string();
         assert!(error.contains(part), "{error}");
@@ -172,7 +172,7 @@ fn what_makes_no_sense_is_refused() {
 }
 
 #[test]
-fn plugins_reduce_edits_too() {
+fn plugin_reducers_apply_to_edits() {
     let graph = graph(
         r#"[graphs.g]
         entry = "a"
