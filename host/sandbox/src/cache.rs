@@ -1,11 +1,11 @@
-//! Compiled code on disk, so that a start does not compile what an earlier one did.
+//! Cache of compiled code on disk, so that a restart does not compile components again.
 //!
-//! A file holds native code, which is run as it is. So the directory is closed to other users, and
-//! a file begins with a digest that only the host can make: it is keyed with a secret of the host,
-//! and covers the file's name as well as its content. The name depends on everything that the code
-//! depends on (the component, wasmtime, its settings, the processor). A file that was changed,
-//! written by somebody else, or put in the place of another one is not run: the component is
-//! compiled again, and the log says so.
+//! A file contains native code that the host executes. Other users therefore have no access to the
+//! directory, and a file begins with a keyed digest of its name and content. The key is a secret of
+//! the host. The name depends on everything that the code depends on: the component, wasmtime, its
+//! settings and the processor. If a file was changed, was written without the key, or is in the
+//! place of another one, the host does not execute it. It logs a warning and compiles the component
+//! again.
 
 use std::fs::{self, File, OpenOptions};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -24,16 +24,16 @@ use crate::load::Fault;
 use crate::load::fault;
 use crate::load::prepare::Outline;
 
-/// Replaced when the layout of the files changes.
+/// Version of the file format.
 const LAYOUT: &str = "wattle-code-2";
 
-/// Length of the digest at the beginning.
+/// Length of the digest at the beginning of a file, in bytes.
 const DIGEST_BYTES: usize = 32;
 
-/// Bytes of a file: code is some four times as large as its component.
+/// Maximum size of a file, in bytes. Code is some four times as large as its component.
 const FILE_BYTES: u64 = 512 << 20;
 
-/// Makes names of temporary files unique in this process.
+/// Number of the next temporary file, which makes its name unique in this process.
 static TEMPORARY: AtomicU64 = AtomicU64::new(0);
 
 /// A directory of compiled code.
@@ -43,7 +43,7 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    /// Opens a directory, creating it if needed, and closes it to other users.
+    /// Opens a directory and denies other users access to it. Creates the directory if needed.
     pub(crate) fn open(config: CodeCache) -> Result<Self, Error> {
         let CodeCache { directory, key } = config;
         let opened = fs::create_dir_all(&directory).and_then(|()| close_to_others(&directory));
@@ -53,7 +53,7 @@ impl Cache {
         }
     }
 
-    /// The code of a component, if there is any that the host wrote.
+    /// Returns the code of a component, if the host has written it.
     pub(crate) fn get(&self, engine: &Engine, component: Digest) -> Option<(Outline, Component)> {
         let name = self.name(engine, component);
         let path = self.path(&name);
@@ -81,16 +81,17 @@ impl Cache {
         found
     }
 
-    /// Keeps the code of a component. Failing to is no fault: it is compiled again next time.
+    /// Stores the code of a component. A failure is only logged: the next start compiles the
+    /// component again.
     pub(crate) fn put(&self, engine: &Engine, component: Digest, outline: &Outline, code: &[u8]) {
         let name = self.name(engine, component);
         let path = self.path(&name);
         if let Err(error) = self.write(&name, &path, outline, code) {
-            warn!(path = %path.display(), %error, "cannot keep compiled code");
+            warn!(path = %path.display(), %error, "cannot write compiled code");
         }
     }
 
-    /// Writes beside and renames, so that nobody ever sees half a file.
+    /// Writes a temporary file and renames it, so that a reader never sees a partial file.
     fn write(&self, name: &str, path: &Path, outline: &Outline, code: &[u8]) -> io::Result<()> {
         let number = TEMPORARY.fetch_add(1, Ordering::Relaxed);
         let temporary = self.directory.join(format!(".{}-{number}.tmp", std::process::id()));
@@ -104,14 +105,14 @@ impl Cache {
         file[..DIGEST_BYTES].copy_from_slice(digest.as_bytes());
         let written = fs::write(&temporary, file).and_then(|()| fs::rename(&temporary, path));
         if written.is_err() {
-            // The error that matters is the first one; a file left behind does no harm.
+            // The first error is the one to report; a file left behind does no harm.
             let _ = fs::remove_file(&temporary);
         }
         written
     }
 
-    /// The content of a file, if the host wrote it under this name. Digests are compared in constant
-    /// time.
+    /// Returns the content of a file, if the host wrote it under this name. Digests are compared in
+    /// constant time.
     fn verified<'a>(&self, name: &str, file: &'a [u8]) -> Option<&'a [u8]> {
         let (digest, content) = file.split_first_chunk::<DIGEST_BYTES>()?;
         (self.digest(name, content) == *digest).then_some(content)
@@ -123,8 +124,8 @@ impl Cache {
         hasher.finalize()
     }
 
-    /// The name of a component's file. It is keyed too, so that hosts that share a directory do not
-    /// take each other's files for changed ones.
+    /// Returns the name of a component's file. The name is keyed as well, so that hosts that share
+    /// a directory do not mistake each other's files for changed ones.
     fn name(&self, engine: &Engine, component: Digest) -> String {
         let mut hasher = DefaultHasher::new();
         engine.precompile_compatibility_hash().hash(&mut hasher);
@@ -138,19 +139,19 @@ impl Cache {
     }
 }
 
-/// Reads a file of the directory, if it is a plain one.
+/// Reads a file of the directory, if it is a regular file.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let file = open(path)?;
     let facts = file.metadata()?;
     if !facts.is_file() || facts.len() > FILE_BYTES {
-        return Err(io::Error::other("it is no plain file, or too large"));
+        return Err(io::Error::other("it is not a regular file, or too large"));
     }
     let mut bytes = Vec::with_capacity(usize::try_from(facts.len()).unwrap_or_default());
     file.take(FILE_BYTES).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Opens a file without waiting for what is none, and without following a link.
+/// Opens a file without blocking on a pipe or device, and without following a link.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -164,7 +165,7 @@ fn open(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// What is known of a component, and its code.
+/// Splits the content of a file into the outline of the component and its code.
 fn parts(content: &[u8]) -> Option<(Outline, &[u8])> {
     let (length, rest) = content.split_first_chunk::<4>()?;
     let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
@@ -172,7 +173,7 @@ fn parts(content: &[u8]) -> Option<(Outline, &[u8])> {
     Some((serde_json::from_slice(head).ok()?, code))
 }
 
-/// The component of code that was just compiled.
+/// Loads a component from code that was just compiled.
 pub(crate) fn load(engine: &Engine, code: &[u8]) -> Result<Component, Fault> {
     deserialize(engine, code).ok_or_else(|| fault::invalid("its compiled code cannot be loaded"))
 }

@@ -1,8 +1,9 @@
-//! Where components are taken apart and compiled, and what that may cost.
+//! Compilation of components, within limits.
 //!
-//! A file of some hundred kilobytes can keep a compiler busy for minutes and make it take a
-//! gigabyte. So the binary compiles in a process of its own, which the system ends at its limits.
-//! What a library has no binary for, such as tests of this crate, compiles in its own process.
+//! A file of some hundred kilobytes can keep a compiler busy for minutes and make it use a gigabyte
+//! of memory. The binary of the host therefore compiles in a separate process, which the system
+//! ends at its limits. Programs without this binary, such as the tests of this crate, compile in
+//! their own process.
 
 mod process;
 pub mod worker;
@@ -19,28 +20,30 @@ use crate::load::Fault;
 use crate::load::fault;
 use crate::load::prepare::{Prepared, prepare};
 
-/// CPU time of all threads for one component. Python's, with 18 MiB, need some 15 seconds; a debug
-/// build of the host needs twice that.
+/// Default CPU time of all threads for one component. A component of Python, with 18 MiB, needs
+/// some 15 seconds; a debug build of the host needs twice that.
 pub const CPU: Duration = Duration::from_mins(2);
 
-/// The same on the wall, which also bounds a compiler that waits. A loaded machine needs more than
-/// the CPU time.
+/// Default wall time for one component, which also bounds a compiler that waits. A loaded machine
+/// needs more than the CPU time.
 pub const WALL: Duration = Duration::from_mins(5);
 
-/// Address space of the process. Python's components need some 2 GiB of it.
+/// Default address space of the compiling process, in bytes. A component of Python needs some 2 GiB
+/// of it.
 pub const MEMORY_BYTES: u64 = 4 << 30;
 
-/// Components that are compiled at once, whatever the machine has: each may need its whole memory.
+/// Maximum number of concurrent compilations, even on a machine with more cores. Each may use its
+/// whole memory limit.
 const AT_ONCE: usize = 4;
 
-/// What compiling one component may cost.
+/// Limits for the compilation of one component.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompileLimits {
-    /// CPU time of all threads, in whole seconds.
+    /// CPU time of all threads, in whole seconds, at least one.
     pub cpu: Duration,
     /// Wall time.
     pub wall: Duration,
-    /// Address space.
+    /// Address space, in bytes.
     pub memory_bytes: u64,
 }
 
@@ -53,21 +56,21 @@ impl Default for CompileLimits {
 /// Where components are compiled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Compiler {
-    /// In this process, where nothing bounds it.
+    /// In this process, without limits.
     #[default]
     InProcess,
-    /// In a process of its own.
+    /// In a separate process.
     Process {
         /// The program. It must call [`worker::work`] when it is started with these arguments.
         program: PathBuf,
-        /// Its arguments.
+        /// Arguments of the program.
         arguments: Vec<String>,
-        /// What it may cost.
+        /// Limits of the process.
         limits: CompileLimits,
     },
 }
 
-/// Compiles components, some at once.
+/// Compiles components, several of them concurrently.
 pub(crate) struct Compilers {
     compiler: Compiler,
     places: Arc<Semaphore>,
@@ -79,7 +82,7 @@ impl Compilers {
         Self { compiler, places: Arc::new(Semaphore::new(cores.min(AT_ONCE))) }
     }
 
-    /// Takes a component apart and compiles it, when it is its turn.
+    /// Checks and compiles a component. Waits until a slot is free.
     pub(crate) async fn compile(&self, engine: &Engine, bytes: Bytes) -> Result<Prepared, Fault> {
         let _place = self.places.acquire().await.map_err(|_| fault::invalid("the host stops"))?;
         match &self.compiler {

@@ -1,4 +1,4 @@
-//! How wasmtime is set up, and the thread that lets guests be interrupted.
+//! Setup of wasmtime, and the thread that makes guests interruptible.
 
 use std::num::NonZeroUsize;
 
@@ -12,40 +12,40 @@ use crate::cpu::TICK;
 use crate::error::Error;
 use crate::meter::{MEMORIES, TABLES};
 
-/// Stack of guest code: deep recursion ends here with a trap.
+/// Stack of guest code, in bytes. Deep recursion traps at its end.
 const WASM_STACK_BYTES: usize = 512 << 10;
 
-/// Stack of a fiber: guest code and the host functions it calls. What guest code leaves is far
-/// above what host functions need; overflowing it would abort the process.
+/// Stack of a fiber, in bytes: guest code and the host functions that it calls. Guest code leaves
+/// far more than host functions need. An overflow would abort the process.
 const FIBER_STACK_BYTES: usize = 2 << 20;
 
-/// Memory of a freed slot that stays in place for its next guest, which saves page faults.
+/// Memory of a freed slot that stays resident for its next guest, in bytes. It saves page faults.
 const KEEP_RESIDENT_BYTES: usize = 2 << 20;
 
-/// The same for a table.
+/// Memory of a freed table that stays resident for its next guest, in bytes.
 const TABLE_KEEP_RESIDENT_BYTES: usize = 4 << 10;
 
-/// Core instances that the pool plans for each component: Python's sixteen.
+/// Core instances that the pool reserves for each component. A component of Python has sixteen.
 const CORE_INSTANCES_EACH: u32 = 16;
 
-/// Tables that the pool plans for each component.
+/// Tables that the pool reserves for each component.
 const TABLES_EACH: u32 = 4;
 
-/// Frames of a guest's stack that a trap's message names.
+/// Maximum number of stack frames in the message of a trap.
 const BACKTRACE_FRAMES: NonZeroUsize = NonZeroUsize::MIN.saturating_add(4);
 
 /// Memory mappings of a live guest: two for its fiber, four for its memory.
 const MAPPINGS_EACH: u64 = 6;
 
-/// Mappings left to the rest of the process. When the kernel's limit is reached, `malloc` fails
-/// and the process aborts, so the pool must end well before.
+/// Memory mappings left to the rest of the process. At the kernel's limit, `malloc` fails and the
+/// process aborts, so the pool must end well before it.
 const MAPPINGS_RESERVED: u64 = 8_000;
 
-/// Mappings that Linux allows without a setting.
+/// Default limit of Linux on memory mappings.
 const MAPPINGS_DEFAULT: u64 = 65_530;
 
-/// Creates an engine for so many guests at once, or for as many as the kernel has room for, and
-/// starts its ticker, which ends with the engine.
+/// Creates an engine for `wanted_instances` guests at once, or for as many as the kernel has room
+/// for, and starts its ticker. The ticker ends with the engine.
 pub(crate) fn create(wanted_instances: u32) -> Result<Engine, Error> {
     let max_instances = capped(wanted_instances, max_mappings());
     let engine = Engine::new(&config(max_instances))
@@ -54,8 +54,8 @@ pub(crate) fn create(wanted_instances: u32) -> Result<Engine, Error> {
     Ok(engine)
 }
 
-/// An engine that only compiles: it reserves no room for guests, and its code is that of one that
-/// runs them.
+/// Creates an engine that only compiles. It reserves no memory for guests, and an engine that runs
+/// guests can load its code.
 pub(crate) fn for_compiling() -> wasmtime::Result<Engine> {
     Engine::new(&code_config())
 }
@@ -66,7 +66,7 @@ fn config(max_instances: u32) -> Config {
     config
 }
 
-/// What compiled code depends on.
+/// Returns the settings that compiled code depends on.
 fn code_config() -> Config {
     let mut config = Config::new();
     config
@@ -82,7 +82,7 @@ fn code_config() -> Config {
     config
 }
 
-/// Takes away what could make two executions differ, and what no guest needs.
+/// Disables features that could make two executions differ, and features that no guest needs.
 fn deterministic(config: &mut Config) {
     let off = WasmFeatures::THREADS
         | WasmFeatures::SHARED_EVERYTHING_THREADS
@@ -114,7 +114,7 @@ fn pool(max_instances: u32) -> PoolingAllocationConfig {
     pool
 }
 
-/// At most as many instances as the kernel has mappings for, and at least one.
+/// Caps the number of instances by the mappings that the kernel allows. Returns at least one.
 fn capped(wanted: u32, max_mappings: u64) -> u32 {
     let possible = max_mappings.saturating_sub(MAPPINGS_RESERVED) / MAPPINGS_EACH;
     wanted.min(u32::try_from(possible).unwrap_or(u32::MAX)).max(1)
@@ -127,8 +127,8 @@ fn max_mappings() -> u64 {
         .unwrap_or(MAPPINGS_DEFAULT)
 }
 
-/// A thread of its own: a task of the async runtime would be starved by the very guests that it
-/// must interrupt.
+/// Starts the ticker in a thread of its own: a task of the async runtime would be starved by the
+/// very guests that it must interrupt.
 fn start_ticker(engine: EngineWeak) -> Result<(), Error> {
     let tick = move || {
         while let Some(engine) = engine.upgrade() {
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_of_the_compiling_engine_fits_the_running_one() {
+    fn code_of_the_compiling_engine_fits_the_running_engine() {
         use std::hash::{DefaultHasher, Hash as _, Hasher as _};
         let hash = |engine: &Engine| {
             let mut hasher = DefaultHasher::new();

@@ -1,23 +1,23 @@
-//! Why the sandbox cannot be set up. Faults of single plugins are `LoadError` and `Ended`.
+//! Errors of setting up the sandbox. Errors of single plugins are `LoadError` and `Ended`.
 
 use std::path::PathBuf;
 
-/// Why the sandbox cannot be set up.
+/// Error of setting up the sandbox.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// wasmtime refuses the configuration, or the address space is too small for it.
+    /// wasmtime rejects the configuration, or the address space is too small for it.
     #[error("cannot set up the WebAssembly engine for {max_instances} instances: {message}")]
     Engine {
-        /// How many instances it was set up for.
+        /// Number of instances that the engine was set up for.
         max_instances: u32,
-        /// What wasmtime says.
+        /// Message of wasmtime.
         message: String,
     },
-    /// The host's interfaces do not fit together.
+    /// The interfaces of the host cannot be linked.
     #[error("cannot link the interfaces of the host: {message}")]
     Link {
-        /// What wasmtime says.
+        /// Message of wasmtime.
         message: String,
     },
     /// The thread that interrupts guests cannot be started.
@@ -28,7 +28,7 @@ pub enum Error {
     CacheDir {
         /// The directory.
         path: PathBuf,
-        /// Why.
+        /// The error of the file system.
         #[source]
         source: std::io::Error,
     },

@@ -1,9 +1,9 @@
-//! From bytes to compiled code with a description.
+//! Loading: from bytes to compiled code with a description.
 //!
-//! The bytes may be anything. They are looked at in stages, each cheaper and safer than the next:
-//! what kind of file it is, what the component is made of, whether its imports and exports are of
-//! the contract, and only then compiling it and asking it to describe itself. All but the last
-//! happens where [`crate::compile`] says, within limits.
+//! The bytes are untrusted. They are checked in stages, the cheap and safe ones first: the kind of
+//! the file, the structure of the component, its imports and exports, then its compilation, and
+//! last its description of itself. All stages but the last run in the process and within the limits
+//! of [`crate::compile`].
 
 mod contract;
 mod describe;
@@ -34,22 +34,22 @@ pub(crate) use crate::load::fault::Fault;
 use crate::load::prepare::{Outline, Prepared};
 use crate::{cache, import, wasi};
 
-/// Turns bytes into code. Cheap to clone.
+/// Loads components. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Loader(Arc<Parts>);
 
 struct Parts {
     engine: Engine,
-    /// The imports of the contract.
+    /// Linker with the imports of the contract.
     plain: Linker<Guest>,
-    /// The same and WASI, for components that import it.
+    /// Linker with the imports of the contract and of WASI, for components that import WASI.
     with_wasi: Linker<Guest>,
     cache: Option<Cache>,
     compilers: Compilers,
 }
 
 impl Loader {
-    /// A loader for an engine.
+    /// Creates a loader for an engine.
     pub(crate) fn new(
         engine: Engine,
         cache: Option<Cache>,
@@ -72,7 +72,7 @@ impl Loader {
         bytes: Bytes,
         digest: Digest,
     ) -> Result<(Arc<Code>, PluginInfo), Fault> {
-        // What no compiler is needed for is refused without one.
+        // A file of the wrong kind is rejected without a compiler.
         kind::of(&bytes)?;
         let (outline, compiled) = match self.cached(digest).await? {
             Some(found) => found,
@@ -119,7 +119,7 @@ impl Loader {
         .await
     }
 
-    /// Reads and writes files where that delays nobody.
+    /// Runs file access on a thread that may block.
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Parts) -> Result<T, Fault> + Send + 'static,

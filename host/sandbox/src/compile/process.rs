@@ -1,5 +1,5 @@
-//! The host's side of a process that compiles: starts it, feeds it, ends it at its limits, and says
-//! what became of it.
+//! The host's side of the compiling process: starts it, passes the component to it, enforces its
+//! limits, and reads its result.
 
 use std::io;
 use std::path::Path;
@@ -14,15 +14,15 @@ use crate::compile::worker::Answer;
 use crate::load::Fault;
 use crate::load::prepare::Prepared;
 
-/// Bytes of compiled code: some four times those of the largest component.
+/// Maximum size of compiled code, in bytes. The code of the largest component has some four times
+/// its size.
 const CODE_BYTES: u64 = 512 << 20;
 
-/// Bytes kept of what a process that fails says.
+/// Maximum length of a failed process's standard error that is kept, in bytes.
 const COMPLAINT_BYTES: u64 = 4 << 10;
 
-/// Words of a process that has no memory left: those of Rust's allocator, those of a buffer that
-/// cannot grow, the system's error for a mapping that is refused, and that for a thread for whose
-/// stack there is no room.
+/// Parts of the messages of a process that is out of memory: of Rust's allocator, of a buffer that
+/// cannot grow, of the system for a mapping, and of the system for the stack of a thread.
 const OUT_OF_MEMORY: &[&str] = &[
     "memory allocation of",
     "out of memory",
@@ -31,7 +31,7 @@ const OUT_OF_MEMORY: &[&str] = &[
     "Resource temporarily unavailable",
 ];
 
-/// Compiles a component in a process of its own.
+/// Compiles a component in a separate process.
 pub(super) async fn compile(
     program: &Path,
     arguments: &[String],
@@ -42,7 +42,7 @@ pub(super) async fn compile(
     command
         .args(arguments)
         .args([limits.cpu.as_secs().max(1).to_string(), limits.memory_bytes.to_string()])
-        // Neither secrets nor settings of the host.
+        // The process gets neither secrets nor settings of the host.
         .env_clear()
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -68,7 +68,7 @@ pub(super) async fn compile(
     }
 }
 
-/// What a process said until it ended.
+/// The output and exit status of a process.
 struct Said {
     status: ExitStatus,
     out: Vec<u8>,
@@ -81,7 +81,7 @@ async fn talk(mut child: Child, bytes: Bytes) -> io::Result<Said> {
     let stdout = child.stdout.take().ok_or_else(no_pipe)?;
     let stderr = child.stderr.take().ok_or_else(no_pipe)?;
     let feed = async move {
-        // A process that ended early says why by its exit, not by a broken pipe.
+        // The exit status of a process that ends early gives the reason, a broken pipe does not.
         let _ = stdin.write_all(&bytes).await;
         drop(stdin);
     };
@@ -101,7 +101,7 @@ async fn take(pipe: impl AsyncRead + Unpin, most: u64) -> io::Result<Vec<u8>> {
 }
 
 fn read(out: &[u8]) -> io::Result<Result<Prepared, Fault>> {
-    let cut = || io::Error::other("its answer is cut off");
+    let cut = || io::Error::other("its output is incomplete");
     let (length, rest) = out.split_first_chunk::<4>().ok_or_else(cut)?;
     let length = u32::from_le_bytes(*length) as usize;
     let (head, code) = rest.split_at_checked(length).ok_or_else(cut)?;
@@ -109,7 +109,7 @@ fn read(out: &[u8]) -> io::Result<Result<Prepared, Fault>> {
         Answer::Prepared(outline) => Ok(Prepared { outline: *outline, code: code.to_vec() }),
         Answer::Refused { code, message, hint } => {
             let fault = Fault::told(&code, &message, &hint);
-            Err(fault.ok_or_else(|| io::Error::other("its answer has an unknown code"))?)
+            Err(fault.ok_or_else(|| io::Error::other("its output has an unknown code"))?)
         }
     })
 }
@@ -128,7 +128,8 @@ fn is_out_of_memory(text: &str) -> bool {
     OUT_OF_MEMORY.iter().any(|words| text.contains(words))
 }
 
-/// The system ends a process without CPU time by one of two signals; nobody else sends them.
+/// Returns true if the system ended the process at its limit of CPU time. It sends one of two
+/// signals, and no other process sends them.
 #[cfg(unix)]
 fn was_out_of_time(status: ExitStatus) -> bool {
     use std::os::unix::process::ExitStatusExt as _;

@@ -1,7 +1,8 @@
 //! The process that compiles one component: it reads the component from standard input, and writes
-//! what it found and the code to standard output.
+//! the outline and the code to standard output.
 //!
-//! It limits itself before it reads anything, so it needs no help from the system around it.
+//! The process sets its own limits before it reads anything, so it needs no support by the system
+//! around it.
 
 use std::io::{self, Read as _, Write as _};
 use std::process::ExitCode;
@@ -13,23 +14,23 @@ use crate::load::Fault;
 use crate::load::kind::FILE_BYTES;
 use crate::load::prepare::{Outline, Prepared, prepare};
 
-/// What a worker says before the code.
+/// The header that a worker writes before the code.
 #[derive(Serialize, Deserialize)]
 pub(super) enum Answer {
-    /// The component, whose code follows.
+    /// The outline of the component. The code follows.
     Prepared(Box<Outline>),
-    /// Why it is no plugin.
+    /// The reason why the file is not a plugin.
     Refused {
-        /// See `LoadError`.
+        /// Code of the error, see `LoadError`.
         code: String,
-        /// What is wrong.
+        /// Description of the problem.
         message: String,
-        /// What to do.
+        /// How to fix the problem.
         hint: String,
     },
 }
 
-/// What the process of a worker may use.
+/// Limits of a worker process.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkerLimits {
     /// CPU time in seconds.
@@ -38,13 +39,13 @@ pub struct WorkerLimits {
     pub memory_bytes: u64,
 }
 
-/// Does the work of one process. The exit code is 0 if an answer was written, also if that says
-/// that the component is refused.
+/// Compiles one component. The exit code is 0 if a header was written, even if the header rejects
+/// the component.
 pub fn work(limits: WorkerLimits) -> ExitCode {
     match answer(limits) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // The one who reads it is the host, which puts it into its own words.
+            // The host reads this line and puts it into a message of its own.
             let _ = writeln!(io::stderr(), "{error}");
             ExitCode::FAILURE
         }
@@ -54,7 +55,7 @@ pub fn work(limits: WorkerLimits) -> ExitCode {
 fn answer(limits: WorkerLimits) -> io::Result<()> {
     confine(limits)?;
     let mut bytes = Vec::new();
-    // The host refuses larger files by itself.
+    // The host rejects larger files itself.
     io::stdin().lock().take(FILE_BYTES as u64 + 1).read_to_end(&mut bytes)?;
     let engine = engine::for_compiling().map_err(io::Error::other)?;
     let (answer, code) = match prepare(&engine, &bytes) {
@@ -72,8 +73,8 @@ fn answer(limits: WorkerLimits) -> io::Result<()> {
     out.flush()
 }
 
-/// Takes away what compiling does not need: time and memory beyond the limits, files, and the dump
-/// of a process that failed.
+/// Takes from the process what compilation does not need: time and memory beyond the limits, writes
+/// to files, and core dumps.
 #[cfg(unix)]
 fn confine(limits: WorkerLimits) -> io::Result<()> {
     use rustix::process::{Resource, Rlimit, setrlimit};

@@ -1,4 +1,4 @@
-//! Whether a component's imports and exports are those of the contract.
+//! Checks a component's imports and exports against the contract.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,33 +10,33 @@ use crate::wasi;
 /// The package of the contract.
 const PACKAGE: &str = "wattle:plugin";
 
-/// The versions of it that this host speaks: `0.1.0`, `0.1.1` and so on.
+/// Supported versions of the contract: `0.1.0`, `0.1.1` and so on.
 const TRACK: &str = "0.1";
 
-/// The versions of WASI that this host speaks.
+/// Supported versions of WASI.
 const WASI_TRACK: &str = "0.2";
 
-/// What a plugin may be.
+/// Interfaces that a plugin may export.
 const EXPORTS: &[&str] = &["node", "tool", "reducer", "web"];
 
-/// Names shown in a message about exports.
+/// Maximum number of exports that a message names.
 const NAMES_SHOWN: usize = 5;
 
-/// What a component wants and offers.
+/// The imports and exports of a component.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Contract {
-    /// The version it was built for.
+    /// Version of the contract that the component was built for.
     pub(crate) version: String,
-    /// Interfaces it imports, without versions.
+    /// Imported interfaces, without versions.
     pub(crate) imports: Vec<String>,
-    /// Interfaces of the contract it exports, without versions.
+    /// Exported interfaces of the contract, without versions.
     pub(crate) exports: Vec<String>,
-    /// Whether it imports WASI.
+    /// Whether the component imports WASI.
     pub(crate) wasi: bool,
 }
 
 impl Contract {
-    /// Whether it exports an interface of the contract.
+    /// Returns true if the component exports this interface of the contract.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.exports
             .iter()
@@ -74,7 +74,7 @@ fn check_exports(exports: &[String]) -> Result<(String, Vec<String>), Fault> {
         return Err(nothing_exported(&others));
     };
     let mut paths: Vec<String> = interfaces.iter().map(Interface::path).collect();
-    // Their order in a component is that of its build, which nobody chose.
+    // The order in a component depends on its build and has no meaning.
     paths.sort_unstable();
     Ok((first.version.to_owned(), paths))
 }
@@ -129,7 +129,7 @@ fn nothing_exported(others: &[&String]) -> Fault {
     };
     Fault::new(
         "missing-export",
-        &format!("it is no plugin: {found}"),
+        &format!("it is not a plugin: {found}"),
         format!(
             "export at least one of `node`, `tool`, `reducer` and `web` of {PACKAGE}@{TRACK}; \
              with the SDK, `export!` does it"

@@ -1,4 +1,4 @@
-//! Asks a component to describe itself: once, without a gate, with small limits.
+//! Lets a component describe itself: once, without a gate, within small limits.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,28 +16,29 @@ use crate::json::extra;
 use crate::load::fault::{Fault, missing, too_large};
 use crate::load::text::clean;
 
-/// Time for saying what it is: Python needs some for its start.
+/// CPU time for the description, in milliseconds. Python needs some of it to start.
 const CPU_MS: u64 = 1_000;
 
-/// The same on the wall, where waiting counts: far above what a loaded machine needs.
+/// Wall time for the description, in which waiting counts. It is far above what a loaded machine
+/// needs.
 const WALL: Duration = Duration::from_secs(15);
 
-/// Bytes of all it says of itself.
+/// Maximum size of the description, in bytes.
 const LIFT_BYTES: u64 = 4 << 20;
 
-/// Nodes, tools, reducers or routes of one plugin.
+/// Maximum number of nodes, tools, reducers or routes of one plugin.
 const ITEMS: usize = 1_000;
 
-/// Characters of a description.
+/// Maximum length of a description, in characters.
 const DOC_CHARS: usize = 4_000;
 
-/// Characters of a tool's name and of an HTTP method.
+/// Maximum length of a tool's name and of an HTTP method, in characters.
 const WORD_CHARS: usize = 64;
 
-/// Characters of a route's path.
+/// Maximum length of a route's path, in characters.
 const PATH_CHARS: usize = 512;
 
-/// What a component says of itself.
+/// The description of a component.
 #[derive(Debug, Default)]
 pub(crate) struct Described {
     pub(crate) nodes: Vec<NodeInfo>,
@@ -46,7 +47,7 @@ pub(crate) struct Described {
     pub(crate) routes: Vec<Route>,
 }
 
-/// What the functions answered, not checked yet.
+/// The results of the describing functions, not checked yet.
 #[derive(Default)]
 struct Answers {
     nodes: Vec<node::NodeInfo>,
@@ -55,7 +56,7 @@ struct Answers {
     routes: Vec<web::Route>,
 }
 
-/// Asks a component what it is.
+/// Returns the description that a component gives of itself.
 pub(crate) async fn describe(code: &Code, name: &PluginName) -> Result<Described, Fault> {
     match tokio::time::timeout(WALL, describe_in_time(code, name)).await {
         Ok(described) => described,
@@ -79,7 +80,8 @@ async fn describe_in_time(code: &Code, name: &PluginName) -> Result<Described, F
     })
 }
 
-/// Function types are compared when they are looked up in an instance.
+/// Checks the types of the exported functions. They are compared when the functions are looked up
+/// in an instance.
 fn check_types(live: &mut Live<'_>, code: &Code) -> Result<(), Fault> {
     let Live { store, instance, .. } = live;
     let fault = |error: wasmtime::Error| missing(&format!("{error:#}"));
@@ -132,12 +134,12 @@ fn failed(ended: Ended) -> Fault {
     Fault::new(
         "describe",
         &message,
-        "a plugin must be able to say what it is without any import and within a second",
+        "a plugin must describe itself without any import and within a second",
     )
 }
 
 fn bad(message: &str) -> Fault {
-    Fault::new("describe", message, "correct what the plugin says of itself and build it again")
+    Fault::new("describe", message, "correct the plugin's description and build it again")
 }
 
 /// Converts items and checks that there are not too many and that their names are unique.
@@ -173,7 +175,8 @@ fn into_node(info: node::NodeInfo) -> Result<NodeInfo, Fault> {
     })
 }
 
-/// A letter of another script can look like an ASCII one, and then two names look the same.
+/// Rejects a name with other characters than ASCII. A letter of another script can look like an
+/// ASCII letter, so that two names look the same.
 fn ascii(what: &str, name: &str) -> Result<(), Fault> {
     match name.chars().find(|c| !c.is_ascii()) {
         None => Ok(()),
@@ -190,7 +193,7 @@ fn into_tool(info: tool::ToolInfo) -> Result<ToolInfo, Fault> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if !(1..=WORD_CHARS).contains(&info.name.len()) || !info.name.chars().all(allowed) {
         let name = clean(&info.name, WORD_CHARS);
-        return Err(bad(&format!("`{name}` is no tool name: 1 to 64 of `[a-zA-Z0-9_-]`")));
+        return Err(bad(&format!("`{name}` is not a tool name: 1 to 64 of `[a-zA-Z0-9_-]`")));
     }
     Ok(ToolInfo {
         arguments_schema: schema(&info.arguments_schema, &info.name, "arguments-schema")?,
@@ -203,7 +206,8 @@ fn into_tool(info: tool::ToolInfo) -> Result<ToolInfo, Fault> {
     })
 }
 
-/// A hint is a promise that something relies on, so one that cannot be read is none.
+/// Parses the hints of a tool. The host relies on a hint, so a hint that cannot be parsed is
+/// ignored.
 fn into_hints(text: &str) -> ToolHints {
     let hints: Value = serde_json::from_str(text).unwrap_or_default();
     let says = |name| hints.get(name).and_then(Value::as_bool).unwrap_or(false);
@@ -243,7 +247,7 @@ fn into_route(route: web::Route) -> Result<Route, Fault> {
     }
     let (method, path) = (clean(&method, WORD_CHARS), clean(&path, PATH_CHARS));
     Err(bad(&format!(
-        "`{method} {path}` is no route: the method is upper case, and the path starts with `/` \
+        "`{method} {path}` is not a route: the method is upper case, and the path starts with `/` \
          and has ASCII characters only, and no spaces"
     )))
 }
@@ -254,6 +258,6 @@ fn schema(text: &str, name: &str, field: &str) -> Result<Value, Fault> {
     })?;
     match schema {
         Value::Object(_) | Value::Bool(_) => Ok(schema),
-        _ => Err(bad(&format!("`{field}` of `{name}` is no JSON Schema: it is not an object"))),
+        _ => Err(bad(&format!("`{field}` of `{name}` is not a JSON Schema: it is not an object"))),
     }
 }

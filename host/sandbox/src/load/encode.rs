@@ -1,12 +1,13 @@
-//! A core module that carries its component type becomes a component, so that the file that
-//! `cargo build` leaves can be used as it is.
+//! Encodes a core module with a component type as a component, so that the output of `cargo build`
+//! can be used as it is.
 
 use wasmparser::{Parser, Payload};
 use wit_component::ComponentEncoder;
 
 use crate::load::fault::{Fault, invalid};
 
-/// Custom sections in which bindings generators describe a module's component type.
+/// Beginning of the names of custom sections in which bindings generators store a module's
+/// component type.
 const COMPONENT_TYPE: &str = "component-type";
 
 /// Encodes a core module as a component.
@@ -14,7 +15,7 @@ pub(crate) fn component(module: &[u8]) -> Result<Vec<u8>, Fault> {
     if !has_component_type(module)? {
         return Err(Fault::new(
             "core-module",
-            "it is a plain WebAssembly module, not a component, and says of no plugin interface",
+            "it is a plain WebAssembly module, not a component, and declares no plugin interface",
             "build it with the Wattle SDK: depend on `wattle-plugin`, call `export!`, and set \
              `crate-type = [\"cdylib\"]`",
         ));

@@ -1,11 +1,11 @@
-//! What is wrong with a file, before it has a plugin's name.
+//! Errors of loading a file, before the name of the plugin is added.
 
 use wattle_graph::id::PluginName;
 use wattle_run::ports::sandbox::LoadError;
 
 use crate::load::text;
 
-/// Longest message: validators may quote what they refuse.
+/// Maximum length of a message, in characters. Validators may quote what they reject.
 const MESSAGE_CHARS: usize = 1_000;
 
 /// The codes of faults, which `LoadError` explains.
@@ -21,7 +21,7 @@ const CODES: &[&str] = &[
     "panic",
 ];
 
-/// Why a file is no plugin.
+/// The reason why a file is not a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) code: &'static str,
@@ -30,25 +30,25 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    /// A fault with its code, what is wrong, and what to do.
+    /// Creates a fault from its code, the problem and the fix.
     pub(crate) fn new(code: &'static str, message: &str, hint: impl Into<String>) -> Self {
         Self { code, message: text::clean(message, MESSAGE_CHARS), hint: hint.into() }
     }
 
-    /// A fault that another process found; `None` if its code is not one that this one knows.
+    /// Restores a fault that another process found; `None` if this process does not know the code.
     pub(crate) fn told(code: &str, message: &str, hint: &str) -> Option<Self> {
         let code = CODES.iter().find(|known| **known == code)?;
         Some(Self::new(code, message, hint))
     }
 
-    /// The same for a plugin.
+    /// Converts the fault to the error of a plugin.
     pub(crate) fn of(self, plugin: &PluginName) -> LoadError {
         let Self { code, message, hint } = self;
         LoadError { plugin: plugin.clone(), code, message, hint }
     }
 }
 
-/// The bytes are broken or use something that the engine does not allow.
+/// Returns the fault for bytes that are broken or use a feature that the engine does not allow.
 pub(crate) fn invalid(message: &str) -> Fault {
     Fault::new(
         "invalid",
@@ -58,7 +58,7 @@ pub(crate) fn invalid(message: &str) -> Fault {
     )
 }
 
-/// An export of the contract lacks a function or has another type.
+/// Returns the fault for an export of the contract that lacks a function or has another type.
 pub(crate) fn missing(message: &str) -> Fault {
     Fault::new(
         "missing-export",
@@ -67,7 +67,7 @@ pub(crate) fn missing(message: &str) -> Fault {
     )
 }
 
-/// An import has no definition, or another type.
+/// Returns the fault for an import without a definition, or of another type.
 pub(crate) fn unlinked(error: &wasmtime::Error) -> Fault {
     Fault::new(
         "unknown-import",
@@ -76,7 +76,7 @@ pub(crate) fn unlinked(error: &wasmtime::Error) -> Fault {
     )
 }
 
-/// It is too large in some way.
+/// Returns the fault for a component that exceeds a limit.
 pub(crate) fn too_large(what: &str, found: u64, allowed: u64) -> Fault {
     Fault::new(
         "limit",
@@ -85,7 +85,8 @@ pub(crate) fn too_large(what: &str, found: u64, allowed: u64) -> Fault {
     )
 }
 
-/// A library that reads the bytes panicked: the file is refused, and the host goes on.
+/// Returns the fault for a panic of a library that reads the bytes. The file is rejected, and the
+/// host continues.
 pub(crate) fn panicked(error: &tokio::task::JoinError) -> Fault {
     Fault::new(
         "panic",

@@ -3,28 +3,29 @@
 /// The parts of an interface's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Interface<'a> {
-    /// Such as `wattle:plugin`.
+    /// Name of the package, such as `wattle:plugin`.
     pub(crate) package: &'a str,
-    /// Such as `llm`.
+    /// Name of the interface, such as `llm`.
     pub(crate) name: &'a str,
-    /// Such as `0.1.0`; empty without one.
+    /// Version, such as `0.1.0`; empty without one.
     pub(crate) version: &'a str,
 }
 
 impl<'a> Interface<'a> {
-    /// Takes a name apart; `None` if it is no interface of a package.
+    /// Parses a name; `None` if it is not an interface of a package.
     pub(crate) fn parse(text: &'a str) -> Option<Self> {
         let (path, version) = text.split_once('@').unwrap_or((text, ""));
         let (package, name) = path.split_once('/')?;
         package.contains(':').then_some(Self { package, name, version })
     }
 
-    /// The name without its version.
+    /// Returns the name without its version.
     pub(crate) fn path(&self) -> String {
         format!("{}/{}", self.package, self.name)
     }
 
-    /// Whether the version is of a track such as `0.1`: `0.1.0`, `0.1.7`, but not `0.10.0`.
+    /// Returns true if the version belongs to a track such as `0.1`: `0.1.0`, `0.1.7`, but not
+    /// `0.10.0`.
     pub(crate) fn is_of_track(&self, track: &str) -> bool {
         self.version
             .strip_prefix(track)
@@ -38,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_taken_apart() {
+    fn interface_names_are_parsed() {
         let llm = Interface::parse("wattle:plugin/llm@0.1.0").unwrap();
         assert_eq!((llm.package, llm.name, llm.version), ("wattle:plugin", "llm", "0.1.0"));
         assert_eq!(llm.path(), "wattle:plugin/llm");

@@ -1,11 +1,11 @@
-//! What kind of file it is, by its first bytes.
+//! Detection of the kind of a file, from its first bytes.
 
 use crate::load::fault::{Fault, too_large};
 
-/// Bytes of a plugin file: Python's components have 18 MiB.
+/// Maximum size of a plugin file, in bytes. A component of Python has 18 MiB.
 pub(crate) const FILE_BYTES: usize = 64 << 20;
 
-/// Magic and version of a WebAssembly file.
+/// Length of the magic number and version of a WebAssembly file, in bytes.
 const HEADER_BYTES: usize = 8;
 
 const MAGIC: &[u8] = b"\0asm";
@@ -25,7 +25,7 @@ pub(crate) enum Kind {
     CoreModule,
 }
 
-/// The kind of a file.
+/// Returns the kind of a file.
 pub(crate) fn of(bytes: &[u8]) -> Result<Kind, Fault> {
     if bytes.len() > FILE_BYTES {
         return Err(too_large("bytes", bytes.len() as u64, FILE_BYTES as u64));
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn other_files_are_told_apart() {
+    fn other_files_are_rejected_with_their_kind() {
         assert!(message(b"").contains("empty"));
         assert!(message(b"\0as").contains("four bytes"));
         assert!(message(b"\0asm\x01").contains("after 5 bytes"));

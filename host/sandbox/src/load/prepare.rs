@@ -1,8 +1,7 @@
-//! From the bytes of a file to compiled code, with what is known of the component without running
-//! it.
+//! From the bytes of a file to compiled code, with an outline of the component, without running it.
 //!
-//! All that takes hostile bytes apart is here, so that it can happen in a process of its own. What
-//! comes out is small, and as trusted as the code.
+//! Everything that parses untrusted bytes is here, so that it can run in a separate process. The
+//! result is small, and as trusted as the code.
 
 use serde::{Deserialize, Serialize};
 use wasmtime::Engine;
@@ -12,7 +11,7 @@ use crate::load::fault::{self, Fault};
 use crate::load::survey::{self, Survey};
 use crate::load::{encode, kind};
 
-/// What is known of a component from its bytes.
+/// Properties of a component that are read from its bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Outline {
     pub(crate) contract: Contract,
@@ -20,14 +19,14 @@ pub(crate) struct Outline {
     pub(crate) size_bytes: u64,
 }
 
-/// A component that was taken apart and compiled.
+/// A checked and compiled component.
 pub(crate) struct Prepared {
     pub(crate) outline: Outline,
-    /// Native code, as wasmtime writes it.
+    /// Native code, in the format of wasmtime.
     pub(crate) code: Vec<u8>,
 }
 
-/// Checks and compiles a file. The stages are the cheap and safe ones first.
+/// Checks and compiles a file. The cheap and safe stages come first.
 pub(crate) fn prepare(engine: &Engine, bytes: &[u8]) -> Result<Prepared, Fault> {
     let encoded;
     let component = match kind::of(bytes)? {

@@ -1,21 +1,22 @@
-//! What a component is made of, read without compiling it.
+//! Reads the structure of a component without compiling it.
 
 use wasmparser::{ComponentInstance, ComponentTypeRef, Instance, Parser, Payload};
 use wattle_run::limit;
 
 use crate::load::fault::{Fault, invalid, too_large};
 
-/// Components inside components. Encoders make two levels, composed components one or two more.
+/// Maximum nesting of components, in levels. Encoders make two levels, composed components one or
+/// two more.
 const NESTING: u64 = 5;
 
-/// Instances of nested components: with the nesting above this bounds how much a small file can
-/// unfold into.
+/// Maximum number of instances of nested components. Together with [`NESTING`], it bounds how far a
+/// small file can expand.
 const COMPONENT_INSTANCES: u64 = 64;
 
-/// The custom section in which a plugin says what it asks for.
+/// Name of the custom section in which a plugin lists what it requests.
 const MANIFEST: &str = "wattle:manifest";
 
-/// Bytes of a manifest: a page of TOML.
+/// Maximum size of a manifest, in bytes.
 const MANIFEST_BYTES: usize = 64 << 10;
 
 /// Imports and exports of a component, by name.
@@ -25,7 +26,7 @@ pub(crate) struct Survey {
     pub(crate) exports: Vec<String>,
 }
 
-/// Reads the outline of a component.
+/// Reads the imports and exports of a component, and checks the limits of its structure.
 pub(crate) fn survey(component: &[u8]) -> Result<Survey, Fault> {
     let mut survey = Survey::default();
     let mut depth = 0;
@@ -72,7 +73,8 @@ fn within(what: &str, found: u64, allowed: u64) -> Result<(), Fault> {
     if found > allowed { Err(too_large(what, found, allowed)) } else { Ok(()) }
 }
 
-/// Only interfaces are imported by the contract; anything else is marked as what it is.
+/// Returns the name of an import. The contract imports only interfaces, so the name of any other
+/// import includes its kind.
 fn import_name(name: &str, kind: ComponentTypeRef) -> String {
     match kind {
         ComponentTypeRef::Instance(_) => name.to_owned(),
@@ -83,7 +85,7 @@ fn import_name(name: &str, kind: ComponentTypeRef) -> String {
     }
 }
 
-/// The manifest in a file, wherever in it the encoder left it.
+/// Returns the manifest of a file, wherever the encoder placed it.
 pub(crate) fn manifest(bytes: &[u8]) -> Result<Option<String>, Fault> {
     for payload in Parser::new(0).parse_all(bytes) {
         let payload = payload.map_err(|error| invalid(&error.to_string()))?;

@@ -1,6 +1,6 @@
-//! Text that a guest says of itself: shown to people and to models, so it is cut and cleaned.
+//! Sanitizes text of guests, which people and models read.
 
-/// Characters that are not shown and change how others are: they turn the direction of text, or
+/// Invisible characters that change how others are displayed: they turn the direction of text, or
 /// have no width.
 const INVISIBLE: &[std::ops::RangeInclusive<char>] = &[
     '\u{200b}'..='\u{200f}',
@@ -9,7 +9,8 @@ const INVISIBLE: &[std::ops::RangeInclusive<char>] = &[
     '\u{feff}'..='\u{feff}',
 ];
 
-/// Cuts a text and strips control characters other than line breaks and tabs, and invisible ones.
+/// Truncates a text, and removes invisible characters and control characters other than line breaks
+/// and tabs.
 pub(crate) fn clean(text: &str, max_chars: usize) -> String {
     let is_invisible = |c: &char| INVISIBLE.iter().any(|range| range.contains(c));
     let allowed = |c: &char| matches!(c, '\n' | '\t') || !c.is_control() && !is_invisible(c);
@@ -21,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_characters_go_and_long_texts_are_cut() {
+    fn control_characters_are_removed_and_long_texts_are_truncated() {
         assert_eq!(clean("a\x1b[31m\u{7}b\n\tc", 100), "a[31mb\n\tc");
         assert_eq!(clean("abcdef", 3), "abc");
         assert_eq!(clean("a\u{202e}b\u{200b}c\u{feff}", 100), "abc");
