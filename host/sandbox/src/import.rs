@@ -1,5 +1,5 @@
-//! The interfaces that guests import, one a file: WIT to engine types, one call of the gate, and
-//! back.
+//! The interfaces that guests import, one per file. Each converts WIT types to engine types, makes
+//! one call of the gate, and converts the result.
 
 mod batch;
 pub(crate) mod blob;
@@ -24,7 +24,7 @@ use wasmtime::component::{HasSelf, Linker};
 use crate::bindings::wattle::plugin as wit;
 use crate::guest::Guest;
 
-/// Interfaces of `wattle:plugin` that a guest may import. `types` and `tool` lend only types.
+/// Interfaces of `wattle:plugin` that a guest may import. `types` and `tool` contribute only types.
 pub(crate) const INTERFACES: &[&str] = &[
     "types",
     "llm",
@@ -44,7 +44,8 @@ pub(crate) const INTERFACES: &[&str] = &[
     "runs",
 ];
 
-/// Defines all interfaces of `wattle:plugin`. Interfaces that lend only types need no definition.
+/// Defines all interfaces of `wattle:plugin`. Interfaces that contribute only types need no
+/// definition.
 pub(crate) fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     type Host = HasSelf<Guest>;
     wit::llm::add_to_linker::<_, Host>(linker, |guest| guest)?;

@@ -1,9 +1,9 @@
-//! The empty WASI context of foreign components.
+//! The empty WASI context of components that import WASI.
 //!
-//! They get no files, no environment, no arguments and no sockets. Lines on stdout and stderr
-//! become log messages. Wall clock, monotonic clock and random numbers are the gate's, so a
-//! re-executed guest sees the same ones. Not the gate's: how long `poll` really waits on a timer;
-//! that is wall time, and all that the guest learns of it comes from the gate's clocks.
+//! Components get no files, no environment, no arguments and no sockets. Lines on stdout and stderr
+//! become log messages. The gate supplies the wall clock, the monotonic clock and random numbers,
+//! so a re-executed guest reads the same values. A `poll` on a timer waits for real time, which the
+//! guest can observe only with the gate's clocks.
 
 mod clocks;
 mod random;
@@ -19,7 +19,7 @@ use wattle_run::gate::Gate;
 use crate::guest::Guest;
 use crate::wasi::stream::LogStream;
 
-/// Packages of WASI that foreign components may import.
+/// Packages of WASI that components may import.
 pub(crate) const PACKAGES: &[&str] =
     &["wasi:cli", "wasi:clocks", "wasi:filesystem", "wasi:io", "wasi:random", "wasi:sockets"];
 
@@ -30,7 +30,7 @@ impl WasiView for Guest {
     }
 }
 
-/// Defines WASI 0.2 with clocks and random numbers of the gate.
+/// Defines WASI 0.2, with clocks and random numbers of the gate.
 pub(crate) fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     type Host = HasSelf<Guest>;
     wasmtime_wasi::p2::add_to_linker_async(linker)?;
@@ -44,7 +44,7 @@ pub(crate) fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     Ok(())
 }
 
-/// A context with nothing in it but two log streams.
+/// Creates a context with nothing in it but two log streams.
 pub(crate) fn context(gate: Option<&Arc<Gate>>) -> WasiCtx {
     let mut builder = WasiCtx::builder();
     builder.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);

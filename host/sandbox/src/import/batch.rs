@@ -1,4 +1,4 @@
-//! Batches of host calls: several at once, answers in the order of the requests.
+//! Batches of concurrent host calls. The results have the order of the requests.
 
 use wattle_graph::failure::Failure;
 use wattle_run::gate::Effect;
@@ -7,11 +7,11 @@ use crate::bindings::wattle::plugin::types;
 use crate::guest::Guest;
 use crate::halt::Trapped;
 
-/// What a guest gets for each request of a batch.
+/// Results of a batch, one for each request.
 pub(crate) type Answers<T> = Vec<Result<T, types::Failure>>;
 
 impl Guest {
-    /// Makes several host calls at once; a request that is no valid one fails in its place.
+    /// Makes several host calls at once. An invalid request has a failure as its result.
     pub(crate) async fn call_all<C: Effect, T>(
         &mut self,
         requests: Vec<Result<C, Failure>>,

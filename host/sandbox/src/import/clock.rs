@@ -1,4 +1,4 @@
-//! `wattle:plugin/clock`: time, answered at once from the gate.
+//! `wattle:plugin/clock`: time, which the gate returns without waiting.
 
 use wattle_run::hostcall::clock::{Civil, Zoned};
 

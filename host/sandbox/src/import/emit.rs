@@ -1,4 +1,4 @@
-//! `wattle:plugin/emit`: events of the guest's own.
+//! `wattle:plugin/emit`: custom events and progress.
 
 use wattle_run::hostcall::emit::Emission;
 

@@ -13,7 +13,7 @@ use crate::json;
 
 const SEND: &str = CallKind::SendHttp.name();
 
-/// Key of `extra` for how long the host is to wait before it sends.
+/// Key of `extra` for the delay before the host sends the request, in milliseconds.
 const DELAY_MS: &str = "delay_ms";
 
 impl http::Host for Guest {
@@ -55,7 +55,7 @@ fn delay_ms(text: &str) -> Result<u32, Failure> {
     serde_json::from_str(text).map_err(|error| {
         Failure::new(
             code::INVALID,
-            format!("`{SEND}`: `extra.{DELAY_MS}` is no whole number of milliseconds: {error}"),
+            format!("`{SEND}`: `extra.{DELAY_MS}` is not a whole number of milliseconds: {error}"),
         )
     })
 }

@@ -1,4 +1,5 @@
-//! `wattle:plugin/interrupt`: questions to a person. Without an answer the gate unwinds the guest.
+//! `wattle:plugin/interrupt`: requests for input from a person. Without an answer the gate unwinds
+//! the guest.
 
 use wattle_run::hostcall::interrupt::Ask;
 

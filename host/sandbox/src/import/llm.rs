@@ -141,8 +141,8 @@ fn from_completion(completion: Completion) -> llm::Completion {
     }
 }
 
-/// The message that it becomes, and the models that were asked; the fixed fields have no place for
-/// them.
+/// Returns the values for which the record has no field: the id of the message that the completion
+/// becomes, and the models that were called.
 fn told(id: Option<&String>, attempts: &[Attempt]) -> Vec<(String, String)> {
     let id = id.map(|id| ("id", serde_json::json!(id)));
     let attempts = (!attempts.is_empty()).then(|| ("attempts", serde_json::json!(attempts)));
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_guest_sees_which_message_it_is_and_which_models_were_asked() {
+    fn extra_contains_the_message_id_and_the_called_models() {
         let asked = |model: &str, error| Attempt {
             provider: "openai".to_owned(),
             model: model.to_owned(),

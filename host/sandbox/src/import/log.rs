@@ -25,7 +25,8 @@ impl log::Host for Guest {
     }
 }
 
-/// A log call cannot fail, so a field that is no JSON is kept as text.
+/// Converts the fields of a message. A log call cannot fail, so a field that is not valid JSON is
+/// kept as text.
 fn into_fields(fields: Vec<(String, String)>) -> Value {
     let parse = |text: String| serde_json::from_str(&text).unwrap_or(Value::String(text));
     let fields: Map<String, Value> =

@@ -14,7 +14,7 @@ use crate::json;
 const PUT: &str = "memory.put";
 const SEARCH: &str = "memory.search";
 
-/// What a put may say beside its fixed fields.
+/// Fields of a put's `extra`.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct PutWishes {

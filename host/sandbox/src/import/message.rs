@@ -1,4 +1,4 @@
-//! Messages and their parts, which models and tools have in common.
+//! Conversion of messages and parts, which models and tools have in common.
 
 use wattle_graph::failure::Failure;
 use wattle_graph::llm::{Image, ImageSource, Message, Part, Role, ToolCall, ToolResult};
@@ -7,7 +7,7 @@ use crate::bindings::wattle::plugin::types;
 use crate::import::types::{blob_ref, unknown};
 use crate::json;
 
-/// A message of a guest; `function` names what it was given to.
+/// Converts a message of a guest. `function` names the called function in errors.
 pub(crate) fn into_message(message: types::Message, function: &str) -> Result<Message, Failure> {
     let role = match message.role {
         types::Role::System => Role::System,
@@ -20,7 +20,7 @@ pub(crate) fn into_message(message: types::Message, function: &str) -> Result<Me
     Ok(Message { role, parts: parts.collect::<Result<_, _>>()? })
 }
 
-/// A part of a guest; `function` names what it was given to.
+/// Converts a part of a guest. `function` names the called function in errors.
 pub(crate) fn into_part(part: types::Part, function: &str) -> Result<Part, Failure> {
     Ok(match part {
         types::Part::Text(text) => Part::Text(text),
@@ -49,7 +49,7 @@ fn into_image(image: types::Image, function: &str) -> Result<Image, Failure> {
     Ok(Image { source, media_type: image.media_type })
 }
 
-/// A part for a guest.
+/// Converts a part for a guest.
 pub(crate) fn from_part(part: Part) -> types::Part {
     match part {
         Part::Text(text) => types::Part::Text(text),
@@ -78,7 +78,7 @@ pub(crate) fn from_part(part: Part) -> types::Part {
     }
 }
 
-/// Bytes of what a guest wrote into a part.
+/// Returns the size of a part as the guest wrote it, in bytes.
 pub(crate) fn part_bytes(part: &types::Part) -> usize {
     match part {
         types::Part::Text(text) | types::Part::Reasoning(text) | types::Part::Other(text) => {

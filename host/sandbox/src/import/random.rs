@@ -18,7 +18,7 @@ impl random::Host for Guest {
 }
 
 impl Guest {
-    /// 64 random bits of the gate.
+    /// Returns 64 random bits of the gate.
     pub(crate) fn random_u64(&mut self, function: &'static str) -> Result<u64, Trapped> {
         let bytes = self.gate(function)?.random(8).map_err(Trapped::Unwind)?;
         Ok(bytes.iter().fold(0, |bits, byte| (bits << 8) | u64::from(*byte)))

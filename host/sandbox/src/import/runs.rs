@@ -1,5 +1,5 @@
-//! `wattle:plugin/runs`: threads and runs of the plugin's own app. The gate's `Runs` knows no
-//! others. A node starts graphs inside of its task.
+//! `wattle:plugin/runs`: threads and runs of the plugin's own app. The gate's `Runs` has no access
+//! to others. A graph that a node starts runs as a subgraph of its task.
 
 use std::collections::BTreeMap;
 
@@ -82,7 +82,7 @@ fn into_thread(text: &str) -> Result<ThreadId, Failure> {
     ThreadId::new(text).map_err(|error| invalid(&error))
 }
 
-/// An empty graph name stands for the app's only graph.
+/// Converts a start request. An empty graph name refers to the app's only graph.
 fn into_start(request: runs::StartRequest, caller: &Caller) -> Result<StartRun, Failure> {
     const START: &str = "runs.start";
     let graph = match request.graph.as_str() {
@@ -196,7 +196,7 @@ fn from_view(view: ThreadView) -> runs::ThreadInfo {
     }
 }
 
-/// Facts that the record has no field for.
+/// Returns the values for which the record has no field.
 fn from_facts(
     next: &[NodeName],
     expires_ms: Option<i64>,

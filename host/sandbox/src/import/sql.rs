@@ -18,8 +18,8 @@ const BEGIN: &str = "sql.begin";
 const QUERY: &str = CallKind::QuerySql.name();
 const EXECUTE: &str = "sql.execute";
 
-/// A guest's handle of a transaction; empty once it is over. Public, as the
-/// generated bindings name it again.
+/// A guest's handle of a transaction; empty once the transaction has ended. It is public because
+/// the generated bindings export it.
 #[expect(unreachable_pub, reason = "the generated bindings export it again")]
 pub struct OpenTransaction(Option<Transaction>);
 

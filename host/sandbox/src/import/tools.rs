@@ -1,7 +1,7 @@
-//! `wattle:plugin/tools`: tools of other plugins and of servers.
+//! `wattle:plugin/tools`: tools of other plugins and of tool servers.
 //!
-//! `tools` borrows types of the interface `tool`, which brings that interface among the imports;
-//! no guest imports its functions, and they are not linked.
+//! `tools` uses types of the interface `tool`, which makes that interface an import. No guest
+//! imports its functions, and they are not linked.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -70,7 +70,7 @@ fn into_request(request: tools::Request) -> Result<ToolRequest, Failure> {
     })
 }
 
-/// What a caller says of a call beside its fixed fields.
+/// Fields of a call's `extra`.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Shown {
@@ -87,7 +87,7 @@ fn from_info(info: ToolInfo) -> tools::ToolInfo {
     }
 }
 
-/// What the fixed fields have no place for.
+/// Returns the values for which the record has no field.
 fn extra(info: &ToolInfo) -> Vec<(String, String)> {
     let hints = (info.hints != ToolHints::default()).then(|| serde_json::json!(info.hints));
     let reference = info.reference.as_ref().map(|reference| serde_json::json!(reference));

@@ -1,4 +1,4 @@
-//! Words that interfaces share: failures and blob references.
+//! Types that interfaces share: failures and blob references.
 
 use serde_json::Value;
 use wasmtime::component::ResourceTableError;
@@ -28,8 +28,8 @@ impl From<Failure> for types::Failure {
 }
 
 impl From<types::Failure> for Failure {
-    /// Details that are no JSON are kept as text: they come with a failure already, which must
-    /// not be hidden by another.
+    /// Converts a failure of a guest. Details that are not valid JSON are kept as text: an error
+    /// about them would hide the failure.
     fn from(failure: types::Failure) -> Self {
         let details =
             failure.details.map(|text| serde_json::from_str(&text).unwrap_or(Value::String(text)));
@@ -43,23 +43,25 @@ pub(crate) fn blob_ref(text: &str, function: &str) -> Result<BlobRef, Failure> {
         Failure::new(
             code::INVALID,
             format!(
-                "`{function}`: `{}` is not a blob reference; use what `blob.put` answered",
+                "`{function}`: `{}` is not a blob reference; use what `blob.put` returned",
                 text.chars().take(80).collect::<String>()
             ),
         )
     })
 }
 
-/// The guest holds more resources than it may.
+/// Returns the failure of a guest that holds too many resources.
 pub(crate) fn too_many(function: &str, error: &ResourceTableError) -> Failure {
     Failure::new(
         code::LIMIT,
-        format!("`{function}`: too many open resources ({error}); drop those that are over"),
+        format!(
+            "`{function}`: too many open resources ({error}); drop the handles you no longer use"
+        ),
     )
     .with_details(serde_json::json!({ "limit": "instances" }))
 }
 
-/// A case of a variant that this host does not know.
+/// Returns the failure for a case of a variant that this host does not know.
 pub(crate) fn unknown(function: &str, field: &str, case: &str) -> Failure {
     Failure::new(
         code::UNSUPPORTED,

@@ -1,4 +1,4 @@
-//! WASI clocks that show the gate's time.
+//! WASI clocks with the time of the gate.
 
 use wasmtime::component::Resource;
 use wasmtime_wasi::clocks::WasiClocksView;
@@ -9,14 +9,14 @@ use wasmtime_wasi::p2::bindings::clocks::wall_clock::{self, Datetime};
 use crate::guest::Guest;
 use crate::halt::Trapped;
 
-/// Nanoseconds between two ticks of the wall clock, which counts milliseconds.
+/// Resolution of the wall clock in nanoseconds. The clock counts milliseconds.
 const WALL_RESOLUTION_NS: u32 = 1_000_000;
 
 impl wall_clock::Host for Guest {
     fn now(&mut self) -> wasmtime::Result<Datetime> {
         let gate = self.gate("wasi:clocks/wall-clock.now")?;
         let now_ms = gate.now_ms().map_err(Trapped::Unwind)?;
-        // The contract of WASI has no time before 1970.
+        // WASI cannot express time before 1970.
         let now_ms = u64::try_from(now_ms).unwrap_or(0);
         Ok(Datetime {
             seconds: now_ms / 1_000,
@@ -45,7 +45,7 @@ impl monotonic_clock::Host for Guest {
     }
 
     fn subscribe_duration(&mut self, when: Duration) -> wasmtime::Result<Resource<DynPollable>> {
-        // Without a gate nobody watches how long the guest waits.
+        // Without a gate, the time that the guest waits is not metered.
         self.gate("wasi:clocks/monotonic-clock.subscribe-duration")?;
         monotonic_clock::Host::subscribe_duration(&mut self.clocks(), when)
     }

@@ -10,7 +10,8 @@ use crate::halt::Trapped;
 
 const FUNCTION: &str = "wasi:random";
 
-/// Random bytes of one WASI call: every byte is journaled, and guests need seeds, not streams.
+/// Maximum number of random bytes of one WASI call. Every byte is journaled, and guests need seeds,
+/// not streams.
 const CALL_BYTES: u64 = 64 << 10;
 
 impl Guest {
@@ -55,8 +56,8 @@ impl insecure::Host for Guest {
 }
 
 impl insecure_seed::Host for Guest {
-    /// Asked for while a guest starts, before anything is known of it, so a guest that describes
-    /// itself gets a fixed seed.
+    /// Returns a seed. Guests call this function when they start, also to describe themselves. A
+    /// guest without a gate gets a fixed seed.
     fn insecure_seed(&mut self) -> wasmtime::Result<(u64, u64)> {
         if self.gate(FUNCTION).is_err() {
             return Ok((0, 0));

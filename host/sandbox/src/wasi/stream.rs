@@ -1,4 +1,4 @@
-//! stdout and stderr of WASI guests: each line is a log message.
+//! stdout and stderr of WASI guests. Each line becomes a log message.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,18 +10,18 @@ use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 use wattle_run::gate::Gate;
 
-/// Longest line that is one message; a longer one is cut into several.
+/// Maximum length of a message, in bytes. A longer line is split.
 const LINE_BYTES: usize = 8 << 10;
 
-/// Bytes that a guest may write at once, as WASI hosts usually grant.
+/// Maximum number of bytes that a guest may write at once, as WASI hosts usually grant.
 const WRITE_BYTES: usize = 64 << 10;
 
-/// A stream of a guest.
+/// An output stream of a guest.
 pub(crate) struct LogStream {
     lines: Lines,
 }
 
-/// The line that is being written; shared by all handles that the guest asks for.
+/// The current line, which all handles of the guest share.
 #[derive(Clone)]
 struct Lines(Arc<Writer>);
 
@@ -32,7 +32,7 @@ struct Writer {
 }
 
 impl LogStream {
-    /// A stream whose lines become messages of a level.
+    /// Creates a stream whose lines become messages of a level.
     pub(crate) fn new(gate: Arc<Gate>, level: &'static str) -> Self {
         Self { lines: Lines(Arc::new(Writer { gate, level, line: Mutex::default() })) }
     }
@@ -45,7 +45,7 @@ impl IsTerminal for LogStream {
 }
 
 impl StdoutStream for LogStream {
-    /// Used by WASI 0.3 alone, which this host does not link.
+    /// Returns a sink. Only WASI 0.3 uses it, which this host does not link.
     fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
         Box::new(tokio::io::sink())
     }
@@ -90,7 +90,7 @@ impl Writer {
 }
 
 impl Drop for Writer {
-    /// A last line without an end.
+    /// Logs a last line without a line break.
     fn drop(&mut self) {
         let line = std::mem::take(self.line.get_mut().unwrap_or_else(PoisonError::into_inner));
         if !line.is_empty() {

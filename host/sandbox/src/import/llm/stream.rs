@@ -1,4 +1,4 @@
-//! The resource `completion-stream`: an answer that a guest takes in pieces.
+//! The resource `completion-stream`: a completion that a guest reads as deltas.
 
 use wasmtime::component::{Resource, ResourceTableError};
 use wattle_graph::call::CallKind;
@@ -14,13 +14,13 @@ use crate::import::types::too_many;
 
 const STREAM: &str = CallKind::Stream.name();
 
-/// A guest's handle of a stream. Dropping it cancels the model call. Public, as the generated
-/// bindings name it again.
+/// A guest's handle of a stream. Dropping it cancels the model call. It is public because the
+/// generated bindings export it.
 #[expect(unreachable_pub, reason = "the generated bindings export it again")]
 pub struct OpenStream(GateStream);
 
 impl Guest {
-    /// Starts a model call whose answer arrives in pieces.
+    /// Starts a streamed model call.
     pub(crate) fn open_stream(
         &mut self,
         request: CompletionRequest,
@@ -56,11 +56,12 @@ impl llm::HostCompletionStream for Guest {
 
 fn held(held: Result<&mut OpenStream, ResourceTableError>) -> Result<&mut GateStream, Failure> {
     held.map(|open| &mut open.0).map_err(|error| {
-        Failure::new(code::CONFLICT, format!("`{STREAM}`: the stream is gone: {error}"))
+        Failure::new(code::CONFLICT, format!("`{STREAM}`: the stream is closed: {error}"))
     })
 }
 
-/// Pieces that the contract has no case for go as the documents that the event log has.
+/// Converts a delta. A delta for which the contract has no case becomes JSON in the format of the
+/// event log.
 fn from_delta(delta: Delta) -> llm::StreamEvent {
     match delta {
         Delta::Text { text } => llm::StreamEvent::Text(text),
