@@ -1,7 +1,8 @@
-//! What wasmtime generates from `wit/wattle`: one world with every import and every export.
+//! Bindings that wasmtime generates from `wit/wattle`, for one world with every import and every
+//! export.
 //!
-//! No component has all exports, so the generated world type is not used: each exported interface
-//! is looked up on its own through its `GuestIndices`.
+//! No component has all exports, so the generated world type is unused. The host looks each
+//! exported interface up separately, through its `GuestIndices`.
 
 #![allow(missing_docs, unreachable_pub, clippy::pedantic, reason = "generated")]
 
@@ -26,8 +27,8 @@ wasmtime::component::bindgen!({
         "wattle:plugin/settings": trappable,
         default: async | trappable,
     },
-    // Not `node`: asynchronous bindings of it do not compile, since its record `send` hides the
-    // trait `Send` in them. `crate::code::NodeExport` calls it without bindings.
+    // `node` is missing: its asynchronous bindings do not compile, since its record `send` hides
+    // the trait `Send`. `crate::code::NodeExport` calls it without bindings.
     exports: {
         "wattle:plugin/tool": async,
         "wattle:plugin/reducer": async,

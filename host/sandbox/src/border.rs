@@ -1,7 +1,7 @@
-//! What a guest says of its own failure, made fit for logs, terminals, headers and metric labels.
+//! Sanitizes failures of guests for logs, terminals, headers and metric labels.
 //!
-//! A failure is kept whatever it looks like, since it must not be hidden by another. So a code or a
-//! message that breaks the rule is cleaned, not refused.
+//! An error about a malformed failure would hide the failure. A code or a message that breaks the
+//! rules is therefore cleaned, not rejected.
 
 use serde_json::json;
 use wattle_graph::failure::Failure;
@@ -9,19 +9,20 @@ use wattle_run::ports::sandbox::Ended;
 
 use crate::load::text;
 
-/// Characters of a code: a word for programs.
+/// Maximum length of a code, in characters. A code is a word for programs.
 const CODE_CHARS: usize = 64;
 
-/// Characters of a message: some sentences, or a short trace.
+/// Maximum length of a message, in characters: some sentences, or a short trace.
 const MESSAGE_CHARS: usize = 8_000;
 
-/// Bytes of details as JSON. A failure is a part of events, which everybody who follows a run gets.
+/// Maximum size of details as JSON, in bytes. Events contain the failure, and every client that
+/// reads the run receives them.
 const DETAILS_BYTES: usize = 256 << 10;
 
-/// In place of a code that has no character of a word.
+/// Replaces a code without letters and digits.
 const NO_CODE: &str = "failed";
 
-/// Why a call ended, with the guest's words cleaned.
+/// Returns the error of a guest call with the guest's failure sanitized.
 pub(crate) fn cleaned(ended: Ended) -> Ended {
     match ended {
         Ended::Failure(failure) => Ended::Failure(clean(failure)),
@@ -41,7 +42,8 @@ fn clean(failure: Failure) -> Failure {
     Failure { code: word(&code), message: text::clean(&message, MESSAGE_CHARS), retryable, details }
 }
 
-/// A code of ASCII letters, digits, `_`, `-`, `.` and `:`; what else there is becomes `-`.
+/// Keeps ASCII letters, digits, `_`, `-`, `.` and `:` of a code, and replaces other characters by
+/// `-`.
 fn word(code: &str) -> String {
     let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':');
     let word = |c| if is_good(c) { c } else { '-' };
@@ -54,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_are_words() {
+    fn codes_are_sanitized() {
         for (code, expected) in [
             ("rate-limited", "rate-limited"),
             ("shop:no_stock.1", "shop:no_stock.1"),

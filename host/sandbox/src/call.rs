@@ -19,7 +19,7 @@ use crate::code::Code;
 use crate::ended::{self, Place};
 use crate::guest::Guest;
 
-/// A guest call that is being made.
+/// A guest call, ready to start.
 pub(crate) struct Call<'a> {
     pub(crate) code: &'a Code,
     pub(crate) gate: Option<Arc<Gate>>,
@@ -27,7 +27,7 @@ pub(crate) struct Call<'a> {
     pub(crate) place: Place<'a>,
 }
 
-/// A fresh instance in its store, which both end with the call.
+/// A fresh instance and its store. The end of the call drops both.
 pub(crate) struct Live<'a> {
     pub(crate) store: Store<Guest>,
     pub(crate) instance: Instance,
@@ -48,13 +48,14 @@ impl<'a> Call<'a> {
 }
 
 impl Live<'_> {
-    /// What the guest answered, or why it did not. Nothing of the guest is left.
+    /// Returns the result of the guest, or the error that ended it. Drops the instance and its
+    /// store.
     pub(crate) fn settle<T>(self, done: wasmtime::Result<T>) -> Result<T, Ended> {
         done.map_err(|error| ended::explain(error, self.store.data(), self.limits, self.place))
     }
 }
 
-/// The component is none of what it is called as.
+/// Returns the error of a component that does not export the interface that the call needs.
 pub(crate) fn not_exported(place: Place<'_>, interface: &str) -> Ended {
     Ended::Host(Failure::new(
         code::INVALID,
@@ -62,12 +63,12 @@ pub(crate) fn not_exported(place: Place<'_>, interface: &str) -> Ended {
     ))
 }
 
-/// The guest answered with something that is not what the contract says.
+/// Returns the error of a guest whose result violates the contract.
 pub(crate) fn bad_answer(place: Place<'_>, what: &str, error: &dyn std::fmt::Display) -> Ended {
-    Ended::Failure(Failure::new(code::INVALID, format!("{place} answered with {what}: {error}")))
+    Ended::Failure(Failure::new(code::INVALID, format!("{place} returned {what}: {error}")))
 }
 
-/// Adds up what a guest answered and compares it with the limit.
+/// Checks the size of a result against the output limit.
 pub(crate) fn within_output(bytes: usize, limits: &Limits, place: Place<'_>) -> Result<(), Ended> {
     if bytes as u64 <= limits.output_bytes {
         return Ok(());

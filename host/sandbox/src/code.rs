@@ -7,13 +7,14 @@ use crate::bindings::exports::wattle::plugin::{node, reducer, tool, web};
 use crate::bindings::wattle::plugin::types;
 use crate::guest::Guest;
 
-/// Compiled code with the places of its exports.
+/// Compiled code with the indexes of its exports.
 pub(crate) struct Code {
     pub(crate) pre: InstancePre<Guest>,
     pub(crate) exports: Exports,
 }
 
-/// Where the functions of each exported interface are; `None` for what a component is not.
+/// Indexes of the functions of each exported interface; `None` for an interface that the component
+/// does not export.
 #[derive(Default)]
 pub(crate) struct Exports {
     pub(crate) node: Option<NodeExport>,
@@ -22,20 +23,20 @@ pub(crate) struct Exports {
     pub(crate) web: Option<web::GuestIndices>,
 }
 
-/// Where the functions of `wattle:plugin/node` are.
+/// Indexes of the functions of `wattle:plugin/node`.
 pub(crate) struct NodeExport {
     describe: ComponentExportIndex,
     run: ComponentExportIndex,
 }
 
-/// `node.describe` of an instance.
+/// Type of `node.describe`.
 type Describe = TypedFunc<(), (Vec<node::NodeInfo>,)>;
 
-/// `node.run` of an instance.
+/// Type of `node.run`.
 type Run = TypedFunc<(node::TaskContext, String), (Result<node::Outcome, types::Failure>,)>;
 
 impl NodeExport {
-    /// The interface's name with the version that lookups are compatible with.
+    /// Name of the interface, with the version that lookups are compatible with.
     const INTERFACE: &str = "wattle:plugin/node@0.1.0";
 
     /// Looks the functions up by name.
@@ -52,7 +53,7 @@ impl NodeExport {
         Ok(Self { describe: find("describe")?, run: find("run")? })
     }
 
-    /// The function that lists nodes, with its type checked.
+    /// Returns the function that lists nodes, and checks its type.
     pub(crate) fn describe(
         &self,
         store: &mut Store<Guest>,
@@ -61,7 +62,7 @@ impl NodeExport {
         instance.get_typed_func(store, self.describe)
     }
 
-    /// The function that runs a node, with its type checked.
+    /// Returns the function that runs a node, and checks its type.
     pub(crate) fn run(
         &self,
         store: &mut Store<Guest>,

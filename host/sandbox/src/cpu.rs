@@ -1,9 +1,10 @@
-//! Time that a guest computes. Waiting in host calls, and waiting for its turn, does not count.
+//! CPU time of guests. Time in host calls, and time in which a guest waits for its turn, does not
+//! count.
 //!
-//! A ticker advances the engine's epoch each millisecond. Guest code looks at it on loops and
-//! calls, and when it has moved, [`Cpu::tick`] runs: it adds the time since guest code was last
-//! entered, ends the guest if that is too much, and lets other tasks run. Host functions mark
-//! where they begin and end ([`Cpu::stop`], [`Cpu::start`]).
+//! A ticker increments the engine's epoch every millisecond. Guest code checks the epoch in loops
+//! and calls. If the epoch has changed, [`Cpu::tick`] runs: it adds the time since guest code was
+//! last entered, ends the guest at its limit, and lets other tasks run. Host functions call
+//! [`Cpu::stop`] when they begin and [`Cpu::start`] when they end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,26 +14,27 @@ use wasmtime::UpdateDeadline;
 
 use crate::halt::Trapped;
 
-/// How often guests can be interrupted. Short against any limit, and rare enough to cost less
-/// than a percent.
+/// Interval of the epoch, at which guests can be interrupted. It is short compared with any limit,
+/// and long enough to cost less than a percent.
 pub(crate) const TICK: Duration = Duration::from_millis(1);
 
-/// Ticks until guest code must look up.
+/// Epochs until guest code calls back into the host.
 pub(crate) const DEADLINE_TICKS: u64 = 1;
 
-/// The most that one stretch between two looks counts. Guest code that runs is looked at each
-/// tick; a longer stretch means that the operating system ran something else meanwhile, or that
-/// the guest waited in a host function that does not mark itself (WASI).
+/// Upper bound of the CPU time charged between two epoch checks. A running guest is checked at
+/// every epoch. A longer gap means that the operating system ran another thread, or that the guest
+/// waited in a WASI function, which does not stop the meter.
 const STRETCH: Duration = Duration::from_millis(2);
 
-/// The time account of one guest call.
+/// The CPU time of one guest call.
 pub(crate) struct Cpu {
     entered: Arc<Entered>,
     used: Duration,
     allowed: Duration,
 }
 
-/// When guest code was entered last. Shared with the future that waits for the guest's next turn.
+/// Time at which guest code was last entered. Shared with the future in which the guest waits for
+/// its turn.
 struct Entered {
     base: Instant,
     nanos: AtomicU64,
@@ -49,7 +51,7 @@ impl Entered {
 }
 
 impl Cpu {
-    /// An account over `allowed_ms` milliseconds.
+    /// Creates a meter with a limit of `allowed_ms` milliseconds.
     pub(crate) fn new(allowed_ms: u64) -> Self {
         Self {
             entered: Arc::new(Entered { base: Instant::now(), nanos: AtomicU64::new(0) }),
@@ -58,19 +60,19 @@ impl Cpu {
         }
     }
 
-    /// Guest code goes on.
+    /// Starts the meter: guest code continues.
     pub(crate) fn start(&mut self) {
         self.entered.mark();
     }
 
-    /// Guest code waits for the host.
+    /// Stops the meter: guest code waits for the host.
     pub(crate) fn stop(&mut self) {
         let entered = self.entered.nanos.load(Ordering::Relaxed);
         let stretch = Duration::from_nanos(self.entered.now().saturating_sub(entered));
         self.used += stretch.min(STRETCH);
     }
 
-    /// Guest code looked up: lets others run, or ends the guest.
+    /// Handles an epoch check: lets other tasks run, or ends the guest at its limit.
     pub(crate) fn tick(&mut self) -> wasmtime::Result<UpdateDeadline> {
         self.stop();
         if self.used >= self.allowed {
@@ -106,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn time_runs_out() {
+    fn the_guest_ends_at_its_limit() {
         let mut cpu = Cpu::new(10);
         for _ in 0..4 {
             assert!(cpu.tick().is_ok());

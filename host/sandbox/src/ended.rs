@@ -1,7 +1,7 @@
-//! Why a guest call has no outcome: from wasmtime's error and the guest's accounts to `Ended`.
+//! Conversion of wasmtime's errors to `Ended`, the error of a guest call.
 //!
-//! Running out of call stack is a trap, not a limit: no operator's setting moves it, and the cause
-//! is nearly always recursion without end.
+//! A stack overflow is a trap, not a limit: no setting changes it, and the cause is nearly always
+//! endless recursion.
 
 use serde_json::json;
 use wasmtime::{PoolConcurrencyLimitError, Trap, WasmBacktrace};
@@ -13,24 +13,25 @@ use crate::guest::Guest;
 use crate::halt::Trapped;
 use crate::meter::{Meter, Refused};
 
-/// What wasmtime says when a guest hands over more than `lift_bytes`. The error's type is private
-/// to wasmtime; a test holds this text to it.
+/// Message of wasmtime if a guest passes more than `lift_bytes` to the host. The type of the error
+/// is private to wasmtime; a test checks this text.
 pub(crate) const LIFT_EXHAUSTED: &str = "fuel allocated for hostcalls has been exhausted";
 
-/// Longest message about a trap, which may carry text of the guest's.
+/// Maximum length of the message about a trap, in characters. The message may contain text of the
+/// guest.
 const MESSAGE_CHARS: usize = 600;
 
-/// What WebAssembly calls reaching `unreachable`.
-const PANIC: &str = "it panicked, or reached code that it holds to be unreachable";
+/// Message for a guest that executes `unreachable`.
+const PANIC: &str = "it panicked, or reached code that is marked as unreachable";
 
-/// What was called, for messages.
+/// The called function, for messages.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
     /// The plugin.
     pub(crate) plugin: &'a str,
-    /// What of it: "node `x`", "the web handler".
+    /// The function: "node `x`", "the web handler".
     pub(crate) what: &'a str,
-    /// Whether a grant sets its limits; the host's own hold for a description.
+    /// Whether a grant sets the limits. The limits of a description are fixed.
     pub(crate) granted: bool,
 }
 
@@ -40,7 +41,7 @@ impl std::fmt::Display for Place<'_> {
     }
 }
 
-/// Why a call ended with an error of wasmtime.
+/// Converts an error of wasmtime to the error of the call.
 pub(crate) fn explain(
     error: wasmtime::Error,
     guest: &Guest,
@@ -58,7 +59,7 @@ pub(crate) fn explain(
         return Ended::Host(pool_exhausted(&error, place));
     }
     if error.chain().any(|cause| cause.to_string().contains(LIFT_EXHAUSTED)) {
-        return Ended::Limit(over(place, "lift", limits.lift_bytes, "bytes handed to the host"));
+        return Ended::Limit(over(place, "lift", limits.lift_bytes, "bytes passed to the host"));
     }
     Ended::Trap(trap(&error, place))
 }
@@ -67,29 +68,29 @@ fn explain_trapped(trapped: Trapped, limits: &Limits, place: Place<'_>) -> Ended
     match trapped {
         Trapped::Unwind(unwind) => Ended::Unwound(unwind),
         Trapped::OutOfTime => {
-            Ended::Limit(over(place, "cpu", limits.cpu_ms, "milliseconds of computing"))
+            Ended::Limit(over(place, "cpu", limits.cpu_ms, "milliseconds of CPU time"))
         }
         Trapped::Forbidden(function) => Ended::Trap(
             Failure::new(
                 code::TRAP,
-                format!("{place} used the import `{function}`, which it must not use here"),
+                format!("{place} called the import `{function}`, which is not available here"),
             )
             .with_details(json!({ "trap": "forbidden-import", "import": function })),
         ),
     }
 }
 
-/// A limit was passed; `unit` names it for people.
+/// Returns the failure for an exceeded limit. `unit` names the unit in the message.
 pub(crate) fn over(place: Place<'_>, limit: &str, allowed: u64, unit: &str) -> Failure {
     let hint = match limit {
-        _ if !place.granted => "; nothing sets this limit, so correct the plugin".to_owned(),
+        _ if !place.granted => "; no setting raises this limit, so correct the plugin".to_owned(),
         "cpu" | "memory" | "output" => format!(
             "; raise `limits.{limit}` under `[grants.{}]` in wattle.toml if it needs more",
             place.plugin
         ),
         _ => String::new(),
     };
-    Failure::new(code::LIMIT, format!("{place} went over its limit of {allowed} {unit}{hint}"))
+    Failure::new(code::LIMIT, format!("{place} exceeded its limit of {allowed} {unit}{hint}"))
         .with_details(json!({ "limit": limit, "allowed": allowed }))
 }
 
@@ -134,7 +135,7 @@ fn kind(trap: Trap) -> String {
     }
 }
 
-/// The innermost functions, by name where the guest kept its names.
+/// Returns the innermost functions, by name if the guest contains names.
 fn frames(backtrace: &WasmBacktrace) -> Vec<String> {
     let name = |frame: &wasmtime::FrameInfo| match frame.func_name() {
         Some(name) => name.to_owned(),

@@ -1,4 +1,4 @@
-//! What a store holds for one call of one guest.
+//! The data of a store for one guest call.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use crate::halt::{Halt, Trapped};
 use crate::meter::Meter;
 use crate::wasi;
 
-/// Resources of the host that one guest may hold open: transactions, and pollables and streams of
-/// WASI guests.
+/// Maximum number of host resources that one guest may hold open: transactions, model streams, and
+/// pollables and streams of WASI guests.
 const RESOURCES: usize = 1_000;
 
 /// The host's side of one guest call.
@@ -28,7 +28,7 @@ pub(crate) struct Guest {
 }
 
 impl Guest {
-    /// A store for one call. Without a gate every import traps.
+    /// Creates a store for one call. Without a gate every import traps.
     pub(crate) fn store(
         engine: &wasmtime::Engine,
         gate: Option<Arc<Gate>>,
@@ -52,12 +52,12 @@ impl Guest {
         store
     }
 
-    /// The gate, for the host function that is named.
+    /// Returns the gate for a host function. Traps if there is no gate.
     pub(crate) fn gate(&self, function: &'static str) -> Result<Arc<Gate>, Trapped> {
         self.gate.clone().ok_or(Trapped::Forbidden(function))
     }
 
-    /// Waits for something that is no time of the guest's own.
+    /// Awaits a future without charging its duration to the guest's CPU time.
     pub(crate) async fn outside<F: Future>(&mut self, work: F) -> F::Output {
         self.cpu.stop();
         let output = work.await;
@@ -71,7 +71,7 @@ impl Guest {
         Ok(self.outside(gate.call(call)).await?)
     }
 
-    /// The empty WASI context and the table of its resources.
+    /// Returns the empty WASI context and the table of its resources.
     pub(crate) fn wasi(&mut self) -> (&mut WasiCtx, &mut ResourceTable) {
         let gate = &self.gate;
         let context = self.wasi.get_or_insert_with(|| Box::new(wasi::context(gate.as_ref())));

@@ -1,31 +1,31 @@
-//! How a host function ends other than by an answer: a failure for the guest, or a trap.
+//! Errors of host functions: a failure for the guest, or a trap.
 
 use wattle_graph::failure::Failure;
 use wattle_run::gate::unwind::{Stop, Unwind};
 
 use crate::bindings::wattle::plugin::types;
 
-/// What a host function gives instead of an answer.
+/// The error of a host function.
 #[derive(Debug)]
 pub(crate) enum Halt {
-    /// A failure for the guest to deal with.
+    /// A failure that the guest receives.
     Answer(Failure),
-    /// The guest is ended.
+    /// A trap that ends the guest.
     Trap(Trapped),
 }
 
-/// Why the host ends a guest from inside a host function. It travels through wasmtime as the
-/// error of the call and is found again in [`crate::ended`].
+/// The reason why the host ends a guest from inside a host function. It passes through wasmtime as
+/// the error of the call, and [`crate::ended`] finds it there.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Trapped {
-    /// The gate wants the guest unwound.
+    /// The gate unwinds the guest.
     #[error("the gate unwound the guest")]
     Unwind(Unwind),
-    /// There is no gate: the guest describes itself, or reduces.
-    #[error("`{0}` must not be used here")]
+    /// There is no gate: the guest describes itself, or is a reducer.
+    #[error("`{0}` is not available here")]
     Forbidden(&'static str),
-    /// The guest used up its time.
-    #[error("the guest used up its time")]
+    /// The guest has reached its limit of CPU time.
+    #[error("the guest reached its limit of CPU time")]
     OutOfTime,
 }
 
@@ -57,7 +57,7 @@ impl From<Stop> for Halt {
 }
 
 impl Halt {
-    /// The guest's failure, or the error that ends the guest.
+    /// Returns the failure for the guest, or the error that ends the guest.
     pub(crate) fn settle(self) -> wasmtime::Result<types::Failure> {
         match self {
             Self::Answer(failure) => Ok(failure.into()),

@@ -1,13 +1,13 @@
-//! JSON at the border: text from guests becomes values, and values become text.
+//! Conversion between JSON text of guests and values.
 //!
-//! `serde_json` refuses documents nested deeper than 128 levels. That bound matters here: host
-//! functions run on the guest's small stack, and overflowing it would abort the process.
+//! `serde_json` rejects documents nested deeper than 128 levels. Host functions need this bound:
+//! they run on the guest's small stack, and an overflow would abort the process.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use wattle_graph::failure::{Failure, code};
 
-/// Parses a document of a guest.
+/// Parses a document from a guest.
 ///
 /// # Errors
 ///
@@ -22,7 +22,7 @@ pub(crate) fn parse(text: &str, function: &str, field: &str) -> Result<Value, Fa
     })
 }
 
-/// Parses a document that may be missing.
+/// Parses an optional document from a guest.
 ///
 /// # Errors
 ///
@@ -35,17 +35,17 @@ pub(crate) fn parse_option(
     text.map(|text| parse(text, function, field)).transpose()
 }
 
-/// Parses a document that a guest answered with.
+/// Parses a document that a guest returned.
 pub(crate) fn read(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(text)
 }
 
-/// The text under a key of `extra`, the named values beside the fixed fields of a record.
+/// Returns the text under a key of `extra`, the named values of a record in addition to its fields.
 pub(crate) fn extra<'a>(extra: &'a [(String, String)], key: &str) -> Option<&'a str> {
     extra.iter().find(|(name, _)| name == key).map(|(_, text)| text.as_str())
 }
 
-/// All of `extra` as a type that knows the keys it cares for.
+/// Parses all of `extra` as a type with the known keys.
 ///
 /// # Errors
 ///
@@ -59,11 +59,11 @@ pub(crate) fn wishes<T: DeserializeOwned>(
     };
     let all: Map<String, Value> = extra.iter().map(parsed).collect::<Result<_, Failure>>()?;
     serde_json::from_value(Value::Object(all)).map_err(|error| {
-        Failure::new(code::INVALID, format!("`{function}`: `extra` says what it cannot: {error}"))
+        Failure::new(code::INVALID, format!("`{function}`: invalid value in `extra`: {error}"))
     })
 }
 
-/// A document for a guest.
+/// Returns a value as text for a guest.
 pub(crate) fn text(value: &Value) -> String {
     value.to_string()
 }
@@ -73,14 +73,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bad_json_names_its_place() {
+    fn errors_name_function_and_field() {
         let failure = parse("{", "emit.custom", "data").unwrap_err();
         assert_eq!(failure.code, code::INVALID);
         assert!(failure.message.contains("`emit.custom`: `data`"), "{}", failure.message);
     }
 
     #[test]
-    fn deep_json_is_refused() {
+    fn deeply_nested_json_is_rejected() {
         let deep = "[".repeat(100_000);
         let failure = parse(&deep, "emit.custom", "data").unwrap_err();
         assert!(failure.message.contains("recursion limit"), "{}", failure.message);

@@ -2,22 +2,23 @@
 //!
 //! # Layout
 //!
-//! * [`config`]: what the operator may set; `engine`: how wasmtime is set up, and its ticker.
-//! * [`sandbox`]: the adapter of the port `Sandbox`; `plugin`: that of the port `Plugin`.
-//! * `load`: from hostile bytes to compiled code with a description; [`compile`]: in which process
-//!   and within which limits; `cache`: compiled code on disk.
-//! * `guest`: what a store holds for one call; `cpu` and `meter`: what the guest may use.
-//! * `call`: one fresh instance, one call, one outcome; `ended`: why a call has none; `border`: what
-//!   a guest says of its failure, cleaned.
-//! * `import`: the interfaces that guests import, one a file, each a thin layer over the gate.
-//! * `wasi`: the empty WASI context of foreign components.
-//! * `bindings`: what wasmtime generates from `wit/wattle`.
+//! * [`config`]: settings of the sandbox; `engine`: setup of wasmtime, and its ticker.
+//! * [`sandbox`]: the adapter of the port `Sandbox`; `plugin`: the adapter of the port `Plugin`.
+//! * `load`: from untrusted bytes to compiled code with a description; [`compile`]: the process and
+//!   the limits of compilation; `cache`: compiled code on disk.
+//! * `guest`: the data of a store for one call; `cpu` and `meter`: CPU time and memory of a guest.
+//! * `call`: one fresh instance, one call, one outcome; `ended`: the errors of calls; `border`:
+//!   sanitizes failures of guests.
+//! * `import`: the interfaces that guests import, one per file, each a thin layer over the gate.
+//! * `wasi`: the empty WASI context of components that import WASI.
+//! * `bindings`: the bindings that wasmtime generates from `wit/wattle`.
 //!
 //! # Invariants
 //!
-//! * A guest sees the world only through its gate. Without a gate every import traps.
-//! * A store serves one call. After a trap, a limit or a dropped future nothing of it is left.
-//! * No bytes, however hostile, make loading panic the host or leave something behind.
+//! * A guest reaches the host only through its gate. Without a gate every import traps.
+//! * A store serves one call. After a trap, an exceeded limit or a dropped future, nothing of it
+//!   remains.
+//! * Loading never panics the host and leaves nothing behind, whatever the bytes are.
 
 mod bindings;
 mod border;

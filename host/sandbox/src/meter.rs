@@ -1,18 +1,20 @@
-//! Memory and tables of a guest, and the memory of what was refused.
+//! Limits of a guest's memory and tables, and a record of denied growth.
 //!
-//! A guest that is refused memory traps on its own with a bare `unreachable`; only the refusal
-//! kept here tells that trap from any other.
+//! A guest that is denied memory traps with `unreachable`. The recorded denial distinguishes that
+//! trap from others.
 
 use wasmtime::ResourceLimiter;
 use wattle_run::limit;
 
-/// Linear memories of one component: JavaScript needs 3, composed components a few more.
+/// Maximum number of linear memories of one component. JavaScript needs 3, composed components a
+/// few more.
 pub(crate) const MEMORIES: usize = 8;
 
-/// Tables of one component: most core instances have one, JavaScript 3 and Python 16.
+/// Maximum number of tables of one component. Most core instances have one, JavaScript 3 and Python
+/// 16.
 pub(crate) const TABLES: usize = 50;
 
-/// What a guest wanted more of than it may have.
+/// A resource of which a guest was denied more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
     /// Bytes of linear memory.
@@ -21,15 +23,15 @@ pub(crate) enum Refused {
     Table,
 }
 
-/// The account of one guest's memories and tables, all taken together.
+/// The usage of all memories and tables of one guest.
 pub(crate) struct Meter {
     memory: Account,
     table: Account,
     refused: Option<Refused>,
 }
 
-/// Units in use and allowed. Growth that was granted and then failed in the engine stays counted:
-/// that happens only when the host itself is out of memory.
+/// Units in use and allowed. Growth that was granted and then failed in the engine stays counted.
+/// That happens only if the host itself is out of memory.
 struct Account {
     used: u64,
     allowed: u64,
@@ -40,8 +42,8 @@ impl Account {
         Self { used: 0, allowed }
     }
 
-    /// Growth beyond the guest's own declared maximum is granted without being counted, since
-    /// the engine refuses it.
+    /// Returns true if growth is granted, and counts it. Growth beyond the maximum that the guest
+    /// itself declares is granted without being counted, since the engine rejects it.
     fn grow(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> bool {
         if maximum.is_some_and(|maximum| desired > maximum) {
             return true;
@@ -56,7 +58,7 @@ impl Account {
 }
 
 impl Meter {
-    /// An account over so many bytes of memory and the usual number of table elements.
+    /// Creates a meter for `memory_bytes` bytes of memory and the fixed number of table elements.
     pub(crate) fn new(memory_bytes: u64) -> Self {
         Self {
             memory: Account::new(memory_bytes),
@@ -65,12 +67,12 @@ impl Meter {
         }
     }
 
-    /// What was refused first, if anything was.
+    /// Returns the resource that was denied first, if any was.
     pub(crate) fn refused(&self) -> Option<Refused> {
         self.refused
     }
 
-    /// How many units of something the guest may have.
+    /// Returns the limit of a resource.
     pub(crate) fn allowed(&self, refused: Refused) -> u64 {
         match refused {
             Refused::Memory => self.memory.allowed,
@@ -125,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memories_share_one_account() {
+    fn memories_share_one_limit() {
         let mut meter = Meter::new(100);
         assert!(meter.memory_growing(0, 60, None).unwrap());
         assert!(!meter.memory_growing(0, 60, None).unwrap());
@@ -134,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_beyond_the_own_maximum_is_left_to_the_engine() {
+    fn growth_beyond_the_declared_maximum_is_left_to_the_engine() {
         let mut meter = Meter::new(100);
         assert!(meter.memory_growing(0, 90, Some(80)).unwrap());
         assert!(meter.memory_growing(0, 100, None).unwrap());

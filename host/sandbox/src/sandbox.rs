@@ -17,11 +17,11 @@ use crate::error::Error;
 use crate::load::Loader;
 use crate::plugin::WasmPlugin;
 
-/// wasmtime behind the port `Sandbox`.
+/// Implements the port `Sandbox` with wasmtime.
 pub struct WasmSandbox {
     loader: Loader,
-    /// What is loaded, by digest: apps share plugins, and a reload often brings the same bytes.
-    /// Code that no plugin uses any more is not kept.
+    /// Loaded code, by digest. Apps share plugins, and a reload often reads the same bytes. Code
+    /// that no plugin uses is not kept.
     loaded: Mutex<HashMap<Digest, Known>>,
 }
 
@@ -35,9 +35,9 @@ impl WasmSandbox {
     ///
     /// # Errors
     ///
-    /// [`Error::Engine`] if the address space is too small for `max_instances`,
-    /// [`Error::CacheDir`] if the directory cannot be used, [`Error::Ticker`] and [`Error::Link`]
-    /// if the host itself is broken.
+    /// [`Error::Engine`] if the address space is too small for `max_instances`, [`Error::CacheDir`]
+    /// if the directory cannot be used, [`Error::Ticker`] and [`Error::Link`] for faults of the
+    /// host itself.
     pub fn new(config: &SandboxConfig) -> Result<Arc<Self>, Error> {
         let cache = config.cache.clone().map(Cache::open).transpose()?;
         let engine = engine::create(config.max_instances)?;

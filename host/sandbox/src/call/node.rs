@@ -15,7 +15,7 @@ use crate::code::NodeExport;
 use crate::ended::Place;
 use crate::json;
 
-/// Runs a node of the code and reads its outcome.
+/// Runs a node and converts its outcome.
 pub(crate) async fn run(call: Call<'_>, request: NodeCall) -> Result<NodeOutcome, Ended> {
     let (place, limits) = (call.place, call.limits);
     let Some(export) = &call.code.exports.node else {
@@ -44,8 +44,8 @@ pub(crate) async fn run(call: Call<'_>, request: NodeCall) -> Result<NodeOutcome
     }
 }
 
-/// The node's configuration, and what failed if it handles that, beside the fixed fields of its
-/// context.
+/// Returns the values for which the context has no field: the configuration of the node, and for an
+/// error handler the failure.
 fn extra(config: &Value, error: Option<&Value>) -> Vec<(String, String)> {
     let config = Some(config).filter(|config| !config.is_null()).map(|config| ("config", config));
     let error = error.map(|error| ("error", error));
@@ -81,7 +81,7 @@ fn into_outcome(
     })
 }
 
-/// A named value of the guest's beside the fixed fields.
+/// Parses a value of `extra`.
 fn named<T: DeserializeOwned>(
     extra: &[(String, String)],
     key: &str,
@@ -89,7 +89,7 @@ fn named<T: DeserializeOwned>(
 ) -> Result<Option<T>, Ended> {
     let Some(text) = json::extra(extra, key) else { return Ok(None) };
     let wrong = |error: &dyn std::fmt::Display| {
-        bad_answer(place, &format!("an extra `{key}` that cannot be read"), error)
+        bad_answer(place, &format!("an `extra.{key}` that is not valid"), error)
     };
     let value = json::read(text).map_err(|error| wrong(&error))?;
     serde_json::from_value(value).map_err(|error| wrong(&error))
@@ -108,9 +108,9 @@ fn size(outcome: &node::Outcome) -> usize {
 
 fn into_send(send: types::Send, place: Place<'_>) -> Result<SendTask, Ended> {
     let input = json::read(&send.input)
-        .map_err(|error| bad_answer(place, &not_json("send to", &send.node), &error))?;
+        .map_err(|error| bad_answer(place, &not_json("a send to", &send.node), &error))?;
     let node = NodeName::new(&send.node)
-        .map_err(|error| bad_answer(place, "a send to no node", &error))?;
+        .map_err(|error| bad_answer(place, "a send to an invalid node name", &error))?;
     let timeout_ms = named(&send.extra, "timeout_ms", place)?;
     Ok(SendTask { node, input, timeout_ms })
 }

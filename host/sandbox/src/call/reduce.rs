@@ -1,4 +1,4 @@
-//! Combines writes by a reducer. It gets no gate: it must be a pure function.
+//! Runs a reducer of a plugin. A reducer gets no gate, because it must be a pure function.
 
 use serde_json::Value;
 use wattle_run::ports::sandbox::Ended;
@@ -8,7 +8,7 @@ use crate::bindings::wattle::plugin::types;
 use crate::call::{Call, Live, bad_answer, not_exported, within_output};
 use crate::json;
 
-/// Runs a reducer of the code.
+/// Runs a reducer and parses its result.
 pub(crate) async fn run(
     call: Call<'_>,
     reducer: &str,
@@ -27,7 +27,7 @@ pub(crate) async fn run(
     let text = answer.map_err(|failure| Ended::Failure(failure.into()))?;
     within_output(text.len(), limits, place)?;
     serde_json::from_str(&text)
-        .map_err(|error| bad_answer(place, "what is not a valid JSON document", &error))
+        .map_err(|error| bad_answer(place, "a value that is not a valid JSON document", &error))
 }
 
 async fn invoke(

@@ -11,7 +11,7 @@ use crate::ended::Place;
 use crate::import::message::{into_part, part_bytes};
 use crate::json;
 
-/// Calls a tool of the code and reads its answer.
+/// Calls a tool and converts its output.
 pub(crate) async fn run(call: Call<'_>, request: ToolCall) -> Result<ToolOutput, Ended> {
     let (place, limits) = (call.place, call.limits);
     let Some(indices) = &call.code.exports.tool else {
@@ -55,7 +55,7 @@ fn into_output(
         bad_answer(place, "structured data that is not a valid JSON document", &error)
     })?;
     let parts = output.content.into_iter().map(|part| {
-        into_part(part, "content").map_err(|failure| bad_answer(place, "bad content", &failure))
+        into_part(part, "content").map_err(|failure| bad_answer(place, "invalid content", &failure))
     });
     let updates = output.updates.into_iter().map(|update| write::from_guest(update, place));
     Ok(ToolOutput {

@@ -1,4 +1,4 @@
-//! Answers an HTTP request.
+//! Handles an HTTP request.
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use crate::call::{Call, Live, bad_answer, not_exported, within_output};
 use crate::ended::Place;
 use crate::json;
 
-/// Hands a request to the code's web handler and reads its response.
+/// Passes a request to the web handler and converts its response.
 pub(crate) async fn run(call: Call<'_>, request: WebRequest) -> Result<WebResponse, Ended> {
     let (place, limits) = (call.place, call.limits);
     let Some(indices) = &call.code.exports.web else {
@@ -58,7 +58,7 @@ fn into_response(
         web::Body::Bytes(bytes) => WebBody::Bytes(Bytes::from(bytes)),
         web::Body::Blob(text) => WebBody::Blob(
             BlobRef::parse(&text)
-                .ok_or_else(|| bad_answer(place, "a body that is no blob reference", &text))?,
+                .ok_or_else(|| bad_answer(place, "a body that is not a blob reference", &text))?,
         ),
         web::Body::HandOff(hand_off) => WebBody::HandOff(into_hand_off(hand_off, place)?),
         web::Body::Other(case) => {
@@ -80,7 +80,7 @@ fn size(response: &web::Response) -> usize {
 }
 
 fn into_hand_off(hand_off: web::HandOff, place: Place<'_>) -> Result<HandOff, Ended> {
-    let bad = |error: &dyn std::fmt::Display| bad_answer(place, "a bad hand-off", error);
+    let bad = |error: &dyn std::fmt::Display| bad_answer(place, "an invalid hand-off", error);
     let format = match hand_off.format {
         web::StreamFormat::Sse => StreamFormat::Sse,
         web::StreamFormat::AiSdk => StreamFormat::AiSdk,
@@ -101,7 +101,7 @@ fn into_hand_off(hand_off: web::HandOff, place: Place<'_>) -> Result<HandOff, En
     Ok(HandOff { thread, run, format, after, cancel_after_ms, nodes })
 }
 
-/// What a guest says of a hand-off beside its fixed fields.
+/// Fields of a hand-off's `extra`.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Wishes {

@@ -1,4 +1,4 @@
-//! Writes to channels, as nodes and tools answer them.
+//! Conversion of the writes that nodes and tools return.
 
 use wattle_graph::event::Write;
 use wattle_graph::id::ChannelName;
@@ -9,25 +9,25 @@ use crate::call::bad_answer;
 use crate::ended::Place;
 use crate::json;
 
-/// Characters of a name that a message repeats.
+/// Maximum length of a name in a message, in characters.
 const NAME_CHARS: usize = 64;
 
-/// Reads a write of a guest.
+/// Converts a write of a guest.
 pub(crate) fn from_guest(update: types::Update, place: Place<'_>) -> Result<Write, Ended> {
     let value = json::read(&update.value)
-        .map_err(|error| bad_answer(place, &not_json("update of", &update.channel), &error))?;
+        .map_err(|error| bad_answer(place, &not_json("an update of", &update.channel), &error))?;
     let channel = ChannelName::new(&update.channel)
-        .map_err(|error| bad_answer(place, "an update of no channel", &error))?;
+        .map_err(|error| bad_answer(place, "an update of an invalid channel name", &error))?;
     Ok(Write { channel, value, overwrite: update.overwrite })
 }
 
-/// Its size as the guest wrote it.
+/// Returns the size of an update as the guest wrote it, in bytes.
 pub(crate) fn bytes(update: &types::Update) -> usize {
     update.channel.len() + update.value.len()
 }
 
-/// What a guest answered with, for messages: text that should have been a document.
+/// Describes a value that is not valid JSON, for messages.
 pub(crate) fn not_json(what: &str, name: &str) -> String {
     let name: String = name.chars().take(NAME_CHARS).collect();
-    format!("an {what} `{name}` that is not a valid JSON document")
+    format!("{what} `{name}` that is not a valid JSON document")
 }

@@ -1,4 +1,4 @@
-//! Compiled code on disk.
+//! Tests of the cache of compiled code.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use wattle_sandbox::{CodeCache, SandboxConfig, WasmSandbox};
 
 use crate::{guest, load_into};
 
-/// The key of most tests here.
+/// The key of most tests in this file.
 const KEY: [u8; 32] = [7; 32];
 
 fn one() -> Bytes {
@@ -43,7 +43,7 @@ fn only_file(directory: &Path) -> PathBuf {
 }
 
 #[tokio::test]
-async fn code_is_kept_and_found() {
+async fn compiled_code_is_cached() {
     let directory = tempfile::tempdir().unwrap();
     load_with(directory.path(), KEY, one()).await;
     let file = only_file(directory.path());
@@ -65,10 +65,10 @@ async fn broken_code_is_compiled_again() {
     }
 }
 
-/// Somebody who can write the directory knows how files are made, and has no key: a digest of the
-/// content alone would accept this.
+/// A user with write access to the directory knows the file format, but not the key. A digest of
+/// the content alone would accept this file.
 #[tokio::test]
-async fn code_of_another_writer_is_not_run() {
+async fn code_written_without_the_key_is_not_run() {
     let directory = tempfile::tempdir().unwrap();
     load_with(directory.path(), KEY, one()).await;
     let file = only_file(directory.path());
@@ -76,15 +76,15 @@ async fn code_of_another_writer_is_not_run() {
     let elsewhere = tempfile::tempdir().unwrap();
     load_with(elsewhere.path(), [8; 32], one()).await;
     let foreign = only_file(elsewhere.path());
-    assert_ne!(foreign.file_name(), file.file_name(), "hosts do not share names");
+    assert_ne!(foreign.file_name(), file.file_name(), "names depend on the key");
     fs::copy(foreign, &file).unwrap();
     load_with(directory.path(), KEY, one()).await;
     assert_eq!(fs::read(&file).unwrap(), whole);
 }
 
-/// Code that the host wrote itself is run as the component that it was made of, and no other.
+/// Code that the host wrote for one component is not executed for another.
 #[tokio::test]
-async fn code_in_the_place_of_another_is_not_run() {
+async fn code_of_another_component_is_not_run() {
     let directory = tempfile::tempdir().unwrap();
     load_with(directory.path(), KEY, one()).await;
     let first = only_file(directory.path());
@@ -98,7 +98,7 @@ async fn code_in_the_place_of_another_is_not_run() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn what_is_no_plain_file_is_not_read() {
+async fn special_files_are_not_read() {
     let directory = tempfile::tempdir().unwrap();
     load_with(directory.path(), KEY, one()).await;
     let file = only_file(directory.path());
@@ -109,7 +109,7 @@ async fn what_is_no_plain_file_is_not_read() {
     fs::remove_file(&file).unwrap();
     std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
     load_with(directory.path(), KEY, one()).await;
-    assert!(fs::symlink_metadata(&file).unwrap().is_file(), "it was replaced by the code");
+    assert!(fs::symlink_metadata(&file).unwrap().is_file(), "a regular file replaces the link");
 }
 
 fn flipped(bytes: &[u8]) -> Vec<u8> {
@@ -121,7 +121,7 @@ fn flipped(bytes: &[u8]) -> Vec<u8> {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn the_directory_is_closed_to_others() {
+async fn other_users_have_no_access_to_the_directory() {
     use std::os::unix::fs::PermissionsExt as _;
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("code");

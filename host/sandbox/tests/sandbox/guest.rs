@@ -1,10 +1,10 @@
-//! Guests written by hand: core modules in text form that carry the component type of a world.
+//! Handwritten guests: core modules in text format with the component type of a world.
 
 use bytes::Bytes;
 use wit_component::StringEncoding;
 use wit_parser::{PackageId, Resolve};
 
-/// What every guest here has: memory, and an allocator that only goes forward.
+/// Memory and a bump allocator, which every guest has.
 const PRELUDE: &str = r#"
     (memory (export "memory") 2)
     (global $next (mut i32) (i32.const 4096))
@@ -20,8 +20,8 @@ const PRELUDE: &str = r#"
         (local.get $at))
 "#;
 
-/// A reducer plugin: `reducers` lists `r`, and `reduce` is the given body, which leaves the
-/// address of its answer. Its parameter 6 is the address of the updates.
+/// Returns a reducer plugin. `reducers` lists `r`, and `reduce` has the given body, which leaves
+/// the address of its result. Its parameter 6 is the address of the updates.
 pub(crate) fn reducer(body: &str) -> Bytes {
     let module = format!(
         r#"(module {PRELUDE}
@@ -29,7 +29,7 @@ pub(crate) fn reducer(body: &str) -> Bytes {
             ;; One reducer: name `r`, no doc, nothing extra.
             (data (i32.const 128) "\40\00\00\00\01\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00")
             (data (i32.const 192) "\80\00\00\00\01\00\00\00")
-            ;; The answer `ok("1")`.
+            ;; The result `ok("1")`.
             (data (i32.const 256) "1")
             (data (i32.const 320) "\00\00\00\00\00\01\00\00\01\00\00\00")
             (func (export "wattle:plugin/reducer@0.1.0#reducers") (result i32) (i32.const 192))
@@ -40,8 +40,8 @@ pub(crate) fn reducer(body: &str) -> Bytes {
     core(&module, "reducer-plugin")
 }
 
-/// A node plugin: `describe` lists `n`, and `run` is the given body, which leaves the address of
-/// its answer. Address 512 holds an outcome without anything in it.
+/// Returns a node plugin. `describe` lists `n`, and `run` has the given body, which leaves the
+/// address of its result. Address 512 holds an empty outcome.
 pub(crate) fn node(imports: &str, body: &str) -> Bytes {
     core(&node_text(imports, body), "node-plugin")
 }
@@ -59,9 +59,9 @@ fn node_text(imports: &str, body: &str) -> String {
     )
 }
 
-/// A tool plugin: `list` lists `t` with the given extra fields, and `call` is the given body, which
-/// leaves the address of its answer. Its parameter 0 is the address of context and arguments.
-/// Address 512 holds an answer without anything in it.
+/// Returns a tool plugin. `list` lists `t` with the given extra fields, and `call` has the given
+/// body, which leaves the address of its result. Its parameter 0 is the address of context and
+/// arguments. Address 512 holds an empty output.
 pub(crate) fn tool(extra: &[(&str, &str)], body: &str) -> Bytes {
     let mut texts = String::from("t{}");
     let mut fields = String::new();
@@ -85,13 +85,13 @@ pub(crate) fn tool(extra: &[(&str, &str)], body: &str) -> Bytes {
     core(&module, "tool-plugin")
 }
 
-/// A number as the text form writes its four bytes.
+/// Returns the four bytes of a number in the notation of the text format.
 fn word(number: usize) -> String {
     let bytes = u32::try_from(number).expect("the number is small").to_le_bytes();
     bytes.iter().map(|byte| format!("\\{byte:02x}")).collect()
 }
 
-/// A node plugin that imports WASI: its random numbers and its wall clock.
+/// Returns a node plugin that imports WASI: its random numbers and its wall clock.
 pub(crate) fn foreign(body: &str) -> Bytes {
     const WORLD: &str = r"
         package test:foreign;
@@ -117,7 +117,7 @@ pub(crate) fn foreign(body: &str) -> Bytes {
     embed(&node_text(imports, body), &resolve, package, "foreign")
 }
 
-/// A core module with the component type of a world of the contract.
+/// Returns a core module with the component type of a world of the contract.
 pub(crate) fn core(text: &str, world: &str) -> Bytes {
     let resolve = contract();
     let package = resolve.package_names.values().next().copied().expect("there is a package");
@@ -139,7 +139,7 @@ fn embed(text: &str, resolve: &Resolve, package: PackageId, world: &str) -> Byte
     module.into()
 }
 
-/// A component in text form.
+/// Parses a component in text format.
 pub(crate) fn component(text: &str) -> Bytes {
     wat::parse_str(text).expect("the text of the component is valid").into()
 }

@@ -1,5 +1,5 @@
-//! Guests that go too far are ended, each limit under its own name. Reducers serve as guests,
-//! since they need no gate.
+//! Tests of limits: each ends the guest under its own name. The guests are reducers, since these
+//! need no gate.
 
 use std::time::Instant;
 
@@ -23,13 +23,13 @@ fn limit_of(ended: Result<Value, Ended>) -> (Value, Failure) {
 }
 
 #[tokio::test]
-async fn a_reducer_answers() {
+async fn reducer_returns_a_value() {
     let answer = reduce("(i32.const 320)", vec![json!(2)], &Limits::default()).await;
     assert_eq!(answer, Ok(json!(1)));
 }
 
 #[tokio::test]
-async fn an_endless_loop_runs_into_the_cpu_limit() {
+async fn endless_loop_exceeds_the_cpu_limit() {
     let limits = Limits { cpu_ms: 50, ..Limits::default() };
     let started = Instant::now();
     let ended = reduce("(loop (br 0)) (unreachable)", vec![], &limits).await;
@@ -40,7 +40,7 @@ async fn an_endless_loop_runs_into_the_cpu_limit() {
 }
 
 #[tokio::test]
-async fn other_tasks_run_beside_an_endless_loop() {
+async fn other_tasks_run_during_an_endless_loop() {
     let limits = Limits { cpu_ms: 100, ..Limits::default() };
     let spin = reduce("(loop (br 0)) (unreachable)", vec![], &limits);
     let mut ticks = 0;
@@ -58,7 +58,7 @@ async fn other_tasks_run_beside_an_endless_loop() {
 }
 
 #[tokio::test]
-async fn growing_memory_runs_into_the_memory_limit() {
+async fn growing_memory_exceeds_the_memory_limit() {
     let limits = Limits { memory_bytes: 1 << 20, ..Limits::default() };
     let body = "(loop
         (br_if 0 (i32.ne (memory.grow (i32.const 1)) (i32.const -1)))) (unreachable)";
@@ -68,21 +68,21 @@ async fn growing_memory_runs_into_the_memory_limit() {
 }
 
 #[tokio::test]
-async fn too_much_memory_at_the_start_is_the_same_limit() {
+async fn initial_memory_counts_toward_the_memory_limit() {
     let limits = Limits { memory_bytes: 1 << 16, ..Limits::default() };
     let (limit, _) = limit_of(reduce("(i32.const 320)", vec![], &limits).await);
     assert_eq!(limit, "memory");
 }
 
 #[tokio::test]
-async fn refused_memory_alone_ends_nothing() {
+async fn denied_memory_growth_is_not_fatal() {
     let limits = Limits { memory_bytes: 1 << 20, ..Limits::default() };
     let body = "(drop (memory.grow (i32.const 1000))) (i32.const 320)";
     assert_eq!(reduce(body, vec![], &limits).await, Ok(json!(1)));
 }
 
 #[tokio::test]
-async fn endless_recursion_is_a_trap_that_says_so() {
+async fn endless_recursion_is_a_stack_overflow_trap() {
     let body = "(call $reduce (local.get 0) (local.get 1) (local.get 2) (local.get 3)
         (local.get 4) (local.get 5) (local.get 6))";
     match reduce(body, vec![], &Limits::default()).await {
@@ -95,7 +95,7 @@ async fn endless_recursion_is_a_trap_that_says_so() {
 }
 
 #[tokio::test]
-async fn a_trap_names_plugin_reducer_and_function() {
+async fn trap_names_plugin_reducer_and_function() {
     match reduce("(unreachable)", vec![], &Limits::default()).await {
         Err(Ended::Trap(failure)) => {
             assert_eq!(failure.code, "trap");
@@ -109,7 +109,7 @@ async fn a_trap_names_plugin_reducer_and_function() {
     }
 }
 
-/// An answer of so many bytes: the text starts at the updates' list and runs on.
+/// Returns a body with a result of `bytes` bytes, all of them the digit 1.
 fn long_answer(bytes: usize) -> String {
     format!(
         "(drop (memory.grow (i32.const 64)))
@@ -121,20 +121,20 @@ fn long_answer(bytes: usize) -> String {
 }
 
 #[tokio::test]
-async fn a_long_answer_runs_into_the_output_limit() {
+async fn long_result_exceeds_the_output_limit() {
     let limits = Limits { output_bytes: 1_000, ..Limits::default() };
     assert_eq!(limit_of(reduce(&long_answer(1_001), vec![], &limits).await).0, "output");
     assert!(reduce(&long_answer(20), vec![], &limits).await.is_ok());
 }
 
 #[tokio::test]
-async fn a_huge_answer_is_not_even_copied() {
+async fn huge_result_is_not_copied() {
     let limits = Limits { lift_bytes: 1 << 20, ..Limits::default() };
     assert_eq!(limit_of(reduce(&long_answer(2 << 20), vec![], &limits).await).0, "lift");
 }
 
 #[tokio::test]
-async fn an_answer_that_is_no_json_is_a_failure() {
+async fn result_that_is_not_json_is_a_failure() {
     let body = "(i32.store8 (i32.const 256) (i32.const 123)) (i32.const 320)";
     match reduce(body, vec![], &Limits::default()).await {
         Err(Ended::Failure(failure)) => assert_eq!(failure.code, "invalid"),
@@ -143,14 +143,14 @@ async fn an_answer_that_is_no_json_is_a_failure() {
 }
 
 #[tokio::test]
-async fn an_answer_outside_of_memory_is_a_trap() {
+async fn result_outside_of_memory_is_a_trap() {
     let body = "(i32.store (i32.const 324) (i32.const -16)) (i32.const 320)";
     let ended = reduce(body, vec![], &Limits::default()).await;
     assert!(matches!(ended, Err(Ended::Trap(_))), "{ended:?}");
 }
 
 #[tokio::test]
-async fn a_dropped_call_leaves_room_for_the_next() {
+async fn dropped_calls_free_their_slots() {
     let plugin = load(guest::reducer("(loop (br 0)) (unreachable)")).await.unwrap();
     let limits = Limits { cpu_ms: 60_000, ..Limits::default() };
     for _ in 0..20 {
@@ -161,7 +161,7 @@ async fn a_dropped_call_leaves_room_for_the_next() {
 }
 
 #[tokio::test]
-async fn a_full_pool_is_a_fault_of_the_host_that_passes() {
+async fn exhausted_pool_is_a_retryable_host_error() {
     let plugin = load(guest::reducer("(loop (br 0)) (unreachable)")).await.unwrap();
     let limits = Limits { cpu_ms: 200, ..Limits::default() };
     let calls = (0..12).map(|_| plugin.reduce("r", None, vec![], &limits));

@@ -1,8 +1,8 @@
-//! Files that are no plugins are refused with what is wrong and what to do.
+//! Tests of loading. A file that is not a plugin is rejected with the problem and the fix.
 
 use crate::{guest, load, refused};
 
-/// An answer that is never read.
+/// A result that is never read.
 const OK: &str = "(i32.const 320)";
 
 #[tokio::test]
@@ -15,21 +15,21 @@ async fn other_files_are_not_wasm() {
 }
 
 #[tokio::test]
-async fn a_module_without_component_type_is_told_of_the_sdk() {
+async fn error_of_a_module_without_component_type_names_the_sdk() {
     let error = refused(guest::component("(module)")).await;
     assert_eq!(error.code, "core-module");
     assert!(error.hint.contains("export!"), "{error}");
 }
 
 #[tokio::test]
-async fn a_component_without_exports_is_no_plugin() {
+async fn component_without_exports_is_not_a_plugin() {
     let error = refused(guest::component("(component)")).await;
     assert_eq!(error.code, "missing-export");
     assert!(error.message.contains("exports nothing"), "{error}");
 }
 
 #[tokio::test]
-async fn another_version_of_the_contract_is_named() {
+async fn unsupported_contract_version_is_named() {
     let text = r#"(component
         (instance $empty)
         (export "wattle:plugin/node@0.2.0" (instance $empty)))"#;
@@ -39,7 +39,7 @@ async fn another_version_of_the_contract_is_named() {
 }
 
 #[tokio::test]
-async fn an_interface_without_its_functions_is_a_missing_export() {
+async fn interface_without_its_functions_is_a_missing_export() {
     let text = r#"(component
         (instance $empty)
         (export "wattle:plugin/node@0.1.0" (instance $empty)))"#;
@@ -49,7 +49,7 @@ async fn an_interface_without_its_functions_is_a_missing_export() {
 }
 
 #[tokio::test]
-async fn a_function_of_another_type_is_a_missing_export() {
+async fn function_of_another_type_is_a_missing_export() {
     let text = r#"(component
         (core module $m (func (export "f")))
         (core instance $i (instantiate $m))
@@ -61,7 +61,7 @@ async fn a_function_of_another_type_is_a_missing_export() {
 }
 
 #[tokio::test]
-async fn an_import_that_the_host_lacks_is_named() {
+async fn unknown_import_is_named() {
     let text = r#"(component
         (import "evil:host/files@0.1.0" (instance (export "read" (func))))
         (instance $empty)
@@ -72,7 +72,7 @@ async fn an_import_that_the_host_lacks_is_named() {
 }
 
 #[tokio::test]
-async fn a_function_that_an_interface_lacks_is_an_unknown_import() {
+async fn unknown_function_of_an_interface_is_an_unknown_import() {
     let text = r#"(component
         (import "wattle:plugin/clock@0.1.0" (instance (export "rewind" (func))))
         (instance $empty)
@@ -83,20 +83,20 @@ async fn a_function_that_an_interface_lacks_is_an_unknown_import() {
 }
 
 #[tokio::test]
-async fn many_core_instances_are_over_the_limit() {
+async fn too_many_core_instances_exceed_the_limit() {
     let instances = "(core instance (instantiate $m))".repeat(51);
     let error = refused(guest::component(&format!("(component (core module $m) {instances})")));
     assert_eq!(error.await.code, "limit");
 }
 
 #[tokio::test]
-async fn deeply_nested_components_are_over_the_limit() {
+async fn deeply_nested_components_exceed_the_limit() {
     let text = format!("{}{}", "(component ".repeat(10), ")".repeat(10));
     assert_eq!(refused(guest::component(&text)).await.code, "limit");
 }
 
 #[tokio::test]
-async fn broken_components_are_invalid_and_never_panic() {
+async fn broken_components_never_panic() {
     let good = guest::reducer(OK);
     assert!(load(good.clone()).await.is_ok());
     let sandbox = crate::sandbox();
@@ -113,7 +113,7 @@ async fn broken_components_are_invalid_and_never_panic() {
 }
 
 #[tokio::test]
-async fn a_plugin_is_described() {
+async fn plugin_describes_itself() {
     let plugin = load(guest::node("", OK)).await.unwrap();
     let info = plugin.info();
     assert_eq!(info.contract, "0.1.0");
@@ -140,7 +140,7 @@ async fn the_manifest_is_read() {
 }
 
 #[tokio::test]
-async fn describing_with_an_import_is_refused() {
+async fn description_with_an_import_is_rejected() {
     let text = format!(
         r#"(module
             (import "wattle:plugin/clock@0.1.0" "now" (func $now (result i64)))
@@ -156,7 +156,7 @@ async fn describing_with_an_import_is_refused() {
 }
 
 #[tokio::test]
-async fn describing_for_ever_is_refused() {
+async fn endless_description_is_rejected() {
     let text = format!(
         r#"(module
             (memory (export "memory") 1)
@@ -167,8 +167,8 @@ async fn describing_for_ever_is_refused() {
     );
     let error = refused(guest::core(&text, "node-plugin")).await;
     assert_eq!(error.code, "describe");
-    assert!(error.message.contains("computing"), "{error}");
+    assert!(error.message.contains("CPU time"), "{error}");
     // No setting raises this limit, so none is named.
-    assert!(error.message.contains("nothing sets this limit"), "{error}");
+    assert!(error.message.contains("no setting raises this limit"), "{error}");
     assert!(!error.message.contains("wattle.toml"), "{error}");
 }

@@ -1,5 +1,5 @@
-//! The sandbox from outside: what it refuses to load, what it says of what it loads, and how it
-//! ends guests that go too far.
+//! Tests of the sandbox through its public interface: files that it rejects, descriptions of
+//! plugins, and guests that exceed a limit.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail a test too")]
 
@@ -20,7 +20,7 @@ use wattle_graph::id::PluginName;
 use wattle_run::ports::sandbox::{LoadError, Plugin, Sandbox as _};
 use wattle_sandbox::{SandboxConfig, WasmSandbox};
 
-/// A sandbox for tests, small so that many fit into one process.
+/// Returns a sandbox for tests, small so that many fit into one process.
 fn sandbox() -> Arc<WasmSandbox> {
     WasmSandbox::new(&SandboxConfig { max_instances: 8, ..SandboxConfig::default() })
         .expect("the sandbox can be set up")
@@ -38,7 +38,7 @@ async fn load_into(
     sandbox.load(&name, bytes.into()).await
 }
 
-/// The error of a file that must not load.
+/// Returns the error of a file that must not load.
 async fn refused(bytes: impl Into<Bytes>) -> LoadError {
     match load(bytes).await {
         Ok(_) => panic!("the file was loaded"),

@@ -1,11 +1,12 @@
-//! Names and words of guests that could deceive a reader.
+//! Tests of names and failures of guests that could deceive a reader.
 
 use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::Ended;
 
 use crate::{guest, load, refused};
 
-/// A node plugin whose one node has a name of these bytes, as the text form writes them.
+/// Returns a node plugin whose only node has a name of these bytes, in the notation of the text
+/// format.
 fn node_named(name: &str, bytes: usize) -> bytes::Bytes {
     let length = u8::try_from(bytes).unwrap();
     let text = format!(
@@ -23,7 +24,7 @@ fn node_named(name: &str, bytes: usize) -> bytes::Bytes {
 }
 
 #[tokio::test]
-async fn names_of_nodes_are_ascii() {
+async fn node_names_must_be_ascii() {
     let plugin = load(node_named("pay", 3)).await.unwrap();
     assert_eq!(plugin.info().nodes[0].name, "pay");
     // The `a` is Cyrillic.
@@ -33,9 +34,9 @@ async fn names_of_nodes_are_ascii() {
     assert!(error.message.contains("U+0430") && error.message.contains("ASCII"), "{error}");
 }
 
-/// The failure `limit<CR><LF>X` with the message `a<ESC>[31mb<BEL>`.
+/// The guest returns the failure `limit<CR><LF>X` with the message `a<ESC>[31mb<BEL>`.
 #[tokio::test]
-async fn words_of_a_failure_are_cleaned() {
+async fn failures_of_guests_are_sanitized() {
     let plugin = load(guest::reducer(
         "(i64.store (i32.const 1024) (i64.const 0x580a0d74696d696c))
          (i64.store (i32.const 1032) (i64.const 0x07626d31335b1b61))

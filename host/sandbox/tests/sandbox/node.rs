@@ -1,4 +1,4 @@
-//! Nodes with a gate: what crosses the border in both directions, and how the gate ends a guest.
+//! Tests of nodes with a gate: values in both directions, and how the gate unwinds a guest.
 
 use std::time::Instant;
 
@@ -10,13 +10,13 @@ use wattle_run::ports::sandbox::{Ended, NodeCall, NodeOutcome};
 
 use crate::{guest, load, world};
 
-/// An outcome without anything in it.
+/// An empty outcome.
 const NOTHING: &str = "(i32.const 512)";
 
 const SEND: &str = r#"(import "wattle:plugin/http@0.1.0" "send" (func $send
     (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32)))"#;
 
-/// A request of zeros, with its answer at 1024.
+/// A request of zeros. Its result is at 1024.
 const CALL_SEND: &str = "(call $send
     (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0)
     (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0)
@@ -36,18 +36,18 @@ async fn run_with(
     plugin.run_node(world::call(), world::gate(limits, cancel)).await
 }
 
-/// Traps unless the value on the stack is the wanted one, then answers nothing.
+/// Traps if `wanted` is zero. Otherwise returns an empty outcome.
 fn expect(wanted: &str) -> String {
     format!("{wanted} (i32.eqz) (if (then (unreachable))) {NOTHING}")
 }
 
 #[tokio::test]
-async fn a_node_answers() {
+async fn node_returns_an_outcome() {
     assert_eq!(run("", NOTHING).await, Ok(NodeOutcome::default()));
 }
 
 #[tokio::test]
-async fn updates_arrive() {
+async fn updates_become_writes() {
     // One update: channel `n`, value `{}`, overwriting.
     let body = "(i32.store (i32.const 516) (i32.const 640))
         (i32.store (i32.const 520) (i32.const 1))
@@ -63,7 +63,7 @@ async fn updates_arrive() {
 }
 
 #[tokio::test]
-async fn a_failure_of_the_guest_is_its_own() {
+async fn failure_of_the_guest_is_returned() {
     // Code and message are `n`.
     let body = "(i32.store8 (i32.const 512) (i32.const 1))
         (i32.store (i32.const 516) (i32.const 64)) (i32.store (i32.const 520) (i32.const 1))
@@ -79,14 +79,14 @@ async fn a_failure_of_the_guest_is_its_own() {
 }
 
 #[tokio::test]
-async fn the_clock_is_that_of_the_gate() {
+async fn clock_returns_the_time_of_the_gate() {
     let imports = r#"(import "wattle:plugin/clock@0.1.0" "now" (func $now (result i64)))"#;
     let same = format!("(i64.eq (call $now) (i64.const {}))", world::NOW_MS);
     assert_eq!(run(imports, &expect(&same)).await, Ok(NodeOutcome::default()));
 }
 
 #[tokio::test]
-async fn waiting_for_the_host_is_no_computing() {
+async fn waiting_for_the_host_uses_no_cpu_time() {
     let limits = Limits { cpu_ms: 20, ..Limits::default() };
     let body = format!("{CALL_SEND} {CALL_SEND} {NOTHING}");
     let started = Instant::now();
@@ -96,7 +96,7 @@ async fn waiting_for_the_host_is_no_computing() {
 }
 
 #[tokio::test]
-async fn the_gate_unwinds_a_guest_in_the_middle_of_a_call() {
+async fn gate_unwinds_a_guest_during_a_call() {
     let cancel = Cancel::default();
     cancel.cancel();
     let body = format!("{CALL_SEND} (unreachable)");
@@ -105,7 +105,7 @@ async fn the_gate_unwinds_a_guest_in_the_middle_of_a_call() {
 }
 
 #[tokio::test]
-async fn bad_json_is_a_failure_for_the_guest() {
+async fn invalid_json_is_a_failure_for_the_guest() {
     let imports = r#"(import "wattle:plugin/emit@0.1.0" "custom"
         (func $custom (param i32 i32 i32 i32 i32)))"#;
     let emit = |length| {
@@ -121,7 +121,7 @@ async fn bad_json_is_a_failure_for_the_guest() {
 }
 
 #[tokio::test]
-async fn what_is_not_granted_says_so() {
+async fn ungranted_call_is_denied() {
     let imports = r#"(import "wattle:plugin/memory@0.1.0" "delete"
         (func $delete (param i32 i32 i32 i32 i32)))"#;
     // The failure's code has the length of `denied`.
@@ -133,8 +133,8 @@ async fn what_is_not_granted_says_so() {
 }
 
 #[tokio::test]
-async fn a_configuration_arrives_beside_the_fixed_fields() {
-    // The context's extra fields: one, with a value of 7 bytes.
+async fn configuration_arrives_in_extra() {
+    // The context has one extra field, with a value of 7 bytes.
     let extra = "(i32.load (i32.add (local.get 0) (i32.const 72)))";
     let body = expect(&format!("(i32.eq (i32.load offset=12 {extra}) (i32.const 7))"));
     let plugin = load(guest::node("", &body)).await.unwrap();
@@ -144,8 +144,8 @@ async fn a_configuration_arrives_beside_the_fixed_fields() {
 }
 
 #[tokio::test]
-async fn what_failed_arrives_beside_the_fixed_fields_of_its_handler() {
-    // The context's extra fields: one, with a key of 5 bytes and a value of 15.
+async fn failure_arrives_in_extra_of_the_error_handler() {
+    // The context has one extra field, with a key of 5 bytes and a value of 15.
     let extra = "(i32.load (i32.add (local.get 0) (i32.const 72)))";
     let key = format!("(i32.eq (i32.load offset=4 {extra}) (i32.const 5))");
     let value = format!("(i32.eq (i32.load offset=12 {extra}) (i32.const 15))");
@@ -156,7 +156,7 @@ async fn what_failed_arrives_beside_the_fixed_fields_of_its_handler() {
 }
 
 #[tokio::test]
-async fn a_tenants_route_needs_a_grant() {
+async fn tenant_route_needs_a_grant() {
     let imports = r#"(import "wattle:plugin/tenants@0.1.0" "set-route"
         (func $set (param i32 i32 i32 i32 i32)))"#;
     // The failure's code has the length of `denied`.
@@ -168,7 +168,7 @@ async fn a_tenants_route_needs_a_grant() {
 }
 
 #[tokio::test]
-async fn a_transaction_needs_a_grant() {
+async fn transaction_needs_a_grant() {
     let imports = r#"(import "wattle:plugin/sql@0.1.0" "begin" (func $begin (param i32 i32 i32)))"#;
     let body = format!(
         "(call $begin (i32.const 64) (i32.const 1) (i32.const 1024)) {}",
@@ -178,10 +178,10 @@ async fn a_transaction_needs_a_grant() {
 }
 
 #[tokio::test]
-async fn batches_answer_in_order() {
+async fn batch_runs_concurrently_and_returns_all_results() {
     let imports = r#"(import "wattle:plugin/http@0.1.0" "send-all"
         (func $send_all (param i32 i32 i32)))"#;
-    // Six requests of zeros; six answers are wanted.
+    // Six requests of zeros; six results are expected.
     let body = format!(
         "(call $send_all (i32.const 2048) (i32.const 6) (i32.const 1024)) {}",
         expect("(i32.eq (i32.load (i32.const 1028)) (i32.const 6))")
@@ -195,7 +195,7 @@ async fn batches_answer_in_order() {
 }
 
 #[tokio::test]
-async fn wasi_shows_the_time_of_the_gate() {
+async fn wasi_clock_returns_the_time_of_the_gate() {
     let seconds = world::NOW_MS / 1_000;
     let body = format!(
         "(drop (call $random)) (call $now (i32.const 1024)) {}",
@@ -209,7 +209,7 @@ async fn wasi_shows_the_time_of_the_gate() {
 }
 
 #[tokio::test]
-async fn a_node_plugin_has_no_web_handler_and_no_reducer() {
+async fn node_plugin_has_no_reducer() {
     let plugin = load(guest::node("", NOTHING)).await.unwrap();
     let ended = plugin.reduce("r", None, vec![], &Limits::default()).await;
     assert!(matches!(ended, Err(Ended::Host(_))), "{ended:?}");

@@ -1,4 +1,4 @@
-//! Streams: a guest looks at a model's answer in pieces, and may leave before its end.
+//! Tests of streams: a guest reads a completion as deltas, and may drop the stream before its end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,18 +34,19 @@ const OPEN: &str = "
     (call $stream (i32.const 2048) (i32.const 1024))
     (if (i32.load8_u (i32.const 1024)) (then (unreachable)))";
 
-/// Looks at the next pieces: their place is at 1092, their number at 1096.
+/// Reads the next deltas. Their address is at 1092, their number at 1096.
 const NEXT: &str = "
     (call $next (i32.load (i32.const 1028)) (i32.const 1088))
     (if (i32.load8_u (i32.const 1088)) (then (unreachable)))";
 
-/// Says `a`, then `b`, a while later. Or says `a` and then nothing for ever.
+/// A model that streams `a` and, after a delay, restarts with `b`. Unless `ends` is set, it streams
+/// `a` and never completes.
 struct Talker {
     ends: bool,
     left: Arc<AtomicBool>,
 }
 
-/// Notes that the call was dropped.
+/// Records that the call was dropped.
 struct Leaving(Arc<AtomicBool>);
 
 impl Drop for Leaving {
@@ -126,8 +127,8 @@ fn talker(ends: bool) -> (Talker, Arc<AtomicBool>) {
 }
 
 #[tokio::test]
-async fn pieces_arrive_one_after_the_other_and_then_the_answer() {
-    // The first piece is the text `a`; the end is an empty list; the answer has one part.
+async fn deltas_arrive_before_the_completion() {
+    // The first delta is the text `a`; an empty list marks the end; the completion has one part.
     let body = format!(
         "(local $first i32) {OPEN} {NEXT}
         (local.set $first (i32.load (i32.const 1092)))
@@ -144,7 +145,7 @@ async fn pieces_arrive_one_after_the_other_and_then_the_answer() {
 }
 
 #[tokio::test]
-async fn a_dropped_stream_cancels_the_call() {
+async fn dropped_stream_cancels_the_call() {
     let (model, left) = talker(false);
     let body = format!("{OPEN} {NEXT} (call $drop (i32.load (i32.const 1028))) {NOTHING}");
     assert_eq!(run(model, &body).await, Ok(NodeOutcome::default()));
@@ -152,7 +153,7 @@ async fn a_dropped_stream_cancels_the_call() {
 }
 
 #[tokio::test]
-async fn a_guest_that_ends_with_an_open_stream_cancels_the_call() {
+async fn end_of_a_guest_with_an_open_stream_cancels_the_call() {
     let (model, left) = talker(false);
     let ended = run(model, &format!("{OPEN} {NEXT} (unreachable)")).await;
     assert!(matches!(ended, Err(Ended::Trap(_))), "{ended:?}");
@@ -160,7 +161,7 @@ async fn a_guest_that_ends_with_an_open_stream_cancels_the_call() {
 }
 
 #[tokio::test]
-async fn a_route_is_described() {
+async fn route_is_described() {
     // The model's name has six letters, and there is a fallback.
     let body = format!(
         "(call $route (i32.const 64) (i32.const 1) (i32.const 1024))
@@ -172,7 +173,7 @@ async fn a_route_is_described() {
     assert_eq!(run(talker(true).0, &body).await, Ok(NodeOutcome::default()));
 }
 
-/// The call is dropped soon after the guest let go of it.
+/// Waits until the call is dropped, which happens soon after the guest drops the stream.
 async fn wait_for(left: &AtomicBool) {
     for _ in 0..100 {
         if left.load(Ordering::SeqCst) {

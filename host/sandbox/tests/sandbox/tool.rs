@@ -1,4 +1,4 @@
-//! Tools: what crosses the border in both directions, and calls from guest to guest.
+//! Tests of tools: values in both directions, and calls from guest to guest.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,10 +17,10 @@ use wattle_sandbox::WasmSandbox;
 
 use crate::{guest, load, load_into, sandbox, world};
 
-/// Answers nothing.
+/// Returns an empty output.
 const NOTHING: &str = "(i32.const 512)";
 
-/// Answers the arguments: as a text, as data, and as a write to the channel `t`.
+/// Returns the arguments as text, as structured data, and as a write to the channel `t`.
 const ECHO: &str = "
     (i32.store (i32.const 516) (i32.const 640)) (i32.store (i32.const 520) (i32.const 1))
     (i32.store (i32.const 644) (i32.load offset=68 (local.get 0)))
@@ -36,9 +36,10 @@ const ECHO: &str = "
 
 const SPIN: &str = "(loop (br 0)) (unreachable)";
 
-/// A node that calls the tool `t` with `{}` and its answer at 1024.
+/// Import of the function that calls a tool.
 const CALL: &str = r#"(import "wattle:plugin/tools@0.1.0" "call" (func $call
     (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32)))"#;
+/// Calls the tool `t` with `{}`. The result is at 1024.
 const CALL_T: &str = "(i32.store8 (i32.const 700) (i32.const 116))
     (call $call (i32.const 700) (i32.const 1) (i32.const 0) (i32.const 0)
         (i32.const 65) (i32.const 2) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0)
@@ -79,7 +80,7 @@ async fn run_beside(
 }
 
 #[tokio::test]
-async fn a_tool_answers_in_every_way() {
+async fn tool_returns_text_data_and_updates() {
     let output = answer(ECHO, Limits::default()).await.unwrap();
     assert_eq!(output.content, [Part::Text(r#"{"a":1}"#.to_owned())]);
     assert_eq!(output.structured, Some(json!({ "a": 1 })));
@@ -90,7 +91,7 @@ async fn a_tool_answers_in_every_way() {
 }
 
 #[tokio::test]
-async fn a_tool_sees_where_it_is_called() {
+async fn tool_receives_the_context_of_its_call() {
     // The first violation has five letters, and there is a task.
     let same = "(i32.and
         (i32.load8_u offset=28 (local.get 0))
@@ -100,7 +101,7 @@ async fn a_tool_sees_where_it_is_called() {
 }
 
 #[tokio::test]
-async fn a_failure_of_the_tool_is_its_own() {
+async fn failure_of_the_tool_is_returned() {
     let body = "(i32.store8 (i32.const 512) (i32.const 1))
         (i32.store (i32.const 516) (i32.const 64)) (i32.store (i32.const 520) (i32.const 1))
         (i32.const 512)";
@@ -109,18 +110,18 @@ async fn a_failure_of_the_tool_is_its_own() {
 }
 
 #[tokio::test]
-async fn bad_data_of_a_tool_is_named() {
+async fn error_of_invalid_data_names_the_tool() {
     let body = "(i32.store8 (i32.const 524) (i32.const 1))
         (i32.store (i32.const 528) (i32.const 64)) (i32.store (i32.const 532) (i32.const 1))
         (i32.const 512)";
     let Err(Ended::Failure(failure)) = answer(body, Limits::default()).await else {
-        panic!("the answer was taken");
+        panic!("the output was accepted");
     };
     assert!(failure.message.contains("tool `t` of plugin `guest`"), "{}", failure.message);
 }
 
 #[tokio::test]
-async fn each_limit_ends_a_tool_under_its_own_name() {
+async fn each_limit_ends_a_tool_under_its_name() {
     let grow = "(loop (br_if 0 (i32.ne (memory.grow (i32.const 1)) (i32.const -1)))) (unreachable)";
     for (limit, body, limits) in [
         ("cpu", SPIN, Limits { cpu_ms: 50, ..Limits::default() }),
@@ -137,7 +138,7 @@ async fn each_limit_ends_a_tool_under_its_own_name() {
 }
 
 #[tokio::test]
-async fn hints_are_read_and_doubtful_ones_are_none() {
+async fn unreadable_tool_hints_are_ignored() {
     let hints = async |text: &str| {
         let plugin = load(guest::tool(&[("hints", text)], NOTHING)).await.unwrap();
         plugin.info().tools[0].hints
@@ -149,8 +150,8 @@ async fn hints_are_read_and_doubtful_ones_are_none() {
 }
 
 #[tokio::test]
-async fn a_node_calls_a_tool_of_another_plugin() {
-    // It worked, and there is one part.
+async fn node_calls_a_tool_of_another_plugin() {
+    // The call succeeded, and the output has one part.
     let good = "(i32.and (i32.eqz (i32.load8_u (i32.const 1024)))
         (i32.eq (i32.load (i32.const 1032)) (i32.const 1)))";
     let body = format!("{CALL_T} {good} (i32.eqz) (if (then (unreachable))) {NOTHING}");
@@ -161,7 +162,7 @@ async fn a_node_calls_a_tool_of_another_plugin() {
 }
 
 #[tokio::test]
-async fn a_tool_that_loops_ends_alone_and_costs_its_caller_nothing() {
+async fn looping_tool_uses_no_cpu_time_of_its_caller() {
     // The failure's code has the length of `limit`.
     let failed = "(i32.and (i32.load8_u (i32.const 1024))
         (i32.eq (i32.load (i32.const 1032)) (i32.const 5)))";
@@ -175,7 +176,7 @@ async fn a_tool_that_loops_ends_alone_and_costs_its_caller_nothing() {
 }
 
 #[tokio::test]
-async fn a_tool_without_a_grant_is_refused() {
+async fn ungranted_tool_is_denied() {
     let body = format!(
         "{CALL_T} (i32.load8_u (i32.const 1024)) (i32.eqz) (if (then (unreachable))) {NOTHING}"
     );
@@ -185,7 +186,7 @@ async fn a_tool_without_a_grant_is_refused() {
 }
 
 #[tokio::test]
-async fn a_node_plugin_has_no_tools() {
+async fn node_plugin_has_no_tools() {
     let plugin = load(guest::node("", NOTHING)).await.unwrap();
     let gate = world::gate(Limits::default(), Cancel::default());
     let ended = plugin.call_tool(call(), gate).await;

@@ -1,5 +1,5 @@
-//! A world for gates: every port answers `unavailable`, but for a clock that stands still and a
-//! net that takes its time.
+//! Stub ports for gates. Every port returns `unavailable`, except for a clock that does not advance
+//! and a network that delays every exchange.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,41 +36,41 @@ use wattle_run::ports::{
     BlobLinks, BlobStore, Caller, Clock, Memory, Model, Net, Ports, Sql, Store,
 };
 
-/// What the clock shows.
+/// Time of the clock, in milliseconds since 1970.
 pub(crate) const NOW_MS: i64 = 1_700_000_000_123;
 
-/// How long every HTTP exchange takes.
+/// Duration of every HTTP exchange.
 pub(crate) const EXCHANGE: Duration = Duration::from_millis(150);
 
 struct Nothing;
 
 fn nothing() -> Failure {
-    Failure::new(code::UNAVAILABLE, "there is nothing in this world")
+    Failure::new(code::UNAVAILABLE, "the stub port returns nothing")
 }
 
-/// A model that says nothing.
+/// Returns a model whose calls fail.
 pub(crate) fn silence() -> Arc<dyn Model> {
     Arc::new(Nothing)
 }
 
-/// The name of the plugin behind every gate.
+/// Returns the name of the plugin behind every gate.
 pub(crate) fn guest() -> PluginName {
     PluginName::new("guest").unwrap()
 }
 
-/// An app in which the guest may do something.
+/// Returns an app in which the guest has the given grants.
 pub(crate) fn app(grants: Grants) -> App {
     let mut app = App::bare(AppName::new("app").unwrap());
     app.grants.insert(guest(), Arc::new(grants));
     app
 }
 
-/// A gate of a web handler, which needs no thread behind it.
+/// Returns a gate of a web handler, which needs no thread.
 pub(crate) fn gate(limits: Limits, cancel: Cancel) -> Arc<Gate> {
     gate_to(silence(), app(Grants { limits, ..Grants::default() }), cancel)
 }
 
-/// The same to a model, and as part of an app.
+/// Returns a gate of a web handler with the given model and app.
 pub(crate) fn gate_to(model: Arc<dyn Model>, app: App, cancel: Cancel) -> Arc<Gate> {
     let ports = Ports {
         store: Arc::new(Nothing),
@@ -91,7 +91,7 @@ pub(crate) fn gate_to(model: Arc<dyn Model>, app: App, cancel: Cancel) -> Arc<Ga
     Arc::new(Gate::for_web(setting, Arc::new(Nothing)))
 }
 
-/// A call of the node `n`.
+/// Returns a call of the node `n`.
 pub(crate) fn call() -> NodeCall {
     NodeCall {
         node: "n".to_owned(),
