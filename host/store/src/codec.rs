@@ -1,10 +1,11 @@
-//! How every record becomes bytes: JSON, compressed with LZ4 where that pays.
+//! The encoding of records: JSON, compressed with LZ4 where that saves space.
 //!
-//! A packed record is one byte that says how (0: plain, 1: LZ4 with the plain length before it)
-//! and the bytes. JSON, since records hold free JSON anyway and stay readable for any tool.
+//! A packed record is a tag byte (0: plain, 1: LZ4, with the plain length before the data) and the
+//! data. The format is JSON, since records contain JSON of guests and clients, and other tools can
+//! read it.
 //!
-//! A checked record is the byte 2, a checksum, and a packed record. The checksum also covers table
-//! and key, so a record that comes to stand elsewhere does not pass for another one.
+//! A checked record is the byte 2, a checksum and a packed record. The checksum also covers the
+//! table and the key, so a record under another key does not match.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -17,32 +18,33 @@ use wattle_run::ports::store::StoreError;
 use crate::error::corrupt;
 use crate::mention::look;
 
-/// Deepest nesting a record may have: the JSON reader refuses deeper ones, so they must not be
+/// Maximum nesting depth of a record. The JSON parser refuses deeper ones, so they must not be
 /// written either.
 pub(crate) const DEPTH_LIMIT: usize = 127;
 
-/// Largest record in bytes of JSON: state this large belongs into blobs.
+/// Maximum size of a record in bytes of JSON. Larger state belongs in blobs.
 pub(crate) const RECORD_LIMIT_BYTES: usize = 512 * 1024 * 1024;
 
-/// Shorter records gain nothing from compression.
+/// Minimum size of a record that is compressed, in bytes of JSON. Shorter records gain nothing.
 const COMPRESS_FROM_BYTES: usize = 512;
 
-/// What a byte of LZ4 unpacks to at the most: more is damage, for which no memory is made ready.
+/// Maximum number of bytes that one byte of LZ4 unpacks to. A record that claims more is damaged,
+/// and no memory is allocated for it.
 const LZ4_RATIO: usize = 255;
 
 const PLAIN: u8 = 0;
 const LZ4: u8 = 1;
 const CHECKED: u8 = 2;
 
-/// Bytes of a checksum: the beginning of a BLAKE3 digest, long enough that no damage fits by
-/// chance.
+/// Length of a checksum in bytes. It is the beginning of a BLAKE3 digest, and long enough that no
+/// damage matches by chance.
 pub(crate) const CHECK_BYTES: usize = 8;
 
 /// A checksum.
 pub(crate) type Check = [u8; CHECK_BYTES];
 
-/// The checksum of parts of bytes, each with its length, so that no byte may move from one to the
-/// next.
+/// Returns the checksum of several byte strings. The length of each is hashed too, so no byte can
+/// move from one to the next.
 pub(crate) fn check_of(parts: &[&[u8]]) -> Check {
     let mut hasher = blake3::Hasher::new();
     for part in parts {
@@ -54,7 +56,7 @@ pub(crate) fn check_of(parts: &[&[u8]]) -> Check {
     check
 }
 
-/// A packed record with its checksum, for a key of a table.
+/// Adds a checksum for a key of a table to a packed record.
 pub(crate) fn checked(table: &str, key: &[u8], packed: &[u8]) -> Vec<u8> {
     let mut stored = Vec::with_capacity(1 + CHECK_BYTES + packed.len());
     stored.push(CHECKED);
@@ -63,12 +65,12 @@ pub(crate) fn checked(table: &str, key: &[u8], packed: &[u8]) -> Vec<u8> {
     stored
 }
 
-/// Whether a stored record has a checksum: those of files of older formats have none.
+/// Returns whether a stored record has a checksum. Records of older formats have none.
 pub(crate) fn has_check(stored: &[u8]) -> bool {
     stored.first() == Some(&CHECKED)
 }
 
-/// The packed record of a key of a table, compared with its checksum if it has one.
+/// Returns the packed record of a stored one, after a comparison of its checksum if it has one.
 pub(crate) fn packed<'a>(
     what: &str,
     (table, key): (&str, &[u8]),
@@ -78,16 +80,16 @@ pub(crate) fn packed<'a>(
         return Ok(stored);
     }
     let Some((check, packed)) = stored[1..].split_at_checked(CHECK_BYTES) else {
-        return Err(corrupt(named(what, key), "it is cut"));
+        return Err(corrupt(named(what, key), "it is truncated"));
     };
     if check_of(&[table.as_bytes(), key, packed]) == check {
         Ok(packed)
     } else {
-        Err(corrupt(named(what, key), "it does not fit its checksum"))
+        Err(corrupt(named(what, key), "its checksum does not match"))
     }
 }
 
-/// Reads the record of a key of a table; `what` and the key name it in errors.
+/// Decodes the record under a key of a table. `what` and the key name it in errors.
 pub(crate) fn read<T: DeserializeOwned>(
     what: &str,
     (table, key): (&str, &[u8]),
@@ -99,12 +101,12 @@ pub(crate) fn read<T: DeserializeOwned>(
     })
 }
 
-/// A record in words.
+/// Names a record by its kind and key.
 pub(crate) fn named(what: &str, key: &[u8]) -> String {
     format!("{what} `{}`", String::from_utf8_lossy(key))
 }
 
-/// Packs the records of one batch and notes the blobs they mention.
+/// Packs the records of one batch and collects the blobs that they mention.
 #[derive(Debug, Default)]
 pub(crate) struct Packer {
     /// Digests of all blobs mentioned so far.
@@ -112,43 +114,43 @@ pub(crate) struct Packer {
 }
 
 impl Packer {
-    /// Packs a record, or says why it cannot be stored.
+    /// Packs a record. The error says why it cannot be stored.
     pub(crate) fn pack<T: Serialize + ?Sized>(&mut self, record: &T) -> Result<Vec<u8>, String> {
         self.json(record).map(|json| compress(&json))
     }
 
-    /// The length of a record in JSON, or why it cannot be stored.
+    /// Returns the length of a record in bytes of JSON. The error says why it cannot be stored.
     pub(crate) fn measure<T: Serialize + ?Sized>(&mut self, record: &T) -> Result<u64, String> {
         self.json(record).map(|json| json.len() as u64)
     }
 
-    /// A record as JSON, or why it cannot be stored.
+    /// Encodes a record as JSON. The error says why it cannot be stored.
     pub(crate) fn json<T: Serialize + ?Sized>(&mut self, record: &T) -> Result<Vec<u8>, String> {
         let json = serde_json::to_vec(record).map_err(|error| error.to_string())?;
         if json.len() > RECORD_LIMIT_BYTES {
             let limit = RECORD_LIMIT_BYTES >> 20;
-            return Err(format!("{} bytes in one record, more than {limit} MiB", json.len()));
+            return Err(format!("a record has {} bytes, more than {limit} MiB", json.len()));
         }
         let sight = look(&json);
         if sight.depth > DEPTH_LIMIT {
-            return Err(format!("values nested {} deep, at most {DEPTH_LIMIT}", sight.depth));
+            return Err(format!("a value is nested {} deep, at most {DEPTH_LIMIT}", sight.depth));
         }
         self.mentions.extend(sight.blobs.into_iter().map(|blob| blob.0));
         Ok(json)
     }
 }
 
-/// Reads a packed record; `what` names it in errors.
+/// Decodes a packed record; `what` names it in errors.
 pub(crate) fn unpack<T: DeserializeOwned>(what: &str, packed: &[u8]) -> Result<T, StoreError> {
     let json = plain(what, packed)?;
     serde_json::from_slice(&json).map_err(|error| corrupt(what, error))
 }
 
-/// JSON as it is stored: shorter where that pays.
+/// Packs JSON, compressed where that saves space.
 pub(crate) fn compress(json: &[u8]) -> Vec<u8> {
     if json.len() >= COMPRESS_FROM_BYTES {
         let packed = lz4_flex::block::compress_prepend_size(json);
-        // An eighth saved is worth the time to decompress.
+        // Less than an eighth saved is not worth the time to decompress.
         if packed.len() < json.len() - json.len() / 8 {
             return tagged(LZ4, &packed);
         }
@@ -163,7 +165,7 @@ fn tagged(tag: u8, bytes: &[u8]) -> Vec<u8> {
     packed
 }
 
-/// Bytes of the JSON of a packed record, read without unpacking it.
+/// Returns the length of a packed record in bytes of JSON, without decompressing it.
 pub(crate) fn plain_bytes(packed: &[u8]) -> u64 {
     match packed.split_first() {
         Some((&LZ4, compressed)) => {
@@ -174,7 +176,7 @@ pub(crate) fn plain_bytes(packed: &[u8]) -> u64 {
     }
 }
 
-/// The JSON of a packed record; `what` names it in errors.
+/// Returns the JSON of a packed record; `what` names it in errors.
 pub(crate) fn plain<'a>(what: &str, packed: &'a [u8]) -> Result<Cow<'a, [u8]>, StoreError> {
     match packed.split_first() {
         Some((&PLAIN, json)) => Ok(Cow::Borrowed(json)),
@@ -188,7 +190,7 @@ pub(crate) fn plain<'a>(what: &str, packed: &'a [u8]) -> Result<Cow<'a, [u8]>, S
                 .map(Cow::Owned)
                 .map_err(|error| corrupt(what, error))
         }
-        Some((tag, _)) => Err(corrupt(what, format!("it is packed in unknown way {tag}"))),
+        Some((tag, _)) => Err(corrupt(what, format!("its encoding {tag} is unknown"))),
         None => Err(corrupt(what, "it is empty")),
     }
 }
@@ -201,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn large_records_are_compressed_and_come_back() {
+    fn large_records_are_compressed_and_round_trip() {
         let value = json!({ "text": "to and fro ".repeat(1000) });
         let packed = Packer::default().pack(&value).unwrap();
         assert!(packed.len() < 500, "{}", packed.len());
@@ -209,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_read_is_not_written() {
+    fn too_deep_records_are_rejected() {
         let nested = |depth| (0..depth).fold(json!(1), |value, _| json!([value]));
         let mut packer = Packer::default();
         let packed = packer.pack(&nested(DEPTH_LIMIT)).unwrap();
@@ -218,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_records_are_typed_errors() {
+    fn damaged_records_are_corrupt_errors() {
         for bytes in [&b""[..], b"\x02{}", b"\x00{", b"\x01", b"\x01\xff\xff\xff\xff{}"] {
             let error = unpack::<Value>("thing", bytes).unwrap_err();
             assert!(matches!(error, StoreError::Corrupt { what, .. } if what == "thing"));
@@ -226,18 +228,18 @@ mod tests {
     }
 
     #[test]
-    fn no_memory_is_made_ready_for_a_size_that_cannot_be() {
+    fn impossible_sizes_are_rejected_before_allocation() {
         let packed = [&[LZ4][..], &(256_u32 << 20).to_le_bytes(), b"0123"].concat();
         let error = unpack::<Value>("thing", &packed).unwrap_err().to_string();
         assert!(error.contains("claims to have 268435456 bytes"), "{error}");
-        // What compresses best is not taken for that.
+        // Data with the best compression ratio are accepted.
         let zeros = vec![0; 100_000];
         let packed = compress(&zeros);
         assert_eq!(plain("zeros", &packed).unwrap(), zeros);
     }
 
     #[test]
-    fn a_checked_record_is_that_of_its_key() {
+    fn checksum_covers_table_key_and_record() {
         let packed = Packer::default().pack(&json!({ "a": 1 })).unwrap();
         let stored = checked("records", b"t", &packed);
         let place = |key: &'static [u8]| ("records", key);
@@ -259,7 +261,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn numbers_come_back_to_the_last_bit(number in any::<f64>()) {
+        fn floats_round_trip_exactly(number in any::<f64>()) {
             let value = json!(number);
             let packed = Packer::default().pack(&value).unwrap();
             prop_assert_eq!(unpack::<Value>("x", &packed).unwrap(), value);

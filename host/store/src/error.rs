@@ -1,4 +1,4 @@
-//! How failures of the layers below become a [`StoreError`].
+//! Conversion of errors of the layers below into a [`StoreError`].
 
 use std::fmt::Display;
 use std::io::ErrorKind;
@@ -6,7 +6,8 @@ use std::io::ErrorKind;
 use wattle_graph::id::ThreadId;
 use wattle_run::ports::store::StoreError;
 
-/// Names the operation that a failure of redb spoiled; for `map_err`.
+/// Returns a conversion from a redb error into a [`StoreError`] that names the failed operation,
+/// for `map_err`.
 pub(crate) fn while_trying<E>(operation: &'static str) -> impl FnOnce(E) -> StoreError
 where
     E: Into<redb::Error>,
@@ -15,11 +16,11 @@ where
         redb::Error::Corrupted(message) => {
             corrupt("checkpoint store", format!("{message}; restore it from a backup"))
         }
-        // The file is shorter than it says, or has something else in place of a page.
+        // The file is shorter than its header says, or a page has other contents.
         redb::Error::Io(error) if is_damage(error.kind()) => {
             corrupt("checkpoint store", format!("{error}; restore it from a backup"))
         }
-        // The page that names the tables is another: a store has them all, each of one type.
+        // A store has all of its tables, each of one type, so the page that lists them is damaged.
         error @ (redb::Error::TableTypeMismatch { .. }
         | redb::Error::TypeDefinitionChanged { .. }
         | redb::Error::TableIsMultimap(_)
@@ -31,22 +32,22 @@ where
     }
 }
 
-/// Whether an error of the file says that it has other bytes than were written.
+/// Returns whether an I/O error means that the file has other bytes than were written.
 pub(crate) fn is_damage(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::InvalidData | ErrorKind::UnexpectedEof)
 }
 
-/// The file or its surroundings failed.
+/// Builds the error for a failure of the file or of the system below it.
 pub(crate) fn backend(operation: &'static str, error: impl Display) -> StoreError {
     StoreError::Backend { operation, message: error.to_string() }
 }
 
-/// Stored bytes make no sense.
+/// Builds the error for stored bytes that are invalid.
 pub(crate) fn corrupt(what: impl Into<String>, message: impl Display) -> StoreError {
     StoreError::Corrupt { what: what.into(), message: message.to_string() }
 }
 
-/// A batch makes no sense.
+/// Builds the error for a batch that is invalid.
 pub(crate) fn invalid(thread: &ThreadId, message: impl Into<String>) -> StoreError {
     StoreError::InvalidBatch { thread: thread.clone(), message: message.into() }
 }
@@ -56,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_of_another_type_is_damage() {
+    fn missing_and_mistyped_tables_are_damage() {
         for error in [
             redb::Error::TableDoesNotExist("log".to_owned()),
             redb::Error::TableIsMultimap("log".to_owned()),

@@ -1,5 +1,5 @@
-//! Who may write to a thread, for stores that only one process opens: kept in memory, since the
-//! leases of a process end with it.
+//! Leases of a store that only one process opens. They are kept in memory, since the leases of a
+//! process end with it.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,14 +12,14 @@ use wattle_run::ports::store::{Epoch, Holder, HostReport, LEASE_MS, LiveHost, St
 /// See [`LEASE_MS`].
 const LEASE: Duration = Duration::from_millis(LEASE_MS);
 
-/// Bits of an epoch that count the leases of one opening; above them stands the opening's number,
-/// so that no epoch is given out twice.
+/// Low bits of an epoch, which count the leases of one opening. The high bits are the number of the
+/// opening, so that no epoch is given out twice.
 const COUNTER_BITS: u32 = 32;
 
-/// Time since some moment; never goes back.
+/// A monotonic clock: the time since a fixed moment.
 pub(crate) type Elapsed = Arc<dyn Fn() -> Duration + Send + Sync>;
 
-/// The time since now.
+/// Returns a clock that starts now.
 pub(crate) fn elapsed() -> Elapsed {
     let start = Instant::now();
     Arc::new(move || start.elapsed())
@@ -31,9 +31,9 @@ pub(crate) struct Leases {
     /// The newest epoch that was given out.
     newest: u64,
     held: HashMap<ThreadId, Lease>,
-    /// When each holder was heard of last.
+    /// Time of the newest heartbeat of each holder.
     beats: HashMap<Holder, Duration>,
-    /// What holders reported of their hosts.
+    /// Newest report of each holder about its host.
     reports: HashMap<Holder, HostReport>,
 }
 
@@ -49,7 +49,7 @@ impl fmt::Debug for Leases {
 }
 
 impl Leases {
-    /// None yet, in the `opening`-th opening of a store.
+    /// Creates an empty table for the `opening`-th opening of a store.
     pub(crate) fn new(opening: u64, elapsed: Elapsed) -> Self {
         Self {
             elapsed,
@@ -60,7 +60,7 @@ impl Leases {
         }
     }
 
-    /// Notes that a holder lives, and forgets those that are silent and hold nothing.
+    /// Records a heartbeat. Removes the holders that have expired and have no lease.
     pub(crate) fn beat(&mut self, holder: &Holder) {
         let now = (self.elapsed)();
         self.beats.insert(holder.clone(), now);
@@ -72,14 +72,14 @@ impl Leases {
         self.reports.retain(|holder, _| beats.contains_key(holder));
     }
 
-    /// Notes what a holder tells of its host.
+    /// Stores the report of a holder about its host. Ignores a holder without a heartbeat.
     pub(crate) fn report(&mut self, holder: &Holder, report: &HostReport) {
         if self.beats.contains_key(holder) {
             self.reports.insert(holder.clone(), report.clone());
         }
     }
 
-    /// Live hosts that have reported.
+    /// Returns the live hosts that have reported.
     pub(crate) fn hosts(&self) -> Vec<LiveHost> {
         let now = (self.elapsed)();
         let live = self.reports.iter().filter_map(|(holder, report)| {
@@ -94,7 +94,7 @@ impl Leases {
         live.collect()
     }
 
-    /// Gives the lease of a thread to a holder.
+    /// Grants the lease of a thread to a holder.
     pub(crate) fn lease(
         &mut self,
         thread: &ThreadId,
@@ -112,36 +112,38 @@ impl Leases {
         Ok(epoch)
     }
 
-    /// Takes a lease back, if it is not over.
+    /// Releases a lease, unless a newer one has replaced it.
     pub(crate) fn release(&mut self, thread: &ThreadId, epoch: Epoch) {
         if self.held.get(thread).is_some_and(|lease| lease.epoch == epoch) {
             self.held.remove(thread);
         }
     }
 
-    /// Whether a batch may be written under a lease, or under none.
+    /// Checks that a batch may be written under a lease, or without one.
     pub(crate) fn admit(&self, thread: &ThreadId, epoch: Option<Epoch>) -> Result<(), StoreError> {
         let fits = match epoch {
-            // A holder that was silent may go on until another one takes over.
+            // An expired holder keeps its lease until another one acquires it.
             Some(epoch) => self.held.get(thread).is_some_and(|lease| lease.epoch == epoch),
             None => self.holder(thread).is_none(),
         };
         if fits { Ok(()) } else { Err(fenced(thread, epoch)) }
     }
 
-    /// Notes that a batch is written under a lease, or under none: that is taking over, too.
+    /// Records an append. An append without a lease ends the lease of a host that is no longer
+    /// live.
     pub(crate) fn taken(&mut self, thread: &ThreadId, epoch: Option<Epoch>) {
         if epoch.is_none() {
             self.held.remove(thread);
         }
     }
 
-    /// Refuses what takes things away from a thread while somebody works on it.
+    /// Checks that no live holder has the lease of a thread, before a prune, a copy or a deletion
+    /// of runs.
     pub(crate) fn free(&self, thread: &ThreadId) -> Result<(), StoreError> {
         self.holder(thread).map_or(Ok(()), |holder| Err(leased(thread, holder)))
     }
 
-    /// Who holds a thread, if he lives.
+    /// Returns the lease holder of a thread if it is live.
     fn holder(&self, thread: &ThreadId) -> Option<&Holder> {
         let holder = &self.held.get(thread)?.holder;
         let beat = self.beats.get(holder)?;
@@ -153,12 +155,12 @@ fn lives(beat: Duration, now: Duration) -> bool {
     now.saturating_sub(beat) < LEASE
 }
 
-/// The refusal of a lease that another holder has.
+/// Builds the error for a lease that another holder has.
 pub(crate) fn leased(thread: &ThreadId, holder: &Holder) -> StoreError {
     StoreError::Leased { thread: thread.clone(), holder: holder.0.clone() }
 }
 
-/// The refusal of a batch whose lease is over.
+/// Builds the error for a batch that is fenced.
 pub(crate) fn fenced(thread: &ThreadId, epoch: Option<Epoch>) -> StoreError {
     StoreError::Fenced { thread: thread.clone(), epoch: epoch.map_or(0, |epoch| epoch.0) }
 }
@@ -170,7 +172,7 @@ mod tests {
     use super::*;
     use crate::lock::lock;
 
-    /// Leases under a clock that is set by hand.
+    /// Leases with a clock that the test sets.
     fn leases() -> (Leases, Arc<Mutex<Duration>>) {
         let now = Arc::new(Mutex::new(Duration::ZERO));
         let clock = now.clone();
@@ -186,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_lives_keeps_others_out() {
+    fn live_host_keeps_its_lease() {
         let (mut leases, now) = leases();
         let epoch = leases.lease(&thread(), &holder("a")).unwrap();
         for _ in 0..10 {
@@ -201,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_silent_may_go_on_until_another_takes_over() {
+    fn expired_host_keeps_its_lease_until_taken() {
         let (mut leases, now) = leases();
         let old = leases.lease(&thread(), &holder("a")).unwrap();
         *lock(&now) += LEASE;
@@ -220,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_batch_that_is_written_without_a_lease_takes_over() {
+    fn unleased_append_ends_an_expired_lease() {
         let (mut leases, now) = leases();
         let epoch = leases.lease(&thread(), &holder("a")).unwrap();
         *lock(&now) += LEASE;
@@ -233,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_holder_ends_its_own_lease_by_taking_another() {
+    fn new_lease_of_a_holder_ends_its_old_one() {
         let (mut leases, _) = leases();
         let old = leases.lease(&thread(), &holder("a")).unwrap();
         let new = leases.lease(&thread(), &holder("a")).unwrap();
@@ -242,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_listed_while_they_live() {
+    fn only_live_hosts_are_listed() {
         let (mut leases, now) = leases();
         let report = HostReport {
             version: "1.2.3".into(),
@@ -253,17 +255,17 @@ mod tests {
         };
         leases.report(&holder("a"), &report);
         leases.beat(&holder("a"));
-        assert_eq!(leases.hosts(), [], "it lives and has reported nothing since");
+        assert_eq!(leases.hosts(), [], "live, without a report since its heartbeat");
         leases.report(&holder("a"), &report);
         *lock(&now) += LEASE / 2;
         let listed = LiveHost { holder: holder("a"), silent_ms: LEASE_MS / 2, report };
         assert_eq!(leases.hosts(), [listed]);
         *lock(&now) += LEASE;
-        assert_eq!(leases.hosts(), [], "it is silent");
+        assert_eq!(leases.hosts(), [], "expired");
     }
 
     #[test]
-    fn openings_share_no_epoch() {
+    fn epochs_are_unique_across_openings() {
         let last = Leases::new(1, elapsed()).newest + u64::from(u32::MAX);
         let next = Leases::new(2, elapsed()).lease(&thread(), &holder("a")).unwrap();
         assert!(next.0 > last);

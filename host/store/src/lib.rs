@@ -6,24 +6,25 @@
 //! | [`BlobStore`](wattle_run::ports::BlobStore) | [`FileBlobs`] | [`PostgresBlobs`] | [`MemoryBlobs`] |
 //! | [`Memory`](wattle_run::ports::Memory) | [`RedbMemory`] | [`PostgresMemory`] | [`VolatileMemory`] |
 //!
-//! All stores answer alike; what they share (which batches are valid, how a filter matches, what
-//! pruning leaves) is written once, and one conformance suite runs over all of them.
+//! All stores behave alike. The logic that they share (the validation of batches, the matching of
+//! filters, the retention plans) is written once, and one conformance suite runs over all of them.
 //!
 //! # Layout
 //!
 //! * [`disk`]: the file store, its format, its writer thread and its readers.
-//! * [`postgres`]: the store in a database, for many hosts.
-//! * [`memory`]: the store that forgets.
-//! * [`longterm`]: what agents remember over all threads.
-//! * [`blob`]: content-addressed bytes; [`sweep`]: the deletion of those nobody mentions.
-//! * `rules`: which batches are valid; `query`: which threads and checkpoints match.
-//! * `plan`: what stays when something is taken away; `tail`: when a list is written whole again.
-//! * `pending`: runs that were asked for and have not begun.
-//! * `lease`: who may write, for stores of one process.
-//! * `file`: files of redb that may be damaged or fail.
-//! * `codec`: how records become bytes; `mention`: which blobs such bytes mention.
-//! * [`urgency`]: whether somebody waits for a commit, and how long one is put off otherwise.
-//! * `watches`: the newest sequence number of each thread, to wait for.
+//! * [`postgres`]: the store in PostgreSQL, which many hosts share.
+//! * [`memory`]: the store in memory.
+//! * [`longterm`]: the long-term memory.
+//! * [`blob`]: content-addressed bytes; [`sweep`]: the deletion of blobs without a mention.
+//! * `rules`: the validation of batches; `query`: the filters of threads and checkpoints.
+//! * `plan`: what a prune, a deletion of runs or a copy keeps; `tail`: when a growing list is
+//!   stored as a full value.
+//! * `pending`: the pending runs of a store that one process opens.
+//! * `lease`: the leases of a store that one process opens.
+//! * `file`: redb files, which may be damaged or fail.
+//! * `codec`: the encoding of records; `mention`: the blobs that a record mentions.
+//! * [`urgency`]: the commit delay, and the requests that end it early.
+//! * `watches`: the newest durable sequence number of each watched thread.
 
 pub mod blob;
 mod codec;

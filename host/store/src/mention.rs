@@ -1,19 +1,20 @@
-//! A look at a record's JSON before it is written: which blobs it mentions, and how deep it nests.
+//! A scan of a record's JSON before it is written: the blobs that it mentions, and its nesting
+//! depth.
 
 use memchr::memchr2;
 use wattle_run::ports::blob::BlobRef;
 
-/// What was seen.
+/// The result of a scan.
 #[derive(Debug, Default)]
 pub(crate) struct Sight {
     /// Deepest nesting of objects and arrays.
     pub(crate) depth: usize,
-    /// All blobs whose reference stands in a text.
+    /// Blobs that occur in strings, in order.
     pub(crate) blobs: Vec<BlobRef>,
 }
 
-/// Looks through JSON text that `serde_json` wrote: it escapes no character of a blob reference,
-/// so every one stands there as it is.
+/// Scans JSON that `serde_json` wrote. It escapes no character of a blob reference, so each
+/// reference occurs verbatim.
 pub(crate) fn look(json: &[u8]) -> Sight {
     let mut sight = Sight::default();
     let mut depth = 0_usize;
@@ -37,14 +38,15 @@ pub(crate) fn look(json: &[u8]) -> Sight {
     sight
 }
 
-/// Where the text that starts at `at` ends: the position of its closing quote.
+/// Returns the position of the closing quote of the string that starts at `at`, or the length of
+/// the JSON if the string is not closed.
 fn text_end(json: &[u8], mut at: usize) -> usize {
     while let Some(next) = json.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
         at += next;
         if json[at] == b'"' {
             return at;
         }
-        // Whatever is escaped, a quote as well.
+        // Skips the escaped character, which may be a quote.
         at += 2;
     }
     json.len()
@@ -63,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn nesting_is_counted_outside_of_texts() {
+    fn brackets_in_strings_are_not_nesting() {
         check("1", 0, &[]);
         check(r#"{"a":[1,[2]],"b":{}}"#, 3, &[]);
         check(r#"["[[[[", "\\", "\"{{{"]"#, 1, &[]);
@@ -71,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn blobs_are_found_in_texts() {
+    fn blobs_are_found_in_strings() {
         let (a, b) = (BlobRef(Digest::of(b"a")), BlobRef(Digest::of(b"b")));
         check(&format!(r#"{{"image":"{a}","{b}":1}}"#), 1, &[a, b]);
         check(&format!(r#"["see ![x]({a}) and:{b}."]"#), 1, &[a, b]);

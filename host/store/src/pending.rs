@@ -1,4 +1,4 @@
-//! Pending runs of a store that one process has, in the order in which they were asked for.
+//! The pending runs of a store that one process opens, in the order of the requests for them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -8,25 +8,25 @@ use wattle_run::ports::store::{Batch, PendingQuery, PendingRun, RunRecord, Store
 
 use crate::rules;
 
-/// Pending runs.
+/// Pending runs by position, by run and by thread.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     by_place: BTreeMap<u64, PendingRun>,
     places: HashMap<RunId, u64>,
     threads: HashMap<ThreadId, BTreeSet<u64>>,
-    /// The highest place given out.
+    /// The highest position that was assigned.
     last_place: u64,
 }
 
 impl Pending {
-    /// Adds a run behind all others. Answers with its place.
+    /// Adds a run behind all others and returns its position.
     pub(crate) fn push(&mut self, run: &RunRecord) -> u64 {
         let place = self.last_place + 1;
         self.put(place, run);
         place
     }
 
-    /// Adds a run at its place.
+    /// Adds a run at a position.
     pub(crate) fn put(&mut self, place: u64, run: &RunRecord) {
         self.last_place = self.last_place.max(place);
         let due_ms = run.due_ms();
@@ -36,7 +36,7 @@ impl Pending {
         self.by_place.insert(place, PendingRun { place, run: id, thread, due_ms });
     }
 
-    /// Takes a run away. `false` if it is not pending.
+    /// Removes a run. Returns `false` if it is not pending.
     pub(crate) fn remove(&mut self, run: &RunId) -> bool {
         let Some(place) = self.places.remove(run) else { return false };
         if let Some(taken) = self.by_place.remove(&place)
@@ -50,18 +50,18 @@ impl Pending {
         true
     }
 
-    /// The thread of a run that is pending.
+    /// Returns the thread of a pending run.
     pub(crate) fn thread_of(&self, run: &RunId) -> Option<&ThreadId> {
         self.by_place.get(self.places.get(run)?).map(|pending| &pending.thread)
     }
 
-    /// Whether a run is pending.
+    /// Returns whether a run is pending.
     pub(crate) fn has(&self, run: &RunId) -> bool {
         self.places.contains_key(run)
     }
 
-    /// Whether a batch may be written now, as far as that depends on pending runs. `is_known` says
-    /// whether its run is there, pending or not.
+    /// Checks a batch against the pending runs of its thread. `is_known` is whether the store has
+    /// the run of the batch, pending or not.
     pub(crate) fn admit(
         &self,
         thread: &ThreadId,
@@ -78,7 +78,7 @@ impl Pending {
         }
     }
 
-    /// Those that match, in their order.
+    /// Returns the pending runs that match, in order.
     pub(crate) fn list(&self, query: &PendingQuery) -> Vec<PendingRun> {
         let after = query.after.map_or(0, |after| after.saturating_add(1));
         let is_due = |run: &&PendingRun| query.due_by_ms.is_none_or(|by_ms| run.due_ms <= by_ms);
@@ -97,7 +97,7 @@ impl Pending {
     }
 }
 
-/// Whether a record is one of a run that may be added.
+/// Checks that a record is that of a pending run with its specification.
 pub(crate) fn check_new(run: &RunRecord) -> Result<(), StoreError> {
     if run.status == RunStatus::Pending && run.spec.is_some() {
         return Ok(());

@@ -1,4 +1,5 @@
-//! What stays of a thread when something is taken away from it. The same for every store.
+//! Retention plans: what a prune, a deletion of runs or a copy keeps of a thread. All stores share
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -7,26 +8,26 @@ use wattle_graph::event::{Event, EventKind, RunStatus};
 use wattle_graph::id::{ChannelName, CheckpointId, Namespace, RunId, ThreadId};
 use wattle_run::ports::store::{RunRecord, ThreadRecord, ThreadStatus};
 
-/// A batch as far as plans look at it.
+/// A batch as a plan sees it.
 #[derive(Debug)]
 pub(crate) struct Outline {
     pub(crate) base: Option<CheckpointId>,
-    /// The newest event before it.
+    /// Sequence number of the thread's newest event before the batch.
     pub(crate) after_seq: u64,
-    /// The newest event with it.
+    /// Sequence number of the thread's newest event with the batch.
     pub(crate) last_seq: u64,
-    /// Checkpoints of the root that its events say were made, with their places in the log.
+    /// Root checkpoints that its events record, with the sequence numbers of these events.
     pub(crate) made: Vec<(CheckpointId, u64)>,
     pub(crate) checkpoint: Option<Point>,
 }
 
-/// A checkpoint as far as plans look at it.
+/// A checkpoint as a plan sees it.
 #[derive(Debug)]
 pub(crate) struct Point {
     pub(crate) id: CheckpointId,
     pub(crate) namespace: Namespace,
     pub(crate) run: RunId,
-    /// Checkpoints of nested graphs that it goes on from.
+    /// Newest checkpoints of the subgraphs that keep their state.
     pub(crate) children: Vec<CheckpointId>,
 }
 
@@ -41,7 +42,7 @@ impl From<&CheckpointMeta> for Point {
     }
 }
 
-/// Checkpoints of the root that events say were made.
+/// Returns the root checkpoints that events record, with the sequence numbers of these events.
 pub(crate) fn made_by(events: &[Event]) -> Vec<(CheckpointId, u64)> {
     let roots = events.iter().filter(|event| event.namespace.is_root());
     roots
@@ -52,30 +53,30 @@ pub(crate) fn made_by(events: &[Event]) -> Vec<(CheckpointId, u64)> {
         .collect()
 }
 
-/// What stays.
+/// A retention plan: what a rewrite keeps of a thread.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
-    /// Checkpoints that stay.
+    /// Checkpoints that are kept.
     keep: BTreeSet<CheckpointId>,
-    /// Where the thread stands then.
+    /// The current checkpoint after the rewrite.
     pub(crate) current: Option<CheckpointId>,
-    /// Events up to this one go.
+    /// Events up to this sequence number are dropped.
     after: u64,
-    /// Events of these runs go.
+    /// Events of these runs are dropped.
     runs: BTreeSet<RunId>,
-    /// Events that belong to these checkpoints go.
+    /// Events with one of these base checkpoints are dropped.
     gone: BTreeSet<CheckpointId>,
 }
 
 impl Plan {
-    /// Everything stays.
+    /// Keeps everything.
     pub(crate) fn all(log: &[Outline], current: Option<CheckpointId>) -> Self {
         Self { keep: points(log).map(|point| point.id).collect(), current, ..Self::default() }
     }
 
-    /// The newest checkpoint of each namespace stays, and where the thread stands or may go back
-    /// to, with what happened since: the log stays without a gap from the oldest event that
-    /// belongs to one of the root.
+    /// Keeps the newest checkpoint of each namespace, the current checkpoint and the checkpoints
+    /// that unfinished runs reopen on failure. Keeps all events since the oldest event that belongs
+    /// to one of these root checkpoints, so that the log has no gap.
     pub(crate) fn latest(
         log: &[Outline],
         current: Option<CheckpointId>,
@@ -97,21 +98,22 @@ impl Plan {
             outline.last_seq > outline.after_seq
                 && outline.base.is_some_and(|base| roots.contains(&base))
         });
-        // A run that stores only its last checkpoint leaves what is pending on it below another.
+        // A run that stores only its last checkpoint writes what is pending on it with an earlier
+        // base.
         let made = log.iter().flat_map(|outline| &outline.made);
         let made = made.filter(|(id, _)| roots.contains(id)).map(|(_, seq)| seq - 1);
         let first = own.map(|outline| outline.after_seq).chain(made).min();
         let last_seq = log.last().map_or(0, |outline| outline.last_seq);
         let after = match first {
             Some(after) => after,
-            // Before its first checkpoint, all that happened to a thread is yet to come.
+            // Without a root checkpoint, all events of the thread are pending.
             None if roots.is_empty() => 0,
             None => last_seq,
         };
         Self { keep, current, after, ..Self::default() }
     }
 
-    /// What some runs did goes.
+    /// Drops the events and the checkpoints of some runs.
     pub(crate) fn without(
         log: &[Outline],
         current: Option<CheckpointId>,
@@ -119,7 +121,7 @@ impl Plan {
     ) -> Self {
         let all = by_id(log);
         let others = all.values().filter(|point| !runs.contains(&point.run));
-        // What nested graphs go on from stays with the checkpoints that say so.
+        // Checkpoints of subgraphs are kept with the checkpoints that refer to them.
         let keep = with_children(&all, others.map(|point| point.id).collect());
         let (kept, gone): (Vec<&Point>, Vec<&Point>) =
             points(log).partition(|point| keep.contains(&point.id));
@@ -130,7 +132,7 @@ impl Plan {
         Self { keep, current, after: 0, runs, gone }
     }
 
-    /// Whether nothing goes.
+    /// Returns whether nothing is dropped.
     pub(crate) fn is_idle(&self, log: &[Outline]) -> bool {
         let first = log.first().map_or(0, |outline| outline.after_seq);
         points(log).all(|point| self.keep.contains(&point.id))
@@ -138,17 +140,17 @@ impl Plan {
             && self.runs.is_empty()
     }
 
-    /// Whether nothing is left that the thread could stand at.
+    /// Returns whether runs are dropped and no current checkpoint is left.
     pub(crate) fn loses_all(&self) -> bool {
         !self.runs.is_empty() && self.current.is_none()
     }
 
-    /// Whether a checkpoint stays.
+    /// Returns whether a checkpoint is kept.
     pub(crate) fn keeps(&self, id: CheckpointId) -> bool {
         self.keep.contains(&id)
     }
 
-    /// The events of a batch that stay.
+    /// Returns the events of a batch that are kept.
     pub(crate) fn events(&self, base: Option<CheckpointId>, mut events: Vec<Event>) -> Vec<Event> {
         if base.is_some_and(|base| self.gone.contains(&base)) {
             return Vec::new();
@@ -157,7 +159,8 @@ impl Plan {
         events
     }
 
-    /// The facts of a thread without the runs that went.
+    /// Returns the record of a thread without the dropped runs. `left` are the runs that are kept,
+    /// oldest first.
     pub(crate) fn record(&self, mut record: ThreadRecord, left: &[RunRecord]) -> ThreadRecord {
         if record.run.as_ref().is_some_and(|run| self.runs.contains(run)) {
             let newest = left.iter().rev().find(|run| run.status != RunStatus::Pending);
@@ -175,21 +178,22 @@ impl Plan {
         record
     }
 
-    /// The runs that stay.
+    /// Returns the runs that are kept.
     pub(crate) fn runs(&self, mut runs: Vec<RunRecord>) -> Vec<RunRecord> {
         runs.retain(|run| !self.runs.contains(&run.id));
         runs
     }
 }
 
-/// A thread's facts and runs as those of its copy. `names` are the new names of runs.
+/// Returns the record and the runs of a copy of a thread. `names` maps the run ids to those of the
+/// copy.
 pub(crate) fn copied(
     record: &ThreadRecord,
     mut runs: Vec<RunRecord>,
     to: &ThreadId,
     names: &HashMap<RunId, RunId>,
 ) -> (ThreadRecord, Vec<RunRecord>) {
-    // What is pending on a thread is not asked for a second time.
+    // Pending runs of the original are not requested a second time.
     runs.retain(|run| run.status != RunStatus::Pending);
     let name = |run: &RunId| names.get(run).unwrap_or(run).clone();
     for run in &mut runs {
@@ -200,7 +204,7 @@ pub(crate) fn copied(
     let run = record.run.as_ref().map(name);
     let record = ThreadRecord {
         id: to.clone(),
-        // A new name of a run is as new as the copy.
+        // The new id of a run is unique, so it also identifies the incarnation of the copy.
         born: run.clone(),
         origin: Some(record.origin().clone()),
         run,
@@ -213,7 +217,7 @@ fn by_id(log: &[Outline]) -> BTreeMap<CheckpointId, &Point> {
     points(log).map(|point| (point.id, point)).collect()
 }
 
-/// Checkpoints with those that nested graphs go on from there.
+/// Returns checkpoints together with the checkpoints of subgraphs that they refer to.
 fn with_children(
     all: &BTreeMap<CheckpointId, &Point>,
     mut wanted: Vec<CheckpointId>,
@@ -233,35 +237,35 @@ fn points(log: &[Outline]) -> impl Iterator<Item = &Point> {
     log.iter().filter_map(|outline| outline.checkpoint.as_ref())
 }
 
-/// Where channel values stand in a log that is written anew, oldest first.
+/// Where channel values are stored in a log that is being rewritten, oldest frame first.
 #[derive(Debug, Default)]
 pub(crate) struct Homes<H> {
     values: HashMap<(ChannelName, CheckpointId), H>,
-    /// Checkpoints that were written.
+    /// Checkpoints written so far.
     written: HashMap<CheckpointId, H>,
 }
 
-/// Where a checkpoint finds its channels of an older version.
+/// Where the values of an older version are stored for a rewritten checkpoint.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Home<H> {
-    /// All in one frame.
+    /// One frame has all of them.
     There(H),
-    /// Nowhere, or scattered: its own frame has to hold them.
+    /// No single frame has all of them, so the frame of the checkpoint carries them.
     Carry,
 }
 
 impl<H: Copy + PartialEq> Homes<H> {
-    /// Where a version of a channel stands.
+    /// Returns where a version of a channel is stored.
     pub(crate) fn get(&self, channel: &ChannelName, version: CheckpointId) -> Option<H> {
         self.values.get(&(channel.clone(), version)).copied()
     }
 
-    /// Where several channels of one version stand.
+    /// Returns where several channels of one version are stored.
     pub(crate) fn find(&self, version: CheckpointId, channels: &[&ChannelName]) -> Home<H> {
         let mut home = None;
         for channel in channels {
             match self.get(channel, version) {
-                // A checkpoint that is there and has no value for a channel never had one.
+                // A written checkpoint without a value for a channel never had one.
                 None if self.written.contains_key(&version) => {}
                 Some(found) if home.is_none_or(|home| home == found) => home = Some(found),
                 _ => return Home::Carry,
@@ -270,18 +274,18 @@ impl<H: Copy + PartialEq> Homes<H> {
         home.or_else(|| self.written.get(&version).copied()).map_or(Home::Carry, Home::There)
     }
 
-    /// Notes that a frame holds a version of a channel.
+    /// Records that a frame has a version of a channel.
     pub(crate) fn insert(&mut self, channel: &ChannelName, version: CheckpointId, home: H) {
         self.values.insert((channel.clone(), version), home);
     }
 
-    /// Notes that a checkpoint is written.
+    /// Records that a checkpoint was written.
     pub(crate) fn written(&mut self, id: CheckpointId, home: H) {
         self.written.insert(id, home);
     }
 }
 
-/// Channels of a checkpoint by their version.
+/// Groups the channels of a checkpoint by version.
 pub(crate) fn by_version(meta: &CheckpointMeta) -> BTreeMap<CheckpointId, Vec<&ChannelName>> {
     let mut by_version: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for (channel, version) in &meta.versions {
