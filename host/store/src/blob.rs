@@ -9,12 +9,13 @@ use std::ops::Range;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::ports::blob::BlobRef;
 
-/// The refusal of a blob that is not there.
+/// Builds the failure for a blob that does not exist.
 pub(crate) fn not_found(blob: BlobRef) -> Failure {
     Failure::new(code::NOT_FOUND, format!("there is no `{blob}`"))
 }
 
-/// The bytes that a read of `length` from `offset` means, within a blob of `size`.
+/// Returns the byte range of a read of `length` bytes from `offset`, or of all bytes from `offset`
+/// without a length, in a blob of `size` bytes.
 pub(crate) fn range(
     blob: BlobRef,
     size: u64,
@@ -29,7 +30,8 @@ pub(crate) fn range(
         Some(end) if end <= size => Ok(offset..end),
         _ => {
             let wanted = length.map_or("all".to_owned(), |length| format!("{length} bytes"));
-            let message = format!("`{blob}` has {size} bytes; {wanted} from {offset} lie outside");
+            let message =
+                format!("`{blob}` has {size} bytes; {wanted} from {offset} are out of range");
             Err(Failure::new(code::INVALID, message))
         }
     }

@@ -1,7 +1,7 @@
-//! Compares the bytes of a blob with its digest, which is its name.
+//! Comparison of the bytes of a blob with its digest, which is its name.
 //!
-//! A read of a part reads the whole blob, so the result is kept for a while: a blob that is sent
-//! in pieces is hashed once. One that was written since is compared again.
+//! Even a ranged read hashes the whole blob, so the result is cached for a while: a blob that is
+//! sent in several reads is hashed once. A blob that was written since then is hashed again.
 
 use std::collections::HashMap;
 use std::fs::{File, Metadata};
@@ -15,15 +15,15 @@ use wattle_run::ports::blob::BlobRef;
 
 use crate::lock::lock;
 
-/// How long the result of a comparison counts: long enough to send a large blob in pieces, and
-/// short enough that a disk that begins to fail is noticed soon.
+/// How long the result of a comparison is valid: long enough to send a large blob in several reads,
+/// and short enough that a failing disk is noticed soon.
 const CHECK_AGE: Duration = Duration::from_mins(1);
 
-/// Results that are kept, about a hundred bytes each. With more, all are forgotten.
+/// Maximum number of cached results, of about 100 bytes each. At the limit, the cache is cleared.
 const CHECKS_LIMIT: usize = 4096;
 
-/// Blobs that were found to be what their names say, each with a stamp that changes whenever a
-/// program writes to it.
+/// Blobs whose bytes matched their digests, each with a stamp that changes whenever a program
+/// writes to the blob.
 #[derive(Debug)]
 pub(crate) struct Known<S>(Mutex<HashMap<BlobRef, Check<S>>>);
 
@@ -40,13 +40,13 @@ impl<S> Default for Known<S> {
 }
 
 impl<S: PartialEq> Known<S> {
-    /// Whether a blob was compared lately, and not written since.
+    /// Returns whether a blob was compared recently and was not written since.
     pub(crate) fn has(&self, blob: BlobRef, stamp: &S) -> bool {
         let holds = |check: &Check<S>| check.stamp == *stamp && check.at.elapsed() < CHECK_AGE;
         lock(&self.0).get(&blob).is_some_and(holds)
     }
 
-    /// Remembers a blob that is what its name says.
+    /// Caches that the bytes of a blob match its digest.
     pub(crate) fn note(&self, blob: BlobRef, stamp: S) {
         let mut checks = lock(&self.0);
         if checks.len() >= CHECKS_LIMIT {
@@ -56,16 +56,16 @@ impl<S: PartialEq> Known<S> {
     }
 }
 
-/// Files that were found to be what their names say.
+/// Files of blobs whose bytes matched their digests.
 #[derive(Debug, Default)]
 pub(crate) struct Checks(Known<Stamp>);
 
-/// Changes whenever a program writes to a file.
+/// The metadata of a file that change whenever a program writes to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Stamp {
     bytes: u64,
     modified: Option<SystemTime>,
-    /// Number of the file and the time of its last change, which no program can set.
+    /// Inode number and change time, which no program can set.
     #[cfg(unix)]
     inode: (u64, i64, i64),
 }
@@ -84,12 +84,12 @@ impl Stamp {
 }
 
 impl Checks {
-    /// Whether a file has the bytes of a blob. The file is read from its beginning unless that is
-    /// known.
+    /// Returns whether a file has the bytes of a blob. Reads the file from its current position,
+    /// unless the result is cached.
     ///
     /// # Errors
     ///
-    /// Those of reading.
+    /// Errors of reading the file.
     pub(crate) fn fits(&self, blob: BlobRef, file: &File) -> io::Result<bool> {
         let stamp = Stamp::of(&file.metadata()?);
         if self.0.has(blob, &stamp) {
@@ -104,13 +104,13 @@ impl Checks {
         Ok(fits)
     }
 
-    /// Whether bytes are those of a blob.
+    /// Returns whether bytes match the digest of a blob.
     pub(crate) fn are(blob: BlobRef, bytes: &[u8]) -> bool {
         Digest::of(bytes) == blob.0
     }
 }
 
-/// The refusal of a blob whose bytes are not those that were put.
+/// Builds the failure for a damaged blob.
 pub(crate) fn damaged(blob: BlobRef, reason: &str) -> Failure {
     let message = format!(
         "`{blob}` is damaged: {reason}; it is not served. Store the same bytes again, or restore \

@@ -1,11 +1,11 @@
-//! Blobs as files: `<dir>/<first two digits>/<64 digits>`, with a `.json` beside each.
+//! Blobs as files: `<dir>/<first two digits>/<64 digits>`, each with a `.json` sidecar file.
 //!
-//! A file is written under another name, flushed and renamed, so one that has its name is whole.
-//! The side record comes first: a blob that is there has one. The time of last modification says
-//! when a blob was last put; a sweep goes by it.
+//! A file is written under a temporary name, flushed and renamed, so a file with its final name is
+//! complete. The sidecar file is written first, so every blob has one. The modification time of a
+//! blob is the time of its last put, which a sweep compares with the grace period.
 //!
-//! The name of a file is the digest of its bytes, and every read compares them. A blob whose bytes
-//! changed is an error, and a put of the same bytes writes it again.
+//! The name of a file is the digest of its bytes, and every read compares them. A blob with other
+//! bytes is an error, and a put of the original bytes writes it again.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -29,10 +29,10 @@ use crate::blob::{not_found, range};
 use crate::error::backend;
 use crate::sweep::Sweepable;
 
-/// Folder of files that are being written; what is left there after a crash is deleted.
+/// Folder of files that are being written. Files that a crash leaves there are deleted.
 const UNFINISHED: &str = "tmp";
 
-/// Blobs as files. Clones share the folder; it must belong to one process alone.
+/// Blobs as files. Clones share the folder, which must belong to one process alone.
 #[derive(Clone, Debug)]
 pub struct FileBlobs(Arc<Folder>);
 
@@ -40,20 +40,20 @@ pub struct FileBlobs(Arc<Folder>);
 struct Folder {
     root: PathBuf,
     next_name: AtomicU64,
-    /// Held for reading by a put, for writing by a sweep: otherwise a put could find its blob
-    /// there just before the sweep deletes it.
+    /// A put takes it for reading, a sweep for writing. Otherwise a put could find that its blob
+    /// exists just before the sweep deletes it.
     sweeping: RwLock<()>,
     checks: Checks,
 }
 
-/// What stands beside a blob.
+/// The content of a sidecar file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Side {
     media_type: String,
 }
 
 impl FileBlobs {
-    /// Opens a folder, or creates it.
+    /// Opens a folder, and creates it if it does not exist.
     ///
     /// # Errors
     ///
@@ -67,7 +67,7 @@ impl FileBlobs {
         Ok(Self(Arc::new(Folder::new(root))))
     }
 
-    /// The blobs of a folder that another process may have open. Only for reading.
+    /// Returns the blobs of a folder that another process may have open, for reading only.
     pub fn reading(dir: impl AsRef<Path>) -> Self {
         Self(Arc::new(Folder::new(dir.as_ref().to_owned())))
     }
@@ -119,8 +119,8 @@ impl Folder {
         Ok(blob)
     }
 
-    /// Whether a blob is there as it was put. One that cannot be read counts as missing: the put
-    /// that asks writes it again.
+    /// Returns whether a blob exists as it was put. A blob that cannot be read counts as missing,
+    /// so the put writes it again.
     fn has(&self, blob: BlobRef, bytes: u64) -> bool {
         let Ok(file) = File::open(self.path(blob)) else {
             return false;
@@ -129,18 +129,18 @@ impl Folder {
             && self.checks.fits(blob, &file).unwrap_or(false)
             && self.side(blob).is_ok();
         if !is_whole {
-            tracing::error!(%blob, "a stored blob is damaged and is written again");
+            tracing::error!(%blob, "stored blob is damaged and is written again");
         }
         is_whole
     }
 
-    /// Writes a file so that it is there as a whole or not at all, crash or no crash.
+    /// Writes a file atomically, also if the process crashes.
     fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let name = self.next_name.fetch_add(1, Ordering::Relaxed).to_string();
         let unfinished = self.root.join(UNFINISHED).join(name);
         let written = self.write_under(&unfinished, path, bytes);
         if written.is_err() {
-            // On a full disk every byte counts. What cannot be deleted goes at the next start.
+            // On a full disk every byte counts. If the deletion fails, the next start repeats it.
             let _ = fs::remove_file(&unfinished);
         }
         written
@@ -161,7 +161,7 @@ impl Folder {
         Ok(())
     }
 
-    /// The file of a blob and its size.
+    /// Opens the file of a blob and returns it with its size in bytes.
     fn open(&self, blob: BlobRef) -> io::Result<(File, u64)> {
         let file = File::open(self.path(blob))?;
         let bytes = file.metadata()?.len();
@@ -173,7 +173,7 @@ impl Folder {
         let (mut file, size) = self.open(blob).map_err(failed)?;
         let range = match range(blob, size, offset, length) {
             Ok(range) => range,
-            // The range may lie outside since the file was cut.
+            // The range may be invalid because the file is truncated.
             Err(outside) => {
                 self.refuse_damaged(blob, &file).map_err(failed)??;
                 return Err(outside);
@@ -203,13 +203,13 @@ impl Folder {
         Ok(BlobInfo { blob, size, media_type: self.side(blob)?.media_type })
     }
 
-    /// What stands beside a blob that is there.
+    /// Reads the sidecar file of a blob that exists.
     fn side(&self, blob: BlobRef) -> Result<Side, Failure> {
         let side = opened(&self.path(blob).with_extension("json"));
         read_side(blob, side.map_err(|error| failure("read", blob, &error))?)
     }
 
-    /// All blobs that are there.
+    /// Lists all blobs.
     fn all(&self) -> io::Result<Vec<BlobRef>> {
         let mut all = Vec::new();
         for shard in fs::read_dir(&self.root)? {
@@ -232,7 +232,7 @@ impl Folder {
         Ok(old)
     }
 
-    /// Compares every blob with its digest.
+    /// Compares every blob with its digest and returns the damage.
     fn survey(&self) -> io::Result<Vec<Damage>> {
         let mut damaged = Vec::new();
         for blob in self.all()? {
@@ -243,11 +243,12 @@ impl Folder {
         Ok(damaged)
     }
 
-    /// What is damaged of a blob that is there.
+    /// Returns the damage of a blob that exists.
     ///
     /// # Errors
     ///
-    /// Those of opening its files, which say nothing about their bytes: perhaps too many are open.
+    /// Errors of opening its files, which say nothing about their bytes: perhaps too many files are
+    /// open.
     fn damage(&self, blob: BlobRef) -> io::Result<Option<String>> {
         let path = self.path(blob);
         let Some(file) = opened(&path)? else { return Ok(None) };
@@ -255,11 +256,12 @@ impl Folder {
         let whole = self.refuse_damaged(blob, &file);
         let whole = whole.unwrap_or_else(|error| Err(failure("read", blob, &error)));
         let found = whole.and_then(|()| read_side(blob, side));
-        // It may have been swept meanwhile.
+        // A sweep may have deleted it in the meantime.
         Ok(found.err().filter(|_| path.exists()).map(|failure| failure.message))
     }
 
-    /// Gives every blob a second name in another folder, or copies it where that cannot be.
+    /// Hard-links every intact blob into another folder, or copies it where that fails. Returns the
+    /// damage of the others.
     fn copy_to(&self, folder: &Path) -> io::Result<Vec<Damage>> {
         let damaged = self.survey()?;
         let is_damaged = |blob: &BlobRef| {
@@ -304,7 +306,7 @@ fn renew(file: &File) -> io::Result<()> {
     file.set_modified(SystemTime::now())
 }
 
-/// Opens a file, if it is there.
+/// Opens a file, or returns `None` if it does not exist.
 fn opened(path: &Path) -> io::Result<Option<File>> {
     match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -318,7 +320,7 @@ fn read_side(blob: BlobRef, side: Option<File>) -> Result<Side, Failure> {
     side.map_err(|error| damaged(blob, &format!("its media type cannot be read: {error}")))
 }
 
-/// Deletes a file that may be gone already.
+/// Deletes a file, and succeeds if it does not exist.
 fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -326,14 +328,15 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// A file whose time cannot be read, or lies in the future, counts as young.
+/// Returns whether a file was modified at least `age` ago. A file whose modification time cannot be
+/// read, or is in the future, counts as newer.
 fn is_older(path: &Path, age: Duration) -> bool {
     let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
     modified.is_ok_and(|modified| modified.elapsed().is_ok_and(|elapsed| elapsed >= age))
 }
 
-/// Files of blobs are never written again, only replaced, so two names for one are as good as two
-/// files.
+/// Hard-links a file, or copies it where that fails. Files of blobs are only replaced and never
+/// modified, so a hard link is as good as a copy.
 fn second_name(from: &Path, to: &Path) -> io::Result<()> {
     if to.exists() {
         return Ok(());
@@ -348,7 +351,7 @@ fn second_name(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 fn changed(blob: BlobRef) -> Failure {
-    damaged(blob, "its bytes do not fit its digest")
+    damaged(blob, "its bytes do not match its digest")
 }
 
 fn failure(operation: &str, blob: BlobRef, error: &io::Error) -> Failure {
@@ -384,7 +387,7 @@ impl BlobStore for FileBlobs {
 
     async fn survey(&self) -> Result<Vec<Damage>, Failure> {
         self.block(|folder| {
-            let failed = |error| Failure::internal(format!("cannot look at blobs: {error}"));
+            let failed = |error| Failure::internal(format!("cannot verify blobs: {error}"));
             folder.survey().map_err(failed)
         })
         .await
@@ -393,7 +396,7 @@ impl BlobStore for FileBlobs {
     async fn backup(&self, folder: &Path) -> Result<Vec<Damage>, Failure> {
         let to = folder.join("blobs");
         self.block(move |folder| {
-            let failed = |error| Failure::internal(format!("cannot back blobs up: {error}"));
+            let failed = |error| Failure::internal(format!("cannot back up blobs: {error}"));
             folder.copy_to(&to).map_err(failed)
         })
         .await

@@ -26,7 +26,7 @@ struct Stored {
 }
 
 impl MemoryBlobs {
-    /// Without any blob.
+    /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
     }
