@@ -1,5 +1,5 @@
 //! redb files that are not trusted: a damaged page is an error and never a panic, and a file that
-//! failed is opened again.
+//! failed is reopened.
 
 pub(crate) mod handle;
 pub(crate) mod look;
@@ -17,8 +17,8 @@ use wattle_run::ports::store::StoreError;
 
 use crate::error::corrupt;
 
-/// Does something with a file of redb, which panics at some damages of a page. What it has in
-/// memory is dropped with the error, or is not changed by reads.
+/// Runs an operation on a redb file and converts a panic, which redb raises for some damaged pages,
+/// into an error. In-memory state of the operation is dropped with the error, or was only read.
 pub(crate) fn guarded<T>(
     operation: &str,
     work: impl FnOnce() -> Result<T, StoreError>,
@@ -28,8 +28,8 @@ pub(crate) fn guarded<T>(
     IS_GUARDED.set(before);
     done.unwrap_or_else(|panic| {
         let message = format!(
-            "a page of its file is damaged, which shows when wattle tries to {operation} ({}); \
-             `wattle store verify` finds what it touches",
+            "a page of its file is damaged, as an attempt to {operation} shows ({}); \
+             `wattle store verify` lists what is affected",
             said(&*panic)
         );
         Err(corrupt("checkpoint store", message))
@@ -41,15 +41,15 @@ thread_local! {
     static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Has the next panic of this thread say nothing by itself, since an error will tell it; answers with
-/// whether that was so before.
+/// Keeps panics of this thread out of the output, since an error reports them. Returns whether they
+/// were kept out before.
 fn quiet() -> bool {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let tell = take_hook();
         set_hook(Box::new(move |panic| {
             if IS_GUARDED.get() {
-                tracing::debug!(%panic, "a damaged page");
+                tracing::debug!(%panic, "panic at a damaged page");
             } else {
                 tell(panic);
             }
@@ -58,7 +58,7 @@ fn quiet() -> bool {
     IS_GUARDED.replace(true)
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 fn said(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message")

@@ -1,5 +1,5 @@
-//! A file of redb shared by its readers and by the one writer, which shrinks it and opens it
-//! again after it failed.
+//! A redb file that readers and one writer share. The writer compacts it, and reopens it after a
+//! failure.
 
 use std::fmt::Display;
 use std::fs;
@@ -16,30 +16,31 @@ use crate::error::{backend, while_trying};
 use crate::file::guarded;
 use crate::file::look::{self, Reading};
 
-const COMPACT: &str = "give space back to the file system";
+const COMPACT: &str = "compact its file";
 
 const REOPEN: &str = "open its file again";
 
-/// How long an attempt to have the file alone keeps new reads and batches waiting: longer than
-/// almost every read takes, and hardly felt.
+/// How long an attempt to get exclusive access blocks new reads and batches: longer than almost
+/// every read takes, and hardly noticeable.
 const HOLD: Duration = Duration::from_millis(40);
 
-/// How often to look whether the reads that began before have ended.
+/// Interval of the checks whether earlier reads have ended.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// One pass makes room that the next one finds; more gain nothing.
+/// Maximum number of compaction passes. One pass makes room that the next one uses; more passes
+/// gain nothing.
 const PASSES: usize = 4;
 
 /// An open file.
 pub(crate) enum Handle {
-    /// It can be written.
+    /// The file can be written.
     Writing(Database),
-    /// It failed. The newest commit that is in it can be read.
+    /// The file failed. Its newest commit can be read.
     Reading(Reading),
 }
 
 impl Handle {
-    /// Begins to read.
+    /// Begins a read transaction.
     pub(crate) fn begin_read(&self) -> Result<ReadTransaction, TransactionError> {
         match self {
             Self::Writing(database) => database.begin_read(),
@@ -47,11 +48,11 @@ impl Handle {
         }
     }
 
-    /// The database to write to.
+    /// Returns the database for writing.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Backend`] if it failed and is not open again.
+    /// [`StoreError::Backend`] if the file failed and is not open again.
     pub(crate) fn writing(&self) -> Result<&Database, StoreError> {
         match self {
             Self::Writing(database) => Ok(database),
@@ -59,11 +60,11 @@ impl Handle {
         }
     }
 
-    /// Whether the file failed: after one error redb answers nothing more that it would have to
-    /// read.
+    /// Returns whether the file failed. After one error, redb refuses all operations that need the
+    /// file.
     fn has_failed(&self) -> bool {
         let Self::Writing(database) = self else { return false };
-        // redb refuses this before anything else, also while something is being written.
+        // redb checks for the failure first, even during a write transaction.
         matches!(
             database.try_begin_write(),
             Err(TransactionError::Storage(StorageError::PreviousIo))
@@ -71,37 +72,37 @@ impl Handle {
     }
 }
 
-/// Opens the file of a path for writing.
+/// A function that opens a file for writing.
 pub(crate) type Opener = fn(&Path) -> Result<Database, StoreError>;
 
-/// The file. A reader holds it until the end of the read, so that the file shrinks, or is
-/// opened again, only while nobody reads.
+/// Shared handle to a redb file. A reader holds an `Arc` for the duration of its read. A compaction
+/// or a reopening starts when no reader holds one.
 pub(crate) struct Source {
     path: PathBuf,
     opener: Opener,
     handle: RwLock<Arc<Handle>>,
-    /// Whether it failed at a read, which the writer has not noticed yet.
+    /// Whether the file failed at a read, which the writer has not noticed yet.
     has_failed: AtomicBool,
 }
 
 impl Source {
-    /// A file that was opened, and how to open it again.
+    /// Wraps an open file; `opener` reopens it after a failure.
     pub(crate) fn new(path: PathBuf, opener: Opener, database: Database) -> Self {
         let handle = RwLock::new(Arc::new(Handle::Writing(database)));
         Self { path, opener, handle, has_failed: AtomicBool::new(false) }
     }
 
-    /// Where it is.
+    /// Returns the path of the file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The file; waits while it shrinks.
+    /// Returns the file. Blocks while it is compacted or reopened.
     pub(crate) fn handle(&self) -> Arc<Handle> {
         self.handle.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The file; `None` while it shrinks.
+    /// Returns the file, or `None` while it is compacted or reopened.
     pub(crate) fn handle_now(&self) -> Option<Arc<Handle>> {
         match self.handle.try_read() {
             Ok(handle) => Some(handle.clone()),
@@ -110,30 +111,31 @@ impl Source {
         }
     }
 
-    /// Looks whether the file failed at a read that ended with an error; answers with whether that
-    /// is new.
+    /// Checks whether the file failed at a read that returned an error. Returns `true` if the
+    /// failure is new.
     pub(crate) fn note_failure(&self, error: &impl Display) -> bool {
         let has_failed = self.handle_now().is_some_and(|handle| handle.has_failed());
         let is_new = has_failed && !self.has_failed.swap(true, Ordering::AcqRel);
         if is_new {
             let file = self.path.display();
-            tracing::error!(%file, %error, "a file failed at a read and is opened again");
+            tracing::error!(%file, %error, "read failed, the file is opened again");
         }
         is_new
     }
 
-    /// Whether it failed at a read.
+    /// Returns whether the file failed at a read.
     pub(crate) fn has_failed(&self) -> bool {
         self.has_failed.load(Ordering::Acquire)
     }
 
-    /// Whether it failed at a read since the last call; the caller opens it again.
+    /// Returns whether the file failed at a read since the last call. The caller opens it again.
     pub(crate) fn take_failure(&self) -> bool {
         self.has_failed.swap(false, Ordering::AcqRel)
     }
 
-    /// Has the file alone; `None` if a read does not end. What a long read still needs, such as
-    /// the writer, it gets before the next attempt.
+    /// Acquires exclusive access. Returns `None` if readers are still active after `HOLD`. The lock
+    /// is released before the caller retries, so that what a long read waits for, such as the
+    /// writer, can proceed.
     fn alone(&self) -> Option<RwLockWriteGuard<'_, Arc<Handle>>> {
         let mut handle = self.handle.write().unwrap_or_else(PoisonError::into_inner);
         let started = Instant::now();
@@ -146,37 +148,38 @@ impl Source {
         Some(handle)
     }
 
-    /// Goes on reading a file that cannot be written: redb answers nothing any more from a file
-    /// that failed.
+    /// Replaces a file that failed by a read-only view of its newest commit, since redb serves no
+    /// more reads from it.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Backend`] if a read does not end, and those of the file.
+    /// [`StoreError::Backend`] if a read does not end, and errors of the file.
     pub(crate) fn read_only(&self) -> Result<(), StoreError> {
         if matches!(*self.handle(), Handle::Reading(_)) {
             return Ok(());
         }
-        let mut handle = self.alone().ok_or_else(|| backend(REOPEN, "a read does not end"))?;
+        let mut handle = self.alone().ok_or_else(|| backend(REOPEN, "a read did not end"))?;
         *handle = Arc::new(Handle::Reading(look::read(&self.path)?));
         Ok(())
     }
 
-    /// Opens a file again that failed. Reads go on meanwhile; a long one ends with an error then.
+    /// Reopens a file that failed. Reads continue in the meantime; a read that is still active at
+    /// the end fails.
     ///
     /// # Errors
     ///
-    /// Those of opening, and [`StoreError::Backend`] if a read of the file that failed does not end.
+    /// Errors of opening, and [`StoreError::Backend`] if a read of the failed file does not end.
     pub(crate) fn reopen(&self) -> Result<(), StoreError> {
-        // The lock of the file goes with the database that failed.
+        // The failed database holds the lock of the file until it is dropped.
         self.read_only()?;
         let database = guarded(REOPEN, || (self.opener)(&self.path))?;
-        // A read of the old state must not see pages that are used again.
+        // A read of the old state must not see reused pages.
         let mut handle = self.alone().unwrap_or_else(|| self.end_reads());
         *handle = Arc::new(Handle::Writing(database));
         Ok(())
     }
 
-    /// Ends all reads of a file that is not written yet.
+    /// Acquires exclusive access by ending all reads of the read-only view.
     fn end_reads(&self) -> RwLockWriteGuard<'_, Arc<Handle>> {
         let handle = self.handle.write().unwrap_or_else(PoisonError::into_inner);
         if let Handle::Reading(reading) = &**handle {
@@ -185,7 +188,7 @@ impl Source {
         handle
     }
 
-    /// Shrinks the file as far as it can be; `None` if a read does not end.
+    /// Compacts the file. Returns `None` if readers are still active after `HOLD`.
     pub(crate) fn compact(&self) -> Result<Option<Compacted>, StoreError> {
         let before_bytes = self.bytes()?;
         let Some(mut handle) = self.alone() else {
@@ -202,9 +205,9 @@ impl Source {
         Ok(Some(Compacted { before_bytes, after_bytes: self.bytes()? }))
     }
 
-    /// Says that no attempt to shrink it succeeded.
+    /// Builds the error for a compaction that did not get exclusive access.
     pub(crate) fn is_being_read() -> StoreError {
-        backend(COMPACT, "it is being read all the time; try again")
+        backend(COMPACT, "reads did not end in time; retry when fewer reads are active")
     }
 
     fn bytes(&self) -> Result<u64, StoreError> {
@@ -231,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_read_does_not_keep_a_file_from_being_opened_again() {
+    fn reopening_ends_long_reads() {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("file.redb");
         let database = open(&path).unwrap();
@@ -243,7 +246,7 @@ mod tests {
         let handle = source.handle();
         let long = handle.begin_read().unwrap();
         source.reopen().unwrap();
-        assert!(has_entry(&long).is_err(), "it would see pages that are used again");
+        assert!(has_entry(&long).is_err(), "it would see reused pages");
         assert!(has_entry(&source.handle().begin_read().unwrap()).unwrap());
         source.handle().writing().unwrap();
     }

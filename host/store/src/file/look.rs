@@ -1,7 +1,7 @@
-//! A look at a redb file that changes nothing, whatever state the file is in.
+//! A read-only view of a redb file in any state.
 //!
-//! redb repairs what a crash left and notes in the file that it is open, so a damaged file would be
-//! written before its damage is known. Here all that it writes stays in memory.
+//! redb repairs what a crash left and marks the file as open, so it would write a damaged file
+//! before the damage is known. A view keeps everything that redb writes in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -21,28 +21,28 @@ use crate::error::{self, corrupt, while_trying};
 use crate::file::guarded;
 use crate::lock::lock;
 
-/// Memory for pages while a file is looked at.
+/// Page cache of a view.
 const CACHE_BYTES: usize = 32 * 1024 * 1024;
 
-/// Bytes that are kept together of what is written: a page of redb.
+/// Size of a block of the overlay: a page of redb.
 const BLOCK_BYTES: usize = 4096;
 
-/// Where the header of a redb file has its flags, by the description of the format.
+/// Offset of the flags in the header of a redb file, as the format description of redb says.
 const FLAGS_OFFSET: usize = 9;
 
-/// The flag that says that the file was not closed.
+/// Flag of a file that was not closed.
 const IS_OPEN: u8 = 2;
 
-const LOOK: &str = "look at its file";
+const LOOK: &str = "read its file";
 
-/// Whether the checksums of all pages that are in use fit.
+/// Result of comparing all pages in use with their checksums.
 #[derive(Debug)]
 pub(crate) enum Soundness {
-    /// They do.
+    /// All checksums match.
     Sound,
-    /// They do not, for this reason.
+    /// Some checksums do not match, with the reason.
     Damaged(String),
-    /// They were not compared.
+    /// The checksums were not compared.
     Unknown,
 }
 
@@ -50,7 +50,7 @@ pub(crate) enum Soundness {
 ///
 /// # Errors
 ///
-/// Those of reading the file.
+/// Errors of reading the file.
 pub(crate) fn soundness(path: &Path) -> Result<Soundness, StoreError> {
     let backend = Look::open(path, false).map_err(|error| failed(path, &error))?;
     let checked = guarded(LOOK, || {
@@ -59,7 +59,7 @@ pub(crate) fn soundness(path: &Path) -> Result<Soundness, StoreError> {
         match builder.create_with_backend(backend) {
             Ok(_) => Ok(Soundness::Sound),
             Err(error) if is_damage(&error) => Ok(Soundness::Damaged(error.to_string())),
-            // Whatever else is wrong, it is said when the file is opened.
+            // Opening the file reports any other error.
             Err(_) => Ok(Soundness::Unknown),
         }
     });
@@ -69,7 +69,7 @@ pub(crate) fn soundness(path: &Path) -> Result<Soundness, StoreError> {
     }
 }
 
-/// Whether an error says that a file has other bytes than redb wrote.
+/// Returns whether an error means that a file has other bytes than redb wrote.
 pub(crate) fn is_damage(error: &DatabaseError) -> bool {
     match error {
         DatabaseError::Storage(StorageError::Corrupted(_)) => true,
@@ -78,27 +78,27 @@ pub(crate) fn is_damage(error: &DatabaseError) -> bool {
     }
 }
 
-/// A file that is read as it was when it was opened.
+/// A read-only view of a file as of its opening.
 pub(crate) struct Reading {
     database: ReadOnlyDatabase,
     is_over: Arc<Mutex<bool>>,
 }
 
 impl Reading {
-    /// Begins to read.
+    /// Begins a read transaction.
     pub(crate) fn begin_read(&self) -> Result<ReadTransaction, TransactionError> {
         self.database.begin_read()
     }
 
-    /// Ends all reads, since the file is written from now on: what they have not read yet they do not
-    /// get.
+    /// Ends all reads, since the file is about to be written: each fails when it next accesses the
+    /// file.
     pub(crate) fn end(&self) {
         *lock(&self.is_over) = true;
     }
 }
 
-/// Opens a file for reading, also one that was not closed, and one with damaged pages or unreadable
-/// blocks as far as it can be read. What is written to it later is not seen.
+/// Opens a read-only view of a file, also of one that was not closed. Of a file with damaged pages
+/// or unreadable blocks, the view has what can be read. Later writes are not visible.
 ///
 /// # Errors
 ///
@@ -115,7 +115,7 @@ where
     let is_over = backend.is_over.clone();
     let opened = guarded(LOOK, || {
         let mut builder = Builder::new();
-        // In this mode a reader needs neither the list of free pages nor a file that was closed.
+        // In this mode, redb needs neither the list of free pages nor a file that was closed.
         builder.set_cache_size(CACHE_BYTES).set_concurrency_mode(ConcurrencyMode::SingleWriter);
         builder.open_read_only_with_backend(backend).map_err(|error| {
             if is_damage(&error) {
@@ -132,22 +132,22 @@ fn failed(path: &Path, error: &io::Error) -> StoreError {
     error::backend(LOOK, format!("`{}`: {error}", path.display()))
 }
 
-/// A file with what was written over it in memory.
+/// A file with an overlay of writes in memory.
 struct Look<F> {
     layers: Mutex<Layers<F>>,
-    /// Whether nothing more is read. Held while something is.
+    /// Whether reads fail from now on. The lock is held during each read.
     is_over: Arc<Mutex<bool>>,
 }
 
 struct Layers<F> {
     file: F,
-    /// Bytes of the file.
+    /// Length of the file in bytes.
     below: u64,
     bytes: u64,
-    /// Whether what lies behind the end, or cannot be read, is read as zeros: after an error of the
-    /// file redb reads nothing more, and the rest of the file may be whole.
+    /// Whether bytes beyond the end, and bytes that cannot be read, are read as zeros. After an
+    /// error of the file redb reads nothing more, although the rest of the file may be intact.
     is_padded: bool,
-    /// Blocks that were written, by their number.
+    /// Written blocks, by block number.
     above: BTreeMap<u64, Box<[u8; BLOCK_BYTES]>>,
     /// Numbers of blocks that cannot be read.
     unreadable: BTreeSet<u64>,
@@ -168,7 +168,8 @@ impl Look<File> {
 }
 
 impl<F: Read + Seek> Look<F> {
-    /// A file; if that is wanted, as if it had been closed, and without an end.
+    /// Creates a view of a file. With `as_closed`, the file appears to have been closed, and bytes
+    /// beyond its end are read as zeros.
     fn over(file: F, below: u64, as_closed: bool) -> io::Result<Self> {
         let mut layers = Layers {
             file,
@@ -188,7 +189,7 @@ impl<F: Read + Seek> Look<F> {
 }
 
 impl<F: Read + Seek> Layers<F> {
-    /// A block as it stands; zeros beyond the end of the file.
+    /// Returns the current content of a block; zeros beyond the end of the file.
     fn block(&mut self, number: u64) -> io::Result<Box<[u8; BLOCK_BYTES]>> {
         if let Some(block) = self.above.get(&number) {
             return Ok(block.clone());
@@ -198,7 +199,7 @@ impl<F: Read + Seek> Layers<F> {
         Ok(block)
     }
 
-    /// Bytes that are not written over.
+    /// Reads bytes of the file, without the overlay.
     fn read_below(&mut self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         match self.read_at_once(offset, out) {
             Err(_) if self.is_padded => {
@@ -209,7 +210,7 @@ impl<F: Read + Seek> Layers<F> {
         }
     }
 
-    /// The same with zeros in place of what cannot be read.
+    /// Reads bytes of the file block by block, with zeros in place of blocks that cannot be read.
     fn read_by_blocks(&mut self, offset: u64, out: &mut [u8]) {
         for (number, _, at, length) in parts(offset, out.len()) {
             let part = &mut out[at..at + length];
@@ -218,7 +219,7 @@ impl<F: Read + Seek> Layers<F> {
             if self.unreadable.insert(number) {
                 let byte = number * BLOCK_BYTES as u64;
                 tracing::error!(
-                    byte, %error, "a block of a file cannot be read: it counts as damaged"
+                    byte, %error, "block of a file cannot be read and counts as damaged"
                 );
             }
         }
@@ -242,8 +243,8 @@ impl<F: Read + Seek> Layers<F> {
     }
 }
 
-/// The blocks that a range of bytes touches, each with its part of the range: number, where the
-/// part begins in the block and in the range, and its length.
+/// Splits a range of bytes into parts, one for each block: number of the block, offset in the
+/// block, offset in the range, and length.
 fn parts(offset: u64, bytes: usize) -> impl Iterator<Item = (u64, usize, usize, usize)> {
     let mut done = 0;
     std::iter::from_fn(move || {
@@ -267,7 +268,7 @@ impl<F: Read + Seek + Send + 'static> StorageBackend for Look<F> {
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         let is_over = lock(&self.is_over);
         if *is_over {
-            return Err(io::Error::other("the file is written again; try again"));
+            return Err(io::Error::other("the file is open for writing again; retry"));
         }
         let mut layers = lock(&self.layers);
         layers.refuse_outside(offset, out.len())?;
@@ -304,7 +305,7 @@ impl<F: Read + Seek + Send + 'static> StorageBackend for Look<F> {
         Ok(())
     }
 
-    // Nobody else sees what is written here, so every lock is free.
+    // No other process sees the overlay, so every lock is free.
 
     fn try_lock_range(&self, _: Bound<u64>, _: Bound<u64>) -> Result<bool, BackendError> {
         Ok(true)
@@ -343,7 +344,7 @@ mod tests {
 
     const TABLE: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("table");
 
-    /// An open file of 300 entries in its folder.
+    /// Creates a file with 300 entries, which is open.
     fn open() -> (TempDir, PathBuf, Database) {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("file.redb");
@@ -357,21 +358,21 @@ mod tests {
         (dir, path, database)
     }
 
-    /// The same file, closed.
+    /// Creates a file with 300 entries and closes it.
     fn closed() -> (TempDir, PathBuf) {
         let (dir, path, database) = open();
         drop(database);
         (dir, path)
     }
 
-    /// Where the values of the entries stand in a file.
+    /// Returns the offsets of the values in a file.
     fn places(whole: &[u8]) -> impl Iterator<Item = usize> {
         let values = whole.windows(64).enumerate().filter(|(_, bytes)| *bytes == [7; 64]);
         values.map(|(at, _)| at)
     }
 
     #[test]
-    fn a_look_sees_an_open_file_and_changes_nothing() {
+    fn view_reads_an_open_file_and_changes_nothing() {
         let (_dir, path, _database) = open();
         let before = fs::read(&path).unwrap();
         let look = read(&path).unwrap();
@@ -382,7 +383,7 @@ mod tests {
         assert!(fs::read(&path).unwrap() == before);
     }
 
-    /// A file with a block that the disk cannot read.
+    /// A file with one block that the disk cannot read.
     struct Flaky {
         file: File,
         block: u64,
@@ -406,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_cannot_be_read_is_damage_of_what_it_holds_alone() {
+    fn unreadable_block_damages_only_its_entries() {
         let (_dir, path) = closed();
         let whole = fs::read(&path).unwrap();
         let mut lost = Vec::new();
@@ -425,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn every_changed_byte_of_a_page_in_use_is_found() {
+    fn checksums_detect_every_changed_byte() {
         let (_dir, path) = closed();
         let whole = fs::read(&path).unwrap();
         let places: Vec<usize> = places(&whole).step_by(20_000).collect();

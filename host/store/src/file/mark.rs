@@ -1,5 +1,5 @@
-//! A mark beside a file of redb, which says that it was made: redb takes an empty file for a new
-//! one, so a file that lost its bytes would become an empty store.
+//! A marker file, which records that a store was created in a redb file. redb takes an empty file
+//! for a new one, so without the marker a file that lost its bytes would become an empty store.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
@@ -11,21 +11,21 @@ use crate::error::{backend, corrupt};
 
 const OPEN: &str = "open its file";
 
-/// The text of a mark, for a person who finds it.
-const TEXT: &str = "A store was made in the file beside this one. If that file is missing or empty, wattle \
-                    refuses to start,\nsince it would begin with an empty store. Delete this file as well if that is wanted.\n";
+/// Content of a marker, for an operator who finds it.
+const TEXT: &str = "A store was created in the file that has this name without `.made`. If that file is missing or empty, wattle \
+                    refuses to start,\nsince it would begin with an empty store. To begin with an empty store, delete this file too.\n";
 
-/// The mark of a file.
+/// Returns the path of the marker of a file.
 pub(crate) fn of(path: &Path) -> PathBuf {
     beside(path, "made")
 }
 
-/// The mark of a file that a restore has not put there yet.
+/// Returns the path of the marker of a restore that is not finished.
 pub(crate) fn of_restore(path: &Path) -> PathBuf {
     beside(path, "restoring")
 }
 
-/// A file beside another.
+/// Returns the path of a file whose name is that of another one with an ending.
 pub(crate) fn beside(path: &Path, what: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");
@@ -33,12 +33,12 @@ pub(crate) fn beside(path: &Path, what: &str) -> PathBuf {
     name.into()
 }
 
-/// Refuses a file that was made and is missing or empty now, one that a restore has not put there yet,
-/// and an empty one beside blobs.
+/// Refuses a file that is missing or empty although a store was created in it, a file whose restore
+/// is not finished, and an empty file in a folder with blobs.
 ///
 /// # Errors
 ///
-/// [`StoreError::Corrupt`] that says what to do.
+/// [`StoreError::Corrupt`] with advice for the operator.
 pub(crate) fn refuse_lost(path: &Path) -> Result<(), StoreError> {
     let what = match fs::metadata(path) {
         Ok(facts) if facts.len() > 0 => return Ok(()),
@@ -49,7 +49,7 @@ pub(crate) fn refuse_lost(path: &Path) -> Result<(), StoreError> {
     let restoring = of_restore(path);
     if restoring.exists() {
         let message = format!(
-            "a restore of it was cut, as `{}` says. Begin it again with `wattle store restore`",
+            "its restore did not finish, as `{}` shows. Repeat it with `wattle store restore`",
             restoring.display()
         );
         return Err(corrupt(format!("store `{}`", path.display()), message));
@@ -62,20 +62,23 @@ pub(crate) fn refuse_lost(path: &Path) -> Result<(), StoreError> {
             .is_some_and(|blobs| blobs.flatten().any(|entry| entry.file_name().len() == 2))
     };
     let (reason, way) = if mark.exists() {
-        (format!("{what}, and `{}` says that it was made", mark.display()), "delete that mark too")
+        (
+            format!("{what}, although `{}` shows that it was created", mark.display()),
+            "delete that marker too",
+        )
     } else if what == "empty" && has_blobs() {
         ("empty, and there are blobs beside it".to_owned(), "delete the empty file")
     } else {
         return Ok(());
     };
     let message = format!(
-        "its file is {reason}. Restore a backup with `wattle store restore`; {way} if you want to \
-         begin with an empty store"
+        "its file is {reason}. Restore a backup with `wattle store restore`; to begin with an \
+         empty store, {way}"
     );
     Err(corrupt(format!("store `{}`", path.display()), message))
 }
 
-/// Notes that a file was made.
+/// Creates the marker of a file.
 pub(crate) fn make(path: &Path) -> Result<(), StoreError> {
     let mark = of(path);
     if mark.exists() {
@@ -90,22 +93,23 @@ pub(crate) fn make(path: &Path) -> Result<(), StoreError> {
     write().map_err(|error| backend(OPEN, format!("`{}`: {error}", mark.display())))
 }
 
-/// Makes it durable which files are in the folder of a file.
+/// Makes the entries of the folder of a file durable.
 pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// Keeps other processes from opening a file while it is checked, and perhaps replaced.
+/// A lock that keeps other processes from opening a file while it is checked, and possibly
+/// replaced.
 #[derive(Debug)]
 pub(crate) struct Turn(#[expect(dead_code, reason = "held for its lock")] File);
 
 impl Turn {
-    /// Takes the turn.
+    /// Acquires the lock.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Backend`] if another process has it.
+    /// [`StoreError::Backend`] if another process has the lock.
     pub(crate) fn take(path: &Path) -> Result<Self, StoreError> {
         let place = beside(path, "lock");
         let failed = |error: io::Error| backend(OPEN, format!("`{}`: {error}", place.display()));
@@ -122,7 +126,7 @@ impl Turn {
     }
 }
 
-/// The refusal of a file that another process has open.
+/// Builds the error for a file that another process has open.
 pub(crate) fn in_use(path: &Path) -> StoreError {
     let path = path.display();
     backend(OPEN, format!("`{path}` is in use; stop the other wattle that has it open"))

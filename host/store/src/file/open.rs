@@ -1,4 +1,4 @@
-//! Opens files of redb whose pages may be damaged.
+//! Opening of redb files whose pages may be damaged.
 
 use std::fs;
 use std::path::Path;
@@ -10,21 +10,22 @@ use crate::file::guarded;
 use crate::file::look::{Soundness, soundness};
 use crate::file::mark::{self, Turn};
 
-/// A file up to this size is compared with its checksums at every opening: all of it is read for
-/// that, so a start must not wait for more. Damage of a larger one is found when it is read, and by
-/// `wattle store verify`.
+/// Maximum size in bytes of a file whose pages are compared with their checksums at every opening.
+/// The comparison reads the whole file, so for a larger one the start would take too long. Damage
+/// of a larger file is found when it is read, and by `wattle store verify`.
 pub const CHECKED_AT_START_BYTES: u64 = 256 * 1024 * 1024;
 
 const OPEN: &str = "open its file";
 
-/// Opens or creates a file. A file of at most so many bytes is compared with its checksums first, a
-/// larger one only if it cannot be opened. `rebuild` gets what is damaged of a file, and puts a whole
-/// one in its place. `open` gets whether all pages of the file are known to be whole.
+/// Opens a file, and creates it if it does not exist. The pages of a file of at most
+/// `checked_bytes` bytes are compared with their checksums first, those of a larger file only if it
+/// cannot be opened. `rebuild` gets the damage of a file and replaces the file by an intact one.
+/// `open` gets whether all pages of the file are known to be intact.
 ///
 /// # Errors
 ///
-/// [`StoreError::Corrupt`] if the file is missing though it was made, [`StoreError::Backend`] if
-/// another process has it open, and those of `rebuild` and `open`.
+/// [`StoreError::Corrupt`] if the file is missing although a store was created in it,
+/// [`StoreError::Backend`] if another process has it open, and errors of `rebuild` and `open`.
 pub(crate) fn checked<T>(
     path: &Path,
     checked_bytes: u64,
@@ -32,7 +33,7 @@ pub(crate) fn checked<T>(
     open: impl Fn(bool) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
     mark::refuse_lost(path)?;
-    // Until redb has its own lock.
+    // Needed until redb has its own lock.
     let _turn = turn(path)?;
     let soundness = compared(path, checked_bytes)?;
     if let Soundness::Damaged(damage) = &soundness {
@@ -51,7 +52,8 @@ pub(crate) fn checked<T>(
     Ok(opened)
 }
 
-/// Why a file cannot be rebuilt, together with how it is damaged. `refusal` says what to do then.
+/// Adds the damage of a file to the reason why it cannot be rebuilt; `refusal` adds advice for the
+/// operator.
 pub(crate) fn with_damage(
     error: StoreError,
     damage: &str,
@@ -66,11 +68,12 @@ pub(crate) fn with_damage(
     }
 }
 
-/// How a file is damaged, if it is and has at most so many bytes.
+/// Returns the damage of a file of at most `checked_bytes` bytes; `None` if it has none or is
+/// larger.
 ///
 /// # Errors
 ///
-/// Those of reading the file.
+/// Errors of reading the file.
 pub(crate) fn damage(path: &Path, checked_bytes: u64) -> Result<Option<String>, StoreError> {
     match compared(path, checked_bytes)? {
         Soundness::Damaged(damage) => Ok(Some(damage)),
@@ -78,7 +81,7 @@ pub(crate) fn damage(path: &Path, checked_bytes: u64) -> Result<Option<String>, 
     }
 }
 
-/// Compares the pages of a file with their checksums, if it has at most so many bytes.
+/// Compares the pages of a file of at most `checked_bytes` bytes with their checksums.
 fn compared(path: &Path, checked_bytes: u64) -> Result<Soundness, StoreError> {
     let bytes = fs::metadata(path).map_or(0, |facts| facts.len());
     if bytes == 0 || bytes > checked_bytes {
@@ -87,31 +90,32 @@ fn compared(path: &Path, checked_bytes: u64) -> Result<Soundness, StoreError> {
     soundness(path)
 }
 
-/// Takes the turn of a file that no process has open.
+/// Acquires the lock of a file that no process has open.
 ///
 /// # Errors
 ///
-/// [`StoreError::Backend`] if another process has the turn or the file.
+/// [`StoreError::Backend`] if another process has the lock or has the file open.
 pub(crate) fn turn(path: &Path) -> Result<Turn, StoreError> {
     let turn = Turn::take(path)?;
     refuse_in_use(path)?;
     Ok(turn)
 }
 
-/// A look for the lock of redb, which leaves the file as it is.
+/// Checks that no process has a file open, without changing the file.
 ///
 /// # Errors
 ///
 /// [`StoreError::Backend`] if a process has the file open.
 pub(crate) fn refuse_in_use(path: &Path) -> Result<(), StoreError> {
-    // Any other refusal, also a panic, has its reason in the file, which is looked at next.
+    // Any other error, or a panic, has its cause in the content of the file, which the caller
+    // checks next.
     let opened = guarded(OPEN, || {
         Ok(matches!(ReadOnlyDatabase::open(path), Err(DatabaseError::DatabaseAlreadyOpen)))
     });
     if opened.unwrap_or(false) { Err(mark::in_use(path)) } else { Ok(()) }
 }
 
-/// Whether a file has something in it: an empty one is no store.
+/// Returns whether a file exists and is not empty. An empty file is no store.
 pub fn is_filled(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|facts| facts.len() > 0)
 }

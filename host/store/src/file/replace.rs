@@ -1,4 +1,4 @@
-//! A new file in the place of a damaged one, which stays beside it.
+//! Replacement of a damaged file, which is kept under another name.
 
 use std::fs;
 use std::io;
@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 
 use crate::file::mark::{beside, sync_folder};
 
-/// A name beside a file that no file has.
+/// Returns an unused name for a damaged file.
 pub(crate) fn free_name(path: &Path) -> PathBuf {
     let mut names = (1_u32..).map(|number| beside(path, &format!("damaged-{number}")));
     names.find(|name| !name.exists()).unwrap_or_else(|| beside(path, "damaged"))
 }
 
-/// Gives a file another name, and a new file its own.
+/// Moves a file to `aside` and a new file to its path.
 pub(crate) fn replace(path: &Path, new: &Path, aside: &Path) -> io::Result<()> {
-    // With a second name for the damaged file there is no moment without a file.
+    // With a hard link to the damaged file, the path never lacks a file.
     fs::hard_link(path, aside).or_else(|_| fs::rename(path, aside))?;
     fs::rename(new, path)?;
     sync_folder(path)

@@ -1,7 +1,7 @@
-//! Walks tables of which pages may be damaged.
+//! Iteration over tables whose pages may be damaged.
 //!
-//! A table is read from its beginning; where a page is damaged, also from its end. What stands
-//! between the first and the last damaged page of the table is not seen.
+//! A table is read from its beginning, and if a page is damaged also from its end. Entries between
+//! the first and the last damaged page of the table are not visited.
 
 use std::cmp::Ordering;
 
@@ -14,21 +14,22 @@ use wattle_run::ports::store::StoreError;
 use crate::error::{corrupt, while_trying};
 use crate::file::guarded;
 
-/// An entry of a table, or why it cannot be read.
+/// An entry of a table, or the error of reading it.
 type Entry<'t, K, V> = Result<(AccessGuard<'t, K>, AccessGuard<'t, V>), StorageError>;
 
-/// How much of a table was seen.
+/// Result of the iteration over a table.
 pub(crate) struct Walked {
-    /// How many entries were seen, each once.
+    /// Number of visited entries, each counted once.
     pub(crate) seen: u64,
-    /// How many the table says it has, if that can be read.
+    /// Number of entries that the table claims, if it can be read.
     pub(crate) says: Option<u64>,
-    /// Where entries cannot be read.
+    /// The part that cannot be read.
     pub(crate) gap: Option<Gap>,
 }
 
 impl Walked {
-    /// How many entries the table says it has, if all could be read and are another number.
+    /// Returns the number of entries that the table claims, if all entries were read and their
+    /// number differs.
     pub(crate) fn miscount(&self) -> Option<u64> {
         self.says.filter(|says| self.gap.is_none() && *says != self.seen)
     }
@@ -36,20 +37,20 @@ impl Walked {
 
 /// A part of a table that cannot be read.
 pub(crate) struct Gap {
-    /// The key of the last entry before it.
+    /// Key of the last entry before the gap.
     pub(crate) after: Option<Vec<u8>>,
-    /// The key of the first entry behind it.
+    /// Key of the first entry after the gap.
     pub(crate) before: Option<Vec<u8>>,
-    /// What ended the walk from the beginning.
+    /// Damage that ended the pass from the beginning.
     pub(crate) damage: StoreError,
 }
 
-/// Walks a table from its beginning; where a page is damaged, also from its end. Damage that `see`
-/// reports ends the walk from that side as well.
+/// Visits the entries of a table from its beginning, and if a page is damaged also from its end.
+/// Damage that `see` returns ends the pass in that direction.
 ///
 /// # Errors
 ///
-/// [`StoreError::Backend`] if the file cannot be read, and errors of `see` that are no damage.
+/// [`StoreError::Backend`] if the file cannot be read, and errors of `see` other than damage.
 pub(crate) fn walk<K: Key + 'static, V: Value + 'static>(
     operation: &'static str,
     table: &ReadOnlyTable<K, V>,
@@ -62,7 +63,7 @@ pub(crate) fn walk<K: Key + 'static, V: Value + 'static>(
         forwards.run(entries, None, &mut see)
     }))?;
     if damage.is_some() {
-        // Why it ends is known.
+        // The damage from this side is not needed.
         damage_of(guarded(operation, || {
             let entries = table.iter().map_err(while_trying(operation))?;
             backwards.run(entries.rev(), forwards.last.as_deref(), &mut see)
@@ -75,11 +76,11 @@ pub(crate) fn walk<K: Key + 'static, V: Value + 'static>(
     Ok(Walked { seen, says, gap })
 }
 
-/// The damage that ended a pass.
+/// Returns the damage that ended a pass.
 ///
 /// # Errors
 ///
-/// What is no damage.
+/// Errors other than damage.
 fn damage_of(ended: Result<(), StoreError>) -> Result<Option<StoreError>, StoreError> {
     match ended {
         Ok(()) => Ok(None),
@@ -91,11 +92,11 @@ fn damage_of(ended: Result<(), StoreError>) -> Result<Option<StoreError>, StoreE
 /// One pass over a table.
 struct Pass {
     operation: &'static str,
-    /// How each key compares to the one before.
+    /// How each key compares to the previous one.
     order: Ordering,
-    /// Entries that it saw.
+    /// Number of visited entries.
     seen: u64,
-    /// The key of the last of these.
+    /// Key of the last visited entry.
     last: Option<Vec<u8>>,
 }
 
@@ -104,7 +105,7 @@ impl Pass {
         Self { operation, order, seen: 0, last: None }
     }
 
-    /// Sees all entries up to the one whose key is `stop`, which another pass saw.
+    /// Visits all entries up to the one with the key `stop`, which another pass has visited.
     fn run<'t, K: Key + 'static, V: Value + 'static>(
         &mut self,
         entries: impl Iterator<Item = Entry<'t, K, V>>,

@@ -266,7 +266,7 @@ async fn a_command_that_reaches_the_limit_on_files_says_so() {
     }
     // No host begins with an empty store in place of the one that was cut, which can be begun again.
     let (went_well, text) = said(to.path(), &["serve", "--listen", "127.0.0.1:0"], None);
-    assert!(!went_well && text.contains("a restore of it was cut"), "{text}");
+    assert!(!went_well && text.contains("its restore did not finish"), "{text}");
     let (went_well, text) = said(to.path(), &restore, None);
     assert!(went_well && text.contains("nothing is damaged"), "{text}");
     assert_eq!(Served::start(to.path()).terminate(), Some(0));
