@@ -70,16 +70,16 @@ use snapshot::Snapshot;
 use verify::verify;
 use writer::{QUEUE_LIMIT, Writer};
 
-/// How long reads may keep the file from shrinking: a copy of a large thread ends within it.
+/// How long a compaction waits for reads to end. A copy of a large thread ends within it.
 const COMPACT_PATIENCE: Duration = Duration::from_mins(1);
 
-/// Pause between two attempts to shrink it, in which everything goes on.
+/// Delay between two attempts to compact the file, in which reads and batches proceed.
 const COMPACT_PAUSE: Duration = Duration::from_millis(100);
 
-/// A store in a file. Clones share it; when the last one is dropped, everything that waits is
-/// written and the file is closed.
+/// A store in a file. Clones share it. Dropping the last one writes all queued batches and closes
+/// the file.
 ///
-/// Reads that may be long go to tokio's blocking threads, so the methods must be called from
+/// Reads that may be long run on the blocking threads of tokio, so the methods must be called from
 /// within a tokio runtime.
 #[derive(Clone)]
 pub struct RedbStore(Arc<Inner>);
@@ -91,60 +91,60 @@ impl fmt::Debug for RedbStore {
 }
 
 impl RedbStore {
-    /// Checks that the file could be opened, without changing it; one that is not there could.
+    /// Checks that the file can be opened, without changing it. A file that does not exist passes.
     ///
     /// # Errors
     ///
-    /// As [`RedbStore::open`].
+    /// The errors of [`RedbStore::open`].
     pub fn check(path: impl AsRef<Path>) -> Result<(), StoreError> {
         open::check(path.as_ref())
     }
 
-    /// Looks at everything in a file that no process has open, and changes nothing: compares all
-    /// pages with their checksums, and reads every thread in whole.
+    /// Reads everything in a file that no process has open, without changing it: compares all pages
+    /// with their checksums, and verifies every thread.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Corrupt`] if the file is missing though it was made, or its header cannot be
-    /// read; [`StoreError::Backend`] if a process has it open.
+    /// [`StoreError::Corrupt`] if the file is missing although a store was created in it, or its
+    /// header cannot be read; [`StoreError::Backend`] if a process has it open.
     pub fn survey_file(path: impl AsRef<Path>) -> Result<Survey, StoreError> {
         open::survey(path.as_ref())
     }
 
-    /// Rebuilds a file that no process has open from what can be read of it. Threads that are
-    /// damaged are set aside, and the old file is kept; answers with what was found, and where the
-    /// old file is.
+    /// Rebuilds a file that no process has open from what can be read of it. Damaged threads are
+    /// set aside, and the old file is kept. Returns the damage and the path of the old file.
     ///
     /// # Errors
     ///
-    /// As [`RedbStore::survey_file`].
+    /// The errors of [`RedbStore::survey_file`].
     pub fn repair_file(path: impl AsRef<Path>) -> Result<(Survey, PathBuf), StoreError> {
         open::repair(path.as_ref())
     }
 
-    /// The mark that a restore leaves beside a file until that is there: as long as there is one, no
-    /// new store is made in place of the file.
+    /// Returns the path of the marker that exists from the beginning of a restore to its end. While
+    /// it exists, no new store is created in place of the file.
     pub fn restore_mark(path: impl AsRef<Path>) -> PathBuf {
         mark::of_restore(path.as_ref())
     }
 
-    /// Opens the file, or creates it; its folder must exist. The commit delay is [`COMMIT_DELAY`].
+    /// Opens the file, and creates it if it does not exist; its folder must exist. The commit delay
+    /// is [`COMMIT_DELAY`].
     ///
     /// # Errors
     ///
     /// [`StoreError::NewerFormat`] if a newer Wattle wrote it, [`StoreError::Corrupt`] if it is
-    /// damaged or not a store, [`StoreError::Backend`] if it cannot be opened, for example since
+    /// damaged or not a store, [`StoreError::Backend`] if it cannot be opened, for example because
     /// another process has it open.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::open_with(path, COMMIT_DELAY)
     }
 
-    /// The same, with a commit delay of its own: how long batches for which nobody waits may wait
-    /// for others to share their commit, at most [`COMMIT_DELAY_LIMIT`](urgency::COMMIT_DELAY_LIMIT).
+    /// Opens the file with another commit delay: how long a batch that no caller awaits may wait
+    /// for others to share its commit, at most [`COMMIT_DELAY_LIMIT`](urgency::COMMIT_DELAY_LIMIT).
     ///
     /// # Errors
     ///
-    /// As [`RedbStore::open`], and [`StoreError::Backend`] if the delay is too long.
+    /// The errors of [`RedbStore::open`], and [`StoreError::Backend`] if the delay is too long.
     pub fn open_with(path: impl AsRef<Path>, commit_delay: Duration) -> Result<Self, StoreError> {
         urgency::check(commit_delay).map_err(|reason| backend("open its file", reason))?;
         let path = path.as_ref();
@@ -153,7 +153,7 @@ impl RedbStore {
         Self::over(path, opened, commit_delay)
     }
 
-    /// A store over a file that was opened.
+    /// Creates a store over an open file.
     fn over(path: &Path, opened: Opened, commit_delay: Duration) -> Result<Self, StoreError> {
         let Opened { database, intake, opening } = opened;
         let source = Source::new(path.to_owned(), open::open_again, database);
@@ -190,7 +190,7 @@ impl RedbStore {
     }
 }
 
-/// Whether a run was what it had to be.
+/// Converts success into `true`, and [`StoreError::OutOfTurn`] into `false`.
 fn in_turn(written: Result<(), StoreError>) -> Result<bool, StoreError> {
     match written {
         Ok(()) => Ok(true),
@@ -222,7 +222,7 @@ impl Store for RedbStore {
         let (thread, holder) = (thread.clone(), holder.clone());
         self.0
             .write(move |writer| {
-                // Nothing that begins now could be written down.
+                // A run that starts now could not write its events.
                 writer.heal()?;
                 writer.leases.lease(&thread, &holder)
             })
@@ -246,7 +246,7 @@ impl Store for RedbStore {
 
     fn watch(&self, thread: &ThreadId) -> watch::Receiver<u64> {
         let newest = self.0.watches.subscribe(thread, || {
-            // Waits while the file shrinks, which is better than a number that is too small.
+            // Blocks while the file is compacted, which is better than a number that is too small.
             let head = guarded("read", || Snapshot::newest(&self.0.source)?.head(thread));
             self.0.noted(head).map_or_else(
                 |error| {
@@ -256,7 +256,7 @@ impl Store for RedbStore {
                 |head| head.map_or(0, |head| head.last_seq),
             )
         });
-        // What rests was taken before anybody watched.
+        // Batches in the commit delay were queued before the thread was watched.
         if let Ok(desk) = self.0.desk() {
             desk.hurry();
         }

@@ -1,5 +1,4 @@
-//! How the store reaches its file: reads, mostly on threads that may block, and work of the writer
-//! thread.
+//! Access to the file: reads, mostly on blocking threads, and commands to the writer thread.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -21,14 +20,14 @@ use crate::file::handle::Source;
 use crate::pending::Pending;
 use crate::watches::Watches;
 
-/// What all clones of a store share.
+/// The state that all clones of a store share.
 pub(super) struct Inner {
     pub(super) source: Arc<Source>,
     pub(super) watches: Arc<Watches>,
     pub(super) pending: Arc<Mutex<Pending>>,
-    /// Whether it is dropped: what goes bit by bit ends then.
+    /// Whether the store is being dropped, which ends rewrites.
     pub(super) closing: Arc<AtomicBool>,
-    /// `None` only while it is dropped.
+    /// `None` only while the store is being dropped.
     pub(super) desk: Option<Desk>,
     pub(super) writer: Option<JoinHandle<()>>,
 }
@@ -38,7 +37,7 @@ impl Inner {
         self.desk.as_ref().ok_or(StoreError::Closed)
     }
 
-    /// Has the writer do something, after all that was handed over before.
+    /// Runs a closure on the writer thread, after all commands that were queued before.
     pub(super) async fn write<T, W>(&self, work: W) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -53,7 +52,8 @@ impl Inner {
         done.await.unwrap_or(Err(StoreError::Closed))
     }
 
-    /// Has the writer do something bit by bit.
+    /// Runs a closure on a blocking thread, which makes its changes in several commands to the
+    /// writer.
     pub(super) async fn by_hand<T, W>(&self, work: W) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -69,8 +69,8 @@ impl Inner {
         cleared(self.by_hand(move |hand| hand.cut(&thread, &cut)).await?).await
     }
 
-    /// Hands an answer on. If the file failed at a read, it is opened again soon, also if nothing is
-    /// written.
+    /// Returns the result of a read. If the file failed, asks the writer to open it again soon,
+    /// even if no batch follows.
     pub(super) fn noted<T>(&self, read: Result<T, StoreError>) -> Result<T, StoreError> {
         if let Err(error @ (StoreError::Backend { .. } | StoreError::Corrupt { .. })) = &read
             && self.source.note_failure(error)
@@ -81,7 +81,8 @@ impl Inner {
         read
     }
 
-    /// Reads a little at once; on a thread that may block only while the file shrinks.
+    /// Runs a short read on the calling task. Moves it to the blocking threads only while the file
+    /// is compacted.
     pub(super) async fn glance<T, R>(&self, read: R) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -93,7 +94,8 @@ impl Inner {
         }
     }
 
-    /// Reads what is mostly a little: at once, or else on a thread that may block.
+    /// Runs a read that is mostly short on the calling task. Moves it to the blocking threads if it
+    /// exceeds the budget of an inline read, or while the file is compacted.
     pub(super) async fn look<T, R>(&self, read: R) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -109,7 +111,7 @@ impl Inner {
         self.read(read).await
     }
 
-    /// Reads on a thread that may block.
+    /// Runs a read on a blocking thread.
     pub(super) async fn read<T, R>(&self, read: R) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -123,7 +125,8 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // The writer ends when the queue is closed and empty. A hand holds it open.
+        // The writer ends when the queue is closed and empty. A rewrite keeps the queue open until
+        // it ends.
         self.closing.store(true, Ordering::Release);
         if let Some(desk) = self.desk.take() {
             desk.hurry();
@@ -138,7 +141,7 @@ impl Drop for Inner {
     }
 }
 
-/// Waits until nothing is left of what was deleted.
+/// Waits until the frames of a deleted thread are reclaimed.
 pub(super) async fn cleared(left: Option<Cleared>) -> Result<(), StoreError> {
     match left {
         Some(left) => left.await.unwrap_or(Err(StoreError::Closed)),
@@ -163,7 +166,7 @@ mod tests {
     use crate::disk::open::{self, Opened};
     use crate::urgency::COMMIT_DELAY;
 
-    /// A file of which the next read fails, once that is said.
+    /// A file whose next read fails once `fails` is set.
     #[derive(Debug)]
     struct Flaky {
         file: FileBackend,
@@ -224,7 +227,8 @@ mod tests {
         Batch { record, ..Batch::default() }
     }
 
-    /// A store with one thread, of which nothing is in memory, and what makes its next read fail.
+    /// Opens a store with one thread and cold caches. Returns it with the flag that makes its next
+    /// read fail.
     async fn flaky() -> (RedbStore, ThreadId, Arc<AtomicBool>, TempDir) {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("wattle.redb");
@@ -244,7 +248,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_read_that_fails_costs_no_batch() {
+    async fn failed_read_loses_no_batch() {
         let (store, thread, fails, _dir) = flaky().await;
         fails.store(true, Ordering::Release);
         let error = store.thread(&thread).await.unwrap_err();
@@ -254,17 +258,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_that_failed_is_opened_again_though_nothing_is_written() {
+    async fn failed_file_is_reopened_without_a_write() {
         let (store, thread, fails, _dir) = flaky().await;
         fails.store(true, Ordering::Release);
         store.thread(&thread).await.unwrap_err();
-        // It takes its turn behind what the failure led to.
+        // It runs after the command that opens the file again.
         store.0.write(|_writer| Ok(())).await.unwrap();
         assert!(store.thread(&thread).await.unwrap().is_some());
     }
 
     #[tokio::test]
-    async fn a_read_of_the_writer_that_fails_costs_no_batch() {
+    async fn failed_read_of_the_writer_loses_no_batch() {
         let (store, thread, fails, _dir) = flaky().await;
         fails.store(true, Ordering::Release);
         store.append(&thread, batch(&thread, 2)).await.await.unwrap();

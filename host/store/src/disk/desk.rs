@@ -1,4 +1,4 @@
-//! Where batches, and whatever else the writer thread does, are handed to it.
+//! The queue of the writer thread, for batches and other commands.
 
 use std::sync::Arc;
 use std::thread::Thread;
@@ -12,7 +12,8 @@ use crate::disk::writer::{Command, Entry, Handed, Work, Writer};
 use crate::urgency::Urgency;
 use crate::watches::Watches;
 
-/// The way to the writer thread, which may rest while nobody waits for it.
+/// Handle to the writer thread. Clones share one queue. The writer thread parks during the commit
+/// delay; the handle unparks it when a caller needs a commit.
 #[derive(Clone)]
 pub(crate) struct Desk {
     pub(crate) commands: mpsc::Sender<Command>,
@@ -22,19 +23,19 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    /// Hands a batch in; waits if many do.
+    /// Queues a batch. Waits for a free slot if the queue is full.
     pub(crate) async fn append(&self, thread: ThreadId, batch: Batch) -> Ticket {
-        // A watch that begins later hurries by itself.
+        // A watch that begins later requests the commit itself.
         let is_watched = self.watches.is_watched(&thread);
         self.hand_in(thread, Entry::Batch(Box::new(batch)), is_watched).await
     }
 
-    /// Adds a pending run.
+    /// Queues the addition of a pending run.
     pub(crate) async fn enqueue(&self, run: &RunRecord) -> Ticket {
         self.hand_in(run.thread.clone(), Entry::Enqueue(Box::new(run.clone())), true).await
     }
 
-    /// Takes a pending run of a thread out.
+    /// Queues the removal of a pending run.
     pub(crate) async fn dequeue(
         &self,
         thread: ThreadId,
@@ -63,20 +64,20 @@ impl Desk {
         Ticket::waiting(ticket, hurry)
     }
 
-    /// Somebody waits for all that was handed in.
+    /// Requests the commit of all queued batches without the commit delay.
     pub(crate) fn hurry(&self) {
         self.urgency.want_all();
         self.writer.unpark();
     }
 
-    /// Has the writer do something, after all that was handed in before.
+    /// Queues a closure, which the writer runs after all commands that were queued before.
     pub(crate) async fn ask(&self, work: Work) -> Result<(), StoreError> {
         let sent = self.send(Command::Work(work)).await;
         self.writer.unpark();
         sent
     }
 
-    /// The same, on a thread that may block.
+    /// Queues a closure from a blocking thread.
     pub(crate) fn blocking_ask(&self, work: Work) -> Result<(), StoreError> {
         let sent = match self.try_send(Command::Work(work))? {
             Some(command) => self.commands.blocking_send(command),
@@ -86,7 +87,8 @@ impl Desk {
         sent.map_err(|_| StoreError::Closed)
     }
 
-    /// Has the writer look after a file that failed. What waits in a full queue does so as well.
+    /// Asks the writer to reopen a file that failed. If the queue is full, one of its commands does
+    /// that.
     pub(crate) fn heal(&self) {
         let heal: Work = Box::new(|writer: &mut Writer| drop(writer.heal()));
         drop(self.try_send(Command::Work(heal)));
@@ -100,7 +102,8 @@ impl Desk {
         }
     }
 
-    /// Gives the command back if the queue is full, over which the writer may rest.
+    /// Sends a command without waiting. Returns the command if the queue is full, and unparks the
+    /// writer so that it drains the queue.
     fn try_send(&self, command: Command) -> Result<Option<Command>, StoreError> {
         match self.commands.try_send(command) {
             Ok(()) => Ok(None),

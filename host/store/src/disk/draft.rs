@@ -1,4 +1,4 @@
-//! A frame in the making: its records become JSON, are sealed, and packed.
+//! The builder of a frame: encodes its records as JSON, seals them and packs them.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +12,8 @@ use crate::codec::{Packer, compress};
 use crate::disk::frame::{Body, Part};
 use crate::disk::link::{Extent, Link};
 
-/// A frame in the making. Its parts are added in the order of a seal: events, facts of the
-/// checkpoint, channels by name. Errors say why a part cannot be stored.
+/// The builder of a frame. Parts are added in the order of the seal: events, [`CheckpointMeta`],
+/// channels by name. Errors say why a part cannot be stored.
 #[derive(Debug)]
 pub(crate) struct Draft {
     packer: Packer,
@@ -31,13 +31,13 @@ pub(crate) struct Finished {
 }
 
 impl Draft {
-    /// A frame that follows the one with a seal.
+    /// Begins a frame that follows the one with the seal `previous`.
     pub(crate) fn new(previous: Option<Digest>, base: Option<CheckpointId>) -> Self {
         let sealer = Sealer::new(previous, base);
         Self { packer: Packer::default(), sealer, body: Body::default() }
     }
 
-    /// Adds the events, none as well.
+    /// Adds the events, of which there may be none.
     pub(crate) fn events(&mut self, events: &[Event]) -> Result<(), String> {
         if events.is_empty() {
             self.sealer.part(&[]);
@@ -49,7 +49,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Adds the facts of its checkpoint.
+    /// Adds the [`CheckpointMeta`] of its checkpoint.
     pub(crate) fn meta(&mut self, meta: &CheckpointMeta) -> Result<(), String> {
         let json = self.packer.json(meta)?;
         self.sealer.part(&json);
@@ -57,7 +57,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Adds a channel with all of its value.
+    /// Adds a channel with its full value.
     pub(crate) fn whole(&mut self, channel: &ChannelName, value: &Value) -> Result<Extent, String> {
         let json = self.packer.json(value)?;
         self.sealer.value(channel.as_str(), None, &json);
@@ -67,7 +67,7 @@ impl Draft {
         Ok(extent)
     }
 
-    /// Adds a channel with the end of its list. The link comes with the extent of its base.
+    /// Adds a channel with a list delta. The link comes with the extent of its base.
     pub(crate) fn tail(
         &mut self,
         channel: &ChannelName,
@@ -83,12 +83,12 @@ impl Draft {
         Ok(link.extent)
     }
 
-    /// Packs a record that stands outside of the frame; its mentions count.
+    /// Packs a record that is stored outside of the frame. Its mentions are those of the frame too.
     pub(crate) fn beside<T: serde::Serialize>(&mut self, record: &T) -> Result<Vec<u8>, String> {
         self.packer.pack(record)
     }
 
-    /// Seals it.
+    /// Seals the frame.
     pub(crate) fn finish(self) -> Finished {
         let Self { packer, sealer, body } = self;
         Finished { body, seal: sealer.finish(), mentions: packer.mentions }

@@ -1,5 +1,5 @@
-//! One frame of the log decoded in whole: for checks of the format. The store itself decodes only
-//! what it needs of a frame.
+//! A frame of the log, decoded in full, for checks of the format. The store itself decodes only the
+//! parts of a frame that it needs.
 
 use wattle_graph::checkpoint::CheckpointMeta;
 use wattle_graph::event::Event;
@@ -11,7 +11,7 @@ use crate::disk::frame::{self, Body, Frame, Header, Part, Places};
 use crate::disk::link::Link;
 use crate::error::corrupt;
 
-/// A frame, all of whose chunks stand one after the other.
+/// A decoded frame.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     header: Header,
@@ -22,11 +22,11 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Reads the frame that begins at an entry of the log.
+    /// Decodes the frame that begins at the log entry `number`, from its chunks in order.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Corrupt`] if the bytes are no such frame.
+    /// [`StoreError::Corrupt`] if the bytes are not such a frame.
     pub fn read(number: u64, bytes: &[u8]) -> Result<Self, StoreError> {
         let header = Header::read(number, bytes)?;
         let frame = Frame::new(header.clone(), bytes.to_vec())?;
@@ -37,7 +37,7 @@ impl Entry {
             values.push((part.name()?, part.link, unpack("channel value", part.packed)?));
         }
         let (events, places) = (frame.events()?, frame.places()?);
-        // These say how the rest is stored, not what.
+        // These fields describe the encoding, not the content.
         let header = Header {
             chunks: 0,
             places: 0,
@@ -49,7 +49,7 @@ impl Entry {
         Ok(Self { header, events, checkpoint, places, values })
     }
 
-    /// The bytes of the frame as it is written today, at an entry of the log.
+    /// Encodes the frame in the current format, for the log entry `number`.
     ///
     /// # Errors
     ///

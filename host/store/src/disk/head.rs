@@ -1,43 +1,43 @@
-//! Where a thread stands: the small record that every batch rewrites.
+//! The head of a thread: the small record that every batch rewrites.
 
 use serde::{Deserialize, Serialize};
 use wattle_graph::id::{CheckpointId, Digest};
 
 use crate::rules::Standing;
 
-/// Where a thread stands.
+/// The head of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Head {
-    /// Stands for the thread in the keys of other tables; never given twice.
+    /// Thread number: represents the thread in the keys of other tables. It is never reused.
     pub(crate) number: u64,
-    /// Its newest event.
+    /// Newest sequence number.
     pub(crate) last_seq: u64,
-    /// Highest checkpoint number given out.
+    /// Highest assigned checkpoint id.
     pub(crate) last_checkpoint: Option<CheckpointId>,
-    /// The checkpoint it stands at.
+    /// Current checkpoint.
     pub(crate) current: Option<CheckpointId>,
-    /// Its newest frame; 0 without any.
+    /// Number of the newest frame; 0 without any.
     pub(crate) frame: u64,
-    /// How many frames it has.
+    /// Number of frames.
     pub(crate) frames: u64,
-    /// Bytes of all its frames.
+    /// Bytes of all frames.
     pub(crate) bytes: u64,
-    /// How many runs it has had since it was written anew: the position of the next one.
+    /// Number of runs since the last rewrite, which is the position of the next one.
     pub(crate) runs: u64,
-    /// How many of these were pending and were taken away.
+    /// Number of these runs that were pending and were deleted.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) runs_taken: u64,
-    /// Sequence number before its oldest event that is still there.
+    /// Sequence number before the oldest event that is kept.
     #[serde(default)]
     pub(crate) pruned_seq: u64,
-    /// Seal of its newest frame that has one.
+    /// Seal of the newest frame that has one.
     #[serde(default)]
     pub(crate) seal: Option<Digest>,
-    /// Seal that its oldest frame follows: the newest when frames were taken away.
+    /// Seal that the oldest frame follows: the newest one before the last rewrite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) seal_before: Option<Digest>,
-    /// Whether checkpoints have values of others that were taken away.
+    /// Whether checkpoints carry values of other checkpoints that were dropped.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) carries: bool,
 }
@@ -48,7 +48,7 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl Head {
-    /// How far the thread has come.
+    /// Returns the log position of the thread.
     pub(crate) fn standing(&self) -> Standing {
         Standing { last_seq: self.last_seq, last_checkpoint: self.last_checkpoint }
     }

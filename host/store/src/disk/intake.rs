@@ -1,5 +1,5 @@
-//! From a batch to what it writes: checks it against its thread and stages it, whole or not at
-//! all.
+//! Staging: validates batches against their threads and adds them to the open commit group. A batch
+//! is staged completely or not at all.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -16,31 +16,32 @@ use crate::disk::stage::{Ahead, Stage, StagedRun};
 use crate::file::handle::Handle;
 use crate::rules;
 
-/// Heads kept in memory; a few hundred bytes each. Above it all are read anew.
+/// Maximum number of cached threads, of a few hundred bytes each. At the limit, all threads without
+/// staged batches leave the cache.
 pub(crate) const HEAD_LIMIT: usize = 16 * 1024;
 
-/// Entries of the log that are set aside for a thread: far more than any can have, and so few that
-/// they can be set aside four thousand million times.
+/// Log entries reserved for one rewrite of a thread. No thread needs this many, and the 64-bit key
+/// space holds 2^32 reservations.
 const RESERVED: u64 = 1 << 32;
 
-/// What the writer remembers between commits.
+/// The state that the writer keeps between commits.
 #[derive(Debug)]
 pub(crate) struct Intake {
-    /// Threads as they stand with everything staged.
+    /// Cached threads, staged batches included.
     known: HashMap<ThreadId, Known>,
     /// The next free entry of the log.
     next_entry: u64,
-    /// Highest number given to a thread.
+    /// Highest assigned thread number.
     threads: u64,
 }
 
-/// A thread as it stands with everything staged.
+/// A cached thread, staged batches included.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
     pub(crate) head: Head,
-    /// Where the channels of the checkpoint written last stand, if it was written lately.
+    /// Frames of the values of the newest checkpoint, by version, if it was written recently.
     pub(crate) places: Places,
-    /// How its lists are stored.
+    /// How the lists of that checkpoint are stored.
     pub(crate) lists: BTreeMap<ChannelName, List>,
 }
 
@@ -52,21 +53,21 @@ pub(crate) struct List {
     pub(crate) extent: Extent,
 }
 
-/// One commit in the making.
+/// An open commit group.
 pub(crate) struct Group {
     handle: Arc<Handle>,
-    /// Taken when first needed: a thread that is known needs none.
+    /// Opened when it is first needed: cached threads need none.
     snapshot: Option<Snapshot>,
     pub(crate) stage: Stage,
 }
 
 impl Group {
-    /// An empty one.
+    /// Creates an empty group.
     pub(crate) fn new(handle: Arc<Handle>) -> Self {
         Self { handle, snapshot: None, stage: Stage::default() }
     }
 
-    /// Stages that a thread has no run of this id.
+    /// Stages the deletion of a run from the thread with a number.
     pub(crate) fn forget_run(&mut self, number: u64, run: &RunId) -> Result<(), StoreError> {
         let staged = self.stage.thread_runs.iter().find(|(key, id)| key.0 == number && *id == run);
         let key = match staged.map(|(key, _)| *key) {
@@ -82,7 +83,7 @@ impl Group {
         Ok(())
     }
 
-    /// The log with everything staged.
+    /// Returns the log, staged entries included.
     pub(crate) fn ahead(&mut self) -> Result<Ahead<'_>, StoreError> {
         let snapshot = match self.snapshot.take() {
             Some(snapshot) => snapshot,
@@ -93,23 +94,23 @@ impl Group {
 }
 
 impl Intake {
-    /// Goes on from what the file has.
+    /// Creates the state from the next free log entry and the highest thread number of the file.
     pub(crate) fn new(next_entry: u64, threads: u64) -> Self {
         Self { known: HashMap::new(), next_entry, threads }
     }
 
-    /// Notes how a thread stands with what was staged.
+    /// Caches a thread, staged batches included.
     pub(crate) fn remember(&mut self, thread: &ThreadId, known: Known) {
         self.known.insert(thread.clone(), known);
     }
 
-    /// Forgets a thread.
+    /// Removes a thread from the cache.
     pub(crate) fn forget(&mut self, thread: &ThreadId) {
         self.known.remove(thread);
     }
 
-    /// Sets entries of the log and a number aside, for a thread that is written anew while others
-    /// go on: answers with the first entry and the number.
+    /// Reserves log entries and a thread number for a rewrite. Returns the first entry and the
+    /// number.
     pub(crate) fn reserve(&mut self) -> (u64, u64) {
         let first = self.next_entry;
         self.next_entry += RESERVED;
@@ -117,26 +118,26 @@ impl Intake {
         (first, self.threads)
     }
 
-    /// The highest number given to a thread.
+    /// Returns the highest assigned thread number.
     pub(crate) fn threads(&self) -> u64 {
         self.threads
     }
 
-    /// Goes on after a commit that failed, with nothing known but what the file has. What was set
-    /// aside stays so.
+    /// Clears the cache after a failed commit and continues after what the file has. Reservations
+    /// stay valid.
     pub(crate) fn start_over(&mut self, next_entry: u64, threads: u64) {
         self.known.clear();
         self.next_entry = self.next_entry.max(next_entry);
         self.threads = self.threads.max(threads);
     }
 
-    /// Forgets all threads.
+    /// Clears the cache.
     pub(crate) fn forget_all(&mut self) {
         self.known.clear();
     }
 
-    /// Stages a batch; answers with the thread's newest sequence number. After an error nothing
-    /// of the batch is staged.
+    /// Stages a batch. Returns the newest sequence number of the thread. After an error, nothing of
+    /// the batch is staged.
     pub(crate) fn take(
         &mut self,
         group: &mut Group,
@@ -188,7 +189,7 @@ impl Intake {
         stage.heads.insert(thread.clone(), known.head.clone());
     }
 
-    /// A thread as it stands with everything staged.
+    /// Returns a thread, staged batches included.
     pub(crate) fn known(
         &mut self,
         group: &mut Group,
@@ -205,7 +206,8 @@ impl Intake {
         Ok(head.map(|head| Known { head, ..Known::default() }))
     }
 
-    /// A batch with neither events nor a checkpoint changes facts only and needs no frame.
+    /// Stages the frame of a batch. A batch with neither events nor a checkpoint changes records
+    /// only and needs no frame.
     fn add_frame(
         &mut self,
         stage: &mut Stage,

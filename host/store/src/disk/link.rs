@@ -1,5 +1,5 @@
-//! Lists that grow at their end: a version that begins like an earlier one is stored as what
-//! follows, with a link to the earlier one.
+//! List deltas: a version of a list that begins like an earlier one is stored as the items that
+//! follow, with a link to the earlier one.
 
 use wattle_graph::id::CheckpointId;
 use wattle_run::ports::store::StoreError;
@@ -7,42 +7,42 @@ use wattle_run::ports::store::StoreError;
 use crate::disk::frame::Reader;
 use crate::tail::is_whole_due;
 
-/// A link as it stands in a frame.
+/// Size of an encoded link in bytes.
 pub(crate) const LINK_BYTES: usize = 44;
 
-/// Where the beginning of a list stands.
+/// The link of a list delta to its base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Link {
-    /// The version that it begins like.
+    /// The base version.
     pub(crate) base: CheckpointId,
-    /// The frame that holds that version.
+    /// Number of the frame with the base version.
     pub(crate) place: u64,
-    /// How many items it begins with that are those of that version.
+    /// Number of items that are taken over from the base version.
     pub(crate) keep: u32,
-    /// What the list takes, this end included.
+    /// Sizes of the delta chain, this delta included.
     pub(crate) extent: Extent,
 }
 
-/// What a list takes in the file, from its last whole value on.
+/// Sizes of a delta chain: the last full value and the deltas after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Extent {
-    /// How many items it has.
+    /// Number of items of the list.
     pub(crate) items: u32,
-    /// Packed bytes of the last whole value.
+    /// Packed bytes of the last full value.
     pub(crate) whole_bytes: u64,
-    /// Ends that were written since.
+    /// Number of deltas after it.
     pub(crate) tails: u32,
-    /// Their packed bytes.
+    /// Packed bytes of these deltas.
     pub(crate) tail_bytes: u64,
 }
 
 impl Extent {
-    /// Of a list that is written whole.
+    /// Returns the sizes of a chain that is a full value.
     pub(crate) fn whole(items: usize, bytes: usize) -> Self {
         Self { items: items as u32, whole_bytes: bytes as u64, tails: 0, tail_bytes: 0 }
     }
 
-    /// With one more end.
+    /// Returns the sizes of a chain with one more delta.
     pub(crate) fn grown(self, items: usize, bytes: usize) -> Self {
         Self {
             items: items as u32,
@@ -52,14 +52,14 @@ impl Extent {
         }
     }
 
-    /// Whether the next version had better be whole again.
+    /// Returns whether the next version is stored as a full value.
     pub(crate) fn is_whole_due(&self) -> bool {
         is_whole_due(u64::from(self.tails), self.tail_bytes, self.whole_bytes)
     }
 }
 
 impl Link {
-    /// Appends it to a frame.
+    /// Appends the encoded link to the bytes of a frame.
     pub(crate) fn write(&self, bytes: &mut Vec<u8>) {
         bytes.extend(self.base.0.to_le_bytes());
         bytes.extend(self.place.to_le_bytes());
@@ -70,7 +70,7 @@ impl Link {
         bytes.extend(self.extent.whole_bytes.to_le_bytes());
     }
 
-    /// Reads one from a frame.
+    /// Decodes a link of a frame.
     pub(crate) fn read(rest: &mut Reader<'_>) -> Result<Self, StoreError> {
         let (base, place, keep) = (CheckpointId(rest.u64()?), rest.u64()?, rest.u32()?);
         let (items, tails) = (rest.u32()?, rest.u32()?);

@@ -1,4 +1,5 @@
-//! How the writer stages pending runs: their order is known in memory, and read when the file is opened.
+//! Staging of pending runs by the writer. Their order is kept in memory and is read when the file
+//! is opened.
 
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::ports::store::{Batch, RunRecord, StoreError, Turn};
@@ -14,7 +15,7 @@ use crate::pending::check_new;
 use crate::rules;
 
 impl Writer {
-    /// Stages a run that is asked for; answers with the newest event of its thread.
+    /// Stages a pending run. Returns the newest sequence number of its thread.
     pub(super) fn enqueue(
         &mut self,
         group: &mut Group,
@@ -39,7 +40,8 @@ impl Writer {
         Ok(last_seq)
     }
 
-    /// Stages that a run is pending no more; answers with the newest event of its thread.
+    /// Stages that a run is no longer pending: replaces its record by `ended`, or deletes the
+    /// record without one. Returns the newest sequence number of its thread.
     pub(super) fn dequeue(
         &mut self,
         group: &mut Group,
@@ -68,7 +70,7 @@ impl Writer {
         Ok(known.head.last_seq)
     }
 
-    /// Refuses a batch that may not be written before pending runs.
+    /// Checks a batch against the pending runs of its thread.
     pub(super) fn admit_turn(
         &self,
         group: &mut Group,
@@ -82,7 +84,7 @@ impl Writer {
         lock(&self.pending).admit(thread, batch, is_known)
     }
 
-    /// The run of a batch that was staged is pending no more.
+    /// Removes the run of a staged batch from the pending runs.
     pub(super) fn has_begun(&self, group: &mut Group, batch: &Batch) {
         if let Some(run) = &batch.run
             && lock(&self.pending).remove(&run.id)

@@ -1,4 +1,5 @@
-//! Everything about a batch that may fail: what it refers to is looked up, and its parts packed.
+//! Encoding of batches: resolves the references of a batch and packs its parts. Everything about a
+//! batch that may fail is here.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +18,7 @@ use crate::disk::value::extent;
 use crate::error::invalid;
 use crate::rules;
 
-/// A batch that was checked, with its parts packed.
+/// A validated batch with packed parts.
 pub(crate) struct Prepared {
     pub(crate) record: Option<Vec<u8>>,
     pub(crate) run: Option<Vec<u8>>,
@@ -29,7 +30,7 @@ pub(crate) struct Prepared {
     pub(crate) lists: BTreeMap<ChannelName, List>,
 }
 
-/// Checks a batch and packs it into the frame with a number.
+/// Validates a batch and packs it for the frame with the number `frame`.
 pub(crate) fn prepare(
     group: &mut Group,
     thread: &ThreadId,
@@ -65,14 +66,14 @@ pub(crate) fn prepare(
     Ok(Prepared { record, run, is_new_run, body, seal, mentions, lists })
 }
 
-/// Where the channels stand that a checkpoint refers to.
+/// The frames of the values that a checkpoint refers to.
 struct Found<'a> {
     known: &'a Known,
     places: Places,
 }
 
 impl Found<'_> {
-    /// Adds the changed channels to a frame; the inner error says why one cannot be stored.
+    /// Adds the changed channels to a frame. The inner error says why one cannot be stored.
     fn channels(
         &self,
         group: &mut Group,
@@ -102,14 +103,14 @@ impl Found<'_> {
         Ok(Ok(lists))
     }
 
-    /// Lists that a checkpoint did not change.
+    /// Returns the lists that a checkpoint did not change.
     fn unchanged(&self, meta: &CheckpointMeta) -> BTreeMap<ChannelName, List> {
         let mut lists = self.known.lists.clone();
         lists.retain(|channel, list| meta.versions.get(channel) == Some(&list.version));
         lists
     }
 
-    /// The end of a list if that is all that needs to be stored of it.
+    /// Returns the list delta of a list, if it is enough to store that.
     fn end<'v>(
         &self,
         group: &mut Group,
@@ -148,11 +149,11 @@ impl Found<'_> {
     }
 }
 
-/// Whether a run is not known yet, nor staged.
+/// Returns whether a run is neither stored nor staged.
 ///
 /// # Errors
 ///
-/// [`StoreError::InvalidBatch`] if another thread has it.
+/// [`StoreError::InvalidBatch`] if the run belongs to another thread.
 pub(crate) fn is_new_run(
     group: &mut Group,
     thread: &ThreadId,
@@ -168,7 +169,7 @@ pub(crate) fn is_new_run(
     }
 }
 
-/// Checks that a thread may go back to a checkpoint.
+/// Checks that a checkpoint may become the current one of a thread.
 fn is_root(
     group: &mut Group,
     thread: &ThreadId,
@@ -185,8 +186,8 @@ fn is_root(
     if namespace.is_empty() { Ok(()) } else { Err(rules::not_root(thread, id)) }
 }
 
-/// Where everything stands that a checkpoint refers to: channels that it did not change, and the
-/// beginnings of lists. Of the latter some may be missing.
+/// Returns the frames of all that a checkpoint refers to: the channels that it did not change, and
+/// the bases of its list deltas. Some bases may be missing.
 fn find_places(
     group: &mut Group,
     thread: &ThreadId,
@@ -201,7 +202,7 @@ fn find_places(
     let mut places = Places::new();
     let mut wanted: BTreeSet<_> = unchanged.copied().collect();
     wanted.extend(bases.map(|(_, tail)| tail.base).filter(|base| *base < meta.id));
-    // Where values of a version stand may differ between checkpoints after some were taken away.
+    // After a rewrite, the frame of a version may differ between checkpoints.
     if !known.head.carries || meta.parent == known.head.last_checkpoint {
         wanted.retain(|version| match known.places.get(version) {
             Some(place) => places.insert(*version, *place).is_some(),

@@ -1,7 +1,7 @@
-//! Everything that one commit writes, gathered before any of it is written.
+//! The write set of a commit, which is complete before anything of it is written.
 //!
-//! Sorted, since redb takes sorted keys much faster, and one entry per key however many batches
-//! touch it.
+//! It is sorted, since redb inserts sorted keys much faster, and has one entry for each key,
+//! however many batches write it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -23,7 +23,7 @@ use crate::error::{backend, while_trying};
 
 const COMMIT: &str = "commit";
 
-/// What one commit writes.
+/// The write set of one commit.
 #[derive(Debug, Default)]
 pub(crate) struct Stage {
     pub(crate) log: BTreeMap<u64, Vec<u8>>,
@@ -31,29 +31,29 @@ pub(crate) struct Stage {
     pub(crate) records: BTreeMap<ThreadId, Vec<u8>>,
     pub(crate) runs: BTreeMap<RunId, StagedRun>,
     pub(crate) thread_runs: BTreeMap<(u64, u64), RunId>,
-    /// Places of pending runs; none of those that are pending no more.
+    /// Positions of pending runs; `None` for runs that are no longer pending.
     pub(crate) pending: BTreeMap<RunId, Option<u64>>,
     pub(crate) marks: BTreeMap<(u64, u64), u64>,
     pub(crate) mentions: BTreeSet<(u64, Digest)>,
-    /// Newest frames of threads that are gone or not there yet; none where nothing is left.
+    /// Newest frames of orphaned thread numbers; `None` if nothing is left of one.
     pub(crate) remains: BTreeMap<u64, Option<u64>>,
-    /// Thread numbers and positions of runs that go while their thread stays.
+    /// Thread numbers and positions of runs that are deleted while their thread is kept.
     pub(crate) gone_runs: Vec<(u64, u64)>,
-    /// Threads and runs that go.
+    /// Deleted threads and runs.
     pub(crate) gone: (Vec<ThreadId>, Vec<RunId>),
-    /// Threads that are set aside from now on, each with the reason.
+    /// Threads that this commit sets aside, each with the reason.
     pub(crate) aside: Vec<(ThreadId, String)>,
-    /// Threads that were set aside and are deleted, so that their ids may be used again.
+    /// Deleted threads that were set aside, whose ids may be used again.
     pub(crate) readmitted: Vec<ThreadId>,
-    /// The highest thread number, if it changed.
+    /// Highest assigned thread number, if it changed.
     pub(crate) threads: Option<u64>,
-    /// Whether the frames stand before others that were written meanwhile.
+    /// Whether the log may already have later entries, as during a rewrite.
     pub(crate) is_amid: bool,
     /// Bytes of all chunks in `log`.
     pub(crate) log_bytes: usize,
 }
 
-/// A run that is to be written.
+/// A staged run record.
 #[derive(Debug)]
 pub(crate) struct StagedRun {
     pub(crate) thread: ThreadId,
@@ -61,7 +61,7 @@ pub(crate) struct StagedRun {
 }
 
 impl Stage {
-    /// Stages a frame as its thread's newest.
+    /// Stages a frame as the newest one of its thread.
     pub(crate) fn add_frame(
         &mut self,
         head: &mut Head,
@@ -85,7 +85,7 @@ impl Stage {
         }
     }
 
-    /// Writes everything into a transaction.
+    /// Writes the set into a transaction.
     pub(crate) fn write(&self, transaction: &WriteTransaction) -> Result<(), StoreError> {
         let mut packer = Packer::default();
         let mut heads = Vec::with_capacity(self.heads.len());
@@ -99,7 +99,8 @@ impl Stage {
         self.index(transaction).map_err(while_trying(COMMIT))
     }
 
-    /// The log grows at its end only: a cursor puts all new entries there in one go.
+    /// Writes the log entries. Most commits append them, for which a cursor inserts all of them in
+    /// one pass.
     fn append(&self, transaction: &WriteTransaction) -> Result<(), Error> {
         if self.log.is_empty() {
             return Ok(());
@@ -230,7 +231,7 @@ impl Stage {
     }
 }
 
-/// The log with the entries that are about to be written.
+/// The log of a snapshot together with the staged entries.
 pub(crate) struct Ahead<'a> {
     pub(crate) stage: &'a Stage,
     pub(crate) snapshot: &'a Snapshot,

@@ -1,9 +1,9 @@
-//! The one thread that writes: takes what waits in the queue and commits it together.
+//! The writer thread: takes the batches in the queue and commits them together.
 //!
-//! While one commit is on its way to the disk, the next batches gather in the queue, so the more
-//! runs there are, the more share a flush (group commit). Batches for which nobody waits gather for
-//! as long as the commit delay. Whatever else touches the file, and the leases, takes its turn in
-//! the same queue: it sees everything that was handed over before it.
+//! While one commit is written to the disk, the next batches collect in the queue, so the more runs
+//! there are, the more batches share a flush (group commit). Batches that no caller awaits collect
+//! for the commit delay. Every other change of the file, and of the leases, goes through the same
+//! queue, so it sees everything that was queued before.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -32,44 +32,45 @@ use crate::proof::Proof;
 use crate::urgency::Urgency;
 use crate::watches::Watches;
 
-/// Batches that may wait; a caller with one more waits itself. Also the most that share a commit:
+/// Capacity of the queue; further callers wait. Also the maximum number of batches in a commit:
 /// groups of 512 came close to what the disk can do, larger ones only add latency.
 pub(crate) const QUEUE_LIMIT: usize = 1024;
 
-/// A commit is closed when its log entries have so many bytes, so that a few large values do not
-/// hold back the small ones behind them.
+/// Bytes of log entries at which a commit group is closed, so that a few large values do not delay
+/// the small ones behind them.
 const GROUP_LIMIT_BYTES: usize = 8 * 1024 * 1024;
 
 const COMMIT: &str = "commit";
 
-const PROVE: &str = "prove that it can be written";
+const PROVE: &str = "verify that its file can be written";
 
-/// Shortest pause between two attempts to open a file again that failed.
+/// Minimum delay between two attempts to reopen a file that failed.
 const REOPEN_PAUSE: Duration = Duration::from_secs(1);
 
-/// The pause is at least so many times as long as an attempt takes: each reads the whole file.
+/// The delay is at least this multiple of the duration of an attempt, since each attempt reads the
+/// whole file.
 const REOPEN_SHARE: u32 = 10;
 
 type Answer = oneshot::Sender<Result<(), StoreError>>;
 
-/// What the writer is asked for.
+/// A command to the writer.
 pub(crate) enum Command {
-    /// Something to be committed.
+    /// A write that is committed in a group.
     Append(Handed),
-    /// Anything else.
+    /// A closure.
     Work(Work),
 }
 
-/// Something to be committed as it was handed over.
+/// A queued write.
 pub(crate) struct Handed {
-    /// Its number by [`Urgency`].
+    /// Its number, assigned by [`Urgency`].
     pub(crate) number: u64,
     pub(crate) thread: ThreadId,
     pub(crate) entry: Entry,
     pub(crate) answer: Answer,
 }
 
-/// What is to be committed.
+/// The kind of a queued write.
 pub(crate) enum Entry {
     /// See [`Store::append`](wattle_run::ports::Store::append).
     Batch(Box<Batch>),
@@ -79,10 +80,10 @@ pub(crate) enum Entry {
     Dequeue(RunId, Option<Box<RunRecord>>),
 }
 
-/// Something that the writer does between two commits.
+/// A closure that the writer runs between two commits.
 pub(crate) type Work = Box<dyn FnOnce(&mut Writer) + Send>;
 
-/// What the writer owns.
+/// The state of the writer thread.
 pub(crate) struct Writer {
     pub(crate) source: Arc<Source>,
     pub(crate) intake: Intake,
@@ -92,24 +93,24 @@ pub(crate) struct Writer {
     pub(crate) remains: Remains,
     pub(crate) commands: mpsc::Receiver<Command>,
     pub(crate) urgency: Arc<Urgency>,
-    /// How long batches gather for which nobody waits.
+    /// How long batches that no caller awaits wait for others.
     pub(crate) commit_delay: Duration,
-    /// Why nothing can be written now.
+    /// The failure of the file, until the file can be written again.
     pub(crate) trouble: Option<Trouble>,
     /// Threads whose newest batch was not written, with the reason.
     pub(crate) lost: HashMap<ThreadId, StoreError>,
-    /// The newest commit.
+    /// The newest successful write.
     pub(crate) proof: Proof,
 }
 
-/// A file that failed.
+/// A failure of the file.
 pub(crate) struct Trouble {
     error: StoreError,
     since: Instant,
     next_attempt: Instant,
 }
 
-/// A batch that was staged or refused, with who waits for it.
+/// A write that was staged or refused.
 pub(crate) struct Taken {
     pub(crate) handed: Handed,
     result: Result<u64, StoreError>,
@@ -118,12 +119,12 @@ pub(crate) struct Taken {
 /// A commit that failed.
 pub(crate) struct Failed {
     pub(crate) error: StoreError,
-    /// Whether nothing of it is in the file. Otherwise nobody knows.
+    /// Whether nothing of the commit is in the file. Otherwise its outcome is unknown.
     is_unwritten: bool,
 }
 
 impl Writer {
-    /// Serves until the last sender is gone and the queue is empty.
+    /// Runs until the last sender is dropped and the queue is empty.
     pub(crate) fn run(mut self) {
         let mut next = self.next();
         while let Some(command) = next.take() {
@@ -132,14 +133,14 @@ impl Writer {
                 Command::Work(work) => work(&mut self),
             }
             if self.has_remains() {
-                // What went wrong is in the log.
+                // `clear_some` logs its errors.
                 drop(self.clear_some());
             }
             next = next.or_else(|| self.next());
         }
     }
 
-    /// The next command. While there is none, what is left of deleted threads goes.
+    /// Returns the next command. Reclaims orphaned thread numbers while the queue is empty.
     fn next(&mut self) -> Option<Command> {
         while self.has_remains() {
             match self.commands.try_recv() {
@@ -151,11 +152,11 @@ impl Writer {
         self.commands.blocking_recv()
     }
 
-    /// Commits a batch with all that wait behind it, up to a command of another kind, which it
-    /// hands back.
+    /// Commits a write together with those behind it in the queue, up to a command of another kind,
+    /// which it returns.
     fn commit_group(&mut self, first: Handed) -> Option<Command> {
         if let Err(error) = self.heal() {
-            // Nobody has to wait for a ticket.
+            // The ticket may have been dropped.
             let _ = first.answer.send(Err(error));
             return None;
         }
@@ -179,14 +180,14 @@ impl Writer {
             }
         }
         let committed = self.refuse_failed().and_then(|()| commit(&handle, &group));
-        // Held no longer, so that the file can be opened again.
+        // Dropped here, so that the file can be opened again.
         drop((handle, group));
         match committed {
             Ok(is_written) => self.answer_committed(taken, is_written),
             Err(Failed { error, is_unwritten: true }) => {
                 tracing::warn!(
                     %error, batches = taken.len(),
-                    "a commit failed: its batches are committed one by one"
+                    "commit failed, its batches are committed one by one"
                 );
                 self.start_over(&error);
                 self.commit_apart(taken);
@@ -199,11 +200,12 @@ impl Writer {
         other
     }
 
-    /// Rests while nobody waits for the batches from a number on, at the longest until a moment;
-    /// false if there is no time for that. A rest may end early.
+    /// Parks the writer thread until `until` if no caller awaits a batch numbered `oldest` or
+    /// higher. Returns `false` without parking if a caller waits, if orphaned thread numbers can be
+    /// reclaimed, or if the time has passed. The thread may wake up early.
     fn rests(&self, oldest: u64, until: Instant) -> bool {
         let left = until.saturating_duration_since(Instant::now());
-        // A delete waits for what remains of a thread.
+        // The caller of a deletion waits until the frames are reclaimed.
         if left.is_zero() || self.has_remains() || self.urgency.is_wanted(oldest) {
             return false;
         }
@@ -224,7 +226,8 @@ impl Writer {
         Taken { handed, result }
     }
 
-    /// Refuses to commit what was staged while the file failed at a read: redb takes nothing more.
+    /// Refuses the commit if the file failed at a read after the group was opened: redb accepts no
+    /// more commits then.
     fn refuse_failed(&self) -> Result<(), Failed> {
         if self.source.has_failed() {
             return Err(Failed { error: failed_at_a_read(), is_unwritten: true });
@@ -241,7 +244,7 @@ impl Writer {
         self.leases.admit(thread, batch.epoch)?;
         self.admit_turn(group, thread, batch)?;
         let seq = match self.intake.take(group, thread, batch) {
-            // Nobody else wrote: what the batch goes on from was refused.
+            // No other host wrote: an earlier batch of the thread was not written.
             Err(StoreError::Conflict { .. }) if self.lost.contains_key(thread) => {
                 return Err(self.lost[thread].clone());
             }
@@ -253,7 +256,7 @@ impl Writer {
         Ok(seq)
     }
 
-    /// Answers batches after a commit, which wrote something or had nothing to write.
+    /// Completes the tickets of a group that was committed or had nothing to write.
     pub(crate) fn answer_committed(&mut self, taken: Vec<Taken>, is_written: bool) {
         if is_written {
             self.proof.renew();
@@ -261,10 +264,10 @@ impl Writer {
         self.answer(taken, &Ok(()));
     }
 
-    /// Answers batches that were not written with the reason. Batches which go on from them are
-    /// refused with it as well.
+    /// Completes the tickets of batches that were not written with the reason. Later batches that
+    /// continue them are refused with the same reason.
     pub(crate) fn lose(&mut self, taken: Vec<Taken>, error: &StoreError) {
-        tracing::error!(%error, batches = taken.len(), "checkpoint store did not commit");
+        tracing::error!(%error, batches = taken.len(), "checkpoint store: commit failed");
         if self.lost.len() >= HEAD_LIMIT {
             self.lost.clear();
         }
@@ -290,33 +293,33 @@ impl Writer {
                 }
                 Err(error) => Err(error),
             };
-            // Nobody has to wait for a ticket.
+            // The ticket may have been dropped.
             let _ = answer.send(result);
         }
         for (thread, seq) in newest {
             self.watches.advance(&thread, seq);
         }
         for (thread, answer, error) in damaged {
-            // Before the error is sent, so that its receiver finds the thread set aside.
+            // Done before the error is sent, so that its receiver finds the thread set aside.
             self.put_aside(&thread);
             let _ = answer.send(Err(error));
         }
     }
 
-    /// What was staged is not in the file, so everything known about it is void. redb answers
-    /// nothing more from a file that failed, so it is read in another way until it is open again.
+    /// Clears the caches, since staged writes are not in the file. redb serves no more reads from a
+    /// file that failed, so a read-only view replaces it until the file is open again.
     pub(crate) fn start_over(&mut self, error: &StoreError) {
         self.intake.forget_all();
         let now = Instant::now();
         self.trouble = Some(Trouble { error: error.clone(), since: now, next_attempt: now });
-        // The next write reports whether that helped.
+        // The next write reports a failure.
         if self.heal().is_err() {
             self.remains.tell(error);
             self.read_pending();
         }
     }
 
-    /// Opens the file again if it failed and it is time for an attempt.
+    /// Opens the file again if it failed and an attempt is due.
     pub(crate) fn heal(&mut self) -> Result<(), StoreError> {
         if self.source.take_failure() && self.trouble.is_none() {
             self.start_over(&failed_at_a_read());
@@ -328,7 +331,7 @@ impl Writer {
         if started < trouble.next_attempt {
             return Err(trouble.error.clone());
         }
-        // What failed may have been the batch alone.
+        // The file may still be writable, since the batch alone may have failed.
         let opened = proved_ends(&self.source).or_else(|_| {
             self.source.reopen()?;
             proved_ends(&self.source)
@@ -348,7 +351,7 @@ impl Writer {
                 trouble.next_attempt = Instant::now() + pause;
                 tracing::warn!(
                     %error, reason = %trouble.error, pause_ms = pause.as_millis(),
-                    "checkpoint store cannot be written and is opened again later: is the disk full?"
+                    "checkpoint store cannot be written and is opened again later; is the disk full?"
                 );
                 let refusal = Err(trouble.error.clone());
                 if let Err(error) = self.source.read_only() {
@@ -359,7 +362,7 @@ impl Writer {
         }
     }
 
-    /// What was staged of pending runs is not in the file.
+    /// Reads the pending runs again, since staged changes of them are not in the file.
     fn read_pending(&self) {
         match guarded("read", || Snapshot::newest(&self.source)?.pending_runs()) {
             Ok(read) => *lock(&self.pending) = read,
@@ -367,7 +370,7 @@ impl Writer {
         }
     }
 
-    /// Shows that the file can be written.
+    /// Verifies that the file can be written.
     pub(crate) fn prove(&mut self) -> Result<(), StoreError> {
         self.heal()?;
         if self.proof.holds() {
@@ -381,7 +384,7 @@ impl Writer {
             Err(error) => {
                 tracing::error!(%error, "checkpoint store cannot be written");
                 self.start_over(&error);
-                // It may have been opened again at once.
+                // `start_over` may have opened the file again.
                 self.heal()?;
             }
         }
@@ -389,19 +392,20 @@ impl Writer {
     }
 }
 
-/// Why nothing can be written after a read.
+/// Builds the error for a file that failed at a read.
 fn failed_at_a_read() -> StoreError {
     backend("read", "its file failed and is opened again")
 }
 
-/// The last entry of the log and the highest thread number of a file that can be written.
+/// Verifies that the file can be written. Returns the last entry of the log and the highest thread
+/// number.
 fn proved_ends(source: &Source) -> Result<(u64, u64), StoreError> {
     let handle = source.handle();
     guarded(PROVE, || prove(&handle))?;
     open::ends(handle.writing()?)
 }
 
-/// Writes what is in the file already, and waits until it is on the disk.
+/// Writes a value that the file has already, and flushes it.
 fn prove(handle: &Handle) -> Result<(), StoreError> {
     let mut transaction = handle.writing()?.begin_write().map_err(while_trying(PROVE))?;
     transaction.set_durability(Durability::Immediate).map_err(while_trying(PROVE))?;
@@ -413,7 +417,7 @@ fn prove(handle: &Handle) -> Result<(), StoreError> {
     transaction.commit().map_err(while_trying(PROVE))
 }
 
-/// Commits what was staged; answers with whether that was anything.
+/// Commits the staged writes. Returns `false` if there are none.
 pub(crate) fn commit(handle: &Handle, group: &Group) -> Result<bool, Failed> {
     if group.stage.heads.is_empty() && group.stage.pending.is_empty() {
         return Ok(false);
@@ -425,7 +429,7 @@ pub(crate) fn commit(handle: &Handle, group: &Group) -> Result<bool, Failed> {
     Ok(true)
 }
 
-/// Writes what was staged into a transaction.
+/// Adds the staged writes to a transaction.
 fn write(handle: &Handle, stage: &Stage) -> Result<WriteTransaction, StoreError> {
     let mut transaction = handle.writing()?.begin_write().map_err(while_trying(COMMIT))?;
     transaction.set_durability(Durability::Immediate).map_err(while_trying(COMMIT))?;
