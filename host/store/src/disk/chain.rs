@@ -8,9 +8,9 @@ use wattle_run::ports::store::StoreError;
 use crate::disk::frame::{Frame, Header, Places};
 use crate::error::corrupt;
 
-/// Whatever has the entries of the log.
+/// A source of log entries.
 pub(crate) trait Log {
-    /// Hands an entry to `read`; a missing one is `Corrupt`.
+    /// Passes an entry to `read`. A missing entry is [`StoreError::Corrupt`].
     fn entry<T>(
         &self,
         number: u64,
@@ -18,17 +18,18 @@ pub(crate) trait Log {
     ) -> Result<T, StoreError>;
 }
 
-/// A missing entry, as an error.
+/// Builds the error for a missing entry.
 pub(crate) fn missing(number: u64) -> StoreError {
-    corrupt("frame", format!("entry {number} of the log is missing"))
+    corrupt("frame", format!("log entry {number} is missing"))
 }
 
-/// Frames from `newest` back to the thread's first, each with its number.
+/// Iterates over the frames from `newest` back to the first one of the thread, each with its
+/// number.
 pub(crate) fn walk<L: Log>(log: &L, newest: u64) -> Walk<'_, L> {
     Walk { log, next: newest }
 }
 
-/// See [`walk`].
+/// The iterator of [`walk`].
 pub(crate) struct Walk<'a, L> {
     log: &'a L,
     next: u64,
@@ -44,11 +45,12 @@ impl<L: Log> Iterator for Walk<'_, L> {
         let number = std::mem::take(&mut self.next);
         let header =
             self.log.entry(number, |chunk| Header::read(number, chunk)).and_then(|header| {
-                // Otherwise damaged bytes could send the walk around in a circle.
+                // Otherwise the walk over damaged bytes could be endless.
                 if header.previous < number {
                     Ok(header)
                 } else {
-                    Err(corrupt("frame", format!("{number} follows {}", header.previous)))
+                    let message = format!("frame {number} follows frame {}", header.previous);
+                    Err(corrupt("frame", message))
                 }
             });
         if let Ok(header) = &header {
@@ -58,7 +60,7 @@ impl<L: Log> Iterator for Walk<'_, L> {
     }
 }
 
-/// Loads a whole frame.
+/// Loads a complete frame.
 pub(crate) fn load(log: &impl Log, number: u64, header: Header) -> Result<Frame, StoreError> {
     let mut bytes = Vec::new();
     for entry in number..number + u64::from(header.chunks) {
@@ -76,8 +78,9 @@ pub(crate) fn load_at(log: &impl Log, number: u64) -> Result<Frame, StoreError> 
     load(log, number, header)
 }
 
-/// Finds the frames of checkpoints, walking back from `newest`. The frame of `parent` knows most
-/// of them, so the walk seldom goes further. Those that are not there are left out.
+/// Finds the frames of checkpoints by a walk back from `newest`. The frame of `parent` has most of
+/// them in its frame index, so the walk seldom goes further. Checkpoints that do not exist are left
+/// out.
 pub(crate) fn find(
     log: &impl Log,
     newest: u64,

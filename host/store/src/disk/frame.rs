@@ -1,8 +1,8 @@
-//! One frame of the log: what a batch adds to a thread's history.
+//! A frame of the log: what a batch adds to the history of a thread.
 //!
-//! A frame is a fixed header, so that a walk along a thread's chain need not decode anything, and
-//! a body of packed records, so that one channel can be read without the others. See the page on
-//! the format for the layout.
+//! A frame has a header, so that a walk along the chain of a thread decodes nothing else, and a
+//! body of packed records, so that one channel can be read without the others. `FORMAT.md`
+//! describes the layout.
 
 use std::collections::BTreeMap;
 
@@ -14,16 +14,16 @@ use crate::codec::{CHECK_BYTES, Check, check_of, unpack};
 use crate::disk::link::{LINK_BYTES, Link};
 use crate::error::corrupt;
 
-/// Where the channels of a checkpoint stand: version to the frame of that checkpoint.
+/// Frame index of a checkpoint: version to the number of the frame with its values.
 pub(crate) type Places = BTreeMap<CheckpointId, u64>;
 
-/// What redb needs of a page, or of several together, for itself; with some to spare.
+/// Bytes that redb needs for itself in a page, or in several pages together, with some to spare.
 const PAGE_OVERHEAD_BYTES: usize = 64;
 
-/// A value this large fills one page.
+/// Size of a value that fills one page.
 const PAGE_ROOM: usize = 4096 - PAGE_OVERHEAD_BYTES;
 
-/// Larger chunks would save nothing more.
+/// Maximum size of a chunk. Larger chunks would not save more space.
 const CHUNK_LIMIT_BYTES: usize = 64 * 1024 - PAGE_OVERHEAD_BYTES;
 
 const HEADER_BYTES: usize = 61;
@@ -37,49 +37,48 @@ const HAS_CHECKS: u8 = 16;
 
 const VALUE: &str = "channel value";
 
-/// Set in the length of a channel's name if only the end of its list follows; names are far
-/// shorter.
+/// Flag in the length of a channel's name: a list delta follows. Names are far shorter.
 const IS_TAIL: u32 = 1 << 31;
 
-/// What a walk along the chain needs to know of a frame.
+/// The header of a frame: what a walk along the chain reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Header {
-    /// Entries of the log that it takes.
+    /// Number of log entries that the frame takes.
     pub(crate) chunks: u32,
-    /// The thread's frame before; 0 for the first.
+    /// Number of the thread's previous frame; 0 for the first one.
     pub(crate) previous: u64,
-    /// The checkpoint its events belong to.
+    /// Base checkpoint of its events.
     pub(crate) base: Option<CheckpointId>,
-    /// The checkpoint in it.
+    /// Checkpoint in the frame.
     pub(crate) checkpoint: Option<CheckpointId>,
-    /// The thread's newest event before it.
+    /// Newest sequence number of the thread before the frame.
     pub(crate) after_seq: u64,
-    /// The thread's newest event with it.
+    /// Newest sequence number of the thread with the frame.
     pub(crate) last_seq: u64,
-    /// Nested graph of its checkpoint.
+    /// Namespace of its checkpoint.
     pub(crate) namespace: String,
-    /// Seal of the thread up to it; `None` if it was written before there were seals.
+    /// Seal of the thread up to the frame; `None` in formats without seals.
     pub(crate) seal: Option<Digest>,
-    /// Whether it also has values of checkpoints that were taken away.
+    /// Whether it carries values of checkpoints that were dropped.
     pub(crate) carries: bool,
-    /// How many entries its list of places has; [`write`] sets this and the following.
+    /// Number of entries of its frame index; [`write`] sets this and the following fields.
     pub(crate) places: u32,
-    /// Packed bytes of its events.
+    /// Bytes of its packed events.
     pub(crate) events_bytes: u32,
-    /// Packed bytes of its checkpoint's facts.
+    /// Bytes of its packed `CheckpointMeta`.
     pub(crate) meta_bytes: u32,
-    /// Checksum of all that follows the header; `None` if it was written before there were any.
+    /// Checksum of all that follows the header; `None` in formats without checksums.
     pub(crate) body_check: Option<Check>,
 }
 
 impl Header {
-    /// Whether it has events.
+    /// Returns whether the frame has events.
     pub(crate) fn has_events(&self) -> bool {
         self.last_seq > self.after_seq
     }
 
-    /// Reads the header at the start of a frame's first chunk, which is the entry of the log with a
-    /// number.
+    /// Decodes the header at the beginning of a frame's first chunk, which is the log entry
+    /// `number`.
     pub(crate) fn read(number: u64, chunk: &[u8]) -> Result<Self, StoreError> {
         let mut rest = Reader { what: "frame header", rest: chunk };
         let flags = rest.bytes(1)?[0];
@@ -110,14 +109,14 @@ impl Header {
             let before = &chunk[..chunk.len() - rest.rest.len()];
             let check: Check = rest.array()?;
             if check != check_of(&[&number.to_le_bytes(), before]) {
-                let message = format!("entry {number} of the log does not fit its checksum");
+                let message = format!("the checksum of log entry {number} does not match");
                 return Err(corrupt("frame header", message));
             }
         }
         Ok(header)
     }
 
-    /// Whether its values of a version may be those of a channel.
+    /// Returns whether the frame may have values of a version.
     pub(crate) fn holds(&self, version: CheckpointId) -> bool {
         self.checkpoint == Some(version)
             || self.carries && self.checkpoint.is_some_and(|id| id > version)
@@ -161,22 +160,21 @@ impl Header {
 pub(crate) struct Body {
     /// All events, packed as one list; empty without any.
     pub(crate) events: Vec<u8>,
-    /// The checkpoint's facts; empty without one.
+    /// The packed `CheckpointMeta`; empty without a checkpoint.
     pub(crate) meta: Vec<u8>,
-    /// Where its unchanged channels stand.
+    /// Frame index of the channels that its checkpoint did not change.
     pub(crate) places: Places,
     /// Its channels, in the order of their names.
     pub(crate) parts: Vec<Part>,
 }
 
-/// What a new frame holds of a channel.
+/// A channel in a new frame.
 #[derive(Debug)]
 pub(crate) struct Part {
-    /// The channel.
     pub(crate) channel: ChannelName,
-    /// Where the beginning of the list stands, if only its end is here.
+    /// Link to the base, if the frame has a list delta.
     pub(crate) link: Option<Link>,
-    /// The value or the items, packed.
+    /// The packed value, or the packed items of the list delta.
     pub(crate) packed: Vec<u8>,
 }
 
@@ -205,7 +203,7 @@ impl Body {
     }
 }
 
-/// Puts a frame together and cuts it into the chunks that go into the log, from an entry on.
+/// Encodes a frame and splits it into the chunks for the log entries from `number` on.
 pub(crate) fn write(mut header: Header, body: &Body, number: u64) -> Vec<Vec<u8>> {
     header.places = body.places.len() as u32;
     header.events_bytes = body.events.len() as u32;
@@ -234,8 +232,9 @@ pub(crate) fn write(mut header: Header, body: &Body, number: u64) -> Vec<Vec<u8>
     cut(bytes, &sizes)
 }
 
-/// redb gives a value that is larger than a page a power of two of pages. So a frame is cut into
-/// chunks that fill such powers, the largest first, and wastes less than a page.
+/// Returns the sizes of the chunks of a frame. redb gives a value that is larger than a page a
+/// power of two of pages, so chunks fill such powers, the largest first, and a frame wastes less
+/// than a page.
 fn chunk_sizes(mut total: usize) -> Vec<usize> {
     let mut sizes = Vec::new();
     while total > PAGE_ROOM {
@@ -264,7 +263,7 @@ fn cut(bytes: Vec<u8>, sizes: &[usize]) -> Vec<Vec<u8>> {
     chunks
 }
 
-/// A whole frame.
+/// A complete frame.
 #[derive(Debug)]
 pub(crate) struct Frame {
     header: Header,
@@ -272,32 +271,32 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// A frame from all its chunks, put together.
+    /// Creates a frame from the bytes of all its chunks.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Corrupt`] if they do not fit their checksum.
+    /// [`StoreError::Corrupt`] if the bytes do not match their checksum.
     pub(crate) fn new(header: Header, bytes: Vec<u8>) -> Result<Self, StoreError> {
         if let Some(check) = header.body_check {
             let body = bytes.get(header.bytes()..).unwrap_or_default();
             if check_of(&[body]) != check {
-                return Err(corrupt("frame", "it does not fit its checksum"));
+                return Err(corrupt("frame", "its checksum does not match"));
             }
         }
         Ok(Self { header, bytes })
     }
 
-    /// What is known without decoding.
+    /// Returns the header.
     pub(crate) fn header(&self) -> &Header {
         &self.header
     }
 
-    /// How many bytes it takes.
+    /// Returns the size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Its events.
+    /// Decodes the events.
     pub(crate) fn events<T: DeserializeOwned>(&self) -> Result<Vec<T>, StoreError> {
         match self.packed_events()? {
             Some(packed) => unpack("events", packed),
@@ -305,7 +304,7 @@ impl Frame {
         }
     }
 
-    /// Its events as they are stored; `None` without any.
+    /// Returns the packed events; `None` without any.
     pub(crate) fn packed_events(&self) -> Result<Option<&[u8]>, StoreError> {
         if !self.header.has_events() {
             return Ok(None);
@@ -315,19 +314,19 @@ impl Frame {
         rest.bytes(self.header.events_bytes as usize).map(Some)
     }
 
-    /// The facts of its checkpoint.
+    /// Decodes the `CheckpointMeta`.
     pub(crate) fn meta<T: DeserializeOwned>(&self) -> Result<T, StoreError> {
         unpack("checkpoint", self.packed_meta()?)
     }
 
-    /// The facts of its checkpoint as they are stored.
+    /// Returns the packed `CheckpointMeta`.
     pub(crate) fn packed_meta(&self) -> Result<&[u8], StoreError> {
         let mut rest = self.body("checkpoint")?;
         rest.bytes(self.places_bytes() + self.header.events_bytes as usize)?;
         rest.bytes(self.header.meta_bytes as usize)
     }
 
-    /// Where channels of its checkpoint stand that it did not change.
+    /// Decodes the frame index of the channels that its checkpoint did not change.
     pub(crate) fn places(&self) -> Result<Places, StoreError> {
         let mut rest = self.body("checkpoint")?;
         let mut places = Places::new();
@@ -338,7 +337,7 @@ impl Frame {
         Ok(places)
     }
 
-    /// What it holds of a channel; `None` if that is nothing.
+    /// Returns what the frame has of a channel, if anything.
     pub(crate) fn part(&self, channel: &ChannelName) -> Result<Option<Stored<'_>>, StoreError> {
         for part in self.parts()? {
             let part = part?;
@@ -349,7 +348,7 @@ impl Frame {
         Ok(None)
     }
 
-    /// What it holds of all channels.
+    /// Returns what the frame has of each channel.
     pub(crate) fn parts(
         &self,
     ) -> Result<impl Iterator<Item = Result<Stored<'_>, StoreError>>, StoreError> {
@@ -379,14 +378,13 @@ impl Frame {
     }
 }
 
-/// What a frame holds of a channel.
+/// A channel in a stored frame.
 #[derive(Debug)]
 pub(crate) struct Stored<'a> {
-    /// Name of the channel.
     pub(crate) channel: &'a [u8],
-    /// Where the beginning of the list stands, if only its end is here.
+    /// Link to the base, if the frame has a list delta.
     pub(crate) link: Option<Link>,
-    /// The value or the items, packed.
+    /// The packed value, or the packed items of the list delta.
     pub(crate) packed: &'a [u8],
 }
 
@@ -399,14 +397,14 @@ impl<'a> Stored<'a> {
         Ok(Self { channel, link, packed: rest.bytes(value_bytes)? })
     }
 
-    /// The channel's name.
+    /// Returns the name of the channel.
     pub(crate) fn name(&self) -> Result<ChannelName, StoreError> {
         let name = std::str::from_utf8(self.channel).map_err(|error| corrupt(VALUE, error))?;
         ChannelName::new(name).map_err(|error| corrupt(VALUE, error))
     }
 }
 
-/// Reads little-endian numbers and bytes, one after the other.
+/// A reader of little-endian numbers and bytes.
 pub(crate) struct Reader<'a> {
     what: &'static str,
     rest: &'a [u8],
@@ -415,7 +413,7 @@ pub(crate) struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn bytes(&mut self, count: usize) -> Result<&'a [u8], StoreError> {
         let Some((bytes, rest)) = self.rest.split_at_checked(count) else {
-            let message = format!("{count} bytes expected, {} there", self.rest.len());
+            let message = format!("{count} bytes expected, {} found", self.rest.len());
             return Err(corrupt(self.what, message));
         };
         self.rest = rest;

@@ -1,4 +1,4 @@
-//! Reads of a thread's past: events and checkpoints, along its chain of frames.
+//! Reads of a thread's history: events and checkpoints, along its chain of frames.
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -19,11 +19,12 @@ use crate::disk::snapshot::Snapshot;
 use crate::disk::value::Loader;
 use crate::query::checkpoint_matches;
 
-/// Events since a checkpoint that are read at once, in bytes of JSON, which may be a thousandth of
-/// that in the file: decoded they take several times as much memory. Ten thousand tasks of 6 KB fit.
+/// Maximum size of the events since a checkpoint that are read together, in bytes of JSON. They may
+/// take a thousandth of that in the file, and several times as much memory when they are decoded.
+/// Ten thousand tasks of 6 KB fit.
 pub const PENDING_LIMIT_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Events after a sequence number, oldest first.
+/// Returns the events after a sequence number, oldest first.
 pub(crate) fn events(
     snapshot: &Snapshot,
     thread: &ThreadId,
@@ -35,7 +36,7 @@ pub(crate) fn events(
     };
     let mut events = Vec::new();
     let mut after = after.max(head.pruned_seq);
-    // Mostly one look; further ones where events were taken away.
+    // One pass is mostly enough. More are needed where events were dropped.
     let mut width = limit as u64;
     while events.len() < limit && after < head.last_seq {
         let until = after.saturating_add(width).min(head.last_seq);
@@ -47,7 +48,7 @@ pub(crate) fn events(
     Ok(events)
 }
 
-/// Events after a sequence number, up to another.
+/// Returns the events after a sequence number, up to another.
 fn between(
     snapshot: &Snapshot,
     head: &Head,
@@ -73,7 +74,7 @@ fn between(
     Ok(events)
 }
 
-/// Batches from a frame on, oldest first, up to about so many bytes.
+/// Returns batches from a frame on, oldest first, up to about `bytes` bytes.
 pub(crate) fn batches(
     snapshot: &Snapshot,
     thread: &ThreadId,
@@ -127,7 +128,7 @@ fn batch(frame: &Frame) -> Result<StoredBatch, StoreError> {
     })
 }
 
-/// A thread as it stands.
+/// Returns a thread with its current checkpoint and its newest run.
 pub(crate) fn latest(snapshot: &Snapshot, thread: &ThreadId) -> Result<Option<Latest>, StoreError> {
     let Some(head) = snapshot.thread(thread)? else {
         return Ok(None);
@@ -143,7 +144,7 @@ pub(crate) fn latest(snapshot: &Snapshot, thread: &ThreadId) -> Result<Option<La
     Ok(Some(Latest { head, tuple, run }))
 }
 
-/// A checkpoint by its id, or the newest of the namespace.
+/// Returns a checkpoint by its id, or the newest one of the namespace.
 pub(crate) fn checkpoint(
     snapshot: &Snapshot,
     thread: &ThreadId,
@@ -161,14 +162,14 @@ pub(crate) fn checkpoint(
     Ok(select(snapshot, thread, &selection)?.pop())
 }
 
-/// Checkpoints that match, newest first.
+/// Returns the checkpoints that match, newest first.
 pub(crate) fn checkpoints(
     snapshot: &Snapshot,
     thread: &ThreadId,
     query: &CheckpointQuery,
 ) -> Result<Vec<CheckpointTuple>, StoreError> {
     let namespace = query.namespace.as_ref();
-    // So that what is newer is not loaded.
+    // Checked in the header, so that newer checkpoints are not loaded.
     let is_before = |id: CheckpointId| query.before.is_none_or(|before| id < before);
     let selection = Selection {
         oldest: None,
@@ -182,12 +183,12 @@ pub(crate) fn checkpoints(
     select(snapshot, thread, &selection)
 }
 
-/// Which checkpoints to take on the way back.
+/// Which checkpoints a walk selects.
 struct Selection<H, M> {
-    /// The walk need not go past this one.
+    /// The walk ends at this checkpoint.
     oldest: Option<CheckpointId>,
     limit: usize,
-    /// What is known without decoding.
+    /// Filter on the header, which needs no decoding.
     header: H,
     meta: M,
 }
@@ -206,7 +207,8 @@ where
         return Ok(tuples);
     };
     let mut loader = Loader::new(snapshot);
-    // A checkpoint's events are newer than itself, so they were all seen when it is met.
+    // The events of a checkpoint are newer than the checkpoint, so the walk passes all of them
+    // before it.
     let mut pending: HashMap<CheckpointId, Vec<Seen>> = HashMap::new();
     for step in walk(snapshot, head.frame) {
         if tuples.len() >= selection.limit {
@@ -216,7 +218,7 @@ where
         let checkpoint = header.checkpoint;
         let is_wanted = checkpoint.is_some() && (selection.header)(&header);
         let mut seen = Seen::Header(number, header);
-        // A frame with both is loaded once.
+        // A frame with a checkpoint and events is loaded once.
         let frame = if is_wanted { Some(seen.frame(snapshot)?) } else { None };
         if let Some(base) = seen.base_of_events() {
             pending.entry(base).or_default().push(seen);
@@ -237,14 +239,14 @@ where
     Ok(tuples)
 }
 
-/// A frame on the way.
+/// A frame that the walk has passed.
 enum Seen {
     Header(u64, Header),
     Frame(Rc<Frame>),
 }
 
 impl Seen {
-    /// The checkpoint that its events belong to, if it has any.
+    /// Returns the base checkpoint of its events, if it has any.
     fn base_of_events(&self) -> Option<CheckpointId> {
         let header = match self {
             Self::Header(_, header) => header,
@@ -253,7 +255,7 @@ impl Seen {
         header.base.filter(|_| header.has_events())
     }
 
-    /// All of it, which is kept.
+    /// Returns the complete frame, and keeps it.
     fn frame(&mut self, snapshot: &Snapshot) -> Result<Rc<Frame>, StoreError> {
         let frame = match self {
             Self::Header(number, header) => Rc::new(load(snapshot, *number, header.clone())?),
@@ -264,8 +266,8 @@ impl Seen {
     }
 }
 
-/// Events of the frames that belong to a checkpoint. How much they are is known before any is
-/// decoded.
+/// Returns the events of the frames that belong to a checkpoint. Their size is checked before any
+/// is decoded.
 fn pending_of(
     snapshot: &Snapshot,
     thread: &ThreadId,
@@ -311,7 +313,7 @@ mod tests {
     use crate::RedbStore;
 
     #[tokio::test]
-    async fn checkpoints_that_are_too_new_are_not_loaded() {
+    async fn newer_checkpoints_are_not_loaded() {
         let dir = TempDir::new().unwrap();
         let store = RedbStore::open(dir.path().join("store.redb")).unwrap();
         let thread = ThreadId::new("t").unwrap();
@@ -320,7 +322,7 @@ mod tests {
             "status": "idle", "created_ms": 1, "updated_ms": 1,
         });
         let mut record = Some(serde_json::from_value(record).unwrap());
-        // Few enough that their headers are read in a glance, and too many to be loaded as well.
+        // The budget of an inline read is enough for the headers, and not for all frames.
         for number in 1..=24 {
             let meta = json!({
                 "id": number, "parent": null, "step": 0, "source": "loop", "run": "r", "at_ms": 0,

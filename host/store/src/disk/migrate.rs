@@ -1,9 +1,9 @@
-//! Brings files of older formats to the newest, in one commit.
+//! Migration of files of older formats to the newest one, in one commit.
 //!
-//! Since format 2 frames may have seals and ends of lists. A thread that stands at a checkpoint of a
-//! nested graph goes back to the root's newest. Since format 3 frames, heads, records of threads and
-//! runs have checksums: heads and records get theirs here, old frames stay as they are. Since format
-//! 4 there are pending runs.
+//! Format 2 added seals and list deltas. A thread whose current checkpoint belongs to a subgraph
+//! goes back to the newest checkpoint of the root graph. Format 3 added checksums of frames, heads,
+//! records and runs: the migration adds those of heads, records and runs, and leaves old frames as
+//! they are. Format 4 added pending runs.
 
 use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable, Table, WriteTransaction};
 use wattle_graph::id::CheckpointId;
@@ -17,15 +17,15 @@ use crate::disk::table::{
 };
 use crate::error::{backend, while_trying};
 
-/// The oldest format that this reads.
+/// The oldest format that can be migrated.
 pub(crate) const FIRST_FORMAT: u64 = 1;
 
 /// The last format without checksums.
 pub(crate) const UNCHECKED_FORMAT: u64 = 2;
 
-const MIGRATE: &str = "bring its file to the newest format";
+const MIGRATE: &str = "migrate its file to the newest format";
 
-/// Brings a file of an older format to the newest, in one commit.
+/// Migrates a file of an older format to the newest one, in one commit.
 pub(crate) fn migrate(database: &Database, found: u64) -> Result<(), StoreError> {
     let moved = if found == FIRST_FORMAT { nested(database)? } else { Vec::new() };
     let transaction = database.begin_write().map_err(while_trying(MIGRATE))?;
@@ -42,11 +42,11 @@ pub(crate) fn migrate(database: &Database, found: u64) -> Result<(), StoreError>
     };
     write().map_err(while_trying(MIGRATE))?;
     transaction.commit().map_err(while_trying(MIGRATE))?;
-    tracing::info!(format = FORMAT, "checkpoint store was brought to the newest format");
+    tracing::info!(format = FORMAT, "checkpoint store was migrated to the newest format");
     Ok(())
 }
 
-/// Gives every record that has none its checksum.
+/// Adds a checksum to every record that has none.
 fn check_all(transaction: &WriteTransaction) -> Result<(), redb::Error> {
     check_table(transaction.open_table(HEADS)?, IN_HEADS)?;
     check_table(transaction.open_table(RECORDS)?, IN_RECORDS)?;
@@ -76,7 +76,7 @@ fn check_table(
 /// A key and its value.
 type Entry = (Vec<u8>, Vec<u8>);
 
-/// The log of a file that is being brought up.
+/// The log of a file that is being migrated.
 struct OldLog(ReadOnlyTable<u64, &'static [u8]>);
 
 impl Log for OldLog {
@@ -90,7 +90,8 @@ impl Log for OldLog {
     }
 }
 
-/// Heads of threads that stand at a checkpoint of a nested graph, moved to the root.
+/// Returns the heads of threads whose current checkpoint belongs to a subgraph, moved to the root
+/// graph.
 fn nested(database: &Database) -> Result<Vec<Entry>, StoreError> {
     let transaction = database.begin_read().map_err(while_trying(MIGRATE))?;
     let log = OldLog(transaction.open_table(LOG).map_err(while_trying(MIGRATE))?);
@@ -110,8 +111,7 @@ fn nested(database: &Database) -> Result<Vec<Entry>, StoreError> {
     Ok(moved)
 }
 
-/// The checkpoint a thread stands at if it is one of the root, otherwise the root's newest before
-/// it.
+/// Returns the newest checkpoint of the root graph up to the current checkpoint.
 fn root(log: &OldLog, head: &Head) -> Result<Option<CheckpointId>, StoreError> {
     let Some(current) = head.current else {
         return Ok(None);

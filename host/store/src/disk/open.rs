@@ -1,4 +1,4 @@
-//! Opens the file: checks that it is whole, and its format, and makes the tables of a new one.
+//! Opening of the file: checks its pages and its format, and creates the tables of a new one.
 
 use std::path::{Path, PathBuf};
 
@@ -21,8 +21,8 @@ use crate::file::look::{Soundness, is_damage, soundness};
 use crate::file::mark;
 use crate::file::open::{CHECKED_AT_START_BYTES, checked, damage, refuse_in_use, turn, with_damage};
 
-/// Memory for pages of the file: enough for the hot part of a large store, and small beside what
-/// guests take.
+/// Page cache: enough for the hot part of a large store, and small compared with the memory of
+/// guests.
 const CACHE_BYTES: usize = 128 * 1024 * 1024;
 
 const OPEN: &str = "open its file";
@@ -31,18 +31,18 @@ const OPEN: &str = "open its file";
 pub(crate) struct Opened {
     pub(crate) database: Database,
     pub(crate) intake: Intake,
-    /// How often it was opened so far, this time included.
+    /// Number of openings of the file, this one included.
     pub(crate) opening: u64,
 }
 
-/// Opens or creates the file, and finds out where its log goes on. A damaged file is rebuilt
-/// without the threads that are damaged, if these can be named.
+/// Opens the file, and creates it if it does not exist. A damaged file is rebuilt without the
+/// damaged threads, if all of these can be named.
 pub(crate) fn open(path: &Path) -> Result<Opened, StoreError> {
     open_checked(path, CHECKED_AT_START_BYTES)
 }
 
-/// The same. A file of more than so many bytes is compared with its checksums only if it cannot be
-/// opened otherwise.
+/// Opens the file. The pages of a file of more than `checked_bytes` bytes are compared with their
+/// checksums only if it cannot be opened.
 fn open_checked(path: &Path, checked_bytes: u64) -> Result<Opened, StoreError> {
     let rebuild = |damage: &str| {
         let refusal = |message: String| foreign(path, message);
@@ -67,14 +67,14 @@ fn open_whole(path: &Path, is_whole: bool) -> Result<Opened, StoreError> {
     Ok(Opened { database, intake: Intake::new(entry + 1, threads), opening })
 }
 
-/// Reads the tables that every start reads in whole, so that damage which would end a start is found
-/// while the file can still be rebuilt.
+/// Reads the tables that every start reads completely, so that damage that would prevent a start is
+/// found while the file can still be rebuilt.
 fn read_tables(database: &Database) -> Result<(), Error> {
     let transaction = database.begin_read()?;
     walk(&transaction, RECORDS)?;
     walk(&transaction, PENDING)?;
     match walk(&transaction, REMAINS) {
-        // Files have this table since a thread was deleted.
+        // Older files get this table when a thread is first deleted.
         Err(Error::TableDoesNotExist(_)) => Ok(()),
         walked => walked,
     }
@@ -96,13 +96,13 @@ fn open_file(path: &Path) -> Result<Database, StoreError> {
     builder.create(path).map_err(|error| refusal(path, error))
 }
 
-/// Opens a file again that this process had open and that failed.
+/// Reopens a file that this process had open and that failed.
 pub(crate) fn open_again(path: &Path) -> Result<Database, StoreError> {
     mark::refuse_lost(path)?;
     open_file(path)
 }
 
-/// Looks at everything in a file that nobody has open.
+/// Reads everything in a file that no process has open, and returns the damage.
 pub(crate) fn survey(path: &Path) -> Result<Survey, StoreError> {
     mark::refuse_lost(path)?;
     if !path.exists() {
@@ -120,15 +120,16 @@ pub(crate) fn survey(path: &Path) -> Result<Survey, StoreError> {
     Ok(survey)
 }
 
-/// Rebuilds a file that no process has open from what can be read of it.
+/// Rebuilds a file that no process has open from what can be read of it. Returns the damage and the
+/// path of the old file.
 pub(crate) fn repair(path: &Path) -> Result<(Survey, PathBuf), StoreError> {
     mark::refuse_lost(path)?;
     let _turn = turn(path)?;
     rebuild::repair(path)
 }
 
-/// Checks that a file could be opened, without changing it. One that is not there will be made, and
-/// one that was not closed will be repaired, when it is opened.
+/// Checks that a file can be opened, without changing it. A file that does not exist passes, and so
+/// does one that was not closed, which is repaired when it is opened.
 pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
     mark::refuse_lost(path)?;
     if !path.exists() {
@@ -151,10 +152,10 @@ pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
     })
 }
 
-/// Refuses a format that this Wattle neither has nor can bring up.
+/// Refuses a format that this version of Wattle can neither read nor migrate.
 fn unknown(path: &Path, found: u64) -> StoreError {
     if found < FORMAT {
-        return foreign(path, format!("it says it has format {found}"));
+        return foreign(path, format!("its format {found} is unknown"));
     }
     StoreError::NewerFormat {
         path: path.display().to_string(),
@@ -163,7 +164,7 @@ fn unknown(path: &Path, found: u64) -> StoreError {
     }
 }
 
-/// Counts this opening; answers with its number.
+/// Increments the number of openings and returns it.
 fn count(database: &Database) -> Result<u64, Error> {
     let transaction = database.begin_write()?;
     let mut facts = transaction.open_table(FACTS)?;
@@ -174,7 +175,7 @@ fn count(database: &Database) -> Result<u64, Error> {
     Ok(opening)
 }
 
-/// The format number in the file; `None` if the file is new.
+/// Returns the format number of the file; `None` if the file is new.
 pub(crate) fn format_of(
     path: &Path,
     database: &impl ReadableDatabase,
@@ -214,7 +215,7 @@ pub(crate) fn create(database: &Database) -> Result<(), Error> {
     Ok(())
 }
 
-/// The last entry of the log and the highest thread number.
+/// Returns the last entry of the log and the highest thread number.
 pub(crate) fn ends(database: &Database) -> Result<(u64, u64), StoreError> {
     guarded(OPEN, || read_ends(database).map_err(while_trying(OPEN)))
 }
@@ -231,7 +232,7 @@ fn refusal(path: &Path, error: DatabaseError) -> StoreError {
         DatabaseError::DatabaseAlreadyOpen => mark::in_use(path),
         error if is_damage(&error) => foreign(path, error),
         DatabaseError::UpgradeRequired(version) => {
-            foreign(path, format!("it is a redb file of the old version {version}"))
+            foreign(path, format!("it has version {version} of the redb format, which is too old"))
         }
         error => backend(OPEN, format!("`{}`: {error}", path.display())),
     }
@@ -240,7 +241,7 @@ fn refusal(path: &Path, error: DatabaseError) -> StoreError {
 pub(crate) fn foreign(path: &Path, message: impl std::fmt::Display) -> StoreError {
     corrupt(
         format!("checkpoint store `{}`", path.display()),
-        format!("{message}; restore it from a backup, or move it away to start anew"),
+        format!("{message}; restore it from a backup, or move it away to create a new store"),
     )
 }
 
@@ -271,7 +272,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_damaged_record_does_not_say_its_version() {
+    async fn damaged_record_makes_pinned_versions_incomplete() {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("wattle.redb");
         fill(&path).await;
@@ -291,7 +292,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_that_a_start_cannot_read_is_rebuilt_whatever_its_size() {
+    async fn unreadable_file_is_rebuilt_at_any_size() {
         for checked_bytes in [CHECKED_AT_START_BYTES, 0] {
             let dir = TempDir::new().unwrap();
             let path = dir.path().join("wattle.redb");

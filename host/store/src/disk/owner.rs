@@ -1,4 +1,4 @@
-//! What the threads of one owner take, and which blobs they mention.
+//! The size of the threads of one owner, and the blobs that they mention.
 
 use redb::ReadableTable;
 use wattle_graph::id::{Digest, ThreadId};
@@ -19,7 +19,7 @@ impl Snapshot {
         let records = self.transaction.open_table(RECORDS).map_err(while_trying(READ))?;
         for entry in records.iter().map_err(while_trying(READ))? {
             let (key, packed) = entry.map_err(while_trying(READ))?;
-            // Lists of threads warn of a damaged one.
+            // Lists of threads log a damaged record.
             let Ok(thread) = read::<Summary>(RECORD, (IN_RECORDS, key.value()), packed.value())
             else {
                 continue;
@@ -32,7 +32,7 @@ impl Snapshot {
     }
 
     /// See [`Store::mentioned`](wattle_run::ports::Store::mentioned). A page ends with a thread, so
-    /// one that mentions more is a longer page.
+    /// a thread with more mentions makes the page longer.
     pub(crate) fn mentioned(
         &self,
         of: &Owner,
@@ -47,7 +47,7 @@ impl Snapshot {
         let first = from.unwrap_or_default().as_bytes();
         for entry in records.range(first..).map_err(while_trying(READ))? {
             let (key, packed) = entry.map_err(while_trying(READ))?;
-            // Lists of threads warn of a damaged one.
+            // Lists of threads log a damaged record.
             let Ok(thread) = read::<Summary>(RECORD, (IN_RECORDS, key.value()), packed.value())
             else {
                 continue;

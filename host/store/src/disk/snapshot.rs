@@ -1,4 +1,4 @@
-//! The file as it was at one commit, to read from.
+//! A snapshot: the file as of one commit.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashSet};
@@ -31,33 +31,35 @@ pub(crate) const RECORD: &str = "thread record";
 
 const RUN: &str = "run record";
 
-/// The thread of a key; `None` if the key is none.
+/// Returns the thread of a key; `None` if the key is no valid id.
 pub(crate) fn thread_of(key: &[u8]) -> Option<ThreadId> {
     std::str::from_utf8(key).ok().and_then(|text| ThreadId::new(text).ok())
 }
 
-/// The run of a key; `None` if the key is none.
+/// Returns the run of a key; `None` if the key is no valid id.
 pub(crate) fn run_of(key: &[u8]) -> Option<RunId> {
     std::str::from_utf8(key).ok().and_then(|text| RunId::new(text).ok())
 }
 
-/// Entries of the log in a glance: few enough that nobody waits for the disk for long.
+/// Maximum number of log entries of an inline read, which bounds how long an async worker waits for
+/// the disk.
 const GLANCE_ENTRIES: usize = 32;
 
-/// Their bytes: so few are decoded sooner than another thread takes over.
+/// Maximum number of bytes of these entries. Decoding so few is faster than moving the read to
+/// another thread.
 const GLANCE_BYTES: usize = 64 * 1024;
 
-/// The file as it was at one commit.
+/// A read transaction: the file as of one commit.
 pub(crate) struct Snapshot {
     pub(crate) transaction: ReadTransaction,
     log: ReadOnlyTable<u64, &'static [u8]>,
-    /// What may still be read of the log, if that is limited.
+    /// Remaining budget, if the read is inline.
     glance: Option<Cell<Glance>>,
-    /// Last, so that it is let go when the read is over.
+    /// Declared last, so that it is dropped after the transaction.
     _handle: Arc<Handle>,
 }
 
-/// What may still be read.
+/// The remaining budget of an inline read.
 #[derive(Clone, Copy)]
 struct Glance {
     entries: usize,
@@ -66,12 +68,12 @@ struct Glance {
 }
 
 impl Glance {
-    /// Without one entry more; an error if that is too much.
+    /// Deducts one entry from the budget. Fails if the budget is exceeded.
     fn take(&mut self, bytes: usize) -> Result<(), StoreError> {
         let left = (self.entries.checked_sub(1), self.bytes.checked_sub(bytes));
         let (Some(entries), Some(bytes)) = left else {
             self.is_over = true;
-            return Err(backend(READ, "it is too much for a glance"));
+            return Err(backend(READ, "it exceeds the budget of an inline read"));
         };
         (self.entries, self.bytes) = (entries, bytes);
         Ok(())
@@ -97,36 +99,37 @@ impl Log for Snapshot {
 }
 
 impl Snapshot {
-    /// The newest state.
+    /// Opens a snapshot of the newest commit.
     pub(crate) fn take(handle: Arc<Handle>) -> Result<Self, StoreError> {
         let transaction = handle.begin_read().map_err(while_trying(READ))?;
         let log = transaction.open_table(LOG).map_err(while_trying(READ))?;
         Ok(Self { transaction, log, glance: None, _handle: handle })
     }
 
-    /// The newest state of a file; waits while the file shrinks.
+    /// Opens a snapshot of the newest commit of a file. Blocks while the file is compacted.
     pub(crate) fn newest(source: &Source) -> Result<Self, StoreError> {
         Self::take(source.handle())
     }
 
-    /// The newest state of a file; `None` while the file shrinks.
+    /// Opens a snapshot of the newest commit of a file, or returns `None` while the file is
+    /// compacted.
     pub(crate) fn newest_now(source: &Source) -> Option<Result<Self, StoreError>> {
         source.handle_now().map(Self::take)
     }
 
-    /// The same for a read that must be short: it fails if it is not.
+    /// Gives the snapshot the budget of an inline read. Reads beyond the budget fail.
     pub(crate) fn for_a_glance(mut self) -> Self {
         let glance = Glance { entries: GLANCE_ENTRIES, bytes: GLANCE_BYTES, is_over: false };
         self.glance = Some(Cell::new(glance));
         self
     }
 
-    /// Whether a read failed since it was not short.
+    /// Returns whether a read exceeded the budget.
     pub(crate) fn was_too_much(&self) -> bool {
         self.glance.as_ref().is_some_and(|glance| glance.get().is_over)
     }
 
-    /// Where a thread stands.
+    /// Returns the head of a thread.
     pub(crate) fn head(&self, thread: &ThreadId) -> Result<Option<Head>, StoreError> {
         let heads = self.transaction.open_table(HEADS).map_err(while_trying(READ))?;
         let key = thread.as_str().as_bytes();
@@ -136,21 +139,21 @@ impl Snapshot {
         }
     }
 
-    /// Refuses a thread that was set aside: it is not one that never was.
+    /// Refuses a thread that was set aside, which must not look like one that never existed.
     fn refuse_aside(&self, thread: &ThreadId) -> Result<(), StoreError> {
         match self.aside(thread)? {
             None => Ok(()),
             Some(reason) => Err(corrupt(
                 format!("thread `{thread}`"),
                 format!(
-                    "it was set aside, since {reason}. Restore it from a backup, or delete it to \
+                    "it was set aside: {reason}. Restore it from a backup, or delete it to \
                      use its id again"
                 ),
             )),
         }
     }
 
-    /// Why a thread was set aside, if it was.
+    /// Returns why a thread was set aside, if it was.
     pub(crate) fn aside(&self, thread: &ThreadId) -> Result<Option<String>, StoreError> {
         let aside = match self.transaction.open_table(ASIDE) {
             Ok(aside) => aside,
@@ -161,7 +164,7 @@ impl Snapshot {
         Ok(reason.map(|reason| reason.value().to_owned()))
     }
 
-    /// All threads that were set aside, each with the reason.
+    /// Returns all threads that were set aside, each with the reason.
     pub(crate) fn all_aside(&self) -> Result<Vec<(ThreadId, String)>, StoreError> {
         let aside = match self.transaction.open_table(ASIDE) {
             Ok(aside) => aside,
@@ -178,7 +181,7 @@ impl Snapshot {
         Ok(all)
     }
 
-    /// A thread as the port knows it.
+    /// Returns a thread as the port describes it.
     pub(crate) fn thread(&self, thread: &ThreadId) -> Result<Option<ThreadHead>, StoreError> {
         let Some(head) = self.head(thread)? else {
             return Ok(None);
@@ -196,7 +199,7 @@ impl Snapshot {
         }))
     }
 
-    /// Bytes that a thread takes.
+    /// Returns the bytes that the log and the record of a thread take.
     pub(crate) fn stored_bytes(&self, thread: &ThreadId) -> Result<u64, StoreError> {
         let Some(head) = self.head(thread)? else {
             return Ok(0);
@@ -205,7 +208,7 @@ impl Snapshot {
         Ok(head.bytes + record_bytes)
     }
 
-    /// Facts about a thread, and the bytes that they take.
+    /// Returns the record of a thread and its stored size in bytes.
     pub(crate) fn record(&self, thread: &ThreadId) -> Result<(ThreadRecord, u64), StoreError> {
         let records = self.transaction.open_table(RECORDS).map_err(while_trying(READ))?;
         let key = thread.as_str().as_bytes();
@@ -215,7 +218,7 @@ impl Snapshot {
         Ok((record, packed.value().len() as u64))
     }
 
-    /// The record of a thread as it is packed.
+    /// Returns the packed record of a thread.
     pub(crate) fn packed_record(&self, thread: &ThreadId) -> Result<Vec<u8>, StoreError> {
         let records = self.transaction.open_table(RECORDS).map_err(while_trying(READ))?;
         let key = thread.as_str().as_bytes();
@@ -224,7 +227,7 @@ impl Snapshot {
         packed(RECORD, (IN_RECORDS, key), stored.value()).map(<[u8]>::to_vec)
     }
 
-    /// The record of a run as it is packed.
+    /// Returns the packed record of a run.
     pub(crate) fn packed_run(&self, run: &RunId) -> Result<Vec<u8>, StoreError> {
         let runs = self.transaction.open_table(RUNS).map_err(while_trying(READ))?;
         let key = run.as_str().as_bytes();
@@ -233,14 +236,14 @@ impl Snapshot {
         packed(RUN, (IN_RUNS, key), stored.value()).map(<[u8]>::to_vec)
     }
 
-    /// A fact about the file.
+    /// Returns a value of the table [`FACTS`].
     pub(crate) fn fact(&self, name: &str) -> Result<Option<u64>, StoreError> {
         let facts = self.transaction.open_table(FACTS).map_err(while_trying(READ))?;
         let fact = facts.get(name).map_err(while_trying(READ))?;
         Ok(fact.map(|fact| fact.value()))
     }
 
-    /// All marks of a thread: newest event of a frame to the frame.
+    /// Returns all marks of a thread: newest event of a frame to the frame.
     pub(crate) fn marks(&self, thread_number: u64) -> Result<BTreeMap<u64, u64>, StoreError> {
         let marks = self.transaction.open_table(MARKS).map_err(while_trying(READ))?;
         let all = (thread_number, 0)..=(thread_number, u64::MAX);
@@ -252,8 +255,8 @@ impl Snapshot {
         Ok(found)
     }
 
-    /// Threads that match. Where all of these are wanted, each is read once. One whose record is
-    /// damaged is left out with a warning in the log: it must not hide the others.
+    /// Returns the threads that match. Without a limit, each record is read once. A thread with a
+    /// damaged record is logged and left out, so that it does not hide the others.
     pub(crate) fn threads(&self, query: &ThreadQuery) -> Result<Vec<ThreadRecord>, StoreError> {
         let records = self.transaction.open_table(RECORDS).map_err(while_trying(READ))?;
         let mut matching: Vec<(Summary, Option<ThreadRecord>)> = Vec::new();
@@ -263,7 +266,7 @@ impl Snapshot {
             let summary: Summary = match read(RECORD, place, packed.value()) {
                 Ok(summary) => summary,
                 Err(error) => {
-                    tracing::error!(%error, "a damaged thread is not listed");
+                    tracing::error!(%error, "damaged thread is not listed");
                     continue;
                 }
             };
@@ -281,7 +284,7 @@ impl Snapshot {
         page.map(read).collect()
     }
 
-    /// Versions that threads are pinned to.
+    /// Returns the versions to which threads are pinned.
     pub(crate) fn pinned(&self) -> Result<Pinned, StoreError> {
         let records = self.transaction.open_table(RECORDS).map_err(while_trying(READ))?;
         let mut pinned = Pinned { is_complete: true, ..Pinned::default() };
@@ -292,8 +295,8 @@ impl Snapshot {
         Ok(pinned)
     }
 
-    /// Threads that are running, in the order of their ids, at most a page of those behind one. One
-    /// whose record is damaged is left out, and the log says so.
+    /// Returns a page of the running threads after a thread, in the order of their ids. A thread
+    /// with a damaged record is logged and left out.
     pub(crate) fn running(
         &self,
         after: Option<&ThreadId>,
@@ -311,7 +314,7 @@ impl Snapshot {
                     found.push(read(RECORD, place, packed.value())?);
                 }
                 Ok(_) => {}
-                Err(error) => tracing::error!(%error, "a damaged thread is not listed"),
+                Err(error) => tracing::error!(%error, "damaged thread is not listed"),
             }
             if found.len() == ABANDONED_PAGE {
                 break;
@@ -320,7 +323,7 @@ impl Snapshot {
         Ok(found)
     }
 
-    /// A run.
+    /// Returns the record of a run.
     pub(crate) fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
         let runs = self.transaction.open_table(RUNS).map_err(while_trying(READ))?;
         let key = run.as_str().as_bytes();
@@ -328,29 +331,29 @@ impl Snapshot {
         packed.map(|packed| read(RUN, (IN_RUNS, key), packed.value())).transpose()
     }
 
-    /// The pending runs in their order. One whose id or record is damaged is left out: its thread is
-    /// found to be damaged when that is read.
+    /// Returns the pending runs in order. A run with a damaged id or record is logged and left out;
+    /// a survey finds the damage in its thread.
     pub(crate) fn pending_runs(&self) -> Result<Pending, StoreError> {
         let table = self.transaction.open_table(PENDING).map_err(while_trying(READ))?;
         let mut pending = Pending::default();
         for entry in table.iter().map_err(while_trying(READ))? {
             let (key, place) = entry.map_err(while_trying(READ))?;
             let Some(run) = run_of(key.value()) else {
-                tracing::error!(run = named(RUN, key.value()), "the id of a pending run is none");
+                tracing::error!(run = named(RUN, key.value()), "pending run has an invalid id");
                 continue;
             };
             match self.run(&run) {
                 Ok(Some(record)) if record.status == RunStatus::Pending => {
                     pending.put(place.value(), &record);
                 }
-                Ok(_) => tracing::error!(%run, "a run is listed as pending and is not"),
-                Err(error) => tracing::error!(%run, %error, "a pending run cannot be read"),
+                Ok(_) => tracing::error!(%run, "run in the table of pending runs is not pending"),
+                Err(error) => tracing::error!(%run, %error, "pending run cannot be read"),
             }
         }
         Ok(pending)
     }
 
-    /// Where a run stands in the list of its thread.
+    /// Returns the key of a run in the list of its thread.
     pub(crate) fn place_of_run(
         &self,
         number: u64,
@@ -359,7 +362,7 @@ impl Snapshot {
         let thread_runs = self.transaction.open_table(THREAD_RUNS).map_err(while_trying(READ))?;
         let all =
             thread_runs.range((number, 0)..=(number, u64::MAX)).map_err(while_trying(READ))?;
-        // One that is pending is one of the newest.
+        // A pending run is one of the newest.
         for entry in all.rev() {
             let (key, id) = entry.map_err(while_trying(READ))?;
             if id.value() == run.as_str().as_bytes() {
@@ -369,7 +372,7 @@ impl Snapshot {
         Ok(None)
     }
 
-    /// Runs whose records name a thread, for one whose own list cannot be read.
+    /// Returns the runs whose records name a thread, for a thread whose own list cannot be read.
     pub(crate) fn runs_that_name(&self, thread: &ThreadId) -> Result<Vec<RunId>, StoreError> {
         let runs = self.transaction.open_table(RUNS).map_err(while_trying(READ))?;
         let mut found = Vec::new();
@@ -385,7 +388,7 @@ impl Snapshot {
         Ok(found)
     }
 
-    /// Runs of a thread, oldest first.
+    /// Returns the runs of a thread, oldest first.
     pub(crate) fn runs(&self, thread: &ThreadId) -> Result<Vec<RunRecord>, StoreError> {
         let mut records = Vec::new();
         self.each_run(thread, |run| {
@@ -395,7 +398,7 @@ impl Snapshot {
         Ok(records)
     }
 
-    /// Reads the runs of a thread one by one, oldest first.
+    /// Visits the runs of a thread, oldest first.
     pub(crate) fn each_run(
         &self,
         thread: &ThreadId,
@@ -414,7 +417,7 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Runs of a thread, newest first, without the first so many.
+    /// Returns runs of a thread, newest first, after the first `skip`.
     pub(crate) fn newest_runs(
         &self,
         thread: &ThreadId,
@@ -436,7 +439,7 @@ impl Snapshot {
         Ok(records)
     }
 
-    /// A frame near event `seq` that is not before it; `None` if it lies after the last mark.
+    /// Returns the frame of the first mark at or after the event `seq`; `None` after the last mark.
     pub(crate) fn mark(&self, thread_number: u64, seq: u64) -> Result<Option<u64>, StoreError> {
         let marks = self.transaction.open_table(MARKS).map_err(while_trying(READ))?;
         let later = (thread_number, seq)..=(thread_number, u64::MAX);
@@ -445,7 +448,7 @@ impl Snapshot {
         Ok(first.map(|(_, frame)| frame.value()))
     }
 
-    /// Whether a thread mentions a blob.
+    /// Returns whether a thread mentions a blob.
     pub(crate) fn mentions(&self, thread: &ThreadId, blob: Digest) -> Result<bool, StoreError> {
         let Some(head) = self.head(thread)? else {
             return Ok(false);
@@ -455,7 +458,7 @@ impl Snapshot {
         Ok(found.is_some())
     }
 
-    /// Takes the blobs that any thread mentions out of a set.
+    /// Removes the blobs that any thread mentions from a set.
     pub(crate) fn remove_mentioned(&self, blobs: &mut HashSet<Digest>) -> Result<(), StoreError> {
         let mentions = self.transaction.open_table(MENTIONS).map_err(while_trying(READ))?;
         let mut raw: HashSet<[u8; 32]> = blobs.iter().map(|digest| *digest.as_bytes()).collect();
@@ -468,7 +471,7 @@ impl Snapshot {
     }
 }
 
-/// A run of the list of a thread.
+/// Reads the record of a run in the list of a thread.
 fn run_of_thread(
     runs: &ReadOnlyTable<&'static [u8], &'static [u8]>,
     id: &[u8],

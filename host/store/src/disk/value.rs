@@ -1,4 +1,4 @@
-//! Reads channel values: whole ones, and lists along the links of their ends.
+//! Reads of channel values: full values, and lists along their delta chains.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -17,26 +17,26 @@ use crate::error::corrupt;
 
 const VALUE: &str = "channel value";
 
-/// What a frame holds of a channel, decoded.
+/// A channel in a frame, decoded.
 #[derive(Debug)]
 enum Piece {
     Whole(Arc<Value>),
     Tail(Link, Vec<Value>),
 }
 
-/// A frame's share of a channel.
+/// Number of a frame, and a channel in it.
 type Spot = (u64, ChannelName);
 
-/// Loads channel values, each piece that several of them share only once.
+/// Loads channel values. Frames and deltas that several values share are decoded once.
 pub(crate) struct Loader<'a, L> {
     log: &'a L,
-    /// The frame read last: channels of one version stand together.
+    /// The frame that was read last: the channels of one version are in one frame.
     last: Option<(u64, Rc<Frame>)>,
     pieces: HashMap<Spot, Option<Arc<Piece>>>,
     values: HashMap<Spot, Option<Arc<Value>>>,
 }
 
-/// Where a version of a checkpoint's channels stands.
+/// Returns the number of the frame with a version of a checkpoint's channels.
 pub(crate) fn place_of(
     meta: &CheckpointMeta,
     own: u64,
@@ -45,12 +45,11 @@ pub(crate) fn place_of(
 ) -> Result<u64, StoreError> {
     let place = if version == meta.id { Some(own) } else { places.get(&version).copied() };
     place.filter(|place| *place <= own).ok_or_else(|| {
-        corrupt("checkpoint", format!("nothing says where version {version} stands"))
+        corrupt("checkpoint", format!("the frame index has no frame of version {version}"))
     })
 }
 
-/// What a list takes that stands at a place, as far as a frame there tells; `None` for other
-/// values.
+/// Returns the sizes of the delta chain of a list in the frame `place`; `None` for other values.
 pub(crate) fn extent(
     log: &impl Log,
     place: u64,
@@ -71,12 +70,12 @@ pub(crate) fn extent(
 }
 
 impl<'a, L: Log> Loader<'a, L> {
-    /// One that has loaded nothing yet.
+    /// Creates a loader with an empty cache.
     pub(crate) fn new(log: &'a L) -> Self {
         Self { log, last: None, pieces: HashMap::new(), values: HashMap::new() }
     }
 
-    /// Values of all channels of the checkpoint in a frame.
+    /// Loads the values of all channels of the checkpoint in a frame.
     pub(crate) fn channels(
         &mut self,
         number: u64,
@@ -85,12 +84,12 @@ impl<'a, L: Log> Loader<'a, L> {
     ) -> Result<Values, StoreError> {
         let places = frame.places()?;
         self.last = Some((number, frame.clone()));
-        // Channels of one frame together, so that it is read once.
+        // Ordered by frame, so that each frame is read once.
         let mut spots = Vec::with_capacity(meta.versions.len());
         for (channel, version) in &meta.versions {
             spots.push((place_of(meta, number, &places, *version)?, *version, channel));
         }
-        // Newest first, which begins with the frame at hand.
+        // The newest first, which is the frame that is loaded already.
         spots.sort_unstable_by(|a, b| b.cmp(a));
         let mut values = Values::new();
         for (place, version, channel) in spots {
@@ -101,7 +100,7 @@ impl<'a, L: Log> Loader<'a, L> {
         Ok(values)
     }
 
-    /// The value of a channel that stands at a place; `None` if it has none.
+    /// Loads the value of a channel from the frame `place`; `None` if there is none.
     pub(crate) fn value(
         &mut self,
         place: u64,
@@ -121,7 +120,7 @@ impl<'a, L: Log> Loader<'a, L> {
         Ok(value)
     }
 
-    /// A list from its end back to its last whole value.
+    /// Builds a list from its newest delta back to the last full value.
     fn list(
         &mut self,
         place: u64,
@@ -130,20 +129,21 @@ impl<'a, L: Log> Loader<'a, L> {
         items: &[Value],
     ) -> Result<Arc<Value>, StoreError> {
         let mut list: Vec<Value> = items.iter().rev().cloned().collect();
-        // The list is gathered backwards: `wanted` items are still to come.
+        // The list is built backwards: `wanted` items are still missing.
         let (mut place, mut link, mut wanted) = (place, link, link.keep as usize);
         while wanted > 0 {
             if link.place >= place {
-                return Err(corrupt(VALUE, format!("its beginning stands after it, at {place}")));
+                let message = format!("the delta in frame {place} does not follow its base");
+                return Err(corrupt(VALUE, message));
             }
             let piece = self.piece(link.place, link.base, channel)?;
-            let piece = piece.ok_or_else(|| corrupt(VALUE, "its beginning is missing"))?;
+            let piece = piece.ok_or_else(|| corrupt(VALUE, "the base of a list delta is missing"))?;
             let (kept, items) = match &*piece {
                 Piece::Whole(value) => (0, value.as_array().map_or(&[][..], Vec::as_slice)),
                 Piece::Tail(link, items) => (link.keep as usize, items.as_slice()),
             };
             if kept + items.len() < wanted {
-                return Err(corrupt(VALUE, "its beginning is too short"));
+                return Err(corrupt(VALUE, "the base of a list delta is too short"));
             }
             list.extend(items[..wanted.saturating_sub(kept)].iter().rev().cloned());
             wanted = wanted.min(kept);
@@ -167,7 +167,7 @@ impl<'a, L: Log> Loader<'a, L> {
         }
         let frame = self.frame(place)?;
         if !frame.header().holds(version) {
-            return Err(corrupt(VALUE, format!("version {version} does not stand at {place}")));
+            return Err(corrupt(VALUE, format!("frame {place} has no values of version {version}")));
         }
         let piece = match frame.part(channel)? {
             None => None,

@@ -1,4 +1,5 @@
-//! Checks the seals of a thread: all of what is stored of it, from its oldest frame on.
+//! Verification of a thread: compares all that is stored of it, from the oldest sealed frame on,
+//! with its seals.
 
 use std::collections::HashMap;
 
@@ -17,7 +18,7 @@ use crate::disk::link::Extent;
 use crate::disk::snapshot::Snapshot;
 use crate::error::corrupt;
 
-/// Checks a thread; `None` for a missing one.
+/// Verifies a thread; `None` if it does not exist.
 pub(crate) fn verify(
     snapshot: &Snapshot,
     thread: &ThreadId,
@@ -47,7 +48,7 @@ pub(crate) fn verify(
         });
         seal = Some(found.map_err(|error| broken(thread, header.after_seq + 1, error))?);
         if seal != header.seal {
-            let error = corrupt("batch", "it does not fit its seal");
+            let error = corrupt("batch", "its seal does not match");
             return Err(broken(thread, header.after_seq + 1, error));
         }
     }
@@ -56,7 +57,7 @@ pub(crate) fn verify(
     Ok(Some(Verified { sealed_after, last_seq: head.last_seq, seal }))
 }
 
-/// The seal of a frame that follows another's.
+/// Computes the seal of a frame that follows the one with the seal `previous`.
 fn sealed(previous: Option<Digest>, frame: &Frame) -> Result<Digest, StoreError> {
     let mut sealer = Sealer::new(previous, frame.header().base);
     match frame.packed_events()? {
@@ -74,8 +75,8 @@ fn sealed(previous: Option<Digest>, frame: &Frame) -> Result<Digest, StoreError>
     Ok(sealer.finish())
 }
 
-/// Checks what seals do not cover: that a frame's header says the same as its records, and that
-/// its places lead to frames of the thread that hold the versions.
+/// Checks what seals do not cover: that the header of a frame agrees with its records, and that its
+/// frame index and its links name frames of the thread with these versions.
 fn agrees(headers: &HashMap<u64, &Header>, number: u64, frame: &Frame) -> Result<(), StoreError> {
     let header = frame.header();
     let events: Vec<Event> = frame.events()?;
@@ -83,30 +84,30 @@ fn agrees(headers: &HashMap<u64, &Header>, number: u64, frame: &Frame) -> Result
     if let (Some(first), Some(last)) = ends
         && (first.seq <= header.after_seq || last.seq != header.last_seq)
     {
-        return Err(disagrees("its events have other numbers"));
+        return Err(disagrees("its header does not match its events"));
     }
     let Some(id) = header.checkpoint else { return Ok(()) };
     let meta: CheckpointMeta = frame.meta()?;
     if meta.id != id || meta.namespace.as_str() != header.namespace {
-        return Err(disagrees("it has another checkpoint"));
+        return Err(disagrees("its header does not match its checkpoint"));
     }
     let holds = |version: CheckpointId, place: u64| {
         place <= number && headers.get(&place).is_some_and(|header| header.holds(version))
     };
     for (version, place) in frame.places()? {
         if !holds(version, place) {
-            return Err(disagrees("a place leads astray"));
+            return Err(disagrees("the frame index names a frame without this version"));
         }
     }
     for part in frame.parts()? {
         if part?.link.is_some_and(|link| !holds(link.base, link.place)) {
-            return Err(disagrees("the beginning of a list is not where it says"));
+            return Err(disagrees("a link names a frame without its base version"));
         }
     }
     Ok(())
 }
 
-/// Checks what the links of a frame say about the size of their lists.
+/// Checks the sizes that the links of a frame record.
 fn measures(
     extents: &mut HashMap<(u64, ChannelName), Extent>,
     number: u64,
@@ -123,9 +124,9 @@ fn measures(
                 let items = link.keep as usize + items;
                 let base = extents.get(&(link.place, channel.clone()));
                 let extent = base.map(|base| base.grown(items, part.packed.len()));
-                // The beginning may stand in a frame from before there were seals.
+                // The base may be in a frame without a seal, whose sizes are not known here.
                 if extent.is_some_and(|extent| extent != link.extent) {
-                    return Err(disagrees("a list has another size than it says"));
+                    return Err(disagrees("a link records other sizes than its list has"));
                 }
                 link.extent
             }
@@ -135,7 +136,7 @@ fn measures(
     Ok(())
 }
 
-/// Checks that the head goes with the newest frame.
+/// Checks that the head matches the newest frame.
 fn ends(
     thread: &ThreadId,
     head: &Head,
@@ -144,7 +145,7 @@ fn ends(
 ) -> Result<(), StoreError> {
     let last_seq = newest.map_or(head.pruned_seq, |newest| newest.last_seq);
     if head.last_seq < last_seq || head.seal != seal {
-        let error = disagrees("the thread's head is of another log");
+        let error = disagrees("the head does not match the newest frame");
         return Err(broken(thread, last_seq, error));
     }
     Ok(())
@@ -154,7 +155,7 @@ fn disagrees(message: &'static str) -> StoreError {
     corrupt("batch", message)
 }
 
-/// What cannot be read is broken; a file that fails is not.
+/// Turns damage into [`StoreError::Broken`]. An error of the file is no damage.
 fn broken(thread: &ThreadId, seq: u64, error: StoreError) -> StoreError {
     match error {
         StoreError::Corrupt { .. } => {

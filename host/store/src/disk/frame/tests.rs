@@ -1,4 +1,4 @@
-//! Frames come back as they were written, and damaged ones are typed errors.
+//! Frames round-trip, and damaged frames are `Corrupt` errors.
 
 use serde_json::{Value, json};
 
@@ -63,7 +63,7 @@ fn check(value: &Value) {
 }
 
 #[test]
-fn frames_come_back() {
+fn frames_round_trip() {
     check(&json!(1));
     let noise: String =
         (0..200_000_u32).map(|n| n.wrapping_mul(2_654_435_761).to_string()).collect();
@@ -83,7 +83,7 @@ fn chunks_fill_powers_of_two_of_pages() {
 }
 
 #[test]
-fn cut_frames_are_typed_errors() {
+fn truncated_frames_are_corrupt_errors() {
     let (header, body) = sample(&json!("x"));
     let bytes = write(header, &body, 9).concat();
     for length in 0..bytes.len() {
@@ -98,7 +98,7 @@ fn cut_frames_are_typed_errors() {
 }
 
 #[test]
-fn every_changed_byte_is_found() {
+fn checksums_detect_every_changed_byte() {
     let (header, body) = sample(&json!("x"));
     let bytes = write(header, &body, 9).concat();
     for at in 0..bytes.len() {
