@@ -1,5 +1,5 @@
-//! Commits the batches of a group one by one after the commit of the group failed: the cause may be a
-//! damaged page that only one thread needs.
+//! Commits the batches of a group one by one after the commit of the group failed, since the cause
+//! may be a damaged page that only one thread needs.
 
 use wattle_graph::id::ThreadId;
 use wattle_run::ports::store::StoreError;
@@ -12,15 +12,15 @@ use crate::file::guarded;
 use crate::file::handle::Source;
 
 impl Writer {
-    /// Stages and commits each batch of a group alone. Once the file cannot be written, the rest is
-    /// lost.
+    /// Stages and commits each batch of a group alone. Once the file cannot be written, the
+    /// remaining batches fail.
     pub(super) fn commit_apart(&mut self, taken: Vec<Taken>) {
         let mut rest = taken.into_iter();
         let mut failure = self.heal().err();
         while failure.is_none()
             && let Some(taken) = rest.next()
         {
-            // The file may have failed at a read that the batch alone needs.
+            // The file may have failed at a read that only this batch needs.
             failure = self.commit_alone(taken.handed).and_then(|()| self.heal()).err();
         }
         let rest: Vec<Taken> = rest.collect();
@@ -29,12 +29,12 @@ impl Writer {
         }
     }
 
-    /// The same for one batch.
+    /// Stages and commits one batch.
     ///
     /// # Errors
     ///
-    /// The error of the file, with which others would fail as well: each attempt opens it again, and
-    /// that reads all of it.
+    /// The error of the file, with which other batches would fail too: each attempt opens the file
+    /// again, and reads all of it.
     fn commit_alone(&mut self, handed: Handed) -> Result<(), StoreError> {
         let handle = self.source.handle();
         let mut group = Group::new(handle.clone());
@@ -55,8 +55,7 @@ impl Writer {
         }
     }
 
-    /// Notes in the file that a thread is set aside, if it cannot be read: then nothing is deleted
-    /// that it may need.
+    /// Sets a thread aside if it cannot be read, so that nothing is deleted that it may need.
     pub(super) fn put_aside(&mut self, thread: &ThreadId) {
         let noted = match guarded("read", || damage(&self.source, thread)) {
             Ok(Some(reason)) => {
@@ -67,12 +66,12 @@ impl Writer {
             Err(error) => Err(error),
         };
         if let Err(error) = noted {
-            tracing::error!(%error, %thread, "cannot note that a damaged thread is set aside");
+            tracing::error!(%error, %thread, "damaged thread cannot be set aside");
         }
     }
 }
 
-/// Why a thread cannot be read; `None` if it can, or is set aside already.
+/// Returns why a thread cannot be read; `None` if it can, or is set aside already.
 fn damage(source: &Source, thread: &ThreadId) -> Result<Option<String>, StoreError> {
     let snapshot = Snapshot::newest(source)?;
     if snapshot.aside(thread)?.is_some() {

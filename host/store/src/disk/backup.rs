@@ -1,7 +1,7 @@
-//! A copy of the file as it was at one commit, made while others read and write.
+//! A copy of the file as of one commit, made during reads and writes.
 //!
-//! It is read within one read transaction, whose pages are not used again before it ends: the file
-//! grows by what is written meanwhile.
+//! It is read in one read transaction, whose pages are not reused before it ends, so the file grows
+//! by what is written in the meantime.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -22,28 +22,28 @@ use crate::error::{backend, while_trying};
 use crate::file::guarded;
 use crate::file::mark::sync_folder;
 
-const BACK_UP: &str = "back its file up";
+const BACK_UP: &str = "back up its file";
 
-/// Entries that one commit writes.
+/// Number of entries that one commit writes.
 const PART: usize = 4096;
 
-/// The ending of the name of a folder until its backup is whole.
+/// Extension of the folder of a backup until the backup is complete.
 const UNFINISHED: &str = "unfinished";
 
-/// The folder of the backups of a store.
+/// Returns the folder of the backups of a store.
 pub(crate) fn place(store: &Path) -> PathBuf {
     store.parent().unwrap_or(Path::new("")).join("backups")
 }
 
-/// Makes a folder with a name that is free in another one, which is made if need be.
+/// Creates a folder with an unused name in another one, which is created if it does not exist.
 ///
 /// # Errors
 ///
-/// [`StoreError::Backend`] if it cannot be made.
+/// [`StoreError::Backend`] if a folder cannot be created.
 pub(crate) fn new_folder(inside: &Path) -> Result<PathBuf, StoreError> {
     let failed = |error: io::Error| backend(BACK_UP, format!("`{}`: {error}", inside.display()));
     let mut builder = DirBuilder::new();
-    // Threads hold what people wrote: nobody else's business.
+    // Threads contain private data, so only the owner has access.
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.recursive(true).create(inside).map_err(failed)?;
@@ -59,14 +59,14 @@ pub(crate) fn new_folder(inside: &Path) -> Result<PathBuf, StoreError> {
             Err(error) => return Err(failed(error)),
         }
     }
-    Err(backend(BACK_UP, "every name of a folder is taken"))
+    Err(backend(BACK_UP, "every folder name is in use"))
 }
 
-/// Gives the folder of a backup that is whole its name, which it answers.
+/// Gives the folder of a complete backup its final name. Returns the new path.
 ///
 /// # Errors
 ///
-/// [`StoreError::Backend`] if it cannot be renamed.
+/// [`StoreError::Backend`] if the folder cannot be renamed.
 pub(crate) fn finish(folder: &Path) -> Result<PathBuf, StoreError> {
     let whole = folder.with_extension("");
     fs::rename(folder, &whole)
@@ -75,32 +75,32 @@ pub(crate) fn finish(folder: &Path) -> Result<PathBuf, StoreError> {
     Ok(whole)
 }
 
-/// Deletes the folder of a backup that failed.
+/// Deletes the folder of a failed backup.
 ///
 /// # Errors
 ///
-/// [`StoreError::Backend`] if something of it stays.
+/// [`StoreError::Backend`] if a part of it cannot be deleted.
 pub(crate) fn remove(folder: &Path) -> Result<(), StoreError> {
     let removed = fs::remove_dir_all(folder);
     removed.map_err(|error| backend(BACK_UP, format!("`{}`: {error}", folder.display())))
 }
 
-/// Deletes what processes left that ended in the middle of a backup.
+/// Deletes the folders of backups that earlier processes did not complete.
 pub(crate) fn clear(inside: &Path) {
     let entries = fs::read_dir(inside).into_iter().flatten().flatten();
     let left = entries.map(|entry| entry.path());
     for folder in left.filter(|path| path.extension().is_some_and(|it| it == UNFINISHED)) {
         if let Err(error) = remove(&folder) {
-            tracing::warn!(%error, "a backup that was not finished stays");
+            tracing::warn!(%error, "incomplete backup cannot be deleted");
         }
     }
 }
 
-/// Writes what a snapshot has into a new file.
+/// Writes the content of a snapshot into a new file.
 ///
 /// # Errors
 ///
-/// Those of both files. What was written then is of no use.
+/// Errors of both files. The new file is of no use then.
 pub(crate) fn copy(snapshot: &Snapshot, to: &Path) -> Result<(), StoreError> {
     guarded(BACK_UP, || {
         let database = Builder::new().create(to).map_err(while_trying(BACK_UP))?;
@@ -134,7 +134,7 @@ where
 {
     let from = match from.open_table(definition) {
         Ok(table) => table,
-        // Made when it is first needed.
+        // The table is created when it is first needed.
         Err(TableError::TableDoesNotExist(_)) => return Ok(()),
         Err(error) => return Err(while_trying(BACK_UP)(error)),
     };
@@ -153,7 +153,7 @@ where
     Ok(())
 }
 
-/// Makes durable what was written.
+/// Makes all earlier commits durable.
 pub(crate) fn settle(database: &Database) -> Result<(), StoreError> {
     let mut transaction = database.begin_write().map_err(while_trying(BACK_UP))?;
     transaction.set_durability(Durability::Immediate).map_err(while_trying(BACK_UP))?;

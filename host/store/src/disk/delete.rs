@@ -1,5 +1,5 @@
-//! What the writer does in one commit when a thread goes, whole or for one that was written anew.
-//! What is left of it goes later.
+//! Commits that delete or replace a thread. Each updates only the head and the records, and orphans
+//! the old thread number, whose frames are reclaimed later.
 
 use redb::Durability;
 use wattle_graph::id::ThreadId;
@@ -15,19 +15,19 @@ use crate::file::guarded;
 use crate::lock::lock;
 use crate::rules;
 
-const REWRITE: &str = "write a thread anew";
+const REWRITE: &str = "rewrite a thread";
 
-/// A thread at the beginning of being written anew.
+/// The beginning of a rewrite.
 pub(crate) struct Begun {
     pub(crate) snapshot: Snapshot,
     pub(crate) head: Head,
-    /// The first of the entries that were set aside for it.
+    /// First of the log entries that are reserved for it.
     pub(crate) entry: u64,
-    /// Its new number.
+    /// Its new thread number.
     pub(crate) number: u64,
 }
 
-/// A thread that is written anew, as it was read: any batch changes one of these.
+/// The expected state of a thread that is rewritten: every batch changes a part of it.
 pub(crate) struct Before {
     pub(crate) head: Head,
     pub(crate) record: ThreadRecord,
@@ -35,7 +35,7 @@ pub(crate) struct Before {
 }
 
 impl Before {
-    /// Whether it still stands so.
+    /// Returns whether the thread is still in this state.
     fn stands(&self, thread: &ThreadId, snapshot: &Snapshot) -> Result<bool, StoreError> {
         Ok(snapshot.head(thread)?.as_ref() == Some(&self.head)
             && snapshot.record(thread)?.0 == self.record
@@ -43,32 +43,32 @@ impl Before {
     }
 }
 
-/// What stands in place of a thread.
+/// The end of a rewrite: what replaces a thread.
 pub(crate) struct Anew {
     pub(crate) thread: ThreadId,
-    /// How the thread stood that it was made from; `None` if there must not be any.
+    /// Expected state of the thread; `None` if it must not exist.
     pub(crate) before: Option<Before>,
-    /// The rest of what is written; without a head the thread goes whole.
+    /// The rest of the write set. Without a head, the thread is deleted.
     pub(crate) stage: Stage,
-    /// A thread that must not be at work.
+    /// A thread that must not be leased.
     pub(crate) source: ThreadId,
-    /// The number that was set aside for it.
+    /// The thread number that is reserved for it.
     pub(crate) number: u64,
-    /// Whether a part of it is in the file already.
+    /// Whether the file has a part of it already.
     pub(crate) is_written: bool,
 }
 
-/// How it went.
+/// The outcome of a replacement.
 pub(crate) enum Replaced {
-    /// It stands; what is left of the old one goes now.
+    /// The thread was replaced. The receiver resolves when the old frames are reclaimed.
     Done(Option<Cleared>),
-    /// The old one was written meanwhile.
+    /// A batch was appended to the old thread in the meantime.
     Changed,
 }
 
 impl Writer {
-    /// See [`Store::delete_thread`](wattle_run::ports::Store::delete_thread). Answers with what to
-    /// wait for; a missing thread is not an error.
+    /// See [`Store::delete_thread`](wattle_run::ports::Store::delete_thread). Returns a receiver
+    /// that resolves when the frames are reclaimed. A missing thread is not an error.
     pub(crate) fn delete(&mut self, thread: &ThreadId) -> Result<Option<Cleared>, StoreError> {
         let result = self.delete_now(thread);
         self.intake.forget(thread);
@@ -98,8 +98,8 @@ impl Writer {
         Ok(Some(self.remains.add(head.number)))
     }
 
-    /// Deletes a thread whose head cannot be read, or that was set aside. Nothing leads to its
-    /// frames any more, so they stay until the file is rebuilt.
+    /// Deletes a thread whose head cannot be read, or that was set aside. Its frames cannot be
+    /// found, so they are kept until the file is rebuilt.
     fn delete_damaged(
         &mut self,
         thread: &ThreadId,
@@ -111,7 +111,7 @@ impl Writer {
         Ok(None)
     }
 
-    /// Begins to write a thread anew, or to copy it; `None` for a missing one.
+    /// Begins to rewrite or copy a thread; `None` if it does not exist.
     pub(crate) fn begin(&mut self, thread: &ThreadId) -> Result<Option<Begun>, StoreError> {
         self.leases.free(thread)?;
         let snapshot = Snapshot::newest(&self.source)?;
@@ -122,13 +122,13 @@ impl Writer {
         Ok(Some(Begun { snapshot, head, entry, number }))
     }
 
-    /// Writes a part of a thread that is not there yet.
+    /// Commits a part of a rewrite.
     pub(crate) fn write_part(&mut self, mut stage: Stage) -> Result<(), StoreError> {
         stage.threads = Some(self.intake.threads());
         self.commit(&stage)
     }
 
-    /// Puts what was written in place of the old thread, if that still stands as it did.
+    /// Replaces the old thread by the rewritten one, if it is still in the expected state.
     pub(crate) fn replace(&mut self, anew: Anew) -> Result<Replaced, StoreError> {
         let (number, is_written) = (anew.number, anew.is_written);
         let replaced = self.replace_now(anew);
@@ -138,7 +138,7 @@ impl Writer {
         replaced
     }
 
-    /// Leaves what was written of a thread to be deleted.
+    /// Orphans the thread number of an abandoned rewrite.
     pub(crate) fn give_up(&mut self, number: u64, is_written: bool) {
         if is_written {
             drop(self.remains.add(number));
@@ -178,7 +178,7 @@ impl Writer {
         Ok(Replaced::Done(before.map(|before| self.remains.add(before.number))))
     }
 
-    /// After an error it is not known what is in the file.
+    /// Commits a write set. After an error, the content of the file is unknown.
     pub(super) fn commit(&mut self, stage: &Stage) -> Result<(), StoreError> {
         self.heal()?;
         let written = guarded(REWRITE, || self.write_durably(stage));
@@ -199,13 +199,13 @@ impl Writer {
     }
 }
 
-/// A thread that was set aside: once it is deleted, its id is free.
+/// Returns the thread if it was set aside: its deletion makes its id usable again.
 fn readmitted(snapshot: &Snapshot, thread: &ThreadId) -> Result<Vec<ThreadId>, StoreError> {
     let is_aside = snapshot.aside(thread)?.is_some();
     Ok(if is_aside { vec![thread.clone()] } else { Vec::new() })
 }
 
-/// Refuses to give a run to a second thread.
+/// Checks that no other thread has one of the runs.
 fn refuse_known(snapshot: &Snapshot, to: &ThreadId, stage: &Stage) -> Result<(), StoreError> {
     for run in stage.runs.keys() {
         if snapshot.run(run)?.is_some() {

@@ -1,5 +1,5 @@
-//! Rebuilds a damaged file from all threads of which nothing is damaged. The others are set
-//! aside, each with the reason, and the damaged file stays beside the new one.
+//! Rebuilding of a damaged file from all intact threads. The others are set aside, each with the
+//! reason, and the damaged file is kept under another name.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,17 +24,17 @@ use crate::file::mark::{beside, sync_folder};
 
 const REBUILD: &str = "rebuild its file";
 
-/// Bytes that are written in one commit.
+/// Bytes of log entries at which a commit is made.
 const PART_BYTES: usize = 16 * 1024 * 1024;
 
-/// Threads that are named in one message.
+/// Maximum number of threads that one message names.
 const NAMED: usize = 20;
 
-/// The number of openings when the file does not say it: far above any that was counted, since the
-/// epochs of leases must not come again.
+/// Number of openings if the file does not have it: far above any real number, since epochs of
+/// leases must not repeat.
 const OPENINGS_UNKNOWN: u64 = 1 << 31;
 
-/// Looks at a file that nobody has open for writing, and changes nothing.
+/// Reads everything in a file that no process has open for writing, and returns the damage.
 ///
 /// # Errors
 ///
@@ -43,7 +43,7 @@ pub(crate) fn look_at(path: &Path) -> Result<Survey, StoreError> {
     name_damage(&open(path)?)
 }
 
-/// Whether a file of redb has no tables yet, as after a crash at its first opening.
+/// Returns whether a redb file has no tables yet, as after a crash at its first opening.
 pub(crate) fn is_new(path: &Path) -> Result<bool, StoreError> {
     let database = look::read(path).map_err(|error| foreign(path, error))?;
     guarded(REBUILD, || {
@@ -58,21 +58,21 @@ fn open(path: &Path) -> Result<Snapshot, StoreError> {
     guarded(REBUILD, || Snapshot::take(handle))
 }
 
-/// Rebuilds a file whose pages do not fit their checksums, if every thread that may be damaged
+/// Rebuilds a file whose pages do not match their checksums, if every thread that may be damaged
 /// can be named.
 ///
 /// # Errors
 ///
-/// [`StoreError::Corrupt`] if it cannot be read, or if threads may be missing that nothing names;
-/// nothing is changed then.
+/// [`StoreError::Corrupt`] if the file cannot be read, or if threads may be missing that nothing
+/// names. The file is unchanged then.
 pub(crate) fn at_start(path: &Path, damage: &str) -> Result<(), StoreError> {
     tracing::error!(file = %path.display(), damage, "checkpoint store is damaged");
     let snapshot = open(path)?;
     let found = survey(&snapshot)?;
     if !found.tables.is_complete {
         let message = format!(
-            "{damage}; {}. Restore a backup with `wattle store restore`, or have what can be read \
-             written into a new file with `wattle store repair`, which loses the rest",
+            "{damage}; {}. Restore a backup with `wattle store restore`, or write what can be read \
+             into a new file with `wattle store repair`, which loses the rest",
             in_words(&found)
         );
         return Err(corrupt(format!("checkpoint store `{}`", path.display()), message));
@@ -84,7 +84,7 @@ pub(crate) fn at_start(path: &Path, damage: &str) -> Result<(), StoreError> {
 ///
 /// # Errors
 ///
-/// As [`at_start`], but threads may be missing that nothing names.
+/// The errors of [`at_start`], but threads may be missing that nothing names.
 pub(crate) fn repair(path: &Path) -> Result<(Survey, PathBuf), StoreError> {
     let snapshot = open(path).map_err(|error| foreign(path, error))?;
     let found = survey(&snapshot)?;
@@ -92,7 +92,7 @@ pub(crate) fn repair(path: &Path) -> Result<(Survey, PathBuf), StoreError> {
     Ok((found.survey(), aside))
 }
 
-/// What was found, in a sentence.
+/// Describes the damage in a sentence.
 fn in_words(found: &Found) -> String {
     let damaged: Vec<String> = found.survey().damaged.iter().map(ToString::to_string).collect();
     let more = damaged.len().saturating_sub(NAMED);
@@ -103,17 +103,17 @@ fn in_words(found: &Found) -> String {
     words
 }
 
-/// Puts a new file in the place of a damaged one; answers with where that is now.
+/// Replaces a damaged file by a new one. Returns the new path of the damaged file.
 fn put_anew(path: &Path, snapshot: &Snapshot, found: &Found) -> Result<PathBuf, StoreError> {
     let new = beside(path, "rebuilt");
     let failed = |error: std::io::Error| backend(REBUILD, format!("`{}`: {error}", new.display()));
     if new.exists() {
         fs::remove_file(&new).map_err(failed)?;
     }
-    // Some of it was not read before, such as what another page leads to.
+    // It reads pages that the survey did not read.
     guarded(REBUILD, || write(&new, snapshot, found))?;
     let aside = free_name(path);
-    // With a second name for the damaged file there is no moment without a file.
+    // With a hard link to the damaged file, the path never lacks a file.
     fs::hard_link(path, &aside).or_else(|_| fs::rename(path, &aside)).map_err(failed)?;
     fs::rename(&new, path).and_then(|()| sync_folder(path)).map_err(failed)?;
     for damage in found.survey().damaged {
@@ -151,7 +151,8 @@ fn write(path: &Path, snapshot: &Snapshot, found: &Found) -> Result<(), StoreErr
     database.close().map_err(while_trying(REBUILD))
 }
 
-/// The pending runs of all sound threads in the order in which they were asked for, each with a place.
+/// Returns the pending runs of all intact threads in the order of the requests for them, each with
+/// a position.
 fn queue(found: &Found) -> BTreeMap<RunId, Option<u64>> {
     let sound = found.threads.values().flatten();
     let mut runs: Vec<_> = sound
@@ -163,7 +164,7 @@ fn queue(found: &Found) -> BTreeMap<RunId, Option<u64>> {
     runs.into_iter().map(|(_, _, run)| run.clone()).zip(places).collect()
 }
 
-/// Adds a thread as it stands.
+/// Stages an intact thread.
 fn add(
     stage: &mut Stage,
     snapshot: &Snapshot,
@@ -197,7 +198,7 @@ fn commit(database: &Database, stage: &Stage, durability: Durability) -> Result<
     transaction.commit().map_err(while_trying(REBUILD))
 }
 
-/// Writes what belongs to no thread in particular, and makes all of it durable.
+/// Writes what belongs to no single thread, and makes everything durable.
 fn finish(
     database: &Database,
     snapshot: &Snapshot,

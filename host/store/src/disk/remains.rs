@@ -1,8 +1,8 @@
-//! Deletes what is left of deleted threads and of failed attempts to rewrite a thread, bit by bit,
-//! between the commits of others.
+//! Orphaned thread numbers: reclaims the frames of deleted and replaced threads and of abandoned
+//! rewrites, a bounded number at a time between the commits of batches.
 //!
-//! The file notes what is left. Only its notes count: after a commit that failed nobody knows whether
-//! the file has it.
+//! The table `remains` lists them. Only the table counts: after a failed commit, the content of the
+//! file is unknown.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -23,31 +23,32 @@ use crate::error::while_trying;
 use crate::file::guarded;
 use crate::file::handle::Source;
 
-/// Entries of a table that one commit deletes: it takes some milliseconds, for which others wait.
+/// Number of entries of a table that one commit deletes. It takes some milliseconds, for which
+/// batches wait.
 const PART: usize = 512;
 
-/// Pause after an attempt that failed: the next ones may fail as well, and batches wait for each.
+/// Delay after a failed attempt. The next ones may fail too, and batches wait for each.
 const PAUSE: Duration = Duration::from_secs(30);
 
-const DELETE: &str = "delete what is left of a thread";
+const DELETE: &str = "reclaim the space of a deleted thread";
 
-/// Resolves when nothing is left of a thread.
+/// Resolves when an orphaned thread number is reclaimed.
 pub(crate) type Cleared = oneshot::Receiver<Result<(), StoreError>>;
 
 /// The sender of a [`Cleared`]; `None` if no caller waits.
 type Waiting = Option<oneshot::Sender<Result<(), StoreError>>>;
 
-/// What is left of threads.
+/// The orphaned thread numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Remains {
-    /// By the numbers of the threads, who waits until nothing is left.
+    /// Thread numbers, each with the caller that waits until it is reclaimed.
     left: BTreeMap<u64, Waiting>,
-    /// When it is tried again, after an attempt that failed.
+    /// Time of the next attempt, after one that failed.
     next_attempt: Option<Instant>,
 }
 
 impl Remains {
-    /// What an earlier process left.
+    /// Reads the thread numbers that an earlier process left.
     pub(crate) fn read(source: &Source) -> Result<Self, StoreError> {
         let transaction = source.handle().begin_read().map_err(while_trying(DELETE))?;
         let Some(table) = notes(&transaction)? else { return Ok(Self::default()) };
@@ -59,28 +60,29 @@ impl Remains {
         Ok(Self { left, next_attempt: None })
     }
 
-    /// Adds what is left of a thread, which the file says already.
+    /// Adds a thread number that the table has already.
     pub(crate) fn add(&mut self, number: u64) -> Cleared {
         let (waiting, cleared) = oneshot::channel();
         self.left.insert(number, Some(waiting));
-        // The file took that.
+        // The file has accepted a commit.
         self.next_attempt = None;
         cleared
     }
 
-    /// Whether nothing is left.
+    /// Returns whether no thread number is left.
     pub(crate) fn is_empty(&self) -> bool {
         self.left.is_empty()
     }
 
-    /// Whether something is left and may be deleted now.
+    /// Returns whether a thread number is left and an attempt is due.
     pub(crate) fn is_due(&self) -> bool {
         let has_rested = || self.next_attempt.is_none_or(|at| Instant::now() >= at);
         !self.left.is_empty() && has_rested()
     }
 
-    /// Deletes a part of what is left, if there is anything. After a failure nobody waits any more. It
-    /// is tried again later, but for a thread whose rest is damaged, which stays until the next start.
+    /// Reclaims a part of a thread number, if there is any. A failure completes all waiting
+    /// callers. Another attempt follows later, except for a thread with damaged frames, which is
+    /// left until the next start.
     fn clear_some(&mut self, source: &Source) -> Result<(), StoreError> {
         let Some(&number) = self.left.keys().next() else { return Ok(()) };
         let error = match guarded(DELETE, || clear(source, number)) {
@@ -91,7 +93,7 @@ impl Remains {
             }
             Err(error) => error,
         };
-        tracing::error!(%error, "deleted threads still take space");
+        tracing::error!(%error, "space of deleted threads is not reclaimed");
         if let StoreError::Corrupt { .. } = error {
             answer(self.left.remove(&number).flatten(), Err(error.clone()));
         } else {
@@ -101,7 +103,7 @@ impl Remains {
         Err(error)
     }
 
-    /// Says to all who wait why it takes longer.
+    /// Completes all waiting callers with an error.
     pub(crate) fn tell(&mut self, error: &StoreError) {
         for waiting in self.left.values_mut() {
             answer(waiting.take(), Err(error.clone()));
@@ -117,19 +119,19 @@ fn answer(waiting: Waiting, answer: Result<(), StoreError>) {
 }
 
 impl Writer {
-    /// Whether something is left of deleted threads that can be deleted now.
+    /// Returns whether an orphaned thread number can be reclaimed now.
     pub(crate) fn has_remains(&self) -> bool {
         self.trouble.is_none() && self.remains.is_due()
     }
 
-    /// Deletes a part of what is left of threads.
+    /// Reclaims a part of an orphaned thread number.
     pub(crate) fn clear_some(&mut self) -> Result<(), StoreError> {
         let cleared = self.remains.clear_some(&self.source);
         cleared.inspect_err(|error| self.start_over(error))
     }
 
-    /// Shrinks the file, with nothing left in it of deleted threads but what is damaged; `None` if a
-    /// read does not end.
+    /// Reclaims all orphaned thread numbers that are not damaged, and compacts the file. Returns
+    /// `None` if a read does not end.
     pub(crate) fn compact(&mut self) -> Result<Option<Compacted>, StoreError> {
         self.heal()?;
         while !self.remains.is_empty() {
@@ -142,7 +144,7 @@ impl Writer {
     }
 }
 
-/// The notes of what is left; `None` if no thread was deleted since files have this table.
+/// Opens the table; `None` for an older file in which no thread was deleted.
 fn notes(transaction: &ReadTransaction) -> Result<Option<ReadOnlyTable<u64, u64>>, StoreError> {
     match transaction.open_table(REMAINS) {
         Ok(table) => Ok(Some(table)),
@@ -151,14 +153,15 @@ fn notes(transaction: &ReadTransaction) -> Result<Option<ReadOnlyTable<u64, u64>
     }
 }
 
-/// The newest frame that is left of a thread, 0 if only other entries are; `None` if nothing is.
+/// Returns the newest frame of an orphaned thread number, 0 if only rows of other tables are left;
+/// `None` if nothing is left.
 fn left_of(snapshot: &Snapshot, number: u64) -> Result<Option<u64>, StoreError> {
     let Some(notes) = notes(&snapshot.transaction)? else { return Ok(None) };
     let frame = notes.get(number).map_err(while_trying(DELETE))?;
     Ok(frame.map(|frame| frame.value()))
 }
 
-/// Deletes a part of what is left of a thread; answers with whether more is.
+/// Reclaims a part of a thread number. Returns whether more is left.
 fn clear(source: &Source, number: u64) -> Result<bool, StoreError> {
     let snapshot = Snapshot::newest(source)?;
     let Some(frame) = left_of(&snapshot, number)? else { return Ok(false) };
@@ -180,7 +183,8 @@ fn clear(source: &Source, number: u64) -> Result<bool, StoreError> {
     Ok(is_left)
 }
 
-/// Deletes entries of the log, and others if these were the last; answers with whether more is left.
+/// Deletes entries of the log, and if these were the last ones, rows of other tables. Returns
+/// whether more is left.
 fn remove(
     transaction: &WriteTransaction,
     number: u64,
@@ -201,8 +205,8 @@ fn remove(
     Ok(true)
 }
 
-/// Deletes some of the entries that have a thread's number in their keys; answers with whether
-/// these were all.
+/// Deletes some of the rows that have a thread number in their keys. Returns whether these were
+/// all.
 fn index_is_cleared(transaction: &WriteTransaction, number: u64) -> Result<bool, Error> {
     let pairs = (number, 0)..=(number, u64::MAX);
     let digests = (number, [0; 32])..=(number, [u8::MAX; 32]);
@@ -211,7 +215,7 @@ fn index_is_cleared(transaction: &WriteTransaction, number: u64) -> Result<bool,
         && take(&mut transaction.open_table(MENTIONS)?, digests)?)
 }
 
-/// Deletes some entries of a range; answers with whether these were all.
+/// Deletes some rows of a range. Returns whether these were all.
 fn take<K: Key + 'static, V: Value + 'static>(
     table: &mut Table<'_, K, V>,
     range: RangeInclusive<K::SelfType<'_>>,
@@ -232,7 +236,7 @@ mod tests {
     use crate::disk::open::{self, Opened};
 
     #[test]
-    fn what_cannot_be_deleted_now_is_deleted_when_the_file_is_open_again() {
+    fn failed_reclaiming_is_repeated_after_the_file_is_reopened() {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("wattle.redb");
         let Opened { database, .. } = open::open(&path).unwrap();
@@ -244,7 +248,7 @@ mod tests {
         let mut cleared = remains.add(7);
         source.read_only().unwrap();
         assert!(matches!(remains.clear_some(&source), Err(StoreError::Backend { .. })));
-        assert!(cleared.try_recv().unwrap().is_err(), "nobody waits for a disk that is full");
+        assert!(cleared.try_recv().unwrap().is_err(), "callers do not wait for a full disk");
         assert!(!remains.is_empty() && !remains.is_due());
         source.reopen().unwrap();
         remains.clear_some(&source).unwrap();

@@ -1,9 +1,9 @@
-//! Keeping less of a thread, or having it twice: deleted runs, pruning, copies.
+//! Rewrites of threads: prunes, deletions of runs, copies.
 //!
-//! Each thread is written anew beside the old one, on a thread that may block, in parts that the
-//! writer commits between others; then one commit puts it in the place of the old one. If that was
-//! written meanwhile, the work is done again. Whatever ends it before, the file has the old thread,
-//! and what was written of the new one is deleted.
+//! A blocking thread writes the kept frames under a new thread number, in parts that the writer
+//! commits between batches. One commit then replaces the old thread. If a batch was appended in the
+//! meantime, the rewrite is repeated. If a rewrite ends early, for whatever reason, the file has
+//! the old thread, and the parts that were written are deleted.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -25,24 +25,25 @@ use crate::error::backend;
 use crate::plan::{Plan, copied};
 use crate::rules;
 
-/// How often a thread is begun to be written anew. Who writes it all the time does not want that.
+/// Maximum number of attempts at one rewrite. An attempt fails if a batch is appended to the thread
+/// in the meantime.
 const ATTEMPTS: usize = 5;
 
-const REWRITE: &str = "write a thread anew";
+const REWRITE: &str = "rewrite a thread";
 
-/// What is taken away from a thread.
+/// What a rewrite removes from a thread.
 #[derive(Debug)]
 pub(crate) enum Cut {
-    /// All but the newest.
+    /// All but the newest checkpoints.
     Past,
-    /// What some runs did.
+    /// The events and the checkpoints of some runs.
     Runs(BTreeSet<RunId>),
 }
 
-/// The way to the writer, for threads that may block.
+/// A rewrite job, which runs on a blocking thread and makes its changes through the writer.
 pub(crate) struct Hand {
     pub(crate) desk: Desk,
-    /// Whether the store is dropped. What was begun then is deleted when it is opened again.
+    /// Whether the store is being dropped. The next opening deletes the parts that were written.
     pub(crate) closing: Arc<AtomicBool>,
 }
 
@@ -64,8 +65,8 @@ impl Hand {
         done.blocking_recv().unwrap_or(Err(StoreError::Closed))
     }
 
-    /// Takes something away from a thread; answers with what to wait for. A missing thread is not
-    /// an error.
+    /// Removes something from a thread. Returns a receiver that resolves when the old frames are
+    /// reclaimed. A missing thread is not an error.
     pub(crate) fn cut(&self, thread: &ThreadId, cut: &Cut) -> Result<Option<Cleared>, StoreError> {
         for _ in 0..ATTEMPTS {
             let wanted = thread.clone();
@@ -76,7 +77,11 @@ impl Hand {
                 return Ok(cleared);
             }
         }
-        Err(backend(REWRITE, format!("`{thread}` is written all the time; try again")))
+        let message = format!(
+            "thread `{thread}` was appended to during all {ATTEMPTS} attempts; retry when no run \
+             is active"
+        );
+        Err(backend(REWRITE, message))
     }
 
     fn cut_once(&self, thread: &ThreadId, cut: &Cut, begun: Begun) -> Result<Replaced, StoreError> {
@@ -111,7 +116,7 @@ impl Hand {
         self.put((&snapshot, &past, &plan), target, entry, old)
     }
 
-    /// Writes a thread anew in parts, and puts it in the place of another.
+    /// Writes the kept frames in parts, and replaces the old thread.
     fn put(
         &self,
         (snapshot, past, plan): (&Snapshot, &Past, &Plan),
@@ -170,17 +175,17 @@ impl Hand {
     }
 }
 
-/// A thread as it was when it was to be copied.
+/// A snapshot of a thread that is being copied.
 pub(crate) struct Original {
     snapshot: Snapshot,
     head: Head,
     past: Past,
-    /// All runs that it mentions.
+    /// All runs that occur in the thread.
     pub(crate) runs: BTreeSet<RunId>,
 }
 
 impl Original {
-    /// Reads it; `None` for a missing thread.
+    /// Reads a thread; `None` if it does not exist.
     pub(crate) fn read(snapshot: Snapshot, thread: &ThreadId) -> Result<Option<Self>, StoreError> {
         let Some(head) = snapshot.head(thread)? else {
             return Ok(None);
@@ -193,7 +198,8 @@ impl Original {
 }
 
 impl Writer {
-    /// Threads that have some of these runs, and which. Nobody must be at work on one.
+    /// Returns the threads of the given runs, each with its runs. Fails if one of the threads is
+    /// leased.
     pub(crate) fn threads_of(
         &mut self,
         runs: &[RunId],

@@ -1,4 +1,5 @@
-//! Writes what stays of a thread anew, frame by frame, for pruning, deleted runs and copies.
+//! The rewriter: writes the kept frames of a thread again, for prunes, deletions of runs and
+//! copies.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -21,22 +22,24 @@ use crate::disk::value::{Loader, place_of};
 use crate::error::backend;
 use crate::plan::{Home, Homes, Outline, Plan, Point, by_version, made_by};
 
-const REWRITE: &str = "write a thread anew";
+const REWRITE: &str = "rewrite a thread";
 
-/// Bytes that one commit writes of a thread: it takes some milliseconds, for which others wait.
+/// Bytes of log entries that end a part of a rewrite. The commit of a part takes some milliseconds,
+/// for which batches wait.
 const PART_BYTES: usize = 2 * 1024 * 1024;
 
-/// Or so many frames: a commit of small ones takes longer for their bytes.
+/// Number of log entries that ends a part: many small entries take longer than a few large ones of
+/// the same size.
 const PART_FRAMES: usize = 512;
 
-/// The frames of a thread, oldest first, and what plans see of them.
+/// The frames of a thread, oldest first, and their outlines for plans.
 pub(crate) struct Past {
     frames: Vec<(u64, Header)>,
     pub(crate) outlines: Vec<Outline>,
 }
 
 impl Past {
-    /// Reads it.
+    /// Reads the frames of a thread.
     pub(crate) fn read(snapshot: &Snapshot, head: &Head) -> Result<Self, StoreError> {
         let mut frames = walk(snapshot, head.frame).collect::<Result<Vec<_>, _>>()?;
         frames.reverse();
@@ -54,7 +57,7 @@ impl Past {
         Ok(Self { frames, outlines })
     }
 
-    /// The first event that stays.
+    /// Returns the sequence number of the first event that is kept.
     fn first_seq(&self, snapshot: &Snapshot, plan: &Plan) -> Result<Option<u64>, StoreError> {
         for (number, header) in &self.frames {
             let events = load(snapshot, *number, header.clone())?.events()?;
@@ -65,7 +68,7 @@ impl Past {
         Ok(None)
     }
 
-    /// All runs that it mentions.
+    /// Returns all runs that occur in the frames.
     pub(crate) fn runs(&self, snapshot: &Snapshot) -> Result<BTreeSet<RunId>, StoreError> {
         let points = self.outlines.iter().filter_map(|outline| outline.checkpoint.as_ref());
         let mut runs: BTreeSet<RunId> = points.map(|point| point.run.clone()).collect();
@@ -77,20 +80,20 @@ impl Past {
     }
 }
 
-/// Under what a thread is written anew.
+/// The thread that a rewrite produces.
 pub(crate) struct Target {
     pub(crate) thread: ThreadId,
     pub(crate) record: ThreadRecord,
     /// Its runs, oldest first.
     pub(crate) runs: Vec<RunRecord>,
-    /// Its number, how far it had come, and the seal that it goes on from.
+    /// Its thread number, its log position, and the seal that it continues.
     pub(crate) head: Head,
-    /// New names of runs; those that are not in it keep theirs.
+    /// New ids of runs. Runs that are not in it keep theirs.
     pub(crate) names: HashMap<RunId, RunId>,
 }
 
-/// Stages what stays of a thread, from an entry of the log on. Hands it on in parts; answers with the
-/// last, which makes it the thread.
+/// Stages the kept frames of a thread, from the log entry `next_entry` on. Passes each full part to
+/// `part` and returns the last one, which has the head.
 pub(crate) fn rewrite<P>(
     snapshot: &Snapshot,
     past: &Past,
@@ -137,25 +140,25 @@ struct Rewriter<'a> {
     head: Head,
     next_entry: u64,
     homes: Homes<u64>,
-    /// What the lists take that were written.
+    /// Sizes of the delta chains that were written.
     extents: HashMap<(ChannelName, CheckpointId), Extent>,
     stage: Stage,
     mentions: BTreeSet<Digest>,
 }
 
-/// How a frame holds a channel.
+/// A channel in a rewritten frame.
 enum Share {
     Whole(Arc<Value>),
     Tail(Link, Vec<Value>),
 }
 
-/// A part that is written while others go on.
+/// Creates an empty part. The log may already have later entries.
 fn amid() -> Stage {
     Stage { is_amid: true, ..Stage::default() }
 }
 
 impl Rewriter<'_> {
-    /// What has gathered, if that is enough for a commit.
+    /// Returns the staged part if it is large enough for a commit.
     fn part(&mut self) -> Option<Stage> {
         let is_due = self.stage.log_bytes >= PART_BYTES || self.stage.log.len() >= PART_FRAMES;
         if !is_due {
@@ -205,7 +208,8 @@ impl Rewriter<'_> {
         Ok(())
     }
 
-    /// Adds the channels that a checkpoint holds from now on; answers with the places of others.
+    /// Adds the channels that the frame of a checkpoint has after the rewrite. Returns the frame
+    /// index of the others.
     fn channels(
         &mut self,
         draft: &mut Draft,
@@ -241,7 +245,7 @@ impl Rewriter<'_> {
         Ok(places)
     }
 
-    /// The end of a list whose beginning stayed.
+    /// Returns the list delta of a channel if its base was kept.
     fn tail(&self, frame: &Frame, channel: &ChannelName) -> Option<Share> {
         let part = frame.part(channel).ok()??;
         let mut link = part.link?;

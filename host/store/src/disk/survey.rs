@@ -1,10 +1,10 @@
-//! Looks at everything that is stored and names what is damaged.
+//! A survey: reads everything that is stored and names the damage.
 //!
-//! Threads are found by all tables that name them, so that one of them may be damaged. Each thread
-//! is then read in whole: its records, its frames with their seals, and the indexes that lead to
-//! them. What redb does with a damaged page, an error or a panic, counts as damage of what was
-//! looked for. A file that cannot be read ends the look: redb then reads nothing more, which says
-//! nothing about the rest.
+//! Threads are found by all tables that name them, so that one of the tables may be damaged. Each
+//! thread is then read completely: its records, its frames with their seals, and the indexes of its
+//! frames and blobs. An error or a panic of redb at a damaged page counts as damage of what was
+//! read. An unreadable file ends the survey: redb then reads nothing more, which says nothing about
+//! the rest.
 
 mod check;
 
@@ -27,32 +27,32 @@ use crate::file::walk::walk;
 
 pub(crate) use check::Sound;
 
-pub(super) const LOOK: &str = "look at its tables";
+pub(super) const LOOK: &str = "read its tables";
 
-/// What the tables say, but for what stands in the threads.
+/// The content of the tables, apart from that of the threads.
 pub(crate) struct Tables {
     /// Threads that were set aside before.
     pub(crate) aside: Vec<(ThreadId, String)>,
-    /// Damage of what belongs to no thread in particular.
+    /// Damage that belongs to no single thread.
     pub(crate) damaged: Vec<Damage>,
-    /// Places of pending runs, as far as their table can be read. A damaged page may say any place, so
-    /// they order only runs that were asked for at the same time.
+    /// Positions of pending runs, if their table can be read. A damaged page may have any position,
+    /// so they order only runs that were requested at the same time.
     pub(crate) places: BTreeMap<RunId, u64>,
-    /// Whether all threads have a name in some table.
+    /// Whether some table names all threads.
     pub(crate) is_complete: bool,
-    /// All threads that anything names and that were not set aside.
+    /// All threads that a table names and that were not set aside.
     names: BTreeSet<ThreadId>,
 }
 
-/// What was found.
+/// The result of a survey.
 pub(crate) struct Found {
-    /// What stands of each thread, or why it is damaged.
+    /// The intact threads, and why the others are damaged.
     pub(crate) threads: BTreeMap<ThreadId, Result<Sound, String>>,
     pub(crate) tables: Tables,
 }
 
 impl Found {
-    /// In the words of the port.
+    /// Converts the result to the type of the port.
     pub(crate) fn survey(&self) -> Survey {
         let damaged = self.threads.iter().filter_map(|(thread, found)| damage_of(thread, found));
         in_words(self.threads.len(), damaged.collect(), &self.tables)
@@ -80,7 +80,7 @@ fn in_words(threads: usize, mut damaged: Vec<Damage>, tables: &Tables) -> Survey
     Survey { threads: threads as u64, damaged }
 }
 
-/// Looks at everything, and keeps what a rebuild needs.
+/// Reads everything, and keeps what a rebuild needs.
 ///
 /// # Errors
 ///
@@ -91,11 +91,11 @@ pub(crate) fn survey(snapshot: &Snapshot) -> Result<Found, StoreError> {
     Ok(Found { threads, tables })
 }
 
-/// Looks at everything, and keeps only what is damaged.
+/// Reads everything, and keeps only the damage.
 ///
 /// # Errors
 ///
-/// As [`survey`].
+/// The errors of [`survey`].
 pub(crate) fn name_damage(snapshot: &Snapshot) -> Result<Survey, StoreError> {
     let (mut threads, mut damaged) = (0, Vec::new());
     let tables = look(snapshot, |thread, found| {
@@ -105,7 +105,7 @@ pub(crate) fn name_damage(snapshot: &Snapshot) -> Result<Survey, StoreError> {
     Ok(in_words(threads, damaged, &tables))
 }
 
-/// Looks at all tables, and then at each thread in its turn.
+/// Reads all tables, and then each thread.
 fn look(
     snapshot: &Snapshot,
     mut see: impl FnMut(ThreadId, Result<Sound, String>),
@@ -168,17 +168,18 @@ impl Tables {
         Ok(Self { aside, damaged, places, is_complete, names })
     }
 
-    /// Notes pending runs of a thread that their table does not have: they would never begin.
+    /// Reports the pending runs of a thread that are missing in the table of pending runs: they
+    /// would never start.
     fn note_lost_turns(&mut self, sound: &Sound) {
         let lost = sound.pending.iter().filter(|(_, run)| !self.places.contains_key(run));
         self.damaged.extend(lost.map(|(_, run)| Damage {
             subject: format!("run `{run}`"),
-            reason: "it is pending, and the table of pending runs does not have it".to_owned(),
+            reason: "it is pending, but missing in the table of pending runs".to_owned(),
         }));
     }
 }
 
-/// What was read, or what is damaged of it.
+/// Separates damage from errors of the file.
 ///
 /// # Errors
 ///
@@ -190,10 +191,10 @@ fn or_damage<T>(read: Result<T, StoreError>) -> Result<Result<T, String>, StoreE
     }
 }
 
-/// What keys that name threads say.
+/// The threads that the keys of a table name.
 struct Named {
     has_checks: bool,
-    /// Whether all checksums fit: otherwise a key itself may be damaged, and name another thread.
+    /// Whether all checksums match. Otherwise a key itself may be damaged, and name another thread.
     are_sound: bool,
 }
 
@@ -202,7 +203,7 @@ impl Named {
         Self { has_checks, are_sound: true }
     }
 
-    /// The thread of a key.
+    /// Returns the thread of a key.
     fn see(&mut self, table: &str, key: &[u8], stored: &[u8]) -> Option<ThreadId> {
         let is_checked = has_check(stored) || !self.has_checks;
         self.are_sound &= is_checked && packed("record", (table, key), stored).is_ok();
@@ -210,7 +211,7 @@ impl Named {
     }
 }
 
-/// Walks a table from its beginning; where a page is damaged, also from its end. Answers with why
+/// Visits a table from its beginning, and if a page is damaged also from its end. Returns why
 /// entries may be missing, if they may.
 ///
 /// # Errors
@@ -227,9 +228,9 @@ where
 {
     let opened = guarded(LOOK, || match snapshot.transaction.open_table(table) {
         Ok(table) => Ok(Some(table)),
-        // Files have this table since a thread was deleted.
+        // Older files get this table when a thread is first deleted.
         Err(TableError::TableDoesNotExist(name)) if name == "remains" => Ok(None),
-        // Files of older formats get this one when they are opened.
+        // Files of older formats get this table when they are opened.
         Err(TableError::TableDoesNotExist(name))
             if name == "pending" && snapshot.fact(FACT_FORMAT)? != Some(FORMAT) =>
         {
@@ -247,7 +248,7 @@ where
         Ok(())
     })?;
     let miscount = walked.miscount().map(|says| {
-        corrupt("table", format!("it says it has {says} entries and has {}", walked.seen))
+        corrupt("table", format!("it claims {says} entries and has {}", walked.seen))
     });
     let damage = walked.gap.map(|gap| gap.damage).or(miscount);
     Ok(damage.map(|damage| damage.to_string()))

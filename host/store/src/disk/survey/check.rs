@@ -1,4 +1,4 @@
-//! Reads a thread in whole and compares all that is stored of it.
+//! Reads a thread completely and checks all that is stored of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,23 +20,23 @@ use crate::error::corrupt;
 use crate::file::guarded;
 use crate::mention::look;
 
-/// A thread of which nothing is damaged.
+/// An intact thread.
 pub(crate) struct Sound {
     pub(crate) head: Head,
-    /// Its frames, oldest first: entry of the log, how many entries, newest event.
+    /// Its frames, oldest first: log entry, number of entries, newest sequence number.
     pub(crate) frames: Vec<(u64, u32, u64)>,
     /// Its runs, oldest first.
     pub(crate) runs: Vec<RunId>,
-    /// Those that are pending, each with the time at which it was asked for.
+    /// Its pending runs, each with the time of the request for it.
     pub(crate) pending: Vec<(i64, RunId)>,
     /// Blobs that it mentions.
     pub(crate) mentions: BTreeSet<Digest>,
-    /// What is wrong with what leads to its frames and blobs, which can be made again from these.
+    /// Damage of the indexes of its frames and blobs, which can be rebuilt from these.
     pub(crate) index: Option<String>,
 }
 
 impl Sound {
-    /// The marks that lead to its frames.
+    /// Returns the marks of its frames.
     pub(crate) fn marks(&self) -> BTreeMap<u64, u64> {
         let every = MARK_EVERY as usize;
         let marked = self.frames.iter().skip(every - 1).step_by(every);
@@ -44,7 +44,7 @@ impl Sound {
     }
 }
 
-/// Reads a thread in whole.
+/// Reads a thread completely.
 ///
 /// # Errors
 ///
@@ -76,13 +76,13 @@ fn records(
 ) -> Result<(), StoreError> {
     let (record, _) = snapshot.record(thread)?;
     if record.id != *thread {
-        return Err(broken(thread, "its record is that of another thread"));
+        return Err(broken(thread, "its record names another thread"));
     }
     note(mentions, &plain("thread record", &snapshot.packed_record(thread)?)?);
     Ok(())
 }
 
-/// Runs of a thread, and those of them that are pending, with when they were created.
+/// Runs of a thread, and the pending ones of them with the time of the request.
 type Runs = (Vec<RunId>, Vec<(i64, RunId)>);
 
 fn runs(
@@ -106,7 +106,7 @@ fn runs(
         Err(broken(
             thread,
             &format!(
-                "it has {} runs, and its head says {}",
+                "it has {} runs, but its head counts {}",
                 runs.len(),
                 head.runs.saturating_sub(head.runs_taken)
             ),
@@ -114,7 +114,7 @@ fn runs(
     }
 }
 
-/// Decodes a frame, also one from before there were seals.
+/// Decodes a frame, also one without a seal.
 fn frame(frame: &Frame, mentions: &mut BTreeSet<Digest>) -> Result<(), StoreError> {
     if let Some(events) = frame.packed_events()? {
         note(mentions, &plain("events", events)?);
@@ -137,14 +137,14 @@ fn note(mentions: &mut BTreeSet<Digest>, json: &[u8]) {
     mentions.extend(look(json).blobs.into_iter().map(|blob| blob.0));
 }
 
-/// Compares what leads to its frames and blobs with these.
+/// Compares the indexes of its frames and blobs with these.
 fn indexes(snapshot: &Snapshot, thread: &ThreadId, sound: &Sound) -> Result<(), StoreError> {
     if snapshot.marks(sound.head.number)? != sound.marks() {
-        return Err(broken(thread, "the index of its events does not lead to its events"));
+        return Err(broken(thread, "the index of its events does not match its frames"));
     }
     for digest in &sound.mentions {
         if !snapshot.mentions(thread, *digest)? {
-            let message = format!("it mentions blob `{digest}`, and its index of blobs does not");
+            let message = format!("it mentions blob `{digest}`, which its index lacks");
             return Err(broken(thread, &message));
         }
     }
