@@ -1,9 +1,8 @@
-//! The store that forgets: everything in memory, for tests and for `wattle.toml` with
-//! `kind = "memory"`.
+//! The store in memory, for tests and for `wattle.toml` with `kind = "memory"`.
 //!
-//! A batch is taken at once, so its ticket is answered when [`Store::append`] returns. One lock
-//! guards everything, so what takes long about a batch is done without it, and applied if nothing
-//! has changed meanwhile.
+//! [`Store::append`] applies the batch before it returns, so the ticket is ready. One mutex guards
+//! all state. A batch is encoded outside of the mutex, and applied if its thread has not changed in
+//! between.
 
 mod frame;
 mod rewrite;
@@ -39,7 +38,8 @@ use crate::watches::Watches;
 use rewrite::Target;
 use thread::{Checked, Draft, Thread};
 
-/// Signals that wait to be received. Above it the oldest are lost, and their senders repeat them.
+/// Capacity of the signal channel. When it is full, the oldest signals are lost, and their senders
+/// repeat them.
 const SIGNALS_LIMIT: usize = 1024;
 
 /// A store in memory. Clones share their content.
@@ -47,7 +47,7 @@ const SIGNALS_LIMIT: usize = 1024;
 pub struct MemoryStore {
     state: Arc<Mutex<State>>,
     watches: Arc<Watches>,
-    /// To all engines of this process that share the store.
+    /// Reaches all engines of this process that share the store.
     signals: broadcast::Sender<Signal>,
 }
 
@@ -57,12 +57,12 @@ struct State {
     runs: HashMap<RunId, RunRecord>,
     pending: Pending,
     leases: Leases,
-    /// The number given last to a thread.
+    /// Highest assigned thread number.
     numbered: u64,
 }
 
 impl State {
-    /// What a batch takes from its thread.
+    /// Checks a batch and prepares the parts that depend on its thread.
     fn draft(&self, id: &ThreadId, batch: &Batch) -> Result<Draft, StoreError> {
         self.admit(id, batch)?;
         thread::draft(id, self.threads.get(id), batch)
@@ -81,7 +81,7 @@ impl State {
         self.pending.admit(id, batch, is_known)
     }
 
-    /// Applies a batch; gives it back if it was checked against a thread that has changed since.
+    /// Applies a batch. Returns the batch if its thread has changed since it was checked.
     fn append(
         &mut self,
         id: &ThreadId,
@@ -110,9 +110,9 @@ impl State {
     }
 }
 
-/// Runs, pruning and copies.
+/// Runs, prunes and copies.
 impl State {
-    /// Puts a thread in the place of what was there.
+    /// Inserts a thread, or replaces the one with the same id.
     fn put(&mut self, id: &ThreadId, mut thread: Thread) {
         self.numbered += 1;
         thread.number = self.numbered;
@@ -165,7 +165,7 @@ impl State {
         }
     }
 
-    /// Keeps what a plan says.
+    /// Applies a retention plan to a thread.
     fn keep(&mut self, id: &ThreadId, plan: &Plan) -> Result<(), StoreError> {
         let Some(thread) = self.threads.get(id) else { return Ok(()) };
         if plan.is_idle(&thread.outlines()) {
@@ -205,7 +205,7 @@ impl State {
         }
     }
 
-    /// Answers with the threads that it touched.
+    /// Deletes runs. Returns the threads that it changed.
     fn delete_runs(&mut self, runs: &[RunId]) -> Result<Vec<ThreadId>, StoreError> {
         let mut threads: BTreeMap<ThreadId, BTreeSet<RunId>> = BTreeMap::new();
         for record in runs.iter().filter_map(|run| self.runs.get(run)) {
@@ -221,7 +221,7 @@ impl State {
         Ok(ids)
     }
 
-    /// Answers with the newest event of the copy.
+    /// Copies a thread. Returns the newest sequence number of the copy.
     fn copy(
         &mut self,
         from: &ThreadId,
@@ -260,13 +260,13 @@ impl Default for MemoryStore {
 }
 
 impl MemoryStore {
-    /// An empty store.
+    /// Creates an empty store.
     pub fn new() -> Self {
         Self::with_elapsed(elapsed())
     }
 
-    /// An empty store whose leases end by a clock of the caller: time since some moment, which never
-    /// goes back.
+    /// Creates an empty store whose leases expire by a clock of the caller: the time since a fixed
+    /// moment, which never decreases.
     pub fn with_elapsed(elapsed: Arc<dyn Fn() -> Duration + Send + Sync>) -> Self {
         let leases = Leases::new(0, elapsed);
         let (threads, runs) = (HashMap::new(), HashMap::new());
@@ -278,7 +278,7 @@ impl MemoryStore {
 
     fn take(&self, id: &ThreadId, mut batch: Batch) -> Result<u64, StoreError> {
         loop {
-            // Bound, so that the lock is not held any longer.
+            // Bound to a variable, so that the lock is released first.
             let draft = lock(&self.state).draft(id, &batch)?;
             let checked = draft.pack(id, &batch)?;
             let appended = lock(&self.state).append(id, batch, checked)?;
@@ -294,7 +294,7 @@ impl MemoryStore {
     }
 }
 
-/// Whether a thread is counted for an owner.
+/// Returns whether a thread counts for an owner.
 fn is_of(thread: &Thread, owner: &Owner) -> bool {
     let ThreadRecord { id, app, tenant, .. } = &thread.head.record;
     owner.has(id, app, tenant.as_deref())
@@ -385,7 +385,7 @@ impl Store for MemoryStore {
     }
 
     async fn send_signal(&self, signal: &Signal) -> Result<(), StoreError> {
-        // An error says that nobody receives signals.
+        // An error means that no receiver exists.
         let _ = self.signals.send(signal.clone());
         Ok(())
     }
@@ -495,7 +495,7 @@ impl Store for MemoryStore {
         self.read(thread, Thread::verify).transpose()
     }
 
-    /// There is nothing on disk.
+    /// Does nothing, since there is no file.
     async fn compact(&self) -> Result<Compacted, StoreError> {
         Ok(Compacted::default())
     }
@@ -512,7 +512,7 @@ impl Store for MemoryStore {
         Ok(taken)
     }
 
-    /// All of them are one page: they are in memory anyway.
+    /// Returns one page, since all mentions are in memory.
     async fn mentioned(&self, of: &Owner, _from: Option<&str>) -> Result<MentionPage, StoreError> {
         let state = lock(&self.state);
         let own = state.threads.values().filter(|thread| is_of(thread, of));

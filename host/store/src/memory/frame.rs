@@ -1,4 +1,4 @@
-//! What one batch added to a thread in memory.
+//! A frame: what one batch adds to a thread in memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,27 +19,27 @@ pub(super) struct Frame {
     pub(super) base: Option<CheckpointId>,
     pub(super) events: Vec<Event>,
     pub(super) checkpoint: Option<Stored>,
-    /// The thread's newest event before it.
+    /// Newest sequence number of the thread before the frame.
     pub(super) after_seq: u64,
-    /// The thread's newest event with it.
+    /// Newest sequence number of the thread with the frame.
     pub(super) last_seq: u64,
     pub(super) seal: Digest,
-    /// Bytes of its JSON.
+    /// Size in bytes of JSON.
     pub(super) bytes: u64,
 }
 
-/// A checkpoint with what was written of its channels.
+/// A checkpoint with the channels that it wrote.
 #[derive(Debug)]
 pub(super) struct Stored {
     pub(super) meta: CheckpointMeta,
     pub(super) parts: BTreeMap<ChannelName, Part>,
 }
 
-/// What was written of a channel.
+/// A written channel.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     pub(super) value: Arc<Value>,
-    /// Which part of it was written before.
+    /// The part that an earlier version has, if only a list delta was written.
     pub(super) tail: Option<Tail>,
 }
 
@@ -51,8 +51,8 @@ impl Part {
 }
 
 impl Frame {
-    /// A frame that follows one with a seal and an event. Blobs that it mentions go to `packer`;
-    /// the error says why it cannot be stored.
+    /// Creates a frame that follows the seal `previous` and the event `after_seq`. Adds the blobs
+    /// that it mentions to `packer`. The error says why it cannot be stored.
     pub(super) fn new(
         packer: &mut Packer,
         previous: Option<Digest>,
@@ -74,7 +74,7 @@ impl Frame {
         Ok(frame)
     }
 
-    /// Its seal and the bytes of its JSON.
+    /// Computes the seal, and the size in bytes of JSON.
     pub(super) fn sealed(
         &self,
         packer: &mut Packer,
@@ -100,7 +100,7 @@ impl Frame {
         Ok((sealer.finish(), bytes as u64))
     }
 
-    /// What plans see of it.
+    /// Returns the frame as plans see it.
     pub(super) fn outline(&self) -> Outline {
         let checkpoint = self.checkpoint.as_ref().map(|stored| Point::from(&stored.meta));
         let Self { base, after_seq, last_seq, .. } = *self;
@@ -108,7 +108,7 @@ impl Frame {
         Outline { base, after_seq, last_seq, made, checkpoint }
     }
 
-    /// What exports see of it.
+    /// Returns the frame as exports see it.
     pub(super) fn batch(&self) -> StoredBatch {
         let parts = self.checkpoint.iter().flat_map(|stored| &stored.parts);
         let value = |part: &Part| match part.items() {

@@ -1,4 +1,4 @@
-//! A thread in memory with less in it, or under another id.
+//! Rewrites of threads in memory, for prunes, deletions of runs and copies.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,19 +11,19 @@ use crate::memory::frame::{Frame, Part, Stored};
 use crate::memory::thread::Thread;
 use crate::plan::{Home, Homes, Plan, by_version};
 
-/// Under what a thread is made anew.
+/// The thread that a rewrite produces.
 pub(super) struct Target<'a> {
     pub(super) record: ThreadRecord,
     /// Its runs, oldest first.
     pub(super) runs: &'a [RunRecord],
-    /// New names of runs; those that are not in it keep theirs.
+    /// New ids of runs. Runs that are not in it keep theirs.
     pub(super) names: &'a HashMap<RunId, RunId>,
-    /// Whether its seals go on from the old ones.
+    /// Whether its seals continue the old ones.
     pub(super) goes_on: bool,
 }
 
 impl Thread {
-    /// What stays of the thread, as another one.
+    /// Returns what a plan keeps of the thread, as another thread.
     pub(super) fn rewritten(&self, plan: &Plan, target: Target<'_>) -> Result<Self, StoreError> {
         let Target { record, runs, names, goes_on } = target;
         let id = record.id.clone();
@@ -68,7 +68,7 @@ impl Thread {
         Ok(thread)
     }
 
-    /// What a checkpoint holds of its channels from now on.
+    /// Returns the channels that the frame of a checkpoint has after the rewrite.
     fn parts(
         &self,
         homes: &mut Homes<usize>,

@@ -1,4 +1,4 @@
-//! One thread in memory.
+//! A thread in memory.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
@@ -20,10 +20,10 @@ use crate::plan::Outline;
 use crate::query::checkpoint_matches;
 use crate::rules::{self, Standing};
 
-/// A thread with all that was ever written to it.
+/// A thread with its history.
 #[derive(Debug)]
 pub(super) struct Thread {
-    /// Another one once it was written anew.
+    /// Thread number; a rewrite assigns a new one.
     pub(super) number: u64,
     pub(super) head: ThreadHead,
     /// Oldest first.
@@ -38,14 +38,14 @@ pub(super) struct Thread {
     values: HashMap<(ChannelName, CheckpointId), Arc<Value>>,
 }
 
-/// What a batch takes from its thread's history.
+/// The parts of a batch that depend on its thread.
 #[derive(Debug)]
 pub(super) struct Draft {
     follows: Option<End>,
     checkpoint: Option<Stored>,
 }
 
-/// What a batch follows.
+/// The end of a thread, which the next batch follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct End {
     number: u64,
@@ -53,16 +53,16 @@ pub(super) struct End {
     last_seq: u64,
 }
 
-/// What was found out about a batch before anything of it is applied.
+/// A batch that was checked and encoded, and of which nothing is applied yet.
 #[derive(Debug)]
 pub(super) struct Checked {
-    /// What the thread must end with for the batch to be applied.
+    /// Required end of the thread when the batch is applied.
     pub(super) follows: Option<End>,
     mentions: BTreeSet<Digest>,
     frame: Option<Frame>,
 }
 
-/// Checks what needs the thread's history.
+/// Checks the parts of a batch that depend on the history of its thread.
 pub(super) fn draft(
     id: &ThreadId,
     thread: Option<&Thread>,
@@ -83,8 +83,8 @@ pub(super) fn draft(
 }
 
 impl Draft {
-    /// Packs the batch, which shows whether it can be stored at all. This takes long and needs no
-    /// thread.
+    /// Encodes the batch, which shows whether it can be stored. This takes long and does not access
+    /// the thread.
     pub(super) fn pack(self, id: &ThreadId, batch: &Batch) -> Result<Checked, StoreError> {
         let Self { follows, checkpoint } = self;
         let refusal = |message: String| invalid(id, message);
@@ -102,7 +102,7 @@ impl Draft {
     }
 }
 
-/// What is to be written of a checkpoint.
+/// Returns what is written of a checkpoint.
 fn stored(
     id: &ThreadId,
     thread: Option<&Thread>,
@@ -129,7 +129,7 @@ fn stored(
     Ok(Stored { meta: meta.clone(), parts })
 }
 
-/// Whether a list can begin as an earlier version did.
+/// Returns whether a list delta fits an earlier version and the new value.
 fn begins(base: Option<&Value>, value: &Value, tail: &Tail) -> bool {
     let items = |value: &Value| value.as_array().map_or(0, Vec::len);
     let keep = tail.keep as usize;
@@ -154,13 +154,13 @@ impl Thread {
         Standing { last_seq: self.head.last_seq, last_checkpoint: self.head.last_checkpoint }
     }
 
-    /// What the next batch follows.
+    /// Returns the end, which the next batch follows.
     pub(super) fn end(&self) -> End {
         let ThreadHead { seal, last_seq, .. } = self.head;
         End { number: self.number, seal, last_seq }
     }
 
-    /// Applies a batch that passed all checks; answers with the newest sequence number.
+    /// Applies a checked batch. Returns the newest sequence number.
     pub(super) fn apply(&mut self, batch: Batch, checked: Checked) -> u64 {
         self.mentions.extend(checked.mentions);
         if let Some(record) = batch.record {
@@ -186,7 +186,7 @@ impl Thread {
         self.head.last_seq
     }
 
-    /// Adds a frame as the newest.
+    /// Appends a frame.
     pub(super) fn push(&mut self, frame: Frame) {
         let position = self.frames.len();
         self.head.last_seq = frame.last_seq;
@@ -206,7 +206,7 @@ impl Thread {
         self.frames.push(frame);
     }
 
-    /// The value of a channel's version.
+    /// Returns the value of a version of a channel.
     pub(super) fn value(
         &self,
         channel: &ChannelName,
@@ -266,7 +266,7 @@ impl Thread {
                 return Err(StoreError::Broken {
                     thread: self.head.record.id.clone(),
                     seq: frame.after_seq + 1,
-                    message: "it does not fit its seal".to_owned(),
+                    message: "its seal does not match".to_owned(),
                 });
             }
             seal = Some(found);
@@ -281,12 +281,12 @@ impl Thread {
         self.head.log_bytes + record as u64
     }
 
-    /// What plans see of it.
+    /// Returns the frames as plans see them.
     pub(super) fn outlines(&self) -> Vec<Outline> {
         self.frames.iter().map(Frame::outline).collect()
     }
 
-    /// Whether a version of a channel is known, with or without a value.
+    /// Returns whether a version of a channel is known, with or without a value.
     fn has(&self, channel: &ChannelName, version: CheckpointId) -> bool {
         self.checkpoints.contains_key(&version) || self.value(channel, version).is_some()
     }
