@@ -2,12 +2,13 @@
 //!
 //! # Layout
 //!
-//! * `path`: namespaces as bytes whose order is that of their parts.
-//! * `record`: what is kept of a document, and how long.
-//! * `find`: which documents fit a search and how well; `words` takes texts apart; `list` is the same
-//!   for namespaces. They are pure, and every adapter answers by them.
-//! * `shelf`: what is the same for all that can walk through their documents in order.
-//! * [`disk`] and [`volatile`]: the adapters; the one for PostgreSQL stands with its store.
+//! * `path`: namespaces as bytes that sort as their parts do.
+//! * `record`: the stored form of a document, and its expiry.
+//! * `find`: which documents match a search, and how they rank; `words` splits texts into words;
+//!   `list` selects namespaces. These modules are pure, and every adapter uses them.
+//! * `shelf`: the queries of all adapters with an ordered document scan.
+//! * [`disk`] and [`volatile`]: the adapters. The PostgreSQL adapter is in the module of that
+//!   store.
 
 pub mod disk;
 pub(crate) mod find;

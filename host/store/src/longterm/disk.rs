@@ -1,4 +1,4 @@
-//! The memory in a file of its own: a redb database with one writer thread.
+//! Long-term memory in a redb database of its own, with one writer thread.
 //!
 //! # The file
 //!
@@ -7,20 +7,20 @@
 //! | `memory` | `format` | 2 |
 //! | `items` | path, key | created, updated, expires, refresh, checksum, document as JSON |
 //! | `expiries` | expires, path, key | |
-//! | `lost` | name of a damaged file, number | what a rebuild has lost, and why |
+//! | `lost` | name of a damaged file, number | what a rebuild lost, and the reason |
 //!
-//! A path is a scope and a namespace, as `path` says; keys are UTF-8; times are milliseconds since
-//! 1970 and `refresh` is milliseconds. A document that expires stands in `expiries` once, under
-//! the time that it has in `items`. The checksum is the beginning of a BLAKE3 digest of the place and
-//! the rest of the row. Every answered write is on the disk.
+//! A path is a scope and a namespace in the encoding of `path`. Keys are UTF-8. Times are
+//! milliseconds since 1970, and `refresh` is a duration in milliseconds. A document with an expiry
+//! has one entry in `expiries`, under the same time as in `items`. The checksum is the beginning of
+//! a BLAKE3 digest of path, key and the rest of the row. Every acknowledged write is durable.
 //!
-//! Files of format 1 have the documents in the table `documents`, without checksums. They are brought
-//! to format 2 when they are opened.
+//! A file of format 1 has the documents in the table `documents`, without checksums. Opening the
+//! file migrates it to format 2.
 //!
 //! # Damage
 //!
-//! A damaged file is rebuilt when it is opened, from all documents that can be read. A document that
-//! does not fit its checksum is `broken` and never answered; a put in its place replaces it.
+//! Opening a damaged file rebuilds it from all documents that can be read. A document that does not
+//! match its checksum is never returned: reads of it fail with `broken`, and a put replaces it.
 
 mod fault;
 mod open;
@@ -55,14 +55,14 @@ use crate::longterm::path;
 use crate::longterm::record::{Place, Record};
 use crate::longterm::shelf;
 
-/// Documents in a file. Clones share it; when the last one is dropped, everything that waits is
-/// written and the file is closed.
+/// Long-term memory in a file. Clones share the file. Dropping the last clone writes all queued
+/// changes and closes the file.
 #[derive(Clone)]
 pub struct RedbMemory(Arc<Inner>);
 
 struct Inner {
     source: Arc<Source>,
-    /// `None` only while it is dropped.
+    /// `None` only during drop.
     commands: Option<mpsc::Sender<Command>>,
     writer: Option<JoinHandle<()>>,
 }
@@ -74,23 +74,24 @@ impl fmt::Debug for RedbMemory {
 }
 
 impl RedbMemory {
-    /// Opens the file, or creates it; its folder must exist. A damaged file is rebuilt from what can
-    /// be read of it, and kept beside the new one.
+    /// Opens the file, or creates it in an existing folder. Rebuilds a damaged file from what can
+    /// be read of it, and keeps the damaged file in the same folder.
     ///
     /// # Errors
     ///
-    /// `broken` if nothing of it can be read or it is no memory, `unavailable` if it cannot be opened
-    /// or was written by a newer Wattle; the message says which and what to do.
+    /// `broken` if nothing in the file can be read or if it is not a long-term memory,
+    /// `unavailable` if it cannot be opened or was written by a newer Wattle. The message names the
+    /// cause and the remedy.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Failure> {
         Self::open_as(path.as_ref(), None)
     }
 
-    /// The same. A damaged file of which all essential documents may be lost is refused: only an
-    /// operator decides whether a host works without them.
+    /// Opens the file as [`RedbMemory::open`] does, but refuses a damaged file of which all
+    /// essential documents may be lost: only an operator decides whether a host runs without them.
     ///
     /// # Errors
     ///
-    /// As [`RedbMemory::open`], and `broken` for such a file.
+    /// As [`RedbMemory::open`], and `broken` for a file that is refused.
     pub fn open_with(
         path: impl AsRef<Path>,
         essential: &EssentialDocuments,
@@ -111,20 +112,20 @@ impl RedbMemory {
         Ok(Self(Arc::new(Inner { source, commands: Some(commands), writer: Some(writer) })))
     }
 
-    /// Looks at everything in a file that no process has open, and changes nothing: compares all
-    /// pages and all documents with their checksums. In a file that is not there, nothing is damaged.
+    /// Checks a file that no process has open, without changing it: compares all pages and all
+    /// documents with their checksums. A file that was never created has no damage.
     ///
     /// # Errors
     ///
-    /// `broken` if no document can be looked for, or if the file is missing though it was made;
-    /// `unavailable` if a process has it open. The message says what to do.
+    /// `broken` if the file was created before and is missing, or if its documents cannot be
+    /// listed; `unavailable` if a process has it open. The message names the remedy.
     pub fn survey_file(path: impl AsRef<Path>) -> Result<Vec<Damage>, Failure> {
         open::survey(path.as_ref()).map_err(failure)
     }
 
     /// Rebuilds a damaged file that no process has open from what can be read of it, and keeps the
-    /// damaged one. Answers with what is damaged, and where the damaged file is now; `None` if
-    /// nothing is.
+    /// damaged file. Returns the damage and the new path of the damaged file, or `None` if nothing
+    /// is damaged.
     ///
     /// # Errors
     ///
@@ -133,7 +134,7 @@ impl RedbMemory {
         open::repair(path.as_ref()).map_err(failure)
     }
 
-    /// Hands a change to the writer and waits until it is durable.
+    /// Sends a change to the writer and waits until it is durable.
     async fn write(&self, change: Change) -> Result<usize, Failure> {
         let (answer, done) = oneshot::channel();
         let commands = self.0.commands.as_ref().ok_or_else(closed)?;
@@ -141,7 +142,7 @@ impl RedbMemory {
         done.await.unwrap_or_else(|_| Err(closed()))
     }
 
-    /// Repeats a change that removes a part of something at a time until all is gone.
+    /// Repeats a change that deletes a bounded number of documents until none are left.
     async fn remove(&self, change: impl Fn() -> Change) -> Result<usize, Failure> {
         let mut removed = 0;
         loop {
@@ -153,14 +154,15 @@ impl RedbMemory {
         }
     }
 
-    /// What is kept of a document that has not expired.
+    /// Returns a document unless it has expired.
     async fn alive(&self, place: &Place, now_ms: i64) -> Result<Option<Record>, Failure> {
         let place = place.clone();
         let record = self.read(move |documents| documents.get(&place)).await?;
         Ok(record.filter(|record: &Record| record.is_alive(now_ms)))
     }
 
-    /// Notes that documents were read, before anybody else could find them expired.
+    /// Extends the sliding expiry of documents that a read returns. The read waits for it, so that
+    /// no later read finds the documents expired.
     async fn touch(&self, places: Vec<Place>, now_ms: i64) -> Result<(), Failure> {
         if !places.is_empty() {
             self.write(Change::Touch { places, now_ms }).await?;
@@ -168,14 +170,15 @@ impl RedbMemory {
         Ok(())
     }
 
-    /// Hands an answer on. If the file failed at a read, the next change opens it again.
+    /// Passes a result through. An error of the file makes the writer open the file again before
+    /// the next change.
     fn noted<T>(&self, read: Result<T, Failure>) -> Result<T, Failure> {
         read.inspect_err(|failure| {
             self.0.source.note_failure(failure);
         })
     }
 
-    /// Reads on a thread that may block.
+    /// Runs a read on the blocking pool.
     async fn read<T, R>(&self, read: R) -> Result<T, Failure>
     where
         T: Send + 'static,
@@ -352,7 +355,7 @@ impl Memory for RedbMemory {
 
 const BACK_UP: &str = "back its file up";
 
-/// A thread that read was ended, or ended itself.
+/// Returns the failure of a read that panicked or was aborted.
 fn broken_off(error: JoinError) -> Failure {
-    Failure::internal(format!("a read of the long-term memory did not end: {error}"))
+    Failure::internal(format!("a read of the long-term memory was aborted: {error}"))
 }

@@ -1,4 +1,4 @@
-//! Which documents fit a search, how well, and in which order they are answered.
+//! Filters, ranks and pages the documents of a search.
 
 use std::cmp::Ordering;
 
@@ -11,24 +11,24 @@ use crate::longterm::path;
 use crate::longterm::record::{Place, Record};
 use crate::longterm::words::Query;
 
-/// Takes documents in any order and keeps those that a search answers with.
+/// Collects the documents that a search returns, from documents in any order.
 pub(crate) struct Finder<'s> {
     search: &'s Search,
     query: Option<Query>,
     now_ms: i64,
-    /// The best of those looked at, with some more until they are cut.
+    /// The best matches so far, and at most as many more until the next cut.
     found: Vec<Found>,
     budget: Budget,
 }
 
-/// A document that fits.
+/// A document that matches.
 struct Found {
     rank: Rank,
     record: Record,
     value: Value,
 }
 
-/// What the order of documents depends on; the best is the least.
+/// The sort key of a match. The best match has the least key.
 struct Rank {
     score: Option<f64>,
     updated_ms: i64,
@@ -45,26 +45,27 @@ impl Rank {
     }
 }
 
-/// What a search answers with.
+/// The result of a search.
 pub(crate) struct Answer {
-    /// The documents.
+    /// The documents of the page.
     pub items: Vec<Item>,
-    /// Those of them that live longer since they were found.
+    /// Documents of the page whose sliding expiry the search extends.
     pub refreshed: Vec<Place>,
 }
 
 impl<'s> Finder<'s> {
-    /// Before any document.
+    /// Creates a finder without documents.
     pub(crate) fn new(search: &'s Search, now_ms: i64) -> Self {
         let query = search.query.as_deref().map(Query::new);
         Self { search, query, now_ms, found: Vec::new(), budget: Budget::default() }
     }
 
-    /// Looks at a document under the prefix.
+    /// Adds a document under the prefix if it matches.
     ///
     /// # Errors
     ///
-    /// `limit` if it is one too many.
+    /// `limit` if the search reads too many documents or bytes, `broken` if the document is
+    /// damaged.
     pub(crate) fn offer(&mut self, place: Place, record: Record) -> Result<(), Failure> {
         if !record.is_alive(self.now_ms) {
             return Ok(());
@@ -90,7 +91,7 @@ impl<'s> Finder<'s> {
     }
 
     fn wanted(&self) -> usize {
-        // More than are looked at are never found.
+        // A search reads no more documents than this.
         self.search.offset.saturating_add(self.search.limit).min(MEMORY_SCANNED)
     }
 
@@ -99,11 +100,11 @@ impl<'s> Finder<'s> {
         self.found.truncate(self.wanted());
     }
 
-    /// The page that was asked for.
+    /// Returns the requested page.
     ///
     /// # Errors
     ///
-    /// `limit` if it is too large to be handed over.
+    /// `limit` if the page has more than `MEMORY_ANSWER_BYTES`, `broken` if a document is damaged.
     pub(crate) fn finish(mut self) -> Result<Answer, Failure> {
         self.cut();
         let page = self.found.into_iter().skip(self.search.offset).take(self.search.limit);
@@ -132,14 +133,14 @@ impl<'s> Finder<'s> {
 
 fn too_large(fitting: usize) -> Failure {
     let message = format!(
-        "the documents found are larger than {MEMORY_ANSWER_BYTES} bytes; ask for at most {} of \
+        "the documents found are larger than {MEMORY_ANSWER_BYTES} bytes; request at most {} of \
          them at once",
         fitting.max(1)
     );
     Failure::new(code::LIMIT, message).with_details(json!({ "limit": "memory_answer_bytes" }))
 }
 
-/// What has been looked at for one answer.
+/// The documents and bytes that one query has read.
 #[derive(Default)]
 pub(crate) struct Budget {
     documents: usize,
@@ -147,11 +148,11 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// Counts a document.
+    /// Counts a document that the query reads.
     ///
     /// # Errors
     ///
-    /// `limit` if it is one too many.
+    /// `limit` if the query reads too many documents or bytes.
     pub(crate) fn count(&mut self, bytes: usize, prefix: &[String]) -> Result<(), Failure> {
         self.documents += 1;
         self.bytes += bytes;
@@ -159,15 +160,15 @@ impl Budget {
             return Ok(());
         }
         let message = format!(
-            "there is too much under the namespace `{}` to look through: more than \
-             {MEMORY_SCANNED} documents or {MEMORY_SCANNED_BYTES} bytes; ask for a longer prefix",
+            "a query under the namespace `{}` would read more than \
+             {MEMORY_SCANNED} documents or {MEMORY_SCANNED_BYTES} bytes; use a longer prefix",
             prefix.join("/")
         );
         Err(Failure::new(code::LIMIT, message).with_details(json!({ "limit": "memory_scanned" })))
     }
 }
 
-/// Whether a document fits a condition.
+/// Returns true if a document matches a condition.
 fn holds(condition: &Condition, document: &Value) -> bool {
     let Condition { field, compare, value } = condition;
     let found = document.as_object().and_then(|fields| fields.get(field)).unwrap_or(&Value::Null);
@@ -181,7 +182,7 @@ fn holds(condition: &Condition, document: &Value) -> bool {
     }
 }
 
-/// Equality in which `1` and `1.0` are one number, and the order of fields says nothing.
+/// Compares two JSON values. `1` and `1.0` are equal, and the order of fields does not matter.
 fn is_same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => {
@@ -208,7 +209,7 @@ fn order(one: &Value, other: &Value) -> Option<Ordering> {
     }
 }
 
-/// Whole numbers are compared exactly, others as floats.
+/// Compares whole numbers exactly and others as floats.
 fn order_numbers(one: &Number, other: &Number) -> Option<Ordering> {
     let whole = |number: &Number| {
         number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))

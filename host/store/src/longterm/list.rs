@@ -1,5 +1,5 @@
-//! Which namespaces a list tells. Documents come in the order of their places, and the list says
-//! which of them need not be looked at.
+//! Collects the namespaces of a listing from documents in key order, and decides which documents
+//! the scan skips.
 
 use wattle_graph::failure::Failure;
 use wattle_run::ports::memory::{ListNamespaces, MemoryScope};
@@ -7,38 +7,38 @@ use wattle_run::ports::memory::{ListNamespaces, MemoryScope};
 use crate::longterm::find::Budget;
 use crate::longterm::path;
 
-/// Where to go on.
+/// How a scan continues after a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// At the next document.
+    /// With the next document.
     Next,
-    /// At the first document whose path is this one or after it.
+    /// With the first document whose path is this one or after it.
     Skip(Vec<u8>),
-    /// Nowhere.
+    /// The scan ends.
     Done,
 }
 
-/// Takes documents in order and keeps the namespaces that a list answers with.
+/// Collects the namespaces that a listing returns, from documents in key order.
 pub(crate) struct Lister<'l> {
     scope: &'l MemoryScope,
     list: &'l ListNamespaces,
-    /// How many fitted before the page began.
+    /// Number of matches before the page.
     skipped: usize,
     namespaces: Vec<Vec<String>>,
     budget: Budget,
 }
 
 impl<'l> Lister<'l> {
-    /// Before any document.
+    /// Creates a lister without namespaces.
     pub(crate) fn new(scope: &'l MemoryScope, list: &'l ListNamespaces) -> Self {
         Self { scope, list, skipped: 0, namespaces: Vec::new(), budget: Budget::default() }
     }
 
-    /// Looks at a document under the literal part of the prefix.
+    /// Adds the namespace of a document under the literal part of the prefix.
     ///
     /// # Errors
     ///
-    /// `limit` if it is one too many.
+    /// `limit` if the listing reads too many documents, `broken` if the path is damaged.
     pub(crate) fn offer(&mut self, path: &[u8], is_alive: bool) -> Result<Step, Failure> {
         if self.namespaces.len() >= self.list.limit {
             return Ok(Step::Done);
@@ -57,7 +57,8 @@ impl<'l> Lister<'l> {
                 namespace.truncate(*depth);
                 path::past_all(&path::encode(self.scope, &namespace))
             }
-            // Namespaces that are cut to this one come after it, and must not be listed again.
+            // Longer namespaces, which are cut to this one, come after it and must not be listed
+            // again.
             Some(depth) if *depth == namespace.len() => path::past_all(path),
             _ => path::past(path),
         };
@@ -69,7 +70,7 @@ impl<'l> Lister<'l> {
         Ok(Step::Skip(next))
     }
 
-    /// The page that was asked for.
+    /// Returns the requested page.
     pub(crate) fn finish(self) -> Vec<Vec<String>> {
         self.namespaces
     }

@@ -1,29 +1,29 @@
-//! Namespaces as bytes. Their order is that of scopes and parts, and everything under a prefix
-//! stands together, so that a search is one range.
+//! Namespaces as bytes. They sort by scope and parts, and everything under a prefix is contiguous,
+//! so that a search is one range.
 //!
-//! A scope is `0`, or `1` and the tenant as a part; what the host keeps for itself has `2` and `3` in
-//! their place. A part is its UTF-8 with each byte raised by one,
-//! then a `0`: so no part holds the byte that ends it, NUL included, and none holds [`AFTER`], since
-//! UTF-8 has no byte above `0xf4`.
+//! A scope is the byte `0`, or the byte `1` and the tenant as a part. The host's own scopes have
+//! the bytes `2` and `3` instead. A part is its UTF-8 with each byte raised by one, then a `0`. So
+//! no part contains the byte that ends it, even if its text has a NUL, and none contains [`AFTER`],
+//! since UTF-8 has no byte above `0xf4`.
 
 use std::ops::Range;
 
 use wattle_graph::failure::{Failure, code};
 use wattle_run::ports::memory::{ANY_PART, MemoryScope};
 
-/// Above every byte of a part.
+/// Greater than every byte of a part.
 const AFTER: u8 = 0xff;
 
 /// Ends a part.
 const END: u8 = 0;
 
-/// Of the first byte: a tenant follows.
+/// Flag of the first byte: a tenant follows.
 const OF_TENANT: u8 = 1;
 
-/// Of the first byte: what stands here is kept by the host for itself.
+/// Flag of the first byte: the path is in a scope of the host itself.
 const OF_HOST: u8 = 2;
 
-/// The bytes of a namespace, or of the beginning of one.
+/// Returns the bytes of a namespace or of a prefix of one.
 pub(crate) fn encode(scope: &MemoryScope, namespace: &[String]) -> Vec<u8> {
     let mut path = Vec::with_capacity(64);
     let tenant = scope.tenant();
@@ -36,18 +36,18 @@ pub(crate) fn encode(scope: &MemoryScope, namespace: &[String]) -> Vec<u8> {
     path
 }
 
-/// The parts of a namespace.
+/// Returns the parts of a namespace.
 ///
 /// # Errors
 ///
-/// `broken` if the bytes are none that [`encode`] made.
+/// `broken` if [`encode`] does not return these bytes for any namespace.
 pub(crate) fn decode(path: &[u8]) -> Result<Vec<String>, Failure> {
     let broken =
         || Failure::new(code::BROKEN, "a namespace of the long-term memory cannot be read");
     split(path).map(|(_, namespace)| namespace).ok_or_else(broken)
 }
 
-/// A document in words.
+/// Names a document in messages.
 pub(crate) fn named(path: &[u8], key: &str) -> String {
     match split(path) {
         Some((Some(tenant), namespace)) => {
@@ -58,7 +58,7 @@ pub(crate) fn named(path: &[u8], key: &str) -> String {
     }
 }
 
-/// The tenant and the parts of a namespace.
+/// Returns the tenant and the parts of a namespace; `None` for an invalid path.
 fn split(path: &[u8]) -> Option<(Option<String>, Vec<String>)> {
     let (tag, parts) = path.split_first()?;
     let mut parts = parts.split_inclusive(|byte| *byte == END).map(|part| {
@@ -70,17 +70,17 @@ fn split(path: &[u8]) -> Option<(Option<String>, Vec<String>)> {
     Some((tenant, parts.collect::<Option<_>>()?))
 }
 
-/// Every path that begins as `prefix`, itself included.
+/// Returns the range of all paths that begin with `prefix`, itself included.
 pub(crate) fn under(prefix: &[u8]) -> Range<Vec<u8>> {
     prefix.to_vec()..with(prefix, AFTER)
 }
 
-/// The least path after `path` and all that begin as it.
+/// Returns the least path after `path` and after all paths that begin with it.
 pub(crate) fn past_all(path: &[u8]) -> Vec<u8> {
     with(path, AFTER)
 }
 
-/// The least path after `path`.
+/// Returns the least path after `path`.
 pub(crate) fn past(path: &[u8]) -> Vec<u8> {
     with(path, END)
 }
@@ -91,18 +91,18 @@ fn with(path: &[u8], byte: u8) -> Vec<u8> {
     longer
 }
 
-/// The parts of a pattern that every namespace which fits begins with.
+/// Returns the parts of a pattern before its first wildcard.
 pub(crate) fn literal(pattern: &[String]) -> &[String] {
     let end = pattern.iter().position(|part| part == ANY_PART).unwrap_or(pattern.len());
     &pattern[..end]
 }
 
-/// Whether a namespace begins as a pattern says.
+/// Returns true if a namespace begins with parts that match a pattern.
 pub(crate) fn begins(namespace: &[String], pattern: &[String]) -> bool {
     namespace.len() >= pattern.len() && fits(&namespace[..pattern.len()], pattern)
 }
 
-/// Whether a namespace ends as a pattern says.
+/// Returns true if a namespace ends with parts that match a pattern.
 pub(crate) fn ends(namespace: &[String], pattern: &[String]) -> bool {
     namespace.len() >= pattern.len() && fits(&namespace[namespace.len() - pattern.len()..], pattern)
 }
@@ -128,12 +128,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn paths_come_back(scope in scope(), namespace in namespace()) {
+        fn paths_round_trip(scope in scope(), namespace in namespace()) {
             prop_assert_eq!(decode(&encode(&scope, &namespace)), Ok(namespace));
         }
 
         #[test]
-        fn paths_are_ordered_as_scopes_and_parts(
+        fn paths_sort_by_scope_and_parts(
             one in (scope(), namespace()),
             other in (scope(), namespace()),
         ) {
@@ -142,7 +142,7 @@ mod tests {
         }
 
         #[test]
-        fn a_range_holds_what_begins_so_and_nothing_else(
+        fn prefix_range_contains_exactly_the_prefix(
             place in (scope(), namespace()),
             prefix in (scope(), namespace()),
         ) {
@@ -152,7 +152,7 @@ mod tests {
         }
 
         #[test]
-        fn paths_after_a_path(place in (scope(), namespace()), other in (scope(), namespace())) {
+        fn successors_are_least(place in (scope(), namespace()), other in (scope(), namespace())) {
             let (path, next) = (encode(&place.0, &place.1), encode(&other.0, &other.1));
             prop_assert_eq!(next > path, next >= past(&path));
             let is_under = under(&path).contains(&next);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_know_any_part() {
+    fn wildcards_match_any_part() {
         let parts = |parts: &[&str]| parts.iter().map(|&it| it.to_owned()).collect::<Vec<_>>();
         let namespace = parts(&["users", "42", "facts"]);
         assert!(begins(&namespace, &parts(&["users", "*"])));
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_have_names() {
+    fn document_names_have_key_namespace_and_tenant() {
         let namespace = ["users".to_owned(), "a\n".to_owned()];
         let (own, tenant) = (MemoryScope::Agents(None), MemoryScope::Host(Some("acme".to_owned())));
         let name = r#"document "k" in ["users", "a\n"]"#;
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_bytes_are_refused() {
+    fn invalid_paths_are_refused() {
         for path in [&[][..], &[0, 1, 2], &[1], &[0, 0xf0, 0]] {
             assert!(decode(path).is_err(), "{path:?}");
         }

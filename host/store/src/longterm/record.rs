@@ -1,4 +1,4 @@
-//! What is kept of a document, and how long.
+//! The stored form of a document, and its expiry.
 
 use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
@@ -6,41 +6,41 @@ use wattle_run::ports::memory::{Item, PutItem};
 
 use crate::longterm::path;
 
-/// A read begins a document's time anew only once this share of it is over, so that reading often
-/// does not write often.
+/// A read extends the expiry only after this fraction of the TTL has passed, so that frequent reads
+/// cause few writes.
 const REFRESH_SHARE: u64 = 16;
 
-/// Where a document is: its path and its key.
+/// The path and the key of a document.
 pub(crate) type Place = (Vec<u8>, String);
 
-/// What is kept of a document.
+/// The stored form of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
-    /// When it was first written.
+    /// Time of the first write.
     pub created_ms: i64,
-    /// When it was last written.
+    /// Time of the last write.
     pub updated_ms: i64,
-    /// From when on it is as good as deleted.
+    /// Time from which the document counts as deleted; `None` if it does not expire.
     pub expires_ms: Option<i64>,
-    /// How long it is kept after a read; `None` if reading changes nothing.
+    /// TTL that every read restarts; `None` without a sliding expiry.
     pub refresh_ms: Option<u64>,
     /// The document as JSON.
     pub document: String,
 }
 
-/// What a conditional put does.
+/// The decision about a conditional put or delete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Swap {
-    /// It writes.
+    /// The condition holds, so the change is written.
     Write,
-    /// What it would write is there.
+    /// The document already has the requested state, so nothing is written.
     Done,
-    /// Nothing: something else is there.
+    /// The document differs from the expected one, so nothing is written.
     Refuse,
 }
 
 impl Record {
-    /// What a put makes of what was there.
+    /// Returns the record with which a put replaces the old one.
     pub(crate) fn after(old: Option<&Self>, put: &PutItem, now_ms: i64) -> Self {
         let old = old.filter(|old| old.is_alive(now_ms));
         Self {
@@ -52,12 +52,12 @@ impl Record {
         }
     }
 
-    /// Whether it has not expired.
+    /// Returns true if the document has not expired.
     pub(crate) fn is_alive(&self, now_ms: i64) -> bool {
         self.expires_ms.is_none_or(|expires_ms| expires_ms > now_ms)
     }
 
-    /// When it expires after a read, if the read changes that.
+    /// Returns the new expiry after a read; `None` if the read does not write one.
     pub(crate) fn refreshed(&self, now_ms: i64) -> Option<i64> {
         let (expires_ms, refresh_ms) = (self.expires_ms?, self.refresh_ms?);
         let fresh_ms = now_ms.saturating_add_unsigned(refresh_ms);
@@ -66,7 +66,7 @@ impl Record {
         (self.is_alive(now_ms) && is_worth_it).then_some(fresh_ms)
     }
 
-    /// What a conditional put does, by what is there and what its caller knows of that.
+    /// Decides a conditional put by the stored document and the document that the caller expects.
     pub(crate) fn swap(
         old: Option<&Self>,
         known: Option<&Value>,
@@ -83,7 +83,8 @@ impl Record {
         }
     }
 
-    /// The same of a conditional deletion.
+    /// Decides a conditional delete by the stored document and the document that the caller
+    /// expects.
     pub(crate) fn removal(old: Option<&Self>, known: &Value, now_ms: i64) -> Swap {
         match old.filter(|old| old.is_alive(now_ms)).map(Self::value) {
             None => Swap::Done,
@@ -92,7 +93,7 @@ impl Record {
         }
     }
 
-    /// The document itself.
+    /// Parses the document.
     ///
     /// # Errors
     ///
@@ -104,7 +105,7 @@ impl Record {
         })
     }
 
-    /// The document as its readers see it.
+    /// Converts the document to the type of the port.
     ///
     /// # Errors
     ///
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_of_the_first_write_stays_until_it_expires() {
+    fn creation_time_is_kept_until_expiry() {
         let first = Record::after(None, &put(Some(100), false), 1_000);
         let second = Record::after(Some(&first), &put(None, false), 1_099);
         assert_eq!((second.created_ms, second.updated_ms), (1_000, 1_099));
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conditional_put_writes_over_what_is_known() {
+    fn put_if_replaces_the_expected_value() {
         let there = Record::after(None, &put(Some(100), false), 1_000);
         let new = PutItem { value: json!({ "n": 1.5 }), ..put(None, false) };
         let done = Record::after(None, &new, 1_000);
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_begins_the_time_anew_if_it_is_worth_a_write() {
+    fn read_extends_expiry_after_the_refresh_threshold() {
         let record = Record::after(None, &put(Some(1_600), true), 0);
         assert_eq!(record.refreshed(99), None);
         assert_eq!(record.refreshed(100), Some(1_700));

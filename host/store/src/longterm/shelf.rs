@@ -1,4 +1,4 @@
-//! What is the same for all that can walk through their documents in the order of their places.
+//! The queries of all adapters with an ordered document scan.
 
 use std::ops::Range;
 
@@ -11,27 +11,27 @@ use crate::longterm::list::{Lister, Step};
 use crate::longterm::path;
 use crate::longterm::record::{Place, Record};
 
-/// Looks at a document: its path, its key, and what is kept of it.
+/// Visits a document with its path and key, and decides how the scan continues.
 pub(crate) type Visit<'v> = dyn FnMut(&[u8], &str, Record) -> Result<Step, Failure> + 'v;
 
-/// Documents in order.
+/// Documents in the order of their paths and keys.
 pub(crate) trait Shelf {
-    /// Visits documents in a range of paths for as long as the visitor wants.
+    /// Visits the documents in a range of paths until the visitor returns [`Step::Done`].
     ///
     /// # Errors
     ///
-    /// Those of the visitor, and those of what holds the documents.
+    /// Errors of the visitor and of the storage.
     fn walk(&self, paths: Range<Vec<u8>>, visit: &mut Visit<'_>) -> Result<(), Failure>;
 
-    /// Visits documents behind a place for as long as the visitor wants.
+    /// Visits the documents after a path and key until the visitor returns [`Step::Done`].
     ///
     /// # Errors
     ///
-    /// As of [`Shelf::walk`].
+    /// As [`Shelf::walk`].
     fn walk_behind(&self, place: &Place, visit: &mut Visit<'_>) -> Result<(), Failure>;
 }
 
-/// Finds documents.
+/// Searches documents.
 ///
 /// # Errors
 ///
@@ -50,7 +50,7 @@ pub(crate) fn search(
     finder.finish()
 }
 
-/// Documents of one namespace by their keys, up to the size of one answer.
+/// Collects a page of one namespace by key, bounded by number and bytes.
 pub(crate) struct Listing {
     path: Vec<u8>,
     limit: usize,
@@ -60,12 +60,13 @@ pub(crate) struct Listing {
 }
 
 impl Listing {
-    /// Before any document.
+    /// Creates an empty page.
     pub(crate) fn new(path: Vec<u8>, limit: usize, now_ms: i64) -> Self {
         Self { path, limit, now_ms, bytes: 0, items: Vec::new() }
     }
 
-    /// Takes the next document; done when that is not of this namespace or one too many.
+    /// Adds the next document. Returns [`Step::Done`] if it belongs to another namespace or the
+    /// page is full.
     ///
     /// # Errors
     ///
@@ -88,13 +89,13 @@ impl Listing {
         Ok(Step::Next)
     }
 
-    /// What was taken.
+    /// Returns the page.
     pub(crate) fn finish(self) -> Vec<Item> {
         self.items
     }
 }
 
-/// Documents of a namespace behind a key.
+/// Returns the documents of a namespace after a key.
 ///
 /// # Errors
 ///

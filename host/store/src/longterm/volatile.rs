@@ -1,4 +1,5 @@
-//! The memory that forgets: everything in this process, for tests and for `kind = "memory"`.
+//! Long-term memory without a file, for tests and for `kind = "memory"`. The documents are lost
+//! when the process ends.
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
@@ -16,7 +17,7 @@ use crate::longterm::path;
 use crate::longterm::record::{Place, Record, Swap};
 use crate::longterm::shelf::{self, Shelf, Visit};
 
-/// Documents in memory. Clones share them.
+/// Long-term memory in the process. Clones share the documents.
 #[derive(Clone, Debug, Default)]
 pub struct VolatileMemory(Arc<Mutex<Documents>>);
 
@@ -24,14 +25,14 @@ pub struct VolatileMemory(Arc<Mutex<Documents>>);
 struct Documents(BTreeMap<Place, Record>);
 
 impl VolatileMemory {
-    /// Without any document.
+    /// Creates a memory without documents.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
 impl Documents {
-    /// A read or a search found the document.
+    /// Extends the sliding expiry of a document that a read or a search found.
     fn touch(&mut self, place: &Place, now_ms: i64) {
         if let Some(record) = self.0.get_mut(place)
             && let Some(expires_ms) = record.refreshed(now_ms)

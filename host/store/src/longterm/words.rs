@@ -1,8 +1,8 @@
-//! Texts as words, for ranking.
+//! Splits texts into words, for ranking.
 //!
-//! A word is a run of letters and digits, in lower case. Scripts that are written without spaces have
-//! no such runs: there, any two letters that stand beside each other count as a word, and in
-//! documents each letter as well.
+//! A word is a run of letters and digits, in lower case. Scripts that are written without spaces
+//! have no such runs. There, every pair of adjacent letters is a word, and in documents every
+//! single letter as well.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 pub(crate) struct Query(HashMap<String, usize>);
 
 impl Query {
-    /// Takes a query apart.
+    /// Splits a query into words.
     pub(crate) fn new(text: &str) -> Self {
         let mut words = BTreeSet::new();
         each_word(text, Letters::IfAlone, &mut |word| {
@@ -22,8 +22,8 @@ impl Query {
         Self(words.into_iter().zip(0..).collect())
     }
 
-    /// Which share of the words a document holds, in its key, field names or values; `None` for
-    /// none of them.
+    /// Returns the share of the words that a document contains in its key, field names or values;
+    /// `None` if it contains none of them.
     pub(crate) fn score(&self, key: &str, value: &Value) -> Option<f64> {
         let mut held = vec![false; self.0.len()];
         let mut look = |word: &str| {
@@ -38,7 +38,8 @@ impl Query {
     }
 }
 
-/// Recursion ends, since documents that are nested deep are refused when they are written.
+/// Calls `look` for each word of a document. The recursion ends, since deeply nested documents are
+/// refused when they are written.
 fn each_word_of(value: &Value, look: &mut impl FnMut(&str)) {
     match value {
         Value::Null => {}
@@ -55,7 +56,7 @@ fn each_word_of(value: &Value, look: &mut impl FnMut(&str)) {
     }
 }
 
-/// When a letter of a script without spaces is a word by itself.
+/// When a single letter of a script without spaces is a word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Letters {
     Always,
@@ -92,7 +93,7 @@ fn each_pair(part: &str, letters: Letters, look: &mut impl FnMut(&str)) {
     }
 }
 
-/// Whether a letter belongs to a script that is written without spaces: Thai to Khmer, kana,
+/// Returns true for a letter of a script that is written without spaces: Thai to Khmer, kana,
 /// Chinese characters.
 fn is_dense(letter: char) -> bool {
     matches!(letter,
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_score_is_the_share_of_the_words() {
+    fn score_is_the_share_of_words_found() {
         let value = json!({ "drink": "Green TEA", "cups": [3, { "size": "large" }], "hot": true });
         assert_eq!(score("green tea", value.clone()), Some(1.0));
         assert_eq!(score("tea, tea; coffee", value.clone()), Some(0.5));
@@ -135,7 +136,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_text_holds_all_of_its_own_words(text in "\\PC{0,40}") {
+        fn text_contains_all_of_its_own_words(text in "\\PC{0,40}") {
             let query = Query::new(&text);
             let all = (!query.0.is_empty()).then_some(1.0);
             prop_assert_eq!(query.score("", &json!({ "text": text })), all);

@@ -1,4 +1,4 @@
-//! Failures of the file, as callers of the memory get them.
+//! Failures of the file, in the form that callers of the memory get.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -10,11 +10,12 @@ use crate::error::{corrupt, while_trying};
 
 pub(super) const READ: &str = "read its file";
 
-/// What a failure of the file is to others: damage, or what may pass.
+/// Converts an error of the file. Damage becomes `broken`, and an error of the backend a retryable
+/// `unavailable`.
 pub(super) fn failure(error: StoreError) -> Failure {
     match error {
         StoreError::Corrupt { what, message } => {
-            // What both kinds of files share names the other one.
+            // Code that both kinds of files share names the checkpoint store.
             let what = what.replace("checkpoint store", "long-term memory");
             Failure::new(code::BROKEN, format!("{what} cannot be read: {message}"))
         }
@@ -26,16 +27,16 @@ pub(super) fn failure(error: StoreError) -> Failure {
     }
 }
 
-/// Names the operation that a failure of redb spoiled; for `map_err`.
+/// Returns a function for `map_err` that names the operation in which redb failed.
 pub(super) fn cannot<E: Into<redb::Error>>(operation: &'static str) -> impl FnOnce(E) -> Failure {
     move |error| failure(while_trying(operation)(error))
 }
 
-/// The file is none of this memory, or nothing can be made of it.
+/// Returns the error for a file that is not a long-term memory or that cannot be read at all.
 pub(super) fn foreign(path: &Path, message: impl Display) -> StoreError {
     corrupt(
         format!("long-term memory `{}`", path.display()),
-        format!("{message}; restore it from a backup, or move it away to start anew"),
+        format!("{message}; restore it from a backup, or move it away to start with an empty one"),
     )
 }
 
@@ -49,7 +50,7 @@ mod tests {
     use crate::error::backend;
 
     #[test]
-    fn only_what_may_pass_is_worth_another_attempt() {
+    fn only_backend_errors_are_retryable() {
         let full = failure(backend(READ, "no space left"));
         assert_eq!((full.code.as_str(), full.retryable), (code::UNAVAILABLE, true));
         assert_eq!(full.message, "long-term memory cannot read its file: no space left");

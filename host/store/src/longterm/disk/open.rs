@@ -1,4 +1,5 @@
-//! Opens the file: checks that it is whole, and its format, and makes the tables of a new one.
+//! Opens the file: checks pages and format, migrates old formats, and creates the tables of a new
+//! file.
 
 use std::path::{Path, PathBuf};
 
@@ -19,19 +20,20 @@ use crate::longterm::disk::table::{
 };
 use crate::longterm::record::Record;
 
-/// Memory for pages of the file: a few thousand documents that are in use.
+/// Page cache of redb. It has room for a few thousand documents.
 const CACHE_BYTES: usize = 16 * 1024 * 1024;
 
 const OPEN: &str = "open its file";
 
-const MIGRATE: &str = "bring its file to the newest format";
+const MIGRATE: &str = "migrate its file to the newest format";
 
-/// Opens or creates the file. A damaged one is rebuilt without the documents that cannot be read,
-/// unless none of the essential ones may be left.
+/// Opens or creates the file. Rebuilds a damaged one without the documents that cannot be read,
+/// unless all essential documents may be lost.
 ///
 /// # Errors
 ///
-/// [`StoreError::Corrupt`] that says what to do, and [`StoreError::Backend`] if it cannot be opened.
+/// [`StoreError::Corrupt`] that names the remedy, and [`StoreError::Backend`] if it cannot be
+/// opened.
 pub(super) fn open(
     path: &Path,
     essential: Option<&EssentialDocuments>,
@@ -44,13 +46,13 @@ pub(super) fn open(
     checked(path, CHECKED_AT_START_BYTES, rebuild, |_| open_whole(path))
 }
 
-/// Looks at everything in a file that no process has open, without changing it; in one that is not
-/// there, nothing is damaged.
+/// Checks all pages and documents of a file that no process has open, without changing it. A file
+/// that was never created has no damage.
 ///
 /// # Errors
 ///
-/// [`StoreError::Corrupt`] if it is missing though it was made, or if no document can be looked for;
-/// [`StoreError::Backend`] if a process has it open.
+/// [`StoreError::Corrupt`] if the file was created before and is missing, or if its documents
+/// cannot be listed; [`StoreError::Backend`] if a process has it open.
 pub(super) fn survey(path: &Path) -> Result<Vec<Damage>, StoreError> {
     mark::refuse_lost(path)?;
     if !is_filled(path) {
@@ -63,7 +65,7 @@ pub(super) fn survey(path: &Path) -> Result<Vec<Damage>, StoreError> {
     Ok(damage.into_iter().chain(found).collect())
 }
 
-/// What the tables of a file have, if it has any.
+/// Returns the damage in the tables of a file. A new file has none.
 fn looked_at(path: &Path, may_be_new: bool) -> Result<Vec<Damage>, StoreError> {
     let file = Damaged::open(path)?;
     if may_be_new && file.is_new()? {
@@ -76,7 +78,7 @@ fn looked_at(path: &Path, may_be_new: bool) -> Result<Vec<Damage>, StoreError> {
 ///
 /// # Errors
 ///
-/// As of [`survey()`], and [`StoreError::Corrupt`] if none of its documents can be read.
+/// Those of [`survey()`], and [`StoreError::Corrupt`] if none of its documents can be read.
 pub(super) fn repair(path: &Path) -> Result<Option<(Vec<Damage>, PathBuf)>, StoreError> {
     mark::refuse_lost(path)?;
     if !is_filled(path) {
@@ -86,7 +88,7 @@ pub(super) fn repair(path: &Path) -> Result<Option<(Vec<Damage>, PathBuf)>, Stor
     rebuild::repair(path, file_damage(path)?).map_err(|error| damaged_as_a_whole(path, error))
 }
 
-/// Says what to do about a file in which nothing can be looked for.
+/// Adds the remedy to the error of a file whose documents cannot be listed.
 fn damaged_as_a_whole(path: &Path, error: StoreError) -> StoreError {
     match error {
         StoreError::Corrupt { message, .. } => foreign(path, message),
@@ -99,7 +101,7 @@ fn file_damage(path: &Path) -> Result<Option<Damage>, StoreError> {
     Ok(damage(path, u64::MAX)?.map(named))
 }
 
-/// Opens a file again that this process had open and that failed.
+/// Opens a file again that failed while this process had it open.
 pub(super) fn open_again(path: &Path) -> Result<Database, StoreError> {
     mark::refuse_lost(path)?;
     open_file(path)
@@ -111,7 +113,7 @@ fn open_whole(path: &Path) -> Result<Database, StoreError> {
         Some(FORMAT) => {}
         Some(UNCHECKED_FORMAT) => migrate(&database).map_err(while_trying(MIGRATE))?,
         Some(found) if found > FORMAT => return Err(newer(path, found)),
-        Some(found) => return Err(foreign(path, format!("it says it has format {found}"))),
+        Some(found) => return Err(foreign(path, format!("it has the unknown format {found}"))),
         None => create(&database).map_err(while_trying("create its tables"))?,
     }
     Ok(database)
@@ -130,7 +132,7 @@ fn open_file(path: &Path) -> Result<Database, StoreError> {
     })
 }
 
-/// The format number in the file; `None` if the file is new.
+/// Returns the format number of the file; `None` for a new file.
 fn format_of(path: &Path, database: &Database) -> Result<Option<u64>, StoreError> {
     let transaction = database.begin_read().map_err(while_trying(OPEN))?;
     match transaction.open_table(FACTS) {
@@ -151,7 +153,7 @@ fn format_of(path: &Path, database: &Database) -> Result<Option<u64>, StoreError
     }
 }
 
-/// Gives the documents of a file of format 1 their checksums, in one commit.
+/// Adds checksums to the documents of a file of format 1, in one commit.
 fn migrate(database: &Database) -> Result<(), Error> {
     let transaction = database.begin_write()?;
     {
@@ -167,6 +169,6 @@ fn migrate(database: &Database) -> Result<(), Error> {
     transaction.open_table(LOST)?;
     transaction.open_table(FACTS)?.insert(FACT_FORMAT, FORMAT)?;
     transaction.commit()?;
-    tracing::info!(format = FORMAT, "long-term memory was brought to the newest format");
+    tracing::info!(format = FORMAT, "long-term memory was migrated to the newest format");
     Ok(())
 }

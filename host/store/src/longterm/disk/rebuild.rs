@@ -1,5 +1,5 @@
-//! Rebuilds a damaged file from all documents that can be read. What is lost is named, and the
-//! damaged file stays beside the new one.
+//! Rebuilds a damaged file from all documents that can be read. The new file lists what is lost,
+//! and the damaged file stays in the same folder.
 
 use std::fs;
 use std::ops::Range;
@@ -23,17 +23,17 @@ use crate::longterm::record::{Place, Record};
 
 const REBUILD: &str = "rebuild its file";
 
-/// Bytes of documents that are written in one commit.
+/// A rebuild commits after this number of bytes of documents.
 const PART_BYTES: usize = 16 * 1024 * 1024;
 
-/// Documents without which a host is another one.
+/// Documents that a host must not lose without a decision of the operator.
 #[derive(Clone, Debug)]
 pub struct EssentialDocuments {
-    /// Whose they are.
+    /// Scope of the documents.
     pub scope: MemoryScope,
-    /// Under which namespace they are.
+    /// Namespace of the documents.
     pub namespace: Vec<String>,
-    /// What it means that all of them may be lost, as a sentence for the operator.
+    /// What the loss of all of them means, as a sentence for the operator.
     pub meaning: &'static str,
 }
 
@@ -43,14 +43,14 @@ impl EssentialDocuments {
     }
 }
 
-/// A file that nobody has open for writing.
+/// A file that may be damaged, opened for reading only.
 pub(super) struct Damaged {
     pub(super) transaction: ReadTransaction,
     _reading: Reading,
 }
 
 impl Damaged {
-    /// Opens a file as far as it can be read.
+    /// Opens a file, which may have damaged pages.
     ///
     /// # Errors
     ///
@@ -59,14 +59,14 @@ impl Damaged {
     pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
         let reading = look::read(path)?;
         let transaction = guarded(REBUILD, || reading.begin_read().map_err(while_trying(REBUILD)))?;
-        // A damaged page may hide the format: then the tables tell it.
+        // A damaged page may hide the format number. The tables show the format as well.
         match guarded(REBUILD, || format_of(&transaction)) {
             Ok(Some(found)) if found > FORMAT => Err(newer(path, found)),
             _ => Ok(Self { transaction, _reading: reading }),
         }
     }
 
-    /// Whether it has no tables yet, as after a crash at its first opening.
+    /// Returns true if the file has no tables yet, as after a crash during its first opening.
     pub(super) fn is_new(&self) -> Result<bool, StoreError> {
         guarded(REBUILD, || {
             let mut tables = self.transaction.list_tables().map_err(while_trying(REBUILD))?;
@@ -81,12 +81,12 @@ fn format_of(transaction: &ReadTransaction) -> Result<Option<u64>, StoreError> {
     Ok(format.map(|format| format.value()))
 }
 
-/// Rebuilds a file whose pages do not fit their checksums.
+/// Rebuilds a file whose pages do not match their checksums.
 ///
 /// # Errors
 ///
-/// [`StoreError::Corrupt`] if none of its documents can be read, or if all essential ones may be lost;
-/// nothing is changed then.
+/// [`StoreError::Corrupt`] if none of its documents can be read, or if all essential documents may
+/// be lost. The file is unchanged then.
 pub(super) fn at_start(
     path: &Path,
     damage: &str,
@@ -114,12 +114,12 @@ pub(super) fn at_start(
     put_anew(path, &file.transaction).map(drop)
 }
 
-/// Rebuilds a file from what can be read of it, if anything is lost or `damage` says that the file is
-/// damaged. Answers with what is, and where the damaged file is now.
+/// Rebuilds a file from what can be read of it, if anything is lost or if `damage` names a damage
+/// of the file. Returns the damage and the new path of the damaged file.
 ///
 /// # Errors
 ///
-/// [`StoreError::Corrupt`] if none of its documents can be read; nothing is changed then.
+/// [`StoreError::Corrupt`] if none of its documents can be read. The file is unchanged then.
 pub(super) fn repair(
     path: &Path,
     damage: Option<Damage>,
@@ -137,7 +137,7 @@ pub(super) fn repair(
     Ok(Some((damage.into_iter().chain(found.damage()).collect(), aside)))
 }
 
-/// Never an empty memory in the place of a full one.
+/// Refuses to replace a damaged memory by an empty one.
 fn refuse_nothing(found: &Found) -> Result<(), StoreError> {
     if found.whole > 0 || found.is_whole() {
         return Ok(());
@@ -145,7 +145,7 @@ fn refuse_nothing(found: &Found) -> Result<(), StoreError> {
     Err(corrupt("long-term memory", "none of its documents can be read"))
 }
 
-/// Puts a new file in the place of a damaged one; answers with where that is now.
+/// Writes a new file and replaces the damaged one. Returns the new path of the damaged file.
 fn put_anew(path: &Path, transaction: &ReadTransaction) -> Result<PathBuf, StoreError> {
     let (new, aside) = (beside(path, "rebuilt"), free_name(path));
     let failed = |error: std::io::Error| backend(REBUILD, format!("`{}`: {error}", new.display()));
@@ -155,7 +155,7 @@ fn put_anew(path: &Path, transaction: &ReadTransaction) -> Result<PathBuf, Store
     let found = guarded(REBUILD, || write(&new, transaction, &aside))?;
     replace(path, &new, &aside).map_err(failed)?;
     for damage in found.damage() {
-        tracing::error!(subject = damage.subject, reason = damage.reason, "lost from the memory");
+        tracing::error!(subject = damage.subject, reason = damage.reason, "lost in the rebuild");
     }
     tracing::warn!(
         file = %path.display(), damaged = %aside.display(), documents = found.whole,
@@ -200,7 +200,7 @@ fn commit(database: &Database, part: &[(Place, Record)]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes down what is lost, now and before, and makes all of the file durable.
+/// Writes the losses of this and of earlier rebuilds, and makes the whole file durable.
 fn finish(
     database: &Database,
     transaction: &ReadTransaction,
@@ -208,7 +208,7 @@ fn finish(
     aside: &Path,
 ) -> Result<(), Error> {
     let name = aside.file_name().unwrap_or_default().to_string_lossy();
-    // What earlier rebuilds have lost may itself be what is damaged.
+    // The table with the losses of earlier rebuilds may be damaged itself.
     let earlier = lost(transaction).unwrap_or_default();
     let mut transaction = database.begin_write()?;
     transaction.set_durability(Durability::Immediate)?;

@@ -1,7 +1,7 @@
-//! Looks at all documents of a file that may be damaged, and names what is lost.
+//! Checks all documents of a file that may be damaged, and names what is lost.
 //!
-//! They are read from the beginning; where a page is damaged, also from the end. What stands between
-//! the first and the last damaged page of the table is lost.
+//! The table is read from its beginning and, if a page is damaged, also from its end. All documents
+//! between the first and the last damaged page are lost.
 
 use std::ops::Range;
 use std::path::Path;
@@ -17,19 +17,19 @@ use crate::longterm::disk::table::{self, DOCUMENTS, Key, LOST, UNCHECKED, Unchec
 use crate::longterm::path;
 use crate::longterm::record::{Place, Record};
 
-const LOOK: &str = "look at its documents";
+const LOOK: &str = "read its documents";
 
-/// Takes a document that is whole.
+/// Receives each intact document.
 pub(super) type Keep<'k> = dyn FnMut(&Place, Record) -> Result<(), StoreError> + 'k;
 
-/// What was found of the documents of a file.
+/// The result of a check of all documents.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// How many are whole.
+    /// Number of intact documents.
     pub(super) whole: u64,
-    /// Where one is damaged, and why.
+    /// Damaged documents, each with the reason.
     damaged: Vec<(Place, String)>,
-    /// Where documents cannot be read at all.
+    /// The part of the table that cannot be read.
     gap: Option<Gap>,
 }
 
@@ -38,9 +38,9 @@ pub(super) struct Found {
 struct Gap {
     /// The last document before it.
     after: Option<Place>,
-    /// The first document behind it.
+    /// The first document after it.
     before: Option<Place>,
-    /// How many documents are missing, if the file says how many it has.
+    /// Number of missing documents, if the number of documents in the table can be read.
     missing: Option<u64>,
     reason: String,
 }
@@ -62,7 +62,7 @@ impl Gap {
         }
     }
 
-    /// Whether documents of a range of paths may be in it.
+    /// Returns true if the gap may contain documents of a range of paths.
     fn meets(&self, paths: &Range<Vec<u8>>) -> bool {
         self.after.as_ref().is_none_or(|(after, _)| *after < paths.end)
             && self.before.as_ref().is_none_or(|(before, _)| *before >= paths.start)
@@ -70,18 +70,18 @@ impl Gap {
 }
 
 impl Found {
-    /// Whether nothing is lost.
+    /// Returns true if nothing is lost.
     pub(super) fn is_whole(&self) -> bool {
         self.damaged.is_empty() && self.gap.is_none()
     }
 
-    /// Whether documents of a range of paths may be lost.
+    /// Returns true if documents of a range of paths may be lost.
     pub(super) fn may_lack(&self, paths: &Range<Vec<u8>>) -> bool {
         self.damaged.iter().any(|((path, _), _)| paths.contains(path))
             || self.gap.as_ref().is_some_and(|gap| gap.meets(paths))
     }
 
-    /// In the words of the port.
+    /// Returns the damage in the type of the port.
     pub(super) fn damage(&self) -> Vec<Damage> {
         let damage = |((path, key), reason): &(Place, String)| Damage {
             subject: path::named(path, key),
@@ -91,11 +91,11 @@ impl Found {
     }
 }
 
-/// Looks at everything, also at what earlier rebuilds have lost.
+/// Checks all documents, and adds what earlier rebuilds lost.
 ///
 /// # Errors
 ///
-/// [`StoreError::Corrupt`] if no document can be looked for, [`StoreError::Backend`] if the file
+/// [`StoreError::Corrupt`] if the documents cannot be listed, [`StoreError::Backend`] if the file
 /// cannot be read.
 pub(super) fn survey(
     path: &Path,
@@ -111,7 +111,7 @@ pub(super) fn survey(
     Ok(damaged)
 }
 
-/// What an earlier rebuild has lost.
+/// One loss of an earlier rebuild.
 pub(super) struct Lost {
     /// The name of the damaged file.
     pub(super) file: String,
@@ -120,21 +120,22 @@ pub(super) struct Lost {
 }
 
 impl Lost {
-    /// In the words of the port. `None` once nobody wants it back: the damaged file is gone.
+    /// Returns the loss in the type of the port; `None` once an operator has deleted the damaged
+    /// file.
     fn damage(self, path: &Path) -> Option<Damage> {
         let Self { file, subject, reason } = self;
         path.with_file_name(&file).exists().then(|| Damage {
             subject,
-            reason: format!("it was lost before, and `{file}` is what is left of it: {reason}"),
+            reason: format!("lost in an earlier rebuild; `{file}` is the damaged file: {reason}"),
         })
     }
 }
 
-/// What earlier rebuilds have lost.
+/// Returns what earlier rebuilds lost.
 ///
 /// # Errors
 ///
-/// Those of the file.
+/// Errors of the file.
 pub(super) fn lost(transaction: &ReadTransaction) -> Result<Vec<Lost>, StoreError> {
     guarded(LOOK, || {
         let table = match transaction.open_table(LOST) {
@@ -154,11 +155,11 @@ pub(super) fn lost(transaction: &ReadTransaction) -> Result<Vec<Lost>, StoreErro
     })
 }
 
-/// Looks at all documents, and hands over those that are whole.
+/// Checks all documents, and passes the intact ones to `keep`.
 ///
 /// # Errors
 ///
-/// Those of `keep`, and as of [`survey`].
+/// Errors of `keep`, and those of [`survey`].
 pub(super) fn look(
     transaction: &ReadTransaction,
     keep: &mut Keep<'_>,
@@ -176,7 +177,7 @@ pub(super) fn look(
     }
 }
 
-/// A document without a checksum. What is no JSON is damaged for sure.
+/// Reads a document that has no checksum. Text that is not JSON is damaged.
 fn unchecked(row: UncheckedRow<'_>) -> Result<Record, StoreError> {
     let record = Record::from(row);
     let read = serde_json::from_str::<IgnoredAny>(&record.document);
@@ -194,7 +195,7 @@ fn opened<V: Value + 'static>(
     })
 }
 
-/// Looks at all documents of a table.
+/// Checks all documents of a table.
 fn look_through<V: Value + 'static>(
     table: &ReadOnlyTable<Key, V>,
     read: impl Fn(&Place, V::SelfType<'_>) -> Result<Record, StoreError>,
@@ -214,7 +215,7 @@ fn look_through<V: Value + 'static>(
     })?;
     let missing = walked.says.map(|says| says.saturating_sub(walked.seen));
     let miscount = walked.miscount().map(|says| {
-        let reason = format!("the table says it has {says} documents and has {}", walked.seen);
+        let reason = format!("the table counts {says} documents and contains {}", walked.seen);
         Gap { after: None, before: None, missing, reason }
     });
     found.gap = match walked.gap {
@@ -229,17 +230,17 @@ fn look_through<V: Value + 'static>(
     Ok(found)
 }
 
-/// The place of a key of the table.
+/// Converts a key of the table.
 fn place_of(key: &[u8]) -> Place {
     let (path, key) = Key::from_bytes(key);
     (path.to_vec(), key.to_owned())
 }
 
-/// How something is damaged.
+/// Returns the reason of a damage.
 ///
 /// # Errors
 ///
-/// What is no damage.
+/// Any error that is not damage, unchanged.
 fn said(error: StoreError) -> Result<String, StoreError> {
     match error {
         StoreError::Corrupt { message, .. } => Ok(message),

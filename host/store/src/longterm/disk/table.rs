@@ -19,7 +19,7 @@ use crate::longterm::path;
 use crate::longterm::record::{Place, Record};
 use crate::longterm::shelf::{Shelf, Visit};
 
-/// The number of the format that this code writes, and the newest it reads.
+/// The format that this code writes, and the newest one that it reads.
 pub(crate) const FORMAT: u64 = 2;
 
 /// The format of files whose documents have no checksums.
@@ -28,7 +28,7 @@ pub(crate) const UNCHECKED_FORMAT: u64 = 1;
 /// Key in [`FACTS`]: format number of the file.
 pub(crate) const FACT_FORMAT: &str = "format";
 
-/// Facts about the file.
+/// Properties of the file.
 pub(crate) const FACTS: TableDefinition<'_, &str, u64> = TableDefinition::new("memory");
 
 /// Path and key.
@@ -37,30 +37,29 @@ pub(crate) type Key = (&'static [u8], &'static str);
 /// Created, updated, expires, refresh, checksum, document.
 pub(crate) type Row<'r> = (i64, i64, Option<i64>, Option<u64>, u64, &'r str);
 
-/// The same without a checksum.
+/// A row of format 1: created, updated, expires, refresh, document.
 pub(crate) type UncheckedRow<'r> = (i64, i64, Option<i64>, Option<u64>, &'r str);
 
-/// Path and key to the document.
+/// Documents by path and key.
 pub(crate) const DOCUMENTS: TableDefinition<'_, Key, Row<'_>> = TableDefinition::new("items");
 
-/// The same in a file of format 1.
+/// Documents by path and key, in a file of format 1.
 pub(crate) const UNCHECKED: TableDefinition<'_, Key, UncheckedRow<'_>> =
     TableDefinition::new("documents");
 
-/// When documents expire, with path and key.
+/// Expiry, path and key of the documents that expire.
 pub(crate) const EXPIRIES: TableDefinition<'_, (i64, &[u8], &str), ()> =
     TableDefinition::new("expiries");
 
-/// What rebuilds of the file have lost: the name of the damaged file and a number, to what it was
-/// and why.
+/// Losses of rebuilds: subject and reason, by the name of the damaged file and a number.
 pub(crate) const LOST: TableDefinition<'_, (&str, u64), (&str, &str)> =
     TableDefinition::new("lost");
 
-/// Makes the tables of a new file.
+/// Creates the tables of a new file.
 ///
 /// # Errors
 ///
-/// Those of the file.
+/// Errors of the file.
 pub(crate) fn create(database: &Database) -> Result<(), Error> {
     let transaction = database.begin_write()?;
     transaction.open_table(DOCUMENTS)?;
@@ -71,7 +70,7 @@ pub(crate) fn create(database: &Database) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses a file that a newer Wattle wrote.
+/// Returns the error for a file that a newer Wattle wrote.
 pub(crate) fn newer(path: &Path, found: u64) -> StoreError {
     let path = path.display();
     let message = format!(
@@ -87,27 +86,28 @@ impl From<UncheckedRow<'_>> for Record {
     }
 }
 
-/// A document as the file holds it at a place.
+/// Returns the row of a document.
 pub(crate) fn row<'r>(place: (&[u8], &str), record: &'r Record) -> Row<'r> {
     let Record { created_ms, updated_ms, expires_ms, refresh_ms, document } = record;
     (*created_ms, *updated_ms, *expires_ms, *refresh_ms, check(place, record), document)
 }
 
-/// Reads the document of a place.
+/// Reads a document from its row.
 ///
 /// # Errors
 ///
-/// [`StoreError::Corrupt`] if it does not fit its checksum.
+/// [`StoreError::Corrupt`] if it does not match its checksum.
 pub(crate) fn read(place: (&[u8], &str), row: Row<'_>) -> Result<Record, StoreError> {
     let (created_ms, updated_ms, expires_ms, refresh_ms, written, document) = row;
     let record = Record::from((created_ms, updated_ms, expires_ms, refresh_ms, document));
     if check(place, &record) == written {
         return Ok(record);
     }
-    Err(corrupt(path::named(place.0, place.1), "it does not fit its checksum"))
+    Err(corrupt(path::named(place.0, place.1), "it does not match its checksum"))
 }
 
-/// The checksum of a document. It covers the place, so that no other document passes for it.
+/// Returns the checksum of a document. It covers path and key, so that a row under another key does
+/// not match.
 fn check((path, key): (&[u8], &str), record: &Record) -> u64 {
     let expires = record.expires_ms.map(i64::to_le_bytes);
     let refresh = record.refresh_ms.map(u64::to_le_bytes);
@@ -122,7 +122,7 @@ fn check((path, key): (&[u8], &str), record: &Record) -> u64 {
     ]))
 }
 
-/// Reads the row of a place, which a damaged page may have left as something else.
+/// Reads a document from its row. A panic of redb on a damaged page becomes an error.
 fn checked(
     place: (&[u8], &str),
     row: &AccessGuard<'_, Row<'static>>,
@@ -130,11 +130,11 @@ fn checked(
     guarded(READ, || read(place, row.value()))
 }
 
-/// The documents at one time.
+/// The documents as of one transaction.
 pub(crate) struct Documents(ReadOnlyTable<Key, Row<'static>>);
 
 impl Documents {
-    /// Those of a transaction.
+    /// Opens the documents of a transaction.
     ///
     /// # Errors
     ///
@@ -143,22 +143,22 @@ impl Documents {
         transaction.open_table(DOCUMENTS).map(Self).map_err(cannot(READ))
     }
 
-    /// A document, expired or not.
+    /// Returns a document, expired or not.
     ///
     /// # Errors
     ///
-    /// `broken` if it is damaged, and as of [`Documents::open`].
+    /// `broken` if it is damaged, and those of [`Documents::open`].
     pub(crate) fn get(&self, place: &Place) -> Result<Option<Record>, Failure> {
         let found = get(&self.0, place).map_err(cannot(READ))?;
         found.transpose().map_err(failure)
     }
 }
 
-/// A document of either kind of table, or how it is damaged.
+/// Returns a document from a table of a read or a write transaction, or its damage.
 ///
 /// # Errors
 ///
-/// Those of the file.
+/// Errors of the file.
 pub(crate) fn get(
     table: &impl ReadableTable<Key, Row<'static>>,
     (path, key): &Place,
@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_checksum_covers_all_of_a_document_and_its_place() {
+    fn checksum_covers_the_document_and_its_key() {
         let record = Record {
             created_ms: 1,
             updated_ms: 2,
@@ -224,7 +224,7 @@ mod tests {
             (created_ms + 1, updated_ms, expires_ms, refresh_ms, check, document),
             (created_ms, updated_ms + 1, expires_ms, refresh_ms, check, document),
             (created_ms, updated_ms, None, refresh_ms, check, document),
-            // What was in the one is in the other.
+            // The same number, but as `refresh_ms`.
             (created_ms, updated_ms, None, Some(3), check, document),
             (created_ms, updated_ms, expires_ms, Some(0), check, document),
             (created_ms, updated_ms, expires_ms, refresh_ms, check ^ 1, document),

@@ -1,5 +1,5 @@
-//! The one thread that writes: takes what waits in the queue and commits it together, so that the
-//! more agents remember at once, the more share a flush.
+//! The writer thread. It commits all queued changes together, so that concurrent writes share one
+//! flush.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,94 +19,81 @@ use crate::longterm::disk::fault::failure;
 use crate::longterm::disk::table::{DOCUMENTS, EXPIRIES, Key, Row, get, row};
 use crate::longterm::record::{Place, Record, Swap};
 
-/// Changes that may wait; a caller with one more waits itself. Also the most that share a commit:
-/// documents are small, so this stays below what one write may take.
+/// Capacity of the queue; further callers wait. Also the maximum of changes in one commit:
+/// documents are small, so this bounds the size of a commit.
 pub(crate) const QUEUE_LIMIT: usize = 64;
 
-/// Documents that one change removes at most: bounds how long others wait for it.
+/// Maximum of documents that one change deletes. It bounds how long other changes wait.
 pub(crate) const REMOVED_AT_ONCE: usize = 1_000;
 
 const COMMIT: &str = "commit";
 
-/// Shortest pause between two attempts to open a file again that failed.
+/// Minimum delay between two attempts to open a failed file again.
 const REOPEN_PAUSE: Duration = Duration::from_secs(1);
 
-/// A change, and who waits for it.
+/// A queued change with the sender of its result.
 pub(crate) struct Command {
-    /// What to do.
     pub change: Change,
-    /// How many documents it removed, once that is durable; of a conditional change 1 if what it
-    /// wanted holds now, and 0 if not.
+    /// Receives the number of deleted documents once that is durable; for a conditional change, 1
+    /// if the document now has the requested state, and 0 otherwise.
     pub answer: oneshot::Sender<Result<usize, Failure>>,
 }
 
-/// What can be done to the documents.
+/// A change of the documents.
 pub(crate) enum Change {
-    /// Write one.
+    /// Writes a document.
     Put {
-        /// Where; the key is in the item.
+        /// Path of the document; the key is in `item`.
         path: Vec<u8>,
-        /// What.
         item: PutItem,
-        /// When.
         now_ms: i64,
     },
-    /// Write one, if what is there is what is known.
+    /// Writes a document if the stored one is `known`.
     PutIf {
-        /// Where; the key is in the item.
+        /// Path of the document; the key is in `item`.
         path: Vec<u8>,
-        /// What is known to be there; `None` if nothing is.
+        /// The expected document; `None` if none is expected.
         known: Option<Value>,
-        /// What.
         item: PutItem,
-        /// When.
         now_ms: i64,
     },
-    /// Delete one.
+    /// Deletes a document.
     Delete {
-        /// Where.
         place: Place,
     },
-    /// Delete one, if it is what is known.
+    /// Deletes a document if it is `known`.
     DeleteIf {
-        /// Where.
         place: Place,
-        /// What is known to be there.
+        /// The expected document.
         known: Value,
-        /// When.
         now_ms: i64,
     },
-    /// Some were read.
+    /// Extends the sliding expiry of documents that were read.
     Touch {
-        /// Where.
         places: Vec<Place>,
-        /// When.
         now_ms: i64,
     },
-    /// Delete those in a range, up to [`REMOVED_AT_ONCE`].
+    /// Deletes the documents in a range of paths, at most [`REMOVED_AT_ONCE`].
     Clear {
-        /// Which.
         paths: Range<Vec<u8>>,
     },
-    /// Delete those that have expired, up to [`REMOVED_AT_ONCE`].
+    /// Deletes documents that have expired, at most [`REMOVED_AT_ONCE`].
     Sweep {
-        /// When.
         now_ms: i64,
     },
 }
 
-/// The one thread that writes.
+/// The writer thread.
 pub(crate) struct Writer {
-    /// The file.
     pub source: Arc<Source>,
-    /// When the file is opened again, if it failed.
+    /// Time of the next attempt to open the file again, if it failed.
     pub reopen_at: Option<Instant>,
-    /// What waits.
+    /// The queue.
     pub commands: mpsc::Receiver<Command>,
 }
 
 impl Writer {
-    /// Serves until the last sender is gone and the queue is empty.
+    /// Runs until all senders are dropped and the queue is empty.
     pub(crate) fn run(mut self) {
         while let Some(first) = self.commands.blocking_recv() {
             let mut group = vec![first];
@@ -117,7 +104,7 @@ impl Writer {
             }
             let done = self.commit(&group).map_err(failure);
             if let Err(failure) = &done {
-                tracing::error!(%failure, changes = group.len(), "nothing was remembered");
+                tracing::error!(%failure, changes = group.len(), "changes were not written");
             }
             for (place, command) in group.into_iter().enumerate() {
                 let result = done.as_ref().map(|removed| removed[place]).map_err(Clone::clone);
@@ -129,7 +116,8 @@ impl Writer {
 }
 
 impl Writer {
-    /// Commits a group. A file that failed is opened again first: redb takes nothing more for it.
+    /// Commits a group. Opens a failed file again before that, because redb refuses all further
+    /// commits of it.
     fn commit(&mut self, group: &[Command]) -> Result<Vec<usize>, StoreError> {
         if self.source.take_failure() && self.reopen_at.is_none() {
             self.reopen_at = Some(Instant::now());
@@ -158,7 +146,8 @@ impl Writer {
     }
 }
 
-/// Makes all changes in one transaction; answers each as [`Command::answer`] says.
+/// Applies all changes in one transaction. Returns the result of each, as [`Command::answer`]
+/// documents it.
 fn commit(database: &Database, group: &[Command]) -> Result<Vec<usize>, Error> {
     let mut transaction = database.begin_write()?;
     transaction.set_durability(Durability::Immediate)?;
@@ -204,7 +193,7 @@ impl<'t> Tables<'t> {
             Change::DeleteIf { place, known, now_ms } => {
                 let removal = match get(&self.documents, place)?.transpose() {
                     Ok(old) => Record::removal(old.as_ref(), known, *now_ms),
-                    // Nobody knows what it was.
+                    // It is unknown whether it was the expected document.
                     Err(_damaged) => Swap::Refuse,
                 };
                 if removal == Swap::Write {
@@ -221,12 +210,12 @@ impl<'t> Tables<'t> {
         }
     }
 
-    /// What stands at a place, if it is whole: a document that is damaged is written over.
+    /// Returns a document if it is intact. A damaged one is overwritten.
     fn whole(&self, place: &Place) -> Result<Option<Record>, Error> {
         Ok(get(&self.documents, place)?.and_then(Result::ok))
     }
 
-    /// Puts one document in place of another, in both tables.
+    /// Replaces a document in both tables.
     fn replace(
         &mut self,
         place: &Place,
@@ -280,8 +269,8 @@ impl<'t> Tables<'t> {
         Ok(places)
     }
 
-    /// Removes what has expired. A document that was damaged and written over has left its entry
-    /// behind, which says nothing of what stands in its place now.
+    /// Deletes expired documents. A damaged document that was overwritten leaves its entry in
+    /// `expiries`, so the expiry of the current document decides.
     fn sweep(&mut self, now_ms: i64) -> Result<usize, Error> {
         let mut removed = 0;
         for (expires_ms, place) in self.expired(now_ms)? {

@@ -1,4 +1,4 @@
-//! Conditions, ranks and pages, against the plain way to say them.
+//! Conditions, ranks and pages of searches, compared with a plain implementation.
 
 use proptest::prelude::*;
 use wattle_run::ports::memory::{MemoryScope, parse_filter};
@@ -13,7 +13,7 @@ fn fits(filter: Value, document: Value) -> bool {
 }
 
 #[test]
-fn fields_are_compared() {
+fn conditions_compare_fields() {
     let document = json!({ "n": 3, "f": 0.5, "t": "b", "list": [1, 2.0], "null": null });
     for filter in [
         json!({ "n": 3.0, "list": [1.0, 2], "missing": null, "null": null }),
@@ -45,7 +45,7 @@ fn large_whole_numbers_are_compared_exactly() {
 }
 
 #[test]
-fn hostile_filters_are_only_texts() {
+fn special_characters_in_filters_are_literal() {
     let name = "a' or 1=1; --\0\u{202e}${x}{{secret:KEY}}";
     let document = json!({ name: "%_\\\"" });
     assert!(fits(json!({ name: "%_\\\"" }), document.clone()));
@@ -54,14 +54,14 @@ fn hostile_filters_are_only_texts() {
 }
 
 #[test]
-fn documents_of_other_kinds_have_no_fields() {
+fn only_objects_have_fields() {
     for document in [json!("a"), json!([{ "a": 1 }]), json!(null)] {
         assert!(!fits(json!({ "a": 1 }), document.clone()), "{document}");
         assert!(fits(json!({ "a": null }), document.clone()), "{document}");
     }
 }
 
-/// One document of a made-up shelf.
+/// Generates a key, the time of the last write, a value and an expiry.
 fn document() -> impl Strategy<Value = (u8, i64, Value, Option<i64>)> {
     let value = ("[abc ]{0,6}", 0..3_i64).prop_map(|(text, n)| json!({ "text": text, "n": n }));
     (0..8_u8, 0..4_i64, value, proptest::option::of(990..1_010_i64))
@@ -82,7 +82,7 @@ fn wanted() -> impl Strategy<Value = Search> {
 
 proptest! {
     #[test]
-    fn a_page_is_the_page_of_the_whole_sorted_list(
+    fn search_page_matches_sorted_reference(
         documents in proptest::collection::vec(document(), 0..24),
         search in wanted(),
     ) {
@@ -133,7 +133,7 @@ fn record(bytes: usize) -> Record {
 }
 
 #[test]
-fn too_much_to_look_at_is_a_failure_and_not_half_an_answer() {
+fn scan_over_budget_fails() {
     let search = Search { limit: 10, ..Search::default() };
     let mut finder = Finder::new(&search, NOW_MS);
     let path = path::encode(&MemoryScope::Agents(None), &["a".to_owned()]);
@@ -146,7 +146,7 @@ fn too_much_to_look_at_is_a_failure_and_not_half_an_answer() {
 }
 
 #[test]
-fn an_answer_that_is_too_large_says_how_many_fit() {
+fn too_large_page_reports_how_many_documents_fit() {
     let search = Search { limit: 100, ..Search::default() };
     let mut finder = Finder::new(&search, NOW_MS);
     let path = path::encode(&MemoryScope::Agents(None), &["a".to_owned()]);
@@ -158,6 +158,6 @@ fn an_answer_that_is_too_large_says_how_many_fit() {
 }
 
 #[test]
-fn words_come_from_one_place() {
+fn equal_queries_have_equal_words() {
     assert_eq!(words::Query::new("A b a"), words::Query::new("a B"));
 }
