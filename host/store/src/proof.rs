@@ -1,9 +1,9 @@
-//! What a write proves: that the store can be written, for a moment.
+//! Remembers recent writes: for a moment, a successful write proves that the store can be written.
 
 use std::time::{Duration, Instant};
 
-/// A write that is younger proves that the store can be written, so that a caller who asks all the
-/// time does not make it write all the time.
+/// Age up to which a write proves that the store can be written. It bounds the writes of frequent
+/// checks.
 const PROOF_AGE: Duration = Duration::from_secs(1);
 
 /// The newest write that succeeded.
@@ -11,12 +11,12 @@ const PROOF_AGE: Duration = Duration::from_secs(1);
 pub(crate) struct Proof(Option<Instant>);
 
 impl Proof {
-    /// Notes that a write succeeded just now.
+    /// Records that a write succeeded now.
     pub(crate) fn renew(&mut self) {
         self.0 = Some(Instant::now());
     }
 
-    /// Whether the newest write is young enough.
+    /// Returns true if the newest write is younger than [`PROOF_AGE`].
     pub(crate) fn holds(&self) -> bool {
         self.0.is_some_and(|written| written.elapsed() < PROOF_AGE)
     }

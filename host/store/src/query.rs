@@ -1,4 +1,4 @@
-//! Which threads and checkpoints a query matches. The same for every store.
+//! Decides which threads and checkpoints a query matches. Every store uses these rules.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -8,7 +8,8 @@ use wattle_run::ports::store::{
     CheckpointQuery, Owner, Pinned, StoreError, ThreadQuery, ThreadRecord, ThreadStatus, ThreadTtl,
 };
 
-/// What of a thread's record a query looks at, so that a scan need not build the rest.
+/// The fields of a thread record that queries compare. A scan does not build the rest of the
+/// record.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Summary {
     pub(crate) id: ThreadId,
@@ -39,12 +40,12 @@ impl From<&ThreadRecord> for Summary {
 }
 
 impl Summary {
-    /// Whether the thread is counted for an owner.
+    /// Returns true if the thread counts towards the caps of an owner.
     pub(crate) fn is_of(&self, owner: &Owner) -> bool {
         owner.has(&self.id, &self.app, self.tenant.as_deref())
     }
 
-    /// See [`ThreadRecord::ttl_ends_ms`].
+    /// Returns when the TTL of the thread ends; see [`ThreadRecord::ttl_ends_ms`].
     fn ttl_ends_ms(&self) -> Option<i64> {
         let is_done = self.pruned_ms.is_some_and(|pruned| pruned >= self.updated_ms);
         self.ttl
@@ -53,26 +54,26 @@ impl Summary {
     }
 }
 
-/// The version that a record pins its thread to, without the rest.
+/// The version to which a record pins its thread.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Pin {
     app: AppName,
     version: Digest,
 }
 
-/// Adds what one record says.
+/// Adds the version of one record. A damaged record makes the result incomplete.
 pub(crate) fn note_pin(pinned: &mut Pinned, pin: Result<Pin, StoreError>) {
     match pin {
         Ok(Pin { app, version }) => drop(pinned.versions.insert((app, version))),
         Err(error) => {
-            tracing::error!(%error, "a damaged thread does not say which code it needs");
+            tracing::error!(%error, "cannot read the version that a damaged thread is pinned to");
             pinned.is_complete = false;
         }
     }
 }
 
-/// Threads that match, newest update first, of equal ones by id, cut to the page; each with what is
-/// known of it.
+/// Returns the page of matching threads by newest update, then by id, each with the value that came
+/// with its summary.
 pub(crate) fn page<T>(
     query: &ThreadQuery,
     mut matching: Vec<(Summary, T)>,
@@ -84,7 +85,7 @@ pub(crate) fn page<T>(
     page.map(|(summary, known)| (summary.id, known))
 }
 
-/// Whether a thread matches a query, its page aside.
+/// Returns true if a thread matches a query, apart from its page.
 pub(crate) fn thread_matches(query: &ThreadQuery, thread: &Summary) -> bool {
     query.app.as_ref().is_none_or(|app| *app == thread.app)
         && query.status.is_none_or(|status| status == thread.status)
@@ -93,14 +94,14 @@ pub(crate) fn thread_matches(query: &ThreadQuery, thread: &Summary) -> bool {
         && query.ttl_over_ms.is_none_or(|by| thread.ttl_ends_ms().is_some_and(|at| at <= by))
 }
 
-/// Whether a checkpoint matches a query, its limit aside.
+/// Returns true if a checkpoint matches a query, apart from its limit.
 pub(crate) fn checkpoint_matches(query: &CheckpointQuery, meta: &CheckpointMeta) -> bool {
     query.namespace.as_ref().is_none_or(|namespace| *namespace == meta.namespace)
         && query.before.is_none_or(|before| meta.id < before)
         && query.filter.iter().all(|(key, wanted)| fact_is(meta, key, wanted))
 }
 
-/// Keys are compared, never interpreted, so no key can reach anything but a fact of its name.
+/// Compares a key as text and never interprets it, so a key reaches only the metadata of its name.
 fn fact_is(meta: &CheckpointMeta, key: &str, wanted: &Value) -> bool {
     match key {
         "source" => wanted.as_str() == Some(source_word(meta.source)),

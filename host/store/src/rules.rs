@@ -1,4 +1,4 @@
-//! Which batches a thread takes. The same for every store.
+//! Validates batches before they are written. Every store uses these rules.
 
 use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::id::{CheckpointId, RunId, ThreadId};
@@ -6,19 +6,20 @@ use wattle_run::ports::store::{Batch, RunRecord, StoreError, ThreadRecord, Threa
 
 use crate::error::invalid;
 
-/// Longest namespace in bytes: the file store keeps it in the first page of a frame.
+/// Maximum length of a namespace in bytes. The file store keeps the namespace in the first page of
+/// a frame.
 const NAMESPACE_LIMIT_BYTES: usize = 2048;
 
-/// How far a thread has come.
+/// The position of a thread in its log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Standing {
-    /// Its newest event.
+    /// Sequence number of its newest event.
     pub(crate) last_seq: u64,
-    /// Its newest checkpoint.
+    /// Its newest checkpoint, in any namespace.
     pub(crate) last_checkpoint: Option<CheckpointId>,
 }
 
-/// Checks all of a batch that can be checked without reading the thread's history; `standing` is
+/// Checks everything about a batch that does not need the history of the thread. `standing` is
 /// `None` for a thread that does not exist yet.
 pub(crate) fn admit(
     thread: &ThreadId,
@@ -38,39 +39,39 @@ pub(crate) fn admit(
         return Err(invalid(thread, "its run is of another thread"));
     }
     let made = batch.checkpoint.as_ref().map(|checkpoint| checkpoint.meta.id);
-    // What happened may stand with the checkpoint that it is written with, as in a fork.
+    // Events may belong to the checkpoint of their own batch, as in a fork.
     known(thread, "base", batch.base, made.or(last_checkpoint))?;
     known(thread, "current", batch.current, last_checkpoint)?;
     match &batch.checkpoint {
         Some(_) if batch.current.is_some() => {
-            Err(invalid(thread, "it has a new checkpoint and goes back to an earlier one"))
+            Err(invalid(thread, "it has a new checkpoint and makes an earlier one current"))
         }
         Some(checkpoint) => fits(thread, last_checkpoint, checkpoint),
         None => Ok(()),
     }
 }
 
-/// The refusal of a run id that another thread has.
+/// Returns the error for a run id that belongs to another thread.
 pub(crate) fn foreign_run(thread: &ThreadId, run: &str, owner: &ThreadId) -> StoreError {
     invalid(thread, format!("run `{run}` belongs to thread `{owner}`"))
 }
 
-/// The refusal to begin a run that may not begin now.
+/// Returns the error for a batch that begins a run out of its turn.
 pub(crate) fn out_of_turn(thread: &ThreadId, run: &RunId) -> StoreError {
     StoreError::OutOfTurn { thread: thread.clone(), run: run.clone() }
 }
 
-/// The refusal of a record that is not of a pending run.
+/// Returns the error for a record that is not one of a pending run.
 pub(crate) fn not_pending(run: &RunRecord) -> StoreError {
-    invalid(&run.thread, format!("run `{}` is not pending, or does not say what it does", run.id))
+    invalid(&run.thread, format!("run `{}` is not pending, or has no specification", run.id))
 }
 
-/// The refusal of a pending run of a thread that is not there.
+/// Returns the error for a pending run of a thread that does not exist.
 pub(crate) fn no_thread(run: &RunRecord) -> StoreError {
-    invalid(&run.thread, format!("run `{}` is of a thread that is not there", run.id))
+    invalid(&run.thread, format!("run `{}` is of a thread that does not exist", run.id))
 }
 
-/// A batch without a run begins none.
+/// Checks the turn of a batch without a run, which cannot begin one.
 pub(crate) fn no_turn(thread: &ThreadId, turn: Turn) -> Result<(), StoreError> {
     match turn {
         Turn::Any => Ok(()),
@@ -78,34 +79,34 @@ pub(crate) fn no_turn(thread: &ThreadId, turn: Turn) -> Result<(), StoreError> {
     }
 }
 
-/// The refusal of a checkpoint that is mentioned and was never written.
+/// Returns the error for a checkpoint that a batch refers to and that does not exist.
 pub(crate) fn no_checkpoint(thread: &ThreadId, id: CheckpointId) -> StoreError {
-    invalid(thread, format!("there is no checkpoint {id}"))
+    invalid(thread, format!("checkpoint {id} does not exist"))
 }
 
-/// The refusal to stand at a checkpoint of a subgraph.
+/// Returns the error for a current checkpoint that belongs to a subgraph.
 pub(crate) fn not_root(thread: &ThreadId, id: CheckpointId) -> StoreError {
-    invalid(thread, format!("checkpoint {id} is of a subgraph; a thread stands at the root's"))
+    invalid(thread, format!("checkpoint {id} is of a subgraph and cannot be current"))
 }
 
-/// The refusal to copy a thread onto another.
+/// Returns the error for a copy whose thread id is in use.
 pub(crate) fn thread_is_there(thread: &ThreadId) -> StoreError {
-    invalid(thread, "a thread with this id is there already; copy to another id")
+    invalid(thread, "a thread with this id exists already; copy to another id")
 }
 
-/// Refuses to copy a thread on which a run is at work: it would be at work on the copy for ever.
+/// Refuses to copy a thread with an active run. The run of the copy would never end.
 pub(crate) fn refuse_running(record: &ThreadRecord) -> Result<(), StoreError> {
     match record.status {
         ThreadStatus::Running => {
-            Err(invalid(&record.id, "a run is at work on it; copy it when that is over"))
+            Err(invalid(&record.id, "a run is active on it; copy it after the run has ended"))
         }
         _ => Ok(()),
     }
 }
 
-/// The refusal to give a run of a copy an id that another run has.
+/// Returns the error for a run of a copy whose id another run has.
 pub(crate) fn run_is_there(thread: &ThreadId, run: &RunId) -> StoreError {
-    invalid(thread, format!("a run `{run}` is there already; runs of a copy need ids of their own"))
+    invalid(thread, format!("a run `{run}` exists already; runs of a copy need new ids"))
 }
 
 fn follows(thread: &ThreadId, newest: u64, batch: &Batch) -> Result<(), StoreError> {
@@ -130,7 +131,7 @@ fn known(
 ) -> Result<(), StoreError> {
     match id {
         Some(id) if last.is_none_or(|last| id > last) => {
-            Err(invalid(thread, format!("its {what} is checkpoint {id}, which is not there yet")))
+            Err(invalid(thread, format!("its {what} is checkpoint {id}, which does not exist yet")))
         }
         _ => Ok(()),
     }
@@ -143,7 +144,7 @@ fn fits(
 ) -> Result<(), StoreError> {
     let meta = &checkpoint.meta;
     if last.is_some_and(|last| meta.id <= last) {
-        let message = format!("checkpoint number {} was given out already", meta.id);
+        let message = format!("checkpoint number {} was assigned already", meta.id);
         return Err(invalid(thread, message));
     }
     if meta.namespace.as_str().len() > NAMESPACE_LIMIT_BYTES {

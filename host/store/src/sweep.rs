@@ -11,31 +11,32 @@ use wattle_graph::failure::Failure;
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::StoreError;
 
-/// How long a blob lives that no thread mentions: far longer than any node may take from its put
-/// to the end of its task.
+/// How long a blob is kept that no thread mentions. This is far longer than any node may take from
+/// its put to the end of its task.
 pub const GRACE: Duration = Duration::from_hours(1);
 
-/// A store that knows which blobs its threads mention.
+/// A store that can find the blobs that its threads mention.
 #[async_trait]
 pub trait Mentions: Send + Sync {
-    /// Those of `blobs` that no thread mentions; none while nobody knows what some threads mention.
+    /// Returns those of `blobs` that no thread mentions. Returns none if the mentions of some
+    /// threads cannot be read.
     async fn unmentioned(&self, blobs: &[BlobRef]) -> Result<Vec<BlobRef>, StoreError>;
 }
 
 /// A blob store that can be swept.
 #[async_trait]
 pub trait Sweepable: Send + Sync {
-    /// Blobs that were last put at least `age` ago.
+    /// Returns the blobs that were last put at least `age` ago.
     async fn older_than(&self, age: Duration) -> Result<Vec<BlobRef>, Failure>;
 
-    /// Deletes those of `blobs` that were still not put again for `age`; answers with how many.
+    /// Deletes those of `blobs` that have still not been put for `age`, and returns their number.
     async fn remove_older(&self, blobs: &[BlobRef], age: Duration) -> Result<usize, Failure>;
 }
 
-/// Why a sweep did not finish. What it deleted before is gone; the next sweep does the rest.
+/// Why a sweep did not finish. Its deletions persist, and the next sweep deletes the rest.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum SweepError {
-    /// The store could not tell which blobs are mentioned.
+    /// The store could not read the mentions.
     #[error("blobs cannot be swept: their mentions are unknown")]
     Mentions(#[source] StoreError),
     /// The blob store failed.
@@ -43,9 +44,10 @@ pub enum SweepError {
     Blobs(#[source] Failure),
 }
 
-/// Deletes blobs older than `age` (use [`GRACE`]) that no thread mentions; answers with how many.
+/// Deletes blobs older than `age` (use [`GRACE`]) that no thread mentions, and returns their
+/// number.
 ///
-/// Call it now and then, such as once an hour: it looks at every blob and every mention.
+/// Call it regularly, for example once an hour. It reads every blob and every mention.
 ///
 /// # Errors
 ///

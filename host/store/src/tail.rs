@@ -1,15 +1,15 @@
-//! When the value of a list is written whole again.
+//! Decides when a growing list is stored as a full value.
 
-/// So many ends are read quickly, however short the list was that they follow.
+/// Up to this number of list deltas a list is read quickly, however short its full value is.
 const FEW_TAILS: u64 = 256;
 
-/// After so many ends a list is written whole however little they take: reading one looks at each.
+/// After this number of list deltas a full value is due, however small they are: a read of the list
+/// visits each of them.
 const MANY_TAILS: u64 = 4096;
 
-/// Whether the next value of a list that only grew should be written whole all the same, so that
-/// reading it stays bounded: after some ends that have at least twice the bytes of the whole value
-/// they follow, so that what is stored stays within a small multiple of what the list holds, or
-/// after very many.
+/// Returns true if the next version of a growing list is stored as a full value. This is due after
+/// [`FEW_TAILS`] list deltas that take at least twice the bytes of their full value, which bounds
+/// the stored size, or after [`MANY_TAILS`], which bounds the read.
 pub(crate) fn is_whole_due(tails: u64, tail_bytes: u64, whole_bytes: u64) -> bool {
     let outweigh = tail_bytes >= whole_bytes.saturating_mul(2);
     tails >= MANY_TAILS || (tails >= FEW_TAILS && outweigh)
@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_is_whole_again_when_its_ends_outweigh_it_or_are_very_many() {
+    fn full_value_is_due_after_long_or_large_chains() {
         assert!(!is_whole_due(FEW_TAILS - 1, 1000, 1));
         assert!(!is_whole_due(FEW_TAILS, 199, 100));
         assert!(is_whole_due(FEW_TAILS, 200, 100));

@@ -1,26 +1,26 @@
-//! Whether somebody waits for a commit, and how long one is put off while nobody does.
+//! Decides when a writer commits: at once if a caller waits, otherwise after the commit delay.
 //!
-//! A commit costs nearly the same for one batch as for many, and while one is on its way no other
-//! can begin. So a writer lets batches for which nobody waits gather for a while, the commit delay.
-//! As soon as somebody waits for one of them, or watches its thread, the writer goes ahead: nobody
-//! ever waits for the delay.
+//! A commit costs nearly the same for one batch as for many, and only one commit is in progress at
+//! a time. So a writer holds batches that no caller awaits for the commit delay, and several of
+//! them share a commit. As soon as a caller awaits one of them or watches its thread, the writer
+//! commits: no caller ever waits for the delay.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The commit delay, unless another is set: several steps of a run without effects take less, and
-/// nobody who looks at a thread from time to time sees a difference.
+/// Default commit delay. Several supersteps without effects take less, and a client that polls a
+/// thread does not notice the delay.
 pub const COMMIT_DELAY: Duration = Duration::from_millis(2);
 
-/// The longest commit delay. A crash loses so much of the work for which nobody waited (it is done
-/// again then), and other hosts hear of events so much later.
+/// Maximum commit delay. It bounds the work without a waiting caller that a crash loses and
+/// recovery repeats, and how late other hosts are notified of events.
 pub const COMMIT_DELAY_LIMIT: Duration = Duration::from_secs(1);
 
 /// Refuses a commit delay that is too long.
 ///
 /// # Errors
 ///
-/// A sentence with the limit.
+/// A sentence that names the limit.
 pub fn check(commit_delay: Duration) -> Result<(), String> {
     if commit_delay <= COMMIT_DELAY_LIMIT {
         return Ok(());
@@ -29,33 +29,34 @@ pub fn check(commit_delay: Duration) -> Result<(), String> {
     Err(format!("`commit_delay` is at most {limit_ms} ms, not {delay_ms} ms"))
 }
 
-/// Numbers the batches of one writer, and knows for which of them somebody waits.
+/// Numbers the batches of one writer, and knows which of them a caller awaits.
 #[derive(Debug, Default)]
 pub(crate) struct Urgency {
-    /// The number given out last.
+    /// The last assigned number.
     given: AtomicU64,
-    /// The highest number for which somebody waits, or waited.
+    /// The highest number that a caller awaits or has awaited.
     wanted: AtomicU64,
 }
 
 impl Urgency {
-    /// The number of the next batch.
+    /// Returns the number of the next batch.
     pub(crate) fn number(&self) -> u64 {
         self.given.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Somebody waits for a batch, and so for all before it.
+    /// Records that a caller awaits a batch, and so all batches before it.
     pub(crate) fn want(&self, number: u64) {
         self.wanted.fetch_max(number, Ordering::Release);
     }
 
-    /// Somebody waits for all batches so far.
+    /// Records that a caller awaits all batches so far.
     pub(crate) fn want_all(&self) {
         self.want(self.given.load(Ordering::Relaxed));
     }
 
-    /// Whether somebody waits for any of the batches from a number on. Also true for a while after
-    /// a later batch was waited for: then the writer is busy enough to gather without a delay.
+    /// Returns true if a caller awaits a batch with the number `first` or a higher one. It stays
+    /// true for a while after a later batch was awaited: the writer then commits often enough
+    /// without a delay.
     pub(crate) fn is_wanted(&self, first: u64) -> bool {
         self.wanted.load(Ordering::Acquire) >= first
     }

@@ -1,4 +1,4 @@
-//! The newest durable sequence number of each thread, to wait for more.
+//! Announces the newest durable sequence number of each watched thread.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -8,8 +8,8 @@ use wattle_graph::id::ThreadId;
 
 use crate::lock::lock;
 
-/// Above so many entries those that nobody watches are dropped, so that the map does not grow
-/// with every thread there ever was.
+/// From this number of entries on, those without a watcher are dropped. Otherwise the map would
+/// keep an entry of every thread that was ever watched.
 const IDLE_LIMIT: usize = 1024;
 
 /// One watch channel per watched thread.
@@ -17,8 +17,8 @@ const IDLE_LIMIT: usize = 1024;
 pub(crate) struct Watches(Mutex<HashMap<ThreadId, watch::Sender<u64>>>);
 
 impl Watches {
-    /// Watches a thread. `newest` is asked under the lock, so a write that becomes durable
-    /// meanwhile is announced afterwards and none is missed.
+    /// Watches a thread. `newest` runs under the lock, so a write that becomes durable meanwhile is
+    /// announced afterwards and none is missed.
     pub(crate) fn subscribe(
         &self,
         thread: &ThreadId,
@@ -36,7 +36,7 @@ impl Watches {
         receiver
     }
 
-    /// Whether somebody watches a thread.
+    /// Returns true if the thread has a watcher.
     pub(crate) fn is_watched(&self, thread: &ThreadId) -> bool {
         lock(&self.0).get(thread).is_some_and(|sender| sender.receiver_count() > 0)
     }
@@ -52,25 +52,25 @@ impl Watches {
         }
     }
 
-    /// Announces the newest sequence number of a thread, and keeps it for watches that begin.
+    /// Announces the newest sequence number of a thread, and retains it for later watchers.
     pub(crate) fn remember(&self, thread: &ThreadId, seq: u64) {
         drop(self.subscribe(thread, || seq));
         self.advance(thread, seq);
     }
 
-    /// Threads that somebody watches, with the newest sequence numbers that are known.
+    /// Returns the threads that have a watcher, with their newest known sequence numbers.
     pub(crate) fn watched(&self) -> Vec<(ThreadId, u64)> {
         let senders = lock(&self.0);
         let watched = senders.iter().filter(|(_, sender)| sender.receiver_count() > 0);
         watched.map(|(thread, sender)| (thread.clone(), *sender.borrow())).collect()
     }
 
-    /// Forgets what nobody watches: it may have changed unnoticed.
+    /// Drops entries without a watcher. Their sequence numbers may be outdated.
     pub(crate) fn forget_idle(&self) {
         lock(&self.0).retain(|_, sender| sender.receiver_count() > 0);
     }
 
-    /// Ends all watches of a thread that is gone.
+    /// Ends all watches of a deleted thread.
     pub(crate) fn remove(&self, thread: &ThreadId) {
         lock(&self.0).remove(thread);
     }
