@@ -55,8 +55,8 @@ use writer::{CONNECTIONS, Desks, Job};
 
 /// A store in a PostgreSQL database. Clones share it.
 ///
-/// It works in tasks of the tokio runtime that it was opened in. When the last clone is dropped,
-/// these write what waits and end.
+/// It runs in tasks of the tokio runtime in which it was opened. Dropping the last clone lets these
+/// tasks write all queued batches and end.
 #[derive(Clone)]
 pub struct PostgresStore(Arc<Inner>);
 
@@ -64,9 +64,9 @@ struct Inner {
     link: Link,
     desks: Desks,
     news: News,
-    /// The newest write that was made to prove that the database takes one.
+    /// The newest write of `prove` that succeeded.
     proof: Mutex<Proof>,
-    /// Ends with the store.
+    /// Stops receiving notifications when the store is dropped.
     _listening: Listening,
 }
 
@@ -77,12 +77,12 @@ impl fmt::Debug for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Opens the store, and makes its tables if they are not there.
+    /// Opens the store, and creates its tables if they do not exist.
     ///
     /// # Errors
     ///
-    /// [`StoreError::NewerFormat`] if a newer Wattle made the tables, [`StoreError::Backend`] if
-    /// the address is wrong, the server cannot be reached or does not let us in.
+    /// [`StoreError::NewerFormat`] if a newer Wattle created the tables, [`StoreError::Backend`] if
+    /// the address is invalid, or if the server cannot be reached or refuses the login.
     pub async fn open(config: &PostgresConfig) -> Result<Self, StoreError> {
         let link = Link::new(config, CONNECTIONS)?;
         schema::migrate(&link).await?;
@@ -93,18 +93,19 @@ impl PostgresStore {
         Ok(Self(Arc::new(Inner { link, desks, news, proof, _listening: listening })))
     }
 
-    /// Why the database cannot be reached now, if that may pass: the server is away or starts, or has
-    /// no room for another connection. `None` if it answers.
+    /// Returns the error if the database is temporarily not available: the server is down or
+    /// starting, or has no room for another connection. Returns `None` if the server responds.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Backend`] if the address is wrong or the server does not let us in, which a later
-    /// attempt does not change.
+    /// [`StoreError::Backend`] if the address is invalid or the server refuses the login. A later
+    /// attempt fails in the same way.
     pub async fn away(config: &PostgresConfig) -> Result<Option<StoreError>, StoreError> {
         link::away(config).await
     }
 
-    /// Whether the store could be opened, and its tables are there already. Changes nothing.
+    /// Checks that the store can be opened, without changing anything. Returns true if its tables
+    /// exist.
     ///
     /// # Errors
     ///
@@ -113,12 +114,12 @@ impl PostgresStore {
         schema::are_there(&Link::new(config, CONNECTIONS)?).await
     }
 
-    /// Blobs in the same database.
+    /// Returns the blobs in the same database.
     pub fn blobs(&self) -> PostgresBlobs {
         PostgresBlobs::new(self.0.link.clone())
     }
 
-    /// The long-term memory in the same database.
+    /// Returns the long-term memory in the same database.
     pub fn memory(&self) -> PostgresMemory {
         PostgresMemory::new(self.0.link.clone())
     }
@@ -131,7 +132,7 @@ impl PostgresStore {
         Ok(())
     }
 
-    /// Waits until everything that was appended to a thread is written or refused.
+    /// Waits until all batches that were appended to a thread are written or refused.
     async fn settle(&self, thread: &ThreadId) -> Result<(), StoreError> {
         let (answer, done) = oneshot::channel();
         self.0.desks.send(Job::Settle(thread.clone(), answer)).await?;
@@ -172,7 +173,7 @@ impl Store for PostgresStore {
     }
 
     async fn release(&self, thread: &ThreadId, epoch: Epoch) -> Result<(), StoreError> {
-        // What was appended under the lease must not come after it.
+        // Batches that were appended under the lease must be written before its release.
         self.settle(thread).await?;
         lease::release(&self.0.link, thread, epoch).await
     }
@@ -204,7 +205,7 @@ impl Store for PostgresStore {
 
     fn watch(&self, thread: &ThreadId) -> watch::Receiver<u64> {
         let newest = self.0.news.watch(&self.0.link, thread);
-        // What rests was taken before anybody watched.
+        // The writer may hold batches back that were appended before the watch began.
         self.0.desks.hurry(thread);
         newest
     }
@@ -336,7 +337,7 @@ impl Store for PostgresStore {
     }
 
     async fn prove(&self) -> Result<(), StoreError> {
-        // All who ask meanwhile wait for one write.
+        // Concurrent callers share one write.
         let mut proof = self.0.proof.lock().await;
         if !proof.holds() {
             upkeep::prove(&self.0.link).await?;

@@ -21,27 +21,28 @@ use crate::postgres::link::{Attempt, Begun, Fault, Link, PostgresConfig, while_t
 use crate::postgres::schema;
 use crate::sweep::Sweepable;
 
-/// Bytes of a chunk: enough for few round trips, few enough to read a small range cheaply.
+/// Size of a chunk: large enough for few round trips, small enough to read a small range cheaply.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Chunks that are read at once.
+/// Chunks that one statement reads.
 const READ_CHUNKS: i64 = 16;
 
-/// Bytes of as many.
+/// Bytes that one statement reads.
 const PAGE_BYTES: u64 = READ_CHUNKS.cast_unsigned() * CHUNK_BYTES as u64;
 
-/// Blobs that are deleted at once.
+/// Blobs that one statement deletes or looks up.
 const PAGE: usize = 1000;
 
 const PUT: &str = "put a blob";
 
-/// A blob that is there becomes young again; its row is locked, so a sweep waits and looks anew.
+/// Updates the time of a blob that exists. The row is locked, so a concurrent sweep waits and
+/// checks the time again.
 const RENEW: &str = "
     INSERT INTO blobs AS blob (blob, size, media_type, put) VALUES ($1, $2, $3, clock_timestamp())
     ON CONFLICT (blob) DO UPDATE SET size = excluded.size, put = clock_timestamp()
     RETURNING (xmax = 0) AS is_new";
 
-/// A chunk that is there as it should be stays as it is.
+/// Leaves an intact chunk unchanged.
 const PUT_CHUNK: &str = "
     INSERT INTO blob_chunks AS old (blob, chunk, bytes) VALUES ($1, $2, $3)
     ON CONFLICT (blob, chunk) DO UPDATE SET bytes = excluded.bytes
@@ -51,7 +52,8 @@ const CUT: &str = "DELETE FROM blob_chunks WHERE blob = $1 AND chunk >= $2";
 
 const SIZES: &str = "SELECT blob, size FROM blobs WHERE blob = ANY($1)";
 
-/// With a stamp that changes whenever a program writes to a chunk: the transactions that wrote them.
+/// Also selects a stamp that changes whenever a chunk is written: the sum of the ids of the
+/// transactions that wrote the chunks.
 const STAT: &str = "
     SELECT size, media_type, (
         SELECT coalesce(sum(xmin::text::bigint), 0)::bigint FROM blob_chunks WHERE blob = $1
@@ -80,7 +82,7 @@ pub struct PostgresBlobs {
 /// The size of a blob, and the stamp of its chunks by [`STAT`].
 type Stamp = (u64, i64);
 
-/// A blob whose bytes were not looked at.
+/// A blob whose bytes have not been checked.
 #[derive(Debug, PartialEq)]
 struct Found {
     info: BlobInfo,
@@ -92,18 +94,19 @@ impl PostgresBlobs {
         Self { link, known: Arc::default() }
     }
 
-    /// Blobs of a store that this process does not open: makes no tables and begins nothing.
+    /// Opens the blobs of a store that this process does not open. Creates no tables and starts no
+    /// tasks.
     ///
     /// # Errors
     ///
     /// As [`PostgresStore::open`](crate::PostgresStore::open), and [`StoreError::Backend`] if the
-    /// tables are not there.
+    /// tables do not exist.
     pub async fn connect(config: &PostgresConfig) -> Result<Self, StoreError> {
         let link = Link::new(config, 1)?;
         if schema::are_there(&link).await? {
             return Ok(Self::new(link));
         }
-        let message = format!("{} has no tables of it (schema `{}`)", link.place, link.schema);
+        let message = format!("{} has no tables of a store (schema `{}`)", link.place, link.schema);
         Err(backend("read its blobs", message))
     }
 
@@ -130,7 +133,7 @@ impl PostgresBlobs {
         let stamp = stamp(&mut transaction, blob).await?;
         transaction.commit().await?;
         if !is_new && changed > 0 {
-            tracing::error!(%blob, "a stored blob was damaged and is written again");
+            tracing::error!(%blob, "a stored blob was damaged and has been rewritten");
         }
         self.known.note(blob, (size, stamp));
         Ok(())
@@ -147,20 +150,21 @@ impl PostgresBlobs {
         Ok(Found { info: BlobInfo { blob, size, media_type }, stamp })
     }
 
-    /// A blob as it is now, which was swept, put anew or repaired since it was found.
+    /// Returns a blob that was swept, put again or repaired since it was found.
     ///
     /// # Errors
     ///
-    /// `not-found`; `broken` if it is as it was found, so that its bytes are not those that were put.
+    /// `not-found`; `broken` if the blob has not changed, so that its bytes are damaged.
     async fn find_changed(&self, found: &Found) -> Result<Found, Failure> {
         let now = self.find(found.info.blob).await?;
         if now == *found {
-            return Err(damaged(now.info.blob, "its bytes do not fit its digest"));
+            return Err(damaged(now.info.blob, "its bytes do not match its digest"));
         }
         Ok(now)
     }
 
-    /// Whether the chunks of a blob are those that were put. All are read unless that is known.
+    /// Returns true if the chunks match the digest of the blob. Reads all chunks unless they have
+    /// been checked recently.
     async fn fits(&self, found: &Found) -> Result<bool, Failure> {
         let BlobInfo { blob, size, .. } = found.info;
         if self.known.has(blob, &found.stamp) {
@@ -184,7 +188,7 @@ impl PostgresBlobs {
         Ok(fits)
     }
 
-    /// The bytes of a range; `None` if the blob does not have those that were put.
+    /// Returns the bytes of a range; `None` if the stored bytes do not match the digest.
     async fn read(
         &self,
         found: &Found,
@@ -194,7 +198,7 @@ impl PostgresBlobs {
         let BlobInfo { blob, size, .. } = found.info;
         let wanted = match range(blob, size, offset, length) {
             Ok(wanted) => wanted,
-            // The range may lie outside since the size is another.
+            // The stored size may be damaged, and the range valid.
             Err(outside) => return if self.fits(found).await? { Err(outside) } else { Ok(None) },
         };
         let is_whole = wanted == (0..size);
@@ -212,7 +216,7 @@ impl PostgresBlobs {
         Ok(Some(bytes))
     }
 
-    /// Bytes as they are stored; `None` if chunks are missing.
+    /// Returns stored bytes without a check; `None` if chunks are missing.
     async fn bytes(&self, blob: BlobRef, range: Range<u64>) -> Result<Option<Bytes>, Failure> {
         if range.is_empty() {
             return Ok(Some(Bytes::new()));
@@ -225,7 +229,8 @@ impl PostgresBlobs {
         Ok(are_there.then(|| bytes.slice(start as usize..end as usize)))
     }
 
-    /// Bytes of whole chunks, from one to another, or to the first page that is not complete.
+    /// Returns the bytes of the chunks `first` to `last`, up to the end of the first incomplete
+    /// page.
     async fn chunks(&self, blob: BlobRef, first: i64, last: i64) -> Result<BytesMut, Failure> {
         let digest = blob.0.as_bytes().as_slice();
         let mut bytes = BytesMut::new();
@@ -246,13 +251,13 @@ impl PostgresBlobs {
     }
 }
 
-/// The stamp of the chunks of a blob that is there.
+/// Returns the stamp of the chunks of a blob that exists.
 async fn stamp(transaction: &mut Begun, blob: BlobRef) -> Result<i64, sqlx::Error> {
     let stat = sqlx::query(STAT).bind(blob.0.as_bytes().as_slice());
     stat.fetch_one(&mut **transaction).await?.try_get("stamp")
 }
 
-/// Works on many bytes where nothing else waits for the thread.
+/// Runs work on many bytes on the blocking pool.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Failure> {
@@ -339,7 +344,7 @@ fn milliseconds(age: Duration) -> i64 {
     i64::try_from(age.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// What the server answered makes no sense, and would make none the next time.
+/// Returns the failure for a malformed row. A retry would fail in the same way.
 fn unreadable(error: sqlx::Error) -> Failure {
     Failure::internal(while_trying("read a blob")(error).to_string())
 }

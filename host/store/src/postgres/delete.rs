@@ -1,4 +1,4 @@
-//! Deleting a thread with everything of it but its lease.
+//! Deletes a thread with all its data except its lease.
 
 use std::collections::BTreeSet;
 
@@ -23,12 +23,13 @@ const CLEAR_FACTS: &str = "
     WITH run AS (DELETE FROM runs WHERE thread = $1)
     DELETE FROM mentions WHERE thread = $1";
 
-/// Batches that one statement deletes, so that none takes long.
+/// Batches that one statement deletes. It bounds the duration of the statement.
 const PART: i64 = 4096;
 
 const REMOVE: &str = "DELETE FROM threads WHERE id = $1 AND epoch IS NULL";
 
-/// The holder of the lease keeps it. The number is a new one: a writer may remember the old.
+/// Resets the row, so that the lease holder keeps the lease. The thread gets a new number, because
+/// a writer may have cached the old one.
 const EMPTY: &str = "
     UPDATE threads SET number = nextval('thread_numbers'), record = NULL, app = NULL,
         status = NULL, tenant = NULL, updated_ms = NULL, expires_ms = NULL, ttl_ends_ms = NULL,
@@ -36,14 +37,14 @@ const EMPTY: &str = "
         pruned_seal = NULL, last_place = 0, bytes = 0, pending = 0, ledger = ledger + 1
     WHERE id = $1";
 
-/// Whether a lease of somebody who lives keeps a thread from being deleted.
+/// Whether the lease of a live host prevents the deletion of a thread.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Leases {
     Heed,
     Ignore,
 }
 
-/// Deletes a thread; answers with whether it was there.
+/// Deletes a thread. Returns true if it existed.
 pub(super) async fn thread(
     link: &Link,
     thread: &ThreadId,
@@ -74,7 +75,7 @@ async fn attempt_at(link: &Link, thread: &ThreadId, leases: Leases) -> Result<bo
     Ok(true)
 }
 
-/// Refuses to take something away from a locked thread while somebody works on it.
+/// Refuses to delete data of a locked thread that a live host has leased.
 pub(super) async fn refuse_held(
     transaction: &mut Begun,
     thread: &ThreadId,
@@ -88,7 +89,7 @@ pub(super) async fn refuse_held(
     Err(leased(thread, &Holder(String::from_utf8_lossy(&holder).into_owned())).into())
 }
 
-/// Deletes what stands under a thread's number, up to a place.
+/// Deletes the data of a thread number, whose newest batch is at `last_place`.
 pub(super) async fn clear(
     transaction: &mut Begun,
     number: i64,
@@ -103,7 +104,7 @@ pub(super) async fn clear(
     sqlx::query(CLEAR_FACTS).bind(number).execute(&mut **transaction).await.map(drop)
 }
 
-/// Removes a thread's row, or all but the lease of it.
+/// Deletes the row of a thread, or resets it if the thread is leased.
 pub(super) async fn remove(transaction: &mut Begun, thread: &ThreadId) -> Result<(), sqlx::Error> {
     let id = thread.as_str().as_bytes();
     let removed = sqlx::query(REMOVE).bind(id).execute(&mut **transaction).await?;

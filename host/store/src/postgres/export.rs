@@ -1,4 +1,4 @@
-//! Batches for exports.
+//! Reads batches for exports.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +65,7 @@ fn stored(raw: Raw) -> Result<StoredBatch, StoreError> {
 }
 
 impl Raw {
-    /// Bytes of its JSON.
+    /// Returns the number of bytes of its JSON.
     fn bytes(&self) -> usize {
         let body = &self.body;
         let parts = [body.events.as_ref(), body.meta.as_ref()];

@@ -1,4 +1,4 @@
-//! Leases, by the server's clock: the hosts' own may differ.
+//! Leases by the clock of the server, because the clocks of the hosts may differ.
 
 use std::time::Duration;
 
@@ -14,11 +14,12 @@ use crate::postgres::head::{head, record};
 use crate::postgres::link::{Link, while_trying};
 use crate::postgres::stage::Head;
 
-/// A holder is not noted as living again within this part of its lease: the leases that one host
-/// takes at once would wait for one another's note.
+/// A lease request renews the heartbeat of its host only if that is older than this fraction of the
+/// lease. Otherwise concurrent requests of one host would block one another on its row of
+/// `holders`.
 const BEATS: i64 = 5;
 
-/// Attempts at a lease that is given back while its holder is looked up.
+/// Attempts to acquire a lease that is released while its holder is looked up.
 const ATTEMPTS: usize = 3;
 
 const BEAT: &str = "
@@ -26,8 +27,8 @@ const BEAT: &str = "
     ON CONFLICT (holder) DO UPDATE
     SET beat = greatest(holders.beat, excluded.beat), lease_ms = excluded.lease_ms";
 
-/// What another host committed while this statement waited for the row is seen: the row is looked
-/// at again once it is locked, and the epoch is taken only then.
+/// Sees what another host committed while this statement waited for the row: the server evaluates
+/// the condition again once the row is locked, and takes the epoch only then.
 const TAKE: &str = "
     WITH beating AS (
         INSERT INTO holders (holder, beat, lease_ms) SELECT $2, clock_timestamp(), $3
@@ -45,22 +46,23 @@ const TAKE: &str = "
 
 const HOLDER: &str = "SELECT holder FROM threads WHERE id = $1 AND holder IS NOT NULL";
 
-/// Waits for a transaction that is taking the lease.
+/// Waits for a transaction that is acquiring the lease.
 const HOLDS: &str = "SELECT FROM threads WHERE id = $1 AND epoch = $2 FOR SHARE";
 
 const RELEASE: &str = "
     UPDATE threads SET holder = NULL, epoch = NULL WHERE id = $1 AND epoch = $2
     RETURNING record IS NULL AS is_empty";
 
-/// A row that was there for the lease alone goes after it, unless somebody wants it by now.
+/// Deletes a row that existed only for the lease, unless the thread has been leased or created
+/// again.
 const SWEEP: &str = "DELETE FROM threads WHERE id = $1 AND epoch IS NULL AND record IS NULL";
 
 const LEASED: &str = "
     SELECT id, threads.holder FROM threads JOIN living ON living.holder = threads.holder
     WHERE id = ANY($1) LIMIT 1";
 
-/// With the word of [`ThreadStatus::Running`](wattle_run::ports::store::ThreadStatus) as a literal,
-/// as the index on such rows wants it.
+/// The status [`ThreadStatus::Running`](wattle_run::ports::store::ThreadStatus) is a literal, so
+/// that the server uses the partial index on such rows.
 const ABANDONED: &str = "
     SELECT record FROM threads WHERE record IS NOT NULL AND status = 'running'
         AND ($2::bytea IS NULL OR id > $2)
@@ -68,7 +70,7 @@ const ABANDONED: &str = "
             SELECT 1 FROM living WHERE living.holder = threads.holder AND living.holder <> $1)
     ORDER BY id LIMIT $3";
 
-/// In milliseconds, rounded up: who looks then finds it void.
+/// In milliseconds, rounded up, so that a caller that waits this long finds the lease expired.
 const NEXT_LAPSE: &str = "
     SELECT ceil(extract(epoch FROM min(until) - clock_timestamp()) * 1000)::bigint
     FROM living WHERE holder <> $1";
@@ -82,11 +84,11 @@ const HOSTS: &str = "
         floor(extract(epoch FROM clock_timestamp() - beat) * 1000)::bigint AS silent_ms
     FROM holders JOIN living USING (holder) WHERE version IS NOT NULL";
 
-/// Notes of hosts that ended long ago.
+/// Deletes hosts whose last heartbeat is older than a day.
 const FORGET: &str = "DELETE FROM holders WHERE beat < clock_timestamp() - interval '1 day'";
 
-/// Rows that were there for the lease alone, of holders that are silent. One that is taken
-/// meanwhile has another epoch.
+/// Deletes rows that existed only for the lease of a host that is not live. A lease that is
+/// acquired meanwhile has another epoch.
 const FORGET_LEASES: &str = "
     DELETE FROM threads USING (
         SELECT id, epoch FROM threads AS idle WHERE record IS NULL
@@ -97,7 +99,7 @@ const FORGET_LEASES: &str = "
 /// See [`Store::beat`](wattle_run::ports::Store::beat).
 pub(super) async fn beat(link: &Link, holder: &Holder) -> Result<(), StoreError> {
     let beat = || sqlx::query(BEAT).bind(holder.0.as_bytes()).bind(link.lease_ms);
-    link.rows("say that this host lives", beat).await.map(drop)
+    link.rows("send the heartbeat of this host", beat).await.map(drop)
 }
 
 /// See [`Store::report`](wattle_run::ports::Store::report).
@@ -143,7 +145,7 @@ fn host(row: &PgRow) -> Result<LiveHost, sqlx::Error> {
     })
 }
 
-/// See [`Store::lease`](wattle_run::ports::Store::lease). Also answers with how the thread stands.
+/// See [`Store::lease`](wattle_run::ports::Store::lease). Also returns the state of the thread.
 pub(super) async fn take(
     link: &Link,
     thread: &ThreadId,
@@ -164,7 +166,7 @@ pub(super) async fn take(
             return Err(leased(thread, &Holder(String::from_utf8_lossy(&holder).into_owned())));
         }
     }
-    Err(backend(OPERATION, format!("the lease of `{thread}` changes hands all the time")))
+    Err(backend(OPERATION, format!("the lease of `{thread}` changed during {ATTEMPTS} attempts")))
 }
 
 /// See [`Store::holds`](wattle_run::ports::Store::holds).
@@ -175,7 +177,7 @@ pub(super) async fn holds(
 ) -> Result<bool, StoreError> {
     let id = thread.as_str().as_bytes();
     let holds = || sqlx::query(HOLDS).bind(id).bind(epoch.0.cast_signed());
-    Ok(link.row("look for a lease", holds).await?.is_some())
+    Ok(link.row("check a lease", holds).await?.is_some())
 }
 
 /// See [`Store::release`](wattle_run::ports::Store::release).
@@ -184,7 +186,7 @@ pub(super) async fn release(
     thread: &ThreadId,
     epoch: Epoch,
 ) -> Result<(), StoreError> {
-    const OPERATION: &str = "give a lease back";
+    const OPERATION: &str = "release a lease";
     let id = thread.as_str().as_bytes();
     let release = || sqlx::query(RELEASE).bind(id).bind(epoch.0.cast_signed());
     let Some(row) = link.row(OPERATION, release).await? else { return Ok(()) };
@@ -194,9 +196,9 @@ pub(super) async fn release(
     Ok(())
 }
 
-/// Refuses what takes things away from threads while somebody works on one.
+/// Refuses to delete data of threads of which a live host has leased one.
 pub(super) async fn free(link: &Link, threads: &[ThreadId]) -> Result<(), StoreError> {
-    const OPERATION: &str = "look for leases";
+    const OPERATION: &str = "check leases";
     let ids: Vec<&[u8]> = threads.iter().map(|thread| thread.as_str().as_bytes()).collect();
     let Some(row) = link.row(OPERATION, || sqlx::query(LEASED).bind(&ids)).await? else {
         return Ok(());
@@ -220,7 +222,7 @@ pub(super) async fn abandoned(
     let after = after.map(|after| after.as_str().as_bytes());
     let limit = i64::try_from(ABANDONED_PAGE).unwrap_or(i64::MAX);
     let list = || sqlx::query(ABANDONED).bind(holder.0.as_bytes()).bind(after).bind(limit);
-    link.rows("look for runs that were cut", list).await?.iter().map(record).collect()
+    link.rows("list orphaned runs", list).await?.iter().map(record).collect()
 }
 
 /// See [`Store::next_lapse`](wattle_run::ports::Store::next_lapse).
@@ -228,18 +230,18 @@ pub(super) async fn next_lapse(
     link: &Link,
     holder: &Holder,
 ) -> Result<Option<Duration>, StoreError> {
-    const OPERATION: &str = "look when leases end";
+    const OPERATION: &str = "read when leases expire";
     let next = || sqlx::query(NEXT_LAPSE).bind(holder.0.as_bytes());
     let Some(row) = link.row(OPERATION, next).await? else { return Ok(None) };
     let ms: Option<i64> = row.try_get(0).map_err(while_trying(OPERATION))?;
-    // It may have come while the statement ran.
+    // The lease may have expired while the statement ran.
     Ok(ms.map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or_default())))
 }
 
-/// Forgets hosts that ended long ago, and threads that hosts which ended have leased and never
-/// begun.
+/// Deletes hosts whose last heartbeat is older than a day, and the rows of threads that an expired
+/// host has leased and never created.
 pub(super) async fn forget_silent(link: &Link) -> Result<(), StoreError> {
-    const OPERATION: &str = "forget hosts that ended";
+    const OPERATION: &str = "delete expired hosts";
     link.rows(OPERATION, || sqlx::query(FORGET_LEASES)).await?;
     link.rows(OPERATION, || sqlx::query(FORGET)).await.map(drop)
 }

@@ -1,4 +1,4 @@
-//! The way to the server: pools, retries, and what its failures mean.
+//! Connection pools, retries, and the classification of server errors.
 
 use std::fmt;
 use std::io;
@@ -19,81 +19,83 @@ use wattle_run::ports::store::{LEASE_MS, StoreError};
 use crate::error::backend;
 use crate::urgency::{self, COMMIT_DELAY};
 
-/// Connections for reads and for what is not appended.
+/// Connections for reads, and for writes other than appends.
 const READ_CONNECTIONS: u32 = 8;
 
-/// One to listen, one to tell.
+/// One connection for `LISTEN`, and one for `NOTIFY`.
 const SIGNAL_CONNECTIONS: u32 = 2;
 
-/// Time to wait for a connection, and for a server that starts.
+/// Timeout for a connection from the pool, which includes the start of the server.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// A connection that was idle for longer is asked whether it still works before it is used.
+/// A connection that was idle for longer is pinged before it is used.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// How long it may take to answer. A connection that the network dropped without a word is noticed
-/// by the system after a quarter of an hour only.
+/// Timeout of a ping. The operating system takes a quarter of an hour to notice that the network
+/// dropped a connection.
 const PING: Duration = Duration::from_secs(3);
 
-/// Attempts at what can be made again without harm, when the connection fails.
+/// Attempts at an operation that may be repeated, if the connection fails.
 const ATTEMPTS: u32 = 5;
 
-/// Pause before the second attempt; it doubles each time up to the last of [`ATTEMPTS`], so a server
-/// may take three seconds to come back.
+/// Delay before the second attempt. It doubles each time up to the last of [`ATTEMPTS`], so that a
+/// server has three seconds to come back.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Longest statement. Far more than any of ours needs, and an end for one that hangs.
+/// `statement_timeout` of every connection. No statement of the store comes near it; it ends a
+/// statement that hangs.
 const STATEMENT_SECONDS: u64 = 60;
 
-/// How long the answer to one may take: the server has given up by then, so none comes any more.
+/// Timeout for the reply to a statement. The server has ended the statement by then, so no reply
+/// follows.
 pub(super) const ANSWER: Duration = Duration::from_secs(STATEMENT_SECONDS + 5);
 
-/// How long a statement waits for a lock before it is made again, with what has changed meanwhile
-/// in sight: what a statement knows of the holders is as old as its beginning, and this is a fifth
-/// of the shortest lease.
+/// `lock_timeout` of every connection: a fifth of the shortest lease. A statement sees the live
+/// hosts as of its start, so one that timed out is sent again with a fresh view.
 const LOCK: Duration = Duration::from_millis(400);
 
-/// What the server calls a lock that did not become free in time.
+/// The SQLSTATE of a lock timeout.
 const LOCK_NOT_AVAILABLE: &str = "55P03";
 
-/// Attempts at what somebody else has locked, each as long as a statement waits for a lock: twenty
-/// seconds, in which a large thread is written anew.
+/// Attempts at a statement for which another transaction holds the lock. Each waits for the lock
+/// timeout, so all of them take twenty seconds, in which a large thread is rewritten.
 pub(super) const HELD_ATTEMPTS: u32 = 50;
 
-/// How long the server waits for the next statement of a transaction: this part of a lease. A host
-/// that stands still while it holds locks must lose them sooner than its leases.
+/// Divisor of the lease for `idle_in_transaction_session_timeout`. A host that hangs while it holds
+/// locks must lose them sooner than its leases.
 const IDLE_SHARE: u32 = 2;
 
-/// The same where nobody waits: in snapshots, and while a thread is written anew that no host has
-/// leased. Between two statements of these a large thread is worked through.
+/// Idle timeout where no other transaction waits: in snapshots, and in the rewrite of a thread that
+/// no host has leased. Their hosts process a large thread between two statements.
 pub(super) const UNHURRIED: &str = "SET LOCAL idle_in_transaction_session_timeout TO '30s'";
 
-/// A snapshot of everything, with [`UNHURRIED`], in one way to the server.
+/// Begins a snapshot of all tables with [`UNHURRIED`], in one round trip.
 const SNAPSHOT: &str = "
     BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
     SET LOCAL idle_in_transaction_session_timeout TO '30s'";
 
-/// Times that a lease may have. Below it a slow disk or network would lose all leases, above it
-/// nobody could wait for a host that died.
+/// Allowed lease durations. With a shorter one a slow disk or network would expire all leases; with
+/// a longer one the takeover from a dead host would take too long.
 const LEASES: RangeInclusive<Duration> = Duration::from_secs(2)..=Duration::from_hours(1);
 
-/// Statements of writers look rows up by their keys, whatever is in the tables, so they are planned
-/// once: to plan the one that writes a group takes longer than to carry it out. The server must not
-/// take a plan then that suits tables which are still small.
+/// Settings of writer connections. Their statements look rows up by key, so the server plans each
+/// statement once: planning the append statement takes longer than executing it. The settings
+/// exclude plans that are only good while the tables are small.
 const BY_KEY: &str = "
     SET plan_cache_mode TO force_generic_plan; SET jit TO off; SET enable_seqscan TO off;
     SET enable_hashjoin TO off; SET enable_mergejoin TO off";
 
-/// Other statements are over sooner than they would be compiled, whatever the server expects.
+/// Settings of other connections. JIT compilation would take longer than their statements, whatever
+/// the server expects.
 const READING: &str = "SET jit TO off";
 
-/// Longest name of a schema, as PostgreSQL has it.
+/// Maximum length of a schema name in PostgreSQL.
 const SCHEMA_LIMIT_BYTES: usize = 63;
 
-/// The schema without a setting.
+/// The default schema.
 pub const DEFAULT_SCHEMA: &str = "wattle";
 
-/// Where a [`PostgresStore`](crate::PostgresStore) is.
+/// The address of a [`PostgresStore`](crate::PostgresStore) and the settings of this host.
 #[derive(Clone)]
 pub struct PostgresConfig {
     url: String,
@@ -104,41 +106,44 @@ pub struct PostgresConfig {
 }
 
 impl PostgresConfig {
-    /// A store by URL: `postgres://user@host/database`, with `sslmode` and the like as parameters.
+    /// Creates the settings for a URL: `postgres://user@host/database`, with parameters such as
+    /// `sslmode`.
     pub fn new(url: impl Into<String>) -> Self {
         let lease = Duration::from_millis(LEASE_MS);
         let schema = DEFAULT_SCHEMA.into();
         Self { url: url.into(), password: None, schema, lease, commit_delay: COMMIT_DELAY }
     }
 
-    /// The password, in place of one in the URL.
+    /// Sets the password, in place of one in the URL.
     pub fn with_password(mut self, password: impl Into<String>) -> Self {
         self.password = Some(password.into());
         self
     }
 
-    /// The schema of its tables; `wattle` without it. Several stores can share a database.
+    /// Sets the schema of the tables, by default `wattle`. Several stores can share a database.
     pub fn with_schema(mut self, schema: impl Into<String>) -> Self {
         self.schema = schema.into();
         self
     }
 
-    /// How long this host may be silent before others take its leases, from 2 seconds to an hour;
-    /// [`LEASE_MS`] without it. A short one lets others go on sooner when the host dies, a long one
-    /// keeps its runs from being taken away while network or server are slow. Hosts may differ.
+    /// Sets the lease duration of this host, from 2 seconds to an hour, by default [`LEASE_MS`].
+    /// Other hosts take over the threads of a host that sends no heartbeat for this duration. A
+    /// short one lets them continue sooner after a crash, a long one keeps the leases while network
+    /// or server are slow. Hosts may have different durations.
     pub fn with_lease(mut self, lease: Duration) -> Self {
         self.lease = lease;
         self
     }
 
-    /// How long batches for which nobody waits may wait for others to share their transaction, at
-    /// most [`COMMIT_DELAY_LIMIT`](crate::urgency::COMMIT_DELAY_LIMIT); [`COMMIT_DELAY`] without it.
+    /// Sets the commit delay: how long batches that no caller awaits may wait for others to share
+    /// their transaction. At most [`COMMIT_DELAY_LIMIT`](crate::urgency::COMMIT_DELAY_LIMIT), by
+    /// default [`COMMIT_DELAY`].
     pub fn with_commit_delay(mut self, commit_delay: Duration) -> Self {
         self.commit_delay = commit_delay;
         self
     }
 
-    /// Host and database for messages, without user and password.
+    /// Returns host and database for messages, without user and password.
     pub fn place(&self) -> String {
         let options = PgConnectOptions::from_str(&self.url).ok();
         options.map_or_else(|| "PostgreSQL".to_owned(), |options| place(&options))
@@ -151,9 +156,9 @@ impl PostgresConfig {
         check_schema(&self.schema)?;
         check_lease(self.lease)?;
         urgency::check(self.commit_delay)?;
-        // The text of this error can quote the address.
+        // The text of this error can quote the URL with its password.
         let options = PgConnectOptions::from_str(&self.url)
-            .map_err(|_| "its address is not one of PostgreSQL".to_owned())?;
+            .map_err(|_| "its address is not a valid PostgreSQL URL".to_owned())?;
         let options = options.application_name("wattle").disable_statement_logging();
         Ok(match &self.password {
             Some(password) => options.password(password),
@@ -162,7 +167,7 @@ impl PostgresConfig {
     }
 }
 
-/// Shows nothing of the address: it may hold a password.
+/// Hides the URL, which may contain a password.
 impl fmt::Debug for PostgresConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PostgresConfig").field("schema", &self.schema).finish_non_exhaustive()
@@ -185,7 +190,7 @@ fn check_schema(schema: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "`{schema}` is not a name for its schema: use up to {SCHEMA_LIMIT_BYTES} of `a` to `z`, \
+        "`{schema}` is not valid as its schema: use up to {SCHEMA_LIMIT_BYTES} of `a` to `z`, \
          digits and `_`, beginning with a letter and not with `pg_`"
     ))
 }
@@ -199,7 +204,7 @@ fn check_lease(lease: Duration) -> Result<(), String> {
     Err(format!("`lease` is from {from} to {to} seconds, not {lease_ms} ms"))
 }
 
-/// A transaction, or one that was begun for reading.
+/// An open transaction or snapshot.
 pub(super) type Begun = Transaction<'static, Postgres>;
 
 /// Connections to one schema of one database.
@@ -207,25 +212,25 @@ pub(super) type Begun = Transaction<'static, Postgres>;
 pub(super) struct Link {
     /// For reads and rare writes.
     pub(super) pool: PgPool,
-    /// For appends, so that reads never keep them waiting.
+    /// For appends, so that reads never delay them.
     pub(super) writers: PgPool,
-    /// For news of threads, which may get lost when the server crashes.
+    /// For notifications, which a crash of the server may lose.
     pub(super) signals: PgPool,
     /// Host and database, for messages.
     pub(super) place: String,
     /// The schema of the tables.
     pub(super) schema: String,
-    /// How long this host may be silent.
+    /// Lease duration of this host.
     pub(super) lease_ms: i64,
-    /// How long a writer waits for a server that is away. A host that is silent for less keeps its
-    /// threads, so what its runs have done must not be lost sooner.
+    /// How long a writer retries while the server is not available: the lease duration. The host
+    /// keeps its threads for that long, so the results of their runs must not be lost sooner.
     pub(super) patience: Duration,
-    /// How long batches gather for which nobody waits.
+    /// How long batches that no caller awaits are held.
     pub(super) commit_delay: Duration,
 }
 
 impl Link {
-    /// Connects when first used.
+    /// Creates the pools. They connect on first use.
     pub(super) fn new(config: &PostgresConfig, writers: u32) -> Result<Self, StoreError> {
         let options = config.options().map_err(|reason| backend("open its database", reason))?;
         let place = place(&options);
@@ -245,7 +250,7 @@ impl Link {
         })
     }
 
-    /// All rows of a statement that may run more than once.
+    /// Returns all rows of a statement that may run more than once.
     pub(super) async fn rows<'q>(
         &self,
         operation: &'static str,
@@ -254,8 +259,8 @@ impl Link {
         self.attempt_at(query).await.map_err(while_trying(operation))
     }
 
-    /// The first row of a statement that may run more than once, if the server can carry it out:
-    /// one that does much at once it may refuse. `None` if it does.
+    /// Returns the first row of a statement that may run more than once, or `None` if the server
+    /// rejects the statement. The server may do so if a statement needs too many resources.
     pub(super) async fn row_if_able<'q>(
         &self,
         operation: &'static str,
@@ -264,7 +269,7 @@ impl Link {
         match self.attempt_at(query).await {
             Ok(rows) => Ok(Some(rows.into_iter().next())),
             Err(error) if error.as_database_error().is_some() && !is_passing(&error) => {
-                tracing::debug!(operation, %error, "checkpoint store goes step by step");
+                tracing::debug!(operation, %error, "statement rejected, splitting the read");
                 Ok(None)
             }
             Err(error) => Err(failed(operation, &error)),
@@ -284,7 +289,7 @@ impl Link {
         }
     }
 
-    /// The first row of a statement that may run more than once.
+    /// Returns the first row of a statement that may run more than once.
     pub(super) async fn row<'q>(
         &self,
         operation: &'static str,
@@ -293,17 +298,17 @@ impl Link {
         Ok(self.rows(operation, query).await?.into_iter().next())
     }
 
-    /// A snapshot of everything to read from.
+    /// Begins a snapshot of all tables.
     pub(super) async fn snapshot(&self, operation: &'static str) -> Result<Begun, StoreError> {
         begin(&self.pool, operation, SNAPSHOT).await
     }
 
-    /// A transaction for what is not appended.
+    /// Begins a transaction for writes other than appends.
     pub(super) async fn transaction(&self, operation: &'static str) -> Result<Begun, StoreError> {
         begin(&self.pool, operation, "BEGIN").await
     }
 
-    /// Attempts to begin a transaction where reads do not keep it waiting.
+    /// Begins a transaction on a writer connection, without a retry.
     pub(super) async fn group_now(&self) -> Result<Begun, sqlx::Error> {
         self.writers.begin().await
     }
@@ -326,8 +331,8 @@ fn pool(options: &PgConnectOptions, set_up: &str, connections: u32) -> PgPool {
         .connect_lazy_with(options.clone())
 }
 
-/// What holds for every connection. What was answered as durable must be so, whatever the default
-/// of the database is.
+/// Settings of every connection. An acknowledged write must be durable, whatever the default of the
+/// database is.
 fn set_up(schema: &str, lease: Duration) -> String {
     let lock_ms = LOCK.as_millis();
     let idle_ms = (lease / IDLE_SHARE).as_millis();
@@ -368,13 +373,13 @@ pub(super) async fn away(config: &PostgresConfig) -> Result<Option<StoreError>, 
     }
 }
 
-/// Asks whether a connection still works; one that does not answer in time does not.
+/// Pings a connection. A connection that does not respond in time is broken.
 pub(super) async fn ping(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     in_time(PING, connection.ping()).await
 }
 
-/// An answer of the server; that it does not come in time is a failure of the connection, which
-/// must not be used again.
+/// Waits for a reply of the server. A timeout is an error of the connection, which must not be used
+/// again.
 pub(super) async fn in_time<T>(
     limit: Duration,
     answer: impl Future<Output = Result<T, sqlx::Error>>,
@@ -397,27 +402,27 @@ async fn begin(
     }
 }
 
-/// Codes of the server, beside connection exceptions, that pass: its shutdown and start, idle for
-/// too long in a transaction, deadlock, serialization failure, a lock that was not free in time,
-/// too many connections.
+/// SQLSTATE codes of transient errors, besides connection exceptions: shutdown and start of the
+/// server, idle timeout in a transaction, deadlock, serialization failure, lock timeout, too many
+/// connections.
 const PASSING: [&str; 8] =
     ["57P01", "57P02", "57P03", "25P03", "40P01", "40001", LOCK_NOT_AVAILABLE, "53300"];
 
-/// Counts attempts at something that can be made again.
+/// Counts the attempts at an operation that may be repeated.
 #[derive(Debug)]
 pub(super) struct Attempt {
     paused: u32,
     end: End,
-    /// Further attempts at what is locked.
+    /// Further attempts after a lock timeout.
     held: u32,
 }
 
-/// When no attempt follows any more.
+/// When the attempts end.
 #[derive(Debug)]
 enum End {
-    /// After so many, with a pause before each but the first one.
+    /// After this number of attempts, with a delay before each but the first one.
     Count(u32),
-    /// At a moment.
+    /// At this time.
     Time(Instant),
 }
 
@@ -428,17 +433,17 @@ impl Default for Attempt {
 }
 
 impl Attempt {
-    /// Attempts at what is locked. There is none after another failure.
+    /// Retries only after a lock timeout, up to this number of attempts.
     pub(super) fn at_held(attempts: u32) -> Self {
         Self { paused: 0, end: End::Count(1), held: attempts.saturating_sub(1) }
     }
 
-    /// Attempts for so long, also while no connection becomes free.
+    /// Retries for a duration, also while no connection becomes free.
     pub(super) fn patient(patience: Duration) -> Self {
         Self { end: End::Time(Instant::now() + patience), ..Self::default() }
     }
 
-    /// Waits for the next attempt, or gives up.
+    /// Waits for the next attempt. Returns the error if none follows.
     pub(super) async fn again(
         &mut self,
         operation: &'static str,
@@ -447,9 +452,10 @@ impl Attempt {
         if self.may_help(&error).await { Ok(()) } else { Err(failed(operation, &error)) }
     }
 
-    /// Waits for the next attempt; `false` if there is none, or it would fail in the same way.
+    /// Waits for the next attempt. Returns false if none follows, or if it would fail in the same
+    /// way.
     async fn may_help(&mut self, error: &sqlx::Error) -> bool {
-        // To wait for the lock was pause enough.
+        // The wait for the lock was delay enough.
         if is_held(error) && self.held > 0 {
             self.held -= 1;
             return true;
@@ -458,12 +464,12 @@ impl Attempt {
         let passes = is_passing(error) || (is_patient && has_no_connection(error));
         let may_help = passes && self.pause().await;
         if may_help {
-            tracing::debug!(%error, "checkpoint store tries again");
+            tracing::debug!(%error, "transient error, retrying");
         }
         may_help
     }
 
-    /// Waits for the next attempt; `false` if there is none.
+    /// Waits for the next attempt. Returns false if none follows.
     pub(super) async fn pause(&mut self) -> bool {
         self.paused += 1;
         let pause = PAUSE * 2_u32.pow(self.paused.min(ATTEMPTS - 1) - 1);
@@ -482,9 +488,9 @@ impl Attempt {
 
 /// Why an attempt at a transaction failed.
 pub(super) enum Fault {
-    /// The server, perhaps for a while.
+    /// An error of the server, which may be transient.
     Server(sqlx::Error),
-    /// Something that another attempt does not change.
+    /// An error that another attempt does not change.
     Store(StoreError),
 }
 
@@ -500,35 +506,37 @@ impl From<StoreError> for Fault {
     }
 }
 
-/// Whether the same may work a little later: the connection or the server went away, has no room
-/// for another connection, or two transactions stood in each other's way.
+/// Returns true for a transient error: the connection or the server failed, the server has no room
+/// for another connection, or two transactions conflicted.
 pub(super) fn is_passing(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) | sqlx::Error::WorkerCrashed => true,
         sqlx::Error::Database(error) => {
             error.code().is_some_and(|code| code.starts_with("08") || PASSING.contains(&&*code))
         }
-        // A proxy without a server behind it accepts and closes, at any point of the greeting or of
-        // an answer. Only a server that is there and wants something else says so by its method.
+        // A proxy without a server behind it accepts a connection and closes it, at any point of
+        // the handshake or of a reply. The one other protocol error is that of a server with an
+        // unsupported authentication method.
         sqlx::Error::Protocol(message) => !message.contains("authentication method"),
         sqlx::Error::Tls(error) => error.downcast_ref::<std::io::Error>().is_some(),
         _ => false,
     }
 }
 
-/// Whether none of the connections became free, or none could be made: the server refuses them or
-/// has no room for another one. Who cannot wait for long has waited long enough then.
+/// Returns true if no connection became free, or none could be opened: the server refuses them or
+/// has no room for another one. A caller that cannot wait long does not retry, since the timeout of
+/// the pool has passed.
 pub(super) fn has_no_connection(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::PoolTimedOut)
 }
 
-/// Whether somebody else has locked what is wanted.
+/// Returns true if another transaction holds the lock.
 pub(super) fn is_held(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
     code.is_some_and(|code| code == LOCK_NOT_AVAILABLE)
 }
 
-/// A failure of the server, in the port's words.
+/// Converts an error of the server to the type of the port.
 pub(super) fn failed(operation: &'static str, error: &sqlx::Error) -> StoreError {
     match error {
         sqlx::Error::PoolClosed => StoreError::Closed,
@@ -540,7 +548,7 @@ pub(super) fn failed(operation: &'static str, error: &sqlx::Error) -> StoreError
     }
 }
 
-/// Names the operation that a failure spoiled; for `map_err`.
+/// Returns a function for `map_err` that names the operation that failed.
 pub(super) fn while_trying(operation: &'static str) -> impl Fn(sqlx::Error) -> StoreError {
     move |error| failed(operation, &error)
 }
@@ -550,7 +558,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_checked_without_showing_them() {
+    fn invalid_urls_are_not_quoted() {
         for url in ["mysql://u:topsecret@h/d", "postgres://u:topsecret@h:port/d"] {
             let config = PostgresConfig::new(url).with_password("topsecret");
             let error = Link::new(&config, 1).unwrap_err().to_string();
@@ -562,9 +570,9 @@ mod tests {
     }
 
     #[test]
-    fn what_a_proxy_without_a_server_says_passes() {
+    fn errors_of_a_proxy_without_a_server_are_transient() {
         let protocol = |message: &str| sqlx::Error::Protocol(message.to_owned());
-        // A connection that is closed after the first byte, as the library tells it.
+        // The error of sqlx for a connection that is closed after the first byte.
         assert!(is_passing(&protocol("unexpected response from SSLRequest: 0x00")));
         assert!(is_passing(&protocol("establish: unexpected message: RowDescription")));
         let cut = std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
@@ -575,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_are_plain_names() {
+    fn schema_names_are_validated() {
         for good in ["wattle", "_w2", "w"] {
             check_schema(good).unwrap();
         }

@@ -1,7 +1,7 @@
 //! Long-term memory in the database, for hosts that share threads.
 //!
-//! Which documents fit a search is decided here as for the other memories: the database only hands
-//! over what stands under a prefix, so that no text of a search ever becomes part of a statement.
+//! The database only returns the documents under a prefix. They are filtered and ranked here, as in
+//! the other adapters, so that no text of a search becomes part of a statement.
 
 use std::ops::Range;
 
@@ -20,16 +20,16 @@ use crate::longterm::record::{Place, Record, Swap};
 use crate::longterm::shelf::Listing;
 use crate::postgres::link::{Link, while_trying};
 
-/// Documents that are read at once: even large ones stay far below what a search may look at.
+/// Documents that one statement reads. Even large ones stay far below the limits of a search.
 const PAGE: i64 = 100;
 
-/// Namespaces that are read at once.
+/// Namespaces that one statement reads.
 const NAMESPACE_PAGE: i64 = 1_000;
 
-/// Documents that one statement removes at most: bounds how long others wait for it.
+/// Maximum of documents that one statement deletes. It bounds how long other statements wait.
 const REMOVED_AT_ONCE: i64 = 1_000;
 
-/// Longest time after a read: what is added to a time must not run over.
+/// Maximum TTL that a read restarts. Added to a time, it must not overflow.
 const LONGEST_REFRESH_MS: u64 = 1 << 62;
 
 const GET: &str = "
@@ -44,7 +44,7 @@ const PUT: &str = "
         created_ms = CASE WHEN old.expires_ms <= $3 THEN $3 ELSE old.created_ms END,
         updated_ms = $3, expires_ms = $4, refresh_ms = $5, document = $6";
 
-/// Where no document is, or one that has expired.
+/// Inserts a document, or replaces an expired one.
 const PUT_NEW: &str = "
     INSERT INTO memory AS old
         (path, key, created_ms, updated_ms, expires_ms, refresh_ms, document)
@@ -54,7 +54,7 @@ const PUT_NEW: &str = "
         WHERE old.expires_ms <= $3
     RETURNING 1";
 
-/// In place of a document that was read just before.
+/// Replaces the document that was read before.
 const PUT_OVER: &str = "
     UPDATE memory SET updated_ms = $3, expires_ms = $4, refresh_ms = $5, document = $6
     WHERE path = $1 AND key = $2 AND document = $7 AND (expires_ms IS NULL OR expires_ms > $3)
@@ -93,7 +93,7 @@ const CLEAR: &str = "
         RETURNING 1)
     SELECT count(*) FROM gone";
 
-/// The time is asked for twice: a document may be put anew between the two looks.
+/// Compares the expiry twice, because a document may be put again between the two reads.
 const SWEEP: &str = "
     WITH gone AS (
         DELETE FROM memory WHERE expires_ms <= $1 AND (path, key) IN (
@@ -101,7 +101,7 @@ const SWEEP: &str = "
         RETURNING 1)
     SELECT count(*) FROM gone";
 
-/// Documents in the database of a [`PostgresStore`](crate::PostgresStore). Clones share it.
+/// Long-term memory in the database of a [`PostgresStore`](crate::PostgresStore). Clones share it.
 #[derive(Clone, Debug)]
 pub struct PostgresMemory(Link);
 
@@ -110,7 +110,7 @@ impl PostgresMemory {
         Self(link)
     }
 
-    /// One document that has not expired.
+    /// Returns a document that has not expired.
     async fn read(
         &self,
         scope: &MemoryScope,
@@ -124,7 +124,8 @@ impl PostgresMemory {
         row.as_ref().map(document).transpose()
     }
 
-    /// Notes that documents were read, before anybody else could find them expired.
+    /// Extends the sliding expiry of documents that a read returns. The read waits for it, so that
+    /// no later read finds the documents expired.
     async fn touch(&self, places: &[Place], now_ms: i64) -> Result<(), Failure> {
         if places.is_empty() {
             return Ok(());
@@ -132,10 +133,10 @@ impl PostgresMemory {
         let paths: Vec<&[u8]> = places.iter().map(|(path, _)| path.as_slice()).collect();
         let keys: Vec<&[u8]> = places.iter().map(|(_, key)| key.as_bytes()).collect();
         let touch = || sqlx::query(TOUCH).bind(&paths).bind(&keys).bind(now_ms);
-        self.0.rows("keep documents", touch).await.map(drop).map_err(Failure::from)
+        self.0.rows("extend the expiry of documents", touch).await.map(drop).map_err(Failure::from)
     }
 
-    /// Looks through all documents in a range of paths.
+    /// Scans all documents in a range of paths.
     async fn look_through(
         &self,
         finder: &mut Finder<'_>,
@@ -234,7 +235,7 @@ impl Memory for PostgresMemory {
         if self.0.row("write a document", put).await?.is_some() {
             return Ok(true);
         }
-        // Somebody else was faster, or a first attempt was made and its answer lost.
+        // Another caller wrote first, or the reply to a first attempt was lost.
         let now = self.read(scope, &item.namespace, &item.key, now_ms).await?;
         Ok(now.is_some_and(|(_, record)| record.document == new.document))
     }
@@ -269,7 +270,7 @@ impl Memory for PostgresMemory {
         if self.0.row("delete a document", delete).await?.is_some() {
             return Ok(true);
         }
-        // Somebody else was faster, or a first attempt was made and its answer lost.
+        // Another caller wrote first, or the reply to a first attempt was lost.
         Ok(self.read(scope, namespace, key, now_ms).await?.is_none())
     }
 
@@ -390,7 +391,7 @@ fn count(row: Option<PgRow>) -> Result<i64, Failure> {
     row.map_or(Ok(0), |row| row.try_get(0)).map_err(unreadable)
 }
 
-/// What the server answered makes no sense, and would make none the next time.
+/// Returns the failure for a malformed row. A retry would fail in the same way.
 fn unreadable(error: sqlx::Error) -> Failure {
     Failure::internal(while_trying("read a document")(error).to_string())
 }

@@ -1,8 +1,9 @@
-//! News of threads and runs, from this host to the others and back.
+//! Notifications between hosts, by `LISTEN` and `NOTIFY`.
 //!
-//! News are sent in a transaction of their own: one that carries news waits for all others that
-//! do, so that commits of batches would no longer share a flush. News get lost when a host ends right
-//! after a commit. Other hosts find what happened by looking at all watched threads now and then.
+//! They are sent in a transaction of their own, because PostgreSQL serializes commits that carry
+//! notifications, and commits of batches would no longer share a flush. A notification is lost if
+//! its host ends right after a commit. Each host therefore polls all threads that are watched
+//! there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,52 +21,53 @@ use wattle_run::ports::store::{Holder, Signal, StoreError};
 use crate::postgres::link::Link;
 use crate::watches::Watches;
 
-/// News that wait. If there are more, the next look finds them.
+/// Capacity of the queue of notifications. A poll finds the events of those that do not fit.
 const QUEUE_LIMIT: usize = 4096;
 
-/// Signals that wait to be received here. Above it the oldest are lost, and their senders repeat them.
+/// Capacity of the channel of received signals. If it is full, the oldest are lost, and their
+/// senders repeat them.
 const SIGNALS_LIMIT: usize = 1024;
 
-/// Time between two looks at all watched threads.
+/// Interval between two polls of all watched threads.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// Pause before listening is tried again.
+/// Delay before the next attempt to listen.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Time between two tellings: one statement then carries the news of several commits, instead of
-/// one beside each.
+/// Interval between two `NOTIFY` statements, so that one statement carries the notifications of
+/// several commits.
 const PACE: Duration = Duration::from_millis(10);
 
-/// Threads in one look.
+/// Threads that one statement polls.
 const PAGE: usize = 1000;
 
 const TELL: &str = "SELECT pg_notify($1, news) FROM unnest($2::text[]) AS news";
 
 const NEWEST: &str = "SELECT id, last_seq FROM threads WHERE id = ANY($1) AND record IS NOT NULL";
 
-/// The payload of a notification. It is sent as JSON, which has no zero bytes, and which the longest id
-/// leaves far below the 8000 bytes that PostgreSQL allows.
+/// The payload of a notification. It is sent as JSON, which contains no zero bytes. With the
+/// longest id it is still far shorter than the 8000 bytes that PostgreSQL allows.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Item {
-    /// A thread and its newest event; none if it is gone.
+    /// A thread and its newest event; `None` if the thread was deleted.
     Thread(ThreadId, Option<u64>),
-    /// A run is to be cancelled, by the host that runs it.
+    /// The host that executes the run cancels it.
     Cancel {
         cancel: RunId,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         principal: Option<Principal>,
     },
-    /// A run is to be drained, by the host that runs it.
+    /// The host that executes the run drains it.
     Drain { drain: RunId },
-    /// A run of a thread was enqueued, when it may begin, and where.
+    /// A run of a thread was enqueued, with its due time and the host that starts it.
     Enqueued {
         enqueued: ThreadId,
         due_ms: i64,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         host: Option<Holder>,
     },
-    /// A host has given the leases of stopped runs back.
+    /// A host has stopped runs and released their leases.
     HandedOver { handed_over: bool },
 }
 
@@ -82,7 +84,7 @@ impl Item {
     }
 }
 
-/// Tells what happened to threads, and sends signals.
+/// Announces appends and deletions of threads, and sends signals.
 #[derive(Clone, Debug)]
 pub(super) struct News {
     watches: Arc<Watches>,
@@ -91,7 +93,7 @@ pub(super) struct News {
 }
 
 impl News {
-    /// Starts to listen and to tell. The second part ends the listening when it is dropped.
+    /// Starts the tasks that send and receive. Dropping the second value stops receiving.
     pub(super) fn open(link: &Link) -> (Self, Listening) {
         let watches = Arc::new(Watches::default());
         let signals = broadcast::Sender::new(SIGNALS_LIMIT);
@@ -104,14 +106,14 @@ impl News {
         (Self { watches, signals, queue }, Listening(listening))
     }
 
-    /// A thread has a newer event.
+    /// Announces the newest event of a thread.
     pub(super) fn written(&self, thread: &ThreadId, last_seq: u64) {
         self.watches.remember(thread, last_seq);
-        // Full, or closed at the end of the host: others find it by looking.
+        // If the queue is full or closed, other hosts find the event by a poll.
         let _ = self.queue.try_send(Item::Thread(thread.clone(), Some(last_seq)));
     }
 
-    /// A thread is gone.
+    /// Announces that a thread was deleted.
     pub(super) fn gone(&self, thread: &ThreadId) {
         self.watches.remove(thread);
         let _ = self.queue.try_send(Item::Thread(thread.clone(), None));
@@ -119,21 +121,21 @@ impl News {
 
     /// Sends a signal to all hosts, this one included.
     pub(super) fn send_signal(&self, signal: Signal) {
-        // If there is no room, its sender repeats it.
+        // If the queue is full, the sender repeats the signal.
         let _ = self.queue.try_send(Item::of(signal));
     }
 
-    /// The signals of all hosts from now on.
+    /// Returns a receiver of the signals that all hosts send from now on.
     pub(super) fn signals(&self) -> broadcast::Receiver<Signal> {
         self.signals.subscribe()
     }
 
-    /// Whether somebody watches a thread on this host.
+    /// Returns true if a thread has a watcher on this host.
     pub(super) fn is_watched(&self, thread: &ThreadId) -> bool {
         self.watches.is_watched(thread)
     }
 
-    /// Watches a thread. What is not known here is read meanwhile.
+    /// Watches a thread, and reads its newest event in the background.
     pub(super) fn watch(&self, link: &Link, thread: &ThreadId) -> watch::Receiver<u64> {
         let receiver = self.watches.subscribe(thread, || 0);
         let (link, watches, thread) = (link.clone(), self.watches.clone(), thread.clone());
@@ -146,7 +148,7 @@ impl News {
     }
 }
 
-/// Tasks that listen.
+/// The tasks that receive notifications and poll.
 #[derive(Debug)]
 pub(super) struct Listening([JoinHandle<()>; 2]);
 
@@ -164,13 +166,13 @@ async fn tell(link: Link, mut items: mpsc::Receiver<Item>) {
         let texts = texts(news.drain(..));
         let told = sqlx::query(TELL).bind(&link.schema).bind(texts).execute(&link.signals).await;
         if let Err(error) = told {
-            tracing::debug!(%error, "cannot send news to other hosts");
+            tracing::debug!(%error, "cannot notify other hosts");
         }
         tokio::time::sleep(PACE).await;
     }
 }
 
-/// The payloads for many items: the last of each thread, and each signal once.
+/// Returns the payloads of many notifications: the newest of each thread, and each signal once.
 fn texts(news: impl Iterator<Item = Item>) -> Vec<String> {
     let (mut threads, mut signals) = (BTreeMap::new(), BTreeSet::new());
     for item in news {
@@ -186,7 +188,7 @@ fn texts(news: impl Iterator<Item = Item>) -> Vec<String> {
 async fn listen(link: Link, watches: Arc<Watches>, signals: broadcast::Sender<Signal>) {
     loop {
         if let Err(error) = listen_once(&link, &watches, &signals).await {
-            tracing::debug!(%error, "listening for news of other hosts ends");
+            tracing::debug!(%error, "cannot receive notifications, listening again");
         }
         tokio::time::sleep(PAUSE).await;
     }
@@ -200,7 +202,7 @@ async fn listen_once(
     let mut listener = PgListener::connect_with(&link.signals).await?;
     listener.eager_reconnect(false);
     listener.listen(&link.schema).await?;
-    // News that were sent before `LISTEN` are found by looking.
+    // A poll finds what was announced before `LISTEN`.
     watches.forget_idle();
     if let Err(error) = look(link, watches, &watches.watched()).await {
         tracing::debug!(%error, "watched threads cannot be read");
@@ -209,7 +211,7 @@ async fn listen_once(
         match serde_json::from_str(news.payload()) {
             Ok(Item::Thread(thread, Some(last_seq))) => watches.advance(&thread, last_seq),
             Ok(Item::Thread(thread, None)) => watches.remove(&thread),
-            // An error means that nobody here has runs.
+            // An error means that no engine of this process receives signals.
             Ok(Item::Cancel { cancel, principal }) => {
                 drop(signals.send(Signal::Cancel { run: cancel, principal }));
             }
@@ -218,7 +220,7 @@ async fn listen_once(
                 drop(signals.send(Signal::Enqueued { thread, due_ms, host }));
             }
             Ok(Item::HandedOver { .. }) => drop(signals.send(Signal::HandedOver)),
-            Err(error) => tracing::debug!(%error, "news of another host make no sense"),
+            Err(error) => tracing::debug!(%error, "invalid notification payload"),
         }
     }
     Ok(())
@@ -233,7 +235,8 @@ async fn look_often(link: Link, watches: Arc<Watches>) {
     }
 }
 
-/// Looks how far threads are. One that had more events is gone, even if another has its id now.
+/// Reads the newest events of threads. A thread that had more events before was deleted, even if
+/// another thread has its id now.
 async fn look(
     link: &Link,
     watches: &Watches,
@@ -265,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn news_are_told_once_and_read_as_before() {
+    fn notifications_are_deduplicated_and_round_trip() {
         let thread = |newest| Item::Thread(ThreadId::new("t").unwrap(), newest);
         let run = || RunId::new("r").unwrap();
         let cancel = || Item::of(Signal::Cancel { run: run(), principal: None });

@@ -1,4 +1,4 @@
-//! Whether something was written whose answer was lost.
+//! Resolves commits in doubt: writes whose reply was lost.
 
 use sqlx::Row as _;
 use wattle_graph::id::Digest;
@@ -8,21 +8,21 @@ use crate::error::backend;
 use crate::postgres::link::{Attempt, Begun, Fault, Link};
 use crate::postgres::rows::Rows;
 
-const OPERATION: &str = "find out whether its last write is durable";
+const OPERATION: &str = "check whether its last write is durable";
 
 const LOCK: &str = "SELECT 1 FROM threads WHERE id = $1 FOR UPDATE";
 
 const IS_THERE: &str = "
     SELECT EXISTS (SELECT 1 FROM batches WHERE thread = $1 AND place = $2 AND seal = $3)";
 
-/// Leaves a place empty.
+/// Skips a position, which stays empty.
 const SKIP: &str = "UPDATE threads SET last_place = last_place + 1 WHERE id = $1";
 
-/// Commits; if the answer is lost, asks how it ended.
+/// Commits. If the reply is lost, asks the server how the transaction ended.
 ///
 /// # Errors
 ///
-/// [`Fault::Server`] if nothing was written, those of [`has_committed`] otherwise.
+/// [`Fault::Server`] if nothing was written, otherwise those of [`has_committed`].
 pub(super) async fn commit(link: &Link, mut transaction: Begun) -> Result<(), Fault> {
     let id = sqlx::query_scalar("SELECT pg_current_xact_id()::text");
     let id: String = id.fetch_one(&mut *transaction).await?;
@@ -32,11 +32,11 @@ pub(super) async fn commit(link: &Link, mut transaction: Begun) -> Result<(), Fa
     }
 }
 
-/// Asks the server how a transaction ended; waits while it has not.
+/// Returns true if a transaction has committed. Waits while it is in progress.
 ///
 /// # Errors
 ///
-/// [`StoreError::Backend`] if it cannot be found out.
+/// [`StoreError::Backend`] if the outcome remains unknown.
 pub(super) async fn has_committed(link: &Link, transaction: &str) -> Result<bool, StoreError> {
     let mut attempt = Attempt::patient(link.patience);
     loop {
@@ -52,28 +52,29 @@ pub(super) async fn has_committed(link: &Link, transaction: &str) -> Result<bool
         match status.as_deref() {
             Some("committed") => return Ok(true),
             Some("aborted") => return Ok(false),
-            // The server has not noticed yet that nobody listens any more.
+            // The server has not noticed yet that the connection is lost.
             Some("in progress") if attempt.pause().await => {}
             status => {
                 let status = status.unwrap_or("unknown");
-                return Err(backend(OPERATION, format!("the server calls it {status}")));
+                return Err(backend(OPERATION, format!("the server reports it as {status}")));
             }
         }
     }
 }
 
-/// What tells whether a statement of a writer was carried out.
+/// A row by which a statement whose reply was lost is resolved.
 #[derive(Debug)]
 pub(super) struct Witness {
-    /// One of its threads.
+    /// Id of one of its threads.
     thread: Vec<u8>,
-    /// Number, place and seal of a batch of it. Without any the statement has facts only, and may
-    /// be carried out again.
+    /// Number, position and seal of a batch of this thread. A statement without batches only writes
+    /// records, and may be executed again.
     batch: Option<(i64, i64, Digest)>,
 }
 
 impl Witness {
-    /// That of some rows. They are written all or none, so one of them is enough.
+    /// Returns the witness of a write set. Its rows are written all or none, so one of them is
+    /// enough.
     pub(super) fn of(rows: &Rows) -> Self {
         let batch = rows.batches.last();
         let number = batch.map(|batch| batch.thread);
@@ -86,14 +87,14 @@ impl Witness {
     }
 }
 
-/// Finds out whether a statement was carried out. If it was not, it will not be any more either:
-/// the place that it goes on from is no longer the newest.
+/// Resolves a statement whose reply was lost. If the statement did not take effect, this call skips
+/// the next position of its thread, so that the statement cannot take effect later.
 ///
 /// # Errors
 ///
-/// [`StoreError::Backend`] if it cannot be found out.
+/// [`StoreError::Backend`] if the outcome remains unknown.
 pub(super) async fn was_written(link: &Link, witness: &Witness) -> Result<bool, StoreError> {
-    // No batch gets an answer before this is known.
+    // No ticket of the group resolves before the outcome is known.
     let mut attempt = Attempt::patient(link.patience);
     loop {
         match look(link, witness).await {

@@ -1,5 +1,5 @@
-//! Pending runs in the database. A transaction that adds one or takes one out locks the row of its
-//! thread and changes its ledger number, so that the writer of the thread sees it on any host.
+//! Pending runs in the database. A transaction that enqueues or dequeues a run locks the row of its
+//! thread and changes the ledger number, so that the writer of the thread detects it on any host.
 
 use sqlx::Row as _;
 use wattle_graph::event::RunStatus;
@@ -15,7 +15,7 @@ use crate::rules;
 
 const ENQUEUE: &str = "add a pending run";
 
-const DEQUEUE: &str = "take a pending run out";
+const DEQUEUE: &str = "remove a pending run";
 
 const LOCK: &str = "
     SELECT number FROM threads WHERE id = $1 AND record IS NOT NULL FOR UPDATE";
@@ -99,7 +99,7 @@ pub(super) async fn dequeue(
     let refused = |message| backend(DEQUEUE, message);
     let packed = ended.map(|ended| Packer::default().pack(ended)).transpose().map_err(refused)?;
     if ended.is_some_and(|ended| ended.status == RunStatus::Pending) {
-        return Err(backend(DEQUEUE, "its new record says that it is pending"));
+        return Err(backend(DEQUEUE, "its new record has the status `pending`"));
     }
     let mut attempt = Attempt::default();
     loop {

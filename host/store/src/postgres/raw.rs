@@ -1,4 +1,4 @@
-//! Batches as they were written, in order: for exports, for checking seals, for writing anew.
+//! Reads batches in order, for exports, seal checks and rewrites.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::postgres::link::{Begun, while_trying};
 use crate::postgres::rows::ListFacts;
 use crate::postgres::stage::{Body, BodyValue};
 
-/// Batches that are read at once.
+/// Batches that one statement reads.
 const PAGE: i64 = 64;
 
 const BATCHES: &str = "
@@ -29,19 +29,19 @@ const VALUES: &str = "
 
 const OPERATION: &str = "read batches";
 
-/// One batch.
+/// A stored batch.
 pub(super) struct Raw {
     pub(super) place: i64,
     pub(super) after_seq: u64,
     pub(super) last_seq: u64,
     pub(super) base: Option<CheckpointId>,
-    /// Number and namespace of its checkpoint.
+    /// Id and namespace of its checkpoint.
     pub(super) checkpoint: Option<(CheckpointId, Vec<u8>)>,
     pub(super) body: Body,
     pub(super) seal: Option<Digest>,
 }
 
-/// A page of batches from a place on; empty at the end.
+/// Returns a page of batches from a position on; empty at the end.
 pub(super) async fn page(
     transaction: &mut Begun,
     number: i64,
@@ -117,7 +117,7 @@ fn value(row: &PgRow) -> Result<BodyValue, StoreError> {
     read().map_err(|error: sqlx::Error| corrupt("value", error))
 }
 
-/// How a value is stored, from the columns that say so.
+/// Decodes the columns with the chain sizes of a value.
 pub(super) fn list(row: &PgRow) -> Result<ListFacts, sqlx::Error> {
     Ok(ListFacts {
         root: CheckpointId(number(row, "root")?),

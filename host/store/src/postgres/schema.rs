@@ -1,4 +1,4 @@
-//! The tables, and how they come to be: numbered migrations, applied under a lock, so that many
+//! The tables and their migrations. Migrations are numbered and applied under a lock, so that many
 //! hosts may start at once.
 
 use sqlx::{AssertSqlSafe, Executor as _, Row as _, SqlSafeStr as _};
@@ -7,7 +7,7 @@ use wattle_run::ports::store::StoreError;
 use crate::error::backend;
 use crate::postgres::link::{Link, while_trying};
 
-/// Each brings the format of its place to the next; the first makes format 1.
+/// Each migration leads from the format of its index to the next; the first one creates format 1.
 const MIGRATIONS: [&str; 5] = [
     include_str!("migrations/0001_threads.sql"),
     include_str!("migrations/0002_memory.sql"),
@@ -19,21 +19,21 @@ const MIGRATIONS: [&str; 5] = [
 /// The newest format.
 const FORMAT: u32 = MIGRATIONS.len() as u32;
 
-/// Oldest server that tells how a transaction ended.
+/// Oldest server that supports `pg_current_xact_id`.
 const OLDEST_SERVER: i32 = 130_000;
 
-/// Only one host at a time makes tables. The number is the word "wattle" in ASCII, and one more:
-/// the databases of apps use the word itself.
+/// Advisory lock under which one host at a time creates tables. The number is the word "wattle" in
+/// ASCII plus one; the databases of apps use the word itself.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(131260449320038)";
 
 const OPERATION: &str = "prepare its tables";
 
-/// Brings the schema to the newest format.
+/// Migrates the schema to the newest format.
 ///
 /// # Errors
 ///
-/// [`StoreError::NewerFormat`] if a newer Wattle made it, [`StoreError::Backend`] if the server
-/// fails or does not allow it.
+/// [`StoreError::NewerFormat`] if a newer Wattle created it, [`StoreError::Backend`] if the server
+/// fails or does not permit it.
 pub(super) async fn migrate(link: &Link) -> Result<(), StoreError> {
     check_server(link).await?;
     if format(link).await? == FORMAT {
@@ -41,10 +41,10 @@ pub(super) async fn migrate(link: &Link) -> Result<(), StoreError> {
     }
     let mut transaction = link.transaction(OPERATION).await?;
     let trying = while_trying(OPERATION);
-    // Another host that is making the tables may take any time.
+    // Another host may take any time to create the tables.
     transaction.execute("SET LOCAL lock_timeout TO 0").await.map_err(&trying)?;
     transaction.execute(LOCK).await.map_err(&trying)?;
-    // Another host may have made everything while this one waited for the lock.
+    // Another host may have created all tables while this one waited for the lock.
     let found = format(link).await?;
     if found == 0 {
         let schema = &link.schema;
@@ -65,7 +65,7 @@ pub(super) async fn migrate(link: &Link) -> Result<(), StoreError> {
     transaction.commit().await.map_err(trying)
 }
 
-/// Whether the tables are there, in a format that this Wattle can read or bring up. Changes
+/// Returns true if the tables exist, in a format that this Wattle can read or migrate. Changes
 /// nothing.
 ///
 /// # Errors
@@ -82,14 +82,13 @@ async fn check_server(link: &Link) -> Result<(), StoreError> {
     let version = row.and_then(|row| row.try_get::<i32, _>(0).ok()).unwrap_or_default();
     if version < OLDEST_SERVER {
         let (found, oldest) = (version / 10_000, OLDEST_SERVER / 10_000);
-        let message =
-            format!("its server is PostgreSQL {found}; {oldest} is the oldest that works");
+        let message = format!("its server is PostgreSQL {found}; it must be {oldest} or newer");
         return Err(backend("use its database", message));
     }
     Ok(())
 }
 
-/// The format of the schema; 0 if it is not there.
+/// Returns the format of the schema; 0 if it does not exist.
 async fn format(link: &Link) -> Result<u32, StoreError> {
     let table = format!("\"{}\".format", link.schema);
     let there = || sqlx::query("SELECT to_regclass($1) IS NOT NULL").bind(&table);

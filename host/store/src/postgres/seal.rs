@@ -1,4 +1,4 @@
-//! Seals of batches, and the walk that checks them.
+//! Seals of batches, and their verification.
 
 use serde::Deserialize;
 use sqlx::Row as _;
@@ -18,7 +18,7 @@ const HEAD: &str = "
     SELECT number, last_seq, seal, pruned_seal FROM threads WHERE id = $1 AND record IS NOT NULL";
 
 impl Body {
-    /// The seal of a batch that follows `previous`.
+    /// Returns the seal of a batch that follows `previous`.
     pub(super) fn seal(&self, previous: Option<Digest>, base: Option<CheckpointId>) -> Digest {
         let mut sealer = Sealer::new(previous, base);
         sealer.part(self.events.as_deref().unwrap_or_default());
@@ -74,28 +74,28 @@ fn broken(thread: &ThreadId, after: u64, message: String) -> StoreError {
     StoreError::Broken { thread: thread.clone(), seq: after + 1, message }
 }
 
-/// Checks the seal of a batch, and what stands beside it in columns of its own.
+/// Checks the seal of a batch, and the columns that the seal does not cover.
 fn check(raw: &Raw, previous: Option<Digest>) -> Result<(), String> {
     if raw.seal != Some(raw.body.seal(previous, raw.base)) {
-        return Err("its seal is another".to_owned());
+        return Err("its seal does not match".to_owned());
     }
     let events: Vec<Seq> = parse(raw.body.events.as_deref())?.unwrap_or_default();
     if events.last().is_some_and(|event| event.seq != raw.last_seq) {
-        return Err("its events are not those of its numbers".to_owned());
+        return Err("its events do not match its sequence numbers".to_owned());
     }
     let meta: Option<CheckpointMeta> = parse(raw.body.meta.as_deref())?;
     let named = meta.as_ref().map(|meta| (meta.id, meta.namespace.as_str().as_bytes()));
     if named != raw.checkpoint.as_ref().map(|(id, namespace)| (*id, namespace.as_slice())) {
-        return Err("its checkpoint is under another name".to_owned());
+        return Err("its checkpoint has another id or namespace".to_owned());
     }
     let version = |channel| meta.as_ref().and_then(|meta| meta.versions.get(channel));
     match raw.body.values.iter().find(|value| version(&value.channel) != Some(&value.version)) {
-        Some(value) => Err(format!("channel `{}` stands under another version", value.channel)),
+        Some(value) => Err(format!("channel `{}` is stored under another version", value.channel)),
         None => Ok(()),
     }
 }
 
-/// The number of an event.
+/// The sequence number of an event.
 #[derive(Deserialize)]
 struct Seq {
     seq: u64,

@@ -1,4 +1,4 @@
-//! Sizes, mentions of blobs, and giving space back.
+//! Maintenance: sizes, mentions of blobs, proofs of writability, and compaction.
 
 use std::collections::HashSet;
 
@@ -16,10 +16,10 @@ const SIZE: &str = "
     SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
     WHERE relnamespace = to_regnamespace(quote_ident($1)) AND relkind = 'r'";
 
-/// Of the table with one row.
+/// Rewrites the only row of the table.
 const PROVE: &str = "UPDATE format SET number = number";
 
-/// Attempts at a proof, each as long as a statement waits for a lock: four seconds. The proofs of all
+/// Attempts at a proof, each as long as the lock timeout: four seconds in all. The proofs of all
 /// hosts lock the same row, and a readiness probe waits for five seconds.
 const PROOF_ATTEMPTS: u32 = 10;
 
@@ -38,7 +38,7 @@ const TAKEN: &str = "
     WHERE record IS NOT NULL AND ($1::bytea IS NULL OR id = $1)
         AND ($2::text IS NULL OR app = $2) AND ($3::bytea IS NULL OR tenant = $3)";
 
-/// Of some threads at a time, by their ids. A thread without mentions is a row without a blob.
+/// Selects a page of threads by their ids. A thread without mentions has a row without a blob.
 const MENTIONED: &str = "
     WITH page AS (
         SELECT id, number FROM threads
@@ -48,25 +48,25 @@ const MENTIONED: &str = "
     SELECT page.id, mentions.blob FROM page LEFT JOIN mentions ON mentions.thread = page.number
     ORDER BY page.id";
 
-/// Threads whose mentions are read at once: most have a few.
+/// Threads whose mentions one statement reads. Most threads have few.
 const MENTIONED_THREADS: i64 = 256;
 
 const PINNED: &str = "
     SELECT id, record FROM threads
     WHERE record IS NOT NULL AND ($1::bytea IS NULL OR id > $1) ORDER BY id LIMIT $2";
 
-/// Records that are read at once: one may have 64 KiB of metadata.
+/// Records that one statement reads. A record may have 64 KiB of metadata.
 const PINNED_THREADS: i64 = 256;
 
 const UNMENTIONED: &str = "
     SELECT blob FROM unnest($1::bytea[]) AS blob
     WHERE NOT EXISTS (SELECT 1 FROM mentions WHERE mentions.blob = blob.blob)";
 
-/// Blobs that are looked up at once.
+/// Blobs that one statement looks up.
 const PAGE: usize = 10_000;
 
-/// Writes a row as it is. Only a locked row is tried again: another failure is what a write meets now.
-/// See [`Store::prove`](wattle_run::ports::Store::prove).
+/// Rewrites a row without a change. Retries only after a lock timeout, since any other error is one
+/// that a write would meet now. See [`Store::prove`](wattle_run::ports::Store::prove).
 pub(super) async fn prove(link: &Link) -> Result<(), StoreError> {
     let mut attempt = Attempt::at_held(PROOF_ATTEMPTS);
     loop {
@@ -77,13 +77,13 @@ pub(super) async fn prove(link: &Link) -> Result<(), StoreError> {
     }
 }
 
-/// See [`Store::compact`](wattle_run::ports::Store::compact). The server itself does this now and
-/// then; it makes room for new rows, and gives back what is free at the end of a table.
+/// See [`Store::compact`](wattle_run::ports::Store::compact). Autovacuum does the same from time to
+/// time: it makes room for new rows, and returns free pages at the end of a table.
 pub(super) async fn compact(link: &Link) -> Result<Compacted, StoreError> {
     let before_bytes = size(link).await?;
-    let trying = while_trying("give space back");
+    let trying = while_trying("compact its tables");
     let mut connection = link.pool.acquire().await.map_err(&trying)?;
-    // It takes as long as it takes. The connection is not used for anything else afterwards.
+    // A vacuum may take any time. The connection is closed afterwards.
     connection.close_on_drop();
     connection.execute("SET statement_timeout TO 0").await.map_err(&trying)?;
     connection.execute("SET lock_timeout TO 0").await.map_err(&trying)?;
@@ -114,7 +114,7 @@ pub(super) async fn mentions(
 
 /// See [`Store::taken`](wattle_run::ports::Store::taken).
 pub(super) async fn taken(link: &Link, of: &Owner) -> Result<Taken, StoreError> {
-    const OPERATION: &str = "read what threads take";
+    const OPERATION: &str = "read the sizes of threads";
     let (thread, app, tenant) = columns(of);
     let sum = || sqlx::query(TAKEN).bind(thread).bind(app).bind(tenant);
     let Some(row) = link.row(OPERATION, sum).await? else { return Ok(Taken::default()) };
@@ -122,7 +122,8 @@ pub(super) async fn taken(link: &Link, of: &Owner) -> Result<Taken, StoreError> 
     Ok(Taken { threads: read(0)?.cast_unsigned(), bytes: read(1)?.cast_unsigned() })
 }
 
-/// What the columns `id`, `app` and `tenant` of an owner's threads have; anything without a value.
+/// Returns the values of the columns `id`, `app` and `tenant` for the threads of an owner; `None`
+/// for any value.
 fn columns(of: &Owner) -> (Option<&[u8]>, Option<&str>, Option<&[u8]>) {
     match of {
         Owner::Thread(thread) => (Some(thread.as_str().as_bytes()), None, None),

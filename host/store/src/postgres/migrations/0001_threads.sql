@@ -1,17 +1,17 @@
--- Numbers that stand for threads in all other tables. A thread that is deleted or written anew
--- gets another, so nothing that is left behind could be taken for its own.
+-- Numbers that identify threads in all other tables. A deleted or rewritten thread gets a new
+-- number, so that leftover rows never become rows of another thread.
 CREATE SEQUENCE thread_numbers;
 
--- Leases are given out in the order of these, over all hosts.
+-- Lease epochs, increasing over all hosts.
 CREATE SEQUENCE epochs;
 
--- When each host was last heard of.
+-- The last heartbeat of each host.
 CREATE TABLE holders (
     holder bytea PRIMARY KEY,
     beat timestamptz NOT NULL
 );
 
--- One row per thread; a row without a record is a lease of a thread that is not there.
+-- One row per thread. A row without a record only has the lease of a thread that does not exist.
 -- Every write to a thread locks its row first.
 CREATE TABLE threads (
     id bytea PRIMARY KEY,
@@ -29,10 +29,10 @@ CREATE TABLE threads (
     last_checkpoint bigint,
     current bigint,
     pruned_seq bigint NOT NULL DEFAULT 0,
-    -- The newest seal, and the one before the oldest batch that is still there.
+    -- The newest seal, and the seal before the oldest batch that is kept.
     seal bytea,
     pruned_seal bytea,
-    -- Place of the newest batch; bytes of all batches with their values.
+    -- Position of the newest batch. Bytes of all batches with their values.
     last_place bigint NOT NULL DEFAULT 0,
     bytes bigint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 70);
@@ -48,7 +48,7 @@ CREATE TABLE runs (
 );
 CREATE INDEX runs_by_thread ON runs (thread, place);
 
--- What was appended, in order. Events and facts are packed JSON.
+-- Appended batches in order. `events` and `meta` (`CheckpointMeta`) are packed JSON.
 CREATE TABLE batches (
     thread bigint NOT NULL,
     place bigint NOT NULL,
@@ -68,9 +68,10 @@ CREATE UNIQUE INDEX batches_by_checkpoint ON batches (thread, checkpoint)
 CREATE INDEX batches_by_base ON batches (thread, base, place)
     WHERE base IS NOT NULL AND events IS NOT NULL;
 
--- A value of a channel, whole, or the end of a list whose beginning is the first `keep` items of
--- version `base`. `root` is the version where its chain of ends begins, the value itself if it is
--- whole; versions of one chain lie between the two. `place` is the batch that wrote it.
+-- Values of channels. A row is a full value, or a list delta: the items that follow the first
+-- `keep` items of version `base`. `root` is the version of the full value of the delta chain; for a
+-- full value, its own version. All versions of a chain lie between the two. `place` is the position
+-- of the batch that wrote the value.
 CREATE TABLE channel_values (
     thread bigint NOT NULL,
     channel bytea NOT NULL,
@@ -80,8 +81,8 @@ CREATE TABLE channel_values (
     base bigint,
     keep bigint,
     root bigint NOT NULL,
-    -- Of lists: how long they are, and how many ends with how many bytes follow how many of the
-    -- whole.
+    -- For a list: its length, number and bytes of the list deltas since the full value, and the
+    -- bytes of the full value.
     items bigint,
     tails bigint NOT NULL DEFAULT 0,
     tail_bytes bigint NOT NULL DEFAULT 0,
@@ -89,7 +90,7 @@ CREATE TABLE channel_values (
     PRIMARY KEY (thread, channel, version)
 );
 CREATE INDEX channel_values_by_place ON channel_values (thread, place);
--- Values are compressed before they come here.
+-- Values are compressed before they are stored.
 ALTER TABLE channel_values ALTER value SET STORAGE EXTERNAL;
 ALTER TABLE batches ALTER events SET STORAGE EXTERNAL, ALTER meta SET STORAGE EXTERNAL;
 

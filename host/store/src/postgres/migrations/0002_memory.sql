@@ -1,5 +1,5 @@
--- What agents remember over all threads. Paths are scopes and namespaces in the order of their
--- parts; keys are bytes, since text holds no NUL.
+-- Documents of the long-term memory. Paths are scopes and namespaces, and sort as their parts do.
+-- Keys are bytes, because `text` cannot contain NUL.
 CREATE TABLE memory (
     path bytea NOT NULL,
     key bytea NOT NULL,

@@ -1,11 +1,11 @@
--- Each host says how long it may be silent. Those of before say nothing and mean 15 seconds.
+-- Lease duration of each host. Hosts of earlier versions do not set it, and mean 15 seconds.
 ALTER TABLE holders ADD COLUMN lease_ms bigint NOT NULL DEFAULT 15000;
 
--- Hosts that were heard of lately enough, and until when that is so. By the time of the statement:
--- what it sees of them is as old, also when it has waited for a lock.
+-- Live hosts, and when their leases expire. The view compares with the start of the statement,
+-- because the statement sees the heartbeats as of that time, even after it has waited for a lock.
 CREATE VIEW living AS
     SELECT holder, beat + lease_ms * interval '1 millisecond' AS until FROM holders
     WHERE beat + lease_ms * interval '1 millisecond' > statement_timestamp();
 
--- Hosts look often whether one of these is nobody's.
+-- Hosts often search for running threads that no live host has leased.
 CREATE INDEX threads_running ON threads (id) WHERE status = 'running';

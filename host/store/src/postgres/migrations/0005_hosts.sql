@@ -1,4 +1,4 @@
--- What a host tells of itself beside its heartbeat. A host of an older version tells nothing.
+-- What a host reports in addition to its heartbeats. A host of an earlier version reports nothing.
 ALTER TABLE holders
     ADD COLUMN version text,
     ADD COLUMN started_ms bigint,

@@ -60,7 +60,7 @@ impl Layer for SlowLook {
     ) -> Result<Vec<ThreadRecord>, StoreError> {
         let passed = self.gates.pass("abandoned").await;
         passed.map_err(|failure| StoreError::Backend {
-            operation: "look for runs that were cut",
+            operation: "list orphaned runs",
             message: failure.message,
         })?;
         self.below.abandoned(holder, after).await
