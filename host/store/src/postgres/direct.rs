@@ -1,10 +1,9 @@
-//! Writing threads that this host has, in one statement, which is a transaction of its own: one
-//! way to the server and back for a group of batches.
+//! Fast path: appends a group of batches with one statement, in one round trip.
 //!
-//! While a host has the lease of a thread nobody else writes it, so the writer that wrote it last
-//! knows how it stands. The statement says what the writer believes; if it is not so any more,
-//! nothing is written, and the group takes the longer way, where rows are locked and read first.
-//! So belief decides how fast a batch is written, never whether it may be.
+//! The host that holds the lease is the only writer of a thread, so the writer task caches the
+//! state of the thread. The statement compares the cached state with the row, and writes nothing if
+//! they differ. The group then takes the slow path, which locks and reads the rows first. A stale
+//! cache costs time, never correctness.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -24,19 +23,19 @@ use crate::postgres::outcome::{Witness, was_written};
 use crate::postgres::stage::{Desk, Head, Past, Stage};
 use crate::postgres::writer::{Answer, Batches, Fault, OPERATION, Writer, stage_all};
 
-/// Threads that a writer remembers; above it all are read anew.
+/// Maximum number of threads that one writer caches. A full cache is cleared.
 const THREAD_LIMIT: usize = 4096;
 
-/// A connection that was idle for longer is asked whether it still works before it is used: to
-/// find out what became of a lost statement takes far longer.
+/// A connection that was idle for longer is pinged before it is used. Resolving a statement whose
+/// reply was lost takes far longer than a ping.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// How threads stand, as far as one writer knows.
+/// Thread states that one writer caches.
 #[derive(Debug, Default)]
 pub(super) struct Known(HashMap<ThreadId, Desk>);
 
 impl Known {
-    /// Remembers how the threads of a group stand now.
+    /// Caches the current states of the threads of a group.
     pub(super) fn remember(&mut self, stage: Stage) {
         if self.0.len() >= THREAD_LIMIT {
             self.0.clear();
@@ -45,7 +44,7 @@ impl Known {
         self.0.extend(desks);
     }
 
-    /// Remembers how a thread stood when its lease was taken.
+    /// Caches the state of a thread as of the acquisition of its lease.
     pub(super) fn leased(&mut self, thread: ThreadId, head: Head) {
         let past = self.past(&thread, &head);
         if self.0.len() < THREAD_LIMIT {
@@ -53,7 +52,8 @@ impl Known {
         }
     }
 
-    /// Takes out what is known of the past of a thread that stands as a head says.
+    /// Removes a thread, and returns its cached history if its number and newest position are those
+    /// of `head`.
     pub(super) fn past(&mut self, thread: &ThreadId, head: &Head) -> Past {
         let known = self.0.remove(thread);
         let place = |head: &Head| (head.number, head.last_place);
@@ -63,8 +63,8 @@ impl Known {
             .map_or_else(Past::default, |it| Past { pending: None, ..it.past })
     }
 
-    /// Takes the threads of a group out, if all are known under the leases of their batches and
-    /// nothing has to be looked up.
+    /// Removes and returns the threads of a group, if all are cached with the lease epochs of their
+    /// batches and nothing has to be looked up.
     fn stage(&mut self, batches: &[(ThreadId, Batch)]) -> Option<Stage> {
         let is_known = |(thread, batch): &(ThreadId, Batch)| {
             let lease = self.0.get(thread).and_then(|desk| desk.head.lease);
@@ -88,7 +88,7 @@ impl Known {
     }
 }
 
-/// The connection that one writer keeps: one from the pool has to be asked for and given back.
+/// The connection that one writer keeps. It saves the acquisition from the pool.
 #[derive(Debug, Default)]
 pub(super) struct Lane(Option<(PoolConnection<Postgres>, Instant)>);
 
@@ -114,7 +114,8 @@ impl Lane {
 }
 
 impl Writer {
-    /// Writes a group in one statement; `None` if that was not possible, and nothing was written.
+    /// Appends a group with one statement. Returns `None` if that was not possible; nothing is
+    /// written then.
     pub(super) async fn write_directly(
         &mut self,
         batches: &Batches,
@@ -123,7 +124,7 @@ impl Writer {
         let staged = batches.clone();
         let staged = spawn_blocking(move || stage_all(stage, &staged)).await;
         let (stage, answers) = staged.map_err(|error| backend(OPERATION, error))?;
-        // A refusal has to be right whatever is remembered.
+        // The cache may be stale, so only the slow path refuses a batch.
         if answers.iter().any(Result::is_err) {
             return Ok(None);
         }
@@ -141,7 +142,7 @@ impl Writer {
             Err(error) => {
                 connection.close_on_drop();
                 drop(connection);
-                tracing::debug!(%error, "checkpoint store finds out whether a batch was written");
+                tracing::debug!(%error, "reply lost, checking whether the batches were committed");
                 let witness = Witness::of(&stage.rows);
                 let written = was_written(&self.link, &witness).await.map_err(Fault::Away)?;
                 Ok(written.then_some((stage, answers)))
@@ -150,8 +151,8 @@ impl Writer {
     }
 }
 
-/// Whether the server says that it has not carried out a statement, and goes on. If it hangs up, it
-/// may have done so after it was carried out.
+/// Returns true if the server rejected a statement and keeps the connection open. A server that
+/// closes the connection may have executed the statement.
 fn is_refusal(error: &sqlx::Error) -> bool {
     let error = error.as_database_error();
     let error = error.and_then(|error| error.try_downcast_ref::<PgDatabaseError>());

@@ -1,5 +1,5 @@
-//! What must be known of the past of threads before batches are staged. A writer remembers most of
-//! it, so this reads after a start, after another host wrote, and for a new run.
+//! Reads what staging needs of the history of threads. A writer caches most of it, so these reads
+//! happen after a start, after an append by another host, and for a new run.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -30,20 +30,20 @@ const PENDING: &str = "
 
 const RUNS: &str = "SELECT id, thread, record FROM runs WHERE id = ANY($1)";
 
-/// What a group must know.
+/// The rows that a group needs.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
-    /// Thread and checkpoint, and whether its versions are wanted, too: a channel may have the
-    /// version of a checkpoint that is gone.
+    /// Thread and checkpoint, and whether the versions of its channels are needed as well: a
+    /// channel may have the version of a deleted checkpoint.
     checkpoints: BTreeSet<(i64, CheckpointId, bool)>,
     lists: BTreeSet<(i64, ChannelName, CheckpointId)>,
     runs: BTreeSet<RunId>,
-    /// Threads whose pending runs are wanted.
+    /// Threads whose pending runs are needed.
     pending: BTreeSet<i64>,
 }
 
 impl Wanted {
-    /// What is not known yet of what `batches` need.
+    /// Returns what `batches` need and the cache does not contain.
     pub(super) fn of(desks: &HashMap<ThreadId, Desk>, batches: &[(ThreadId, Batch)]) -> Self {
         let mut wanted = Self::default();
         for (thread, batch) in batches {
@@ -53,8 +53,8 @@ impl Wanted {
         wanted
     }
 
-    /// Whether no more is wanted than whose some runs are. Nobody needs to know that beforehand: the
-    /// table refuses a run that another thread has.
+    /// Returns true if only the owners of runs are missing. The fast path does not look them up,
+    /// because the table rejects a run of another thread.
     pub(super) fn is_of_runs_only(&self) -> bool {
         self.checkpoints.is_empty() && self.lists.is_empty() && self.pending.is_empty()
     }
@@ -95,7 +95,7 @@ impl Wanted {
     }
 }
 
-/// Reads what is wanted into the stage.
+/// Reads the wanted rows into the stage.
 pub(super) async fn read(
     transaction: &mut Begun,
     stage: &mut Stage,
@@ -185,7 +185,7 @@ async fn read_lists(
     Ok(())
 }
 
-/// Answers with the threads of those runs that belong to others.
+/// Returns the owners of those runs that belong to threads outside of the group.
 async fn read_runs(
     transaction: &mut Begun,
     desks: &mut HashMap<i64, &mut Desk>,
@@ -206,7 +206,7 @@ async fn read_runs(
     Ok(foreign)
 }
 
-/// A name in a column of bytes.
+/// Decodes a name from a column of bytes.
 pub(super) fn text(bytes: &[u8]) -> Result<&str, sqlx::Error> {
     std::str::from_utf8(bytes).map_err(decode)
 }

@@ -1,4 +1,4 @@
-//! Rows of threads: locked to write, or read.
+//! Locks and reads the rows of threads.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::error::corrupt;
 use crate::postgres::link::Begun;
 use crate::postgres::stage::{Head, HeadLease};
 
-/// In the order of their ids, so that two transactions never wait for each other.
+/// Locks the rows in the order of their ids, so that two transactions never deadlock.
 const LOCK: &str = "
     SELECT id, number, record IS NOT NULL AS there, epoch, last_seq, last_checkpoint, current,
         seal, last_place, bytes, pending, ledger,
@@ -23,7 +23,7 @@ const MAKE: &str = "
     INSERT INTO threads (id, number) SELECT id, nextval('thread_numbers') FROM unnest($1) AS id
     ON CONFLICT DO NOTHING";
 
-/// Locks threads; those of `begun` that are not there get a row.
+/// Locks threads. Creates a row for each thread of `begun` that does not exist.
 pub(super) async fn lock(
     transaction: &mut Begun,
     threads: &BTreeSet<&ThreadId>,
@@ -56,7 +56,7 @@ async fn lock_there(
     Ok(heads.collect())
 }
 
-/// How a thread stands, from its row.
+/// Decodes the state of a thread from its row.
 pub(super) fn head(row: &PgRow) -> Result<Head, sqlx::Error> {
     let epoch: Option<i64> = row.try_get("epoch")?;
     let lives = row.try_get("lives")?;
@@ -75,13 +75,13 @@ pub(super) fn head(row: &PgRow) -> Result<Head, sqlx::Error> {
     })
 }
 
-/// Columns that [`thread_head`] reads.
+/// Selects the columns that [`thread_head`] reads.
 pub(super) const HEAD: &str = "
     SELECT record, last_seq, last_checkpoint, current, pruned_seq, seal, pruned_seal, bytes
     FROM threads
     WHERE id = $1 AND record IS NOT NULL";
 
-/// A thread as the port has it.
+/// Decodes a thread in the type of the port.
 pub(super) fn thread_head(row: &PgRow) -> Result<ThreadHead, StoreError> {
     let read = || {
         Ok((
@@ -107,18 +107,18 @@ pub(super) fn thread_head(row: &PgRow) -> Result<ThreadHead, StoreError> {
     })
 }
 
-/// The packed record of a row.
+/// Decodes the packed record of a row.
 pub(super) fn record(row: &PgRow) -> Result<ThreadRecord, StoreError> {
     let packed: &[u8] = row.try_get("record").map_err(|error| corrupt("thread", error))?;
     unpack("thread", packed)
 }
 
-/// A number that is never negative.
+/// Decodes a number that is never negative.
 pub(super) fn number(row: &PgRow, column: &str) -> Result<u64, sqlx::Error> {
     row.try_get::<i64, _>(column).map(i64::cast_unsigned)
 }
 
-/// The number of a checkpoint, if there is one.
+/// Decodes a checkpoint id that may be null.
 pub(super) fn checkpoint_id(
     row: &PgRow,
     column: &str,
@@ -127,7 +127,7 @@ pub(super) fn checkpoint_id(
     Ok(id.map(|id| CheckpointId(id.cast_unsigned())))
 }
 
-/// A digest, if there is one.
+/// Decodes a digest that may be null.
 pub(super) fn digest(row: &PgRow, column: &str) -> Result<Option<Digest>, sqlx::Error> {
     let bytes: Option<&[u8]> = row.try_get(column)?;
     let digest = bytes.map(|bytes| {

@@ -1,4 +1,4 @@
-//! Reading what was written: checkpoints with what is pending on them, events, threads, runs.
+//! Reads threads, runs, events, and checkpoints with their pending events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,13 +18,13 @@ use crate::postgres::stage::status_word;
 use crate::postgres::value;
 use crate::query::checkpoint_matches;
 
-/// Checkpoints whose facts are read at once.
+/// Checkpoints whose `CheckpointMeta` one statement reads.
 const META_PAGE: usize = 128;
 
-/// Checkpoints whose values are read at once.
+/// Checkpoints whose values one statement reads.
 const VALUE_PAGE: usize = 32;
 
-/// Batches whose events are read at once.
+/// Batches whose events one statement reads.
 const EVENT_PAGE: usize = 128;
 
 const NUMBER: &str = "SELECT number FROM threads WHERE id = $1 AND record IS NOT NULL";
@@ -121,7 +121,7 @@ pub(super) async fn newest_runs(
     rows.iter().map(|row| unpack("run", bytes(row, "record")?)).collect()
 }
 
-/// A checkpoint, statement by statement.
+/// Reads a checkpoint with several statements.
 pub(super) async fn step_by_step(
     link: &Link,
     thread: &ThreadId,
@@ -191,7 +191,7 @@ pub(super) async fn events(
     Ok(found)
 }
 
-/// The number of a thread that is there.
+/// Returns the number of a thread that exists.
 pub(super) async fn number(
     transaction: &mut Begun,
     thread: &ThreadId,
@@ -200,21 +200,21 @@ pub(super) async fn number(
     number.fetch_optional(&mut **transaction).await.map_err(while_trying("find a thread"))
 }
 
-/// Which checkpoints to read.
+/// A filter for checkpoints.
 struct Selection<'a> {
     namespace: Option<&'a Namespace>,
     before: Option<CheckpointId>,
     id: Option<CheckpointId>,
 }
 
-/// Facts of checkpoints, newest first.
+/// Reads the `CheckpointMeta` of checkpoints, newest first.
 async fn metas(
     snapshot: &mut Begun,
     number: i64,
     selection: &Selection<'_>,
     limit: usize,
 ) -> Result<Vec<CheckpointMeta>, StoreError> {
-    // A number that is too high for a column is above all that are there.
+    // An id that does not fit the column is greater than all stored ids.
     let signed = |id: CheckpointId| i64::try_from(id.0).unwrap_or(i64::MAX);
     let rows = sqlx::query(CHECKPOINTS)
         .bind(number)
@@ -228,7 +228,7 @@ async fn metas(
     rows.iter().map(|row| unpack("checkpoint", bytes(row, "meta")?)).collect()
 }
 
-/// Checkpoints with values and pending events.
+/// Reads the values and the pending events of checkpoints.
 async fn tuples(
     snapshot: &mut Begun,
     number: i64,
@@ -274,7 +274,7 @@ async fn pending(
     Ok(pending)
 }
 
-/// A column of packed bytes.
+/// Reads a column of packed bytes.
 pub(super) fn bytes<'r>(
     row: &'r sqlx::postgres::PgRow,
     column: &str,

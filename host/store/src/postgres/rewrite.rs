@@ -1,10 +1,10 @@
-//! Writing a thread anew: without some of its checkpoints, or under another id.
+//! Rewrites a thread: without some of its checkpoints, or under another id.
 //!
-//! What stays is written under a new number of the thread, in order and with new seals, and what
-//! stood under the old number is deleted, all in one transaction of many short statements: a
-//! thread is there whole or not at all, however large it is, and nobody waits for it who does not
-//! want that thread. A value that a checkpoint which stays refers to and whose batch goes is
-//! written with the oldest of these checkpoints, whole.
+//! The kept batches are written under a new thread number, in order and with new seals, and the
+//! rows of the old number are deleted. All of this is one transaction of many short statements:
+//! however large the thread is, readers see either the old or the new one, and other threads are
+//! not locked. A value is carried if a kept checkpoint refers to it and its batch is deleted: it is
+//! written in full with the oldest of these checkpoints.
 
 mod copy;
 
@@ -32,12 +32,12 @@ use crate::postgres::stage::{Body, BodyValue, Frame, Head, HeadLease, put_batch,
 use crate::postgres::value::{self, Version};
 pub(super) use copy::copy;
 
-const OPERATION: &str = "write a thread anew";
+const OPERATION: &str = "rewrite a thread";
 
-/// Rows are written when they have so many bytes: few statements, and none that is long.
+/// Rows are written once they have this size, so that statements are few and none is long.
 const PART_BYTES: usize = 4 * 1024 * 1024;
 
-/// Or when there are so many batches.
+/// Rows are also written once they have this number of batches.
 const PART_BATCHES: usize = 1024;
 
 const FACTS: &str = "
@@ -53,23 +53,23 @@ const MOVE: &str = "
     UPDATE threads SET number = $2, last_place = 0, pruned_seq = $3, pruned_seal = $4
     WHERE id = $1";
 
-/// A thread with everything of it.
+/// A thread with its record, runs and batches.
 pub(super) struct Whole {
     pub(super) head: Head,
     pub(super) record: ThreadRecord,
     pub(super) runs: Vec<RunRecord>,
     pub(super) log: Vec<Entry>,
-    /// A number to write it under.
+    /// A new thread number for the rewrite.
     pub(super) next: i64,
 }
 
-/// A batch with its checkpoint's facts.
+/// A batch with the `CheckpointMeta` of its checkpoint.
 pub(super) struct Entry {
     pub(super) raw: Raw,
     pub(super) meta: Option<CheckpointMeta>,
 }
 
-/// Threads that have some of these runs.
+/// Returns the threads to which some runs belong.
 pub(super) async fn threads_of(link: &Link, runs: &[RunId]) -> Result<Vec<ThreadId>, StoreError> {
     let ids: Vec<&[u8]> = runs.iter().map(|run| run.as_str().as_bytes()).collect();
     let rows = link.rows("find threads of runs", || sqlx::query(THREADS_OF).bind(&ids)).await?;
@@ -80,15 +80,15 @@ pub(super) async fn threads_of(link: &Link, runs: &[RunId]) -> Result<Vec<Thread
     rows.iter().map(thread).collect()
 }
 
-/// What is taken away.
+/// What a rewrite removes.
 pub(super) enum Cut<'a> {
-    /// What some runs did.
+    /// Events and checkpoints of some runs.
     Runs(&'a [RunId]),
-    /// All but the newest.
+    /// All but the newest checkpoints.
     Past,
 }
 
-/// Takes something away from a thread; answers with whether the thread itself is gone.
+/// Prunes a thread or deletes runs of it. Returns true if the thread itself is deleted.
 pub(super) async fn cut(link: &Link, thread: &ThreadId, cut: &Cut<'_>) -> Result<bool, StoreError> {
     let mut attempt = Attempt::default();
     loop {
@@ -132,7 +132,7 @@ async fn cut_once(link: &Link, thread: &ThreadId, cut: &Cut<'_>) -> Result<bool,
     Ok(false)
 }
 
-/// Writes what stays of a thread in its place.
+/// Replaces a thread by its kept part.
 async fn write_anew(
     transaction: &mut Begun,
     thread: &ThreadId,
@@ -155,7 +155,7 @@ async fn write_anew(
     Ok(())
 }
 
-/// The oldest event that stays.
+/// Returns the sequence number of the oldest event that is kept.
 fn first_seq(log: &[Entry], plan: &Plan) -> Result<Option<u64>, StoreError> {
     for entry in log {
         if let Some(event) = plan.events(entry.raw.base, entry.events()?).first() {
@@ -166,7 +166,7 @@ fn first_seq(log: &[Entry], plan: &Plan) -> Result<Option<u64>, StoreError> {
 }
 
 impl Entry {
-    /// Its events.
+    /// Parses its events.
     pub(super) fn events(&self) -> Result<Vec<Event>, StoreError> {
         let events = self.raw.body.events.as_deref().map(serde_json::from_slice);
         Ok(events.transpose().map_err(|error| corrupt("events", error))?.unwrap_or_default())
@@ -183,7 +183,7 @@ impl Entry {
     }
 }
 
-/// Locks a thread that nobody works on, and reads all of it.
+/// Locks and reads a thread. Refuses a thread that a live host has leased.
 pub(super) async fn read(
     transaction: &mut Begun,
     thread: &ThreadId,
@@ -196,7 +196,7 @@ pub(super) async fn read(
     read_all(transaction, thread, head).await.map(Some)
 }
 
-/// Reads all of a thread that is locked and that nobody works on.
+/// Reads a locked thread that no live host has leased.
 async fn read_all(transaction: &mut Begun, thread: &ThreadId, head: Head) -> Result<Whole, Fault> {
     sqlx::query(UNHURRIED).execute(&mut **transaction).await?;
     let facts = sqlx::query(FACTS).bind(thread.as_str().as_bytes());
@@ -227,28 +227,28 @@ async fn read_log(transaction: &mut Begun, number: i64) -> Result<Vec<Entry>, Fa
     }
 }
 
-/// A thread that is written anew.
+/// A thread that is being rewritten.
 pub(super) struct Anew {
     thread: ThreadId,
     pub(super) head: Head,
-    /// How it stands in its row.
+    /// The state of its row before the next write.
     before: Before,
     rows: Rows,
     packer: Packer,
-    /// The seal that it goes on from.
+    /// The seal before its oldest batch.
     seal_before: Option<Digest>,
-    /// The event before the oldest one.
+    /// The sequence number before its oldest event.
     pruned_seq: u64,
-    /// The newest event of the thread, there or not.
+    /// The newest sequence number of the thread, even if that event is not kept.
     last_seq: u64,
-    /// Values that checkpoints which stay refer to and whose batches go, by channel and version.
+    /// Carried values, by channel and version.
     homeless: value::Loaded,
-    /// How the values that are written are stored.
+    /// Chain sizes of the values that have been written.
     written: BTreeMap<Version, ListFacts>,
 }
 
 impl Anew {
-    /// With nothing in it yet, in place of what has a lease.
+    /// Creates an empty thread that takes over a lease.
     pub(super) fn new(
         thread: &ThreadId,
         whole: &Whole,
@@ -280,8 +280,8 @@ impl Anew {
         }
     }
 
-    /// Gives the thread its new number, and says which event is the first; none if there will not
-    /// be any.
+    /// Gives the thread its new number. `first` is the sequence number of its oldest event; `None`
+    /// if it will have no events.
     pub(super) async fn begin(
         &mut self,
         transaction: &mut Begun,
@@ -299,7 +299,7 @@ impl Anew {
         Ok(())
     }
 
-    /// Where the next batch stands.
+    /// Returns the position of the next batch.
     pub(super) fn frame(
         &self,
         base: Option<CheckpointId>,
@@ -312,7 +312,7 @@ impl Anew {
         Frame { base, after_seq, last_seq, checkpoint }
     }
 
-    /// Reads the values that would be lost, and those that go on from a lost one.
+    /// Reads the values that must be carried, and those whose base version is deleted.
     async fn load_values(
         &mut self,
         transaction: &mut Begun,
@@ -339,7 +339,7 @@ impl Anew {
         Ok(())
     }
 
-    /// Adds what stays of a batch.
+    /// Adds the kept part of a batch.
     fn add(&mut self, entry: Entry, plan: &Plan) -> Result<(), StoreError> {
         let all = entry.events()?;
         let had = all.len();
@@ -361,7 +361,7 @@ impl Anew {
         Ok(())
     }
 
-    /// Adds a batch, if there is anything in it.
+    /// Adds a batch unless it is empty.
     pub(super) fn put(&mut self, frame: Frame, body: Body) {
         if body.events.is_none() && body.meta.is_none() {
             return;
@@ -377,7 +377,7 @@ impl Anew {
         put_batch(&mut self.rows, &mut self.head, frame, body);
     }
 
-    /// The values of a batch that stays, with those that nobody else holds.
+    /// Returns the values of a kept batch, with the carried values that no batch before it has.
     fn values(
         &mut self,
         own: Vec<BodyValue>,
@@ -414,12 +414,12 @@ impl Anew {
             .map_err(|message| backend(OPERATION, message))
     }
 
-    /// A record as JSON.
+    /// Serializes a record as JSON.
     pub(super) fn json<T: serde::Serialize>(&mut self, record: &T) -> Result<Vec<u8>, StoreError> {
         self.packer.json(record).map_err(|message| backend(OPERATION, message))
     }
 
-    /// Writes what has gathered, if that is enough for a statement.
+    /// Writes the rows if they are large enough for a statement.
     pub(super) async fn write_if_due(&mut self, transaction: &mut Begun) -> Result<(), Fault> {
         let is_due =
             self.rows.batches.len() >= PART_BATCHES || self.rows.bytes_after(0, 0) >= PART_BYTES;
@@ -438,7 +438,7 @@ impl Anew {
         Ok(())
     }
 
-    /// Writes the rest, with facts.
+    /// Writes the remaining rows, the record and the runs. Returns the newest sequence number.
     pub(super) async fn finish(
         mut self,
         transaction: &mut Begun,

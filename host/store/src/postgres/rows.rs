@@ -1,4 +1,4 @@
-//! What one group of batches writes, column by column: one statement for all of it.
+//! The write set of one group of batches, column by column. One statement writes all of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,12 +6,12 @@ use sqlx::postgres::{PgArguments, Postgres};
 use sqlx::query::Query;
 use wattle_graph::id::{CheckpointId, Digest, RunId};
 
-/// Inserts everything, if all its threads stand as they are expected to; otherwise it changes
-/// nothing and answers with no row. Their rows are locked first, in the order of their ids, so that
-/// two writers never wait for each other, and looked at again if that took a while. So it needs no
-/// statement before it to be safe, and no transaction around it.
+/// Inserts all rows if every thread is in its expected state; otherwise changes nothing and returns
+/// no row. The statement locks the rows of the threads first, in the order of their ids, so that
+/// two writers never deadlock, and compares a row again if it had to wait for the lock. So it is
+/// safe without a statement before it and without a transaction around it.
 ///
-/// It answers with the transaction's id, by which its end can be found out.
+/// It returns the id of the transaction, by which its outcome can be checked.
 const WRITE: &str = "
     WITH new AS MATERIALIZED (
         SELECT * FROM unnest($28::bytea[], $29::bigint[], $30::bigint[], $31::bigint[],
@@ -46,7 +46,7 @@ const WRITE: &str = "
         SELECT added.* FROM expected,
             unnest($23::bytea[], $24::bigint[], $25::bytea[], $46::bigint[]) AS added
         ON CONFLICT (id) DO UPDATE SET record = excluded.record, due_ms = excluded.due_ms,
-            -- None for a run that another thread took meanwhile, which the table refuses.
+            -- NULL for a run that another thread has taken meanwhile, which the table rejects.
             thread = CASE WHEN runs.thread = excluded.thread THEN runs.thread END),
     mention AS (
         INSERT INTO mentions (thread, blob)
@@ -71,19 +71,19 @@ const WRITE: &str = "
     FROM new, expected WHERE threads.id = new.id
     RETURNING pg_current_xact_id()::text";
 
-/// Everything that a group writes.
+/// The write set of a group.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
-    /// By the thread's id.
+    /// Thread rows by thread id.
     pub(super) heads: BTreeMap<Vec<u8>, HeadRow>,
     pub(super) batches: Vec<BatchRow>,
     pub(super) values: Vec<ValueRow>,
-    /// Oldest first; each once.
+    /// In the order of their first batches, without duplicates.
     pub(super) runs: Vec<RunRow>,
     pub(super) mentions: BTreeSet<(i64, Digest)>,
 }
 
-/// How a thread stands after the group.
+/// The state of a thread after the group.
 #[derive(Debug, Default)]
 pub(super) struct HeadRow {
     pub(super) before: Before,
@@ -93,15 +93,15 @@ pub(super) struct HeadRow {
     pub(super) seal: Option<Digest>,
     pub(super) last_place: i64,
     pub(super) bytes: i64,
-    /// Pending runs.
+    /// Number of pending runs.
     pub(super) pending: i64,
-    /// Ends the lease of a holder that is silent.
+    /// True if the group ends the lease of a host that is not live.
     pub(super) frees: bool,
-    /// Its facts, if there are new ones.
+    /// The new record of the thread, if the group has one.
     pub(super) record: Option<RecordRow>,
 }
 
-/// How a thread stood before the group: if it no longer does, nothing is written.
+/// The expected state of a row. If the row differs, nothing is written.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Before {
     pub(super) number: i64,
@@ -110,7 +110,7 @@ pub(super) struct Before {
     pub(super) ledger: i64,
 }
 
-/// New facts of a thread, and those of them that are asked for.
+/// A new thread record, with the columns by which threads are listed.
 #[derive(Debug)]
 pub(super) struct RecordRow {
     pub(super) packed: Vec<u8>,
@@ -122,7 +122,7 @@ pub(super) struct RecordRow {
     pub(super) ttl_ends_ms: Option<i64>,
 }
 
-/// One batch.
+/// A row of `batches`.
 #[derive(Debug)]
 pub(super) struct BatchRow {
     pub(super) thread: i64,
@@ -130,14 +130,14 @@ pub(super) struct BatchRow {
     pub(super) after_seq: i64,
     pub(super) last_seq: i64,
     pub(super) base: Option<i64>,
-    /// Number and namespace of its checkpoint.
+    /// Id and namespace of its checkpoint.
     pub(super) checkpoint: Option<(i64, Vec<u8>)>,
     pub(super) events: Option<Vec<u8>>,
     pub(super) meta: Option<Vec<u8>>,
     pub(super) seal: Digest,
 }
 
-/// One value, or the end of one.
+/// A row of `channel_values`: a full value or a list delta.
 #[derive(Debug)]
 pub(super) struct ValueRow {
     pub(super) thread: i64,
@@ -145,33 +145,33 @@ pub(super) struct ValueRow {
     pub(super) version: i64,
     pub(super) place: i64,
     pub(super) packed: Vec<u8>,
-    /// The version that it goes on from, and how many items of that it keeps.
+    /// The base version of a list delta, and the number of items that it keeps.
     pub(super) tail: Option<(i64, i64)>,
     pub(super) list: ListFacts,
 }
 
-/// How the value of a channel is stored.
+/// The chain sizes of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ListFacts {
-    /// The version that is whole.
+    /// Version of the full value.
     pub(super) root: CheckpointId,
-    /// Items of the list; `None` if the value is none.
+    /// Items of the list; `None` if the value is not a list.
     pub(super) items: Option<u64>,
-    /// Ends since the whole one.
+    /// Number of list deltas since the full value.
     pub(super) tails: u64,
-    /// Their bytes of JSON.
+    /// Packed bytes of these list deltas.
     pub(super) tail_bytes: u64,
-    /// Bytes of JSON of the whole one.
+    /// Packed bytes of the full value.
     pub(super) whole_bytes: u64,
 }
 
-/// One run.
+/// A row of `runs`.
 #[derive(Debug)]
 pub(super) struct RunRow {
     pub(super) id: RunId,
     pub(super) thread: i64,
     pub(super) packed: Vec<u8>,
-    /// Of a pending run: the time before which it does not begin.
+    /// Time before which a pending run does not begin; `None` for other runs.
     pub(super) due_ms: Option<i64>,
 }
 
@@ -187,7 +187,7 @@ fn digest(digest: &Digest) -> &[u8] {
 }
 
 impl Rows {
-    /// Adds facts of a run, in place of those that the group has of it.
+    /// Adds a run record, or replaces the one that the group already has of this run.
     pub(super) fn put_run(&mut self, row: RunRow) {
         match self.runs.iter_mut().find(|known| known.id == row.id) {
             Some(known) => *known = row,
@@ -195,7 +195,7 @@ impl Rows {
         }
     }
 
-    /// Bytes of all batches and values but the first so many.
+    /// Returns the bytes of all batches and values except the first `batches` and `values`.
     pub(super) fn bytes_after(&self, batches: usize, values: usize) -> usize {
         let size = |bytes: &Option<Vec<u8>>| bytes.as_ref().map_or(0, Vec::len);
         let batches = self.batches.iter().skip(batches);
@@ -204,7 +204,7 @@ impl Rows {
         batches + values.map(|row| row.packed.len()).sum::<usize>()
     }
 
-    /// The statement that writes everything.
+    /// Returns the statement that writes everything.
     pub(super) fn write(&self) -> Query<'static, Postgres, PgArguments> {
         let query = self.bind_batches(sqlx::query(WRITE));
         let query = self.bind_values(query);

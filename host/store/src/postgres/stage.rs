@@ -1,5 +1,5 @@
-//! From batches to rows: checks each against its thread as it stands with those before it, and
-//! stages it, whole or not at all. Nothing here waits for the server.
+//! Validates batches and converts them to rows. Each batch is checked against its thread with the
+//! batches before it, and is staged completely or not at all. Nothing here waits for the server.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -17,11 +17,11 @@ use crate::postgres::rows::{
 use crate::rules::{self, Standing};
 use crate::tail::is_whole_due;
 
-/// A thread's row, locked.
+/// The row of a locked thread.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Head {
     pub(super) number: i64,
-    /// Whether the thread is there, and not only its lease.
+    /// False if only the lease of the thread exists.
     pub(super) is_there: bool,
     pub(super) lease: Option<HeadLease>,
     pub(super) last_seq: u64,
@@ -30,7 +30,7 @@ pub(super) struct Head {
     pub(super) seal: Option<Digest>,
     pub(super) last_place: i64,
     pub(super) bytes: i64,
-    /// Pending runs.
+    /// Number of pending runs.
     pub(super) pending: i64,
     /// Changes with every run that is enqueued or dequeued.
     pub(super) ledger: i64,
@@ -40,48 +40,49 @@ pub(super) struct Head {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HeadLease {
     pub(super) epoch: u64,
-    /// Whether its holder was heard of lately.
+    /// True if its host is live.
     pub(super) lives: bool,
 }
 
-/// What was found out about a thread's past. It stays true as long as the thread has the same
-/// number: what is written under a number never changes.
+/// The cached part of a thread's history. It stays valid while the thread has the same number,
+/// because rows under a number never change.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Past {
-    /// Versions that channels may have: checkpoints that are there, or were.
+    /// Versions that channels may have: checkpoints that exist or existed.
     pub(super) versions: BTreeSet<CheckpointId>,
-    /// Checkpoints that are there; whether each is of the root.
+    /// Checkpoints that exist, and whether each is one of the root graph.
     pub(super) checkpoints: BTreeMap<CheckpointId, bool>,
     pub(super) lists: HashMap<(ChannelName, CheckpointId), ListFacts>,
     pub(super) runs: BTreeSet<RunId>,
-    /// Pending runs with the times before which they do not begin, as of the ledger number of the
-    /// head; none if they were not read.
+    /// Due times of the pending runs, as of the ledger number of the head; `None` if they have not
+    /// been read.
     pub(super) pending: Option<BTreeMap<RunId, i64>>,
 }
 
-/// Facts of one thread that are remembered from one group to the next.
+/// Maximum number of entries that are cached for one thread between groups.
 const FACT_LIMIT: usize = 1024;
 
 impl Past {
-    /// Whether it is time to forget it: what is needed of it is read anew.
+    /// Returns true if the history is too large to stay in the cache. It is read again when it is
+    /// needed.
     pub(super) fn is_large(&self) -> bool {
         self.versions.len().max(self.lists.len()).max(self.runs.len()) > FACT_LIMIT
     }
 }
 
-/// A thread in the making.
+/// A thread with the staged batches of the open group.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Desk {
     pub(super) head: Head,
     pub(super) past: Past,
 }
 
-/// One group in the making.
+/// The open commit group.
 #[derive(Debug, Default)]
 pub(super) struct Stage {
     /// All threads of the group.
     pub(super) desks: HashMap<ThreadId, Desk>,
-    /// Who has the runs that the group mentions, as far as somebody else has them.
+    /// Owners of those runs of the group that belong to other threads.
     pub(super) foreign_runs: HashMap<RunId, ThreadId>,
     pub(super) rows: Rows,
 }
@@ -94,7 +95,7 @@ struct Prepared {
     mentions: BTreeSet<Digest>,
 }
 
-/// What of a batch goes into the log.
+/// The part of a batch that goes into the log.
 #[derive(Default)]
 pub(super) struct Body {
     pub(super) events: Option<Vec<u8>>,
@@ -102,7 +103,7 @@ pub(super) struct Body {
     pub(super) values: Vec<BodyValue>,
 }
 
-/// What a batch writes of a channel.
+/// A value of a channel in a batch.
 pub(super) struct BodyValue {
     pub(super) channel: ChannelName,
     pub(super) version: CheckpointId,
@@ -113,8 +114,8 @@ pub(super) struct BodyValue {
 }
 
 impl Stage {
-    /// Stages a batch; answers with the thread's newest sequence number. After an error nothing
-    /// of the batch is staged.
+    /// Stages a batch. Returns the newest sequence number of the thread. After an error, nothing of
+    /// the batch is staged.
     pub(super) fn take(&mut self, thread: &ThreadId, batch: &Batch) -> Result<u64, StoreError> {
         let missing = Desk::default();
         let desk = self.desks.get(thread).unwrap_or(&missing);
@@ -163,7 +164,7 @@ impl Stage {
 }
 
 impl Head {
-    /// What must still hold when something is written behind it.
+    /// Returns the state that a write after this one expects.
     pub(super) fn before(&self) -> Before {
         let epoch = self.lease.map(|lease| lease.epoch.cast_signed());
         Before { number: self.number, place: self.last_place, epoch, ledger: self.ledger }
@@ -176,7 +177,8 @@ impl Head {
 }
 
 impl Rows {
-    /// Notes how a thread stands; `before` counts if nothing was noted of it yet.
+    /// Records the state of a thread. `before` counts only for the first batch of the thread in the
+    /// group.
     pub(super) fn put_head(
         &mut self,
         thread: &ThreadId,
@@ -203,10 +205,11 @@ impl Rows {
     }
 }
 
-/// Whether the batch may be written under its lease; `true` if that ends a silent holder's.
+/// Checks the lease of a batch. Returns true if the batch ends the lease of a host that is not
+/// live.
 fn admit_lease(thread: &ThreadId, head: &Head, batch: &Batch) -> Result<bool, StoreError> {
     match (batch.epoch, head.lease) {
-        // A holder that was silent may go on until another one takes over.
+        // An expired lease stays valid until another host takes it over.
         (Some(epoch), Some(lease)) if epoch.0 == lease.epoch => Ok(false),
         (None, Some(lease)) if !lease.lives => Ok(true),
         (None, None) => Ok(false),
@@ -214,13 +217,14 @@ fn admit_lease(thread: &ThreadId, head: &Head, batch: &Batch) -> Result<bool, St
     }
 }
 
-/// Whether a batch may be written now, as far as that depends on pending runs.
+/// Checks whether the pending runs allow the batch to begin its run now.
 fn check_turn(thread: &ThreadId, desk: &Desk, batch: &Batch) -> Result<(), StoreError> {
     let Some(run) = &batch.run else { return rules::no_turn(thread, batch.turn) };
     let Past { runs, pending, .. } = &desk.past;
     let are_due = || match pending {
         Some(pending) => pending.values().any(|due_ms| *due_ms <= run.started_ms),
-        // They are read before this counts.
+        // Without pending runs there is nothing to read; otherwise they are read before this
+        // counts.
         None => desk.head.pending > 0,
     };
     let is_pending = || pending.as_ref().is_some_and(|pending| pending.contains_key(&run.id));
@@ -233,12 +237,12 @@ fn check_turn(thread: &ThreadId, desk: &Desk, batch: &Batch) -> Result<(), Store
     }
 }
 
-/// PostgreSQL has no unsigned numbers.
+/// Refuses numbers that do not fit a `bigint`, because PostgreSQL has no unsigned integers.
 fn fits_columns(thread: &ThreadId, batch: &Batch) -> Result<(), StoreError> {
     let event = batch.events.last().map(|event| event.seq);
     let checkpoint = batch.checkpoint.as_ref().map(|checkpoint| checkpoint.meta.id.0);
     match event.into_iter().chain(checkpoint).find(|number| i64::try_from(*number).is_err()) {
-        Some(number) => Err(invalid(thread, format!("{number} is more than this store can count"))),
+        Some(number) => Err(invalid(thread, format!("{number} does not fit a `bigint`"))),
         None => Ok(()),
     }
 }
@@ -260,7 +264,7 @@ fn check_past(thread: &ThreadId, desk: &Desk, batch: &Batch) -> Result<(), Store
     }
 }
 
-/// Everything about a batch that may fail.
+/// Encodes a batch.
 fn prepare(past: &Past, batch: &Batch) -> Result<Prepared, String> {
     let mut packer = Packer::default();
     let body = body(past, batch, &mut packer)?;
@@ -269,7 +273,7 @@ fn prepare(past: &Past, batch: &Batch) -> Result<Prepared, String> {
     Ok(Prepared { record, run, body, mentions: packer.mentions })
 }
 
-/// New facts of a thread as a row.
+/// Returns the row of a new thread record.
 pub(super) fn record_row(record: &ThreadRecord, packer: &mut Packer) -> Result<RecordRow, String> {
     Ok(RecordRow {
         packed: packer.pack(record)?,
@@ -282,7 +286,7 @@ pub(super) fn record_row(record: &ThreadRecord, packer: &mut Packer) -> Result<R
     })
 }
 
-/// A status as it stands in its column.
+/// Returns the name of a status in its column.
 pub(super) fn status_word(status: ThreadStatus) -> &'static str {
     match status {
         ThreadStatus::Idle => "idle",
@@ -314,14 +318,14 @@ fn body(past: &Past, batch: &Batch, packer: &mut Packer) -> Result<Body, String>
     Ok(body)
 }
 
-/// The end of a list.
+/// A list delta.
 struct End<'a> {
     tail: Tail,
     base: ListFacts,
     items: &'a [Value],
 }
 
-/// The end of a list, if storing that alone is possible and worth it.
+/// Returns the list delta of a value, if it can be stored as one and a full value is not due.
 fn end_of(tail: Tail, base: ListFacts, value: &Value) -> Option<End<'_>> {
     let items = value.as_array()?.get(tail.keep as usize..)?;
     let keeps = tail.keep > 0 && u64::from(tail.keep) <= base.items?;
@@ -330,7 +334,7 @@ fn end_of(tail: Tail, base: ListFacts, value: &Value) -> Option<End<'_>> {
 }
 
 impl BodyValue {
-    /// All of a value.
+    /// Encodes a full value.
     pub(super) fn whole(
         channel: &ChannelName,
         version: CheckpointId,
@@ -349,7 +353,7 @@ impl BodyValue {
         Ok(Self { channel: channel.clone(), version, tail: None, json, packed, list })
     }
 
-    /// The same end, after a base that is stored otherwise.
+    /// Returns the same list delta after a base with other chain sizes.
     pub(super) fn after(mut self, base: ListFacts) -> Self {
         let tail_bytes = base.tail_bytes + self.packed.len() as u64;
         self.list = ListFacts { items: self.list.items, tails: base.tails + 1, tail_bytes, ..base };
@@ -375,7 +379,8 @@ impl BodyValue {
     }
 }
 
-/// A batch with neither events nor a checkpoint changes facts only and has no row.
+/// Adds the rows of a batch. A batch with neither events nor a checkpoint only changes records and
+/// has no row.
 fn add_batch(rows: &mut Rows, desk: &mut Desk, batch: &Batch, body: Body) {
     let meta = batch.checkpoint.as_ref().map(|checkpoint| &checkpoint.meta);
     if batch.events.is_empty() && meta.is_none() {
@@ -405,7 +410,7 @@ fn add_batch(rows: &mut Rows, desk: &mut Desk, batch: &Batch, body: Body) {
     }
 }
 
-/// Where a batch stands in its thread.
+/// The position of a batch in its thread.
 pub(super) struct Frame {
     pub(super) base: Option<CheckpointId>,
     pub(super) after_seq: u64,
@@ -413,7 +418,7 @@ pub(super) struct Frame {
     pub(super) checkpoint: Option<(CheckpointId, Vec<u8>)>,
 }
 
-/// Adds the rows of a batch behind the thread's newest, sealed.
+/// Seals a batch, and adds its rows after the newest batch of the thread.
 pub(super) fn put_batch(rows: &mut Rows, head: &mut Head, frame: Frame, body: Body) {
     let seal = body.seal(head.seal, frame.base);
     head.last_place += 1;

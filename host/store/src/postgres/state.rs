@@ -1,10 +1,10 @@
-//! One checkpoint with its values and what is pending on it, in one statement.
+//! Reads a checkpoint with its values and pending events in one statement.
 //!
-//! Which versions of channels belong to a checkpoint stands in its facts, which the server cannot
-//! read. So it is asked for what is right unless the thread was forked or graphs in it share names
-//! of channels: of each channel the newest version up to the checkpoint. Where that is another than
-//! the facts say, everything is read once more, step by step; so it is where the server cannot do
-//! so much at once.
+//! The server cannot read the versions in a `CheckpointMeta`. The statement therefore selects, for
+//! each channel, the newest version up to the checkpoint. This is wrong for forked threads and for
+//! subgraphs that share channel names. If a version differs from the `CheckpointMeta`, the
+//! checkpoint is read again with several statements. The same happens if the server rejects the
+//! statement because it needs too many resources.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -24,12 +24,12 @@ use crate::postgres::history;
 use crate::postgres::link::Link;
 use crate::postgres::value::{self, Version, put_together};
 
-/// So many bytes are decoded at once; more would keep other tasks waiting.
+/// Rows of up to this size are decoded on the calling task. Larger ones would delay other tasks.
 const GLANCE_BYTES: usize = 64 * 1024;
 
-/// A thread, a checkpoint of it, what is pending on that, and values of channels with the chains of
-/// ends that they are made from. `$columns` are those of the thread that are wanted, `$point` says
-/// which checkpoint.
+/// Selects a thread, one of its checkpoints, the pending events, and the delta chains of channel
+/// values. `$columns` are the selected columns of the thread, `$point` is the condition for the
+/// checkpoint.
 macro_rules! statement {
     ($columns:literal, $point:literal) => {
         concat!(
@@ -47,7 +47,7 @@ macro_rules! statement {
                 WHERE batches.thread = thread.number AND batches.base = point.checkpoint
                     AND batches.events IS NOT NULL) AS pending ON true
             LEFT JOIN LATERAL (
-                -- From one channel to the next by the index.
+                -- Steps from one channel to the next by the index.
                 WITH RECURSIVE channel (name) AS (
                     (SELECT channel FROM channel_values WHERE channel_values.thread = thread.number
                         ORDER BY channel LIMIT 1)
@@ -69,7 +69,7 @@ macro_rules! statement {
                     WHERE channel_values.thread = thread.number
                         AND channel_values.channel = channel.name
                         AND channel_values.version BETWEEN newest.root AND newest.version
-                    -- After `newest`, by the index: before it, it would be all of the thread.
+                    -- `OFFSET 0` keeps this after `newest`, so that it reads only the chain.
                     OFFSET 0) AS link
             ) AS value ON true
             WHERE thread.id = $1 AND thread.record IS NOT NULL"
@@ -116,7 +116,7 @@ pub(super) async fn latest(link: &Link, thread: &ThreadId) -> Result<Option<Late
     Ok(Some(Latest { head, tuple, run }))
 }
 
-/// The same statement by statement.
+/// Reads a thread, its current checkpoint and its newest run with several statements.
 async fn latest_step_by_step(link: &Link, thread: &ThreadId) -> Result<Option<Latest>, StoreError> {
     let Some(head) = history::thread(link, thread).await? else { return Ok(None) };
     let run = run_of(link, &head).await?;
@@ -141,7 +141,7 @@ pub(super) async fn checkpoint(
     namespace: &Namespace,
     id: Option<CheckpointId>,
 ) -> Result<Option<CheckpointTuple>, StoreError> {
-    // A number that is too high for a column is above all that are there.
+    // An id that does not fit the column is greater than all stored ids.
     let number = id.map(|id| i64::try_from(id.0).unwrap_or(i64::MAX));
     let read = || {
         let statement = if number.is_some() { BY_ID } else { NEWEST };
@@ -163,13 +163,13 @@ pub(super) async fn checkpoint(
     }
 }
 
-/// What a row has.
+/// The content of a row.
 enum Found {
-    /// No checkpoint.
+    /// The checkpoint does not exist.
     Nothing,
-    /// A checkpoint, and not all of its values.
+    /// The row lacks values of the checkpoint.
     Elsewhere(CheckpointId),
-    /// All of a checkpoint.
+    /// The complete checkpoint.
     Tuple(Box<CheckpointTuple>),
 }
 
@@ -214,7 +214,7 @@ fn decode(row: &PgRow) -> Result<Found, StoreError> {
     Ok(Found::Tuple(Box::new(CheckpointTuple { checkpoint, events })))
 }
 
-/// Values and ends of values, column by column.
+/// Full values and list deltas, column by column.
 struct Columns {
     channels: Vec<Vec<u8>>,
     versions: Vec<i64>,

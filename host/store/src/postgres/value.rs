@@ -1,4 +1,4 @@
-//! Values of channels: whole ones, and lists put together from a whole one and the ends after it.
+//! Values of channels: full values, and lists that are assembled from delta chains.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::postgres::facts::text;
 use crate::postgres::head::{checkpoint_id, number};
 use crate::postgres::link::{Begun, while_trying};
 
-/// All ends of a chain lie between its whole value and the wanted one.
+/// All list deltas of a chain lie between its full value and the wanted version.
 const CHAINS: &str = "
     SELECT value.channel, value.version, value.value, value.base, value.keep, value.items
     FROM (
@@ -36,7 +36,7 @@ pub(super) type Version = (ChannelName, CheckpointId);
 /// Values by channel and version.
 pub(super) type Loaded = HashMap<Version, Arc<Value>>;
 
-/// Reads values of a thread. A version without a value is left out.
+/// Reads values of a thread. Omits versions without a value.
 pub(super) async fn load(
     transaction: &mut Begun,
     thread: i64,
@@ -52,7 +52,7 @@ pub(super) async fn load(
         .fetch_all(&mut **transaction)
         .await
         .map_err(while_trying(OPERATION))?;
-    // Large values take a while to read.
+    // Large values take long to decode.
     let wanted = wanted.clone();
     let loaded = spawn_blocking(move || {
         let mut links = HashMap::with_capacity(rows.len());
@@ -64,11 +64,11 @@ pub(super) async fn load(
     loaded.await.map_err(|error| backend(OPERATION, error))?
 }
 
-/// One stored value, or the end of one.
+/// A stored full value or list delta.
 pub(super) struct Link<'a> {
     pub(super) packed: &'a [u8],
     pub(super) tail: Option<Tail>,
-    /// How long the list is with it.
+    /// Items of the list at this version.
     pub(super) items: Option<u64>,
 }
 
@@ -96,7 +96,7 @@ fn link(row: &PgRow) -> Result<Link<'_>, StoreError> {
     read().map_err(|error: sqlx::Error| corrupt("value", error))
 }
 
-/// Builds what is wanted, older versions first, since newer ones go on from them.
+/// Assembles the wanted values, older versions first, because newer ones build on them.
 pub(super) fn put_together(
     links: &HashMap<Version, Link<'_>>,
     wanted: &BTreeSet<Version>,
@@ -128,7 +128,7 @@ fn build(
             .ok_or_else(|| corrupt(what(), format!("its version {} is missing", at.1)))?;
         let Some(tail) = link.tail else { break unpack(&what(), link.packed)? };
         if tail.base >= at.1 {
-            return Err(corrupt(what(), format!("version {} goes on from a later one", at.1)));
+            return Err(corrupt(what(), format!("version {} has a later one as its base", at.1)));
         }
         ends.push((tail, link));
         at.1 = tail.base;
@@ -136,13 +136,13 @@ fn build(
     for (tail, link) in ends.into_iter().rev() {
         let rest: Vec<Value> = unpack(&what(), link.packed)?;
         let items = value.as_array_mut().filter(|items| items.len() >= tail.keep as usize);
-        let items = items.ok_or_else(|| corrupt(what(), "it goes on from what is not there"))?;
+        let items = items.ok_or_else(|| corrupt(what(), "its base lacks items that it keeps"))?;
         items.truncate(tail.keep as usize);
         items.extend(rest);
         if link.items != Some(items.len() as u64) {
             return Err(corrupt(
                 what(),
-                format!("it has {} items, not those written", items.len()),
+                format!("it has {} items, which is not the stored number", items.len()),
             ));
         }
     }
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn chains_are_followed_and_checked() {
+    fn delta_chains_are_assembled_and_checked() {
         let (whole, end, other) =
             (packed(&json!([1, 2, 3])), packed(&json!([4])), packed(&json!([5, 6])));
         let tail = |base, keep| Some(Tail { base: CheckpointId(base), keep });

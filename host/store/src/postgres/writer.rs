@@ -1,8 +1,8 @@
-//! Writer tasks: each takes what waits in its queue and commits it in one transaction.
+//! Writer tasks: each commits all batches in its queue in one transaction.
 //!
-//! A thread always goes to the same task, so its batches become durable in order; several tasks
-//! let commits overlap, since most of their time goes by on the way to the server and its disk.
-//! Batches for which nobody waits gather for as long as the commit delay.
+//! A thread belongs to one task, so its batches become durable in order. Several tasks let commits
+//! overlap, since most of their time is latency of the network and of the server's disk. Batches
+//! that no caller awaits wait for the commit delay.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,39 +26,39 @@ use crate::postgres::outcome::has_committed;
 use crate::postgres::stage::{Desk, Head, Stage};
 use crate::urgency::Urgency;
 
-/// Writer tasks. More overlap more round trips; each group gets smaller.
+/// Number of writer tasks. More tasks overlap more round trips, but have smaller groups.
 pub(super) const WRITERS: usize = 4;
 
-/// Connections for them: one that each keeps, and one for what takes more than one statement.
+/// Connections of the writer tasks: one that each keeps, and one for the slow path.
 pub(super) const CONNECTIONS: u32 = 2 * WRITERS as u32;
 
-/// Batches that wait before [`append`](wattle_run::ports::Store::append) does.
+/// Capacity of a queue. If it is full, [`append`](wattle_run::ports::Store::append) waits.
 const QUEUE_LIMIT: usize = 1024;
 
-/// Batches in one transaction: enough to make the commit cheap for each, few enough that the first
-/// does not wait long for the last.
+/// Maximum number of batches in one transaction: enough to make the commit cheap for each, few
+/// enough that the first does not wait long for the last.
 const GROUP_LIMIT: usize = 256;
 
-/// A transaction is closed when its rows have so many bytes, so that a few large values do not hold
-/// back the small ones behind them.
+/// A transaction takes no further batches once its rows have this size, so that a few large values
+/// do not delay the small ones after them.
 const GROUP_LIMIT_BYTES: usize = 8 * 1024 * 1024;
 
 pub(super) const OPERATION: &str = "append";
 
-/// The refusal of a ticket, or the thread's newest event.
+/// The newest sequence number of the thread, or the error of the batch.
 pub(super) type Answer = Result<u64, StoreError>;
 
-/// Whom to tell.
+/// Resolves a ticket.
 pub(super) type Asker = oneshot::Sender<Result<(), StoreError>>;
 
-/// An order to a writer.
+/// A command for a writer task.
 #[derive(Debug)]
 pub(super) enum Job {
-    /// To write a batch, which has a number by [`Urgency`].
+    /// Writes a batch, which has a number of [`Urgency`].
     Append(ThreadId, Box<Batch>, Asker, u64),
-    /// To say when everything before it is done.
+    /// Resolves once all commands before it are done.
     Settle(ThreadId, Asker),
-    /// How a thread stands whose lease was taken.
+    /// Caches the state of a thread whose lease was acquired.
     Leased(ThreadId, Box<Head>),
 }
 
@@ -69,18 +69,18 @@ impl Job {
     }
 }
 
-/// Where batches are handed in.
+/// Handles of all writer tasks.
 #[derive(Debug)]
 pub(super) struct Desks(Vec<Post>);
 
-/// The way to one writer task.
+/// The handle of one writer task.
 #[derive(Debug)]
 struct Post {
     jobs: mpsc::Sender<Job>,
     bell: Arc<Bell>,
 }
 
-/// What wakes a writer that lets batches gather.
+/// Wakes a writer task during the commit delay.
 #[derive(Debug, Default)]
 pub(super) struct Bell {
     urgency: Urgency,
@@ -100,7 +100,7 @@ impl Desks {
         Self((0..WRITERS).map(start).collect())
     }
 
-    /// Hands a batch in; waits if many do.
+    /// Queues a batch. Waits for a free slot if the queue is full.
     pub(super) async fn append(&self, thread: &ThreadId, batch: Batch) -> Ticket {
         let Post { jobs, bell } = self.post(thread);
         let (answer, ticket) = oneshot::channel();
@@ -116,14 +116,14 @@ impl Desks {
         })
     }
 
-    /// Somebody waits for what was handed in of a thread.
+    /// Requests a flush of the batches of a thread.
     pub(super) fn hurry(&self, thread: &ThreadId) {
         let bell = &self.post(thread).bell;
         bell.urgency.want_all();
         bell.rung.notify_one();
     }
 
-    /// Hands something else in; waits if many do.
+    /// Queues another command. Waits for a free slot if the queue is full.
     pub(super) async fn send(&self, job: Job) -> Result<(), StoreError> {
         self.post(job.thread()).jobs.send(job).await.map_err(|_| StoreError::Closed)
     }
@@ -143,23 +143,23 @@ pub(super) struct Writer {
     pub(super) lane: Lane,
 }
 
-/// A group of batches on its way through a transaction.
+/// A group of batches for one transaction.
 pub(super) type Batches = Arc<Vec<(ThreadId, Batch)>>;
 
-/// How an attempt at a group ended.
+/// Why an attempt to write a group failed.
 pub(super) enum Fault {
-    /// Nothing was written, and the same may work later.
+    /// Nothing was written, and the error is transient.
     Passing(sqlx::Error),
-    /// Nothing was written, since somebody else has locked a thread for long.
+    /// Nothing was written: another transaction holds the lock of a thread.
     Held(sqlx::Error),
-    /// Nothing was written; some batch may be the reason.
+    /// Nothing was written, and a batch may be the cause.
     Refused(StoreError),
-    /// The server is away, or nobody knows whether it was written.
+    /// The server is not available, or it is unknown whether anything was written.
     Away(StoreError),
 }
 
 impl Fault {
-    /// That of a transaction that could not begin: no batch is the reason.
+    /// Classifies the error of a transaction that could not begin, of which no batch is the cause.
     fn at_the_beginning(error: sqlx::Error) -> Self {
         if is_passing(&error) || has_no_connection(&error) {
             return Self::Passing(error);
@@ -170,7 +170,7 @@ impl Fault {
 
 impl From<sqlx::Error> for Fault {
     fn from(error: sqlx::Error) -> Self {
-        // A duplicate key: another host made the same row first, and is seen the next time.
+        // A duplicate key: another host inserted the same row first, and the next attempt sees it.
         let database = error.as_database_error();
         let is_duplicate = database.is_some_and(sqlx::error::DatabaseError::is_unique_violation);
         if is_held(&error) {
@@ -233,7 +233,7 @@ impl Writer {
         }
     }
 
-    /// Takes more while nobody waits for what is there, for as long as the commit delay.
+    /// Adds further commands until the commit delay is over or a caller awaits one of the batches.
     async fn gather(&self, queue: &mut mpsc::Receiver<Job>, jobs: &mut Vec<Job>) {
         if self.link.commit_delay.is_zero() {
             return;
@@ -279,8 +279,8 @@ impl Writer {
         }
     }
 
-    /// Writes a group; answers with one result for each of its batches, or with none for those of
-    /// threads that somebody else has locked.
+    /// Writes a group. Returns a result for each batch, and `None` for a batch of a thread that
+    /// another transaction has locked.
     async fn write(&mut self, batches: &Batches) -> Vec<Option<Answer>> {
         let (mut answers, mut held) = (Vec::with_capacity(batches.len()), BTreeSet::new());
         while answers.len() < batches.len() {
@@ -299,20 +299,20 @@ impl Writer {
         batches: &Batches,
         held: &mut BTreeSet<ThreadId>,
     ) -> Vec<Option<Answer>> {
-        // What follows a batch that waits has to wait, too.
+        // Later batches of a locked thread must wait as well.
         if !held.is_empty() {
             return self.write_apart(batches, held).await;
         }
         match self.write_together(batches).await {
             Ok(answers) => answers.into_iter().map(Some).collect(),
-            // One that the server refuses or that somebody has locked must not spoil the others.
+            // A rejected batch or a locked thread must not fail the other batches.
             Err(Fault::Held(_)) => self.write_apart(batches, held).await,
             Err(Fault::Refused(_)) if batches.len() > 1 => self.write_apart(batches, held).await,
             Err(fault) => vec![Some(Err(fault.into())); batches.len()],
         }
     }
 
-    /// Writes each batch in a transaction of its own, but none of a locked thread.
+    /// Writes each batch in a transaction of its own, except those of locked threads.
     async fn write_apart(
         &mut self,
         batches: &Batches,
@@ -335,7 +335,7 @@ impl Writer {
         answers
     }
 
-    /// Writes the batches of locked threads, when all others of their group have their answers.
+    /// Writes the batches of locked threads, after all other tickets of their group are resolved.
     async fn write_held(&mut self, held: Vec<(&(ThreadId, Batch), Asker)>) {
         let mut given_up: BTreeMap<&ThreadId, StoreError> = BTreeMap::new();
         for (one, ticket) in held {
@@ -353,7 +353,7 @@ impl Writer {
         }
     }
 
-    /// Writes a batch when its thread is free; an error if it does not become so.
+    /// Writes a batch once its thread is unlocked. Fails after [`HELD_ATTEMPTS`] lock timeouts.
     async fn write_patiently(&mut self, one: &(ThreadId, Batch)) -> Result<Answer, StoreError> {
         for _ in 0..HELD_ATTEMPTS {
             match self.write_one(one).await {
@@ -361,7 +361,7 @@ impl Writer {
                 written => return Ok(written.unwrap_or_else(|fault| Err(fault.into()))),
             }
         }
-        Err(backend(OPERATION, format!("thread `{}` is locked by something else", one.0)))
+        Err(backend(OPERATION, format!("thread `{}` is locked by another transaction", one.0)))
     }
 
     async fn write_one(&mut self, one: &(ThreadId, Batch)) -> Result<Answer, Fault> {
@@ -404,7 +404,7 @@ impl Writer {
         let written = stage.rows.write().fetch_one(&mut *transaction).await?;
         let id: String = written.try_get(0)?;
         if let Err(error) = transaction.commit().await {
-            // The answer was lost, not necessarily the commit.
+            // The reply was lost, but the commit may have succeeded.
             match has_committed(&self.link, &id).await {
                 Ok(true) => {}
                 Ok(false) => return Err(Fault::Passing(error)),
@@ -414,7 +414,7 @@ impl Writer {
         Ok((stage, answers))
     }
 
-    /// Locks the threads of a group, and reads what must be known of them.
+    /// Locks the threads of a group, and reads what staging needs of them.
     async fn read(&mut self, transaction: &mut Begun, batches: &Batches) -> Result<Stage, Fault> {
         let threads: BTreeSet<&ThreadId> = batches.iter().map(|(thread, _)| thread).collect();
         let begun: BTreeSet<&ThreadId> = batches
@@ -434,7 +434,7 @@ impl Writer {
     }
 }
 
-/// Stages batches until there are enough for one transaction.
+/// Stages batches until the rows are large enough for one transaction.
 pub(super) fn stage_all(mut stage: Stage, batches: &Batches) -> (Stage, Vec<Answer>) {
     let (mut answers, mut bytes) = (Vec::with_capacity(batches.len()), 0);
     for (thread, batch) in batches.iter() {

@@ -1,4 +1,4 @@
-//! Copying a thread under another id.
+//! Copies a thread under another id.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -19,10 +19,10 @@ use crate::rules;
 
 const KNOWN: &str = "SELECT record FROM runs WHERE id = ANY($1) LIMIT 1";
 
-/// Makes the copy's id of a run.
+/// Returns the id of a run in the copy.
 type Rename<'a> = &'a (dyn for<'r> Fn(&'r RunId) -> RunId + Send + Sync);
 
-/// Copies a thread; answers with its newest event, or `None` if there is no such thread.
+/// Copies a thread. Returns its newest sequence number, or `None` if the thread does not exist.
 pub(in crate::postgres) async fn copy(
     link: &Link,
     from: &ThreadId,
@@ -74,12 +74,12 @@ async fn copy_once(
     Ok(Some(last_seq))
 }
 
-/// The events of each batch.
+/// Parses the events of each batch.
 fn parsed(whole: &Whole) -> Result<Vec<Vec<Event>>, StoreError> {
     whole.log.iter().map(Entry::events).collect()
 }
 
-/// All runs that a thread mentions, some more than once.
+/// Returns all run ids that occur in a thread, some more than once.
 fn runs<'a>(whole: &'a Whole, log: &'a [Vec<Event>]) -> impl Iterator<Item = &'a RunId> {
     let records = whole.runs.iter().map(|run| &run.id);
     let metas = whole.log.iter().filter_map(|entry| entry.meta.as_ref()).map(|meta| &meta.run);
@@ -98,7 +98,7 @@ async fn refuse_known(
     Err(rules::run_is_there(to, &run.id).into())
 }
 
-/// A batch with the copy's runs.
+/// Returns a batch with the run ids of the copy.
 fn renamed(
     anew: &mut Anew,
     entry: Entry,
