@@ -1,4 +1,5 @@
-//! Damaged files: what can be read is kept, what is lost is named, and no damaged document is answered.
+//! Damaged files: what can be read is kept, what is lost is named, and no damaged document is
+//! returned.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,12 +21,12 @@ type Key<'k> = (&'k [u8], &'k str);
 /// Created, updated, expires, refresh, checksum, document.
 type Row<'r> = (i64, i64, Option<i64>, Option<u64>, u64, &'r str);
 
-/// The same in a file of format 1, without a checksum.
+/// The row of a file of format 1, which has no checksum.
 type UncheckedRow<'r> = (i64, i64, Option<i64>, Option<u64>, &'r str);
 
 const DOCUMENTS: TableDefinition<'_, Key<'_>, Row<'_>> = TableDefinition::new("items");
 
-/// Documents of a file: far more than a page holds.
+/// Documents of a file: far more than fit in one page.
 const MANY: usize = 400;
 
 fn key(number: usize) -> String {
@@ -45,7 +46,7 @@ async fn fill(path: &Path, namespace: &str, documents: usize) {
     }
 }
 
-/// The numbers of the documents that are not there any more; the others are as they were.
+/// Returns the numbers of the missing documents. All others must be unchanged.
 async fn missing(memory: &RedbMemory, namespace: &str, documents: usize) -> Vec<usize> {
     let mut missing = Vec::new();
     for number in 0..documents {
@@ -63,7 +64,7 @@ fn file() -> (PathBuf, TempDir) {
 }
 
 #[tokio::test]
-async fn a_damaged_page_takes_what_it_holds_and_nothing_else() {
+async fn damaged_page_loses_only_its_documents() {
     let (path, dir) = file();
     fill(&path, "notes", MANY).await;
     assert!(RedbMemory::survey_file(&path).unwrap().is_empty());
@@ -81,7 +82,7 @@ async fn a_damaged_page_takes_what_it_holds_and_nothing_else() {
     assert!(reason.contains("memory.redb.damaged-1"), "{reason}");
     put(&memory, &["notes"], &key(200), json!("again")).await;
     drop(memory);
-    // It is named until nobody wants the damaged file any more.
+    // The loss is reported until the damaged file is deleted.
     assert_eq!(RedbMemory::survey_file(&path).unwrap(), named);
     assert!(RedbMemory::repair_file(&path).unwrap().is_none(), "what is there is whole");
     fs::remove_file(aside).unwrap();
@@ -91,7 +92,7 @@ async fn a_damaged_page_takes_what_it_holds_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_file_of_which_all_essential_documents_may_be_lost_is_refused() {
+async fn file_that_may_lack_all_essential_documents_is_refused() {
     let (path, dir) = file();
     fill(&path, "notes", MANY).await;
     fill(&path, "own", 3).await;
@@ -102,7 +103,7 @@ async fn a_file_of_which_all_essential_documents_may_be_lost_is_refused() {
     };
     let open = || RedbMemory::open_with(&path, &essential);
     let whole = fs::read(&path).unwrap();
-    // The damage of others is none of these.
+    // Damage of other documents is no reason to refuse the file.
     wipe(&path, &text("notes", 200)).unwrap();
     drop(open().unwrap());
     fs::remove_file(dir.path().join("memory.redb.damaged-1")).unwrap();
@@ -126,7 +127,7 @@ async fn a_file_of_which_all_essential_documents_may_be_lost_is_refused() {
 }
 
 #[tokio::test]
-async fn a_file_of_which_nothing_can_be_read_is_no_empty_memory() {
+async fn unreadable_file_is_not_replaced_by_an_empty_one() {
     let (path, _dir) = file();
     fill(&path, "notes", 3).await;
     for number in 0..3 {
@@ -143,7 +144,7 @@ async fn a_file_of_which_nothing_can_be_read_is_no_empty_memory() {
     assert!(fs::read(&path).unwrap() == damaged);
 }
 
-/// Gives a document other content, with the checksum of what it was.
+/// Replaces the content of a document, and keeps its old checksum.
 fn change(path: &Path, changed: &str) {
     let database = Database::open(path).unwrap();
     let transaction = database.begin_write().unwrap();
@@ -164,7 +165,7 @@ fn change(path: &Path, changed: &str) {
 }
 
 #[tokio::test]
-async fn a_damaged_document_is_broken_until_it_is_written_or_deleted() {
+async fn damaged_document_is_broken_until_replaced_or_deleted() {
     let (path, _dir) = file();
     fill(&path, "notes", 3).await;
     change(&path, "k0001");
@@ -179,7 +180,7 @@ async fn a_damaged_document_is_broken_until_it_is_written_or_deleted() {
     assert_eq!(get(&memory, &["notes"], "k0002").await.unwrap().key, "k0002");
     let named = memory.survey().await.unwrap();
     assert_eq!((named.len(), named[0].subject.as_str()), (1, name));
-    // Nobody knows what it was.
+    // The damaged document may differ from the expected one.
     let value = json!({ "text": text("notes", 1) });
     assert!(!memory.delete_if(&scope, &notes, "k0001", &value, NOW_MS).await.unwrap());
     put(&memory, &["notes"], "k0001", value.clone()).await;
@@ -193,9 +194,9 @@ async fn a_damaged_document_is_broken_until_it_is_written_or_deleted() {
     assert!(memory.survey().await.unwrap().is_empty());
 }
 
-/// What a damaged document says of its end is not known, so its entry among those that expire stays.
+/// The expiry of a damaged document is unknown, so its entry in `expiries` is not deleted.
 #[tokio::test]
-async fn what_is_written_over_a_damaged_document_does_not_expire_with_that() {
+async fn replacement_of_a_damaged_document_has_its_own_expiry() {
     let (path, _dir) = file();
     let (memory, scope) = (RedbMemory::open(&path).unwrap(), nobody());
     let brief = PutItem { ttl_ms: Some(10), ..item(&["a"], "k", json!(1)) };
@@ -209,7 +210,7 @@ async fn what_is_written_over_a_damaged_document_does_not_expire_with_that() {
     assert_eq!(kept.unwrap().value, json!(2));
 }
 
-/// A file as versions wrote it that had no checksums.
+/// Creates a file of format 1, which has no checksums.
 fn of_format_1(path: &Path, documents: usize) {
     let facts: TableDefinition<'_, &str, u64> = TableDefinition::new("memory");
     let unchecked: TableDefinition<'_, Key<'_>, UncheckedRow<'_>> =
@@ -220,7 +221,7 @@ fn of_format_1(path: &Path, documents: usize) {
     transaction.open_table(facts).unwrap().insert("format", 1).unwrap();
     let mut table = transaction.open_table(unchecked).unwrap();
     let mut expiring = transaction.open_table(expiries).unwrap();
-    // The namespace `["notes"]` of nobody.
+    // The path of the namespace `["notes"]` without a tenant.
     let place = [&[0_u8][..], b"opuft", &[0]].concat();
     for number in 0..documents {
         let document = json!({ "text": text("notes", number) }).to_string();
@@ -236,7 +237,7 @@ fn of_format_1(path: &Path, documents: usize) {
 }
 
 #[tokio::test]
-async fn a_file_of_format_1_gets_checksums() {
+async fn format_1_file_gets_checksums() {
     let (path, _dir) = file();
     of_format_1(&path, MANY);
     assert!(RedbMemory::survey_file(&path).unwrap().is_empty());
@@ -255,7 +256,7 @@ async fn a_file_of_format_1_gets_checksums() {
 }
 
 #[tokio::test]
-async fn a_damaged_file_of_format_1_is_rebuilt_too() {
+async fn damaged_format_1_file_is_rebuilt() {
     let (path, dir) = file();
     of_format_1(&path, MANY);
     wipe(&path, &text("notes", 200)).unwrap();

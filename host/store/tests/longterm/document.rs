@@ -1,4 +1,4 @@
-//! Single documents: where they are, what comes back, whose they are.
+//! Single documents: keys, values, scopes.
 
 use futures::future::join_all;
 use serde_json::json;
@@ -7,7 +7,7 @@ use wattle_run::ports::memory::{Item, MemoryScope};
 
 use crate::sample::{NOW_MS, empty, get, item, keys, list, nobody, parts, put, tenant, under};
 
-pub(crate) async fn a_document_comes_back(memory: &dyn Memory) {
+pub(crate) async fn document_round_trips(memory: &dyn Memory) {
     assert_eq!(get(memory, &["users", "42"], "language").await, None);
     put(memory, &["users", "42"], "language", json!({ "code": "de" })).await;
     let wanted = Item {
@@ -21,7 +21,7 @@ pub(crate) async fn a_document_comes_back(memory: &dyn Memory) {
     assert_eq!(get(memory, &["users", "42"], "language").await, Some(wanted));
 }
 
-pub(crate) async fn documents_of_every_kind_come_back(memory: &dyn Memory) {
+pub(crate) async fn documents_of_every_kind_round_trip(memory: &dyn Memory) {
     for (place, value) in [
         json!({ "z": 1, "a": { "deep": [1, 2.5, -0.0, 1e300, u64::MAX, i64::MIN] } }),
         json!("text with \0 and \u{1f980} and \" and \\u0000"),
@@ -41,7 +41,7 @@ pub(crate) async fn documents_of_every_kind_come_back(memory: &dyn Memory) {
     }
 }
 
-pub(crate) async fn any_text_is_a_place(memory: &dyn Memory) {
+pub(crate) async fn any_text_is_a_valid_key(memory: &dyn Memory) {
     let texts =
         ["a", "A", "\0", "\0\0", "a\0b", "\u{e9}", "e\u{301}", "\u{10ffff}", "%", "a/b", "' --"];
     for namespace in texts {
@@ -62,7 +62,7 @@ pub(crate) async fn any_text_is_a_place(memory: &dyn Memory) {
     assert!(get(memory, &[&long[0], &long[1]], &long[2]).await.is_some());
 }
 
-pub(crate) async fn places_do_not_mix(memory: &dyn Memory) {
+pub(crate) async fn similar_keys_are_distinct(memory: &dyn Memory) {
     put(memory, &["a", "b"], "c", json!(1)).await;
     put(memory, &["a"], "b", json!(2)).await;
     put(memory, &["ab"], "c", json!(3)).await;
@@ -75,14 +75,14 @@ pub(crate) async fn places_do_not_mix(memory: &dyn Memory) {
     }
 }
 
-pub(crate) async fn a_second_put_keeps_the_time_of_the_first(memory: &dyn Memory) {
+pub(crate) async fn second_put_keeps_the_creation_time(memory: &dyn Memory) {
     put(memory, &["a"], "k", json!(1)).await;
     memory.put(&nobody(), item(&["a"], "k", json!(2)), NOW_MS + 5).await.unwrap();
     let found = get(memory, &["a"], "k").await.unwrap();
     assert_eq!((found.value, found.created_ms, found.updated_ms), (json!(2), NOW_MS, NOW_MS + 5));
 }
 
-pub(crate) async fn deleting_is_no_error_twice(memory: &dyn Memory) {
+pub(crate) async fn deletion_is_idempotent(memory: &dyn Memory) {
     put(memory, &["a"], "k", json!(1)).await;
     put(memory, &["a"], "other", json!(1)).await;
     for _ in 0..2 {
@@ -91,7 +91,7 @@ pub(crate) async fn deleting_is_no_error_twice(memory: &dyn Memory) {
     }
 }
 
-pub(crate) async fn tenants_never_see_one_another(memory: &dyn Memory) {
+pub(crate) async fn tenants_are_isolated(memory: &dyn Memory) {
     let scopes = [nobody(), tenant("acme"), tenant("acm"), tenant("acme2")];
     for (place, scope) in scopes.iter().enumerate() {
         let key = place.to_string();
@@ -110,12 +110,12 @@ pub(crate) async fn tenants_never_see_one_another(memory: &dyn Memory) {
     let left = memory.search(&tenant("acme"), &under(&[]), NOW_MS).await.unwrap();
     assert_eq!(left.len(), 1);
     assert_eq!(keys(memory, &under(&[])).await.len(), 2);
-    // A tenant's name is no part that nobody's namespaces could begin with.
+    // The name of a tenant is not a part of any namespace without a tenant.
     assert_eq!(keys(memory, &under(&["acme"])).await, Vec::<String>::new());
 }
 
-/// An agent that names the very place of something the host keeps neither sees nor changes it.
-pub(crate) async fn what_the_host_keeps_is_apart(memory: &dyn Memory) {
+/// An agent that uses the namespace and key of a document of the host neither sees nor changes it.
+pub(crate) async fn host_scope_is_isolated(memory: &dyn Memory) {
     for agents in [nobody(), tenant("acme")] {
         let host = MemoryScope::Host(agents.tenant().cloned());
         memory.put(&host, item(&["wattle", "cache"], "k", json!("kept")), NOW_MS).await.unwrap();
@@ -136,7 +136,7 @@ pub(crate) async fn what_the_host_keeps_is_apart(memory: &dyn Memory) {
     }
 }
 
-pub(crate) async fn clearing_takes_what_begins_so(memory: &dyn Memory) {
+pub(crate) async fn clear_deletes_exactly_the_prefix(memory: &dyn Memory) {
     for namespace in [&["a"][..], &["a", "b"], &["a", "b", "c"], &["ab"], &["a\0"]] {
         put(memory, namespace, "k", empty()).await;
     }
@@ -146,7 +146,7 @@ pub(crate) async fn clearing_takes_what_begins_so(memory: &dyn Memory) {
     assert_eq!(memory.clear(&nobody(), &[]).await.unwrap(), 3);
 }
 
-pub(crate) async fn many_at_once_are_all_kept(memory: &dyn Memory) {
+pub(crate) async fn concurrent_puts_are_all_kept(memory: &dyn Memory) {
     let keys: Vec<String> = (0..200).map(|n| format!("{n:03}")).collect();
     join_all(keys.iter().map(|key| put(memory, &["many"], key, json!(key)))).await;
     let found = memory.search(&nobody(), &under(&["many"]), NOW_MS).await.unwrap();

@@ -1,4 +1,4 @@
-//! Documents that are kept for a while only.
+//! Documents that expire.
 
 use futures::future::join_all;
 use serde_json::json;
@@ -11,7 +11,7 @@ fn kept(key: &str, ttl_ms: u64) -> PutItem {
     PutItem { ttl_ms: Some(ttl_ms), ..item(&["a"], key, json!({ "n": 1 })) }
 }
 
-/// How much of namespace `a` is there at a time: by key, by search, by namespace.
+/// Returns what is visible of namespace `a` at a time: by key, by search, by namespace.
 async fn seen(memory: &dyn Memory, key: &str, now_ms: i64) -> (bool, usize, usize) {
     let found = memory.get(&nobody(), &parts(&["a"]), key, now_ms).await.unwrap();
     let items = memory.search(&nobody(), &under(&["a"]), now_ms).await.unwrap();
@@ -19,7 +19,7 @@ async fn seen(memory: &dyn Memory, key: &str, now_ms: i64) -> (bool, usize, usiz
     (found.is_some(), items.len(), namespaces.len())
 }
 
-pub(crate) async fn what_has_expired_is_gone_at_once(memory: &dyn Memory) {
+pub(crate) async fn expired_documents_are_hidden(memory: &dyn Memory) {
     memory.put(&nobody(), kept("k", 100), NOW_MS).await.unwrap();
     assert_eq!(seen(memory, "k", NOW_MS + 99).await, (true, 1, 1));
     assert_eq!(seen(memory, "k", NOW_MS + 100).await, (false, 0, 0));
@@ -29,7 +29,7 @@ pub(crate) async fn what_has_expired_is_gone_at_once(memory: &dyn Memory) {
     assert_eq!(seen(memory, "nothing", NOW_MS).await, (false, 2, 1));
 }
 
-pub(crate) async fn a_put_begins_anew(memory: &dyn Memory) {
+pub(crate) async fn put_replaces_the_expiry(memory: &dyn Memory) {
     memory.put(&nobody(), kept("k", 100), NOW_MS).await.unwrap();
     memory.put(&nobody(), kept("k", 100), NOW_MS + 50).await.unwrap();
     assert_eq!(seen(memory, "k", NOW_MS + 149).await, (true, 1, 1));
@@ -42,7 +42,7 @@ pub(crate) async fn a_put_begins_anew(memory: &dyn Memory) {
     assert_eq!(late.created_ms, NOW_MS + 100);
 }
 
-pub(crate) async fn a_sweep_takes_what_has_expired(memory: &dyn Memory) {
+pub(crate) async fn sweep_deletes_expired_documents(memory: &dyn Memory) {
     put(memory, &["a"], "stays", empty()).await;
     memory.put(&nobody(), kept("soon", 100), NOW_MS).await.unwrap();
     memory.put(&nobody(), kept("later", 200), NOW_MS).await.unwrap();
@@ -52,23 +52,23 @@ pub(crate) async fn a_sweep_takes_what_has_expired(memory: &dyn Memory) {
     assert_eq!(memory.sweep(NOW_MS + 100).await.unwrap(), 1);
     assert_eq!(memory.sweep(NOW_MS + 100).await.unwrap(), 0);
     assert_eq!(seen(memory, "later", NOW_MS + 100).await, (true, 2, 1));
-    // Only what is really gone does not count any more.
+    // The count of `clear` shows that the sweep deleted the expired document.
     assert_eq!(memory.clear(&nobody(), &[]).await.unwrap(), 2);
 }
 
-pub(crate) async fn more_than_one_batch_is_swept(memory: &dyn Memory) {
+pub(crate) async fn sweep_spans_several_transactions(memory: &dyn Memory) {
     let nobody = nobody();
     let puts = (0..1_100).map(|n| memory.put(&nobody, kept(&n.to_string(), 1), NOW_MS));
     assert!(join_all(puts).await.iter().all(Result::is_ok));
     assert_eq!(memory.sweep(NOW_MS + 1).await.unwrap(), 1_100);
 }
 
-pub(crate) async fn a_read_begins_the_time_anew_if_wanted(memory: &dyn Memory) {
+pub(crate) async fn read_extends_a_sliding_expiry(memory: &dyn Memory) {
     let refreshed = |key: &str| PutItem { refresh_on_read: true, ..kept(key, 1_600) };
     memory.put(&nobody(), refreshed("k"), NOW_MS).await.unwrap();
     memory.put(&nobody(), kept("plain", 1_600), NOW_MS).await.unwrap();
     for step in 1..=4 {
-        // Found by a search, then by its key: each time it lives on for a while.
+        // A search and a read by key extend the expiry in turn.
         let now_ms = NOW_MS + step * 1_000;
         let search = under(&["a"]);
         let found = memory.search(&nobody(), &search, now_ms).await.unwrap();
@@ -80,7 +80,7 @@ pub(crate) async fn a_read_begins_the_time_anew_if_wanted(memory: &dyn Memory) {
     assert_eq!(memory.sweep(NOW_MS + 4_500 + 1_600).await.unwrap(), 1);
 }
 
-pub(crate) async fn a_peek_begins_no_time_anew(memory: &dyn Memory) {
+pub(crate) async fn peek_does_not_extend_expiry(memory: &dyn Memory) {
     let item = PutItem { refresh_on_read: true, ..kept("k", 1_000) };
     memory.put(&nobody(), item, NOW_MS).await.unwrap();
     let search = Search { peek: true, ..under(&["a"]) };

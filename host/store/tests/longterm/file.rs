@@ -1,4 +1,4 @@
-//! The file: what is in it after a restart, and what is refused.
+//! The file: its content after a restart, and which files are refused.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ fn refused(path: &Path) -> String {
 }
 
 #[tokio::test]
-async fn everything_is_there_after_a_restart() {
+async fn documents_survive_a_restart() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("memory.redb");
     let memory = RedbMemory::open(&path).unwrap();
@@ -30,7 +30,7 @@ async fn everything_is_there_after_a_restart() {
 }
 
 #[tokio::test]
-async fn a_change_that_nobody_waits_for_is_written_all_the_same() {
+async fn unawaited_changes_are_written() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("memory.redb");
     let memory = RedbMemory::open(&path).unwrap();
@@ -49,7 +49,7 @@ async fn a_change_that_nobody_waits_for_is_written_all_the_same() {
 }
 
 #[test]
-fn one_process_has_it_open() {
+fn second_open_is_refused() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("memory.redb");
     let _memory = RedbMemory::open(&path).unwrap();
@@ -57,7 +57,7 @@ fn one_process_has_it_open() {
 }
 
 #[test]
-fn foreign_and_newer_files_are_left_alone() {
+fn foreign_and_newer_files_are_refused() {
     let dir = TempDir::new().unwrap();
     let text = dir.path().join("text");
     std::fs::write(&text, "not a database").unwrap();

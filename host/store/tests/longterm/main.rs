@@ -1,5 +1,4 @@
-//! What every long-term memory must show, run over each of ours; and what the one in a file must
-//! show beyond that.
+//! The conformance suite of the long-term memory, for all adapters, and tests of the file alone.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is a test that fails")]
 
@@ -20,25 +19,25 @@ use wattle_kit::postgres::Postgres;
 use wattle_run::ports::Memory;
 use wattle_store::{PostgresConfig, PostgresMemory, PostgresStore, RedbMemory, VolatileMemory};
 
-/// An empty memory in a file, and its folder.
+/// Creates an empty memory in a file, and its folder.
 fn redb() -> (Arc<dyn Memory>, TempDir) {
     let dir = TempDir::new().unwrap();
     let memory = RedbMemory::open(dir.path().join("memory.redb")).unwrap();
     (Arc::new(memory), dir)
 }
 
-/// An empty memory in this process.
+/// Creates an empty memory in this process.
 fn volatile() -> (Arc<dyn Memory>, ()) {
     (Arc::new(VolatileMemory::new()), ())
 }
 
-/// An empty memory in a schema of its own.
+/// Creates an empty memory in a schema of its own.
 async fn postgres(server: &Postgres, schema: &str) -> PostgresMemory {
     let config = PostgresConfig::new(server.url()).with_schema(schema);
     PostgresStore::open(&config).await.unwrap().memory()
 }
 
-/// Runs each check on an empty memory of each kind, on PostgreSQL one group a server.
+/// Runs each check on an empty memory of each kind. On PostgreSQL, each group has a server.
 macro_rules! conformance {
     ($($group:ident: $($check:ident)*;)*) => {
         conformance!(@memory volatile $($group: $($check)*;)*);
@@ -69,43 +68,43 @@ macro_rules! conformance {
 
 conformance! {
     document:
-        a_document_comes_back
-        documents_of_every_kind_come_back
-        any_text_is_a_place
-        places_do_not_mix
-        a_second_put_keeps_the_time_of_the_first
-        deleting_is_no_error_twice
-        tenants_never_see_one_another
-        what_the_host_keeps_is_apart
-        clearing_takes_what_begins_so
-        many_at_once_are_all_kept;
+        document_round_trips
+        documents_of_every_kind_round_trip
+        any_text_is_a_valid_key
+        similar_keys_are_distinct
+        second_put_keeps_the_creation_time
+        deletion_is_idempotent
+        tenants_are_isolated
+        host_scope_is_isolated
+        clear_deletes_exactly_the_prefix
+        concurrent_puts_are_all_kept;
     expiry:
-        what_has_expired_is_gone_at_once
-        a_put_begins_anew
-        a_sweep_takes_what_has_expired
-        more_than_one_batch_is_swept
-        a_read_begins_the_time_anew_if_wanted
-        a_peek_begins_no_time_anew;
+        expired_documents_are_hidden
+        put_replaces_the_expiry
+        sweep_deletes_expired_documents
+        sweep_spans_several_transactions
+        read_extends_a_sliding_expiry
+        peek_does_not_extend_expiry;
     search:
-        a_prefix_is_of_parts_and_not_of_letters
-        newest_come_first
-        filters_are_all_met
-        hostile_texts_find_only_themselves
-        words_rank
-        pages_follow_one_another
-        too_much_to_look_at_is_a_limit;
+        prefix_matches_whole_parts
+        newest_documents_come_first
+        all_conditions_must_match
+        special_characters_match_literally
+        results_are_ranked_by_words
+        pages_are_contiguous
+        search_over_the_scan_limit_fails;
     namespaces:
-        each_is_told_once_and_in_order
-        patterns_and_depths
-        pages_follow_one_another
-        a_namespace_without_documents_is_gone;
+        namespaces_are_listed_once_in_order
+        namespaces_match_patterns_and_depths
+        pages_are_contiguous
+        namespaces_without_documents_are_not_listed;
     swap:
-        a_document_is_written_over_what_is_known
-        a_document_is_deleted_if_it_is_what_is_known
-        what_has_expired_is_not_known
-        one_of_many_writes
-        keys_follow_one_another
-        large_documents_are_listed_a_few_at_a_time;
+        put_if_replaces_the_expected_document
+        delete_if_deletes_the_expected_document
+        put_if_treats_expired_documents_as_absent
+        concurrent_put_if_has_one_winner
+        listing_is_ordered_by_key
+        listing_is_bounded_by_bytes;
     model:
-        any_history_agrees_with_a_plain_list;
+        random_histories_match_the_reference_model;
 }

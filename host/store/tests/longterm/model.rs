@@ -1,4 +1,5 @@
-//! Any history of changes, made to a memory and to a plain list: what is read must agree.
+//! Applies random histories of changes to a memory and to a reference model, and compares all
+//! reads.
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -19,7 +20,7 @@ enum Change {
     Look { scope: MemoryScope, prefix: Vec<String>, offset: usize, limit: usize, depth: usize },
 }
 
-/// What the plain list keeps: scope, namespace, key, value, created, updated, expires.
+/// An item of the reference model: scope, namespace, key, value, created, updated, expires.
 type Kept = (MemoryScope, Vec<String>, String, Value, i64, i64, Option<i64>);
 
 #[derive(Default)]
@@ -83,7 +84,7 @@ fn change() -> impl Strategy<Value = Change> {
     prop_oneof![8 => put, 2 => delete, 1 => clear, 1 => Just(Change::Sweep), 6 => look]
 }
 
-pub(crate) async fn any_history_agrees_with_a_plain_list(memory: &dyn Memory) {
+pub(crate) async fn random_histories_match_the_reference_model(memory: &dyn Memory) {
     let mut runner = TestRunner::deterministic();
     let changes = proptest::collection::vec(change(), CHANGES);
     let (mut plain, mut now_ms) = (Plain::default(), 1_000);

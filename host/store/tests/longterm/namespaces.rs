@@ -23,7 +23,7 @@ async fn fill(memory: &dyn Memory) {
     }
 }
 
-pub(crate) async fn each_is_told_once_and_in_order(memory: &dyn Memory) {
+pub(crate) async fn namespaces_are_listed_once_in_order(memory: &dyn Memory) {
     fill(memory).await;
     let mut wanted: Vec<Vec<String>> = SOME.iter().map(|namespace| parts(namespace)).collect();
     wanted.sort();
@@ -31,7 +31,7 @@ pub(crate) async fn each_is_told_once_and_in_order(memory: &dyn Memory) {
     assert_eq!(found, wanted);
 }
 
-pub(crate) async fn patterns_and_depths(memory: &dyn Memory) {
+pub(crate) async fn namespaces_match_patterns_and_depths(memory: &dyn Memory) {
     fill(memory).await;
     for (prefix, suffix, max_depth, wanted) in [
         (&["users", "1"][..], &[][..], None, vec!["users/1/facts", "users/1/wishes"]),
@@ -50,7 +50,7 @@ pub(crate) async fn patterns_and_depths(memory: &dyn Memory) {
     }
 }
 
-pub(crate) async fn pages_follow_one_another(memory: &dyn Memory) {
+pub(crate) async fn pages_are_contiguous(memory: &dyn Memory) {
     fill(memory).await;
     let page = |offset, limit| ListNamespaces { offset, limit, ..list(&["users"], &[]) };
     assert_eq!(paths(memory, &page(0, 2)).await, ["users", "users/1/facts"]);
@@ -61,7 +61,7 @@ pub(crate) async fn pages_follow_one_another(memory: &dyn Memory) {
     assert_eq!(paths(memory, &cut).await, ["users/1", "users/2"]);
 }
 
-pub(crate) async fn a_namespace_without_documents_is_gone(memory: &dyn Memory) {
+pub(crate) async fn namespaces_without_documents_are_not_listed(memory: &dyn Memory) {
     put(memory, &["a"], "k", empty()).await;
     put(memory, &["a", "b"], "k", empty()).await;
     memory.delete(&nobody(), &parts(&["a"]), "k").await.unwrap();

@@ -1,10 +1,10 @@
-//! Short words for documents and requests.
+//! Fixtures: documents and requests.
 
 use serde_json::{Value, json};
 use wattle_run::ports::Memory;
 use wattle_run::ports::memory::{Item, ListNamespaces, MemoryScope, PutItem, Search, parse_filter};
 
-/// What the clock shows where it does not matter.
+/// The current time, where it does not matter.
 pub(crate) const NOW_MS: i64 = 1_700_000_000_000;
 
 /// The scope of requests without a tenant.
@@ -26,17 +26,17 @@ pub(crate) fn item(namespace: &[&str], key: &str, value: Value) -> PutItem {
     PutItem { namespace, key, value, ttl_ms: None, refresh_on_read: false }
 }
 
-/// Puts a document for nobody in particular.
+/// Puts a document without a tenant.
 pub(crate) async fn put(memory: &dyn Memory, namespace: &[&str], key: &str, value: Value) {
     memory.put(&nobody(), item(namespace, key, value), NOW_MS).await.unwrap();
 }
 
-/// Reads one of nobody in particular.
+/// Reads a document without a tenant.
 pub(crate) async fn get(memory: &dyn Memory, namespace: &[&str], key: &str) -> Option<Item> {
     memory.get(&nobody(), &parts(namespace), key, NOW_MS).await.unwrap()
 }
 
-/// Everything under a prefix.
+/// Searches everything under a prefix.
 pub(crate) fn under(prefix: &[&str]) -> Search {
     Search { prefix: parts(prefix), limit: 1_000, ..Search::default() }
 }
@@ -45,25 +45,25 @@ pub(crate) fn with_filter(filter: &Value) -> Search {
     Search { filter: parse_filter(filter).unwrap(), ..under(&[]) }
 }
 
-/// Keys that a search finds, in order.
+/// Returns the keys that a search finds, in order.
 pub(crate) async fn keys(memory: &dyn Memory, search: &Search) -> Vec<String> {
     let found = memory.search(&nobody(), search, NOW_MS).await.unwrap();
     found.into_iter().map(|item| item.key).collect()
 }
 
-/// All namespaces that begin and end as said.
+/// Lists all namespaces with a prefix and a suffix.
 pub(crate) fn list(prefix: &[&str], suffix: &[&str]) -> ListNamespaces {
     let (prefix, suffix) = (parts(prefix), parts(suffix));
     ListNamespaces { prefix, suffix, limit: 1_000, ..ListNamespaces::default() }
 }
 
-/// Namespaces as paths, in order.
+/// Returns namespaces as paths, in order.
 pub(crate) async fn paths(memory: &dyn Memory, list: &ListNamespaces) -> Vec<String> {
     let found = memory.namespaces(&nobody(), list, NOW_MS).await.unwrap();
     found.iter().map(|namespace| namespace.join("/")).collect()
 }
 
-/// A document that says nothing.
+/// Returns a document without fields.
 pub(crate) fn empty() -> Value {
     json!({})
 }

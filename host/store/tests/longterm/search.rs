@@ -8,7 +8,7 @@ use wattle_run::ports::memory::Search;
 
 use crate::sample::{NOW_MS, empty, item, keys, nobody, put, under, with_filter};
 
-pub(crate) async fn a_prefix_is_of_parts_and_not_of_letters(memory: &dyn Memory) {
+pub(crate) async fn prefix_matches_whole_parts(memory: &dyn Memory) {
     for (namespace, key) in [
         (&["users"][..], "a"),
         (&["users", "4"], "b"),
@@ -25,14 +25,14 @@ pub(crate) async fn a_prefix_is_of_parts_and_not_of_letters(memory: &dyn Memory)
     assert_eq!(keys(memory, &under(&["use"])).await, Vec::<String>::new());
 }
 
-pub(crate) async fn newest_come_first(memory: &dyn Memory) {
+pub(crate) async fn newest_documents_come_first(memory: &dyn Memory) {
     for (key, at_ms) in [("a", 1), ("b", 3), ("c", 2), ("a", 4)] {
         memory.put(&nobody(), item(&["n"], key, empty()), NOW_MS + at_ms).await.unwrap();
     }
     assert_eq!(keys(memory, &under(&["n"])).await, ["a", "b", "c"]);
 }
 
-pub(crate) async fn filters_are_all_met(memory: &dyn Memory) {
+pub(crate) async fn all_conditions_must_match(memory: &dyn Memory) {
     for (key, kind, age) in
         [("a", "fact", json!(1)), ("b", "fact", json!(2.5)), ("c", "wish", json!("2"))]
     {
@@ -51,7 +51,7 @@ pub(crate) async fn filters_are_all_met(memory: &dyn Memory) {
     }
 }
 
-pub(crate) async fn hostile_texts_find_only_themselves(memory: &dyn Memory) {
+pub(crate) async fn special_characters_match_literally(memory: &dyn Memory) {
     let hostile = ["' or 1=1 --", "%", "_", "*", "\\", "a$1", "\0", "{{secret:KEY}}", "); drop"];
     for text in hostile {
         put(memory, &["h", text], text, json!({ text: text })).await;
@@ -65,7 +65,7 @@ pub(crate) async fn hostile_texts_find_only_themselves(memory: &dyn Memory) {
     }
 }
 
-pub(crate) async fn words_rank(memory: &dyn Memory) {
+pub(crate) async fn results_are_ranked_by_words(memory: &dyn Memory) {
     put(memory, &["q"], "drinks", json!({ "text": "She likes green tea, not coffee" })).await;
     put(memory, &["q"], "tea", json!({ "text": "the kettle" })).await;
     put(memory, &["q"], "dog", json!({ "text": "a small dog" })).await;
@@ -77,7 +77,7 @@ pub(crate) async fn words_rank(memory: &dyn Memory) {
     assert_eq!(keys(memory, &query("")).await, Vec::<String>::new());
 }
 
-pub(crate) async fn pages_follow_one_another(memory: &dyn Memory) {
+pub(crate) async fn pages_are_contiguous(memory: &dyn Memory) {
     for n in 0..7 {
         put(memory, &["p"], &n.to_string(), empty()).await;
     }
@@ -90,7 +90,7 @@ pub(crate) async fn pages_follow_one_another(memory: &dyn Memory) {
     assert_eq!(keys(memory, &page(usize::MAX, 3)).await, Vec::<String>::new());
 }
 
-pub(crate) async fn too_much_to_look_at_is_a_limit(memory: &dyn Memory) {
+pub(crate) async fn search_over_the_scan_limit_fails(memory: &dyn Memory) {
     let large = "x".repeat(MEMORY_DOCUMENT_BYTES - 100);
     let keys: Vec<String> = (0..260).map(|n| n.to_string()).collect();
     let nobody = nobody();

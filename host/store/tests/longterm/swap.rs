@@ -1,4 +1,4 @@
-//! Documents that are written only over what is known of them, and read in the order of their keys.
+//! Conditional puts and deletes, and lists in key order.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ async fn keys_after(memory: &dyn Memory, after: &str, limit: usize) -> Vec<Strin
     found.into_iter().map(|item| item.key).collect()
 }
 
-pub(crate) async fn a_document_is_written_over_what_is_known(memory: &dyn Memory) {
+pub(crate) async fn put_if_replaces_the_expected_document(memory: &dyn Memory) {
     let new = |value: Value| item(&["a"], "k", value);
     let (one, two) = (json!({ "n": 1, "f": 0.1 }), json!({ "n": 2 }));
     assert!(!put_if(memory, Some(&one), new(two.clone()), NOW_MS).await, "there is none");
@@ -30,14 +30,14 @@ pub(crate) async fn a_document_is_written_over_what_is_known(memory: &dyn Memory
     let found = get(memory, &["a"], "k").await.unwrap();
     assert_eq!((found.value, found.created_ms), (two.clone(), NOW_MS));
     assert_eq!(found.updated_ms, NOW_MS + 5);
-    // The answer of the first attempt may have been lost.
+    // Repeats the put, as a caller does after a lost reply.
     assert!(put_if(memory, Some(&one), new(two.clone()), NOW_MS + 9).await);
     assert_eq!(get(memory, &["a"], "k").await.unwrap().updated_ms, NOW_MS + 5);
     memory.delete(&nobody(), &parts(&["a"]), "k").await.unwrap();
     assert!(!put_if(memory, Some(&two), new(one), NOW_MS).await);
 }
 
-pub(crate) async fn a_document_is_deleted_if_it_is_what_is_known(memory: &dyn Memory) {
+pub(crate) async fn delete_if_deletes_the_expected_document(memory: &dyn Memory) {
     let delete_if = async |known: &Value, now_ms| {
         memory.delete_if(&nobody(), &parts(&["a"]), "k", known, now_ms).await.unwrap()
     };
@@ -48,13 +48,13 @@ pub(crate) async fn a_document_is_deleted_if_it_is_what_is_known(memory: &dyn Me
     assert_eq!(get(memory, &["a"], "k").await.unwrap().value, one);
     assert!(delete_if(&one, NOW_MS).await);
     assert!(get(memory, &["a"], "k").await.is_none());
-    assert!(delete_if(&one, NOW_MS).await, "the answer of the first attempt may have been lost");
+    assert!(delete_if(&one, NOW_MS).await, "a repetition after a lost reply");
     let kept = PutItem { ttl_ms: Some(100), ..item(&["a"], "k", json!(1)) };
     assert!(put_if(memory, None, kept, NOW_MS).await);
     assert!(delete_if(&one, NOW_MS + 100).await, "it has expired");
 }
 
-pub(crate) async fn what_has_expired_is_not_known(memory: &dyn Memory) {
+pub(crate) async fn put_if_treats_expired_documents_as_absent(memory: &dyn Memory) {
     let kept = |value: Value| PutItem { ttl_ms: Some(100), ..item(&["a"], "k", value) };
     assert!(put_if(memory, None, kept(json!(1)), NOW_MS).await);
     let later_ms = NOW_MS + 100;
@@ -66,7 +66,7 @@ pub(crate) async fn what_has_expired_is_not_known(memory: &dyn Memory) {
     assert_eq!(memory.sweep(later_ms + 100).await.unwrap(), 1);
 }
 
-pub(crate) async fn one_of_many_writes(memory: &dyn Memory) {
+pub(crate) async fn concurrent_put_if_has_one_winner(memory: &dyn Memory) {
     put(memory, &["a"], "k", json!({ "n": 0 })).await;
     for turn in 0..5 {
         let known = json!({ "n": turn });
@@ -86,7 +86,7 @@ pub(crate) async fn one_of_many_writes(memory: &dyn Memory) {
     }
 }
 
-pub(crate) async fn keys_follow_one_another(memory: &dyn Memory) {
+pub(crate) async fn listing_is_ordered_by_key(memory: &dyn Memory) {
     let mut keys: BTreeSet<String> = (0..230).map(|n| format!("{n:03}")).collect();
     keys.extend(["\0", "a", "a\0", "\u{e9}", "\u{10ffff}"].map(str::to_owned));
     join_all(keys.iter().map(|key| put(memory, &["a"], key, empty()))).await;
@@ -109,7 +109,7 @@ pub(crate) async fn keys_follow_one_another(memory: &dyn Memory) {
     assert_eq!(keys_after(memory, "0055", 1).await, ["006"], "whether there is such a key or not");
 }
 
-pub(crate) async fn large_documents_are_listed_a_few_at_a_time(memory: &dyn Memory) {
+pub(crate) async fn listing_is_bounded_by_bytes(memory: &dyn Memory) {
     let large = json!("x".repeat(200_000));
     for n in 10..60 {
         put(memory, &["a"], &n.to_string(), large.clone()).await;
