@@ -1,5 +1,4 @@
-//! Pages that are damaged while the store is at work: they cost the threads nothing that do not need
-//! them.
+//! Pages that are damaged while the store is open affect only the threads that need them.
 
 use std::fs;
 use std::io::{Seek as _, SeekFrom, Write as _};
@@ -19,10 +18,10 @@ use crate::sample::{append, create, event, events, thread_id};
 /// Bytes of a page of redb.
 const PAGE: usize = 4096;
 
-/// The first byte of a page that holds entries of a table.
+/// The first byte of a page that contains entries of a table.
 const LEAF: u8 = 1;
 
-/// Threads: their heads and their mentions take several pages.
+/// Number of threads. Their heads and mentions take several pages.
 const THREADS: u64 = 400;
 
 fn name(number: u64) -> ThreadId {
@@ -33,12 +32,12 @@ fn blob(number: u64) -> BlobRef {
     BlobRef(Digest::of(format!("blob {number}").as_bytes()))
 }
 
-/// A batch that mentions a blob.
+/// Returns a batch that mentions a blob.
 fn mention(seq: u64, number: u64) -> Batch {
     Batch { events: vec![event(seq, json!({ "blob": blob(number) }))], ..Batch::default() }
 }
 
-/// A file of threads that mention a blob each, and its folder.
+/// Creates a file of threads that mention a blob each, and its folder.
 async fn filled() -> (PathBuf, TempDir) {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("wattle.redb");
@@ -58,7 +57,7 @@ fn holds(page: &[u8], bytes: &[u8]) -> bool {
     page.windows(bytes.len()).any(|window| window == bytes)
 }
 
-/// Makes zeros of pages with entries, in a file that may be open.
+/// Zeroes pages with entries, in a file that may be open.
 fn wipe(path: &Path, is_hit: impl Fn(&[u8]) -> bool) {
     let whole = fs::read(path).unwrap();
     let mut file = fs::File::options().write(true).open(path).unwrap();
@@ -76,9 +75,9 @@ fn is_damage(error: &StoreError) -> bool {
 }
 
 #[tokio::test]
-async fn a_damaged_page_costs_no_other_thread_its_batch() {
+async fn damaged_page_fails_only_batches_that_need_it() {
     let (path, _dir) = filled().await;
-    // Batches that are handed over together share a commit.
+    // Batches that are appended together share a commit.
     let store = RedbStore::open_with(&path, COMMIT_DELAY_LIMIT).unwrap();
     let (broken, sound) = (name(7), name(THREADS - 1));
     wipe(&path, |page| holds(page, blob(7).0.as_bytes()));
@@ -89,11 +88,11 @@ async fn a_damaged_page_costs_no_other_thread_its_batch() {
     let error = spoiled.await.unwrap_err();
     assert!(is_damage(&error), "{error}");
     after.await.unwrap();
-    // What goes on from the batch is refused for the same reason.
+    // A batch that follows the refused one is refused for the same reason.
     let error = append(&store, &broken, events(3, 3)).await.unwrap_err();
     assert!(is_damage(&error) || error.to_string().contains("was not written"), "{error}");
     append(&store, &sound, events(4, 4)).await.unwrap();
-    // It can be read, and written where its page is not needed.
+    // The thread can be read, and appended to where its page is not needed.
     append(&store, &broken, events(2, 2)).await.unwrap();
     assert!(store.set_aside().await.unwrap().is_empty());
     drop(store);
@@ -103,7 +102,7 @@ async fn a_damaged_page_costs_no_other_thread_its_batch() {
 }
 
 #[tokio::test]
-async fn a_thread_that_cannot_be_read_any_more_is_set_aside() {
+async fn unreadable_thread_is_set_aside() {
     let (path, _dir) = filled().await;
     let store = RedbStore::open(&path).unwrap();
     let (broken, sound) = (name(7), name(THREADS - 1));

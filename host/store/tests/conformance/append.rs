@@ -17,7 +17,7 @@ fn is_invalid(result: Result<(), StoreError>) -> bool {
     matches!(result, Err(StoreError::InvalidBatch { .. }))
 }
 
-pub(crate) async fn batches_follow_one_another(store: &dyn Store) {
+pub(crate) async fn batches_are_appended_in_order(store: &dyn Store) {
     let thread = create(store, "t").await;
     append(store, &thread, events(1, 2)).await.unwrap();
     append(store, &thread, events(3, 3)).await.unwrap();
@@ -27,7 +27,7 @@ pub(crate) async fn batches_follow_one_another(store: &dyn Store) {
     assert_eq!(seqs(&store.events(&thread, 0, 10).await.unwrap()), [1, 2, 3]);
 }
 
-pub(crate) async fn a_gap_or_repeat_is_a_conflict(store: &dyn Store) {
+pub(crate) async fn gap_or_repeat_is_a_conflict(store: &dyn Store) {
     let thread = create(store, "t").await;
     append(store, &thread, events(1, 2)).await.unwrap();
     assert!(is_conflict(append(store, &thread, events(4, 4)).await, 2, 4));
@@ -37,7 +37,7 @@ pub(crate) async fn a_gap_or_repeat_is_a_conflict(store: &dyn Store) {
     append(store, &thread, events(3, 3)).await.unwrap();
 }
 
-pub(crate) async fn after_a_conflict_later_batches_conflict_too(store: &dyn Store) {
+pub(crate) async fn batches_after_a_conflict_conflict(store: &dyn Store) {
     let (thread, other) = (create(store, "t").await, create(store, "other").await);
     append(store, &thread, events(1, 1)).await.unwrap();
     let stale = store.append(&thread, events(1, 2)).await;
@@ -49,7 +49,7 @@ pub(crate) async fn after_a_conflict_later_batches_conflict_too(store: &dyn Stor
     assert_eq!(store.thread(&thread).await.unwrap().unwrap().last_seq, 1);
 }
 
-pub(crate) async fn a_refused_batch_leaves_nothing(store: &dyn Store) {
+pub(crate) async fn refused_batch_writes_nothing(store: &dyn Store) {
     let thread = create(store, "t").await;
     let mut changed = record(&thread);
     changed.updated_ms = 99;
@@ -67,7 +67,7 @@ pub(crate) async fn a_refused_batch_leaves_nothing(store: &dyn Store) {
     assert_eq!(store.stored_bytes(&thread).await.unwrap(), before);
 }
 
-pub(crate) async fn the_first_batch_needs_the_record(store: &dyn Store) {
+pub(crate) async fn first_batch_needs_a_record(store: &dyn Store) {
     let thread = thread_id("t");
     assert!(is_invalid(append(store, &thread, events(1, 1)).await));
     assert_eq!(store.thread(&thread).await.unwrap(), None);
@@ -75,7 +75,7 @@ pub(crate) async fn the_first_batch_needs_the_record(store: &dyn Store) {
     append(store, &thread, whole).await.unwrap();
 }
 
-pub(crate) async fn batches_that_make_no_sense_are_refused(store: &dyn Store) {
+pub(crate) async fn invalid_batches_are_refused(store: &dyn Store) {
     let thread = create(store, "t").await;
     append(store, &thread, batch(checkpoint(5, None, &[("a", json!(1))], &[]))).await.unwrap();
     let other = thread_id("other");
@@ -105,7 +105,7 @@ pub(crate) async fn batches_that_make_no_sense_are_refused(store: &dyn Store) {
     assert_eq!((head.last_seq, head.last_checkpoint), (0, Some(id(5))));
 }
 
-pub(crate) async fn tickets_are_answered_in_order(store: &dyn Store) {
+pub(crate) async fn tickets_resolve_in_order(store: &dyn Store) {
     let threads: Vec<ThreadId> =
         [create(store, "a").await, create(store, "b").await, create(store, "c").await].into();
     let mut tickets = Vec::new();
@@ -128,7 +128,7 @@ pub(crate) async fn dropping_a_ticket_does_not_undo_its_batch(store: &dyn Store)
     assert_eq!(seqs(&store.events(&thread, 0, 10).await.unwrap()), [1, 2]);
 }
 
-pub(crate) async fn large_values_come_back(store: &dyn Store) {
+pub(crate) async fn large_values_round_trip(store: &dyn Store) {
     let thread = create(store, "t").await;
     let noise = noise(1_250_000);
     assert_eq!(noise.len(), 10_000_000);
@@ -146,7 +146,7 @@ pub(crate) async fn large_values_come_back(store: &dyn Store) {
     assert_eq!(seqs(&read), [1, 2]);
 }
 
-pub(crate) async fn values_nested_too_deep_are_refused(store: &dyn Store) {
+pub(crate) async fn too_deep_values_are_refused(store: &dyn Store) {
     let thread = create(store, "t").await;
     let nested = |depth: usize| (0..depth).fold(json!(0), |value: Value, _| json!([value]));
     let batch = |value| Batch { events: vec![event(1, value)], ..Batch::default() };
@@ -155,7 +155,7 @@ pub(crate) async fn values_nested_too_deep_are_refused(store: &dyn Store) {
     assert!(store.events(&thread, 0, 1).await.unwrap()[0] == event(1, nested(100)));
 }
 
-pub(crate) async fn any_thread_id_works(store: &dyn Store) {
+pub(crate) async fn any_text_is_a_valid_thread_id(store: &dyn Store) {
     let long = "x".repeat(512);
     let names = ["线程", "\0", "a\0b", "a", "a/../b", "'; drop table", "\u{10ffff}", &long];
     for name in names {

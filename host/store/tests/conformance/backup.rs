@@ -1,4 +1,4 @@
-//! Copies of a store that is at work.
+//! Backups of a store that is in use.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use wattle_store::{FileBlobs, RedbStore};
 use crate::sample::{append, create, events, seqs, thread_id};
 
 #[tokio::test]
-async fn a_copy_of_a_store_at_work_is_whole_and_goes_on() {
+async fn backup_during_appends_is_consistent() {
     let dir = TempDir::new().unwrap();
     let store = RedbStore::open(dir.path().join("wattle.redb")).unwrap();
     let mut before = Vec::new();
@@ -47,12 +47,12 @@ async fn a_copy_of_a_store_at_work_is_whole_and_goes_on() {
     }
     assert!(copy.thread(&thread_id("gone")).await.unwrap().is_none());
     assert_eq!(store.thread(&before[0]).await.unwrap().unwrap().last_seq, 60);
-    // The same folder again would mix two states.
+    // A second backup into one folder would mix two states.
     store.backup(&folder).await.unwrap_err();
 }
 
 #[tokio::test]
-async fn a_backup_that_is_not_finished_is_gone_after_the_next_start() {
+async fn unfinished_backup_is_deleted_at_the_next_start() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("wattle.redb");
     let store = RedbStore::open(&path).unwrap();
@@ -67,13 +67,13 @@ async fn a_backup_that_is_not_finished_is_gone_after_the_next_start() {
     drop(store);
     let store = RedbStore::open(&path).unwrap();
     assert!(!cut.exists() && whole.join("wattle.redb").is_file());
-    // No name comes twice.
+    // Names of backups are not reused.
     let next = store.begin_backup().await.unwrap();
     assert_ne!(store.finish_backup(&next).await.unwrap(), whole);
 }
 
 #[tokio::test]
-async fn blobs_are_copied_but_for_damaged_ones() {
+async fn backup_copies_intact_blobs() {
     let dir = TempDir::new().unwrap();
     let blobs = FileBlobs::open(dir.path().join("blobs")).unwrap();
     let mut put = Vec::new();
@@ -96,7 +96,7 @@ async fn blobs_are_copied_but_for_damaged_ones() {
         assert_eq!(bytes, format!("blob {number}"));
         assert_eq!(copy.stat(*blob).await.unwrap().media_type, "text/plain");
     }
-    // What is written to the one later is not seen in the other.
+    // The backup does not see later puts.
     blobs.put(Bytes::from("blob 3"), "text/plain").await.unwrap();
     assert!(copy.get(put[3], 0, None).await.is_err());
 }

@@ -1,4 +1,4 @@
-//! Blobs in files and in memory, and the sweep of those nobody mentions.
+//! Blobs in files, in memory and in PostgreSQL, and the sweep of unmentioned blobs.
 
 use std::fs;
 use std::time::Duration;
@@ -17,8 +17,8 @@ use wattle_store::{FileBlobs, MemoryBlobs, MemoryStore, RedbStore};
 use crate::postgres::Server;
 use crate::sample::{append, batch, checkpoint, create, event, noise, record};
 
-/// In events, values and records, for as long as the thread is there.
-pub(crate) async fn a_thread_knows_what_it_mentions(store: &dyn Store) {
+/// Mentions in events, values and records exist as long as their thread.
+pub(crate) async fn mentions_are_indexed_per_thread(store: &dyn Store) {
     let [in_event, in_value, in_record, nowhere] =
         ["event", "value", "record", "nowhere"].map(|name| BlobRef(Digest::of(name.as_bytes())));
     let thread = create(store, "t").await;
@@ -39,10 +39,10 @@ pub(crate) async fn a_thread_knows_what_it_mentions(store: &dyn Store) {
     store.delete_thread(&thread).await.unwrap();
     assert!(!store.mentions(&thread, in_event).await.unwrap());
     create(store, "t").await;
-    assert!(!store.mentions(&thread, in_event).await.unwrap(), "begun anew");
+    assert!(!store.mentions(&thread, in_event).await.unwrap(), "created again");
 }
 
-async fn blobs_come_back(blobs: &dyn BlobStore) {
+async fn blobs_round_trip(blobs: &dyn BlobStore) {
     let blob = blobs.put(Bytes::from_static(b"hello"), "text/plain").await.unwrap();
     assert_eq!(blob, BlobRef(Digest::of(b"hello")));
     let again = blobs.put(Bytes::from_static(b"hello"), "image/png").await.unwrap();
@@ -70,13 +70,13 @@ async fn blobs_come_back(blobs: &dyn BlobStore) {
     assert_eq!(blobs.stat(missing).await.unwrap_err().code, code::NOT_FOUND);
 }
 
-/// Blobs are mentioned in events, values, records; and free again when their thread is deleted.
+/// Mentions in events, values and records protect blobs until their thread is deleted.
 async fn unmentioned_blobs_are_swept<S, B>(store: &S, blobs: &B)
 where
     S: Store + Mentions,
     B: BlobStore + Sweepable,
 {
-    /// The sweep has to look at the young blob within this time.
+    /// Age of an old blob. The sweep has to reach the young blob within this time.
     const OLD: Duration = Duration::from_secs(2);
     let mut put = Vec::new();
     for name in ["event", "value", "record", "free", "young"] {
@@ -110,22 +110,22 @@ where
 }
 
 #[tokio::test]
-async fn blobs_in_memory_come_back() {
-    blobs_come_back(&MemoryBlobs::new()).await;
+async fn in_memory_blobs_round_trip() {
+    blobs_round_trip(&MemoryBlobs::new()).await;
 }
 
 #[tokio::test]
-async fn blobs_in_files_come_back() {
+async fn file_blobs_round_trip() {
     let dir = TempDir::new().unwrap();
-    blobs_come_back(&FileBlobs::open(dir.path().join("blobs")).unwrap()).await;
+    blobs_round_trip(&FileBlobs::open(dir.path().join("blobs")).unwrap()).await;
 }
 
 #[tokio::test]
-async fn blobs_on_postgresql_come_back_and_are_swept() {
+async fn postgresql_blobs_round_trip_and_are_swept() {
     let server = need!(Server::start());
     let store = server.store("blobs").await;
     let blobs = store.blobs();
-    blobs_come_back(&blobs).await;
+    blobs_round_trip(&blobs).await;
     let large = Bytes::from(noise(1 << 18).into_bytes());
     let blob = blobs.put(large.clone(), "text/plain").await.unwrap();
     assert_eq!(blobs.get(blob, 0, None).await.unwrap(), large);
@@ -150,7 +150,7 @@ async fn unmentioned_blobs_in_files_are_swept() {
 }
 
 #[tokio::test]
-async fn blobs_outlive_their_process_and_torn_writes_are_cleared() {
+async fn blobs_survive_a_restart_and_torn_writes_are_deleted() {
     let dir = TempDir::new().unwrap();
     let blobs = FileBlobs::open(dir.path()).unwrap();
     let blob = blobs.put(Bytes::from_static(b"x"), "image/png").await.unwrap();
@@ -164,7 +164,7 @@ async fn blobs_outlive_their_process_and_torn_writes_are_cleared() {
 }
 
 #[tokio::test]
-async fn the_same_bytes_may_be_put_at_once() {
+async fn equal_blobs_can_be_put_concurrently() {
     let dir = TempDir::new().unwrap();
     let blobs = FileBlobs::open(dir.path()).unwrap();
     let puts = (0..16).map(|_| {
@@ -178,7 +178,7 @@ async fn the_same_bytes_may_be_put_at_once() {
     }
 }
 
-/// What can happen to the file of a blob: a changed byte, a lost end, all of it, a longer end.
+/// Damages of the file of a blob: a changed byte, a lost end, an empty file, a longer end.
 fn damages() -> Vec<Vec<u8>> {
     let whole = vec![7_u8; 600_000];
     let flipped = whole.iter().enumerate().map(|(at, byte)| byte ^ u8::from(at == 599_999));
@@ -188,7 +188,7 @@ fn damages() -> Vec<Vec<u8>> {
 }
 
 #[tokio::test]
-async fn a_damaged_blob_is_not_served_and_a_put_repairs_it() {
+async fn damaged_blob_is_broken_until_a_put_repairs_it() {
     let dir = TempDir::new().unwrap();
     let blobs = FileBlobs::open(dir.path()).unwrap();
     let whole = Bytes::from(vec![7; 600_000]);
@@ -196,7 +196,7 @@ async fn a_damaged_blob_is_not_served_and_a_put_repairs_it() {
     let name = blob.0.to_hex();
     let path = dir.path().join(&name[..2]).join(&name);
     for damage in damages() {
-        // Each read before the damage may remember that the file was whole.
+        // This read may cache that the file is intact.
         assert_eq!(blobs.get(blob, 100, Some(10)).await.unwrap(), [7; 10][..]);
         fs::write(&path, &damage).unwrap();
         for (offset, length) in [(0, None), (0, Some(10)), (299_990, Some(10)), (599_990, None)] {
@@ -211,7 +211,7 @@ async fn a_damaged_blob_is_not_served_and_a_put_repairs_it() {
     }
 }
 
-/// What can happen to the rows of a blob of three chunks.
+/// Damages of the rows of a blob with three chunks.
 const DAMAGED_ROWS: [&str; 6] = [
     "UPDATE blob_chunks SET bytes = overlay(bytes PLACING '\\x00'::bytea FROM 9) WHERE chunk = 1",
     "UPDATE blob_chunks SET bytes = substring(bytes FOR 50) WHERE chunk = 2",
@@ -222,14 +222,14 @@ const DAMAGED_ROWS: [&str; 6] = [
 ];
 
 #[tokio::test]
-async fn a_damaged_blob_on_postgresql_is_not_served_and_a_put_repairs_it() {
+async fn damaged_postgresql_blob_is_broken_until_a_put_repairs_it() {
     let server = need!(Server::start());
     let store = server.store("damaged").await;
     let blobs = store.blobs();
     let whole = Bytes::from(vec![7; (2 << 20) + 100]);
     let blob = blobs.put(whole.clone(), "image/png").await.unwrap();
     for damage in DAMAGED_ROWS {
-        // Each read before the damage may remember that the blob was whole.
+        // This read may cache that the blob is intact.
         assert_eq!(blobs.get(blob, 100, Some(10)).await.unwrap(), [7; 10][..]);
         server.meddle("damaged", damage).await;
         let across = (1 << 20) - 3;
@@ -239,7 +239,7 @@ async fn a_damaged_blob_on_postgresql_is_not_served_and_a_put_repairs_it() {
             assert!(failure.message.contains(&blob.to_string()), "{failure}");
         }
         assert_eq!(blobs.stat(blob).await.unwrap_err().code, code::BROKEN, "{damage}");
-        // Another host remembers nothing.
+        // Another host has cached nothing.
         let other = store.blobs();
         assert_eq!(other.stat(blob).await.unwrap_err().code, code::BROKEN, "{damage}");
         assert_eq!(blobs.put(whole.clone(), "image/png").await.unwrap(), blob);
@@ -251,7 +251,7 @@ async fn a_damaged_blob_on_postgresql_is_not_served_and_a_put_repairs_it() {
 }
 
 #[tokio::test]
-async fn a_blob_whose_media_type_is_damaged_is_named_and_a_put_repairs_it() {
+async fn damaged_media_type_is_broken_until_a_put_repairs_it() {
     let dir = TempDir::new().unwrap();
     let blobs = FileBlobs::open(dir.path()).unwrap();
     let blob = blobs.put(Bytes::from_static(b"x"), "image/png").await.unwrap();
@@ -268,7 +268,7 @@ async fn a_blob_whose_media_type_is_damaged_is_named_and_a_put_repairs_it() {
 }
 
 #[tokio::test]
-async fn a_blob_without_its_media_type_is_swept_with_the_others() {
+async fn blob_without_a_media_type_is_swept() {
     let dir = TempDir::new().unwrap();
     let blobs = FileBlobs::open(dir.path()).unwrap();
     let mut put = Vec::new();
@@ -281,10 +281,11 @@ async fn a_blob_without_its_media_type_is_swept_with_the_others() {
     assert!(blobs.older_than(Duration::ZERO).await.unwrap().is_empty());
 }
 
-/// A link to itself stands in for whatever keeps a file from being opened, such as too many open ones.
+/// A link to itself has the same effect as other reasons why a file cannot be opened, such as too
+/// many open files.
 #[cfg(unix)]
 #[tokio::test]
-async fn a_blob_that_cannot_be_opened_is_not_called_damaged() {
+async fn unopenable_blob_is_not_reported_as_damaged() {
     let dir = TempDir::new().unwrap();
     let blobs = FileBlobs::open(dir.path()).unwrap();
     let blob = blobs.put(Bytes::from_static(b"x"), "text/plain").await.unwrap();

@@ -1,4 +1,4 @@
-//! Checkpoints: what comes back, per-channel versions, namespaces, pending events.
+//! Checkpoints: values, versions of channels, namespaces, pending events.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::sample::{
     run_id, seqs, tail, thread_id,
 };
 
-pub(crate) async fn a_missing_thread_or_checkpoint_is_none(store: &dyn Store) {
+pub(crate) async fn missing_thread_or_checkpoint_is_none(store: &dyn Store) {
     assert_eq!(read(store, &thread_id("missing"), None).await, None);
     assert_eq!(store.thread(&thread_id("missing")).await.unwrap(), None);
     let thread = create(store, "t").await;
@@ -24,7 +24,7 @@ pub(crate) async fn a_missing_thread_or_checkpoint_is_none(store: &dyn Store) {
     assert_eq!(read(store, &thread, Some(0)).await, None);
 }
 
-pub(crate) async fn a_checkpoint_comes_back_whole(store: &dyn Store) {
+pub(crate) async fn checkpoint_round_trips(store: &dyn Store) {
     let thread = create(store, "t").await;
     let mut first = checkpoint(0, None, &[("a", json!(1))], &[]);
     first.meta.source = Source::Update;
@@ -44,7 +44,7 @@ pub(crate) async fn a_checkpoint_comes_back_whole(store: &dyn Store) {
     assert_eq!(read(store, &thread, Some(0)).await.unwrap().checkpoint, first);
 }
 
-pub(crate) async fn values_of_every_kind_come_back(store: &dyn Store) {
+pub(crate) async fn values_of_every_kind_round_trip(store: &dyn Store) {
     let thread = create(store, "t").await;
     let values = [
         ("null", json!(null)),
@@ -65,7 +65,7 @@ pub(crate) async fn values_of_every_kind_come_back(store: &dyn Store) {
     }
 }
 
-pub(crate) async fn many_checkpoints_are_all_there(store: &dyn Store) {
+pub(crate) async fn many_checkpoints_are_all_readable(store: &dyn Store) {
     let thread = create(store, "t").await;
     for number in 1..=100 {
         let parent = (number > 1).then(|| number - 1);
@@ -79,7 +79,7 @@ pub(crate) async fn many_checkpoints_are_all_there(store: &dyn Store) {
     }
 }
 
-pub(crate) async fn threads_do_not_mix(store: &dyn Store) {
+pub(crate) async fn threads_are_isolated(store: &dyn Store) {
     for name in ["a", "b"] {
         let thread = create(store, name).await;
         append(store, &thread, batch(checkpoint(1, None, &[("x", json!(name))], &[])))
@@ -94,13 +94,13 @@ pub(crate) async fn threads_do_not_mix(store: &dyn Store) {
     }
 }
 
-pub(crate) async fn unchanged_channels_stand_where_they_were_written(store: &dyn Store) {
+pub(crate) async fn unchanged_channels_keep_their_values(store: &dyn Store) {
     let thread = create(store, "t").await;
     let first = checkpoint(1, None, &[("a", json!("a1")), ("b", json!("b1"))], &[]);
     append(store, &thread, batch(first)).await.unwrap();
     let second = checkpoint(2, Some(1), &[("b", json!("b2"))], &[("a", 1)]);
     append(store, &thread, batch(second)).await.unwrap();
-    // What the batch says about unchanged channels is not written.
+    // Values of unchanged channels are ignored.
     let mut third = checkpoint(3, Some(2), &[("c", json!("c3"))], &[("a", 1), ("b", 2)]);
     third.values.insert(channel("a"), Arc::new(json!("ignored")));
     append(store, &thread, batch(third)).await.unwrap();
@@ -119,12 +119,12 @@ pub(crate) async fn older_checkpoints_keep_their_values(store: &dyn Store) {
     }
 }
 
-pub(crate) async fn a_dropped_channel_is_gone(store: &dyn Store) {
+pub(crate) async fn dropped_channel_has_no_value(store: &dyn Store) {
     let thread = create(store, "t").await;
     let first = checkpoint(1, None, &[("a", json!(1)), ("b", json!(1))], &[]);
     append(store, &thread, batch(first)).await.unwrap();
     append(store, &thread, batch(checkpoint(2, Some(1), &[], &[("a", 1)]))).await.unwrap();
-    // A version without a value is a channel that is empty.
+    // A channel with a version and without a value is empty.
     let mut third = checkpoint(3, Some(2), &[], &[]);
     third.meta.versions.insert(channel("a"), id(3));
     append(store, &thread, batch(third)).await.unwrap();
@@ -132,7 +132,7 @@ pub(crate) async fn a_dropped_channel_is_gone(store: &dyn Store) {
     assert_eq!(read(store, &thread, Some(3)).await.unwrap().checkpoint.state(), json!({}));
 }
 
-pub(crate) async fn namespaces_have_their_own_newest(store: &dyn Store) {
+pub(crate) async fn each_namespace_has_a_newest_checkpoint(store: &dyn Store) {
     let thread = create(store, "t").await;
     for (number, namespace) in [(1, ""), (2, "child"), (3, "child:1"), (4, "")] {
         let mut next = checkpoint(number, None, &[("x", json!(number))], &[]);
@@ -159,7 +159,7 @@ pub(crate) async fn pending_events_belong_to_their_base(store: &dyn Store) {
     let step = Batch { base: Some(id(1)), checkpoint: Some(second), ..events(5, 5) };
     append(store, &thread, step).await.unwrap();
     append(store, &thread, Batch { base: Some(id(2)), ..events(6, 6) }).await.unwrap();
-    // Back at the first checkpoint.
+    // An event on the first checkpoint again.
     append(store, &thread, Batch { base: Some(id(1)), ..events(7, 7) }).await.unwrap();
     let pending = async |number| seqs(&read(store, &thread, Some(number)).await.unwrap().events);
     assert_eq!(pending(1).await, [3, 4, 5, 7]);
@@ -167,7 +167,7 @@ pub(crate) async fn pending_events_belong_to_their_base(store: &dyn Store) {
     assert_eq!(seqs(&read(store, &thread, None).await.unwrap().events), [6]);
 }
 
-pub(crate) async fn pending_events_keep_their_order_over_batches(store: &dyn Store) {
+pub(crate) async fn pending_events_keep_their_order_across_batches(store: &dyn Store) {
     let thread = create(store, "t").await;
     append(store, &thread, batch(checkpoint(1, None, &[], &[]))).await.unwrap();
     let finished = |seq, task: &str| {
@@ -193,7 +193,7 @@ pub(crate) async fn pending_events_keep_their_order_over_batches(store: &dyn Sto
     assert_eq!(read(store, &thread, None).await.unwrap().events, all);
 }
 
-pub(crate) async fn a_new_checkpoint_starts_without_pending_events(store: &dyn Store) {
+pub(crate) async fn new_checkpoint_has_no_pending_events(store: &dyn Store) {
     let thread = create(store, "t").await;
     append(store, &thread, batch(checkpoint(1, None, &[], &[]))).await.unwrap();
     append(store, &thread, Batch { base: Some(id(1)), ..events(1, 3) }).await.unwrap();
@@ -201,7 +201,7 @@ pub(crate) async fn a_new_checkpoint_starts_without_pending_events(store: &dyn S
     assert!(read(store, &thread, None).await.unwrap().events.is_empty());
 }
 
-pub(crate) async fn an_unchanged_channel_is_not_written_again(store: &dyn Store) {
+pub(crate) async fn unchanged_channel_is_not_written_again(store: &dyn Store) {
     let thread = create(store, "t").await;
     let noise = noise(131_072);
     let large = [("large", json!(noise)), ("n", json!(0))];
@@ -220,14 +220,14 @@ pub(crate) async fn an_unchanged_channel_is_not_written_again(store: &dyn Store)
     assert!(*last.checkpoint.values["large"] == large[0].1);
 }
 
-pub(crate) async fn going_back_moves_the_current_checkpoint(store: &dyn Store) {
+pub(crate) async fn current_checkpoint_can_move_back(store: &dyn Store) {
     let thread = create(store, "t").await;
     append(store, &thread, batch(checkpoint(1, None, &[("a", json!(1))], &[]))).await.unwrap();
     append(store, &thread, batch(checkpoint(2, Some(1), &[("a", json!(2))], &[]))).await.unwrap();
     append(store, &thread, Batch { current: Some(id(1)), ..events(1, 1) }).await.unwrap();
     let head = store.thread(&thread).await.unwrap().unwrap();
     assert_eq!((head.current, head.last_checkpoint), (Some(id(1)), Some(id(2))));
-    // A number is never given out again, and the newest of the namespace is the highest.
+    // Checkpoint ids are not reused, and the newest checkpoint of a namespace has the highest id.
     let again = batch(checkpoint(2, Some(1), &[], &[]));
     assert!(append(store, &thread, again).await.is_err());
     assert_eq!(read(store, &thread, None).await.unwrap().checkpoint.meta.id, id(2));
@@ -237,7 +237,7 @@ pub(crate) async fn going_back_moves_the_current_checkpoint(store: &dyn Store) {
     assert_eq!(read(store, &thread, None).await.unwrap().checkpoint.state(), json!({ "a": 1 }));
 }
 
-pub(crate) async fn a_fork_takes_values_of_an_older_checkpoint(store: &dyn Store) {
+pub(crate) async fn fork_reads_values_of_an_older_checkpoint(store: &dyn Store) {
     let thread = create(store, "t").await;
     let values = [("a", json!("a1")), ("b", json!("b1"))];
     append(store, &thread, batch(checkpoint(1, None, &values, &[]))).await.unwrap();
@@ -254,7 +254,7 @@ pub(crate) async fn a_fork_takes_values_of_an_older_checkpoint(store: &dyn Store
     assert_eq!(state, json!({ "a": "a2", "b": "b1" }));
 }
 
-pub(crate) async fn nested_graphs_do_not_move_the_thread(store: &dyn Store) {
+pub(crate) async fn subgraphs_do_not_move_the_current_checkpoint(store: &dyn Store) {
     let thread = create(store, "t").await;
     let current = async || store.thread(&thread).await.unwrap().unwrap().current;
     let nested = |number| {
@@ -288,7 +288,7 @@ async fn check_latest(store: &dyn Store, thread: &ThreadId) {
     assert_eq!(latest.run.map(|run| run.id), run);
 }
 
-pub(crate) async fn the_latest_is_what_each_read_says(store: &dyn Store) {
+pub(crate) async fn latest_matches_separate_reads(store: &dyn Store) {
     assert_eq!(store.latest(&thread_id("missing")).await.unwrap(), None);
     let thread = create(store, "t").await;
     check_latest(store, &thread).await;
@@ -310,14 +310,14 @@ pub(crate) async fn the_latest_is_what_each_read_says(store: &dyn Store) {
         .await
         .unwrap();
     check_latest(store, &thread).await;
-    // Another branch, where newer versions are of the first one.
+    // A fork: the newest versions belong to the other branch.
     append(store, &thread, batch(checkpoint(4, Some(2), &[], &[("a", 2), ("b", 1)])))
         .await
         .unwrap();
     check_latest(store, &thread).await;
     let state = store.latest(&thread).await.unwrap().unwrap().tuple.unwrap().checkpoint.state();
     assert_eq!(state, json!({ "a": [1, 2], "b": "b1" }));
-    // A graph in it that has the same names.
+    // A subgraph with the same channel names.
     let mut nested = checkpoint(5, None, &[("a", json!([5]))], &[]);
     nested.meta.namespace = Namespace::new("child");
     append(store, &thread, batch(nested)).await.unwrap();

@@ -22,7 +22,7 @@ async fn copy(store: &dyn Store, from: &ThreadId, to: &str) -> Result<ThreadId, 
     store.copy_thread(from, &to, &renamed).await.map(|()| to)
 }
 
-pub(crate) async fn a_copy_has_everything(store: &dyn Store) {
+pub(crate) async fn copy_has_everything(store: &dyn Store) {
     let thread = three_runs(store, "t").await;
     let blob = BlobRef(Digest::of(b"blob"));
     let next = checkpoint(4, Some(3), &[("a", json!(blob.to_string()))], &[("list", 3)]);
@@ -53,12 +53,12 @@ pub(crate) async fn a_copy_has_everything(store: &dyn Store) {
     store.verify(&copied).await.unwrap().unwrap();
     let again = copy(store, &copied, "third").await.unwrap();
     let head = store.thread(&again).await.unwrap().unwrap();
-    assert_eq!(head.record.origin(), &thread, "the first of them all");
+    assert_eq!(head.record.origin(), &thread, "the first original");
     let runs = store.runs(&again).await.unwrap();
     assert!(runs.iter().all(|run| renamed(&renamed(run.origin())) == run.id));
 }
 
-pub(crate) async fn a_copy_goes_its_own_way(store: &dyn Store) {
+pub(crate) async fn copy_is_independent_of_its_original(store: &dyn Store) {
     let thread = three_runs(store, "t").await;
     let before = (store.thread(&thread).await.unwrap(), all(store, &thread).await);
     let copied = copy(store, &thread, "copy").await.unwrap();
@@ -78,7 +78,7 @@ pub(crate) async fn a_copy_goes_its_own_way(store: &dyn Store) {
     assert_eq!(older, json!({ "one": "one", "two": "two", "list": ["one", "two"] }));
 }
 
-pub(crate) async fn a_pruned_thread_can_be_copied(store: &dyn Store) {
+pub(crate) async fn pruned_thread_can_be_copied(store: &dyn Store) {
     let thread = three_runs(store, "t").await;
     store.prune(&thread, PruneStrategy::KeepLatest).await.unwrap();
     let copied = copy(store, &thread, "copy").await.unwrap();
@@ -90,12 +90,12 @@ pub(crate) async fn a_pruned_thread_can_be_copied(store: &dyn Store) {
     store.verify(&copied).await.unwrap().unwrap();
 }
 
-pub(crate) async fn copying_a_missing_thread_makes_nothing(store: &dyn Store) {
+pub(crate) async fn copy_of_a_missing_thread_creates_nothing(store: &dyn Store) {
     let copied = copy(store, &thread_id("missing"), "copy").await.unwrap();
     assert_eq!(store.thread(&copied).await.unwrap(), None);
 }
 
-pub(crate) async fn copying_onto_a_thread_is_refused(store: &dyn Store) {
+pub(crate) async fn copy_onto_an_existing_thread_is_refused(store: &dyn Store) {
     let thread = three_runs(store, "t").await;
     let other = create(store, "other").await;
     let before = store.thread(&other).await.unwrap();
@@ -105,20 +105,20 @@ pub(crate) async fn copying_onto_a_thread_is_refused(store: &dyn Store) {
     assert!(matches!(itself, StoreError::InvalidBatch { .. }), "{itself}");
     assert_eq!(store.thread(&other).await.unwrap(), before);
     assert!(store.runs(&other).await.unwrap().is_empty());
-    // Runs of the copy must have ids of their own.
+    // Runs of the copy need new ids.
     let to = thread_id("copy");
     let same = store.copy_thread(&thread, &to, &RunId::clone).await.unwrap_err();
     assert!(matches!(same, StoreError::InvalidBatch { .. }), "{same}");
     assert_eq!(store.thread(&to).await.unwrap(), None);
 }
 
-pub(crate) async fn a_thread_at_work_is_not_copied(store: &dyn Store) {
+pub(crate) async fn active_thread_is_not_copied(store: &dyn Store) {
     let thread = three_runs(store, "t").await;
     let epoch = store.lease(&thread, &Holder("a".to_owned())).await.unwrap();
     let error = copy(store, &thread, "copy").await.unwrap_err();
     assert!(matches!(error, StoreError::Leased { .. }), "{error}");
     store.release(&thread, epoch).await.unwrap();
-    // The host that ran it is gone, and nobody has recovered it yet.
+    // The host of the run has died, and no other host has recovered the run yet.
     let running = ThreadRecord { status: ThreadStatus::Running, ..record(&thread) };
     append(store, &thread, Batch { record: Some(running), ..Batch::default() }).await.unwrap();
     let error = copy(store, &thread, "copy").await.unwrap_err();
@@ -126,7 +126,7 @@ pub(crate) async fn a_thread_at_work_is_not_copied(store: &dyn Store) {
     assert_eq!(store.thread(&thread_id("copy")).await.unwrap(), None);
 }
 
-pub(crate) async fn a_watch_sees_the_copy(store: &dyn Store) {
+pub(crate) async fn watch_receives_the_copy(store: &dyn Store) {
     let thread = three_runs(store, "t").await;
     let mut watch = store.watch(&thread_id("copy"));
     assert_eq!(*watch.borrow_and_update(), 0);

@@ -1,4 +1,4 @@
-//! A process that is killed while it writes: everything that was reported as durable must be there.
+//! A process that is killed while it writes: all batches that it reported as durable must exist.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::sample::{checkpoint, create, events, id, read, seqs, thread_id};
 const FILE: &str = "WATTLE_STORE_CRASH_FILE";
 const THREADS: u64 = 3;
 
-/// Not a check of its own: [`what_was_answered_outlives_a_kill`] starts it as a process.
+/// The process that [`acknowledged_batches_survive_sigkill`] starts, not a test of its own.
 #[tokio::test]
 #[ignore = "started by another test, which kills it"]
 async fn writer_process() {
@@ -42,7 +42,8 @@ async fn writer_process() {
     }
 }
 
-/// One event and a checkpoint of the same number, which changes `n` and keeps `first`.
+/// Returns a batch with one event and a checkpoint of the same number, which changes `n` and keeps
+/// `first`.
 fn step(seq: u64) -> Batch {
     let mut changed = vec![("n", json!({ "seq": seq, "text": "x".repeat(seq as usize % 9000) }))];
     let mut older = Vec::new();
@@ -57,7 +58,7 @@ fn step(seq: u64) -> Batch {
 }
 
 #[tokio::test]
-async fn what_was_answered_outlives_a_kill() {
+async fn acknowledged_batches_survive_sigkill() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("wattle.redb");
     for round in 0..4 {
@@ -69,8 +70,8 @@ async fn what_was_answered_outlives_a_kill() {
     }
 }
 
-/// Lets the writer write until it has reported so many batches, kills it, and answers with the
-/// newest event of each thread that it reported.
+/// Runs the writer until it has reported this number of batches, and kills it. Returns the newest
+/// event of each thread that it reported.
 fn write_and_kill(path: &Path, batches: usize) -> [u64; THREADS as usize] {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["crash::writer_process", "--exact", "--ignored", "--nocapture"])
@@ -81,7 +82,7 @@ fn write_and_kill(path: &Path, batches: usize) -> [u64; THREADS as usize] {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut durable = [0; THREADS as usize];
     let mut note = |line: String| {
-        // The test harness may print something of its own before it.
+        // The test harness may print something of its own before the report.
         let report = line.split_once("durable ").map(|(_, report)| report.to_owned());
         if let Some((number, seq)) = report.as_deref().and_then(|report| report.split_once(' ')) {
             durable[number.parse::<usize>().unwrap()] = seq.parse().unwrap();
@@ -95,7 +96,7 @@ fn write_and_kill(path: &Path, batches: usize) -> [u64; THREADS as usize] {
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    // What it printed before it was killed counts as well, a torn last line aside.
+    // Reports from before the kill count as well, except a torn last line.
     let rest: Vec<String> = lines.map_while(Result::ok).collect();
     let whole = rest.len().saturating_sub(1);
     for line in rest.into_iter().take(whole) {

@@ -1,5 +1,5 @@
-//! Damaged files: every damage is found and named, set aside or without harm, and threads that it
-//! did not touch all work.
+//! Damaged files: each damage is reported and sets threads aside, or is harmless, and all other
+//! threads work.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -21,16 +21,16 @@ use wattle_store::{FileBlobs, RedbStore};
 use crate::pending::{asked, names};
 use crate::sample::{append, checkpoint, create, event, events, id, record, run, tail, thread_id};
 
-/// How many damages are tried, if it is said; see `host/docs/testing.md`.
+/// Number of damages to try; see `host/docs/testing.md`.
 pub(crate) const DAMAGES: &str = "WATTLE_DAMAGES";
 
-/// Damages and threads of the ordinary suite.
+/// Damages and threads without settings.
 const ORDINARY: (u64, u64) = (40, 60);
 
-/// Threads of the store, if it is said as well.
+/// Number of threads of the store.
 const THREADS: &str = "WATTLE_DAMAGED_THREADS";
 
-/// Threads if only the number of damages is said.
+/// Threads if only the number of damages is set.
 const MANY_THREADS: u64 = 1000;
 
 /// Bytes of a page of redb.
@@ -40,23 +40,23 @@ fn name(number: u64) -> ThreadId {
     thread_id(&format!("thread-{number}"))
 }
 
-/// The pending run of a thread.
+/// Returns the name of the pending run of a thread.
 fn pending(number: u64) -> String {
     format!("pending-{number}")
 }
 
-/// Whether a pending run is that of a thread.
+/// Returns true if a pending run is that of a thread.
 fn is_of(run: &str, thread: &ThreadId) -> bool {
     run.strip_prefix("pending-") == thread.as_str().strip_prefix("thread-")
 }
 
-/// All pending runs of a store in their order.
+/// Returns all pending runs of a store in their order.
 async fn all_pending(store: &RedbStore) -> Vec<String> {
     names(store, PendingQuery { limit: usize::MAX, ..PendingQuery::default() }).await
 }
 
-/// A store of many threads with runs, events, checkpoints, lists and blobs, and its blobs. Every third
-/// thread has a pending run; those of the last threads were asked for first.
+/// Creates a store of many threads with runs, events, checkpoints, lists and blobs, and returns its
+/// blobs. Every third thread has a pending run; those of the last threads were enqueued first.
 async fn fill(path: &Path, blobs: &FileBlobs, threads: u64) -> Vec<BlobRef> {
     let store = RedbStore::open(path).unwrap();
     let mut tickets = Vec::new();
@@ -85,7 +85,7 @@ async fn fill(path: &Path, blobs: &FileBlobs, threads: u64) -> Vec<BlobRef> {
             tickets.push(store.append(&thread, batch).await);
         }
     }
-    // One with marks.
+    // A thread that is long enough for marks.
     for seq in 4..=200 {
         tickets.push(store.append(&name(0), events(seq, seq)).await);
     }
@@ -100,7 +100,7 @@ async fn fill(path: &Path, blobs: &FileBlobs, threads: u64) -> Vec<BlobRef> {
     put
 }
 
-/// All that can be read of a thread, or why it cannot.
+/// Returns all that can be read of a thread, or the error.
 async fn content(store: &RedbStore, thread: &ThreadId) -> Result<String, StoreError> {
     let latest = store.latest(thread).await?;
     let events = store.events(thread, 0, usize::MAX).await?;
@@ -121,7 +121,7 @@ async fn contents(
     all
 }
 
-/// Numbers that are the same in every run.
+/// Pseudorandom numbers that are the same in every run.
 pub(crate) struct Numbers(pub(crate) u64);
 
 impl Numbers {
@@ -133,7 +133,7 @@ impl Numbers {
     }
 }
 
-/// Damages a file at random; says how.
+/// Damages a file at random, and returns a description.
 pub(crate) fn damage(bytes: &mut Vec<u8>, numbers: &mut Numbers) -> String {
     let length = bytes.len() as u64;
     match numbers.below(5) {
@@ -156,7 +156,7 @@ pub(crate) fn damage(bytes: &mut Vec<u8>, numbers: &mut Numbers) -> String {
     }
 }
 
-/// What became of damages.
+/// Counts of the outcomes of damages.
 #[derive(Debug, Default)]
 struct Outcomes {
     harmless: u64,
@@ -177,7 +177,7 @@ struct Trial {
 }
 
 impl Trial {
-    /// Damages the file and sees what becomes of it.
+    /// Damages the file and checks the outcome.
     async fn of_the_file(&self, numbers: &mut Numbers, outcomes: &mut Outcomes) {
         let mut bytes = self.whole.clone();
         let how = damage(&mut bytes, numbers);
@@ -185,7 +185,7 @@ impl Trial {
         fs::write(&self.path, &bytes).unwrap();
         let survey = RedbStore::survey_file(&self.path);
         let is_found = survey.as_ref().map_or(true, |survey| !survey.damaged.is_empty());
-        assert!(fs::read(&self.path).unwrap() == bytes, "{how}: a look changed the file");
+        assert!(fs::read(&self.path).unwrap() == bytes, "{how}: the survey changed the file");
         match RedbStore::open(&self.path) {
             Ok(store) => {
                 let damaged = self.compare(&store, &how, survey.as_ref().ok()).await;
@@ -219,8 +219,8 @@ impl Trial {
         }
     }
 
-    /// Compares all threads with what they were; answers with how many are damaged. None is
-    /// different without a word, and what is damaged was named, or the table was that named it.
+    /// Compares all threads with their state before the damage, and returns the number of damaged
+    /// ones. Each of them must be reported, or else the tables that named it.
     async fn compare(&self, store: &RedbStore, how: &str, survey: Option<&Survey>) -> u64 {
         let subjects: BTreeSet<&str> = survey
             .map(|survey| survey.damaged.iter().map(|damage| damage.subject.as_str()).collect())
@@ -258,7 +258,7 @@ impl Trial {
     }
 }
 
-/// Removes what other trials left beside the file.
+/// Deletes the files that other trials left in the folder.
 pub(crate) fn clear_beside(path: &Path) {
     for entry in fs::read_dir(path.parent().unwrap()).unwrap() {
         let entry = entry.unwrap();
@@ -318,7 +318,7 @@ async fn damage_of_a_blob(dir: &Path, blob: BlobRef, numbers: &mut Numbers) {
     assert!(blobs.survey().await.unwrap().is_empty(), "{how}");
 }
 
-/// A file whose bytes are changed where some text stands.
+/// Changes a byte of each occurrence of a text in a file.
 fn change(path: &Path, text: &[u8]) {
     let mut bytes = fs::read(path).unwrap();
     let found = bytes.windows(text.len()).enumerate().filter(|(_, window)| *window == text);
@@ -331,7 +331,7 @@ fn change(path: &Path, text: &[u8]) {
 }
 
 #[tokio::test]
-async fn a_changed_byte_sets_one_thread_aside() {
+async fn changed_byte_sets_one_thread_aside() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("wattle.redb");
     let store = RedbStore::open(&path).unwrap();
@@ -363,7 +363,7 @@ async fn a_changed_byte_sets_one_thread_aside() {
     let named = store.survey().await.unwrap().damaged;
     assert_eq!(named.len(), 1, "{named:?}");
     assert_eq!(named[0].subject, "thread `t7`");
-    // It is still set aside after another start, and its id is free once it is deleted.
+    // The thread is still set aside after another start. Its deletion frees its id.
     drop(store);
     let store = RedbStore::open(&path).unwrap();
     store.thread(&broken).await.unwrap_err();
@@ -373,7 +373,7 @@ async fn a_changed_byte_sets_one_thread_aside() {
     assert!(store.survey().await.unwrap().damaged.is_empty());
 }
 
-/// Nobody knows what a damaged thread mentions, and it may be restored.
+/// It is unknown what a damaged thread mentions, and the thread may be restored.
 #[tokio::test]
 async fn no_blob_is_swept_while_a_thread_is_set_aside() {
     let dir = TempDir::new().unwrap();
@@ -404,9 +404,9 @@ async fn no_blob_is_swept_while_a_thread_is_set_aside() {
     assert!(blobs.stat(put[1]).await.is_err());
 }
 
-/// After a read that failed, redb reads nothing more of a file. No thread is damaged for that.
+/// After a failed read, redb refuses all further reads of a file. No thread is damaged by that.
 #[tokio::test]
-async fn a_survey_ends_at_a_file_that_cannot_be_read() {
+async fn survey_of_an_unreadable_file_fails() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("wattle.redb");
     let store = RedbStore::open(&path).unwrap();
@@ -426,7 +426,7 @@ async fn a_survey_ends_at_a_file_that_cannot_be_read() {
 }
 
 #[tokio::test]
-async fn a_lost_table_of_pending_runs_is_found_and_repaired() {
+async fn lost_pending_runs_are_found_and_repaired() {
     const PENDING: redb::TableDefinition<'_, &[u8], u64> = redb::TableDefinition::new("pending");
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("wattle.redb");
@@ -456,7 +456,7 @@ async fn a_lost_table_of_pending_runs_is_found_and_repaired() {
 }
 
 #[test]
-fn an_empty_or_missing_file_is_no_new_store() {
+fn empty_or_missing_file_is_not_a_new_store() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("wattle.redb");
     drop(RedbStore::open(&path).unwrap());
@@ -475,14 +475,14 @@ fn an_empty_or_missing_file_is_no_new_store() {
     }
     fs::write(&path, whole).unwrap();
     RedbStore::open(&path).unwrap();
-    // Without the mark of an earlier store, a new one is made.
+    // Without the marker file of an earlier store, a new store is created.
     fs::remove_file(&path).unwrap();
     fs::remove_file(dir.path().join("wattle.redb.made")).unwrap();
     RedbStore::open(&path).unwrap();
 }
 
 #[tokio::test]
-async fn an_empty_file_beside_blobs_is_refused() {
+async fn empty_file_next_to_blobs_is_refused() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("wattle.redb");
     let blobs = FileBlobs::open(dir.path().join("blobs")).unwrap();

@@ -1,4 +1,4 @@
-//! The commit delay: what nobody waits for gathers, what somebody waits for does not.
+//! The commit delay holds back batches that no caller awaits, and no others.
 
 use std::time::Duration;
 
@@ -12,19 +12,19 @@ use wattle_store::{PostgresStore, RedbStore};
 use crate::postgres::Server;
 use crate::sample::{append, create, events, seqs};
 
-/// Batches that would take so many seconds if each waited for the longest delay.
+/// Number of batches. With the longest delay for each, they would take as many seconds.
 const BATCHES: u64 = 120;
 
-/// A third of that at most, even if each two shared a delay, and far above what a slow disk takes:
-/// it only shows a wait.
+/// A third of the time that they would take if each pair shared a delay, and far more than a slow
+/// disk needs. It only detects a wait.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// On a store with the longest delay.
-async fn nobody_waits_for_the_delay(store: &dyn Store) {
+/// Expects a store with the longest delay.
+async fn awaited_batches_skip_the_commit_delay(store: &dyn Store) {
     let thread = create(store, "waited for").await;
     let waits = async {
         for seq in 1..=BATCHES {
-            // Nobody waits for the first of each two by itself.
+            // The first of each pair is not awaited by itself.
             if seq % 2 == 1 {
                 drop(store.append(&thread, events(seq, seq)).await);
             } else {
@@ -37,23 +37,23 @@ async fn nobody_waits_for_the_delay(store: &dyn Store) {
     tokio::time::timeout(PATIENCE, waits).await.expect("each batch waited for the delay");
 }
 
-async fn what_nobody_waits_for_is_written(store: &dyn Store) {
+async fn unawaited_batches_are_committed_after_the_delay(store: &dyn Store) {
     let thread = create(store, "left alone").await;
     for seq in 1..=3 {
         drop(store.append(&thread, events(seq, seq)).await);
     }
-    // A watch would be somebody who waits.
+    // A watch would request a flush.
     let written = async {
         while store.thread(&thread).await.unwrap().unwrap().last_seq < 3 {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, written).await.expect("nothing is written unless asked for");
+    tokio::time::timeout(PATIENCE, written).await.expect("the batches were not written");
     assert_eq!(seqs(&store.events(&thread, 0, 9).await.unwrap()), [1, 2, 3]);
 }
 
-/// Also if the writer rests over what nobody waits for.
-async fn who_watches_does_not_wait_for_the_delay(store: &dyn Store) {
+/// Holds also while the writer holds back batches that no caller awaits.
+async fn watched_threads_skip_the_commit_delay(store: &dyn Store) {
     let (thread, other) = (create(store, "watched").await, create(store, "not watched").await);
     let mut newest = store.watch(&thread);
     let hears = async {
@@ -63,11 +63,11 @@ async fn who_watches_does_not_wait_for_the_delay(store: &dyn Store) {
             newest.wait_for(|newest| *newest == seq).await.unwrap();
         }
     };
-    tokio::time::timeout(PATIENCE, hears).await.expect("who watches waited for the delay");
+    tokio::time::timeout(PATIENCE, hears).await.expect("the watcher waited for the delay");
 }
 
-/// Leases are asked for in the same queue.
-async fn a_lease_does_not_wait_for_what_gathers(store: &dyn Store) {
+/// Lease requests use the same queue.
+async fn lease_request_skips_the_commit_delay(store: &dyn Store) {
     let thread = create(store, "leased").await;
     let holder = Holder("a".into());
     let waits = async {
@@ -82,14 +82,14 @@ async fn a_lease_does_not_wait_for_what_gathers(store: &dyn Store) {
 }
 
 #[tokio::test]
-async fn a_file_lets_batches_gather_for_which_nobody_waits() {
+async fn redb_groups_unawaited_batches() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("wattle.redb");
     let store = RedbStore::open_with(&file, COMMIT_DELAY_LIMIT).unwrap();
-    nobody_waits_for_the_delay(&store).await;
-    what_nobody_waits_for_is_written(&store).await;
-    who_watches_does_not_wait_for_the_delay(&store).await;
-    a_lease_does_not_wait_for_what_gathers(&store).await;
+    awaited_batches_skip_the_commit_delay(&store).await;
+    unawaited_batches_are_committed_after_the_delay(&store).await;
+    watched_threads_skip_the_commit_delay(&store).await;
+    lease_request_skips_the_commit_delay(&store).await;
     let thread = create(&store, "closed").await;
     drop(store.append(&thread, events(1, 5)).await);
     drop(store);
@@ -98,27 +98,27 @@ async fn a_file_lets_batches_gather_for_which_nobody_waits() {
 }
 
 #[tokio::test]
-async fn without_a_delay_batches_are_committed_as_they_come() {
+async fn batches_are_committed_without_a_delay() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("wattle.redb");
     let store = RedbStore::open_with(&file, Duration::ZERO).unwrap();
-    nobody_waits_for_the_delay(&store).await;
-    what_nobody_waits_for_is_written(&store).await;
+    awaited_batches_skip_the_commit_delay(&store).await;
+    unawaited_batches_are_committed_after_the_delay(&store).await;
 }
 
 #[tokio::test]
-async fn a_database_lets_batches_gather_for_which_nobody_waits() {
+async fn postgres_groups_unawaited_batches() {
     let server = need!(Server::start());
     let config = server.config("gathering").with_commit_delay(COMMIT_DELAY_LIMIT);
     let store = PostgresStore::open(&config).await.unwrap();
-    nobody_waits_for_the_delay(&store).await;
-    what_nobody_waits_for_is_written(&store).await;
-    who_watches_does_not_wait_for_the_delay(&store).await;
-    a_lease_does_not_wait_for_what_gathers(&store).await;
+    awaited_batches_skip_the_commit_delay(&store).await;
+    unawaited_batches_are_committed_after_the_delay(&store).await;
+    watched_threads_skip_the_commit_delay(&store).await;
+    lease_request_skips_the_commit_delay(&store).await;
 }
 
 #[tokio::test]
-async fn a_delay_that_is_too_long_is_refused() {
+async fn too_long_delay_is_refused() {
     let folder = TempDir::new().unwrap();
     let long = COMMIT_DELAY_LIMIT + Duration::from_millis(1);
     let refused = RedbStore::open_with(folder.path().join("wattle.redb"), long).unwrap_err();

@@ -7,7 +7,7 @@ use wattle_run::ports::store::Batch;
 
 use crate::sample::{append, batch, checkpoint, create, events, id, seqs, thread_id};
 
-pub(crate) async fn events_come_in_pages(store: &dyn Store) {
+pub(crate) async fn events_are_paged(store: &dyn Store) {
     assert!(store.events(&thread_id("missing"), 0, 9).await.unwrap().is_empty());
     let thread = create(store, "t").await;
     append(store, &thread, events(1, 3)).await.unwrap();
@@ -30,7 +30,7 @@ pub(crate) async fn events_come_in_pages(store: &dyn Store) {
     }
 }
 
-pub(crate) async fn events_of_every_kind_come_back(store: &dyn Store) {
+pub(crate) async fn events_of_every_kind_round_trip(store: &dyn Store) {
     let thread = create(store, "t").await;
     for name in EventKind::NAMES {
         let begin = format!(r#"{{"type":"{name}""#);
@@ -73,7 +73,7 @@ pub(crate) async fn events_of_a_long_thread_are_found(store: &dyn Store) {
     assert!(found.is_some());
 }
 
-pub(crate) async fn a_watch_sees_the_newest_event(store: &dyn Store) {
+pub(crate) async fn watch_receives_the_newest_event(store: &dyn Store) {
     let thread = create(store, "t").await;
     append(store, &thread, events(1, 2)).await.unwrap();
     let mut watch = store.watch(&thread);
@@ -86,14 +86,14 @@ pub(crate) async fn a_watch_sees_the_newest_event(store: &dyn Store) {
     assert_eq!(*other.borrow(), 0);
 }
 
-pub(crate) async fn a_watch_ends_with_its_thread(store: &dyn Store) {
+pub(crate) async fn watch_ends_with_its_thread(store: &dyn Store) {
     let thread = create(store, "t").await;
     let mut watch = store.watch(&thread);
     store.delete_thread(&thread).await.unwrap();
     assert!(watch.changed().await.is_err());
 }
 
-/// One of each kind, with all optional fields set.
+/// One event of each kind, with all optional fields set.
 const KINDS: &[&str] = &[
     r#"{"type":"run_started","graph":"g","digest":"0000000000000000000000000000000000000000000000000000000000000000","reason":"recovery"}"#,
     r#"{"type":"run_ended","status":"failed","failure":{"code":"trap","message":"m","retryable":true,"details":{"a":[1]}}}"#,

@@ -1,5 +1,5 @@
-//! What the file store must show beyond the ports: it outlives its process, and refuses files
-//! that it cannot read.
+//! The file store beyond the conformance suite: it outlives its process, and refuses files that it
+//! cannot read.
 
 use std::fs;
 use std::path::Path;
@@ -23,7 +23,7 @@ use crate::sample::{
 };
 
 #[tokio::test]
-async fn everything_is_there_after_a_reopen() {
+async fn threads_survive_a_reopen() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("wattle.redb");
     let store = RedbStore::open(&path).unwrap();
@@ -47,7 +47,7 @@ async fn everything_is_there_after_a_reopen() {
     assert_eq!(store.run(&run_id("r")).await.unwrap(), Some(run(&thread, "r")));
     assert_eq!(store.threads(&ThreadQuery::default()).await.unwrap().len(), 2);
     assert_eq!(*store.watch(&thread).borrow(), 200);
-    // The next batch goes on where the last process stopped, channels included.
+    // The next batch continues where the last process stopped, channels included.
     store.delete_thread(&thread_id("gone")).await.unwrap();
     create(&store, "new").await;
     append(&store, &thread, events(201, 201)).await.unwrap();
@@ -60,7 +60,7 @@ async fn everything_is_there_after_a_reopen() {
 }
 
 #[tokio::test]
-async fn pending_runs_are_there_after_a_reopen() {
+async fn pending_runs_survive_a_reopen() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("wattle.redb");
     let store = RedbStore::open(&path).unwrap();
@@ -83,7 +83,7 @@ async fn pending_runs_are_there_after_a_reopen() {
 }
 
 #[tokio::test]
-async fn dropping_the_last_handle_writes_what_waits() {
+async fn dropping_the_store_flushes_the_queue() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("wattle.redb");
     let store = RedbStore::open(&path).unwrap();
@@ -97,7 +97,7 @@ async fn dropping_the_last_handle_writes_what_waits() {
 }
 
 #[test]
-fn a_second_store_on_the_same_file_is_refused() {
+fn second_store_on_one_file_is_refused() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("wattle.redb");
     let _first = RedbStore::open(&path).unwrap();
@@ -107,7 +107,7 @@ fn a_second_store_on_the_same_file_is_refused() {
 }
 
 #[test]
-fn a_newer_format_is_refused() {
+fn newer_format_is_refused() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("wattle.redb");
     drop(RedbStore::open(&path).unwrap());
@@ -140,14 +140,14 @@ fn files_of_other_programs_are_refused() {
 }
 
 #[test]
-fn a_missing_folder_is_an_error_that_names_it() {
+fn missing_folder_is_named_in_the_error() {
     let dir = TempDir::new().unwrap();
     let error = refusal(&dir.path().join("missing/wattle.redb"));
     assert!(error.to_string().contains("missing/wattle.redb"), "{error}");
 }
 
 #[tokio::test]
-async fn what_a_cut_file_lost_is_a_typed_error() {
+async fn truncated_file_is_a_typed_error() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("wattle.redb");
     let store = RedbStore::open(&path).unwrap();
@@ -161,7 +161,7 @@ async fn what_a_cut_file_lost_is_a_typed_error() {
         fs::write(&path, &whole[..part]).unwrap();
         match RedbStore::open(&path) {
             Err(error) => assert!(matches!(error, StoreError::Corrupt { .. }), "{part}: {error}"),
-            // It was written anew with what was not cut off.
+            // The file was rebuilt from what was not cut off.
             Ok(store) => match store.events(&thread, 0, 999).await {
                 Ok(events) => assert_eq!(events.len(), 200, "{part}"),
                 Err(error) => assert!(error.to_string().contains("thread `t`"), "{part}: {error}"),
@@ -174,7 +174,7 @@ async fn what_a_cut_file_lost_is_a_typed_error() {
 }
 
 #[tokio::test]
-async fn space_of_deleted_threads_is_used_again() {
+async fn space_of_deleted_threads_is_reused() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("wattle.redb");
     let store = RedbStore::open(&path).unwrap();
@@ -192,7 +192,7 @@ async fn space_of_deleted_threads_is_used_again() {
 }
 
 #[tokio::test]
-async fn epochs_are_not_given_out_again_after_a_reopen() {
+async fn epochs_are_not_reused_after_a_reopen() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("wattle.redb");
     let (thread, holder) = (thread_id("t"), Holder("host".into()));
@@ -207,7 +207,7 @@ async fn epochs_are_not_given_out_again_after_a_reopen() {
 }
 
 #[tokio::test]
-async fn a_compacted_file_is_smaller_and_whole() {
+async fn compacted_file_is_smaller_and_intact() {
     let dir = TempDir::new().unwrap();
     let store = RedbStore::open(dir.path().join("wattle.redb")).unwrap();
     let kept = create(&store, "kept").await;
@@ -221,7 +221,7 @@ async fn a_compacted_file_is_smaller_and_whole() {
     store.delete_thread(&gone).await.unwrap();
     store.prune(&kept, PruneStrategy::KeepLatest).await.unwrap();
     let newest = read(&store, &kept, None).await;
-    // Reads and batches that come meanwhile wait.
+    // Concurrent reads and appends wait.
     let busy = tokio::spawn({
         let (store, kept) = (store.clone(), kept.clone());
         async move {
@@ -239,7 +239,7 @@ async fn a_compacted_file_is_smaller_and_whole() {
 }
 
 #[tokio::test]
-async fn what_was_changed_behind_the_back_is_found() {
+async fn verify_detects_external_changes() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("wattle.redb");
     let store = RedbStore::open(&path).unwrap();
@@ -272,7 +272,7 @@ async fn what_was_changed_behind_the_back_is_found() {
     store.verify(&thread).await.unwrap().unwrap();
 }
 
-/// An answer of a user.
+/// Returns the answer of a user.
 fn answered_by(seq: u64, user: &str) -> Event {
     let answered = Answered {
         interrupt: InterruptId::new("question").unwrap(),
@@ -283,13 +283,13 @@ fn answered_by(seq: u64, user: &str) -> Event {
     Event { kind: EventKind::Answered(answered), ..event(seq, json!(null)) }
 }
 
-/// A checkpoint whose value stands in the file as text.
+/// Returns a checkpoint whose value is in the file as text.
 fn batch_of(number: u64) -> Batch {
     let parent = (number > 1).then(|| number - 1);
     batch(checkpoint(number, parent, &[("a", json!(format!("value {number}")))], &[]))
 }
 
-/// Changes the first entry of the log that has some bytes.
+/// Changes the first log entry that contains some bytes.
 fn change(path: &Path, old: &[u8], new: &[u8]) {
     let database = Database::create(path).unwrap();
     let transaction = database.begin_write().unwrap();
@@ -328,7 +328,7 @@ async fn damaged_frames_are_typed_errors() {
         let store = RedbStore::open(&path).unwrap();
         let verified = store.verify(&thread).await;
         assert!(!matches!(verified, Ok(Some(_))), "a change at {at} is not seen");
-        // Whatever they answer, they answer.
+        // The results do not matter, but each call returns.
         let root = Namespace::root();
         let _ = store.checkpoint(&thread, &root, None).await;
         let _ = store.checkpoint(&thread, &root, Some(id(2))).await;
@@ -341,7 +341,7 @@ async fn damaged_frames_are_typed_errors() {
 }
 
 #[tokio::test]
-async fn a_superstep_that_is_too_large_is_not_decoded() {
+async fn too_large_superstep_is_not_decoded() {
     const EVENT_BYTES: usize = 1 << 20;
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("wattle.redb");
@@ -363,7 +363,7 @@ async fn a_superstep_that_is_too_large_is_not_decoded() {
     for seq in most..most + 4 {
         append(&store, &thread, next(seq)).await.unwrap();
     }
-    // A file of a hundredth of that.
+    // The file has a hundredth of that size.
     assert!(fs::metadata(&path).unwrap().len() < 16 << 20);
     for refused in [
         store.latest(&thread).await.map(drop),
@@ -373,7 +373,7 @@ async fn a_superstep_that_is_too_large_is_not_decoded() {
         assert!(matches!(error, StoreError::TooLarge { .. }), "{error}");
         assert!(error.to_string().contains("thread `t`"), "{error}");
     }
-    // It can still be read bit by bit, and deleted.
+    // The thread can still be read in pages, and deleted.
     assert_eq!(store.events(&thread, most, 2).await.unwrap().len(), 2);
     store.delete_thread(&thread).await.unwrap();
     assert!(store.latest(&thread).await.unwrap().is_none());

@@ -1,5 +1,5 @@
-//! A disk that is full for a while: the limit on the size of files stands in for it, in a process of
-//! its own.
+//! A disk that is full for a while. A limit on the size of files simulates it, in a process of its
+//! own.
 
 use std::path::Path;
 use std::process::Command;
@@ -20,17 +20,17 @@ use crate::sample::{append, create, event, events, seqs, thread_id};
 
 const FOLDER: &str = "WATTLE_STORE_FULL_FOLDER";
 
-/// Of a write beyond the limit.
+/// The signal of a write beyond the limit.
 const SIGXFSZ: i32 = 25;
 
-/// Bytes of each event: a few fill what is free in the file.
+/// Bytes of each event. A few events fill the free space of the file.
 const LARGE: usize = 300_000;
 
-/// How often it is tried again, with a tenth of a second between.
+/// Number of attempts, a tenth of a second apart.
 const TRIES: usize = 300;
 
 #[test]
-fn a_full_disk_is_told_and_writes_go_on_when_it_is_free_again() {
+fn full_disk_is_reported_and_writes_resume() {
     let dir = TempDir::new().unwrap();
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["full::on_a_full_disk", "--exact", "--ignored", "--nocapture"])
@@ -43,7 +43,7 @@ fn a_full_disk_is_told_and_writes_go_on_when_it_is_free_again() {
     assert!(said.contains("1 passed"), "{said}");
 }
 
-/// Sets the largest size that this process may give a file.
+/// Sets the maximum size of a file that this process writes.
 fn limit(bytes: Option<u64>) {
     let bytes = bytes.map_or("unlimited".to_owned(), |bytes| bytes.to_string());
     let (pid, limit) = (std::process::id().to_string(), format!("--fsize={bytes}:"));
@@ -55,11 +55,11 @@ fn size(path: &Path) -> u64 {
     std::fs::metadata(path).unwrap().len()
 }
 
-/// Not a check of its own: the other test starts it as a process.
+/// The process that the other test starts, not a test of its own.
 #[tokio::test]
 #[ignore = "started by another test, in a process whose files are limited"]
 async fn on_a_full_disk() {
-    // Its default is to end the process.
+    // The default action of the signal is to end the process.
     let _ignored = signal(SignalKind::from_raw(SIGXFSZ)).unwrap();
     let folder = crate::passed(FOLDER);
     let path = folder.join("wattle.redb");
@@ -79,10 +79,10 @@ async fn on_a_full_disk() {
         }
     };
     is_about_the_file(&full);
-    // A further append fails for this reason, not because somebody else wrote.
+    // A further append fails for the same reason, not with a conflict.
     is_about_the_file(&append(&store, &thread, events(newest + 2, newest + 2)).await.unwrap_err());
 
-    // Not a byte more.
+    // No further byte can be written.
     limit(Some(0));
     is_about_the_file(&append(&store, &thread, events(newest + 1, newest + 1)).await.unwrap_err());
     is_about_the_file(&store.prove().await.unwrap_err());
@@ -100,7 +100,7 @@ async fn on_a_full_disk() {
     assert_eq!(seq, newest);
     append(&store, &thread, events(seq + 1, seq + 2)).await.unwrap();
 
-    // A batch that is refused proves nothing.
+    // A refused batch does not prove that the file can be written.
     limit(Some(0));
     let mut tries = 0;
     while store.prove().await.is_ok() {
@@ -111,9 +111,9 @@ async fn on_a_full_disk() {
     }
     limit(None);
     can_be_written(&store).await;
-    pending_runs_are_those_of_the_file(&store, &other).await;
+    pending_runs_match_the_file(&store, &other).await;
 
-    // An attempt to shrink the file that fails counts as well: nothing begins until it is open again.
+    // A failed compaction counts as well: nothing begins until the file is open again.
     limit(Some(0));
     is_about_the_file(&store.compact().await.unwrap_err());
     is_about_the_file(&store.lease(&other, &holder).await.unwrap_err());
@@ -125,11 +125,11 @@ async fn on_a_full_disk() {
     let store = RedbStore::open(&path).unwrap();
     assert_eq!(store.thread(&thread_id("t")).await.unwrap().unwrap().last_seq, seq + 2);
     store.verify(&thread).await.unwrap().unwrap();
-    the_memory_too(&folder).await;
+    memory_reports_a_full_disk(&folder).await;
 }
 
-/// After a commit that failed, also as long as the file cannot be opened again.
-async fn pending_runs_are_those_of_the_file(store: &RedbStore, thread: &ThreadId) {
+/// Checks the pending runs after a failed commit, also while the file cannot be opened again.
+async fn pending_runs_match_the_file(store: &RedbStore, thread: &ThreadId) {
     let all = || PendingQuery { limit: 9, ..PendingQuery::default() };
     let (waits, ghost) = (asked(thread, "waits", 0), asked(thread, "ghost", 0));
     assert!(store.enqueue(&waits).await.unwrap());
@@ -146,7 +146,7 @@ async fn pending_runs_are_those_of_the_file(store: &RedbStore, thread: &ThreadId
     assert!(names(store, all()).await.is_empty());
 }
 
-async fn the_memory_too(folder: &Path) {
+async fn memory_reports_a_full_disk(folder: &Path) {
     let path = folder.join("memory.redb");
     let memory = RedbMemory::open(&path).unwrap();
     let scope = MemoryScope::Agents(None);
@@ -181,7 +181,7 @@ async fn the_memory_too(folder: &Path) {
     assert!(memory.get(&scope, &["a".into()], &key.to_string(), 1).await.unwrap().is_some());
 }
 
-/// Waits until the store is open again.
+/// Waits until the store can be written again.
 async fn can_be_written(store: &RedbStore) {
     let mut tries = 0;
     while let Err(error) = store.prove().await {

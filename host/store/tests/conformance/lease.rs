@@ -12,7 +12,7 @@ fn holder(name: &str) -> Holder {
     Holder(name.to_owned())
 }
 
-pub(crate) async fn a_lease_keeps_others_out(store: &dyn Store) {
+pub(crate) async fn live_lease_is_exclusive(store: &dyn Store) {
     let thread = thread_id("not there yet");
     store.beat(&holder("a")).await.unwrap();
     let epoch = store.lease(&thread, &holder("a")).await.unwrap();
@@ -28,11 +28,11 @@ pub(crate) async fn a_lease_keeps_others_out(store: &dyn Store) {
     assert!(store.lease(&thread, &holder("b")).await.unwrap() > epoch);
 }
 
-pub(crate) async fn two_writers_make_no_fork(store: &dyn Store) {
+pub(crate) async fn concurrent_writers_do_not_fork_a_thread(store: &dyn Store) {
     let thread = create(store, "t").await;
     let old = store.lease(&thread, &holder("a")).await.unwrap();
     append(store, &thread, Batch { epoch: Some(old), ..events(1, 1) }).await.unwrap();
-    // The host starts anew under its old name and takes its thread back.
+    // The host restarts under its old name and acquires the lease again.
     let new = store.lease(&thread, &holder("a")).await.unwrap();
     assert!(new > old, "{old:?} came before {new:?}");
     let late = Batch { epoch: Some(old), ..events(2, 2) };
@@ -46,7 +46,7 @@ pub(crate) async fn two_writers_make_no_fork(store: &dyn Store) {
     assert_eq!(read(store, &thread, None).await, None);
 }
 
-pub(crate) async fn a_writer_without_a_lease_is_fenced(store: &dyn Store) {
+pub(crate) async fn append_without_the_lease_is_fenced(store: &dyn Store) {
     let thread = create(store, "t").await;
     let epoch = store.lease(&thread, &holder("a")).await.unwrap();
     let error = append(store, &thread, events(1, 1)).await.unwrap_err();
@@ -57,7 +57,7 @@ pub(crate) async fn a_writer_without_a_lease_is_fenced(store: &dyn Store) {
     append(store, &thread, events(1, 1)).await.unwrap();
 }
 
-pub(crate) async fn batches_handed_over_before_a_release_are_written(store: &dyn Store) {
+pub(crate) async fn batches_before_a_release_are_written(store: &dyn Store) {
     let thread = create(store, "t").await;
     let epoch = store.lease(&thread, &holder("a")).await.unwrap();
     let mut tickets = Vec::new();
@@ -72,7 +72,7 @@ pub(crate) async fn batches_handed_over_before_a_release_are_written(store: &dyn
     assert_eq!(store.thread(&thread).await.unwrap().unwrap().last_seq, 20);
 }
 
-pub(crate) async fn nothing_is_taken_away_from_a_thread_at_work(store: &dyn Store) {
+pub(crate) async fn leased_thread_is_neither_pruned_nor_deleted(store: &dyn Store) {
     let thread = create(store, "t").await;
     let first = Batch { run: Some(run(&thread, "run")), ..events(1, 2) };
     append(store, &thread, first).await.unwrap();

@@ -10,7 +10,7 @@ use wattle_run::ports::store::{Batch, CheckpointQuery, CheckpointTuple};
 
 use crate::sample::{append, batch, checkpoint, create, events, id, run_id, seqs, thread_id};
 
-/// Eight checkpoints, two of them in a nested graph.
+/// Creates eight checkpoints, two of them of a subgraph.
 async fn history(store: &dyn Store) -> ThreadId {
     let thread = create(store, "t").await;
     create(store, "other").await;
@@ -40,7 +40,7 @@ fn filter<const N: usize>(facts: [(&str, Value); N]) -> CheckpointQuery {
     CheckpointQuery { filter, ..CheckpointQuery::default() }
 }
 
-pub(crate) async fn newest_come_first(store: &dyn Store) {
+pub(crate) async fn newest_checkpoints_come_first(store: &dyn Store) {
     history(store).await;
     assert_eq!(list(store, CheckpointQuery::default()).await, [8, 7, 6, 5, 4, 3, 2, 1]);
     for empty in ["other", "missing"] {
@@ -49,7 +49,7 @@ pub(crate) async fn newest_come_first(store: &dyn Store) {
     }
 }
 
-pub(crate) async fn namespace_before_and_limit_narrow_down(store: &dyn Store) {
+pub(crate) async fn namespace_before_and_limit_restrict_the_list(store: &dyn Store) {
     history(store).await;
     let all = CheckpointQuery::default;
     let root = Some(Namespace::root());
@@ -63,7 +63,7 @@ pub(crate) async fn namespace_before_and_limit_narrow_down(store: &dyn Store) {
     assert_eq!(list(store, page).await, [6, 5, 3]);
 }
 
-pub(crate) async fn filters_are_all_met(store: &dyn Store) {
+pub(crate) async fn all_filters_must_match(store: &dyn Store) {
     history(store).await;
     assert_eq!(list(store, filter([("source", json!("input"))])).await, [1]);
     assert_eq!(list(store, filter([("step", json!(3))])).await, [3]);
@@ -103,7 +103,7 @@ pub(crate) async fn pending_events_are_listed(store: &dyn Store) {
     }
 }
 
-pub(crate) async fn every_combination_agrees_with_the_plain_list(store: &dyn Store) {
+pub(crate) async fn every_filter_combination_matches_the_plain_list(store: &dyn Store) {
     let thread = history(store).await;
     let plain = store.checkpoints(&thread, &CheckpointQuery::default()).await.unwrap();
     let namespaces = [None, Some(Namespace::root()), Some(Namespace::new("child"))];

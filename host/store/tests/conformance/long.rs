@@ -1,5 +1,5 @@
-//! Long threads: what takes away from them or copies them does so bit by bit, and leaves them whole
-//! whenever it is cut off.
+//! Long threads: prunes, deletions and copies proceed in parts, and leave threads intact if the
+//! process is killed.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -19,7 +19,7 @@ use crate::sample::{
     append, checkpoint, create, events, id, noise, read, record, run, run_id, tail, thread_id,
 };
 
-/// Checkpoints of a long thread: several times what one commit deletes.
+/// Checkpoints of a long thread: several times the number that one commit deletes.
 const LONG: u64 = 2200;
 
 const FILE: &str = "WATTLE_STORE_LONG_FILE";
@@ -27,7 +27,8 @@ const FILE: &str = "WATTLE_STORE_LONG_FILE";
 /// Checkpoints from one version of the list to the next.
 const STRIDE: u64 = 50;
 
-/// A checkpoint and an event each; `n` changes, `list` grows now and then, `first` stays.
+/// Creates a thread with a checkpoint and an event per step. `n` always changes, `list` grows
+/// sometimes, `first` never changes.
 async fn long(store: &dyn Store, name: &str, length: u64) -> ThreadId {
     let thread = create(store, name).await;
     let mut list = Vec::new();
@@ -65,7 +66,7 @@ fn renamed(run: &RunId) -> RunId {
     run_id(&format!("copy of {run}"))
 }
 
-/// A few checkpoints, without what differs between a thread and its copy.
+/// Returns a few checkpoints, without the fields that differ between a thread and its copy.
 async fn some(store: &dyn Store, thread: &ThreadId, length: u64) -> Vec<CheckpointTuple> {
     let mut some = Vec::new();
     for n in [1, 2, length / 2, length - 1, length] {
@@ -77,7 +78,7 @@ async fn some(store: &dyn Store, thread: &ThreadId, length: u64) -> Vec<Checkpoi
     some
 }
 
-pub(crate) async fn a_long_thread_is_copied_and_pruned(store: &dyn Store) {
+pub(crate) async fn long_thread_is_copied_and_pruned(store: &dyn Store) {
     let thread = long(store, "long", LONG).await;
     let before = some(store, &thread, LONG).await;
     let copied = thread_id("copy");
@@ -99,7 +100,7 @@ pub(crate) async fn a_long_thread_is_copied_and_pruned(store: &dyn Store) {
     store.verify(&thread).await.unwrap().unwrap();
 }
 
-/// Appends to a thread until something is done; answers with how often.
+/// Appends to a thread until a task is done, and returns the number of batches.
 async fn append_until(
     store: &RedbStore,
     thread: &ThreadId,
@@ -123,7 +124,7 @@ async fn append_until(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn others_write_while_a_long_thread_changes() {
+async fn appends_proceed_during_a_rewrite() {
     let dir = TempDir::new().unwrap();
     let store = RedbStore::open(dir.path().join("wattle.redb")).unwrap();
     let thread = long(&store, "long", LONG).await;
@@ -134,7 +135,7 @@ async fn others_write_while_a_long_thread_changes() {
         changing.copy_thread(&from, &to, &renamed).await.unwrap();
     });
     let other = create(&store, "while it is copied").await;
-    // One for each part at least, of which there are four.
+    // At least one batch for each part of the rewrite, of which there are four.
     let written = append_until(&store, &other, copying).await;
     assert!(written >= 4, "{written} batches while a thread was copied");
     let changing = store.clone();
@@ -148,7 +149,7 @@ async fn others_write_while_a_long_thread_changes() {
 }
 
 #[tokio::test]
-async fn a_thread_that_is_written_is_not_replaced() {
+async fn concurrent_appends_survive_a_prune() {
     let dir = TempDir::new().unwrap();
     let store = Arc::new(RedbStore::open(dir.path().join("wattle.redb")).unwrap());
     let thread = long(&*store, "long", LONG).await;
@@ -160,7 +161,7 @@ async fn a_thread_that_is_written_is_not_replaced() {
         seq += 1;
         append(&*store, &thread, Batch { base: Some(id(LONG)), ..events(seq, seq) }).await.unwrap();
     }
-    // Whether it came between or gave up: nothing that was written is lost.
+    // Whether the prune succeeded or gave up, no batch is lost.
     let pruned = pruning.await.unwrap().is_ok();
     let newest = read(&*store, &thread, None).await.unwrap();
     assert_eq!(newest.events.last().unwrap().seq, seq);
@@ -168,9 +169,9 @@ async fn a_thread_that_is_written_is_not_replaced() {
     store.verify(&thread).await.unwrap().unwrap();
 }
 
-/// Not only events: what is known of a thread and its runs is as much of it.
+/// Updates of records must survive like appends of events.
 #[tokio::test]
-async fn what_changes_facts_only_keeps_a_thread_from_being_replaced() {
+async fn concurrent_record_updates_survive_a_prune() {
     let dir = TempDir::new().unwrap();
     let store = Arc::new(RedbStore::open(dir.path().join("wattle.redb")).unwrap());
     let thread = long(&*store, "long", LONG).await;
@@ -189,7 +190,8 @@ async fn what_changes_facts_only_keeps_a_thread_from_being_replaced() {
     store.verify(&thread).await.unwrap().unwrap();
 }
 
-/// Not a check of its own: [`a_kill_between_two_parts_leaves_threads_whole`] starts it as a process.
+/// The process that [`sigkill_during_a_rewrite_keeps_threads_intact`] starts, not a test of its
+/// own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "started by another test, which kills it"]
 async fn changing_process() {
@@ -212,7 +214,7 @@ async fn changing_process() {
 }
 
 #[tokio::test]
-async fn a_kill_between_two_parts_leaves_threads_whole() {
+async fn sigkill_during_a_rewrite_keeps_threads_intact() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("wattle.redb");
     let (thread, copied) = (thread_id("long"), thread_id("copy"));
@@ -229,7 +231,7 @@ async fn a_kill_between_two_parts_leaves_threads_whole() {
         let standing = [count(&store, &thread).await, count(&store, &copied).await];
         assert!([0, 1, LONG].contains(&standing[0]), "{standing:?} after {batches}");
         assert!([0, LONG].contains(&standing[1]), "{standing:?} after {batches}");
-        // What was left goes now, and nothing else does.
+        // Compaction reclaims the leftover frames and nothing else.
         store.compact().await.unwrap();
         assert_eq!([count(&store, &thread).await, count(&store, &copied).await], standing);
         let Some(durable) = durable else {
@@ -243,7 +245,7 @@ async fn a_kill_between_two_parts_leaves_threads_whole() {
     }
 }
 
-/// Checkpoints of a thread that is whole.
+/// Returns the number of checkpoints of a thread, which must be intact.
 async fn count(store: &RedbStore, thread: &ThreadId) -> u64 {
     let all = all(store, thread).await.len() as u64;
     if all > 0 {
@@ -254,8 +256,8 @@ async fn count(store: &RedbStore, thread: &ThreadId) -> u64 {
     all
 }
 
-/// Lets a process change threads until it has written so many batches of another, and kills it.
-/// Answers with the newest event that it reported; with none if it was done.
+/// Runs a process that changes threads until it has written this number of batches of another
+/// thread, and kills it. Returns the newest event that it reported, or `None` if it was done.
 fn change_and_kill(path: &Path, batches: usize) -> Option<u64> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["long::changing_process", "--exact", "--ignored", "--nocapture"])
@@ -283,9 +285,9 @@ fn change_and_kill(path: &Path, batches: usize) -> Option<u64> {
     durable
 }
 
-/// What was stored of threads that were pruned goes back to the file system.
+/// Compaction returns the space of pruned data to the file system.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pruned_store_becomes_small_again() {
+async fn compaction_shrinks_a_pruned_store() {
     const THREADS: u32 = 4;
     const CHECKPOINTS: u64 = 200;
     let dir = TempDir::new().unwrap();
@@ -294,7 +296,7 @@ async fn a_pruned_store_becomes_small_again() {
     for number in 0..THREADS {
         let thread = create(&store, &format!("t{number}")).await;
         for n in 1..=CHECKPOINTS {
-            // Other text each time, or it would compress.
+            // Different text each time, because equal text would compress.
             let text = noise(128 + number)[..1024].replace('0', &n.to_string());
             let parent = (n > 1).then(|| n - 1);
             let next = checkpoint(n, parent, &[("text", json!(text))], &[]);

@@ -1,4 +1,4 @@
-//! Random histories: the file store answers as the store in memory does, reopened or not.
+//! Random histories: the file store behaves as the in-memory store does, reopened or not.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,7 +22,7 @@ const THREADS: [&str; 3] = ["a", "b", "\0"];
 const NAMESPACES: [&str; 2] = ["", "child"];
 const RUNS: [&str; 3] = ["r", "s", "t"];
 
-/// What happens to the threads of a history.
+/// A step of a history.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     Append { thread: usize, plan: Plan },
@@ -33,7 +33,7 @@ pub(crate) enum Step {
     Reopen,
 }
 
-/// A batch relative to where its thread stands, mostly one that fits.
+/// A batch relative to the position of its thread. Most are valid.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     record: bool,
@@ -119,7 +119,7 @@ impl Plan {
 }
 
 impl NewCheckpoint {
-    /// Goes on from an earlier checkpoint, with the channels that it has.
+    /// Builds a checkpoint after an earlier one, with its channels.
     async fn build(
         &self,
         thread: &ThreadId,
@@ -160,12 +160,12 @@ impl NewCheckpoint {
     }
 }
 
-/// The run that does the `count`-th step.
+/// Returns the run of step number `count`.
 fn owner(count: i64) -> RunId {
     run_id(RUNS[(count / 4).unsigned_abs() as usize % RUNS.len()])
 }
 
-/// Results as text: errors must agree in kind and facts.
+/// Converts a result to text: errors must agree in kind and fields.
 fn text(result: Result<(), StoreError>) -> String {
     result.map_or_else(|error| error.to_string(), |()| "done".into())
 }
@@ -184,7 +184,7 @@ async fn play(steps: Vec<Step>, path: &Path) -> Result<(), TestCaseError> {
     same_bytes(&memory, &file).await
 }
 
-/// Random histories on a store that is not reopened.
+/// Plays a random history on a store that is not reopened.
 pub(crate) async fn play_on(steps: Vec<Step>, store: &dyn Store) -> Result<(), TestCaseError> {
     let memory = MemoryStore::new();
     for (step, count) in steps.into_iter().zip(1..) {
@@ -194,7 +194,7 @@ pub(crate) async fn play_on(steps: Vec<Step>, store: &dyn Store) -> Result<(), T
 }
 
 impl Step {
-    /// Takes a step on two stores: they must answer alike.
+    /// Takes a step on two stores, whose results must agree.
     async fn take(
         self,
         count: i64,
@@ -237,12 +237,12 @@ impl Step {
     }
 }
 
-/// What stores write after something was taken away may differ, and so may their seals and sizes.
+/// Removes seals and sizes. They may differ, because stores may rewrite threads differently.
 fn unsealed(head: Option<ThreadHead>) -> Option<ThreadHead> {
     head.map(|head| ThreadHead { seal: None, pruned_seal: None, log_bytes: 0, ..head })
 }
 
-/// Seals are equal only if both wrote the same.
+/// Compares seals, which are equal only if both stores wrote the same.
 async fn same_bytes(memory: &MemoryStore, file: &RedbStore) -> Result<(), TestCaseError> {
     for name in THREADS {
         let thread = thread_id(name);
@@ -302,7 +302,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn both_stores_answer_alike(steps in vec(step(), 1..60)) {
+    fn both_stores_behave_alike(steps in vec(step(), 1..60)) {
         let dir = TempDir::new().unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(play(steps, &dir.path().join("wattle.redb")))?;

@@ -1,7 +1,7 @@
-//! Files of older formats: they are read, and written on.
+//! Files of older formats are read and written.
 //!
-//! The files `old/format-*.redb.lz4` were made by the last versions that wrote these formats, and packed
-//! to be small.
+//! The files `old/format-*.redb.lz4` were written by the last versions with these formats, and are
+//! compressed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -33,7 +33,7 @@ fn first_list() -> Value {
 }
 
 #[tokio::test]
-async fn a_file_of_format_1_is_read() {
+async fn format_1_file_is_read() {
     let dir = TempDir::new().unwrap();
     let store = RedbStore::open(unpacked(dir.path())).unwrap();
     let thread = thread_id("old");
@@ -57,7 +57,7 @@ async fn a_file_of_format_1_is_read() {
 }
 
 #[tokio::test]
-async fn a_file_of_format_2_is_read_and_written_on() {
+async fn format_2_file_is_read_and_written() {
     let dir = TempDir::new().unwrap();
     let path = unpack(dir.path(), include_bytes!("old/format-2.redb.lz4"));
     let survey = RedbStore::survey_file(&path).unwrap();
@@ -90,7 +90,7 @@ async fn a_file_of_format_2_is_read_and_written_on() {
 }
 
 #[tokio::test]
-async fn a_file_of_format_3_is_read_and_written_on() {
+async fn format_3_file_is_read_and_written() {
     let dir = TempDir::new().unwrap();
     let path = unpack(dir.path(), include_bytes!("old/format-3.redb.lz4"));
     let survey = RedbStore::survey_file(&path).unwrap();
@@ -116,7 +116,7 @@ async fn a_file_of_format_3_is_read_and_written_on() {
 }
 
 #[test]
-fn a_look_at_a_file_changes_nothing() {
+fn check_changes_nothing() {
     let dir = TempDir::new().unwrap();
     let path = unpacked(dir.path());
     let before = fs::read(&path).unwrap();
@@ -128,7 +128,7 @@ fn a_look_at_a_file_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_file_of_format_1_is_written_on() {
+async fn format_1_file_is_written() {
     let dir = TempDir::new().unwrap();
     let path = unpacked(dir.path());
     let store = RedbStore::open(&path).unwrap();

@@ -1,4 +1,4 @@
-//! What the threads of an app and of a tenant take, and which blobs they mention.
+//! The size of the threads of an app or a tenant, and the blobs that they mention.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,7 +14,7 @@ use wattle_store::{FileBlobs, MemoryBlobs};
 use crate::postgres::Server;
 use crate::sample::{append, batch, checkpoint, record, thread_id};
 
-/// Threads: more than are looked at at once.
+/// Number of threads: more than one page.
 const THREADS: usize = 300;
 
 fn app(name: &str) -> AppName {
@@ -29,7 +29,7 @@ fn blob(number: usize) -> BlobRef {
     BlobRef(Digest::of(number.to_string().as_bytes()))
 }
 
-/// A thread of an app and a tenant that holds a value.
+/// Creates a thread of an app and a tenant that contains a value.
 async fn thread(store: &dyn Store, name: &str, (app, tenant): (&str, Option<&str>), value: Value) {
     let thread = thread_id(name);
     let record =
@@ -46,7 +46,7 @@ async fn bytes(store: &dyn Store, threads: &[&str]) -> u64 {
     bytes
 }
 
-pub(crate) async fn what_an_owner_takes_is_what_its_threads_do(store: &dyn Store) {
+pub(crate) async fn size_of_an_owner_is_that_of_its_threads(store: &dyn Store) {
     thread(store, "one", ("demo", Some("acme")), json!("x".repeat(1_000))).await;
     thread(store, "two", ("other", Some("acme")), json!(2)).await;
     thread(store, "three", ("demo", None), json!(3)).await;
@@ -67,7 +67,7 @@ pub(crate) async fn what_an_owner_takes_is_what_its_threads_do(store: &dyn Store
     assert_eq!(store.taken(&tenant("acme")).await.unwrap(), left);
 }
 
-/// How often each blob is among the pages of an owner.
+/// Returns how often each blob is in the pages of an owner.
 async fn mentioned(store: &dyn Store, owner: &Owner) -> BTreeMap<BlobRef, usize> {
     let (mut found, mut from) = (BTreeMap::new(), None);
     loop {
@@ -80,7 +80,7 @@ async fn mentioned(store: &dyn Store, owner: &Owner) -> BTreeMap<BlobRef, usize>
     }
 }
 
-pub(crate) async fn mentions_of_an_owner_come_in_pages(store: &dyn Store) {
+pub(crate) async fn mentions_of_an_owner_are_paged(store: &dyn Store) {
     let many: Vec<BlobRef> = (0..MENTIONED_PAGE + 10).map(blob).collect();
     thread(store, "many", ("demo", Some("acme")), json!(many)).await;
     thread(store, "none", ("demo", Some("acme")), json!("nothing")).await;
@@ -102,7 +102,7 @@ pub(crate) async fn mentions_of_an_owner_come_in_pages(store: &dyn Store) {
     assert_eq!((app.len(), app[&blob(0)], app[&blob(7)]), (many.len(), THREADS + 1, 2));
 }
 
-async fn sizes_are_those_of_blobs_that_are_there(blobs: &dyn BlobStore) {
+async fn sizes_are_those_of_existing_blobs(blobs: &dyn BlobStore) {
     let large = blobs.put(Bytes::from(vec![1; 100_000]), "a/b").await.unwrap();
     let small = blobs.put(Bytes::from_static(b"x"), "a/b").await.unwrap();
     let sizes = blobs.sizes(&[large, small, blob(1), small]).await.unwrap();
@@ -111,11 +111,11 @@ async fn sizes_are_those_of_blobs_that_are_there(blobs: &dyn BlobStore) {
 }
 
 #[tokio::test]
-async fn sizes_of_many_blobs_are_known_at_once() {
-    sizes_are_those_of_blobs_that_are_there(&MemoryBlobs::new()).await;
+async fn sizes_of_many_blobs_are_read_together() {
+    sizes_are_those_of_existing_blobs(&MemoryBlobs::new()).await;
     let folder = tempfile::tempdir().unwrap();
-    sizes_are_those_of_blobs_that_are_there(&FileBlobs::open(folder.path()).unwrap()).await;
+    sizes_are_those_of_existing_blobs(&FileBlobs::open(folder.path()).unwrap()).await;
     let server = need!(Server::start());
     let store = server.store("sizes_of_blobs").await;
-    sizes_are_those_of_blobs_that_are_there(&store.blobs()).await;
+    sizes_are_those_of_existing_blobs(&store.blobs()).await;
 }

@@ -1,4 +1,4 @@
-//! Pending runs: in the order in which they were asked for, begun once or not at all.
+//! Pending runs: they keep the order of the requests, and begin once or not at all.
 
 use serde_json::json;
 use wattle_graph::event::RunStatus;
@@ -11,7 +11,7 @@ use wattle_run::ports::store::{
 
 use crate::sample::{append, batch, checkpoint, create, events, from, run, run_id, thread_id};
 
-/// A run that is asked for, due at a time.
+/// Returns the record of a pending run with a due time.
 pub(crate) fn asked(thread: &ThreadId, run: &str, due_ms: i64) -> RunRecord {
     from(json!({
         "id": run,
@@ -31,7 +31,7 @@ pub(crate) fn begun(run: &RunRecord, now_ms: i64) -> RunRecord {
     RunRecord { status: RunStatus::Running, started_ms: now_ms, first_seq: 1, ..run.clone() }
 }
 
-/// A batch that begins a run.
+/// Returns a batch that begins a run.
 pub(crate) fn begins(run: &RunRecord, turn: Turn) -> Batch {
     Batch { run: Some(run.clone()), turn, ..Batch::default() }
 }
@@ -66,7 +66,7 @@ pub(crate) async fn pending_runs_keep_their_order(store: &dyn Store) {
     assert_eq!((&places[1].thread, places[1].due_ms), (&other, 1));
     let behind = PendingQuery { after: Some(places[1].place), ..all() };
     assert_eq!(names(store, behind).await, ["r2", "r4"]);
-    // They are runs of their thread like all others.
+    // Pending runs are among the runs of their thread.
     let runs = store.runs(&one).await.unwrap();
     assert_eq!(runs[0], asked(&one, "r3", 5));
     assert_eq!(runs.len(), 3);
@@ -74,7 +74,7 @@ pub(crate) async fn pending_runs_keep_their_order(store: &dyn Store) {
     assert_eq!(store.thread(&one).await.unwrap().unwrap().record.run, None);
 }
 
-pub(crate) async fn a_run_is_asked_for_once_and_of_a_thread(store: &dyn Store) {
+pub(crate) async fn run_is_enqueued_once_and_for_an_existing_thread(store: &dyn Store) {
     let thread = create(store, "t").await;
     assert!(store.enqueue(&asked(&thread, "r", 1)).await.unwrap());
     assert!(!store.enqueue(&asked(&thread, "r", 2)).await.unwrap());
@@ -88,7 +88,7 @@ pub(crate) async fn a_run_is_asked_for_once_and_of_a_thread(store: &dyn Store) {
     assert_eq!(store.run(&run_id("m")).await.unwrap(), None);
 }
 
-pub(crate) async fn a_run_is_asked_for_without_a_lease(store: &dyn Store) {
+pub(crate) async fn run_is_enqueued_without_a_lease(store: &dyn Store) {
     let thread = create(store, "t").await;
     let holder = Holder("a".into());
     store.beat(&holder).await.unwrap();
@@ -98,14 +98,14 @@ pub(crate) async fn a_run_is_asked_for_without_a_lease(store: &dyn Store) {
     assert!(store.enqueue(&first).await.unwrap());
     assert!(store.enqueue(&asked(&thread, "r2", 1)).await.unwrap());
     assert!(store.dequeue(&first.id, Some(&ended(&first))).await.unwrap());
-    // The lease still holds, and the log goes on.
+    // The lease is still valid, and appends continue.
     append(store, &thread, Batch { epoch: Some(epoch), ..events(2, 2) }).await.unwrap();
     assert!(store.holds(&thread, epoch).await.unwrap());
     assert_eq!(names(store, of(&thread)).await, ["r2"]);
     assert_eq!(store.run(&first.id).await.unwrap(), Some(ended(&first)));
 }
 
-pub(crate) async fn a_pending_run_begins_once(store: &dyn Store) {
+pub(crate) async fn pending_run_begins_once(store: &dyn Store) {
     let thread = create(store, "t").await;
     let (first, second) = (asked(&thread, "r1", 5), asked(&thread, "r2", 1));
     store.enqueue(&first).await.unwrap();
@@ -119,12 +119,12 @@ pub(crate) async fn a_pending_run_begins_once(store: &dyn Store) {
     assert!(!store.dequeue(&second.id, None).await.unwrap());
     let facts = Batch { run: Some(ended(&second)), ..Batch::default() };
     append(store, &thread, facts).await.unwrap();
-    // Runs keep their places among all runs of the thread.
+    // Runs keep their positions among all runs of the thread.
     let runs = store.runs(&thread).await.unwrap();
     assert_eq!(runs, [first, ended(&second)]);
 }
 
-pub(crate) async fn a_run_that_is_taken_out_never_begins(store: &dyn Store) {
+pub(crate) async fn dequeued_run_never_begins(store: &dyn Store) {
     let thread = create(store, "t").await;
     let (first, second) = (asked(&thread, "r1", 1), asked(&thread, "r2", 1));
     store.enqueue(&first).await.unwrap();
@@ -141,11 +141,11 @@ pub(crate) async fn a_run_that_is_taken_out_never_begins(store: &dyn Store) {
     assert_eq!(store.newest_runs(&thread, 0, 9).await.unwrap(), [ended(&first)]);
     assert_eq!(store.run(&second.id).await.unwrap(), None);
     assert_eq!(names(store, all()).await, [""; 0]);
-    // Its id may be given out again.
+    // Its id may be used again.
     assert!(store.enqueue(&second).await.unwrap());
 }
 
-pub(crate) async fn nothing_begins_before_a_run_that_is_due(store: &dyn Store) {
+pub(crate) async fn due_run_begins_before_new_runs(store: &dyn Store) {
     let thread = create(store, "t").await;
     let direct = |name: &str, now_ms| begins(&begun(&asked(&thread, name, 1), now_ms), Turn::Free);
     append(store, &thread, direct("first", 5)).await.unwrap();
@@ -166,7 +166,7 @@ pub(crate) async fn nothing_begins_before_a_run_that_is_due(store: &dyn Store) {
     assert!(matches!(append(store, &thread, none).await, Err(StoreError::InvalidBatch { .. })));
 }
 
-pub(crate) async fn pending_runs_go_with_their_thread_alone(store: &dyn Store) {
+pub(crate) async fn pending_runs_survive_pruning_and_are_not_copied(store: &dyn Store) {
     let thread = create(store, "t").await;
     for (number, name) in [(1, "a"), (2, "b")] {
         let made =

@@ -1,4 +1,4 @@
-//! What many hosts on one PostgreSQL database must show.
+//! Many hosts on one PostgreSQL database.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,13 +25,13 @@ use crate::sample::{
     thread_id,
 };
 
-/// A server of its own for a test; every schema of it is a store.
+/// A server for one test. Each of its schemas is a store.
 pub(crate) struct Server {
     pub(crate) postgres: Postgres,
 }
 
 impl Server {
-    /// A test is left out without PostgreSQL.
+    /// Starts a server. Without PostgreSQL, the test is left out.
     pub(crate) fn start() -> Result<Self, LeftOut> {
         Ok(Self { postgres: Postgres::for_test()? })
     }
@@ -40,12 +40,12 @@ impl Server {
         PostgresConfig::new(self.postgres.url()).with_schema(schema)
     }
 
-    /// A host on the store of a schema.
+    /// Opens the store of a schema, as a host does.
     pub(crate) async fn store(&self, schema: &str) -> PostgresStore {
         PostgresStore::open(&self.config(schema)).await.unwrap()
     }
 
-    /// Runs a statement as somebody who has the password.
+    /// Runs a statement as another client of the database.
     pub(crate) async fn meddle(&self, schema: &str, statement: &'static str) {
         let mut connection = PgConnection::connect(&self.postgres.url()).await.unwrap();
         let path = sqlx::AssertSqlSafe(format!("SET search_path TO {schema}"));
@@ -58,39 +58,40 @@ fn holder(name: &str) -> Holder {
     Holder(name.into())
 }
 
-/// Two hosts on one store.
+/// Opens two hosts on one store.
 async fn pair(server: &Server, schema: &str) -> (PostgresStore, PostgresStore) {
     (server.store(schema).await, server.store(schema).await)
 }
 
 #[tokio::test]
-async fn hosts_share_threads_and_never_fork_them() {
+async fn hosts_share_threads_without_forks() {
     let server = need!(Server::start());
-    // Side by side, each on a store of its own: most of their time is waiting.
+    // The checks run concurrently, each on a store of its own, because most of their time is
+    // waiting.
     tokio::join!(
         two_hosts_do_not_fork_a_thread(&server),
-        one_takes_over_when_the_other_is_silent(&server),
-        a_lease_waits_for_a_write_that_is_under_way(&server),
-        a_question_about_a_lease_waits_for_a_takeover(&server),
-        a_lease_that_is_given_back_leaves_what_was_begun(&server),
-        a_watch_sees_what_another_host_writes(&server),
-        hosts_tell_of_themselves_while_they_live(&server),
-        a_signal_reaches_every_host(&server),
-        what_another_host_wrote_is_gone_on_from(&server),
-        what_is_remembered_of_a_thread_is_not_relied_on(&server),
-        many_hosts_may_start_at_once(&server),
-        a_newer_format_is_refused(&server),
-        a_change_behind_the_back_is_found(&server),
-        a_batch_that_the_server_refuses_spoils_no_other(&server),
-        a_proof_is_a_write(&server),
-        a_proof_waits_for_that_of_another_host(&server),
+        host_takes_over_an_expired_lease(&server),
+        takeover_waits_for_a_write_in_progress(&server),
+        lease_check_waits_for_a_concurrent_takeover(&server),
+        released_lease_keeps_the_thread(&server),
+        watch_receives_appends_of_another_host(&server),
+        live_hosts_are_listed_with_their_reports(&server),
+        signals_reach_every_host(&server),
+        host_continues_after_another_hosts_append(&server),
+        stale_thread_cache_is_detected(&server),
+        many_hosts_can_start_concurrently(&server),
+        newer_format_is_refused(&server),
+        verify_detects_changed_rows(&server),
+        rejected_batch_does_not_fail_its_group(&server),
+        proof_is_a_write(&server),
+        proof_waits_for_that_of_another_host(&server),
     );
 }
 
-async fn a_proof_is_a_write(server: &Server) {
+async fn proof_is_a_write(server: &Server) {
     let store = server.store("proof").await;
     let mut other = PgConnection::connect(&server.postgres.url()).await.unwrap();
-    // The lock holds up writes and no reads.
+    // The lock blocks writes, but no reads.
     other.execute("BEGIN; LOCK TABLE proof.format IN EXCLUSIVE MODE").await.unwrap();
     let error = store.prove().await.unwrap_err();
     assert!(matches!(error, StoreError::Backend { .. }), "{error}");
@@ -99,14 +100,14 @@ async fn a_proof_is_a_write(server: &Server) {
     store.prove().await.unwrap();
 }
 
-async fn a_proof_waits_for_that_of_another_host(server: &Server) {
+async fn proof_waits_for_that_of_another_host(server: &Server) {
     let store = server.store("proofs").await;
     let mut other = PgConnection::connect(&server.postgres.url()).await.unwrap();
     other.execute("BEGIN; UPDATE proofs.format SET number = number").await.unwrap();
     let mut watch = PgConnection::connect(&server.postgres.url()).await.unwrap();
     let unlock = async {
-        // A session that waits for a row has the lock of its tuple. The second attempt begins when the first one
-        // has waited for as long as a statement waits.
+        // A session that waits for a row has the lock of its tuple. The second attempt begins after
+        // the lock timeout of the first one.
         let waiting = "SELECT query_start::text FROM pg_locks JOIN pg_stat_activity USING (pid)
             WHERE locktype = 'tuple' AND relation = 'proofs.format'::regclass";
         let mut attempts = BTreeSet::new();
@@ -137,7 +138,7 @@ async fn two_hosts_do_not_fork_a_thread(server: &Server) {
     assert_eq!(seen, seqs(&b.events(&thread, 0, 9).await.unwrap()));
 }
 
-async fn one_takes_over_when_the_other_is_silent(server: &Server) {
+async fn host_takes_over_an_expired_lease(server: &Server) {
     let (a, b) = pair(server, "silence").await;
     let thread = create(&a, "t").await;
     let old = a.lease(&thread, &holder("a")).await.unwrap();
@@ -160,8 +161,8 @@ async fn one_takes_over_when_the_other_is_silent(server: &Server) {
     append(&a, &thread, events(4, 4)).await.unwrap();
 }
 
-/// What is answered must not be over by the time that it is heard.
-async fn a_question_about_a_lease_waits_for_a_takeover(server: &Server) {
+/// The result must not be outdated when the caller receives it.
+async fn lease_check_waits_for_a_concurrent_takeover(server: &Server) {
     let a = server.store("asked").await;
     let thread = create(&a, "t").await;
     let epoch = a.lease(&thread, &holder("a")).await.unwrap();
@@ -178,7 +179,7 @@ async fn a_question_about_a_lease_waits_for_a_takeover(server: &Server) {
     assert!(!holds.await.unwrap().unwrap());
 }
 
-async fn a_lease_that_is_given_back_leaves_what_was_begun(server: &Server) {
+async fn released_lease_keeps_the_thread(server: &Server) {
     let (a, b) = pair(server, "given").await;
     let thread = thread_id("t");
     let epoch = a.lease(&thread, &holder("a")).await.unwrap();
@@ -195,8 +196,8 @@ async fn a_lease_that_is_given_back_leaves_what_was_begun(server: &Server) {
     b.lease(&empty, &holder("b")).await.unwrap();
 }
 
-/// A new holder of a lease sees everything that was written under the one before.
-async fn a_lease_waits_for_a_write_that_is_under_way(server: &Server) {
+/// A new lease holder sees everything that was written under the previous lease.
+async fn takeover_waits_for_a_write_in_progress(server: &Server) {
     let (a, b) = pair(server, "handover").await;
     let thread = create(&a, "t").await;
     let old = a.lease(&thread, &holder("a")).await.unwrap();
@@ -219,7 +220,7 @@ async fn a_lease_waits_for_a_write_that_is_under_way(server: &Server) {
     assert_eq!(b.thread(&thread).await.unwrap().unwrap().last_seq, seen);
 }
 
-async fn a_watch_sees_what_another_host_writes(server: &Server) {
+async fn watch_receives_appends_of_another_host(server: &Server) {
     let (a, b) = pair(server, "news").await;
     let thread = create(&a, "t\0").await;
     let mut watch = b.watch(&thread);
@@ -228,7 +229,7 @@ async fn a_watch_sees_what_another_host_writes(server: &Server) {
     assert_eq!(seqs(&b.events(&thread, 0, 9).await.unwrap()), [1, 2, 3]);
     let mut late = b.watch(&thread);
     late.wait_for(|seq| *seq == 3).await.unwrap();
-    // The listening connections are cut; what happens meanwhile is found all the same.
+    // Closes the listening connections. Appends in the meantime are still found.
     server
         .meddle(
             "news",
@@ -242,7 +243,7 @@ async fn a_watch_sees_what_another_host_writes(server: &Server) {
     while watch.changed().await.is_ok() {}
 }
 
-async fn hosts_tell_of_themselves_while_they_live(server: &Server) {
+async fn live_hosts_are_listed_with_their_reports(server: &Server) {
     let (a, b) = pair(server, "hosts").await;
     let report = |runs, is_stopping| HostReport {
         version: "1.2.3".into(),
@@ -252,7 +253,7 @@ async fn hosts_tell_of_themselves_while_they_live(server: &Server) {
         is_stopping,
     };
     a.report(&holder("a"), &report(1, false)).await.unwrap();
-    assert_eq!(b.hosts().await.unwrap(), [], "it has not shown that it lives");
+    assert_eq!(b.hosts().await.unwrap(), [], "it has sent no heartbeat");
     a.beat(&holder("a")).await.unwrap();
     b.beat(&holder("b")).await.unwrap();
     assert_eq!(b.hosts().await.unwrap(), [], "none has reported");
@@ -265,10 +266,10 @@ async fn hosts_tell_of_themselves_while_they_live(server: &Server) {
     assert_eq!(told, [(holder("a"), report(1, false)), (holder("b"), report(3, true))]);
     server.meddle("hosts", "UPDATE holders SET beat = beat - interval '16 s' WHERE runs = 3").await;
     let left: Vec<_> = a.hosts().await.unwrap().into_iter().map(|host| host.holder).collect();
-    assert_eq!(left, [holder("a")], "the other one is silent");
+    assert_eq!(left, [holder("a")], "the other one has expired");
 }
 
-async fn a_signal_reaches_every_host(server: &Server) {
+async fn signals_reach_every_host(server: &Server) {
     let (a, b) = pair(server, "signals").await;
     let strangers = server.store("strangers").await;
     assert!(a.is_shared());
@@ -279,7 +280,7 @@ async fn a_signal_reaches_every_host(server: &Server) {
     let (thread, host) = (thread_id("t\0"), Some(holder("b")));
     let enqueued = Signal::Enqueued { thread, due_ms: 7, host };
     for signal in [cancel, Signal::Drain(run_id("r\0")), enqueued, Signal::HandedOver] {
-        // What is asked for while nobody listens is lost, so a host asks again.
+        // A signal is lost while no host listens, so its sender repeats it.
         let ask = async {
             loop {
                 a.send_signal(&signal).await.unwrap();
@@ -300,7 +301,7 @@ async fn a_signal_reaches_every_host(server: &Server) {
     assert!(elsewhere.try_recv().is_err(), "another store has other runs");
 }
 
-async fn what_another_host_wrote_is_gone_on_from(server: &Server) {
+async fn host_continues_after_another_hosts_append(server: &Server) {
     let (a, b) = pair(server, "turns").await;
     let thread = create(&a, "t").await;
     let hosts = [&a, &b];
@@ -329,8 +330,8 @@ async fn what_another_host_wrote_is_gone_on_from(server: &Server) {
     }
 }
 
-/// A writer writes in one statement what it had last; whether that still holds, the server says.
-async fn what_is_remembered_of_a_thread_is_not_relied_on(server: &Server) {
+/// A writer appends with its cached state of a thread. The server detects whether that is stale.
+async fn stale_thread_cache_is_detected(server: &Server) {
     let (a, b) = pair(server, "belief").await;
     let thread = create(&a, "t").await;
     let under = |epoch, seq| Batch { epoch: Some(epoch), ..events(seq, seq) };
@@ -341,7 +342,7 @@ async fn what_is_remembered_of_a_thread_is_not_relied_on(server: &Server) {
     assert!(matches!(error, StoreError::Conflict { newest: 2, .. }), "{error}");
     append(&a, &thread, under(old, 3)).await.unwrap();
     a.release(&thread, old).await.unwrap();
-    // Another host goes on, and takes things away.
+    // Another host appends, and deletes the thread.
     let new = b.lease(&thread, &holder("b")).await.unwrap();
     append(&b, &thread, under(new, 4)).await.unwrap();
     let error = append(&a, &thread, under(old, 4)).await.unwrap_err();
@@ -351,11 +352,11 @@ async fn what_is_remembered_of_a_thread_is_not_relied_on(server: &Server) {
     let newest = a.lease(&thread, &holder("a")).await.unwrap();
     let record = Some(record(&thread));
     append(&a, &thread, Batch { record, ..under(newest, 1) }).await.unwrap();
-    // Also under the lease that it has.
+    // The same deletion, but under the lease of this host.
     b.delete_thread(&thread).await.unwrap();
     let error = append(&a, &thread, under(newest, 2)).await.unwrap_err();
     assert!(matches!(error, StoreError::Conflict { newest: 0, .. }), "{error}");
-    // A run of another thread is refused, known or not.
+    // A run of another thread is refused, cached or not.
     let other = create(&b, "other").await;
     let run = Some(crate::sample::run(&other, "r"));
     append(&b, &other, Batch { run: run.clone(), ..Batch::default() }).await.unwrap();
@@ -368,14 +369,14 @@ async fn what_is_remembered_of_a_thread_is_not_relied_on(server: &Server) {
     b.verify(&thread).await.unwrap().unwrap();
 }
 
-async fn many_hosts_may_start_at_once(server: &Server) {
+async fn many_hosts_can_start_concurrently(server: &Server) {
     let starts = (0..8).map(|_| server.store("crowd"));
     let hosts = futures::future::join_all(starts).await;
     create(&hosts[0], "t").await;
     assert!(hosts[7].thread(&thread_id("t")).await.unwrap().is_some());
 }
 
-async fn a_newer_format_is_refused(server: &Server) {
+async fn newer_format_is_refused(server: &Server) {
     server.store("newer").await;
     server.meddle("newer", "UPDATE format SET number = 77").await;
     let error = PostgresStore::open(&server.config("newer")).await.unwrap_err();
@@ -383,7 +384,7 @@ async fn a_newer_format_is_refused(server: &Server) {
     assert!(error.to_string().contains("schema `newer`"), "{error}");
 }
 
-async fn a_change_behind_the_back_is_found(server: &Server) {
+async fn verify_detects_changed_rows(server: &Server) {
     const CHANGES: [&str; 7] = [
         "UPDATE batches SET events = (SELECT events FROM batches WHERE place = 3) WHERE place = 2",
         "UPDATE batches SET base = NULL WHERE place = 2",
@@ -412,8 +413,8 @@ async fn a_change_behind_the_back_is_found(server: &Server) {
     }
 }
 
-/// A row that the server does not take: the others of the group are written.
-async fn a_batch_that_the_server_refuses_spoils_no_other(server: &Server) {
+/// The server rejects one row. The other batches of the group are written.
+async fn rejected_batch_does_not_fail_its_group(server: &Server) {
     let store = server.store("refused").await;
     server
         .meddle("refused", "ALTER TABLE threads ADD CHECK (updated_ms IS DISTINCT FROM 13)")
@@ -434,7 +435,7 @@ async fn a_batch_that_the_server_refuses_spoils_no_other(server: &Server) {
 }
 
 #[tokio::test]
-async fn a_server_that_restarts_loses_and_repeats_nothing() {
+async fn server_restart_loses_and_repeats_nothing() {
     let server = need!(Server::start());
     let store = server.store("restart").await;
     let thread = create(&store, "t").await;
@@ -459,7 +460,7 @@ async fn a_server_that_restarts_loses_and_repeats_nothing() {
 }
 
 #[tokio::test]
-async fn a_commit_whose_answer_is_lost_counts_once() {
+async fn in_doubt_commit_is_applied_once() {
     let server = need!(Server::start());
     let proxy = Proxy::start(server.postgres.port()).await;
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", proxy.port);
@@ -474,7 +475,7 @@ async fn a_commit_whose_answer_is_lost_counts_once() {
 }
 
 #[tokio::test]
-async fn a_statement_whose_answer_is_lost_counts_once() {
+async fn in_doubt_statement_is_applied_once() {
     let server = need!(Server::start());
     let proxy = Proxy::start(server.postgres.port()).await;
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", proxy.port);
@@ -483,7 +484,7 @@ async fn a_statement_whose_answer_is_lost_counts_once() {
     let epoch = Some(store.lease(&thread, &holder("a")).await.unwrap());
     append(&store, &thread, Batch { epoch, ..events(1, 1) }).await.unwrap();
     for (seq, fate) in [(2, Fate::Unheard), (3, Fate::Lost), (4, Fate::Unheard)] {
-        // Once on a connection that has prepared the statement.
+        // Prepares the statement on the new connection.
         append(&store, &thread, Batch { epoch, ..events(seq * 2 - 2, seq * 2 - 2) }).await.unwrap();
         proxy.next(fate);
         let events = vec![event(seq * 2 - 1, json!(MARK))];
@@ -497,7 +498,7 @@ async fn a_statement_whose_answer_is_lost_counts_once() {
 
 /// See the module `model`.
 #[test]
-fn random_histories_are_those_of_the_store_in_memory() {
+fn random_histories_match_the_in_memory_store() {
     let server = need!(Server::start());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let config = ProptestConfig { cases: 12, failure_persistence: None, ..Default::default() };

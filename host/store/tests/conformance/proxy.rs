@@ -1,4 +1,4 @@
-//! A way to a server that breaks at the worst moment: around a commit.
+//! A proxy that breaks connections at the worst moment: around a commit.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,28 +8,28 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What a statement has in it that is to be met by its fate as a commit is.
-pub(crate) const MARK: &str = "meets its fate";
+/// Marks a statement to which the fault of a commit applies.
+pub(crate) const MARK: &str = "fault marker";
 
-/// What happens to the next commit.
+/// The fault of the next commit.
 #[derive(Clone, Copy)]
 pub(crate) enum Fate {
-    /// It reaches the server, and the answer is lost.
+    /// The commit reaches the server, and the reply is lost.
     Unheard = 1,
-    /// It does not reach the server.
+    /// The commit does not reach the server.
     Lost = 2,
 }
 
-/// Hands everything on, until it is told not to.
+/// Forwards everything until a fault.
 pub(crate) struct Proxy {
     pub(crate) port: u16,
     fate: Arc<AtomicU8>,
-    /// Connections that are still to be accepted and closed.
+    /// Number of connections that are still to be accepted and closed.
     closed: Arc<AtomicU8>,
 }
 
 impl Proxy {
-    /// Starts in front of a port of this machine; ends with the runtime.
+    /// Starts a proxy for a local port. It ends with the runtime.
     pub(crate) async fn start(port: u16) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let fate = Arc::new(AtomicU8::new(0));
@@ -52,22 +52,22 @@ impl Proxy {
         proxy
     }
 
-    /// Decides on the next commit.
+    /// Sets the fault of the next commit.
     pub(crate) fn next(&self, fate: Fate) {
         self.fate.store(fate as u8, Ordering::SeqCst);
     }
 
-    /// Accepts and closes the next connections, as a proxy does without a server behind it.
+    /// Accepts and closes the next connections, as a proxy without a server does.
     pub(crate) fn close_next(&self, connections: u8) {
         self.closed.store(connections, Ordering::SeqCst);
     }
 
-    /// Connections that are still to be closed.
+    /// Returns the number of connections that are still to be closed.
     pub(crate) fn to_close(&self) -> u8 {
         self.closed.load(Ordering::SeqCst)
     }
 
-    /// Whether that commit came.
+    /// Returns true if the fault has occurred.
     pub(crate) fn has_met_its_fate(&self) -> bool {
         self.fate.load(Ordering::SeqCst) == 0
     }
@@ -90,7 +90,7 @@ async fn hand_on(client: TcpStream, server: TcpStream, fate: Arc<AtomicU8>) {
         let is_commit = has(b"COMMIT\0") || has(MARK.as_bytes());
         let fate = if is_commit { fate.swap(0, Ordering::SeqCst) } else { 0 };
         if fate != 0 {
-            // From here on the client hears nothing any more.
+            // From here on the client receives nothing.
             back.abort();
         }
         if fate == Fate::Lost as u8 || to_server.write_all(&bytes[..read]).await.is_err() {

@@ -1,5 +1,5 @@
-//! Damaged files of the long-term memory: every damage is found and named or without harm, and
-//! documents that it did not touch are all there.
+//! Damaged files of the long-term memory: each damage is reported or harmless, and all other
+//! documents are intact.
 
 use std::fs;
 use std::path::Path;
@@ -15,16 +15,16 @@ use wattle_store::RedbMemory;
 
 use crate::damage::{DAMAGES, Numbers, clear_beside, damage};
 
-/// Damages of the ordinary suite.
+/// Damages without settings.
 const ORDINARY: u64 = 20;
 
-/// Documents of the file: some of agents, some of the host, some that expire.
+/// Documents of the file: some of agents, some of the host. Some expire.
 const DOCUMENTS: usize = 600;
 
-/// What the clock shows all the time.
+/// The current time, which does not advance.
 const NOW_MS: i64 = 1_700_000_000_000;
 
-/// What became of damages.
+/// Counts of the outcomes of damages.
 #[derive(Debug, Default)]
 struct Outcomes {
     harmless: u64,
@@ -71,8 +71,8 @@ async fn fill(path: &Path) {
     }
 }
 
-/// Compares all documents with what they were; answers with how many are lost. None is another, and
-/// none is still there damaged.
+/// Compares all documents with their values before the damage, and returns the number of lost ones.
+/// No document may differ or be damaged.
 async fn compare(memory: &RedbMemory, how: &str) -> usize {
     let mut lost = 0;
     for number in 0..DOCUMENTS {
@@ -85,13 +85,14 @@ async fn compare(memory: &RedbMemory, how: &str) -> usize {
     lost
 }
 
-/// A file that cannot be opened is damaged, and the reason says what to do.
+/// Checks the error for a file that cannot be opened: the file is damaged, and the message names
+/// the remedy.
 fn is_told(failure: &Failure, how: &str) {
     assert_eq!(failure.code, code::BROKEN, "{how}: {failure}");
     assert!(failure.message.contains("backup"), "{how}: {failure}");
 }
 
-/// Opens a damaged file, or repairs it before; `None` if neither can be done.
+/// Opens a damaged file, after a repair if necessary; `None` if neither is possible.
 fn opened(path: &Path, how: &str) -> Option<RedbMemory> {
     let refused = match RedbMemory::open(path) {
         Ok(memory) => return Some(memory),
@@ -110,7 +111,7 @@ async fn damaged(path: &Path, how: &str, bytes: &[u8], outcomes: &mut Outcomes) 
     fs::write(path, bytes).unwrap();
     let found = RedbMemory::survey_file(path);
     let is_found = found.map_or(true, |found| !found.is_empty());
-    assert!(fs::read(path).unwrap() == bytes, "{how}: a look changed the file");
+    assert!(fs::read(path).unwrap() == bytes, "{how}: the survey changed the file");
     let Some(memory) = opened(path, how) else {
         outcomes.only_from_a_backup += 1;
         return;

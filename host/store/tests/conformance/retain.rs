@@ -1,4 +1,4 @@
-//! Keeping less of a thread: deleted runs and pruning.
+//! Retention: deleted runs and prunes.
 
 use std::collections::BTreeMap;
 
@@ -25,8 +25,8 @@ fn event_of(run: &str, seq: u64) -> Event {
     Event { run: run_id(run), ..event(seq, json!(seq)) }
 }
 
-/// Three runs: each writes a channel of its own and the end of a list, and has an event pending
-/// on the checkpoint that it made.
+/// Creates a thread with three runs. Each run writes a channel of its own and a list delta, and has
+/// a pending event on its checkpoint.
 pub(crate) async fn three_runs(store: &dyn Store, name: &str) -> ThreadId {
     let thread = create(store, name).await;
     let mut list: Vec<Value> = Vec::new();
@@ -73,7 +73,7 @@ async fn run_ids(store: &dyn Store, thread: &ThreadId) -> Vec<RunId> {
     store.runs(thread).await.unwrap().into_iter().map(|run| run.id).collect()
 }
 
-pub(crate) async fn deleting_a_run_takes_what_it_did(store: &dyn Store) {
+pub(crate) async fn deleting_a_run_deletes_its_events_and_checkpoints(store: &dyn Store) {
     let thread = three_runs(store, "t").await;
     let other = three_runs(store, "other").await;
     let before = all(store, &thread).await;
@@ -81,7 +81,7 @@ pub(crate) async fn deleting_a_run_takes_what_it_did(store: &dyn Store) {
     store.delete_runs(&[run_id("t two")]).await.unwrap();
     let left = all(store, &thread).await;
     assert_eq!(numbers(&left), [3, 1]);
-    // What remains keeps its values, also those that the deleted run wrote.
+    // The remaining checkpoints keep their values, even those that the deleted run wrote.
     assert_eq!(left[0].checkpoint, before[0].checkpoint);
     assert_eq!(left[0].events, before[0].events);
     assert_eq!(left[1].checkpoint, before[2].checkpoint);
@@ -95,7 +95,7 @@ pub(crate) async fn deleting_a_run_takes_what_it_did(store: &dyn Store) {
     assert_eq!((head.current, head.last_seq, head.pruned_seq), (Some(id(3)), 6, 0));
     assert_eq!(head.record.run, Some(run_id("t three")));
     assert_eq!(all(store, &other).await, others);
-    // The thread goes on: the numbers are not given out again.
+    // Appends continue, and sequence numbers are not reused.
     append(store, &thread, Batch { base: Some(id(3)), ..events(7, 7) }).await.unwrap();
     let older = [("one", 1), ("two", 2), ("three", 3), ("list", 3)];
     append(store, &thread, batch(checkpoint(4, Some(3), &[], &older))).await.unwrap();
@@ -104,7 +104,7 @@ pub(crate) async fn deleting_a_run_takes_what_it_did(store: &dyn Store) {
     store.verify(&thread).await.unwrap().unwrap();
 }
 
-pub(crate) async fn a_thread_goes_back_when_its_checkpoint_goes(store: &dyn Store) {
+pub(crate) async fn thread_moves_back_when_its_checkpoint_is_deleted(store: &dyn Store) {
     let thread = three_runs(store, "t").await;
     store.delete_runs(&[run_id("t three"), run_id("t two")]).await.unwrap();
     let head = store.thread(&thread).await.unwrap().unwrap();
@@ -112,12 +112,12 @@ pub(crate) async fn a_thread_goes_back_when_its_checkpoint_goes(store: &dyn Stor
     assert_eq!(head.record.run, Some(run_id("t one")));
     assert_eq!(head.last_seq, 6);
     assert_eq!(numbers(&all(store, &thread).await), [1]);
-    assert!(append(store, &thread, events(3, 3)).await.is_err(), "numbers were given out again");
+    assert!(append(store, &thread, events(3, 3)).await.is_err(), "sequence numbers were reused");
     append(store, &thread, events(7, 7)).await.unwrap();
     assert_eq!(seqs(&store.events(&thread, 0, 99).await.unwrap()), [1, 2, 7]);
 }
 
-pub(crate) async fn a_thread_without_checkpoints_goes_with_its_runs(store: &dyn Store) {
+pub(crate) async fn thread_without_checkpoints_is_deleted_with_its_runs(store: &dyn Store) {
     let thread = three_runs(store, "t").await;
     let runs = [run_id("t one"), run_id("t two"), run_id("t three")];
     store.delete_runs(&runs).await.unwrap();
@@ -128,7 +128,7 @@ pub(crate) async fn a_thread_without_checkpoints_goes_with_its_runs(store: &dyn 
     assert!(all(store, &thread).await.is_empty());
 }
 
-pub(crate) async fn deleting_no_or_unknown_runs_is_fine(store: &dyn Store) {
+pub(crate) async fn deleting_no_or_unknown_runs_changes_nothing(store: &dyn Store) {
     let thread = three_runs(store, "t").await;
     let before = (store.thread(&thread).await.unwrap(), all(store, &thread).await);
     store.delete_runs(&[]).await.unwrap();
@@ -136,7 +136,7 @@ pub(crate) async fn deleting_no_or_unknown_runs_is_fine(store: &dyn Store) {
     assert_eq!((store.thread(&thread).await.unwrap(), all(store, &thread).await), before);
 }
 
-pub(crate) async fn deleting_runs_reaches_all_namespaces_and_threads(store: &dyn Store) {
+pub(crate) async fn deleting_runs_covers_all_namespaces_and_threads(store: &dyn Store) {
     let first = three_runs(store, "first").await;
     let mut child = of("first three", checkpoint(4, None, &[("x", json!(1))], &[]));
     child.meta.namespace = Namespace::new("child");
@@ -149,7 +149,7 @@ pub(crate) async fn deleting_runs_reaches_all_namespaces_and_threads(store: &dyn
     assert_eq!((head.current, head.pruned_seq), (Some(id(3)), 3));
 }
 
-pub(crate) async fn pruning_keeps_the_newest_of_each_namespace(store: &dyn Store) {
+pub(crate) async fn pruning_keeps_the_newest_checkpoint_of_each_namespace(store: &dyn Store) {
     let thread = three_runs(store, "t").await;
     let other = three_runs(store, "other").await;
     for number in [4, 5] {
@@ -175,7 +175,7 @@ pub(crate) async fn pruning_keeps_the_newest_of_each_namespace(store: &dyn Store
     assert_eq!(all(store, &other).await, others);
 }
 
-pub(crate) async fn a_pruned_thread_goes_on(store: &dyn Store) {
+pub(crate) async fn pruned_thread_accepts_further_batches(store: &dyn Store) {
     let thread = three_runs(store, "t").await;
     let bytes = store.stored_bytes(&thread).await.unwrap();
     let whole = store.thread(&thread).await.unwrap().unwrap();
@@ -186,7 +186,7 @@ pub(crate) async fn a_pruned_thread_goes_on(store: &dyn Store) {
     let left = store.thread(&thread).await.unwrap().unwrap().log_bytes;
     assert!((1..log_bytes).contains(&left), "{left} of {log_bytes}");
     assert_eq!(store.latest(&thread).await.unwrap().unwrap().head.log_bytes, left);
-    // The seals go on from the old ones.
+    // The new seals continue the old ones.
     let verified = store.verify(&thread).await.unwrap().unwrap();
     assert_eq!((verified.sealed_after, verified.last_seq), (5, 6));
     assert!(verified.seal.is_some() && verified.seal != seal);
@@ -204,11 +204,11 @@ pub(crate) async fn a_pruned_thread_goes_on(store: &dyn Store) {
     assert_eq!(read(store, &thread, None).await.unwrap(), tuple);
     let again = store.thread(&thread).await.unwrap();
     store.prune(&thread, PruneStrategy::KeepLatest).await.unwrap();
-    assert_eq!(store.thread(&thread).await.unwrap(), again, "nothing is left to take away");
+    assert_eq!(store.thread(&thread).await.unwrap(), again, "nothing is left to prune");
     store.verify(&thread).await.unwrap().unwrap();
 }
 
-pub(crate) async fn pruning_keeps_where_a_thread_stands_and_may_go_back_to(store: &dyn Store) {
+pub(crate) async fn pruning_keeps_current_and_reopenable_checkpoints(store: &dyn Store) {
     let thread = create(store, "t").await;
     for number in 1..=6 {
         let parent = (number > 1).then(|| number - 1);
@@ -225,7 +225,7 @@ pub(crate) async fn pruning_keeps_where_a_thread_stands_and_may_go_back_to(store
     append(store, &thread, Batch { current: Some(id(2)), ..Batch::default() }).await.unwrap();
 }
 
-pub(crate) async fn pruning_can_take_the_whole_thread(store: &dyn Store) {
+pub(crate) async fn pruning_can_delete_the_thread(store: &dyn Store) {
     let thread = three_runs(store, "t").await;
     store.prune(&thread, PruneStrategy::Delete).await.unwrap();
     assert_eq!(store.thread(&thread).await.unwrap(), None);
@@ -234,7 +234,7 @@ pub(crate) async fn pruning_can_take_the_whole_thread(store: &dyn Store) {
     }
 }
 
-pub(crate) async fn blobs_of_what_was_taken_away_are_not_mentioned(store: &dyn Store) {
+pub(crate) async fn blobs_of_deleted_data_are_not_mentioned(store: &dyn Store) {
     let thread = create(store, "t").await;
     let blob = |name: &str| BlobRef(Digest::of(name.as_bytes()));
     let value = |name: &str| json!(format!("see {}", blob(name)));
@@ -248,7 +248,7 @@ pub(crate) async fn blobs_of_what_was_taken_away_are_not_mentioned(store: &dyn S
     assert!(!store.mentions(&thread, blob("goes")).await.unwrap());
 }
 
-pub(crate) async fn deleting_a_run_leaves_what_nested_graphs_go_on_from(store: &dyn Store) {
+pub(crate) async fn deleting_a_run_keeps_checkpoints_that_subgraphs_need(store: &dyn Store) {
     let thread = three_runs(store, "t").await;
     let child = Namespace::new("child");
     let mut inside = of("t two", checkpoint(4, None, &[("x", json!("inside"))], &[]));
@@ -264,9 +264,9 @@ pub(crate) async fn deleting_a_run_leaves_what_nested_graphs_go_on_from(store: &
     store.verify(&thread).await.unwrap().unwrap();
 }
 
-/// A run that stores only its last checkpoint: what is pending on it stands below the checkpoint
-/// that the run began with.
-pub(crate) async fn pruning_keeps_what_happened_before_a_checkpoint_was_stored(store: &dyn Store) {
+/// A run that stores only its last checkpoint. The log has the pending events of that checkpoint
+/// under the checkpoint with which the run began.
+pub(crate) async fn pruning_keeps_events_of_a_checkpoint_persisted_later(store: &dyn Store) {
     let thread = create(store, "t").await;
     append(store, &thread, batch(checkpoint(1, None, &[], &[]))).await.unwrap();
     let last = checkpoint(3, Some(1), &[("a", json!("kept"))], &[]);
@@ -283,17 +283,17 @@ pub(crate) async fn pruning_keeps_what_happened_before_a_checkpoint_was_stored(s
     store.verify(&thread).await.unwrap().unwrap();
 }
 
-pub(crate) async fn pruning_a_thread_without_checkpoints_takes_nothing(store: &dyn Store) {
+pub(crate) async fn pruning_a_thread_without_checkpoints_keeps_everything(store: &dyn Store) {
     let thread = create(store, "t").await;
     append(store, &thread, events(1, 3)).await.unwrap();
     store.prune(&thread, PruneStrategy::KeepLatest).await.unwrap();
     assert_eq!(seqs(&store.events(&thread, 0, 9).await.unwrap()), [1, 2, 3]);
 }
 
-pub(crate) async fn pages_reach_over_what_was_taken_away(store: &dyn Store) {
+pub(crate) async fn pages_span_deleted_events(store: &dyn Store) {
     let thread = create(store, "t").await;
     for number in 1..=300_u64 {
-        // Every hundredth event is of the run that stays.
+        // Every hundredth event belongs to the run that is kept.
         let run_name = if number % 100 == 0 { "stays" } else { "goes" };
         let next = Batch {
             run: Some(run(&thread, run_name)),

@@ -1,4 +1,4 @@
-//! Small threads, events and checkpoints to write.
+//! Fixtures: threads, events and checkpoints.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(crate) fn id(number: u64) -> CheckpointId {
     CheckpointId(number)
 }
 
-/// From JSON, so that facts which a test has nothing to say about are left out.
+/// Builds a value from JSON, so that a test omits fields that do not matter to it.
 pub(crate) fn from<T: DeserializeOwned>(facts: Value) -> T {
     serde_json::from_value(facts).unwrap()
 }
@@ -67,12 +67,12 @@ pub(crate) fn event(seq: u64, data: Value) -> Event {
     Event { seq, at_ms: 1, run: run_id("run"), namespace: Namespace::root(), kind }
 }
 
-/// Events with sequence numbers from `first` to `last`.
+/// Returns a batch of events with sequence numbers from `first` to `last`.
 pub(crate) fn events(first: u64, last: u64) -> Batch {
     Batch { events: (first..=last).map(|seq| event(seq, json!(seq))).collect(), ..Batch::default() }
 }
 
-/// A checkpoint with values for the channels of `changed`, and older versions of others.
+/// Returns a checkpoint with values for the channels of `changed`, and older versions of others.
 pub(crate) fn checkpoint(
     number: u64,
     parent: Option<u64>,
@@ -99,17 +99,17 @@ pub(crate) fn checkpoint(
     Checkpoint { meta, values, tails: BTreeMap::new() }
 }
 
-/// A list that begins as its version `base` did, for so many items.
+/// Returns the hint that a list keeps the first `keep` items of its version `base`.
 pub(crate) fn tail(name: &str, base: u64, keep: u32) -> (ChannelName, Tail) {
     (channel(name), Tail { base: id(base), keep })
 }
 
-/// A batch of a checkpoint alone.
+/// Returns a batch with nothing but a checkpoint.
 pub(crate) fn batch(checkpoint: Checkpoint) -> Batch {
     Batch { checkpoint: Some(checkpoint), ..Batch::default() }
 }
 
-/// Appends and waits.
+/// Appends a batch and waits until it is durable.
 pub(crate) async fn append(
     store: &dyn Store,
     thread: &ThreadId,
@@ -118,7 +118,7 @@ pub(crate) async fn append(
     store.append(thread, batch).await.await
 }
 
-/// Makes a thread.
+/// Creates a thread.
 pub(crate) async fn create(store: &dyn Store, name: &str) -> ThreadId {
     let thread = thread_id(name);
     let batch = Batch { record: Some(record(&thread)), ..Batch::default() };
@@ -126,7 +126,7 @@ pub(crate) async fn create(store: &dyn Store, name: &str) -> ThreadId {
     thread
 }
 
-/// The newest checkpoint of the root, or the one with a number.
+/// Reads the newest checkpoint of the root graph, or the one with a number.
 pub(crate) async fn read(
     store: &dyn Store,
     thread: &ThreadId,
@@ -139,7 +139,7 @@ pub(crate) fn seqs(events: &[Event]) -> Vec<u64> {
     events.iter().map(|event| event.seq).collect()
 }
 
-/// Text that compression hardly shortens: eight hexadecimal digits for each of `words`.
+/// Returns text that hardly compresses: eight hexadecimal digits for each of `words`.
 pub(crate) fn noise(words: u32) -> String {
     (0..words).fold(String::new(), |mut noise, n| {
         noise.push_str(&format!("{:08x}", n.wrapping_mul(2_654_435_761).rotate_left(n % 31)));

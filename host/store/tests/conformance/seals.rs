@@ -1,4 +1,4 @@
-//! Seals, and batches as they were written.
+//! Seals and exports of batches.
 
 use serde_json::{Value, json};
 use wattle_graph::checkpoint::Tail;
@@ -16,7 +16,7 @@ fn json_of<T: serde::Serialize + ?Sized>(record: &T) -> Vec<u8> {
     serde_json::to_vec(record).unwrap()
 }
 
-/// The seal of a batch, made from what an export has of it.
+/// Computes the seal of a batch from its export.
 fn seal_of(previous: Option<Digest>, batch: &StoredBatch) -> Digest {
     let mut sealer = Sealer::new(previous, batch.base);
     sealer.part(&if batch.events.is_empty() { Vec::new() } else { json_of(&batch.events) });
@@ -48,7 +48,7 @@ async fn exported(store: &dyn Store, thread: &ThreadId, bytes: usize) -> Vec<Sto
     }
 }
 
-pub(crate) async fn seals_can_be_made_again_from_an_export(store: &dyn Store) {
+pub(crate) async fn seals_can_be_recomputed_from_an_export(store: &dyn Store) {
     let thread = three_runs(store, "t").await;
     let values = [
         ("float", json!([0.1 + 0.2, 1e300, -0.0, 5e-324])),
@@ -67,7 +67,7 @@ pub(crate) async fn seals_can_be_made_again_from_an_export(store: &dyn Store) {
     assert_eq!(batches.len(), 7);
     let mut seal = None;
     for batch in &batches {
-        // What an export is written and read as.
+        // Writes and reads the batch as an export does.
         let read: StoredBatch = serde_json::from_slice(&json_of(batch)).unwrap();
         assert_eq!(&read, batch);
         seal = Some(seal_of(seal, &read));
@@ -79,7 +79,7 @@ pub(crate) async fn seals_can_be_made_again_from_an_export(store: &dyn Store) {
     assert_eq!(store.verify(&thread).await.unwrap(), Some(verified));
 }
 
-pub(crate) async fn a_list_is_exported_as_its_end(store: &dyn Store) {
+pub(crate) async fn lists_are_exported_as_list_deltas(store: &dyn Store) {
     let thread = three_runs(store, "t").await;
     let batches = exported(store, &thread, usize::MAX).await;
     let lists: Vec<&StoredValue> = batches
@@ -101,13 +101,13 @@ pub(crate) async fn a_list_is_exported_as_its_end(store: &dyn Store) {
     assert_eq!(lists, expected);
 }
 
-pub(crate) async fn exports_come_in_pages(store: &dyn Store) {
+pub(crate) async fn exports_are_paged(store: &dyn Store) {
     let thread = create(store, "t").await;
     append(store, &thread, batch(checkpoint(1, None, &[("a", json!(1))], &[]))).await.unwrap();
     for seq in 1..=20 {
         append(store, &thread, events(seq, seq)).await.unwrap();
         if seq % 4 == 0 {
-            // Batches without events come as well, and only once.
+            // Batches without events are exported as well, and only once.
             let next = batch(checkpoint(seq, None, &[("a", json!(seq))], &[]));
             append(store, &thread, next).await.unwrap();
         }
@@ -122,8 +122,8 @@ pub(crate) async fn exports_come_in_pages(store: &dyn Store) {
     assert_eq!(missing, BatchPage::default());
 }
 
-/// Checks that the batches of a thread are all there, however they are had: their seals lead from
-/// where something was taken away to the thread's own.
+/// Checks that all remaining batches of a thread are exported, in one page or in many: their seals
+/// lead from the pruned seal to the newest seal of the thread.
 async fn is_whole(store: &dyn Store, thread: &ThreadId) -> Vec<StoredBatch> {
     let head = store.thread(thread).await.unwrap().unwrap();
     assert!(head.pruned_seal.is_some());
@@ -138,12 +138,12 @@ async fn is_whole(store: &dyn Store, thread: &ThreadId) -> Vec<StoredBatch> {
     batches
 }
 
-pub(crate) async fn what_is_left_of_a_thread_is_exported_whole(store: &dyn Store) {
+pub(crate) async fn remaining_batches_of_a_thread_are_exported(store: &dyn Store) {
     let thread = three_runs(store, "pruned").await;
     store.prune(&thread, PruneStrategy::KeepLatest).await.unwrap();
     let batches = is_whole(store, &thread).await;
     let made = |batch: &StoredBatch| batch.checkpoint.as_ref().map(|meta| meta.id.0);
-    assert_eq!(made(&batches[0]), Some(3), "the checkpoint that the thread stands at");
+    assert_eq!(made(&batches[0]), Some(3), "the current checkpoint");
     assert!(batches[0].events.is_empty());
     for run in ["one", "three"] {
         let thread = three_runs(store, run).await;
@@ -164,7 +164,7 @@ pub(crate) async fn every_batch_changes_the_seal(store: &dyn Store) {
     seals.push(seal().await.unwrap());
     append(store, &thread, Batch { base: Some(id(1)), ..events(2, 2) }).await.unwrap();
     seals.push(seal().await.unwrap());
-    // Facts beside the log are not sealed.
+    // A change of the head alone is not sealed.
     append(store, &thread, Batch { current: Some(id(1)), ..Batch::default() }).await.unwrap();
     assert_eq!(seal().await, seals.last().copied());
     seals.dedup();

@@ -1,4 +1,4 @@
-//! What hosts that share a store learn of one that is silent.
+//! Expired leases, as the other hosts of a store see them.
 
 use std::time::Duration;
 
@@ -23,18 +23,18 @@ fn running(record: ThreadRecord) -> ThreadRecord {
 }
 
 #[tokio::test]
-async fn each_host_is_judged_by_the_time_that_it_asked_for() {
+async fn lease_duration_is_per_host() {
     let server = need!(Server::start());
-    runs_that_were_cut_are_found(&server).await;
-    a_store_of_before_has_leases_of_fifteen_seconds(&server).await;
-    a_lease_that_cannot_work_is_refused(&server).await;
+    runs_of_dead_hosts_are_listed(&server).await;
+    old_schema_has_leases_of_fifteen_seconds(&server).await;
+    invalid_lease_duration_is_refused(&server).await;
 }
 
-async fn runs_that_were_cut_are_found(server: &Server) {
+async fn runs_of_dead_hosts_are_listed(server: &Server) {
     let patient = server.config("cut").with_lease(MINUTE);
     let a = PostgresStore::open(&patient).await.unwrap();
     let b = server.store("cut").await;
-    assert_eq!(b.next_lapse(&holder("b")).await.unwrap(), None, "nobody else is there");
+    assert_eq!(b.next_lapse(&holder("b")).await.unwrap(), None, "no other host is live");
     let thread = create(&a, "t").await;
     create(&a, "idle").await;
     let epoch = a.lease(&thread, &holder("a")).await.unwrap();
@@ -46,7 +46,7 @@ async fn runs_that_were_cut_are_found(server: &Server) {
     assert!(lapse > MINUTE / 2 && lapse <= MINUTE, "{lapse:?}");
     assert_eq!(b.abandoned(&holder("b"), None).await.unwrap(), []);
 
-    // Too long for B, were it in the place of A.
+    // With the lease duration of B, the lease of A would have expired.
     let silent = "UPDATE holders SET beat = beat - interval '20 s' WHERE holder = 'a'";
     server.meddle("cut", silent).await;
     let error = b.lease(&thread, &holder("b")).await.unwrap_err();
@@ -66,13 +66,13 @@ async fn runs_that_were_cut_are_found(server: &Server) {
     assert_eq!(
         own,
         std::slice::from_ref(&thread),
-        "one that came back under its name takes up what it left"
+        "a host that restarts under its name recovers its own runs"
     );
     let error = append(&a, &thread, Batch { epoch: Some(epoch), ..events(2, 2) }).await;
     assert!(matches!(error, Err(StoreError::Fenced { .. })), "{error:?}");
 }
 
-async fn a_store_of_before_has_leases_of_fifteen_seconds(server: &Server) {
+async fn old_schema_has_leases_of_fifteen_seconds(server: &Server) {
     let old = server.store("before").await;
     let thread = create(&old, "t").await;
     old.lease(&thread, &holder("old")).await.unwrap();
@@ -92,7 +92,7 @@ async fn a_store_of_before_has_leases_of_fifteen_seconds(server: &Server) {
     new.lease(&thread, &holder("new")).await.unwrap();
 }
 
-async fn a_lease_that_cannot_work_is_refused(server: &Server) {
+async fn invalid_lease_duration_is_refused(server: &Server) {
     for lease in [Duration::ZERO, Duration::from_secs(1), Duration::from_hours(2)] {
         let error = PostgresStore::open(&server.config("refused").with_lease(lease)).await;
         let text = error.unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! Lists that grow at their end: each version comes back, and each item is stored once.
+//! Lists that grow: each version can be read, and each item is stored once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use wattle_run::ports::store::{Batch, CheckpointQuery};
 
 use crate::sample::{append, batch, channel, checkpoint, create, event, from, noise, read, tail};
 
-/// A checkpoint whose list is said to begin as the one before.
+/// Returns a checkpoint with the hint that its list keeps items of the previous version.
 fn grown(number: u64, list: &[Value], keep: u32) -> Checkpoint {
     let mut next = checkpoint(number, Some(number - 1), &[("list", json!(list))], &[]);
     next.tails = BTreeMap::from([tail("list", number - 1, keep)]);
@@ -24,14 +24,14 @@ async fn list_at(store: &dyn Store, thread: &ThreadId, number: u64) -> Value {
     (*tuple.checkpoint.values[&channel("list")]).clone()
 }
 
-pub(crate) async fn every_version_of_a_list_comes_back(store: &dyn Store) {
+pub(crate) async fn every_version_of_a_list_round_trips(store: &dyn Store) {
     let thread = create(store, "t").await;
     let mut list: Vec<Value> = vec![json!("first"), json!(2.5), json!({ "deep": [null] })];
     let mut versions = vec![list.clone()];
     append(store, &thread, batch(checkpoint(1, None, &[("list", json!(list))], &[])))
         .await
         .unwrap();
-    // Grows, loses its end, changes in the middle, stays, and shrinks to nothing.
+    // The list grows, loses its end, changes in the middle, stays equal, and becomes empty.
     let changes: [(usize, usize); 9] =
         [(3, 1), (4, 4), (8, 0), (5, 2), (2, 3), (5, 1), (1, 0), (0, 2), (2, 0)];
     for (number, (keep, new)) in (2..).zip(changes) {
@@ -50,7 +50,7 @@ pub(crate) async fn every_version_of_a_list_comes_back(store: &dyn Store) {
     assert!(store.verify(&thread).await.unwrap().is_some());
 }
 
-pub(crate) async fn unchanged_lists_stand_where_their_end_was_written(store: &dyn Store) {
+pub(crate) async fn list_deltas_can_follow_older_versions(store: &dyn Store) {
     let thread = create(store, "t").await;
     let values = [("list", json!([1])), ("other", json!([1]))];
     append(store, &thread, batch(checkpoint(1, None, &values, &[]))).await.unwrap();
@@ -60,12 +60,12 @@ pub(crate) async fn unchanged_lists_stand_where_their_end_was_written(store: &dy
     append(store, &thread, batch(checkpoint(3, Some(2), &[], &[("list", 2), ("other", 1)])))
         .await
         .unwrap();
-    // Both lists go on from versions that are older than the checkpoint before.
+    // Both lists extend versions that are older than the previous checkpoint.
     let values = [("list", json!([1, 2, 4])), ("other", json!([1, 4]))];
     let mut fourth = checkpoint(4, Some(3), &values, &[]);
     fourth.tails = BTreeMap::from([tail("list", 2, 2), tail("other", 1, 1)]);
     append(store, &thread, batch(fourth)).await.unwrap();
-    // A fork from the second.
+    // A fork from the second checkpoint.
     let mut fork = checkpoint(5, Some(2), &[("list", json!([1, 5]))], &[("other", 1)]);
     fork.tails = BTreeMap::from([tail("list", 2, 1)]);
     append(store, &thread, batch(fork)).await.unwrap();
@@ -82,7 +82,7 @@ pub(crate) async fn unchanged_lists_stand_where_their_end_was_written(store: &dy
     }
 }
 
-pub(crate) async fn hints_that_do_not_fit_are_ignored(store: &dyn Store) {
+pub(crate) async fn invalid_delta_hints_are_ignored(store: &dyn Store) {
     let thread = create(store, "t").await;
     let values = [("list", json!([1, 2])), ("text", json!("x"))];
     append(store, &thread, batch(checkpoint(1, None, &values, &[]))).await.unwrap();
@@ -103,7 +103,8 @@ pub(crate) async fn hints_that_do_not_fit_are_ignored(store: &dyn Store) {
     }
 }
 
-/// What an engine writes of a step: the event with the item, and the checkpoint with the list.
+/// Returns what an engine writes of a superstep: the event with the item, and the checkpoint with
+/// the list.
 fn step(number: u64, list: &[Value]) -> Batch {
     let item = list.last().unwrap();
     let mut finished: Event = event(number, json!(null));
@@ -119,7 +120,7 @@ fn step(number: u64, list: &[Value]) -> Batch {
     Batch { events: vec![finished], ..batch(next) }
 }
 
-pub(crate) async fn a_growing_list_is_stored_once(store: &dyn Store) {
+pub(crate) async fn growing_list_is_stored_once(store: &dyn Store) {
     let thread = create(store, "t").await;
     append(store, &thread, batch(checkpoint(0, None, &[("list", json!([]))], &[]))).await.unwrap();
     let noise = noise(20_000);
@@ -140,7 +141,7 @@ pub(crate) async fn a_growing_list_is_stored_once(store: &dyn Store) {
     assert_eq!(list_at(store, &thread, 77).await, json!(list[..77]));
 }
 
-pub(crate) async fn long_histories_of_a_list_stay_small_and_whole(store: &dyn Store) {
+pub(crate) async fn long_delta_chains_stay_small_and_readable(store: &dyn Store) {
     let thread = create(store, "t").await;
     append(store, &thread, batch(checkpoint(0, None, &[("list", json!([]))], &[]))).await.unwrap();
     let mut list: Vec<Value> = Vec::new();

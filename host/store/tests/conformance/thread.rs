@@ -33,7 +33,7 @@ pub(crate) async fn records_are_replaced(store: &dyn Store) {
     assert_eq!((head.record, head.last_seq), (changed, 1));
 }
 
-/// Of more threads than are read at once.
+/// Checks more threads than one page.
 pub(crate) async fn versions_are_listed_once(store: &dyn Store) {
     let none = Pinned { is_complete: true, ..Pinned::default() };
     assert_eq!(store.pinned().await.unwrap(), none);
@@ -96,7 +96,7 @@ pub(crate) async fn runs_are_listed_oldest_first(store: &dyn Store) {
     assert!(store.runs(&thread_id("missing")).await.unwrap().is_empty());
 }
 
-pub(crate) async fn the_newest_runs_are_read_alone(store: &dyn Store) {
+pub(crate) async fn newest_runs_are_read_in_pages(store: &dyn Store) {
     let (thread, other) = (create(store, "t").await, create(store, "other").await);
     for name in ["z", "a", "m", "b"] {
         let run = Some(run(&thread, name));
@@ -116,13 +116,13 @@ pub(crate) async fn the_newest_runs_are_read_alone(store: &dyn Store) {
     assert!(store.newest_runs(&thread_id("missing"), 0, 9).await.unwrap().is_empty());
 }
 
-pub(crate) async fn a_run_belongs_to_one_thread(store: &dyn Store) {
+pub(crate) async fn run_belongs_to_one_thread(store: &dyn Store) {
     let (thread, other) = (create(store, "t").await, create(store, "other").await);
     let mine = Batch { run: Some(run(&thread, "r")), ..Batch::default() };
     let theirs = Batch { run: Some(run(&other, "r")), ..events(1, 1) };
     let mine = store.append(&thread, mine).await;
     let theirs = store.append(&other, theirs).await;
-    // Whose comes first is open: only batches of one thread have an order.
+    // Either may come first, because only batches of one thread have an order.
     let (owner, refused) = match (mine.await, theirs.await) {
         (Ok(()), Err(refused)) => (thread, refused),
         (Err(refused), Ok(())) => (other, refused),
@@ -132,7 +132,7 @@ pub(crate) async fn a_run_belongs_to_one_thread(store: &dyn Store) {
     assert_eq!(store.run(&run_id("r")).await.unwrap().unwrap().thread, owner);
 }
 
-pub(crate) async fn deleting_takes_everything_of_one_thread(store: &dyn Store) {
+pub(crate) async fn deletion_covers_everything_of_one_thread(store: &dyn Store) {
     for name in ["keep", "gone"] {
         let thread = create(store, name).await;
         for number in 1..=100 {
@@ -160,11 +160,11 @@ pub(crate) async fn deleting_takes_everything_of_one_thread(store: &dyn Store) {
     assert_eq!(oldest.checkpoint.state(), json!({ "a": "keep" }));
 }
 
-pub(crate) async fn deleting_a_missing_thread_is_fine(store: &dyn Store) {
+pub(crate) async fn deleting_a_missing_thread_changes_nothing(store: &dyn Store) {
     store.delete_thread(&thread_id("missing")).await.unwrap();
 }
 
-pub(crate) async fn a_deleted_thread_can_start_anew(store: &dyn Store) {
+pub(crate) async fn deleted_thread_id_can_be_reused(store: &dyn Store) {
     let thread = create(store, "t").await;
     let first = Batch {
         run: Some(run(&thread, "r")),
@@ -183,7 +183,7 @@ pub(crate) async fn a_deleted_thread_can_start_anew(store: &dyn Store) {
     assert_eq!(store.runs(&thread).await.unwrap().len(), 1);
 }
 
-pub(crate) async fn threads_at_work_are_found_in_pages(store: &dyn Store) {
+pub(crate) async fn running_threads_are_listed_in_pages(store: &dyn Store) {
     let all: Vec<ThreadId> =
         (0..=2 * ABANDONED_PAGE).map(|it| thread_id(&format!("t{it:04}"))).collect();
     let mut tickets = Vec::new();

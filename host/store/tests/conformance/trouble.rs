@@ -1,4 +1,4 @@
-//! What a PostgreSQL store does when answers are lost, rows are locked and hosts are gone.
+//! A PostgreSQL store with lost replies, locked rows and dead hosts.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::sample::{
 };
 
 #[tokio::test]
-async fn a_rewrite_whose_answer_is_lost_is_made_once() {
+async fn in_doubt_rewrite_is_applied_once() {
     let server = need!(Server::start());
     let proxy = Proxy::start(server.postgres.port()).await;
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", proxy.port);
@@ -49,13 +49,13 @@ async fn a_rewrite_whose_answer_is_lost_is_made_once() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_accepts_and_closes_is_waited_for() {
+async fn connections_that_a_proxy_closes_are_retried() {
     let server = need!(Server::start());
     let proxy = Proxy::start(server.postgres.port()).await;
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", proxy.port);
     let store = PostgresStore::open(&PostgresConfig::new(url)).await.unwrap();
     let thread = create(&store, "t").await;
-    // What was opened before stays open, so only more at once than that opens others.
+    // Open connections are kept, so only a larger number of concurrent reads opens others.
     proxy.close_next(3);
     let reads = (0..32).map(|_| store.thread(&thread));
     for read in futures::future::join_all(reads).await {
@@ -64,11 +64,11 @@ async fn a_proxy_that_accepts_and_closes_is_waited_for() {
     assert_eq!(proxy.to_close(), 0);
 }
 
-/// Far longer than the server is away.
+/// Far longer than the server is unavailable.
 const LEASE: Duration = Duration::from_mins(5);
 
 #[tokio::test]
-async fn a_batch_waits_for_its_server_for_as_long_as_a_lease() {
+async fn append_retries_for_the_lease_duration() {
     let server = need!(Server::start());
     let link = Link::to(server.postgres.port()).await.unwrap();
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", link.port());
@@ -79,7 +79,7 @@ async fn a_batch_waits_for_its_server_for_as_long_as_a_lease() {
     append(&store, &known, Batch { epoch, ..events(1, 1) }).await.unwrap();
     link.turn_away();
     let tickets = [
-        // In one statement, and by the longer way.
+        // One on the fast path, one on the slow path.
         store.append(&known, Batch { epoch, ..events(2, 2) }).await,
         store.append(&unknown, events(1, 1)).await,
     ];
@@ -97,7 +97,7 @@ async fn a_batch_waits_for_its_server_for_as_long_as_a_lease() {
 }
 
 #[tokio::test]
-async fn what_a_server_that_is_away_does_not_answer_may_be_asked_for_again() {
+async fn errors_of_an_unavailable_server_are_retryable() {
     let server = need!(Server::start());
     let store = server.store("away").await;
     let (blobs, memory) = (store.blobs(), store.memory());
@@ -117,15 +117,15 @@ async fn what_a_server_that_is_away_does_not_answer_may_be_asked_for_again() {
 }
 
 #[tokio::test]
-async fn what_others_lock_or_leave_behind_is_in_nobodys_way() {
+async fn locks_and_dead_hosts_do_not_block_appends() {
     let server = need!(Server::start());
-    a_locked_thread_holds_up_no_other(&server).await;
-    large_batches_are_written_a_few_at_a_time(&server).await;
-    leases_of_the_dead_are_forgotten(&server).await;
-    a_look_from_outside_makes_nothing(&server).await;
+    locked_thread_does_not_block_others(&server).await;
+    large_batches_are_split_into_several_transactions(&server).await;
+    leases_of_dead_hosts_are_deleted(&server).await;
+    read_only_open_creates_nothing(&server).await;
 }
 
-async fn a_locked_thread_holds_up_no_other(server: &Server) {
+async fn locked_thread_does_not_block_others(server: &Server) {
     let store = server.store("locked").await;
     let mut threads = Vec::new();
     for number in 0..24 {
@@ -147,7 +147,7 @@ async fn a_locked_thread_holds_up_no_other(server: &Server) {
     assert_eq!(seqs(&store.events(&threads[7], 0, 9).await.unwrap()), [1]);
 }
 
-async fn large_batches_are_written_a_few_at_a_time(server: &Server) {
+async fn large_batches_are_split_into_several_transactions(server: &Server) {
     const LARGE: usize = 3 << 20;
     let store = server.store("large").await;
     let threads: Vec<ThreadId> = (0..16).map(|n| thread_id(&format!("t{n}"))).collect();
@@ -166,7 +166,7 @@ async fn large_batches_are_written_a_few_at_a_time(server: &Server) {
     }
 }
 
-async fn leases_of_the_dead_are_forgotten(server: &Server) {
+async fn leases_of_dead_hosts_are_deleted(server: &Server) {
     let store = server.store("dead").await;
     create(&store, "begun").await;
     for (thread, holder) in [("a", "dead"), ("begun", "dead")] {
@@ -187,7 +187,7 @@ async fn leases_of_the_dead_are_forgotten(server: &Server) {
     append(&again, &thread, begun).await.unwrap();
 }
 
-async fn a_look_from_outside_makes_nothing(server: &Server) {
+async fn read_only_open_creates_nothing(server: &Server) {
     let config = server.config("looked_at");
     for _ in 0..2 {
         assert!(!PostgresStore::check(&config).await.unwrap());
