@@ -248,7 +248,7 @@ pub(super) struct Anew {
 }
 
 impl Anew {
-    /// Creates an empty thread that takes over a lease.
+    /// Creates an empty thread with a base seal, a lease and a ledger number.
     pub(super) fn new(
         thread: &ThreadId,
         whole: &Whole,
