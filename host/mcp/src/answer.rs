@@ -1,4 +1,4 @@
-//! Answers of servers, read from their JSON without a server: for checks of what such answers can do.
+//! Parses responses of MCP servers from JSON, without a connection, for the tests and the fuzzer.
 
 use rmcp::model::{CallToolResult, ListToolsResult};
 use serde_json::{Error, Value, json};
@@ -9,22 +9,23 @@ use wattle_run::ports::sandbox::ToolInfo;
 use crate::mend::Mender;
 use crate::{listing, outcome};
 
-/// The tools of one page of a list, as the result of `tools/list` holds them.
+/// Parses one page of a `tools/list` result.
 ///
 /// # Errors
 ///
-/// The text is no such result.
+/// Returns an error if the JSON is not a `tools/list` result.
 pub fn tools(server: &str, json: &[u8]) -> Result<Vec<ToolInfo>, Error> {
     let mender = Mender::new(server);
     let page: ListToolsResult = serde_json::from_value(mended(&mender, json)?)?;
     Ok(listing::page(&mender, &page))
 }
 
-/// What a tool answered, as the result of `tools/call` holds it, with at most so many bytes.
+/// Parses a `tools/call` result. Text beyond `output_bytes` is cut.
 ///
 /// # Errors
 ///
-/// The text is no such result.
+/// Returns an error if the JSON is not a `tools/call` result. The inner result is a failure if the result is nested too
+/// deep.
 pub fn output(
     server: &str,
     json: &[u8],
@@ -34,7 +35,7 @@ pub fn output(
     Ok(outcome::output(server, result, output_bytes))
 }
 
-/// A result in the form of the protocol.
+/// Normalizes a result as if it had arrived in a message.
 fn mended(mender: &Mender, json: &[u8]) -> Result<Value, Error> {
     let result = mender.read(json)?;
     let mut message = json!({ "result": result });

@@ -1,8 +1,8 @@
-//! Calls on their way, in which a server may ask.
+//! Tool calls in progress, during which a server may send elicitations.
 //!
-//! In the newer protocol a call ends with its questions and is made again with the answers, so nobody holds
-//! anything. In the earlier ones the server asks through the session and holds its call open. Such a call is set aside
-//! until there is an answer, with its session, see [`held`](crate::held).
+//! With the stateless protocol a call ends with its questions and is made again with the answers, so neither side keeps
+//! state. With the earlier protocols the server sends the elicitation through the session and holds its call open. Such
+//! a call is held together with its session until the answer arrives, see [`held`](crate::held).
 
 use std::sync::Arc;
 
@@ -18,52 +18,52 @@ use crate::fault;
 use crate::permit::Permit;
 use crate::question::result;
 
-/// A place for a call on a session.
+/// A slot for one call on a session.
 pub(crate) struct Seat {
     session: Arc<Session>,
     place: Place,
     asks: mpsc::Receiver<Asked>,
-    /// Held while the session is one of the call's own.
+    /// Permit for a session of the call's own; `None` on the shared session.
     room: Option<OwnedSemaphorePermit>,
 }
 
 impl Seat {
-    /// The next place on a session.
+    /// Takes the next slot on a session.
     pub(crate) fn on(session: Arc<Session>, room: Option<OwnedSemaphorePermit>) -> Self {
         let (place, asks) = session.service().calls().enter();
         Self { session, place, asks, room }
     }
 }
 
-/// Whether the way to the server is gone. The library needs seconds more to close a session.
+/// Returns true if the connection to the server is lost. `rmcp` takes some seconds more to close the session.
 pub(crate) fn is_gone(session: &Session) -> bool {
     session.is_transport_closed() || session.service().calls().lost().is_cancelled()
 }
 
-/// What happens in a call.
+/// What happens next in a call.
 pub(crate) enum Happened {
-    /// It is done, or failed.
+    /// The call returned or failed.
     Ended(Box<Result<CallToolResponse, ServiceError>>),
-    /// The server asks, and waits.
+    /// The server sent an elicitation and waits for the answer.
     Asked(Asked),
 }
 
-/// A call on its way. Dropped, it is called off.
+/// A call in progress. Dropping it cancels the call.
 pub(crate) struct Running {
-    /// Its task. It is aborted before the receiver of its questions is gone.
+    /// Task of the call. It is declared before `asks`, so that it is aborted before the receiver is dropped.
     work: AbortOnDropHandle<Result<CallToolResponse, ServiceError>>,
-    /// Its session. A call that waits may be the only one to use it.
+    /// Keeps the session open: a held call may be its only user.
     session: Arc<Session>,
     asks: mpsc::Receiver<Asked>,
-    /// What the call may leave under.
+    /// Permit under which the call is sent.
     permit: Permit,
-    /// Its result, if it ended before its caller waits for it again.
+    /// The result, if the call ended before the caller polled it again.
     ended: Option<Box<Result<CallToolResponse, ServiceError>>>,
     room: Option<OwnedSemaphorePermit>,
 }
 
 impl Running {
-    /// Makes a call under a permit.
+    /// Starts a call. It is sent only while the permit allows it.
     pub(crate) fn start(seat: Seat, parameters: CallToolRequestParams, permit: Permit) -> Self {
         let Seat { session, place, asks, room } = seat;
         let (calling, own) = (session.clone(), permit.clone());
@@ -76,7 +76,7 @@ impl Running {
         &self.session
     }
 
-    /// What happens next. Nothing does after the end.
+    /// Waits for the next elicitation or for the end of the call. Must not be called after the end.
     pub(crate) async fn next(&mut self) -> Happened {
         let ended = match self.ended.take() {
             Some(ended) => ended,
@@ -92,7 +92,7 @@ impl Running {
         Happened::Ended(ended)
     }
 
-    /// Whether nobody will know how it ends, since the way to the server is gone, or its session.
+    /// Returns true if the result of the call is lost, because its connection or its session is.
     async fn is_cut(&mut self) -> bool {
         if !self.work.is_finished() {
             return is_gone(&self.session);
@@ -103,40 +103,40 @@ impl Running {
         is_cut
     }
 
-    /// Ends the call, and waits for that; its session.
+    /// Cancels the call, waits until its task has ended, and returns its session.
     async fn end(self) -> Arc<Session> {
         self.work.abort();
-        // It was called off.
+        // The error of an aborted task is expected.
         self.work.await.ok();
         self.session
     }
 }
 
-/// A call that waits for a person.
+/// A held call.
 pub(crate) struct Waiting {
     running: Running,
     reply: Reply,
 }
 
 impl Waiting {
-    /// Sets a call aside. If the server asks without saying in which call, the session is reserved for this one.
+    /// Holds a call. If the server does not name the call in its elicitations, the session is reserved for this one.
     pub(crate) fn new(mut running: Running, reply: Reply, asks_anywhere: bool) -> Self {
-        // The thread rests meanwhile, and its lease is given back.
+        // The run is interrupted meanwhile, and the host releases the lease of the thread.
         running.permit.lift();
         if asks_anywhere {
             running.session.service().calls().reserve();
         }
-        // Those that are held are counted by themselves.
+        // Held calls have a limit of their own.
         drop(running.room.take());
         Self { running, reply }
     }
 
-    /// Goes on with what a person has answered, under a permit. `None` if the server is gone.
+    /// Passes the answer to the server, under a permit, and returns the call. Returns `None` if the connection is lost.
     pub(crate) async fn answered(mut self, round: &Round, permit: Permit) -> Option<Running> {
         if self.running.is_cut().await {
             return None;
         }
-        // A server that waits no longer has ended its call, with an answer of its own.
+        // A server that no longer waits has ended the call with a result of its own.
         if self.running.ended.is_none() {
             let answer = round.answers.values().next().cloned().unwrap_or_default();
             self.reply.send(Answered { answer: Ok(result(&answer)), permit }).ok();
@@ -144,7 +144,7 @@ impl Waiting {
         Some(self.running)
     }
 
-    /// Ends the call; its session.
+    /// Cancels the call and returns its session.
     pub(crate) async fn end(self) -> Arc<Session> {
         self.running.end().await
     }

@@ -1,9 +1,9 @@
-//! The calls under way on a session, and which of them a question of the server belongs to.
+//! The calls in progress on a session, and the assignment of elicitations to them.
 //!
-//! Over HTTP a question comes in the answer to its call, and the library says so. A program has one stream for all of
-//! its messages: there a question belongs to a call for sure only if no other call may ask, and if no call before it
-//! was given up, since its server may go on with that one. A call whose question has no answer asks nothing else. A
-//! question that comes beside several calls waits for the others to end.
+//! Over HTTP an elicitation arrives in the response to its call, and `rmcp` reports that. A stdio server sends all
+//! messages in one stream. There an elicitation belongs to a certain call only if no other call can have sent it, and
+//! if no earlier call was cancelled, since the server may still work on that one. A call with an unanswered elicitation
+//! sends no other. An elicitation that could belong to several calls waits until the others have ended.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,53 +22,53 @@ use wattle_graph::elicitation::ElicitedQuestion;
 use crate::outcome;
 use crate::permit::Permit;
 
-/// The reason in the notification that cancels a call.
-const GIVEN_UP: &str = "nobody waits for the answer any more";
+/// The reason in the `notifications/cancelled` message.
+const GIVEN_UP: &str = "the caller no longer waits for the result";
 
-/// The answer to a question, and what it may leave under.
+/// The answer to an elicitation, and the permit under which it is sent.
 #[derive(Debug)]
 pub(crate) struct Answered {
     pub(crate) answer: Result<ElicitResult, ErrorData>,
     pub(crate) permit: Permit,
 }
 
-/// Where the answer to a question goes.
+/// Sender for the answer to an elicitation.
 pub(crate) type Reply = oneshot::Sender<Answered>;
 
-/// A question of a server in the middle of a call.
+/// An elicitation during a call.
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub(crate) question: ElicitedQuestion,
     pub(crate) reply: Reply,
 }
 
-/// The calls under way on a session; clones share them.
+/// The calls in progress on a session. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Calls(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
     state: Mutex<State>,
-    /// Held while a call is sent: its id is known only then, and the question may be quicker.
+    /// Locked while a call is sent. Its id is known only afterwards, and its elicitation may arrive earlier.
     sending: tokio::sync::Mutex<()>,
-    /// Told when a call has ended or asks, or a question waits no longer for that.
+    /// Notified when a call ends or sends an elicitation, and when an unassigned elicitation is no longer pending.
     changed: Notify,
-    /// Cancelled once the way to the server is gone.
+    /// Cancelled when the connection to the server is lost.
     lost: CancellationToken,
 }
 
 #[derive(Debug, Default)]
 struct State {
     calls: BTreeMap<u64, Call>,
-    /// Questions that may belong to any of several calls, in the order in which they came.
+    /// Elicitations that may belong to any of several calls, in the order of their arrival.
     unclear: BTreeSet<u64>,
-    /// What answers that are on their way may leave under, by the ids of their questions.
+    /// Permits of answers that are being sent, by the id of the elicitation.
     answers: HashMap<RequestId, Permit>,
-    /// The number of the next call or question.
+    /// Number of the latest call or elicitation.
     next: u64,
-    /// A call was given up before its end.
+    /// A call was cancelled before its end.
     has_given_up: bool,
-    /// The session is reserved for a call that waits for a person, until that has ended.
+    /// The session is reserved for a held call until that call ends.
     is_reserved: bool,
 }
 
@@ -81,10 +81,10 @@ impl State {
 
 #[derive(Debug)]
 struct Call {
-    /// Under which it was sent, once it was.
+    /// Request id; `None` until the call is sent.
     id: Option<RequestId>,
     tell: mpsc::Sender<Asked>,
-    /// Taken by a question that has no answer: one call has one at a time.
+    /// One permit, taken by the unanswered elicitation of the call.
     asking: Arc<Semaphore>,
 }
 
@@ -94,12 +94,12 @@ impl Calls {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes what the answer to a question of the server may leave under.
+    /// Records the permit under which the answer to an elicitation is sent.
     pub(crate) fn answer_under(&self, question: RequestId, permit: Permit) {
         self.lock().answers.insert(question, permit);
     }
 
-    /// What a message may leave under. Asked once for each answer.
+    /// Returns the permit under which a message is sent. Removes the permit of an answer.
     pub(crate) fn permit_of(&self, message: &ClientJsonRpcMessage) -> Permit {
         let permit = match message {
             ClientJsonRpcMessage::Request(request) => match &request.request {
@@ -115,23 +115,23 @@ impl Calls {
         permit.unwrap_or_default()
     }
 
-    /// Whether there is none, and none was given up: then no question can come.
+    /// Returns true if no call is in progress and none was cancelled: then no elicitation can arrive.
     pub(crate) fn are_clear(&self) -> bool {
         let state = self.lock();
         state.calls.is_empty() && !state.has_given_up
     }
 
-    /// Whether a call was given up before its end, so that a question may be one of that.
+    /// Returns true if a call was cancelled before its end, so that an elicitation may belong to it.
     pub(crate) fn have_given_up(&self) -> bool {
         self.lock().has_given_up
     }
 
-    /// Reserves the session for a call that waits for a person.
+    /// Reserves the session for a held call.
     pub(crate) fn reserve(&self) {
         self.lock().is_reserved = true;
     }
 
-    /// That call has ended: others may share its session again.
+    /// Releases the session: the held call has ended.
     pub(crate) fn share(&self) {
         self.lock().is_reserved = false;
     }
@@ -140,12 +140,12 @@ impl Calls {
         self.lock().is_reserved
     }
 
-    /// Cancelled once the way to the server is gone, so that no answer reaches it.
+    /// Returns the token that is cancelled when the connection to the server is lost.
     pub(crate) fn lost(&self) -> &CancellationToken {
         &self.0.lost
     }
 
-    /// A place for one more call, and its questions.
+    /// Registers a call. Returns its entry and the receiver of its elicitations.
     pub(crate) fn enter(&self) -> (Place, mpsc::Receiver<Asked>) {
         let (tell, asks) = mpsc::channel(1);
         let mut state = self.lock();
@@ -155,12 +155,12 @@ impl Calls {
         (Place { calls: self.clone(), number, has_ended: false }, asks)
     }
 
-    /// The call that a question belongs to, which came as `origin` says. Waits as long as that is not clear and may
-    /// become so.
+    /// Returns the call that sent an elicitation. `origin` tells how the elicitation arrived. Waits while it may belong
+    /// to several calls.
     ///
     /// # Errors
     ///
-    /// Why there is none.
+    /// Returns the reason if it belongs to no call or to none for certain.
     pub(crate) async fn whose(
         &self,
         origin: Option<&InboundStreamOrigin>,
@@ -172,7 +172,7 @@ impl Calls {
         }
         let unclear = self.unclear();
         loop {
-            // Before the look, so that no change in between is missed.
+            // Registered before the check, so that no notification is missed.
             let changed = self.0.changed.notified();
             if let Some(found) = unclear.look() {
                 return found;
@@ -181,17 +181,17 @@ impl Calls {
         }
     }
 
-    /// The turn of a question in a call.
+    /// Takes the elicitation permit of a call.
     fn asking(&self, call: Option<&Call>) -> Result<Asking, &'static str> {
-        let call = call.ok_or("it belongs to no call that is under way")?;
+        let call = call.ok_or("it belongs to no call in progress")?;
         let turn = call.asking.clone().try_acquire_owned();
-        let turn = turn.map_err(|_| "an earlier question of its call has no answer yet")?;
-        // A question that is not clear is none of this call.
+        let turn = turn.map_err(|_| "an earlier elicitation of its call is unanswered")?;
+        // An unassigned elicitation cannot belong to this call.
         self.0.changed.notify_waiters();
         Ok(Asking { tell: call.tell.clone(), _turn: turn })
     }
 
-    /// Takes note of a question that does not say which call it belongs to.
+    /// Registers an elicitation that does not name its call.
     fn unclear(&self) -> Unclear {
         let mut state = self.lock();
         let number = state.number();
@@ -200,29 +200,29 @@ impl Calls {
     }
 }
 
-/// A question that does not say which call it belongs to.
+/// An elicitation that does not name its call.
 struct Unclear {
     calls: Calls,
     number: u64,
 }
 
 impl Unclear {
-    /// The call that it belongs to, or why there is none; `None` as long as it may belong to several.
+    /// Returns its call, or the reason why there is none; `None` while it may belong to several calls.
     fn look(&self) -> Option<Result<Asking, &'static str>> {
         let state = self.calls.lock();
         if state.has_given_up {
-            return Some(Err("it may belong to a call that was given up"));
+            return Some(Err("it may belong to a cancelled call"));
         }
         let mut free = state.calls.values().filter(|call| call.asking.available_permits() > 0);
         let (first, second) = (free.next(), free.next());
         if second.is_none() {
-            // Each call waits for an answer, or there is none.
+            // Either every call has an unanswered elicitation, or there is no call.
             return Some(self.calls.asking(first.or_else(|| state.calls.values().next())));
         }
-        // If as many questions wait as calls may ask, none of these may end before one is refused.
+        // With as many unassigned elicitations as calls without one, no call may end before one elicitation is refused.
         let is_stuck = state.unclear.len() >= 2 + free.count();
         let is_newest = state.unclear.last() == Some(&self.number);
-        (is_stuck && is_newest).then_some(Err("it may belong to any of several calls at once"))
+        (is_stuck && is_newest).then_some(Err("it may belong to any of several calls"))
     }
 }
 
@@ -233,7 +233,7 @@ impl Drop for Unclear {
     }
 }
 
-/// A call that is asked in. The next question has its turn when this is dropped.
+/// The elicitation permit of a call. Dropping it lets the call send the next elicitation.
 #[derive(Debug)]
 pub(crate) struct Asking {
     tell: mpsc::Sender<Asked>,
@@ -241,7 +241,8 @@ pub(crate) struct Asking {
 }
 
 impl Asking {
-    /// Asks, and waits for the answer. `None` if nobody gives one: the call has ended or was given up.
+    /// Passes an elicitation to its call and waits for the answer. Returns `None` if the call has ended or was
+    /// cancelled.
     pub(crate) async fn ask(&self, question: ElicitedQuestion) -> Option<Answered> {
         let (reply, answer) = oneshot::channel();
         self.tell.try_send(Asked { question, reply }).ok()?;
@@ -249,7 +250,7 @@ impl Asking {
     }
 }
 
-/// The place of a call among those under way.
+/// The entry of a call among those in progress. Dropping it removes the call.
 #[derive(Debug)]
 pub(crate) struct Place {
     calls: Calls,
@@ -258,8 +259,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Makes the call under a permit, which goes along with it through the library; it is called off if this is
-    /// dropped before its end.
+    /// Makes the call. The permit travels with the request through `rmcp`. Dropping the future cancels the call.
     pub(crate) async fn call(
         mut self,
         peer: &Peer<RoleClient>,
@@ -306,7 +306,7 @@ impl Drop for Place {
     }
 }
 
-/// A call that was sent. If it is dropped before its end, the server gets a notification that cancels it.
+/// A request that was sent. If it is dropped before the response, the server receives a cancel notification.
 struct Sent(Option<RequestHandle<RoleClient>>);
 
 impl Sent {
@@ -321,7 +321,7 @@ impl Sent {
 impl Drop for Sent {
     fn drop(&mut self) {
         let Some(handle) = self.0.take() else { return };
-        // Without a runtime the session ends with the host.
+        // Without a runtime, the session ends with the host.
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move { handle.cancel(Some(GIVEN_UP.to_owned())).await.ok() });
         }
@@ -346,7 +346,7 @@ mod tests {
         InboundStreamOrigin::OutboundRequest(RequestId::Number(id))
     }
 
-    /// A call that was sent.
+    /// Returns a call that was sent.
     fn sent(calls: &Calls, id: i64) -> (Place, mpsc::Receiver<Asked>) {
         let (place, asks) = calls.enter();
         place.sent(RequestId::Number(id));
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_question_in_the_answer_to_a_call_belongs_to_that() {
+    async fn elicitation_in_a_response_belongs_to_its_call() {
         let calls = Calls::default();
         let (_first, mut asks_first) = sent(&calls, 1);
         let (second, mut asks_second) = sent(&calls, 2);
@@ -370,13 +370,13 @@ mod tests {
         drop(asking);
         drop(second);
         let gone = calls.whose(Some(&origin)).await.unwrap_err();
-        assert_eq!(gone, "it belongs to no call that is under way");
-        // The first is known all the same.
+        assert_eq!(gone, "it belongs to no call in progress");
+        // The other call is not affected.
         assert!(calls.whose(Some(&in_answer_to(1))).await.is_ok());
     }
 
     #[tokio::test]
-    async fn on_one_stream_a_question_belongs_to_a_call_that_is_alone() {
+    async fn elicitation_on_one_stream_belongs_to_the_only_call() {
         let calls = Calls::default();
         assert!(calls.whose(FROM_ONE_STREAM).await.is_err());
         let (first, _asks) = sent(&calls, 1);
@@ -384,7 +384,7 @@ mod tests {
         assert!(calls.whose(Some(&InboundStreamOrigin::Unassociated)).await.is_ok());
         let (second, _asks) = sent(&calls, 2);
         let mut whose = pin!(calls.whose(FROM_ONE_STREAM));
-        assert!(whose.as_mut().now_or_never().is_none(), "it may belong to either");
+        assert!(whose.as_mut().now_or_never().is_none(), "it may belong to either call");
         end(first);
         assert!(whose.await.is_ok());
         end(second);
@@ -392,12 +392,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_that_waits_for_an_answer_asks_nothing_else() {
+    async fn call_with_an_unanswered_elicitation_sends_no_other() {
         let calls = Calls::default();
         let (_first, _asks) = sent(&calls, 1);
         let (_second, mut asks) = sent(&calls, 2);
         let mut whose = pin!(calls.whose(FROM_ONE_STREAM));
-        assert!(whose.as_mut().now_or_never().is_none(), "it may belong to either");
+        assert!(whose.as_mut().now_or_never().is_none(), "it may belong to either call");
         let _asked = calls.whose(Some(&in_answer_to(1))).await.unwrap();
         let asking = whose.await.unwrap();
         let (reply, _answer) = oneshot::channel();
@@ -406,43 +406,43 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn of_as_many_questions_as_calls_the_newest_is_refused() {
+    async fn newest_of_as_many_elicitations_as_calls_is_refused() {
         let calls = Calls::default();
         let (first, _asks) = sent(&calls, 1);
         let (second, _asks) = sent(&calls, 2);
         let mut whose = pin!(calls.whose(FROM_ONE_STREAM));
         assert!(whose.as_mut().now_or_never().is_none());
         let several = calls.whose(FROM_ONE_STREAM).await.unwrap_err();
-        assert_eq!(several, "it may belong to any of several calls at once");
-        assert!(whose.as_mut().now_or_never().is_none(), "it waits all the same");
+        assert_eq!(several, "it may belong to any of several calls");
+        assert!(whose.as_mut().now_or_never().is_none(), "the older elicitation still waits");
         drop(second);
-        assert_eq!(whose.await.unwrap_err(), "it may belong to a call that was given up");
+        assert_eq!(whose.await.unwrap_err(), "it may belong to a cancelled call");
         end(first);
     }
 
     #[tokio::test]
-    async fn a_call_that_was_given_up_takes_the_questions_of_its_session_with_it() {
+    async fn cancelled_call_blocks_unassigned_elicitations() {
         let calls = Calls::default();
         let (first, _asks) = sent(&calls, 1);
         drop(first);
         let (_second, _asks) = sent(&calls, 2);
         let unclear = calls.whose(FROM_ONE_STREAM).await.unwrap_err();
-        assert_eq!(unclear, "it may belong to a call that was given up");
+        assert_eq!(unclear, "it may belong to a cancelled call");
         assert!(calls.have_given_up());
         assert!(calls.whose(Some(&in_answer_to(2))).await.is_ok());
-        // Nobody can ask in a call that was not sent.
+        // A call that was not sent cannot have sent an elicitation.
         let calls = Calls::default();
         drop(calls.enter());
         assert!(calls.are_clear());
     }
 
     #[tokio::test]
-    async fn a_call_has_one_question_at_a_time() {
+    async fn call_has_one_unanswered_elicitation() {
         let calls = Calls::default();
         let (_place, mut asks) = sent(&calls, 1);
         let first = calls.whose(FROM_ONE_STREAM).await.unwrap();
         let second = calls.whose(FROM_ONE_STREAM).await.unwrap_err();
-        assert_eq!(second, "an earlier question of its call has no answer yet");
+        assert_eq!(second, "an earlier elicitation of its call is unanswered");
         let asked = first.ask(question());
         let answered = async {
             let Asked { reply, .. } = asks.recv().await.unwrap();

@@ -1,4 +1,4 @@
-//! What we are to a server: a client that lists and calls tools, and answers nothing in a person's name.
+//! The client side of a session: lists and calls tools, and passes elicitations to their calls.
 
 #![expect(
     deprecated,
@@ -22,10 +22,10 @@ use crate::calls::{Answered, Calls};
 use crate::question::{ASK, question};
 use crate::speaker::Speaker;
 
-/// How we call ourselves.
+/// Client name in the handshake.
 const NAME: &str = "wattle";
 
-/// Counts how often a server said that its tools are others now; clones share the count.
+/// Counts the `tools/list_changed` notifications of a server. Clones share the count.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Changes(Arc<AtomicU64>);
 
@@ -39,7 +39,7 @@ impl Changes {
     }
 }
 
-/// Whether a server has asked people without saying in which call; clones share it.
+/// Set once a server has sent an elicitation without naming its call. Clones share the flag.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AsksAnywhere(Arc<AtomicBool>);
 
@@ -53,8 +53,7 @@ impl AsksAnywhere {
     }
 }
 
-/// Our side of a session. Questions to people go to the call that they belong to; every other request of the
-/// server is refused.
+/// Client handler of a session. Passes elicitations to their calls and refuses all other requests of the server.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
     speaker: Speaker,
@@ -68,17 +67,17 @@ impl Client {
         Self { speaker, changes, asks_anywhere, calls: Calls::default() }
     }
 
-    /// The same for another session.
+    /// Returns a copy for another session.
     pub(crate) fn afresh(&self) -> Self {
         Self { calls: Calls::default(), ..self.clone() }
     }
 
-    /// The calls under way on the session.
     pub(crate) fn calls(&self) -> &Calls {
         &self.calls
     }
 
-    /// What this host does not offer. An answer made up here would pass for a person's.
+    /// Refuses a request for a feature that this host does not offer. An invented result would pass for that of a
+    /// person.
     fn refuse(&self, what: &str) -> ErrorData {
         tracing::warn!(
             server = self.speaker.name(),
@@ -88,14 +87,14 @@ impl Client {
         ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
     }
 
-    /// A question that no person is asked.
+    /// Refuses an elicitation.
     fn unasked(&self, reason: &str) -> ErrorData {
         let server = self.speaker.name();
-        tracing::warn!(server, "a question of an MCP server is refused: {reason}");
-        ErrorData::internal_error(format!("nobody is asked this question: {reason}"), None)
+        tracing::warn!(server, "an elicitation of an MCP server is refused: {reason}");
+        ErrorData::internal_error(format!("this client refuses the elicitation: {reason}"), None)
     }
 
-    /// Asks in the call that a question belongs to, once that is clear.
+    /// Passes an elicitation to its call, once the call is known.
     async fn ask(
         &self,
         question: ElicitedQuestion,
@@ -103,7 +102,7 @@ impl Client {
     ) -> Result<ElicitResult, ErrorData> {
         let origin = context.extensions.get::<InboundStreamOrigin>();
         let is_in_answer = matches!(origin, Some(InboundStreamOrigin::OutboundRequest(_)));
-        // A question beside no call says nothing of how the server asks in one.
+        // Without a call in progress, an elicitation does not show how the server sends them during calls.
         if !is_in_answer && !self.calls.are_clear() {
             self.asks_anywhere.set();
         }
@@ -117,8 +116,8 @@ impl Client {
         };
         tokio::select! {
             answer = asked => answer,
-            () = context.ct.cancelled() => Err(self.unasked("the server has taken it back")),
-            () = self.calls.lost().cancelled() => Err(self.unasked("the server is gone")),
+            () = context.ct.cancelled() => Err(self.unasked("the server has cancelled it")),
+            () = self.calls.lost().cancelled() => Err(self.unasked("the connection is lost")),
         }
     }
 }
@@ -129,7 +128,7 @@ impl ClientHandler for Client {
         let mut offered = ClientCapabilities::default();
         offered.elicitation =
             Some(ElicitationCapability::new().with_form(FormElicitationCapability::new()));
-        // What a handshake names. The newer protocol has none.
+        // The version of the handshake. The stateless protocol has none.
         let version = ProtocolVersion::LATEST_WITH_INITIALIZE;
         ClientConfig::new(offered, ours).with_protocol_version(version)
     }
@@ -156,11 +155,11 @@ impl ClientHandler for Client {
     ) -> Result<ElicitResult, ErrorData> {
         match question(&asked) {
             Some(question) => self.ask(question, &context).await,
-            None => Err(self.refuse("visits of a person to an address")),
+            None => Err(self.refuse("elicitation by URL")),
         }
     }
 
-    /// What the library does not know, or cannot read.
+    /// Handles requests that `rmcp` does not know or cannot parse.
     async fn on_custom_request(
         &self,
         request: CustomRequest,

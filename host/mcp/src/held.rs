@@ -1,8 +1,9 @@
-//! Calls that are held open for the answers of people.
+//! Held calls: calls whose server waits for the answer of a person.
 //!
-//! A held call keeps its session open. Over HTTP several calls may share one; a program, which does not say in which
-//! call it asks, is left to its call. So there are at most so many for a server and for a tenant, and none is held for
-//! ever. Nothing of them outlives the host: a call whose host stopped is in doubt.
+//! A held call keeps its session open. Over HTTP several calls can share a session. A stdio server does not name the
+//! call in its elicitations, so a held call has its process to itself. The number of held calls is therefore limited
+//! for each server and each tenant, and so is the time. Held calls do not survive the host: a call whose host stopped
+//! is in doubt.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,18 +16,17 @@ use uuid::Uuid;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::ThreadId;
 
-/// How long a call is held. A person has until the next day to answer. A longer wait would keep the server's process
-/// for nothing.
+/// How long a call is held, which gives a person until the next day to answer. A longer time would occupy the server's
+/// process in vain.
 const HELD: Duration = Duration::from_hours(24);
 
-/// Calls that are held of one server, each perhaps with a process.
+/// Held calls of one server; each can occupy a process.
 const HELD_OF_SERVER: usize = 32;
 
-/// Calls that are held for one tenant, of all servers: questions that nobody answers must not take the places of
-/// other tenants.
+/// Held calls of one tenant on all servers, so that unanswered elicitations do not use up the slots of other tenants.
 const HELD_OF_TENANT: usize = 8;
 
-/// Whose call it is.
+/// The owner of a held call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Holder<'a> {
     pub(crate) server: &'a str,
@@ -35,15 +35,15 @@ pub(crate) struct Holder<'a> {
     pub(crate) tenant: Option<&'a str>,
 }
 
-/// Held calls by their names. A name is good for one thread and cannot be guessed.
+/// Held calls by name. A name is valid for one thread and cannot be guessed.
 pub(crate) struct Held<C>(Mutex<HashMap<String, Kept<C>>>);
 
-/// A call, or the slot for one.
+/// A held call, or a reserved slot.
 struct Kept<C> {
     server: String,
     thread: ThreadId,
     tenant: Option<String>,
-    /// With the task that lets go of it when its time is over.
+    /// The call, and the task that drops it when its time has expired.
     call: Option<(C, AbortOnDropHandle<()>)>,
 }
 
@@ -65,11 +65,11 @@ impl<C: Send + 'static> Held<C> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A slot for a call; free again if it is dropped empty.
+    /// Reserves a slot for a call. Dropping an empty slot frees it.
     ///
     /// # Errors
     ///
-    /// `limit` if too many calls are held.
+    /// Returns `limit` if too many calls are held.
     pub(crate) fn slot(self: &Arc<Self>, holder: Holder<'_>) -> Result<Slot<C>, Failure> {
         let Holder { server, thread, tenant, .. } = holder;
         let mut kept = self.lock();
@@ -93,7 +93,7 @@ impl<C: Send + 'static> Held<C> {
         Ok(Slot { held: self.clone(), name: Some(name) })
     }
 
-    /// Takes the call of a thread that has a name.
+    /// Removes the held call of a thread by name.
     pub(crate) fn take(&self, thread: &ThreadId, name: &str) -> Option<C> {
         let mut kept = self.lock();
         kept.get(name).filter(|it| it.thread == *thread)?;
@@ -101,7 +101,7 @@ impl<C: Send + 'static> Held<C> {
         Some(call)
     }
 
-    /// The calls that are held, of a thread or of all threads: the thread and the name of each.
+    /// Returns thread and name of the held calls of one thread, or of all threads.
     pub(crate) fn names(&self, thread: Option<&ThreadId>) -> Vec<(ThreadId, String)> {
         let kept = self.lock();
         let is_meant =
@@ -110,28 +110,28 @@ impl<C: Send + 'static> Held<C> {
         meant.map(|(name, it)| (it.thread.clone(), name.clone())).collect()
     }
 
-    /// Drops the call of a thread that has a name.
+    /// Drops the held call of a thread by name.
     pub(crate) fn release(&self, thread: &ThreadId, name: &str) {
-        // Without the lock: what ends with a call may take long.
+        // Outside of the lock, since dropping a call can take long.
         drop(self.take(thread, name));
     }
 
-    /// Takes all calls, each with the name of its server.
+    /// Removes all calls. Returns each with the name of its server.
     pub(crate) fn drain(&self) -> Vec<(String, C)> {
         let kept = std::mem::take(&mut *self.lock());
         kept.into_values().filter_map(|kept| Some((kept.server, kept.call?.0))).collect()
     }
 }
 
-/// A slot for a call.
+/// A reserved slot.
 pub(crate) struct Slot<C: Send + 'static> {
     held: Arc<Held<C>>,
-    /// `None` once the call is there.
+    /// `None` once the slot holds a call.
     name: Option<String>,
 }
 
 impl<C: Send + 'static> Slot<C> {
-    /// Holds a call; its name.
+    /// Stores a call in the slot and returns its name.
     pub(crate) fn hold(mut self, call: C) -> String {
         let name = self.name.take().unwrap_or_default();
         let (held, expired) = (Arc::downgrade(&self.held), name.clone());
@@ -139,7 +139,7 @@ impl<C: Send + 'static> Slot<C> {
             tokio::time::sleep(HELD).await;
             let kept = held.upgrade().and_then(|held| held.lock().remove(&expired));
             if let Some(Kept { server, thread, .. }) = &kept {
-                tracing::info!(server, %thread, "nobody answered an MCP server in time");
+                tracing::info!(server, %thread, "a held call has expired without an answer");
             }
         }));
         if let Some(kept) = self.held.lock().get_mut(&name) {
@@ -160,9 +160,9 @@ impl<C: Send + 'static> Drop for Slot<C> {
 fn too_many(holder: Holder<'_>, limit: &str, allowed: usize, whose: &str) -> Failure {
     let Holder { server, tool, .. } = holder;
     let text = format!(
-        "the tool `{tool}` of the MCP server `{server}` asks a person, and {allowed} calls {whose} \
-         wait for people already: answer some of their questions, delete their threads, or give \
-         these a new input"
+        "the tool `{tool}` of the MCP server `{server}` asks a person, but {allowed} calls {whose} \
+         wait for people already: answer some of their interrupts, delete their threads, or start \
+         these with a new input"
     );
     let details = json!({ "limit": limit, "allowed": allowed });
     Failure::new(code::LIMIT, text).with_details(details)
@@ -172,7 +172,7 @@ fn too_many(holder: Holder<'_>, limit: &str, allowed: usize, whose: &str) -> Fai
 mod tests {
     use super::*;
 
-    /// A call that is alive as long as this is.
+    /// Stands in for a call. Its reference count shows how many are held.
     type Alive = Arc<()>;
 
     fn thread(name: &str) -> ThreadId {
@@ -199,12 +199,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_is_good_for_one_thread_and_once() {
+    async fn name_is_valid_once_and_for_one_thread() {
         let held = Arc::new(Held::default());
         let (own, other) = (thread("own"), thread("other"));
         let call = Alive::default();
         let (first, second) = (hold(&held, &own, &call), hold(&held, &own, &call));
-        assert_ne!(first, second, "two calls of one thread are told apart, whatever they ask");
+        assert_ne!(first, second, "each call of a thread has a name of its own");
         assert!(held.take(&other, &first).is_none() && held.take(&own, "first").is_none());
         assert!(held.take(&own, &first).is_some());
         assert!(held.take(&own, &first).is_none());
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_let_go_of_ends() {
+    async fn released_calls_are_dropped() {
         let held = Arc::new(Held::default());
         let (own, other) = (thread("own"), thread("other"));
         let call = Alive::default();
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn no_call_is_held_for_ever() {
+    async fn held_calls_expire() {
         let held = Arc::new(Held::default());
         let (own, call) = (thread("own"), Alive::default());
         let first = hold(&held, &own, &call);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn servers_and_tenants_have_so_many_places() {
+    async fn held_calls_are_limited_by_server_and_tenant() {
         let held = Arc::new(Held::default());
         let thread = thread("t");
         let call = Alive::default();
@@ -258,7 +258,7 @@ mod tests {
         assert_eq!(limit(slot(&held, "s", &thread, Some("zeta"))), "held_calls");
         assert!(slot(&held, "other", &thread, Some("zeta")).is_ok());
         held.drain();
-        // One that nobody fills is free again.
+        // A slot that was dropped empty is free again.
         for _ in 0..=HELD_OF_SERVER {
             assert!(slot(&held, "s", &thread, None).is_ok());
         }

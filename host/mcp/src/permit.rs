@@ -1,7 +1,7 @@
-//! Whether a message that has an effect may leave.
+//! Decides whether a message with an effect may be sent.
 //!
-//! Calls, and answers to questions in them, wait in `rmcp` for their turn and for a connection,
-//! where the engine does not see them. So the lease of their thread is compared again on sending.
+//! Calls and elicitation answers wait in `rmcp` for their turn and for a connection, outside of the engine's control.
+//! The lease of their thread is therefore checked again when they are sent.
 
 use std::future::Future;
 use std::io;
@@ -12,14 +12,14 @@ use async_trait::async_trait;
 use wattle_run::ports::lease::{Lease, Leased};
 use wattle_run::ports::store::StoreError;
 
-/// Why a message did not leave.
+/// Why a message was not sent.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unsent {
-    /// Another host has the thread of the call.
+    /// Another host has the lease of the thread.
     #[error(transparent)]
     Fenced(StoreError),
-    /// The server did not know the session of the message. Another one is open.
-    #[error("the server does not know the session any more")]
+    /// The server did not know the session of the message. Another session is open.
+    #[error("the server no longer knows the session")]
     Forgotten,
 }
 
@@ -29,11 +29,11 @@ impl From<Unsent> for io::Error {
     }
 }
 
-/// What a message may leave under; clones share it. By default nothing is asked of a message.
+/// The condition under which a message may be sent. Clones share it. The default permits every message.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Permit(Arc<Mutex<Terms>>);
 
-/// What is asked of a message.
+/// State of a permit.
 #[derive(Debug, Default)]
 struct Terms {
     leased: Leased,
@@ -41,27 +41,27 @@ struct Terms {
 }
 
 impl Permit {
-    /// Lets a message leave only under a lease.
+    /// Returns a permit that requires a lease.
     pub(crate) fn under(leased: &Leased) -> Self {
         Self(Arc::new(Mutex::new(Terms { leased: leased.clone(), is_revoked: false })))
     }
 
-    /// Asks for no lease any more: the server has the message.
+    /// Removes the lease requirement, since the server has received the message.
     pub(crate) fn lift(&self) {
         self.terms().leased = Leased::default();
     }
 
-    /// Lets the message leave no more, since the server did not know its session: the library would send it again in
-    /// another one, even if it needs no lease any more.
+    /// Forbids the message, since the server did not know its session. `rmcp` would send it again in another session,
+    /// even without a lease requirement.
     pub(crate) fn revoke(&self) {
         self.terms().is_revoked = true;
     }
 
-    /// Sends a message, as long as that is permitted.
+    /// Sends a message while the permit allows it.
     ///
     /// # Errors
     ///
-    /// [`Unsent`] within an error of the way to the server.
+    /// Returns [`Unsent`] inside of a transport error.
     pub(crate) async fn hold<T>(
         &self,
         sent: Pin<&mut (impl Future<Output = T> + Send + ?Sized)>,
@@ -95,7 +95,7 @@ impl Lease for Permit {
 
     async fn prove(&self) -> Result<(), StoreError> {
         let proven = self.leased().prove().await;
-        // The server may have asked in its call meanwhile.
+        // The server may have received the message meanwhile, which lifts the requirement.
         if self.is_sure() { Ok(()) } else { proven }
     }
 }
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_is_revoked_does_not_leave() {
+    async fn revoked_message_is_not_sent() {
         let permit = Permit::default();
         assert!(permit.hold(pin!(async {})).await.is_ok());
         permit.clone().revoke();

@@ -1,4 +1,4 @@
-//! Questions of servers to people in our words, and the answers in those of the protocol.
+//! Converts questions and answers between the types of the engine and of the protocol.
 
 use std::collections::BTreeMap;
 
@@ -12,23 +12,23 @@ use wattle_run::ports::tool_server::Round;
 
 use crate::speaker::plain;
 
-/// The method of a request to a person.
+/// Method of an elicitation.
 pub(crate) const ASK: &str = "elicitation/create";
 
-/// The name of a question that comes through a session, which gives it none.
+/// Name of the question of an elicitation through a session, which has no name of its own.
 const ONLY: &str = "question";
 
-/// What a server wants in a way that nobody here can read, and what to do about it.
+/// A request of unknown kind, and advice.
 const UNKNOWN: (&str, &str) =
-    ("something that this host does not know", "ask its makers for another way");
+    ("something that this host does not know", "ask its authors for an alternative");
 
-/// What a person is asked for the only question of a session.
+/// Returns the elicitation for the only question of a session.
 pub(crate) fn only(question: ElicitedQuestion, held: Option<String>) -> Elicitation {
     Elicitation { questions: BTreeMap::from([(ONLY.to_owned(), question)]), state: None, held }
 }
 
-/// The answer that a person gave to a question when the call was made before, in a round from number `from` on, and
-/// the number of the round after that.
+/// Returns the answer that an earlier execution of the call got to the same question, from round `from` on, and the
+/// number of the round after it.
 pub(crate) fn held_answer(
     rounds: &[Round],
     from: usize,
@@ -43,8 +43,8 @@ pub(crate) fn held_answer(
     Some((number + 1, result(answer)))
 }
 
-/// The answers that a person gave to the same questions in a round from number `from` on, in the words of the newer
-/// protocol, and the number of the round after that. The names of the questions may be others.
+/// Returns the answers that an earlier execution of the call got to the same questions, from round `from` on, as
+/// results of the stateless protocol, and the number of the round after it. The names of the questions may differ.
 pub(crate) fn stateless_answers(
     rounds: &[Round],
     from: usize,
@@ -64,7 +64,7 @@ pub(crate) fn stateless_answers(
     later.find_map(|(number, round)| Some((number + 1, answers(round)?)))
 }
 
-/// The answer to a question in a round, by its name or else by its text.
+/// Returns the answer to a question in a round. Finds the question by its name, or else by its content.
 fn answer_to<'r>(round: &'r Round, name: &str, question: &ElicitedQuestion) -> Option<&'r Value> {
     let known = &round.question.questions;
     if known.get(name) == Some(question) {
@@ -74,13 +74,13 @@ fn answer_to<'r>(round: &'r Round, name: &str, question: &ElicitedQuestion) -> O
     round.answers.get(own)
 }
 
-/// The question of a server, if it is one for a person.
+/// Converts an elicitation by form; returns `None` for one by URL.
 pub(crate) fn question(asked: &ElicitRequestParams) -> Option<ElicitedQuestion> {
     let ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } = asked else {
         return None;
     };
     let mut schema = serde_json::to_value(requested_schema).unwrap_or_else(|_| json!({}));
-    // A part of a schema has no dialect of its own.
+    // A subschema has no dialect of its own.
     if let Value::Object(fields) = &mut schema {
         fields.remove("$schema");
     }
@@ -88,7 +88,7 @@ pub(crate) fn question(asked: &ElicitRequestParams) -> Option<ElicitedQuestion> 
     Some(ElicitedQuestion { message: plain(message), schema })
 }
 
-/// Takes control characters out of all texts of a schema: titles, descriptions and values to choose from.
+/// Removes control characters from all texts of a schema.
 fn clean(schema: &mut Value) {
     match schema {
         Value::String(text) => *text = plain(text),
@@ -98,19 +98,19 @@ fn clean(schema: &mut Value) {
     }
 }
 
-/// What a call of the newer protocol ended with.
+/// What a call of the stateless protocol requests before it continues.
 pub(crate) enum Wanted {
-    /// Answers of people.
+    /// Answers to these questions.
     Answers(Elicitation),
-    /// To be made again with this state.
+    /// Another call with this `requestState`.
     Again(String),
 }
 
-/// What a call of the newer protocol wants before it goes on.
+/// Converts the input request of a call of the stateless protocol.
 ///
 /// # Errors
 ///
-/// `unsupported` if that is nothing that a person is asked.
+/// Returns `unsupported` for anything but elicitations by form.
 pub(crate) fn wanted(
     server: &str,
     tool: &str,
@@ -124,10 +124,10 @@ pub(crate) fn wanted(
                     questions.insert(name, question);
                     continue;
                 }
-                None => ("a person to visit an address", "let it ask with a form"),
+                None => ("a person to visit a URL", "let it ask with a form"),
             },
             InputRequest::CreateMessage(_) => {
-                ("an answer of a model", "let it ask a model of its own")
+                ("a completion of a model", "let it call a model of its own")
             }
             InputRequest::ListRoots(_) => {
                 ("the roots of its client", "name folders in its configuration")
@@ -139,19 +139,19 @@ pub(crate) fn wanted(
     match asked.request_state {
         Some(state) if questions.is_empty() => Ok(Wanted::Again(state)),
         None if questions.is_empty() => {
-            let refused = ("input and does not say which", "tell its makers");
+            let refused = ("unspecified input", "report this to its authors");
             Err(unsupported(server, tool, "mcp.input-required", refused))
         }
         state => Ok(Wanted::Answers(Elicitation { questions, state, held: None })),
     }
 }
 
-/// A call that is not complete and does not say in the words of the protocol what it wants.
+/// Returns the failure of a call whose request the host cannot parse.
 pub(crate) fn unreadable(server: &str, tool: &str) -> Failure {
     unsupported(server, tool, "mcp.input-required", UNKNOWN)
 }
 
-/// A server that wants something that this host does not offer: `what`, and what to do about it.
+/// Returns the failure of a call whose server requests a feature that this host does not offer: its name, and advice.
 pub(crate) fn unsupported(
     server: &str,
     tool: &str,
@@ -166,13 +166,13 @@ pub(crate) fn unsupported(
     Failure::new(code::UNSUPPORTED, text).with_details(details)
 }
 
-/// The answers of a round as the newer protocol says them.
+/// Converts the answers of a round to input responses of the stateless protocol.
 pub(crate) fn responses(round: &Round) -> BTreeMap<String, Value> {
     let answers = round.answers.iter();
     answers.map(|(name, answer)| (name.clone(), json!(result(answer)))).collect()
 }
 
-/// What a person gave, as the protocol says it.
+/// Converts an answer to an elicitation result.
 pub(crate) fn result(answer: &Value) -> ElicitResult {
     match answer.get("action").and_then(Value::as_str) {
         Some("accept") => {
@@ -192,7 +192,7 @@ mod tests {
         ElicitedQuestion { message: message.into(), schema: json!({}) }
     }
 
-    /// A round that was held, with one question and its answer.
+    /// Returns a round of a held call with one question and its answer.
     fn round(message: &str, action: &str) -> Round {
         let answers = BTreeMap::from([(ONLY.to_owned(), json!({ "action": action }))]);
         Round { question: only(asked(message), Some("name".to_owned())), answers }
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_written_as_the_protocol_has_them() {
+    fn answers_become_elicitation_results() {
         let accepted = json!({ "action": "accept", "content": { "n": 1 } });
         let answers = BTreeMap::from([
             ("a".to_owned(), accepted.clone()),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_is_made_again_is_answered_in_the_order_of_its_questions() {
+    fn repeated_call_gets_its_answers_in_order() {
         let rounds =
             [round("sure?", "accept"), round("really?", "cancel"), round("sure?", "decline")];
         let known = |from, message: &str| {
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_is_made_again_gets_the_answers_to_the_same_questions() {
+    fn repeated_stateless_call_gets_answers_to_the_same_questions() {
         let asking = |questions: &[(&str, &str)]| {
             let named = |(name, text): &(&str, &str)| ((*name).to_owned(), asked(text));
             let questions = questions.iter().map(named).collect();
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_wants_is_for_people_or_named() {
+    fn input_requests_become_questions_or_failures() {
         let form = json!({ "mode": "form", "message": "a\u{7}?", "requestedSchema": {
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "type": "object",
@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(question.schema.pointer("/properties/a/description"), Some(&json!("b[8m")));
         let url = json!({ "mode": "url", "message": "go", "url": "https://example.com" });
         for (request, wants) in [
-            (elicitation(&url), "a person to visit an address"),
+            (elicitation(&url), "a person to visit a URL"),
             (json!({ "method": "roots/list" }), "the roots of its client"),
         ] {
             let Err(refused) = round(request) else { panic!("{wants}") };

@@ -1,4 +1,4 @@
-//! One server: its session, shared by all calls and renewed when it is gone, and its tools.
+//! One server: its session, which calls share and the host renews, and its tool list.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -33,57 +33,56 @@ use crate::permit::Permit;
 use crate::question::{Wanted, held_answer, responses, unreadable, unsupported, wanted};
 use crate::{fault, listing, outcome, question};
 
-/// What a server says that asks through a session of the newer protocol, where it may not.
+/// Text with which servers report an elicitation through a session of the stateless protocol, which forbids it.
 const CANNOT_ASK: &str = "elicitation via server-initiated requests";
 
-/// How long a session may take to say goodbye when the host stops.
+/// Timeout of closing a session when the host stops.
 const GOODBYE: Duration = Duration::from_secs(2);
 
-/// Sessions of their own that calls of one server have at once, each a process if the server is a program: as many as
-/// an agent calls tools at once. More calls wait their turn, as long as for an answer.
+/// Concurrent calls of one server with a session of their own, each a process for a stdio server; as many as an agent
+/// calls tools at once. Further calls wait up to their timeout.
 const OWN_SESSIONS: usize = 16;
 
-/// The share of its time after which a server that did not answer is asked for its tools again. They are
-/// asked for before every call of a model, so nobody waits for that.
+/// Divisor of the timeout: the delay before the tool list of a server that timed out is requested again. The list is
+/// needed before every model call, which does not wait for that request.
 const PATIENCE_SHARE: u32 = 3;
 
-/// How often one call is made at most: from the beginning, from there once more, for each round of questions, and once
-/// in another session.
+/// Attempts at a call: the first, one from the beginning, one for each elicitation round, one in another session.
 const MOST_CALLS: usize = SERVER_ROUNDS + 3;
 
-/// Pause before a call that its server wants to be made again: it is busy. The pause doubles.
+/// First delay before a call that a busy server asks to repeat. The delay doubles.
 const BUSY_PAUSE: Duration = Duration::from_millis(100);
 
-/// The longest of these pauses.
+/// Upper bound of this delay.
 const MOST_BUSY_PAUSE: Duration = Duration::from_secs(5);
 
-/// What is remembered of a server's tools.
+/// Cached tool list of a server.
 #[derive(Debug, Default)]
 struct Kept {
     listing: Option<Listing>,
     silence: Option<Silence>,
 }
 
-/// That a server did not answer in its time, or not with all pages.
+/// A timeout of the tool list or of one of its pages.
 #[derive(Debug)]
 struct Silence {
     failure: Failure,
-    /// When it is asked again.
+    /// When the list is requested again.
     until: Instant,
 }
 
-/// What comes of a call that was followed.
+/// Outcome of a followed call.
 enum Followed {
     Answer(ServerAnswer),
-    /// It is to be made again with this state.
+    /// The server requests another call with this `requestState`.
     Again(String),
-    /// The state that the call brought back is not known any more. The server has done nothing.
+    /// The server no longer knows the `requestState` of the call and has done nothing.
     Stale(Failure),
-    /// The server does not know the session of the call, and has done nothing.
+    /// The server does not know the session of the call and has done nothing.
     Lapsed(Failure),
 }
 
-/// A server.
+/// An MCP server with its session and its cached tools.
 #[derive(Debug)]
 pub(crate) struct Server {
     name: String,
@@ -93,11 +92,11 @@ pub(crate) struct Server {
     changes: Changes,
     asks_anywhere: AsksAnywhere,
     own_sessions: Arc<Semaphore>,
-    /// Calls of all servers that wait for people.
+    /// Held calls of all servers.
     held: Arc<Held<Waiting>>,
-    /// Held while connecting, so that calls which arrive together share one session.
+    /// Locked while connecting, so that concurrent calls share one session.
     session: Mutex<Option<Arc<Session>>>,
-    /// Held while asking, so that the list is asked for once.
+    /// Locked while the list is requested, so that concurrent callers request it once.
     kept: Mutex<Kept>,
 }
 
@@ -122,9 +121,9 @@ impl Server {
         })
     }
 
-    /// The tools, from memory while they are fresh. A server that is away keeps those that it had:
-    /// a call then says what is wrong, which a missing tool would not. A server that was silent is waited
-    /// for once; it is asked again beside the callers, who get the failure until it answers.
+    /// Returns the tools, from the cache while it is fresh. If the server is unavailable, the cached tools are
+    /// returned: a call then fails with the reason, which a missing tool would hide. Only the first caller waits for a
+    /// server that times out. Later ones get the failure at once while a background task requests the list again.
     pub(crate) async fn list(self: &Arc<Self>) -> Result<Vec<ToolInfo>, Failure> {
         let mut kept = self.kept.lock().await;
         if let Some(listing) = kept.listing.as_ref().filter(|listing| self.is_fresh(listing)) {
@@ -134,7 +133,7 @@ impl Server {
             Some(silence) => {
                 let now = Instant::now();
                 if silence.until <= now {
-                    // It is asked once at a time: by then it has answered, or its time is over.
+                    // One request at a time: by then it has ended or timed out.
                     silence.until = now + 2 * self.limit;
                     tokio::spawn(self.clone().ask_again());
                 }
@@ -152,23 +151,23 @@ impl Server {
         };
         match &kept.listing {
             Some(old) if failure.retryable => {
-                tracing::warn!(server = %self.name, %failure, "the list of tools is an old one");
+                tracing::warn!(server = %self.name, %failure, "using an outdated tool list");
                 Ok(old.tools.clone())
             }
             _ => Err(failure),
         }
     }
 
-    /// Asks a server that was silent for its tools.
+    /// Requests the list again from a server that timed out.
     async fn ask_again(self: Arc<Self>) {
         let answer = self.within(self.limit, self.ask_for_tools()).await;
         let mut kept = self.kept.lock().await;
         if let Err(failure) = self.keep(&mut kept, answer) {
-            tracing::debug!(server = %self.name, %failure, "an MCP server is still away");
+            tracing::debug!(server = %self.name, %failure, "an MCP server is still unavailable");
         }
     }
 
-    /// Keeps a list, or that there is none.
+    /// Caches a list or a timeout.
     fn keep(&self, kept: &mut Kept, answer: Result<Listing, Failure>) -> Result<(), Failure> {
         kept.silence = None;
         match answer {
@@ -193,7 +192,7 @@ impl Server {
         Silence { failure, until: Instant::now() + self.limit / PATIENCE_SHARE }
     }
 
-    /// Looks at the server: see [`McpServers::check`](crate::McpServers::check).
+    /// Checks the server, see [`McpServers::check`](crate::McpServers::check).
     pub(crate) async fn check(&self) -> Check {
         let mut check = Check::default();
         let begun = Instant::now();
@@ -221,10 +220,10 @@ impl Server {
         check
     }
 
-    /// Calls a tool once: nobody but the caller knows whether it may be called twice. A server of the newer protocol
-    /// that does not know its state any more, since the answer came late or the server was started again, has done
-    /// nothing. It is called from the beginning then, and gets the answers to the same questions. A server that does
-    /// not know the session any more is called once more in another one.
+    /// Calls a tool once, since only the caller knows whether a second call is safe. If a server of the stateless
+    /// protocol no longer knows its `requestState`, because the answer came late or the server was restarted, it has
+    /// done nothing. The call then starts from the beginning and gets the earlier answers to the same questions. If the
+    /// server does not know the session, the call is repeated once in another session.
     pub(crate) async fn call(
         &self,
         caller: &Caller,
@@ -232,7 +231,7 @@ impl Server {
     ) -> Result<ServerAnswer, Failure> {
         let limit = self.limit_of(call.request);
         let mut parameters = self.parameters(call)?;
-        // The next of the earlier answers, once the call is made again from its beginning.
+        // Round of the next earlier answer, once the call was started from the beginning.
         let mut resumed = None;
         let mut has_lapsed = false;
         let mut pause = BUSY_PAUSE;
@@ -269,7 +268,7 @@ impl Server {
         Err(self.too_often(&call.request.tool))
     }
 
-    /// Goes on with the call that is held for the last answer, if it is.
+    /// Continues the held call of the last answer. Returns `None` if it is not held or its connection is lost.
     pub(crate) async fn go_on(
         &self,
         caller: &Caller,
@@ -298,7 +297,7 @@ impl Server {
         let arguments = match &request.arguments {
             Value::Object(arguments) => arguments.clone(),
             Value::Null => serde_json::Map::new(),
-            _ => return Err(self.refused(&request.tool, "its arguments are no JSON object")),
+            _ => return Err(self.refused(&request.tool, "its arguments are not a JSON object")),
         };
         let mut parameters =
             CallToolRequestParams::new(request.tool.clone()).with_arguments(arguments);
@@ -309,8 +308,8 @@ impl Server {
         Ok(parameters)
     }
 
-    /// Follows a call to its end, or to a question that nobody has answered. `answered` is the number of rounds in
-    /// it that were answered. A question that nobody is asked is refused, and the call goes on with that.
+    /// Follows a call to its end, or to an elicitation without an answer. `answered` is the number of answered rounds.
+    /// An elicitation that the host cannot pass to a person is refused, and the call continues.
     async fn follow(
         &self,
         mut running: Running,
@@ -323,7 +322,7 @@ impl Server {
             let Asked { question, reply } = match running.next().await {
                 Happened::Asked(asked) => asked,
                 Happened::Ended(ended) => {
-                    // A server may answer the refusal of its question with an error.
+                    // A server may respond to the refusal with an error.
                     let is_refusal = matches!(&*ended, Err(error @ ServiceError::McpError(_))
                         if !fault::is_cut(error));
                     if let Some(refused) = refused.filter(|_| is_refusal) {
@@ -354,7 +353,7 @@ impl Server {
         }
     }
 
-    /// A slot to hold a call while a person is asked.
+    /// Reserves a slot to hold a call while a person is asked.
     fn slot(
         &self,
         caller: &Caller,
@@ -405,14 +404,14 @@ impl Server {
                 Wanted::Again(state) => return Ok(Followed::Again(state)),
             },
             _ => {
-                let wants = ("its caller to come back for the result", "let it answer at once");
+                let wants = ("its caller to poll for the result", "let it return the result");
                 return Err(unsupported(server, tool, "mcp.tasks", wants));
             }
         };
         Ok(Followed::Answer(answer))
     }
 
-    /// Ends the session; a call that is under way ends it when it is done.
+    /// Closes the session. A call in progress closes it at its end.
     pub(crate) async fn close(&self) {
         if let Some(session) = self.session.lock().await.take() {
             end(&self.name, session).await;
@@ -424,7 +423,7 @@ impl Server {
         listing.changes == self.changes.count() && (is_young || self.is_reserved())
     }
 
-    /// Whether the session is reserved for a call that waits for a person. Its program may answer nothing else.
+    /// Returns true if the session is reserved for a held call. A stdio server may respond to nothing else meanwhile.
     fn is_reserved(&self) -> bool {
         let is_reserved = |session: &Arc<Session>| session.service().calls().are_reserved();
         self.session.try_lock().is_ok_and(|open| open.as_ref().is_some_and(is_reserved))
@@ -436,21 +435,21 @@ impl Server {
         let (mender, subject) = (self.connector.mender(), "the list of its tools");
         let read = listing::read(mender, session.peer(), changes, self.limit / 2).await;
         let (listing, rest) = self.checked(&session, subject, read).await?;
-        // The session was good enough for the pages before.
+        // The session worked for the earlier pages.
         if let Err(error) = rest {
             let failure = fault::of_request(self.connector.speaker(), subject, &error);
-            mender.note(&format!("later pages of the list of tools are missing: {failure}"));
+            mender.note(&format!("later pages of the tool list are missing: {failure}"));
         }
         Ok(listing)
     }
 
-    /// The session that is open, or a new one.
+    /// Returns the open session, or a new one.
     async fn session(&self) -> Result<Arc<Session>, Failure> {
         let mut open = self.session.lock().await;
         self.opened(&mut open, |_| true).await
     }
 
-    /// The same while it is locked, if the calls on it let others share it.
+    /// Returns the locked session if it is connected and `is_of_use` accepts its calls, or opens a new one.
     async fn opened(
         &self,
         open: &mut Option<Arc<Session>>,
@@ -465,8 +464,8 @@ impl Server {
         Ok(open.insert(session).clone())
     }
 
-    /// A place for a call of a tool. If the server asks people without saying in which call, the call is alone on its
-    /// session.
+    /// Returns a slot for a call. If the server does not name the call in its elicitations, the call gets a session of
+    /// its own, unless the shared one is free.
     async fn seat(&self, tool: &str, limit: Duration) -> Result<Seat, Failure> {
         if let Some(seat) = self.within(limit, self.shared_seat()).await? {
             return Ok(seat);
@@ -477,8 +476,8 @@ impl Server {
         Ok(Seat::on(session, Some(room)))
     }
 
-    /// A place on the session that calls share; `None` if that has one that must be alone. Nobody shares a session
-    /// that is reserved for a call, or in which a question would be nobody's.
+    /// Returns a slot on the shared session; `None` if the call needs a session of its own. A session that is reserved
+    /// for a held call is replaced, and so is one on which an elicitation could belong to a cancelled call.
     async fn shared_seat(&self) -> Result<Option<Seat>, Failure> {
         let mut open = self.session.lock().await;
         let is_of_use = |calls: &Calls| {
@@ -494,13 +493,13 @@ impl Server {
         let (speaker, changes) = (self.connector.speaker().clone(), self.changes.clone());
         let client = Client::new(speaker, changes, self.asks_anywhere.clone());
         let session = self.connector.connect(&self.name, client).await?;
-        // The list is kept here, for all sessions.
+        // The list is cached here, for all sessions.
         session.set_response_cache_config(ClientCacheConfig::disabled()).await;
         tracing::debug!(server = %self.name, "opened an MCP session");
         Ok(Arc::new(session))
     }
 
-    /// An answer, or the failure for the caller; a broken session is not used again.
+    /// Converts an error to a failure, and discards the session if it is broken.
     async fn checked<T>(
         &self,
         session: &Arc<Session>,
@@ -516,7 +515,7 @@ impl Server {
         }
     }
 
-    /// Does not use a session again that is broken.
+    /// Discards a broken session.
     async fn forget(&self, session: &Arc<Session>, error: &ServiceError) {
         if fault::ends_session(error) {
             let mut open = self.session.lock().await;
@@ -535,7 +534,7 @@ impl Server {
     }
 
     fn too_late(&self, limit: Duration) -> Failure {
-        let message = format!("the MCP server `{}` did not answer within {limit:?}", self.name);
+        let message = format!("the MCP server `{}` did not respond within {limit:?}", self.name);
         Failure::new(code::TIMEOUT, message).retryable()
     }
 
@@ -547,7 +546,7 @@ impl Server {
         Failure::new(code::INVALID, message)
     }
 
-    /// What to do about a server that asks people in the middle of a call, as it may in the earlier protocols only.
+    /// Returns the advice for a server that sends elicitations during calls, which only the earlier protocols permit.
     fn handshake_advice(&self) -> String {
         let name = &self.name;
         tracing::warn!(server = name, "an MCP server cannot ask people without `handshake = true`");
@@ -556,8 +555,8 @@ impl Server {
 
     fn no_room(&self, tool: &str) -> Failure {
         let message = format!(
-            "the tool `{tool}` of the MCP server `{}` waits for its turn: the server asks people, and \
-             {OWN_SESSIONS} of its calls have a session of their own already; try again",
+            "the tool `{tool}` of the MCP server `{}` got no session in time: the server asks \
+             people, and {OWN_SESSIONS} of its calls have a session of their own; retry later",
             self.name
         );
         let details = json!({ "limit": "own_sessions", "allowed": OWN_SESSIONS });
@@ -566,8 +565,8 @@ impl Server {
 
     fn too_often(&self, tool: &str) -> Failure {
         let message = format!(
-            "the tool `{tool}` of the MCP server `{}` wants to be called again and again: look \
-             whether the server is well",
+            "the tool `{tool}` of the MCP server `{}` asks for too many repetitions of one call; \
+             check the server",
             self.name
         );
         let details = json!({ "limit": "server_rounds", "allowed": SERVER_ROUNDS });
@@ -575,21 +574,21 @@ impl Server {
     }
 }
 
-/// Says goodbye, unless a call is under way on the session.
+/// Closes a session unless a call is in progress on it.
 pub(crate) async fn end(server: &str, session: Arc<Session>) {
     let Some(mut session) = Arc::into_inner(session) else { return };
     if let Err(error) = session.close_with_timeout(GOODBYE).await {
-        tracing::debug!(server, %error, "an MCP session did not end well");
+        tracing::debug!(server, %error, "cannot close an MCP session");
     }
 }
 
-/// Whether a session speaks the protocol without a handshake.
+/// Returns true if a session uses the stateless protocol.
 fn is_newer(session: &Session) -> bool {
     let info = session.peer().peer_info();
     info.is_some_and(|info| info.protocol_version >= ProtocolVersion::NO_INITIALIZE)
 }
 
-/// Whether a tool failed as one does that cannot ask a person.
+/// Returns true if a tool failed because it cannot send an elicitation.
 fn speaks_of_asking(output: &ToolOutput) -> bool {
     let said = |part: &Part| matches!(part, Part::Text(text) if text.contains(CANNOT_ASK));
     output.content.iter().any(said)

@@ -19,21 +19,21 @@ use crate::error::ConfigError;
 use crate::held::Held;
 use crate::server::{self, Server};
 
-/// The servers. Sessions are opened when they are first needed and serve all callers: what a
-/// server may do is the operator's decision, and who may use it is the gate's.
+/// All configured servers. A session is opened at its first use and serves all callers: the operator decides what a
+/// server may do, and the gate decides who may use it.
 #[derive(Debug)]
 pub struct McpServers {
     servers: BTreeMap<String, Arc<Server>>,
-    /// Calls that wait for people.
+    /// Held calls.
     held: Arc<Held<Waiting>>,
 }
 
 impl McpServers {
-    /// Checks the configuration; connects to nothing.
+    /// Checks the configuration without connecting.
     ///
     /// # Errors
     ///
-    /// The first entry that cannot be used.
+    /// Returns the first invalid entry.
     pub fn new(config: &McpConfig, reachable: Reachable) -> Result<Self, ConfigError> {
         let (mut servers, held) = (BTreeMap::new(), Arc::new(Held::default()));
         for (name, server) in &config.servers {
@@ -44,17 +44,16 @@ impl McpServers {
         Ok(Self { servers, held })
     }
 
-    /// Looks at a server: opens a session, and reads the list of its tools.
+    /// Opens a session and reads the tool list.
     ///
     /// # Errors
     ///
-    /// `not-found` if no server has this name. What is wrong with the server itself stands in the answer.
+    /// Returns `not-found` if no server has this name. Problems of the server itself are in the report.
     pub async fn check(&self, server: &str) -> Result<Check, Failure> {
         Ok(self.server(server)?.check().await)
     }
 
-    /// Ends all sessions and the programs behind them. Calls that are under way end first; those that wait for people
-    /// are called off.
+    /// Closes all sessions and their processes. Waits for calls in progress and cancels held calls.
     pub async fn close(&self) {
         let waiting = self.held.drain().into_iter();
         let ends = waiting.map(|(server, waiting)| async move {
@@ -117,7 +116,7 @@ fn check_bounds(name: &str, server: &ServerConfig) -> Result<(), ConfigError> {
     if server.timeout == Duration::ZERO {
         return Err(problem(
             "timeout",
-            "nothing answers in no time; write for example \"30s\"".into(),
+            "must be greater than zero; write for example \"30s\"".into(),
         ));
     }
     if server.output_bytes == 0 || server.output_bytes > MAX_OUTPUT_BYTES {
