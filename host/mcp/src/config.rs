@@ -1,4 +1,4 @@
-//! Settings of each server, with the secrets filled in.
+//! Settings of each server, with secrets resolved.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -8,80 +8,78 @@ use std::time::Duration;
 use secrecy::SecretString;
 use url::Url;
 
-/// Longest wait for a call where a server's entry says nothing.
+/// Default timeout of a call.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Largest result where a server's entry says nothing: more than a model reads with profit.
+/// Default limit of a result. A larger one is of no use to a model.
 pub const DEFAULT_OUTPUT_BYTES: usize = 1 << 20;
 
-/// Largest result that may be configured: a message on the wire is cut off at 16 MiB, and JSON
-/// may escape each byte of it.
+/// Upper bound of the configurable result limit: a message is limited to 16 MiB, and JSON may escape each byte of it.
 pub const MAX_OUTPUT_BYTES: usize = 8 << 20;
 
-/// Whether an address may be reached; the second argument says whether private ones may.
+/// Returns true if an address may be reached. The second argument permits private addresses.
 pub type Reachable = fn(IpAddr, bool) -> bool;
 
-/// All servers by name.
+/// All configured servers.
 #[derive(Clone, Debug, Default)]
 pub struct McpConfig {
-    /// The servers.
+    /// The servers by name.
     pub servers: BTreeMap<String, ServerConfig>,
 }
 
-/// One server.
+/// Settings of one server.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// How it is reached.
+    /// Transport of the server.
     pub reach: Reach,
-    /// Longest wait for one call, and for connecting; [`DEFAULT_TIMEOUT`] by default. A call may
-    /// ask for less.
+    /// Timeout of a call and of connecting; [`DEFAULT_TIMEOUT`] by default. A call may request a shorter one.
     pub timeout: Duration,
-    /// Largest result of a call; [`DEFAULT_OUTPUT_BYTES`] by default, [`MAX_OUTPUT_BYTES`] at
-    /// most.
+    /// Bytes of a result; [`DEFAULT_OUTPUT_BYTES`] by default, at most [`MAX_OUTPUT_BYTES`].
     pub output_bytes: usize,
-    /// Whether a session begins with the handshake of the earlier protocols, also if the server knows the newer one.
+    /// Begins sessions with the handshake of the earlier protocols, even if the server knows the stateless one; false
+    /// by default.
     pub handshake: bool,
-    /// Secrets that it gets, in headers or in its environment: nothing that it says shows them.
+    /// Secrets in the headers or the environment of the server. They are redacted in everything that it sends.
     pub secrets: Vec<SecretString>,
 }
 
-/// How a server is reached.
+/// Transport of a server.
 #[derive(Clone, Debug)]
 pub enum Reach {
-    /// Over streamable HTTP.
+    /// Streamable HTTP.
     Http(HttpConfig),
-    /// As a program of its own, over its standard input and output.
+    /// The standard streams of a process.
     Command(CommandConfig),
-    /// Not at all, for this reason: it is known by name, and every call says why it is of no use.
+    /// Misconfigured. The server keeps its name, and every call fails with this reason.
     Unready(String),
 }
 
-/// A server over HTTP.
+/// A server over streamable HTTP.
 #[derive(Clone, Debug)]
 pub struct HttpConfig {
-    /// Its endpoint.
+    /// Endpoint of the server.
     pub url: Url,
     /// Headers of every request.
     pub headers: BTreeMap<String, SecretString>,
-    /// Whether it may have a private or loopback address.
+    /// Permits private and loopback addresses.
     pub private: bool,
 }
 
-/// A server as a program.
+/// A server in a process of its own.
 #[derive(Clone, Debug)]
 pub struct CommandConfig {
-    /// The program: a path, or a name that is looked up in `PATH`.
+    /// A path, or a name that is looked up in `PATH`.
     pub program: String,
-    /// Its arguments.
+    /// Arguments of the program.
     pub arguments: Vec<String>,
-    /// Its whole environment; nothing is inherited.
+    /// The whole environment of the process, which inherits nothing.
     pub env: BTreeMap<String, SecretString>,
-    /// Its working folder.
+    /// Working directory.
     pub folder: PathBuf,
 }
 
 impl ServerConfig {
-    /// A server with the default bounds.
+    /// Returns a server with the default limits.
     pub fn new(reach: Reach) -> Self {
         Self {
             reach,

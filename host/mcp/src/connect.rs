@@ -1,4 +1,4 @@
-//! From a configuration to a session.
+//! Opens sessions by the configuration of a server.
 
 mod child;
 mod guard;
@@ -26,22 +26,22 @@ pub(crate) use http::HttpReach;
 /// A session with a server.
 pub(crate) type Session = RunningService<RoleClient, Client>;
 
-/// How long a program may be silent at the first question of the newer protocol, within a third of the time
-/// for connecting.
+/// How long a stdio server may be silent after the first request of the stateless protocol; at most a third of the
+/// connect timeout.
 ///
-/// Programs that do not know it may say nothing at all, and end at a handshake that comes second.
+/// Servers that do not know the protocol may not respond at all, and may exit at a handshake that follows the request.
 const PROBE: Duration = Duration::from_secs(5);
 
-/// Bytes of a message of a server: a page of tools or a result. A larger one is not read.
+/// Limit of a message: a page of tools or a result. A larger message is not read.
 const MESSAGE_BYTES: usize = 16 << 20;
 
-/// How one server is reached, checked and ready for use.
+/// A server's transport, checked and ready for use.
 #[derive(Debug)]
 pub(crate) struct Connector {
     reach: Ready,
     mender: Mender,
     probe: Duration,
-    /// The server wants a handshake before anything else.
+    /// The server needs a handshake before any other request.
     wants_handshake: AtomicBool,
 }
 
@@ -75,13 +75,12 @@ impl Connector {
         self.mender.speaker()
     }
 
-    /// What was made good or left out of what the server sent.
+    /// Returns the normalizer of messages, which also keeps the notes about the server.
     pub(crate) fn mender(&self) -> &Mender {
         &self.mender
     }
 
-    /// Opens a session. The caller bounds the time; the rest of an abandoned attempt ends by
-    /// itself.
+    /// Opens a session. The caller sets the timeout; the rest of an abandoned attempt ends on its own.
     pub(crate) async fn connect(&self, server: &str, client: Client) -> Result<Session, Failure> {
         match &self.reach {
             Ready::Http(http) => self.greet(server, http, client).await,
@@ -93,8 +92,9 @@ impl Connector {
         }
     }
 
-    /// Opens a session over HTTP. A server that answers the first question in no way of the newer protocol is greeted
-    /// with a handshake. The next session asks it again, since the reason may have been one of the moment.
+    /// Opens a session over HTTP. If the response to the first request is not one of the stateless protocol, the
+    /// session begins with a handshake. The next session tries the stateless protocol again, since the cause may have
+    /// been transient.
     async fn greet(
         &self,
         server: &str,
@@ -112,15 +112,15 @@ impl Connector {
             if !fault::may_want_handshake(&error) {
                 return Err(failure);
             }
-            tracing::debug!(server, %failure, "an MCP server over HTTP is greeted with a handshake");
+            tracing::debug!(server, %failure, "an MCP server over HTTP gets a handshake");
         }
         let transport = http.transport(server, self.mender.clone(), client.calls().clone())?;
         let session = client.serve_with_lifecycle(transport, ClientLifecycleMode::Initialize).await;
         session.map_err(|error| fault::of_connecting(self.speaker(), &error))
     }
 
-    /// Starts a program. One that ends or says nothing at the first question is started again, and greeted with a
-    /// handshake from then on.
+    /// Starts a process and opens a session. A process that exits or is silent at the first request is started again
+    /// with a handshake, which all later sessions then use.
     async fn start(
         &self,
         server: &str,
@@ -135,10 +135,10 @@ impl Connector {
                 Ok(Ok(session)) => return Ok(session),
                 Ok(Err(error)) => {
                     let failure = fault::of_connecting(self.speaker(), &error);
-                    tracing::debug!(server, %failure, "an MCP server is started again for a handshake");
+                    tracing::debug!(server, %failure, "restarting an MCP server for a handshake");
                 }
                 Err(_) => {
-                    tracing::debug!(server, "a silent MCP server is started again for a handshake");
+                    tracing::debug!(server, "restarting a silent MCP server for a handshake");
                 }
             }
         }
@@ -150,7 +150,7 @@ impl Connector {
     }
 }
 
-/// The stateless protocol where the server knows it, else a handshake.
+/// Returns the lifecycle that prefers the stateless protocol and falls back to a handshake.
 fn both_eras() -> ClientLifecycleMode {
     ClientLifecycleMode::Auto {
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],

@@ -1,53 +1,53 @@
-//! What is wrong with the `[mcp]` table.
+//! Errors of the `[mcp]` table.
 
-/// An `[mcp]` table that cannot be used. Each message names the place and what to set there.
+/// An invalid `[mcp]` table. Each message names the key and a valid value.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// An address that is none for HTTP.
+    /// The URL is not an HTTP URL.
     #[error(
-        "`mcp.{server}.url`: `{url}` is not an address for HTTP; write for example \
+        "`mcp.{server}.url`: `{url}` is not an HTTP URL; write for example \
          \"https://example.com/mcp\""
     )]
     Url {
-        /// The server.
+        /// Name of the server.
         server: String,
-        /// What is written there.
+        /// The configured value.
         url: String,
     },
-    /// A header that HTTP does not know; its value is not shown.
+    /// A header that cannot be sent. The message does not show its value.
     #[error(
         "`mcp.{server}.headers.{header}`: name or value cannot be sent over HTTP; use printable \
          ASCII"
     )]
     Header {
-        /// The server.
+        /// Name of the server.
         server: String,
-        /// The header.
+        /// Name of the header.
         header: String,
     },
-    /// A header that belongs to the protocol.
+    /// A header that the protocol sets.
     #[error("`mcp.{server}.headers.{header}`: this header is set by the protocol; remove the line")]
     ReservedHeader {
-        /// The server.
+        /// Name of the server.
         server: String,
-        /// The header.
+        /// Name of the header.
         header: String,
     },
-    /// A bound outside of what is possible.
+    /// A value outside of its range.
     #[error("`mcp.{server}.{key}`: {reason}")]
     Bound {
-        /// The server.
+        /// Name of the server.
         server: String,
-        /// The key.
+        /// The key below the server.
         key: &'static str,
-        /// What to set.
+        /// The valid range.
         reason: String,
     },
-    /// The HTTP client could not be made.
-    #[error("`mcp.{server}`: cannot make an HTTP client: {reason}")]
+    /// The HTTP client cannot be created.
+    #[error("`mcp.{server}`: cannot create an HTTP client: {reason}")]
     Client {
-        /// The server.
+        /// Name of the server.
         server: String,
         /// Why.
         reason: String,

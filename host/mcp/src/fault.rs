@@ -1,4 +1,4 @@
-//! What went wrong with a server, in our words.
+//! Converts errors of `rmcp` and of servers to failures.
 
 use std::error::Error;
 use std::io;
@@ -17,18 +17,18 @@ use crate::connect::Refused;
 use crate::permit::Unsent;
 use crate::speaker::Speaker;
 
-/// HTTP's word for `slow down`.
+/// HTTP status of a rate limit.
 const TOO_MANY_REQUESTS: u16 = 429;
 
-/// That of a server that has too much to do, if it says when to come again.
+/// HTTP status of an overloaded server, if it has a `retry-after` header.
 const SERVICE_UNAVAILABLE: u16 = 503;
 
-/// The error message of `rmcp` for a request whose session the server forgot before it answered. `rmcp` has opened a
-/// new session since.
+/// The error message of `rmcp` for a request whose session the server lost before it responded. By then `rmcp` has
+/// opened a new session.
 const LOST_WITH_SESSION: &str =
     "streamable HTTP session was re-initialized before the response arrived";
 
-/// A session could not be opened.
+/// Returns the failure of an attempt to open a session.
 pub(crate) fn of_connecting(speaker: &Speaker, error: &ClientInitializeError) -> Failure {
     match error {
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => {
@@ -42,20 +42,20 @@ pub(crate) fn of_connecting(speaker: &Speaker, error: &ClientInitializeError) ->
         }
         ClientInitializeError::NoCompatibleProtocolVersion { .. } => {
             let message = format!(
-                "the MCP server `{}` speaks no version of the protocol that this host knows",
+                "the MCP server `{}` and this host have no protocol version in common",
                 speaker.name()
             );
             Failure::new(code::UNAVAILABLE, message)
         }
         ClientInitializeError::ConnectionClosed(_) => {
-            away(speaker, "the connection ended before a session was open")
+            away(speaker, "the connection closed before a session was open")
         }
         other => away(speaker, &speaker.quote(&root(other).to_string())),
     }
 }
 
-/// Whether a server that failed so at the first question of the newer protocol may take a handshake: it is there, did not
-/// refuse in the words of that protocol, and refuses neither credentials nor the rate of requests.
+/// Returns true if a server whose first request failed with this error may accept a handshake: it is reachable, its
+/// error is not one of the stateless protocol, and it refuses neither the credentials nor the request rate.
 pub(crate) fn may_want_handshake(error: &ClientInitializeError) -> bool {
     let error = match error {
         ClientInitializeError::LegacyFallbackFailed { .. }
@@ -74,24 +74,24 @@ pub(crate) fn may_want_handshake(error: &ClientInitializeError) -> bool {
     !is_away && !is_refused
 }
 
-/// A request in a session failed. `subject` is what was asked, such as ``tool `add` ``.
+/// Returns the failure of a request in a session. `subject` names what was requested, such as ``the tool `add` ``.
 pub(crate) fn of_request(speaker: &Speaker, subject: &str, error: &ServiceError) -> Failure {
     match error {
         ServiceError::McpError(_) if is_lost(error) => {
-            away(speaker, "it forgot the session before it answered")
+            away(speaker, "it lost the session before it responded")
         }
         ServiceError::McpError(data) => of_refusal(speaker, subject, data),
         ServiceError::TransportSend(error) => of_transport(speaker, error.error.as_ref()),
-        ServiceError::TransportClosed => away(speaker, "the connection ended before the answer"),
+        ServiceError::TransportClosed => away(speaker, "the connection closed before the response"),
         ServiceError::UnexpectedResponse => {
-            away(speaker, &format!("its answer to {subject} is none that the protocol knows"))
+            away(speaker, &format!("its response to {subject} is not one of the protocol"))
         }
         other => away(speaker, &speaker.quote(&other.to_string())),
     }
 }
 
-/// Whether no later request can use the session. A message that this host did not send does not end the session. If the
-/// server did not know the session, `rmcp` has already opened a new one.
+/// Returns true if no later request can use the session. A message that this host did not send does not end the
+/// session. After an unknown session `rmcp` has already opened a new one.
 pub(crate) fn ends_session(error: &ServiceError) -> bool {
     match error {
         ServiceError::TransportSend(_) => unsent(error).is_none(),
@@ -100,12 +100,12 @@ pub(crate) fn ends_session(error: &ServiceError) -> bool {
     }
 }
 
-/// Whether the server refused a call because it does not know the session. It has not begun the call.
+/// Returns true if the server refused a call because it does not know the session. It has not started the call.
 pub(crate) fn is_of_session(error: &ServiceError) -> bool {
     matches!(unsent(error), Some(Unsent::Forgotten))
 }
 
-/// Why a message was not sent, if this host says so itself.
+/// Returns why this host did not send a message.
 fn unsent(error: &ServiceError) -> Option<&Unsent> {
     match error {
         ServiceError::TransportSend(error) => find::<Unsent>(error.error.as_ref()),
@@ -113,7 +113,7 @@ fn unsent(error: &ServiceError) -> Option<&Unsent> {
     }
 }
 
-/// Whether the session of a request was lost while the server may have carried it out.
+/// Returns true if the session was lost after the server may have executed the request.
 pub(crate) fn is_lost(error: &ServiceError) -> bool {
     match error {
         ServiceError::McpError(data) => {
@@ -127,12 +127,13 @@ pub(crate) fn is_lost(error: &ServiceError) -> bool {
     }
 }
 
-/// Whether nobody knows how a request ended in which the server may have asked, since its session is gone.
+/// Returns true if the outcome of a request is unknown because its session is lost. The server may have sent an
+/// elicitation during the request.
 pub(crate) fn is_cut(error: &ServiceError) -> bool {
     ends_session(error) || is_lost(error) || is_of_session(error)
 }
 
-/// A call whose session was lost while the server may have carried it out.
+/// Returns the failure of a call in doubt: its session was lost after the server may have executed it.
 pub(crate) fn in_doubt(speaker: &Speaker, subject: &str) -> Failure {
     let server = speaker.name();
     let message = format!(
@@ -142,8 +143,8 @@ pub(crate) fn in_doubt(speaker: &Speaker, subject: &str) -> Failure {
     Failure::new(code::IN_DOUBT, message)
 }
 
-/// Whether a server refuses a call since it does not know the state any more that it wanted back: it keeps the key to
-/// that for a while only, or was started again. It has done nothing then.
+/// Returns true if the server refuses a call because its `requestState` is no longer valid: the key has expired, or the
+/// server was restarted. The server has executed nothing.
 pub(crate) fn is_of_state(error: &ServiceError) -> bool {
     let ServiceError::McpError(data) = error else { return false };
     let reason = data.data.as_ref().and_then(|data| data.get("reason"));
@@ -151,7 +152,7 @@ pub(crate) fn is_of_state(error: &ServiceError) -> bool {
         && reason.is_some_and(|reason| reason == "invalid_request_state")
 }
 
-/// The server understood and refused.
+/// Returns the failure for a JSON-RPC error.
 fn of_refusal(speaker: &Speaker, subject: &str, data: &ErrorData) -> Failure {
     let kind = match data.code {
         ErrorCode::INVALID_PARAMS | ErrorCode::INVALID_REQUEST | ErrorCode::PARSE_ERROR => {
@@ -171,7 +172,7 @@ fn of_refusal(speaker: &Speaker, subject: &str, data: &ErrorData) -> Failure {
     if kind == code::UNAVAILABLE { failure.retryable() } else { failure }
 }
 
-/// The request or its answer did not get through.
+/// Returns the failure for an error of the transport.
 fn of_transport(speaker: &Speaker, error: &(dyn Error + 'static)) -> Failure {
     if let Some(refused) = find::<Refused>(error) {
         let message = format!("the MCP server `{}` may not be reached: {refused}", speaker.name());
@@ -185,7 +186,7 @@ fn of_transport(speaker: &Speaker, error: &(dyn Error + 'static)) -> Failure {
         return no_entry(speaker, &refused.www_authenticate_header);
     }
     if let Some(status) = find::<HttpStatusError>(error) {
-        let failure = away(speaker, &format!("it answers with status {}", status.status));
+        let failure = away(speaker, &format!("it responds with status {}", status.status));
         let slow_down = status.status == TOO_MANY_REQUESTS;
         let code = if slow_down { code::RATE_LIMITED } else { code::UNAVAILABLE };
         return Failure { code: code.to_owned(), ..failure };
@@ -199,10 +200,10 @@ fn of_transport(speaker: &Speaker, error: &(dyn Error + 'static)) -> Failure {
         }
         Some(StreamableHttpError::Client(error)) if error.is_connect() => {
             let reason = speaker.quote(&root(error).to_string());
-            // Path and query may hold secrets.
+            // Path and query can contain secrets.
             let origin = error.url().map(|url| url.origin().ascii_serialization());
             let address = origin.unwrap_or_default();
-            // What a server without TLS answers, as the library for TLS reads it.
+            // How the TLS library reports the response of a server without TLS.
             let hint = if reason.contains("InvalidContentType") {
                 "the server does not speak TLS, so write `http://` in `url`"
             } else {
@@ -217,27 +218,27 @@ fn of_transport(speaker: &Speaker, error: &(dyn Error + 'static)) -> Failure {
     }
 }
 
-/// A result that is larger than allowed.
+/// Returns the failure for a result that exceeds a limit.
 pub(crate) fn too_large(server: &str, allowed: usize) -> Failure {
     Failure::new(
         code::LIMIT,
         format!(
-            "the answer of the MCP server `{server}` is larger than {allowed} bytes, the most that one \
-             message may have; ask it for less"
+            "the response of the MCP server `{server}` is larger than {allowed} bytes, the limit \
+             of one message; request less"
         ),
     )
     .with_details(serde_json::json!({ "limit": "mcp_output", "allowed": allowed }))
 }
 
-/// A result that is nested deeper than a journal and a model can take.
+/// Returns the failure for a result that is nested too deep for the journal and for models.
 pub(crate) fn too_deep(server: &str) -> Failure {
     let message = format!(
-        "the answer of the MCP server `{server}` is nested deeper than {JSON_DEPTH} levels"
+        "the response of the MCP server `{server}` is nested deeper than {JSON_DEPTH} levels"
     );
     Failure::new(code::INVALID, message)
 }
 
-/// Words about refused credentials like to repeat pieces of them.
+/// Returns the failure for refused credentials. Servers often repeat parts of the credentials in their explanation.
 fn no_entry(speaker: &Speaker, words: &str) -> Failure {
     let (server, words) = (speaker.name(), without_cut_words(&speaker.quote(words)));
     let colon = if words.is_empty() { "" } else { ": " };
@@ -255,12 +256,12 @@ fn away(speaker: &Speaker, reason: &str) -> Failure {
     Failure::new(code::UNAVAILABLE, message).retryable()
 }
 
-/// The first error of a kind in a chain.
+/// Returns the first error of a type in a chain.
 fn find<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
     chain(error).find_map(|error| error.downcast_ref::<T>())
 }
 
-/// The innermost error: the outer ones repeat addresses, which may hold secrets.
+/// Returns the innermost error. Outer ones repeat URLs, which can contain secrets.
 fn root<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
     chain(error).last().unwrap_or(error)
 }
@@ -268,7 +269,7 @@ fn root<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
 fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |error| {
         let error: &'a (dyn Error + 'static) = *error;
-        // These hide their source.
+        // These types do not return their cause from `source`.
         if let Some(inner) = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
             return Some(inner);
         }
@@ -289,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_have_codes() {
+    fn rpc_errors_map_to_failure_codes() {
         let cases = [
             (ErrorCode::INVALID_PARAMS, code::INVALID, false),
             (ErrorCode::METHOD_NOT_FOUND, code::NOT_FOUND, false),
@@ -304,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_has_too_much_to_do_is_not_greeted_again() {
+    fn overloaded_server_gets_no_handshake() {
         let wants = |status: u16, retry_after: Option<&str>| {
             let error = HttpStatusError::new(status, retry_after.map(str::to_owned));
             let error = StreamableHttpError::<reqwest::Error>::HttpStatus(error);
@@ -318,13 +319,13 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_is_lost_with_its_session_is_not_refused() {
+    fn request_lost_with_its_session_is_retryable() {
         let data = ErrorData::internal_error(LOST_WITH_SESSION, None);
         let lost = ServiceError::McpError(data);
         assert!(is_cut(&lost) && !ends_session(&lost));
         let failure = of_request(&"graph".into(), "the list of its tools", &lost);
-        let message = "the MCP server `graph` is not available: it forgot the session before it \
-                       answered";
+        let message = "the MCP server `graph` is not available: it lost the session before it \
+                       responded";
         assert_eq!((failure.message.as_str(), failure.retryable), (message, true));
     }
 }

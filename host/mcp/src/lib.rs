@@ -1,31 +1,32 @@
-//! Tools that live on MCP servers: the adapter for the port `wattle_run::ports::ToolServers`.
+//! Tools of MCP servers: the adapter for the port `wattle_run::ports::ToolServers`.
 //!
 //! # Layout
 //!
-//! * [`config`]: what an operator says about a server; secrets are filled in already.
+//! * [`config`]: settings of each server, with secrets resolved.
 //! * [`servers`]: [`McpServers`], the port.
-//! * `server`: one server: its session, shared and renewed, and its list of tools.
-//! * `connect`: from a configuration to a session; `connect/http` and `connect/child` for the two
-//!   ways; `connect/guard` for the addresses that may be reached.
-//! * `client`: what we are to a server: a client that calls tools and can ask people.
-//! * `asking`: calls on their way, in which a server may ask; `calls`: those of one session, and which of them a
-//!   question belongs to; `held`: those that wait for people; `question`: questions and answers in our words.
-//! * `permit`: whether a message that has an effect may leave.
-//! * `mend`: messages of servers in the form of the protocol, part by part; `mend/form` for what people are asked.
-//! * `listing`: a server's tools in our words; `outcome`: a tool's result likewise.
-//! * [`check`]: what a server says when it is looked at.
-//! * [`answer`]: answers of servers without a server, for checks.
-//! * `fault`: what went wrong, in our words; `speaker`: the words of a server in them.
+//! * `server`: one server with its session and its tool list.
+//! * `connect`: opens sessions; `connect/http` and `connect/child` are the two transports, `connect/guard` checks
+//!   addresses.
+//! * `client`: the client side of a session.
+//! * `asking`: tool calls in progress, during which a server may send elicitations; `calls`: the calls of one session,
+//!   and which of them an elicitation belongs to; `held`: held calls; `question`: converts questions and answers
+//!   between the types of the engine and of the protocol.
+//! * `permit`: whether a message with an effect may be sent.
+//! * `mend`: normalizes messages of servers part by part; `mend/form` the forms of elicitations.
+//! * `listing`: converts a tool list; `outcome`: converts a tool result.
+//! * [`check`]: the report of `wattle mcp check`.
+//! * [`answer`]: parses responses without a connection, for tests.
+//! * `fault`: converts errors to failures; `speaker`: quotes text of a server in messages.
 //!
-//! The protocol is that of crate `rmcp`, in both eras: a server is asked for the stateless
-//! protocol of 2026-07-28 first, and addressed with a handshake and a session if it does not know
-//! it. A program that does not answer that first question, or ends at it, is started again for a handshake; that costs
-//! at most five seconds once. A server over HTTP that does not answer costs ten; one that answers in no way of the newer
-//! protocol is addressed with a handshake as well. A server can be configured to begin with the handshake.
+//! The protocol is implemented by the crate `rmcp`, in both generations. The host tries the stateless protocol of
+//! 2026-07-28 first and falls back to a handshake and a session if the server does not know it. A stdio server that
+//! exits or is silent at the first request is started again with a handshake, which costs at most five seconds once. A
+//! server over HTTP that does not respond costs ten seconds; any response that is not one of the stateless protocol
+//! leads to a handshake as well. A server can be configured to begin with the handshake.
 //!
-//! What a server says is foreign text: names and descriptions are cleaned and bounded, results
-//! are bounded, and what a server asks of its client (to sample, to list roots) is refused. What it asks a person
-//! becomes a question of the thread.
+//! What a server sends is untrusted text: names and descriptions are cleaned and bounded, results are bounded, and
+//! requests of the server to its client (sampling, roots) are refused. An elicitation becomes an interrupt of the
+//! thread.
 
 pub mod answer;
 mod asking;

@@ -1,4 +1,4 @@
-//! A server's tools in our words: cleaned, bounded, kept as long as the server allows.
+//! The tool list of a server: cleaned, bounded, and cached as long as the server allows.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -13,48 +13,48 @@ use wattle_run::ports::sandbox::{ToolHints, ToolInfo};
 use crate::mend::Mender;
 use crate::speaker::{one_line, plain};
 
-/// Longest name of a tool; the longest that the protocol recommends.
+/// Longest name of a tool, as recommended by the protocol.
 const NAME_BYTES: usize = 128;
 
-/// Longest description: it is paid for with every model call.
+/// Longest description. It is part of every model call.
 const DESCRIPTION_BYTES: usize = 4096;
 
-/// Most tools of one server: more than a model can choose among.
+/// Tools of one server. A model cannot choose among more.
 const MAX_TOOLS: usize = 1000;
 
-/// Largest schema of a tool's arguments. It is sent with every model call.
+/// Largest schema of a tool's arguments. It is part of every model call.
 const SCHEMA_BYTES: usize = 256 << 10;
 
 /// Bytes of the descriptions and schemas of all tools of one server.
 const LIST_BYTES: u64 = 4 << 20;
 
-/// Most pages of a list; a server whose pages never end is cut off.
+/// Pages of a list. Further pages are not read.
 const MAX_PAGES: usize = 100;
 
-/// How long a list is kept if the server does not say.
+/// How long a list is cached if the server does not specify a TTL.
 const DEFAULT_TTL: Duration = Duration::from_mins(1);
 
-/// The least time, whatever the server says: lists are read before every model call.
+/// Lower bound of the TTL: lists are read before every model call.
 const LEAST_TTL: Duration = Duration::from_secs(5);
 
-/// The most time, whatever the server says.
+/// Upper bound of the TTL.
 const MOST_TTL: Duration = Duration::from_hours(1);
 
-/// The tools of a server, as it said some time ago.
+/// The cached tool list of a server.
 #[derive(Clone, Debug)]
 pub(crate) struct Listing {
     pub(crate) tools: Vec<ToolInfo>,
-    /// How often the tools had changed when they were asked for.
+    /// Number of `tools/list_changed` notifications before the list was requested.
     pub(crate) changes: u64,
     pub(crate) until: Instant,
-    /// All pages were read.
+    /// True if all pages were read.
     pub(crate) is_whole: bool,
-    /// A later page did not come in time.
+    /// True if a later page timed out.
     pub(crate) is_late: bool,
 }
 
 impl Listing {
-    /// Adds tools of an earlier list, as many as there is room for: they may stand on pages that were not read.
+    /// Adds tools of an earlier list within the limits, since they may be on pages that were not read.
     pub(crate) fn fill_in(&mut self, earlier: Self) {
         let mut bytes: u64 = self.tools.iter().map(weight).sum();
         for tool in earlier.tools {
@@ -70,8 +70,8 @@ impl Listing {
     }
 }
 
-/// Reads all pages. A later one that cannot be read takes none before it away: the second result says why the rest is
-/// missing. The later ones have so much time together.
+/// Reads all pages. An error of a later page keeps the pages before it, and the second result has the reason. The later
+/// pages share one timeout.
 pub(crate) async fn read(
     mender: &Mender,
     peer: &Peer<RoleClient>,
@@ -101,7 +101,7 @@ pub(crate) async fn read(
             Err(error) => {
                 rest = Err(error);
                 cursor = None;
-                // It is asked for again soon.
+                // The list is requested again soon.
                 ttl = LEAST_TTL;
                 break;
             }
@@ -111,7 +111,7 @@ pub(crate) async fn read(
         cursor = page.next_cursor;
         let Some(next) = &cursor else { break };
         if !cursors.insert(next.clone()) {
-            mender.note("the list of tools leads back to an earlier page");
+            mender.note("the tool list repeats a cursor, so no further pages are read");
             cursor = None;
             break;
         }
@@ -121,7 +121,7 @@ pub(crate) async fn read(
     }
     if cursor.is_some() || !has_room {
         mender.note(&format!(
-            "the list of tools is cut: it has more than {MAX_TOOLS} tools, {MAX_PAGES} pages or \
+            "the tool list is truncated: it has more than {MAX_TOOLS} tools, {MAX_PAGES} pages or \
              {LIST_BYTES} bytes"
         ));
     }
@@ -130,14 +130,14 @@ pub(crate) async fn read(
     Ok((Listing { tools, changes, until, is_whole: rest.is_ok(), is_late }, rest))
 }
 
-/// The tools of a page, as many as there is room for.
+/// Returns the tools of a page within the limits.
 pub(crate) fn page(mender: &Mender, page: &ListToolsResult) -> Vec<ToolInfo> {
     let (mut tools, mut bytes) = (Vec::new(), 0);
     take(mender, page, &mut tools, &mut bytes);
     tools
 }
 
-/// Takes the tools of a page, and says whether there is room for more.
+/// Adds the tools of a page. Returns false if a limit is reached.
 fn take(
     mender: &Mender,
     page: &ListToolsResult,
@@ -155,7 +155,7 @@ fn take(
     true
 }
 
-/// About how many bytes a tool takes in a list.
+/// Returns the approximate size of a tool in a list.
 fn weight(tool: &ToolInfo) -> u64 {
     tool.description.len() as u64 + json::weight(&tool.arguments_schema)
 }
@@ -197,12 +197,12 @@ fn info(mender: &Mender, tool: &Tool) -> Option<ToolInfo> {
     })
 }
 
-/// Neither a control character nor a blank, which no model could repeat.
+/// Returns true for control characters and whitespace, which models do not repeat reliably.
 fn is_unfit(char: char) -> bool {
     char.is_control() || char.is_whitespace()
 }
 
-/// A description without control characters but line breaks, and not too long.
+/// Removes control characters other than line breaks, and bounds the length.
 fn described(text: &str) -> String {
     let mut text = plain(text);
     if text.len() > DESCRIPTION_BYTES {
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_are_read_with_their_hints() {
+    fn tools_keep_their_hints() {
         let schema = json!({ "type": "object", "properties": { "a": { "type": "number" } } });
         let info = tool(json!({
             "name": "graph.add", "description": "a\u{7}dds\n", "inputSchema": schema,
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_cannot_be_used_are_left_out() {
+    fn tools_with_invalid_names_are_omitted() {
         for name in ["", "a\nb", "a b", &"x".repeat(129)] {
             assert_eq!(tool(json!({ "name": name, "inputSchema": {} })), None, "{name}");
         }
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_are_bounded_each_and_together() {
+    fn schemas_are_limited_each_and_in_total() {
         let schema = |bytes: usize| json!({ "description": "x".repeat(bytes) });
         let tool = |bytes| json!({ "name": "x", "inputSchema": schema(bytes) });
         assert_eq!(self::tool(tool(SCHEMA_BYTES)), None);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_list_fills_in_what_is_missing() {
+    fn earlier_list_supplies_missing_tools() {
         let listing = |tools: Vec<ToolInfo>| Listing {
             tools,
             changes: 0,

@@ -1,8 +1,8 @@
-//! Messages of servers, brought into the form of the protocol part by part.
+//! Normalizes messages of servers part by part.
 //!
-//! The library reads a message as a whole, so one part of another form loses all of them: one tool the list, one block
-//! the result of a call that has been made. Here a message is plain JSON yet. What leaves no doubt is made good. A part
-//! that cannot be read is left out, and everything else stays. Each is noted once for each server.
+//! `rmcp` parses a message as a whole, so one invalid part loses the rest: one tool the whole list, one content block
+//! the result of a completed call. Here a message is still plain JSON. Unambiguous deviations are corrected, parts that
+//! cannot be parsed are omitted, and everything else is kept. Each kind of deviation is logged once per server.
 
 mod form;
 
@@ -18,17 +18,17 @@ use wattle_run::json::lenient;
 use crate::check::NOTES;
 use crate::speaker::{Speaker, one_line};
 
-/// Notes about one server that are remembered. Later ones are not written at all: a server that makes up a
-/// new oddity each time must not fill the log.
+/// Notes that are remembered for one server. Later notes are not logged either, so that a server with ever new
+/// deviations does not fill the log.
 const MAX_NOTES: usize = 1000;
 
-/// Fields of the result of a call, of which it has one.
+/// Fields by which the result of a call is recognized.
 const CALL_FIELDS: [&str; 3] = ["content", "structuredContent", "isError"];
 
-/// The type of a picture, a sound or a file that does not say its own.
+/// Media type of content without one.
 const ANY_TYPE: &str = "application/octet-stream";
 
-/// What was made good or left out of the messages of one server; clones share it.
+/// Normalizes the messages of one server and keeps notes about corrected and omitted parts. Clones share the notes.
 #[derive(Clone, Debug)]
 pub(crate) struct Mender {
     speaker: Speaker,
@@ -44,21 +44,21 @@ impl Mender {
         &self.speaker
     }
 
-    /// Reads what the server sent. A number that JSON does not have is `null`.
+    /// Parses JSON of the server. Numbers that JSON cannot represent become `null`.
     ///
     /// # Errors
     ///
-    /// If it is not JSON.
+    /// Returns an error if it is not JSON.
     pub(crate) fn read(&self, bytes: &[u8]) -> Result<Value, serde_json::Error> {
         let read = lenient::read_bytes(bytes).or_else(|error| {
             let read = lenient::message(bytes).map_err(|_| error)?;
-            self.note("a number that JSON does not have is read as `null`");
+            self.note("a number that JSON cannot represent is read as `null`");
             Ok(read)
         });
         read.map(lenient::settled)
     }
 
-    /// Brings a message into the form of the protocol, as far as that is possible. It shows no secret of the server.
+    /// Normalizes a message, and redacts the secrets of the server in it.
     pub(crate) fn mend(&self, message: &mut Value) {
         if self.speaker.erases() {
             self.erase(message);
@@ -67,7 +67,7 @@ impl Mender {
         if ["method", "result", "error"].iter().any(|field| message.contains_key(*field)) {
             message.insert("jsonrpc".into(), "2.0".into());
         }
-        // JSON-RPC 1.0 has both fields in each answer, and one of them says nothing.
+        // JSON-RPC 1.0 has both fields in each response, and one of them is null.
         for (said, other) in [("result", "error"), ("error", "result")] {
             if message.contains_key(said) && message.get(other).is_some_and(Value::is_null) {
                 message.remove(other);
@@ -101,7 +101,7 @@ impl Mender {
             *tools = listed.into_iter().filter_map(|tool| self.tool(tool)).collect();
             for name in ["nextCursor", "ttlMs"] {
                 let is_odd = match result.get(name) {
-                    // An empty cursor leads to no page, and some servers end their list with one.
+                    // An empty cursor names no page. Some servers end their list with one.
                     Some(Value::String(text)) => name == "ttlMs" || text.is_empty(),
                     Some(Value::Number(number)) => name != "ttlMs" || !number.is_u64(),
                     Some(_) => true,
@@ -129,7 +129,7 @@ impl Mender {
         }
     }
 
-    /// The result of a call. What it says in other words than those of the protocol is a text.
+    /// Normalizes the result of a call. Fields that the protocol does not define become a text.
     fn called(&self, result: &mut Map<String, Value>) {
         if let Some(content) = result.get_mut("content") {
             let said = std::mem::take(list(content));
@@ -156,7 +156,7 @@ impl Mender {
         }
     }
 
-    /// The answer to a handshake. Only the version of the protocol in it has an effect on this host.
+    /// Normalizes the response to a handshake. This host uses only the protocol version in it.
     fn greeting(&self, result: &mut Map<String, Value>) {
         let capabilities = result.entry("capabilities").or_insert(Value::Null);
         if settle::<ServerCapabilities>(capabilities, &[]).is_none() {
@@ -168,7 +168,7 @@ impl Mender {
         }
         for name in ["name", "version"] {
             if !info[name].is_string() {
-                self.note(&format!("the server does not say its {name}"));
+                self.note(&format!("the server does not send its {name}"));
                 info[name] = "".into();
             }
         }
@@ -178,10 +178,10 @@ impl Mender {
         }
     }
 
-    /// A tool of a list; `None` if it is none.
+    /// Normalizes a tool; returns `None` if it cannot be used.
     fn tool(&self, tool: Value) -> Option<Value> {
         let Value::Object(mut tool) = tool else {
-            self.note("a tool that is no object is left out");
+            self.note("a tool that is not an object is left out");
             return None;
         };
         let Some(Value::String(name)) = tool.get("name") else {
@@ -190,7 +190,7 @@ impl Mender {
         };
         let name = one_line(name);
         if !tool.get("inputSchema").is_some_and(Value::is_object) {
-            // A tool with arguments that nobody knows can be called without any.
+            // A tool with unknown arguments can be called without arguments.
             self.note(&format!("the tool `{name}` has no schema of its arguments"));
             tool.insert("inputSchema".into(), json!({ "type": "object" }));
         }
@@ -208,7 +208,7 @@ impl Mender {
         Some(tool)
     }
 
-    /// A block of a result; `None` if it says nothing.
+    /// Normalizes a content block; returns `None` if it is empty.
     fn block(&self, block: Value) -> Option<Value> {
         let mut block = match block {
             Value::Object(block) => block,
@@ -262,12 +262,12 @@ impl Mender {
         }
         let kind = one_line(&kind);
         self.note(&format!("a block of type `{kind}` of a result cannot be read"));
-        // A block of a type that is not known yet may still say something in words.
+        // A block of an unknown type may have a text.
         let left_out = || format!("[content of type `{kind}` left out]");
         Some(text_block(&text.unwrap_or_else(left_out)))
     }
 
-    /// Notes something that is not as it should be, once.
+    /// Logs and remembers a note, once.
     pub(crate) fn note(&self, what: &str) {
         let what = self.speaker.hide(what);
         let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
@@ -277,14 +277,14 @@ impl Mender {
         }
     }
 
-    /// What was noted, in order.
+    /// Returns the notes in order.
     pub(crate) fn notes(&self) -> Vec<String> {
         self.noted.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// The messages of a document: it is one, or a batch of them, as in the protocol of 2025-03-26. An answer comes last in
-/// a batch, since nothing behind it is read. `None` if the document is neither.
+/// Returns the messages of a document, which is a message or a batch of them, as in the protocol of 2025-03-26.
+/// Responses come last in a batch, since nothing after them is read. Returns `None` if the document is neither.
 pub(crate) fn messages(document: Value) -> Option<Vec<Value>> {
     match document {
         Value::Object(_) => Some(vec![document]),
@@ -300,12 +300,12 @@ fn is_message(value: &Value) -> bool {
     value.get("method").is_some() || is_answer(value)
 }
 
-/// Whether a message answers a request.
+/// Returns true if a message is a response.
 pub(crate) fn is_answer(message: &Value) -> bool {
     message.get("result").is_some() || message.get("error").is_some()
 }
 
-/// The error of an answer: its code is a whole number, its message a text.
+/// Normalizes a JSON-RPC error: an integer code and a text.
 fn failed(error: &mut Value) {
     let text = match &*error {
         Value::Object(_) => None,
@@ -330,14 +330,14 @@ fn failed(error: &mut Value) {
     error.insert("message".into(), message.into());
 }
 
-/// JSON-RPC's code for a failure of the server.
+/// JSON-RPC code of an internal error.
 const INTERNAL_ERROR: i32 = -32603;
 
 fn text_block(text: &str) -> Value {
     json!({ "type": "text", "text": text })
 }
 
-/// What is embedded in a block: its text, or its data in Base64, counts without an address as well.
+/// Normalizes an embedded resource. A text or Base64 data is kept even without a URI.
 fn embedded(contents: &mut Value) {
     if let Value::String(text) = contents {
         *contents = json!({ "text": text });
@@ -350,7 +350,7 @@ fn embedded(contents: &mut Value) {
     settle::<ResourceContents>(contents, &["uri", kept]);
 }
 
-/// The type of a block that does not say it.
+/// Guesses the type of a block without one.
 fn guess(block: &Map<String, Value>) -> &'static str {
     let has = |name| block.contains_key(name);
     match () {
@@ -362,7 +362,7 @@ fn guess(block: &Map<String, Value>) -> &'static str {
     }
 }
 
-/// A list; one item alone is a list of it, and nothing is an empty one.
+/// Converts a value to a list: a single item becomes a list with it, and `null` an empty list.
 fn list(value: &mut Value) -> &mut Vec<Value> {
     if !value.is_array() {
         *value = match value.take() {
@@ -372,12 +372,12 @@ fn list(value: &mut Value) -> &mut Vec<Value> {
     }
     match value {
         Value::Array(items) => items,
-        _ => unreachable!("it is made a list above"),
+        _ => unreachable!("the value is a list"),
     }
 }
 
-/// Removes the fields that keep a value from being read as `T`, and answers with their names; `None` if a field that
-/// is required keeps it from that.
+/// Removes the fields that prevent a value from being parsed as `T`, and returns their names. Returns `None` if a
+/// required field prevents it.
 fn settle<T: DeserializeOwned>(value: &mut Value, required: &[&str]) -> Option<Vec<String>> {
     if T::deserialize(&*value).is_ok() {
         return Some(Vec::new());
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn an_odd_tool_takes_no_other_away() {
+    fn invalid_tool_keeps_the_others() {
         let fine = json!({ "name": "fine", "inputSchema": { "type": "object" } });
         for (odd, stays) in [
             (json!(null), false),
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn one_odd_hint_leaves_the_others() {
+    fn invalid_hint_keeps_the_others() {
         let hints = json!({ "readOnlyHint": true, "idempotentHint": "yes" });
         let tool = json!({ "name": "a", "inputSchema": {}, "annotations": hints });
         let message = mended(json!({ "result": { "tools": [tool] } }));
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn an_odd_block_is_read_as_far_as_it_can_be() {
+    fn invalid_blocks_are_normalized() {
         let annotations = json!({ "audience": ["system"], "priority": 1 });
         for (block, expected) in [
             (json!("bare"), json!("bare")),
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_a_call_stays_one_in_whatever_words() {
+    fn call_errors_are_recognized_in_any_form() {
         for (result, is_error, text) in [
             (json!({ "isError": "true", "message": "no" }), true, r#"{"message":"no"}"#),
             (json!({ "isError": true, "error": "no" }), true, r#"{"error":"no"}"#),
@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_read_message_by_message() {
+    fn batch_is_split_into_messages() {
         let said = json!({ "method": "notifications/message", "params": {} });
         let answer = json!({ "id": 1, "result": {} });
         assert_eq!(messages(answer.clone()), Some(vec![answer.clone()]));
@@ -532,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn an_odd_handshake_takes_no_server_away() {
+    fn invalid_handshake_fields_are_tolerated() {
         let version = "2025-11-25";
         for greeting in [
             json!({ "protocolVersion": version }),
@@ -550,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_have_a_code_and_a_message() {
+    fn errors_get_a_code_and_a_message() {
         for error in
             [json!("no"), json!({ "message": "no" }), json!({ "code": "-32603", "message": "no" })]
         {
@@ -561,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_says_nothing_is_left_out_beside_one_that_does() {
+    fn null_result_or_error_is_dropped() {
         let answer = json!({ "id": 1, "result": { "content": [] }, "error": null });
         assert_eq!(
             mended(answer),
@@ -574,15 +574,15 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_json_lacks_is_noted() {
+    fn numbers_outside_of_json_are_noted() {
         let mender = Mender::new("graph");
         assert_eq!(mender.read(b"{\"n\": NaN}").unwrap(), json!({ "n": null }));
-        assert_eq!(mender.notes(), ["a number that JSON does not have is read as `null`"]);
+        assert_eq!(mender.notes(), ["a number that JSON cannot represent is read as `null`"]);
         assert!(mender.read(b"ready").is_err());
     }
 
     #[test]
-    fn each_oddity_is_noted_once() {
+    fn deviations_are_noted_once() {
         let mender = Mender::new("graph");
         for _ in 0..3 {
             mender.mend(

@@ -1,7 +1,7 @@
-//! A tool's result in our words.
+//! Converts tool results of the protocol to [`ToolOutput`].
 //!
-//! Only text crosses: it goes into a journal and into a model's conversation. Of everything else a
-//! note stays that says what was left out.
+//! Only text is kept, since it goes into a journal and into the conversation of a model. A note replaces all other
+//! content.
 
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents, ServerResult};
 use serde_json::{Map, Value};
@@ -12,11 +12,12 @@ use wattle_run::limit::JSON_DEPTH;
 
 use crate::fault;
 
-/// Base64 writes three bytes as four characters.
+/// Base64 encodes three bytes as four characters.
 const BASE64_CHARS: usize = 4;
 const BASE64_BYTES: usize = 3;
 
-/// Takes over a result. One that is too large is cut, since its tool has run: a failure would have it called again.
+/// Converts a result. A result over the limit is cut and does not fail, since the tool has run and a failure would
+/// invite another call.
 pub(crate) fn output(
     server: &str,
     result: CallToolResult,
@@ -29,7 +30,7 @@ pub(crate) fn output(
     }
     if let Some(document) = &mut structured {
         leave_out_pictures(document);
-        // Often the text says the same: then one of them is enough for a model.
+        // Servers often send the document as text too; a model needs it once.
         if !says_it(&texts, document) {
             texts.push(document.to_string());
         }
@@ -39,7 +40,7 @@ pub(crate) fn output(
             server,
             bytes,
             limit = output_bytes,
-            "structured content of a result is left out"
+            "structured content exceeds the output limit and is left out"
         );
         structured = None;
     }
@@ -49,8 +50,8 @@ pub(crate) fn output(
     Ok(ToolOutput { content, structured, is_error, updates: Vec::new() })
 }
 
-/// The result of a call in another form than that of the protocol. Its tool has run, so what it holds is the answer: a
-/// text, or its JSON. `None` if it says that the call is not complete.
+/// Converts a result that the protocol does not define to a text or its JSON, since the tool has run. Returns `None` if
+/// the result says that the call is not complete.
 pub(crate) fn of_another_form(result: &ServerResult) -> Option<CallToolResult> {
     let mut document = serde_json::to_value(result).ok()?;
     if let Some(fields) = document.as_object_mut() {
@@ -68,10 +69,10 @@ pub(crate) fn of_another_form(result: &ServerResult) -> Option<CallToolResult> {
     Some(CallToolResult::success(content))
 }
 
-/// Bytes that are compared to find out whether texts say a document: a longer one is shown as well.
+/// Bytes that are compared to find a document in texts. Above the limit the document is added as text.
 const COMPARED_BYTES: usize = 16 << 20;
 
-/// Whether texts contain a document: one of them is its JSON, or each of its values stands in one of them.
+/// Returns true if the texts contain a document: one of them is its JSON, or each of its values occurs in one of them.
 fn says_it(texts: &[String], document: &Value) -> bool {
     if texts.iter().any(|text| serde_json::from_str::<Value>(text).is_ok_and(|it| it == *document))
     {
@@ -85,7 +86,7 @@ fn says_it(texts: &[String], document: &Value) -> bool {
         && values.iter().all(|value| texts.iter().any(|text| holds(text, value)))
 }
 
-/// All values of a document that say something and hold no others.
+/// Collects all scalar values of a document except `null`.
 fn scalars<'a>(value: &'a Value, all: &mut Vec<&'a Value>) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| scalars(item, all)),
@@ -95,7 +96,7 @@ fn scalars<'a>(value: &'a Value, all: &mut Vec<&'a Value>) {
     }
 }
 
-/// Whether a text has a value in it: a text anywhere, another one as a word of its own.
+/// Returns true if a text contains a value: a string anywhere, another value as a separate word.
 fn holds(text: &str, value: &Value) -> bool {
     if let Value::String(part) = value {
         return text.contains(part.as_str());
@@ -112,7 +113,7 @@ fn holds(text: &str, value: &Value) -> bool {
     })
 }
 
-/// Leaves at most so many bytes, with a note at the place of the rest.
+/// Cuts the texts to `output_bytes` in total and appends a note.
 fn cut(server: &str, texts: &mut Vec<String>, output_bytes: usize) {
     let bytes: usize = texts.iter().map(String::len).sum();
     if bytes <= output_bytes {
@@ -130,7 +131,7 @@ fn cut(server: &str, texts: &mut Vec<String>, output_bytes: usize) {
     ));
 }
 
-/// Puts notes in the place of pictures and other files in Base64: a model would read them letter by letter.
+/// Replaces Base64 data, such as images, by notes: a model would read it character by character.
 fn leave_out_pictures(value: &mut Value) {
     match value {
         Value::String(text) => {
@@ -178,7 +179,7 @@ fn left_out(what: &str, base64: &str) -> String {
     format!("[{what} {bytes} bytes left out]")
 }
 
-/// Whether a document is nested deeper than so many levels.
+/// Returns true if a document is nested deeper than `levels`.
 fn is_deeper(value: &Value, levels: usize) -> bool {
     match (value, levels.checked_sub(1)) {
         (Value::Array(_) | Value::Object(_), None) => true,
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_stay_and_pictures_are_left_out() {
+    fn texts_are_kept_and_images_omitted() {
         let result = json!({
             "content": [
                 { "type": "text", "text": "seen" },
@@ -221,14 +222,14 @@ mod tests {
     }
 
     #[test]
-    fn data_is_text_as_well_where_there_is_no_other() {
+    fn structured_content_without_text_becomes_text() {
         let output = taken(json!({ "structuredContent": { "n": 1 } }), 1000).unwrap();
         assert_eq!(output.content, [Part::Text(r#"{"n":1}"#.into())]);
         assert_eq!(output.structured, Some(json!({ "n": 1 })));
     }
 
     #[test]
-    fn a_result_of_another_form_is_an_answer() {
+    fn undefined_results_become_text() {
         for (result, text) in [
             (json!("three"), Some("three")),
             (json!({ "toolResult": 3 }), Some(r#"{"toolResult":3}"#)),
@@ -265,7 +266,7 @@ mod tests {
         };
         assert_eq!(text.len(), 99);
         assert!(note.contains("99 of 104 bytes") && note.contains("`[mcp.graph]`"), "{note}");
-        // A text and a document that say the same count once.
+        // A text and a document with the same content count once.
         let document = json!({ "x": "y".repeat(50) });
         let both = json!({ "content": [{ "type": "text", "text": document.to_string() }],
             "structuredContent": document });
@@ -274,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_that_no_text_says_is_text_as_well() {
+    fn structured_content_missing_in_the_text_is_appended() {
         for (texts, document, count) in [
             (json!(["short"]), json!({ "total": 42 }), 2),
             (json!(["{\"total\": 42}"]), json!({ "total": 42 }), 1),
@@ -299,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_in_documents_are_left_out() {
+    fn base64_data_in_documents_is_omitted() {
         let picture = json!({ "mimeType": "image/png", "data": "aGVsbG8=" });
         let result = json!({ "structuredContent": { "chart": picture, "url": "data:image/gif;base64,aGk=" } });
         let document = taken(result, 1_000).unwrap().structured.unwrap();

@@ -1,4 +1,4 @@
-//! A server in messages: its name, and what it says.
+//! Quotes a server in messages: its name and its texts.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use crate::config::{Reach, ServerConfig};
 /// Longest text of a server that becomes part of a message.
 const TEXT_CHARS: usize = 300;
 
-/// A server as messages name and quote it; clones are cheap.
+/// A server as messages name and quote it. Clones are cheap.
 #[derive(Clone, Debug)]
 pub(crate) struct Speaker {
     name: Arc<str>,
-    /// What no message shows.
+    /// Redacted in messages.
     credentials: Credentials,
-    /// What no message and no data shows.
+    /// Redacted in messages and in data.
     secrets: Credentials,
 }
 
@@ -40,28 +40,28 @@ impl Speaker {
         &self.name
     }
 
-    /// Words of the server as part of a message: one line, no control characters, not too long, no credentials.
+    /// Quotes a text of the server in a message: one line without control characters, bounded, credentials redacted.
     pub(crate) fn quote(&self, text: &str) -> String {
         self.credentials.hide(&one_line(text))
     }
 
-    /// A text of this host about the server, without credentials of the server that it quotes.
+    /// Redacts credentials that a text of this host quotes from the server.
     pub(crate) fn hide(&self, text: &str) -> String {
         self.credentials.hide(text)
     }
 
-    /// Whether there are secrets that no data shows.
+    /// Returns true if there are secrets to redact in data.
     pub(crate) fn erases(&self) -> bool {
         self.secrets.erases()
     }
 
-    /// A text among data of the server; `None` if there is no secret in it.
+    /// Redacts secrets in a text of the data; returns `None` if it has none.
     pub(crate) fn erase(&self, text: &str) -> Option<String> {
         self.secrets.erase(text)
     }
 }
 
-/// A server without secrets.
+/// Returns a server without secrets.
 impl From<&str> for Speaker {
     fn from(name: &str) -> Self {
         let (credentials, secrets) = (Credentials::default(), Credentials::default());
@@ -69,12 +69,12 @@ impl From<&str> for Speaker {
     }
 }
 
-/// Text of somebody else that people or models read: without control characters but line breaks.
+/// Removes control characters other than line breaks and tabs from untrusted text.
 pub(crate) fn plain(text: &str) -> String {
     text.chars().filter(|char| !char.is_control() || matches!(char, '\n' | '\t')).collect()
 }
 
-/// Text of somebody else as part of a message: one line, no control characters, not too long.
+/// Converts untrusted text to one line without control characters, and bounds its length.
 pub(crate) fn one_line(text: &str) -> String {
     let start = text.trim_start();
     let end = start.char_indices().nth(TEXT_CHARS).map(|(end, _)| end);
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn foreign_text_becomes_one_short_line() {
+    fn untrusted_text_becomes_one_short_line() {
         assert_eq!(one_line(" a\n\u{1b}[31mb\0 "), "a  [31mb");
         assert_eq!(one_line(&"x".repeat(400)).len(), TEXT_CHARS + 3);
         assert_eq!(one_line(&format!("{} \n", "x".repeat(300))).len(), TEXT_CHARS);

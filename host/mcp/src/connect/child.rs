@@ -1,8 +1,8 @@
-//! Servers as programs, over their standard input and output.
+//! Stdio servers: processes that exchange messages over their standard streams.
 //!
-//! A program gets nothing that is not configured. It leads a process group, which ends with its session: first its input
-//! is closed, then the group is asked to end, then it is killed. A shell or a package runner that starts the server
-//! proper is in the same group. A host that dies closes the input of its servers.
+//! A process receives only the configured environment. It leads a process group, which also contains what a shell or a
+//! package runner starts. At the end of a session the host closes the standard input, then signals the group to
+//! terminate, then kills it. When a host dies, the standard input of its servers is closed.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -28,25 +28,25 @@ use crate::connect::MESSAGE_BYTES;
 use crate::mend::{self, Mender};
 use crate::speaker::Speaker;
 
-/// Longest line of a program's complaints that is logged as one.
+/// Longest line of the standard error that is logged as one line.
 const LINE_BYTES: u64 = 4096;
 
-/// Bytes of messages that wait to be read.
+/// Buffer of the pipe between the normalizer and the transport.
 const PIPE_BYTES: usize = 64 << 10;
 
-/// How long a program may take to end after each way to ask it.
+/// Wait for the exit of the process after each step of the shutdown.
 const GOODBYE: Duration = Duration::from_secs(2);
 
-/// A program and the way to it.
+/// A server process and its transport.
 pub(super) struct Program {
     transport: AsyncRwTransport<RoleClient, DuplexStream, ChildStdin>,
-    /// The calls on it.
+    /// Calls in progress on the session.
     calls: Calls,
-    /// `None` when it has ended.
+    /// `None` once the process has exited.
     group: Option<Box<dyn ChildWrapper>>,
 }
 
-/// Starts the program.
+/// Starts the server process.
 pub(super) fn start(
     server: &str,
     config: &CommandConfig,
@@ -96,7 +96,7 @@ impl Transport<RoleClient> for Program {
         let permit = self.calls.permit_of(&message);
         let mut sent: BoxFuture<'static, Result<(), Self::Error>> =
             self.transport.send(message).boxed();
-        // What has begun to be written is on its way: a program reads whole messages only.
+        // A message that is partly written counts as sent: the server reads whole messages only.
         async move { permit.hold(sent.as_mut()).await? }
     }
 
@@ -118,31 +118,31 @@ impl Transport<RoleClient> for Program {
                 Box::into_pin(group.kill()).await?;
             }
         }
-        // What the program started and left behind.
+        // Kills the rest of the process group.
         group.start_kill().ok();
         self.group = None;
         Ok(())
     }
 }
 
-/// The number of the signal that asks a process to end, on every Unix.
+/// Number of the termination signal on every Unix.
 #[cfg(unix)]
 const SIGTERM: i32 = 15;
 
-/// An abandoned session leaves no process behind.
+/// Kills the process group of an abandoned session.
 impl Drop for Program {
     fn drop(&mut self) {
         let Some(mut group) = self.group.take() else { return };
         group.start_kill().ok();
-        // Without a runtime the system collects what is left when the host ends.
+        // Without a runtime, the operating system reaps the process when the host exits.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move { group.wait().await.ok() });
         }
     }
 }
 
-/// Passes messages on in the form of the protocol. Lines that are no messages are left out: many programs print to the
-/// stream of their messages.
+/// Normalizes messages and forwards them to the transport. Lines that are not messages are logged: many servers print
+/// to their standard output.
 async fn pass_on(output: ChildStdout, mut to: DuplexStream, mender: Mender) {
     let speaker = mender.speaker();
     let server = speaker.name();
@@ -181,7 +181,7 @@ async fn pass_on(output: ChildStdout, mut to: DuplexStream, mender: Mender) {
     }
 }
 
-/// Passes on what a program says to its operator, until it ends.
+/// Logs the standard error of the process until its end.
 async fn log(speaker: Speaker, complaints: ChildStderr) {
     let mut complaints = BufReader::new(complaints);
     loop {

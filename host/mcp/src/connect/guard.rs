@@ -1,8 +1,7 @@
-//! Which addresses a server may have.
+//! Restricts the addresses that a server may have.
 //!
-//! The check is made where names become addresses, so there is no moment between check and
-//! connection in which a name could be made to mean something else. An address that is written
-//! out is never resolved and is checked before.
+//! The check happens during name resolution, so no second resolution can bypass it (DNS rebinding).
+//! A literal IP address is never resolved and is checked beforehand.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,26 +10,26 @@ use url::{Host, Url};
 
 use crate::config::Reachable;
 
-/// The system's resolver behind the check.
+/// The system's resolver with the address check.
 #[derive(Clone, Copy)]
 pub(super) struct Guard {
     pub(super) reachable: Reachable,
     pub(super) private: bool,
 }
 
-/// An address that may not be reached.
+/// A blocked address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refused {
-    /// One that might be, if the operator said so.
+    /// An address that needs `private = true`.
     #[error("{0} is a private address; set `private = true` if that is meant")]
     Private(String),
-    /// One that never is, such as those at which clouds hand out credentials.
-    #[error("{0} is no address of a service")]
+    /// An address that is never allowed, such as the metadata services of clouds.
+    #[error("{0} is an address that no server may have")]
     Forbidden(String),
 }
 
 impl Guard {
-    /// Checks an address that is written out.
+    /// Checks a literal IP address.
     pub(super) fn check(&self, url: &Url) -> Result<(), Refused> {
         let address = match url.host() {
             Some(Host::Ipv4(address)) => IpAddr::V4(address),
@@ -57,7 +56,7 @@ impl Resolve for Guard {
         let guard = *self;
         let host = name.as_str().to_owned();
         Box::pin(async move {
-            // The port is filled in by the client.
+            // The HTTP client sets the port.
             let found: Vec<SocketAddr> =
                 tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
             let allowed: Vec<SocketAddr> =

@@ -21,13 +21,13 @@ use crate::connect::http::client::Lenient;
 use crate::error::ConfigError;
 use crate::mend::Mender;
 
-/// Longest wait for a connection; a server that is there takes milliseconds.
+/// Timeout of a connection attempt. Reachable servers take milliseconds.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Calls under way at once; more wait their turn.
+/// Concurrent requests of a session; further ones wait.
 const CONCURRENT_CALLS: usize = 32;
 
-/// Headers that the protocol or the connection sets.
+/// Headers that the protocol or the HTTP client sets.
 const RESERVED: [&str; 9] = [
     "accept",
     "content-length",
@@ -40,7 +40,7 @@ const RESERVED: [&str; 9] = [
     "mcp-session-id",
 ];
 
-/// A server over HTTP, ready for sessions.
+/// The HTTP transport of a server.
 pub(crate) struct HttpReach {
     client: reqwest::Client,
     url: Url,
@@ -48,7 +48,7 @@ pub(crate) struct HttpReach {
     refused: Option<Refused>,
 }
 
-/// Headers are secret, and so may be the query.
+/// Headers are secret, and the query may be.
 impl fmt::Debug for HttpReach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpReach").field("host", &self.url.host()).finish_non_exhaustive()
@@ -68,7 +68,7 @@ impl HttpReach {
         let refused = guard.check(&config.url).err();
         let client = reqwest::Client::builder()
             .dns_resolver(guard)
-            // Headers with secrets must not follow to another place.
+            // Headers with secrets must not follow a redirect to another origin.
             .redirect(Policy::none())
             .referer(false)
             .no_proxy()
@@ -82,7 +82,7 @@ impl HttpReach {
         Ok(Self { client, url: config.url.clone(), headers, refused })
     }
 
-    /// What the next session speaks through.
+    /// Returns the transport of a new session.
     pub(super) fn transport(
         &self,
         server: &str,

@@ -1,8 +1,8 @@
-//! Forms for people, brought into the form of the protocol.
+//! Normalizes the forms of elicitations.
 //!
-//! The library reads fields of plain kinds with few keywords. With any other field in the form, it does not know that
-//! the request is one to a person. Servers make their forms from types: a field that may be left out has a branch for
-//! `null`, a time of the day has a format of its own, a bound is a number with a point.
+//! `rmcp` parses fields of primitive types with few keywords. If a form has any other field, it does not recognize the
+//! request as an elicitation. Servers generate forms from types: an optional field has a branch for `null`, a time of
+//! day has a format of its own, a bound is a number with a decimal point.
 
 use rmcp::model::{ElicitationSchema, PrimitiveSchemaDefinition};
 use serde_json::{Map, Value};
@@ -12,19 +12,19 @@ use super::{Mender, settle};
 use crate::question::ASK;
 use crate::speaker::one_line;
 
-/// Keywords that say of which kind a field is.
+/// Keywords that define the type of a primitive field.
 const KINDS: [&str; 4] = ["type", "enum", "oneOf", "items"];
 
-/// Keywords of fields that have no kind of their own.
+/// Keywords of fields that are not primitive.
 const OTHER_KINDS: [&str; 5] = ["anyOf", "allOf", "$ref", "properties", "not"];
 
-/// Mends the form of a request, if that is one to a person.
+/// Normalizes the form if the request is an elicitation.
 pub(super) fn mend(mender: &Mender, request: &mut Map<String, Value>) {
     if request.get("method").is_none_or(|method| method != ASK) {
         return;
     }
     let params = request.get_mut("params").and_then(Value::as_object_mut);
-    // A visit to an address has no form.
+    // An elicitation by URL has no form.
     let Some(params) = params.filter(|params| !params.contains_key("url")) else { return };
     let place = params.entry("requestedSchema").or_insert(Value::Null);
     let mut form = match with_integers(place.take()) {
@@ -49,7 +49,8 @@ pub(super) fn mend(mender: &Mender, request: &mut Map<String, Value>) {
     *place = form;
 }
 
-/// The fields of a form. One that cannot be shown is left out, unless it is required: then nobody is asked.
+/// Normalizes the fields of a form. A field that cannot be shown is omitted, unless it is required: then the
+/// elicitation is refused.
 fn mended(mender: &Mender, fields: Map<String, Value>, required: &[Value]) -> Map<String, Value> {
     let mut kept = Map::new();
     for (name, value) in fields {
@@ -58,20 +59,18 @@ fn mended(mender: &Mender, fields: Map<String, Value>, required: &[Value]) -> Ma
             kept.insert(name, value);
         } else {
             let name = one_line(&name);
-            mender.note(&format!(
-                "the field `{name}` of a question cannot be shown, and is left out"
-            ));
+            mender.note(&format!("the field `{name}` of a form cannot be shown and is left out"));
         }
     }
     kept
 }
 
-/// A field, and whether it can be shown.
+/// Normalizes a field. Returns it with true if it can be shown.
 fn field(value: Value) -> (Value, bool) {
     let Value::Object(fields) = value else { return (value, false) };
     let mut fields = without_null(fields);
     let has = |kinds: &[&str]| kinds.iter().any(|kind| fields.contains_key(*kind));
-    // A text fits where everything does. The values to choose from are texts.
+    // A string accepts any value. The values of an enum are strings.
     if !has(&OTHER_KINDS) && !has(&["type", "items"]) {
         fields.insert("type".into(), "string".into());
     }
@@ -80,7 +79,7 @@ fn field(value: Value) -> (Value, bool) {
     (field, is_read)
 }
 
-/// A field without its branch for `null`: a person who gives no value leaves the field out.
+/// Removes the branch for `null`: a person who gives no value omits the field.
 fn without_null(mut fields: Map<String, Value>) -> Map<String, Value> {
     let kinds = fields.get("type").and_then(Value::as_array);
     if let Some(only) = kinds.and_then(|kinds| only_other(kinds, |kind| kind == "null")) {
@@ -101,7 +100,7 @@ fn without_null(mut fields: Map<String, Value>) -> Map<String, Value> {
     fields
 }
 
-/// The only item that is not for `null`, beside others that are.
+/// Returns the only item that is not for `null`, if the list has others.
 fn only_other(items: &[Value], is_null: impl Fn(&Value) -> bool) -> Option<Value> {
     let mut rest = items.iter().filter(|item| !is_null(item));
     let only = rest.next()?;
@@ -117,7 +116,7 @@ mod tests {
     use super::*;
     use crate::question::question;
 
-    /// The form of a request as it is read. `None` if the request is none to a person.
+    /// Returns the form as parsed; `None` if the request is not recognized as an elicitation.
     fn read(form: &Value) -> Option<Value> {
         let params = json!({ "message": "Sure?", "requestedSchema": form });
         let mut message = json!({ "jsonrpc": "2.0", "id": 1, "method": ASK, "params": params });
@@ -132,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_read_as_servers_write_them() {
+    fn field_variants_are_normalized() {
         let text = json!({ "type": "string" });
         for (odd, expected) in [
             (json!({ "anyOf": [{ "type": "string" }, { "type": "null" }] }), text.clone()),
@@ -160,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_cannot_be_shown_is_left_out_if_it_may_be() {
+    fn optional_field_that_cannot_be_shown_is_omitted() {
         let nested = json!({ "type": "object", "properties": {} });
         let fields = json!({ "a": { "type": "boolean" }, "b": nested });
         let form = |required: &str| {
@@ -172,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_without_fields_is_one() {
+    fn form_without_fields_is_valid() {
         for form in
             [json!(null), json!({}), json!({ "type": "object" }), json!({ "properties": [] })]
         {

@@ -1,4 +1,4 @@
-//! Servers that hold a call open and ask a person.
+//! Servers that send an elicitation during a call and hold the call open.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -29,8 +29,8 @@ use crate::support::{
     respond, servers, text,
 };
 
-/// A program that asks in each call but one, and says whether it booked. `FAILED` stands for how it ends a call in
-/// which nobody was asked.
+/// A stdio server that sends an elicitation in every call but one, and reports whether it booked. `FAILED` is replaced
+/// by its response to a call whose elicitation was refused.
 const DESK: &str = r#">>>* tools/call
 /params/arguments/n = 0
 <<<
@@ -50,14 +50,14 @@ const DESK: &str = r#">>>* tools/call
 {"jsonrpc":"2.0","id":$call,"result":{"content":[{"type":"text","text":"booked"}]}}
 "#;
 
-/// A program that says so in its result.
+/// A response with an error in the result.
 const REFUSED: &str =
     r#""result":{"content":[{"type":"text","text":"not booked"}],"isError":true}"#;
 
-/// A program that fails with it.
+/// A response with a JSON-RPC error.
 const FAILED: &str = r#""error":{"code":-32603,"message":"not booked"}"#;
 
-/// A program that counts its calls, and asks in the second.
+/// A stdio server that counts its calls and sends an elicitation in the second one.
 const COUNTING: &str = r#">>> tools/call
 <<<
 
@@ -80,11 +80,11 @@ fn desk(folder: &Path, failed: &str) -> McpServers {
     played(folder, &DESK.replace("FAILED", failed))
 }
 
-/// A call in which a person can be asked.
+/// A call from which a person can be asked.
 pub(crate) struct Talk<'a> {
     servers: &'a McpServers,
     thread: ThreadId,
-    /// What the call and its answers may leave under.
+    /// The lease of the call and of its answers.
     pub(crate) leased: Leased,
     request: ToolRequest,
     rounds: Vec<Round>,
@@ -108,12 +108,11 @@ impl<'a> Talk<'a> {
         ServerCall { request, thread: Some(thread), leased, rounds }
     }
 
-    /// Makes the call.
     async fn begun(&self) -> ServerAnswer {
         self.servers.call(&caller(), NAME, self.as_call()).await.unwrap()
     }
 
-    /// Makes the call, in which the server asks.
+    /// Makes the call, which must end with an elicitation.
     pub(crate) async fn asked(&self) -> Elicitation {
         match self.begun().await {
             ServerAnswer::Asks(asked) => asked,
@@ -121,7 +120,7 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Goes on with an answer; what the tool says, unless its call is gone.
+    /// Continues the call with an answer. Returns the text of the tool; `None` if the call is lost.
     pub(crate) async fn answer(
         &mut self,
         asked: Elicitation,
@@ -144,7 +143,7 @@ fn message(asked: &Elicitation) -> &str {
 }
 
 #[tokio::test]
-async fn a_call_is_held_until_it_is_answered_or_let_go_of() {
+async fn call_is_held_until_answered_or_released() {
     let folder = tempfile::tempdir().unwrap();
     let servers = desk(folder.path(), REFUSED);
     let mut talk = Talk::new(&servers, json!({}));
@@ -161,24 +160,24 @@ async fn a_call_is_held_until_it_is_answered_or_let_go_of() {
     assert_eq!(talk.answer(asked, "accept").await.unwrap(), None);
 }
 
-/// What a program knows of earlier calls would be gone with its process.
+/// The state that a stdio server keeps between calls is lost with its process.
 #[tokio::test]
-async fn calls_before_and_after_a_question_are_of_one_process() {
+async fn calls_before_and_after_an_elicitation_share_a_process() {
     let folder = tempfile::tempdir().unwrap();
     let servers = played(folder.path(), COUNTING);
     assert_eq!(text(&call(&servers, "book", json!({})).await.unwrap()), "first");
     let mut talk = Talk::new(&servers, json!({}));
     let asked = talk.asked().await;
-    // A list is no call, and needs no session of its own.
+    // A list needs no session of its own.
     assert_eq!(names(&servers).await, ["book"]);
     assert_eq!(talk.answer(asked, "accept").await.unwrap().as_deref(), Some("second"));
     assert_eq!(text(&call(&servers, "book", json!({})).await.unwrap()), "third");
     servers.close().await;
 }
 
-/// A program that handles one message at a time answers nothing else while it waits for a person.
+/// A server that handles one message at a time responds to nothing else while it waits for an answer.
 #[tokio::test]
-async fn no_list_is_asked_for_in_a_session_that_is_left_to_a_call() {
+async fn tool_list_is_not_requested_on_a_reserved_session() {
     let folder = tempfile::tempdir().unwrap();
     let servers = desk(folder.path(), REFUSED);
     names(&servers).await;
@@ -193,7 +192,7 @@ async fn no_list_is_asked_for_in_a_session_that_is_left_to_a_call() {
 }
 
 #[tokio::test]
-async fn where_nobody_can_be_asked_the_server_is_told_and_ends_its_call() {
+async fn elicitation_without_a_thread_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let told = call(&desk(folder.path(), REFUSED), "book", json!({})).await.unwrap();
     assert_eq!((text(&told).as_str(), told.is_error), ("not booked", true));
@@ -203,19 +202,19 @@ async fn where_nobody_can_be_asked_the_server_is_told_and_ends_its_call() {
 }
 
 #[tokio::test]
-async fn no_call_gets_the_question_of_one_that_was_given_up() {
+async fn elicitation_of_a_cancelled_call_reaches_no_other_call() {
     let folder = tempfile::tempdir().unwrap();
     let servers = desk(folder.path(), REFUSED);
     names(&servers).await;
     let given_up = call_within(&servers, "book", json!({ "n": 0 }), Some(200)).await.unwrap_err();
     assert_eq!(given_up.code, code::TIMEOUT);
-    // Whose question it is cannot be known.
+    // The elicitation may belong to either call.
     let talk = Talk::new(&servers, json!({ "n": 1 }));
     match talk.begun().await {
         ServerAnswer::Done(output) => assert_eq!(text(&output), "not booked"),
         ServerAnswer::Asks(asked) => panic!("{asked:?}"),
     }
-    // From now on each call has a session of its own, also beside others.
+    // From now on every call gets a session of its own, even with others in progress.
     let mut talks: Vec<Talk<'_>> = (1..4).map(|n| Talk::new(&servers, json!({ "n": n }))).collect();
     let asked = join_all(talks.iter().map(Talk::asked)).await;
     for (talk, asked) in talks.iter_mut().zip(asked) {
@@ -224,7 +223,8 @@ async fn no_call_gets_the_question_of_one_that_was_given_up() {
     servers.close().await;
 }
 
-/// A program that ends while its question is open. The client answers a ping once it has read what came before.
+/// A stdio server that exits while its elicitation is unanswered. The client responds to a ping after all earlier
+/// messages.
 const DYING: &str = r#">>> tools/call
 <<<
 
@@ -236,9 +236,9 @@ const DYING: &str = r#">>> tools/call
 ~~~ exit
 "#;
 
-/// The library closes the session of a program for seconds.
+/// `rmcp` takes seconds to close the session of a process.
 #[tokio::test]
-async fn an_answer_for_a_program_that_has_ended_is_for_nobody() {
+async fn answer_to_an_exited_process_is_not_delivered() {
     let (log, _guard) = Log::start();
     let folder = tempfile::tempdir().unwrap();
     let servers = played(folder.path(), DYING);
@@ -248,26 +248,26 @@ async fn an_answer_for_a_program_that_has_ended_is_for_nobody() {
     assert_eq!(talk.answer(asked, "accept").await.unwrap(), None);
 }
 
-/// What the connections of a server have in common.
+/// State that the connections of a server share.
 struct Desk {
     address: SocketAddr,
-    /// Takes connections.
+    /// Task that accepts connections.
     accepting: Mutex<Option<JoinHandle<()>>>,
-    /// The session that it knows.
+    /// The valid session id.
     session: Mutex<&'static str>,
-    /// Told when a call is there that gets no answer.
+    /// Notified when a call arrives that gets no response.
     silent: Notify,
-    /// Where answers to questions go, by the ids of the questions.
+    /// Senders of answers, by the id of the elicitation.
     answers: Mutex<HashMap<String, oneshot::Sender<Value>>>,
-    /// All calls in which it asks.
+    /// Waits for all calls that send an elicitation.
     all: Barrier,
-    /// Questions for the stream beside the calls, if it asks there.
+    /// Elicitations for the standalone event stream, if the server uses it.
     questions: Option<mpsc::UnboundedSender<String>>,
     stream: Mutex<Option<mpsc::UnboundedReceiver<String>>>,
 }
 
-/// A server with sessions over HTTP, which asks when so many calls are there, and tells what the person did. It asks
-/// in the stream of the answer to a call, or in one beside all calls.
+/// Starts a server over HTTP with sessions. It sends its elicitations once `calls` calls have arrived, and returns the
+/// action of each answer. It sends them in the response to the call, or in the standalone stream.
 async fn desk_over_http(calls: usize, asks_beside: bool) -> (McpServers, Arc<Desk>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -296,14 +296,14 @@ fn open(desk: &Arc<Desk>, listener: TcpListener) {
     *desk.accepting.lock().unwrap() = Some(accepting);
 }
 
-/// Takes no further connection. Those that there are stay.
+/// Stops accepting connections and keeps the open ones.
 async fn close(desk: &Desk) {
     let accepting = desk.accepting.lock().unwrap().take().unwrap();
     accepting.abort();
     accepting.await.unwrap_err();
 }
 
-/// Who calls and gets no answer.
+/// Argument of a call without a response.
 const SILENT: &str = "silent";
 
 pub(crate) const EVENTS: &str =
@@ -337,13 +337,13 @@ async fn serve(socket: TcpStream, desk: Arc<Desk>) {
     respond(&mut socket, status, &format!("mcp-session-id: {known}\r\n"), &document).await;
 }
 
-/// Asks, and waits.
+/// Sends an elicitation and responds with the action of the answer.
 async fn ask(socket: &mut TcpStream, request: &Value, desk: &Desk) {
     let who = request["params"]["arguments"]["who"].as_str().unwrap().to_owned();
     socket.write_all(EVENTS.as_bytes()).await.unwrap();
     if who == SILENT {
         desk.silent.notify_one();
-        // Until the client leaves.
+        // Reads until the client disconnects.
         socket.read_to_end(&mut Vec::new()).await.ok();
         return;
     }
@@ -366,7 +366,7 @@ async fn ask(socket: &mut TcpStream, request: &Value, desk: &Desk) {
 }
 
 #[tokio::test]
-async fn over_http_each_question_goes_to_its_call() {
+async fn http_elicitations_reach_their_calls() {
     let (servers, _) = desk_over_http(2, false).await;
     names(&servers).await;
     let mut talks: Vec<Talk<'_>> =
@@ -381,14 +381,14 @@ async fn over_http_each_question_goes_to_its_call() {
 }
 
 #[tokio::test]
-async fn an_answer_is_sent_again_to_a_server_that_cannot_be_reached() {
+async fn answer_is_retried_until_the_server_is_reachable() {
     let (log, _guard) = Log::start();
     let (servers, desk) = desk_over_http(1, false).await;
     let mut talk = Talk::new(&servers, json!({ "who": "a" }));
     let asked = timeout(SOON, talk.asked()).await.unwrap();
     close(&desk).await;
     let reachable = async {
-        log.line("an answer to an MCP server is sent again").await;
+        log.line("sending an elicitation answer again").await;
         open(&desk, TcpListener::bind(desk.address).await.unwrap());
     };
     let both = async { tokio::join!(talk.answer(asked, "accept"), reachable) };
@@ -396,9 +396,9 @@ async fn an_answer_is_sent_again_to_a_server_that_cannot_be_reached() {
     assert_eq!(told.unwrap().as_deref(), Some("accept"));
 }
 
-/// When a server forgets a session, `rmcp` opens a new one and fails the requests of the old one.
+/// If a server loses a session, `rmcp` opens a new one and fails the requests of the old one.
 #[tokio::test]
-async fn calls_of_a_session_that_the_server_forgets_are_in_doubt() {
+async fn calls_of_a_lost_session_are_in_doubt() {
     let (servers, desk) = desk_over_http(1, false).await;
     let mut talk = Talk::new(&servers, json!({ "who": "a" }));
     let asked = timeout(SOON, talk.asked()).await.unwrap();
@@ -407,7 +407,7 @@ async fn calls_of_a_session_that_the_server_forgets_are_in_doubt() {
         desk.silent.notified().await;
         *desk.session.lock().unwrap() = "s-2";
         let told = call(&servers, "book", json!({ "who": "b" })).await.unwrap();
-        assert_eq!(text(&told), "refused", "nobody can be asked in it");
+        assert_eq!(text(&told), "refused", "the call has no thread");
     };
     let (cut, ()) = timeout(SOON, async { tokio::join!(silent, others) }).await.unwrap();
     let cut = cut.unwrap_err();
@@ -415,9 +415,9 @@ async fn calls_of_a_session_that_the_server_forgets_are_in_doubt() {
     assert_eq!(talk.answer(asked, "accept").await.unwrap(), None);
 }
 
-/// The host has no reason yet to give each call a session of its own.
+/// The host does not know yet that every call needs a session of its own.
 #[tokio::test]
-async fn of_two_first_questions_beside_the_calls_one_is_asked_when_the_other_call_has_ended() {
+async fn one_of_two_unassigned_elicitations_is_refused() {
     let (servers, _) = desk_over_http(2, true).await;
     names(&servers).await;
     let mut talks: Vec<Talk<'_>> =

@@ -1,11 +1,11 @@
-//! The client for HTTP that reads what servers send as plain JSON first.
+//! The HTTP client of the transport, which normalizes the JSON of servers.
 //!
-//! The library's own client reads a body as a message of the protocol, or not at all. This one brings the message into
-//! form before ([`Mender`]), and knows more ways in which servers say the usual things:
+//! The client of `rmcp` parses a body as a message of the protocol or fails. This one normalizes the message first
+//! ([`Mender`]) and accepts more variants:
 //!
-//! * whatever the body of a success after a notification is, it says `accepted`;
-//! * a server that has forgotten its sessions says so with 404, or with 400 or 401, see `without_session`;
-//! * a redirect within the origin is followed, such as that from `/mcp` to `/mcp/`.
+//! * A success in response to a notification counts as `accepted`, whatever its body is.
+//! * A server may report an unknown session with 404, 400 or 401, see `without_session`.
+//! * Redirects within the origin are followed, such as from `/mcp` to `/mcp/`.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -39,40 +39,40 @@ use crate::connect::MESSAGE_BYTES;
 use crate::mend::{self, Mender};
 use crate::permit::Permit;
 
-/// Bytes that are read of a refusal.
+/// Bytes that are read of the body of an error response.
 const REFUSAL_BYTES: usize = 64 << 10;
 
 /// Redirects that are followed for one request.
 const MAX_HOPS: usize = 3;
 
-/// Header of the session.
+/// Session header.
 const SESSION: &str = "mcp-session-id";
 
-/// Ids of the requests that find out whether a session is known: numbers, as the library has them, and far above those.
-/// A server may read nothing else, and no id comes twice in a session.
+/// Ids of the requests that probe a session. They are numbers, as those of `rmcp`, since a server may accept nothing
+/// else. They start far above those of `rmcp`, so that no id occurs twice in a session.
 static QUESTIONS: AtomicI64 = AtomicI64::new(1_000_000_000);
 
-/// How long such a request may take. A server that refuses a session does so at once.
+/// Timeout of such a probe. A server refuses an unknown session immediately.
 const QUESTION_TIME: Duration = Duration::from_secs(10);
 
-/// Pauses before an answer is sent again. The library gives it five seconds altogether.
+/// Delays before an elicitation answer is sent again. `rmcp` allows five seconds in total.
 const ANSWER_PAUSES: [Duration; 3] =
     [Duration::from_millis(100), Duration::from_millis(500), Duration::from_secs(2)];
 
 type Error = StreamableHttpError<reqwest::Error>;
 
-/// See the module.
+/// The HTTP client of a session, see the module documentation.
 #[derive(Clone)]
 pub(in crate::connect) struct Lenient {
     http: reqwest::Client,
     mender: Mender,
-    /// What messages belong to.
+    /// Calls in progress on the session.
     calls: Calls,
-    /// Where a redirect led, for the rest of the session.
+    /// Target of the last redirect, used for the rest of the session.
     moved: Arc<Mutex<Option<Url>>>,
 }
 
-/// A message to the server, in a session if there is one.
+/// A message to the server, and its session if there is one.
 #[derive(Clone, Copy)]
 struct Outgoing<'a> {
     uri: &'a str,
@@ -135,7 +135,7 @@ impl Lenient {
         }
         let body = read(response, MESSAGE_BYTES).await?;
         let messages = self.mender.read(&body).map(mend::messages);
-        // These promise an answer for later, and some servers send it with them.
+        // Servers may send the response together with these statuses, which announce it for later.
         if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
             let last = messages.as_ref().ok().and_then(|it| it.as_ref()?.last());
             if !last.is_some_and(mend::is_answer) {
@@ -144,17 +144,17 @@ impl Lenient {
         }
         let messages = messages.map_err(|error| {
             unexpected(if is_page(&body) {
-                "it answers with a web page; check `url`".to_owned()
+                "it responds with a web page; check `url`".to_owned()
             } else {
-                format!("its answer is not JSON: {error}")
+                format!("its response is not JSON: {error}")
             })
         })?;
         let messages =
-            messages.ok_or_else(|| unexpected("its answer is none of the protocol".to_owned()))?;
+            messages.ok_or_else(|| unexpected("its response is not a message".to_owned()))?;
         self.answered(&request.id, messages, given)
     }
 
-    /// The messages of an answer, in form. Several of them are passed on as events.
+    /// Normalizes the messages of a response. Several messages become an event stream.
     fn answered(
         &self,
         id: &RequestId,
@@ -164,7 +164,7 @@ impl Lenient {
         for message in &mut messages {
             self.mender.mend(message);
         }
-        // There is one question, so the answer is about it, whatever id it has.
+        // A response with another id belongs to this request too, since the request is the only one.
         if let Some(answer) = messages.last_mut().filter(|message| mend::is_answer(message)) {
             answer["id"] = serde_json::to_value(id)?;
         }
@@ -175,11 +175,11 @@ impl Lenient {
         }
         let message = messages.pop().unwrap_or_default();
         let message: ServerJsonRpcMessage = serde_json::from_value(message)
-            .map_err(|error| unexpected(format!("its answer is none of the protocol: {error}")))?;
+            .map_err(|error| unexpected(format!("its response is not a message: {error}")))?;
         Ok(StreamableHttpPostResponse::Json(message, given))
     }
 
-    /// Sends a message, and follows redirects within the origin, as long as that is permitted.
+    /// Sends a message while its permit allows it, and follows redirects within the origin.
     async fn send(&self, outgoing: Outgoing<'_>) -> Result<Response, Error> {
         let Outgoing { uri, message, session, headers, permit } = outgoing;
         let mut url =
@@ -202,14 +202,14 @@ impl Lenient {
         Err(unexpected(format!("it redirects more than {MAX_HOPS} times")))
     }
 
-    /// Sends a person's answer, and sends it again if there was no connection: nothing has left this host then. `rmcp`
-    /// would only log that the answer is lost, and the server would wait for it. Each attempt asks the permit again.
+    /// Sends an elicitation answer. Retries if no connection was made, since nothing was sent then. `rmcp` would only
+    /// log the error, and the server would wait for the answer. Each attempt checks the permit again.
     async fn send_answer(&self, outgoing: Outgoing<'_>) -> Result<Response, Error> {
         for pause in ANSWER_PAUSES {
             match self.send(outgoing).await {
                 Err(StreamableHttpError::Client(error)) if error.is_connect() => {
                     let server = self.mender.speaker().name();
-                    tracing::debug!(server, "an answer to an MCP server is sent again");
+                    tracing::debug!(server, "sending an elicitation answer again");
                     sleep(pause).await;
                 }
                 sent => return sent,
@@ -218,13 +218,13 @@ impl Lenient {
         self.send(outgoing).await
     }
 
-    /// What follows for a request that the server has refused if it does not know the session; nothing if it does. The
-    /// words of the refusal leave that open, since a tool may use the same. So the server is asked for a list of tools
+    /// Returns the error of a refused request if the server does not know the session; `None` if it does. The refusal
+    /// itself is ambiguous, since a tool may fail with the same text. The client therefore sends a `tools/list` request
     /// in the session, which has no effect.
     ///
-    /// If it refuses that in the same words, it has looked at neither request, and the first one may be made again in
-    /// another session. A call that was refused in other words may have been carried out: a tool may end the session,
-    /// and one of several servers behind an address may know it.
+    /// If the server refuses that request in the same way, it processed neither of them, and the first request can be
+    /// sent again in another session. A call that was refused differently may have been executed: a tool may have ended
+    /// the session, or another server behind the same URL may know it.
     async fn without_session(
         &self,
         outgoing: Outgoing<'_>,
@@ -251,9 +251,9 @@ impl Lenient {
         let words = speaker.quote(&String::from_utf8_lossy(&refusal.body));
         tracing::warn!(
             server = speaker.name(),
-            "a call is refused, and its session is gone: {words}"
+            "a call was refused, and its session is lost: {words}"
         );
-        // The library's word for a request that may have been carried out.
+        // The error of `rmcp` for a request that may have been executed.
         Some(StreamableHttpError::SessionRecoveryTimeout)
     }
 
@@ -261,20 +261,20 @@ impl Lenient {
         self.moved.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// That the session of a message is gone, and with it what was known about it. The library opens another one, and
-    /// then sends the message again. A call may not leave so: it is made by nobody but its caller.
+    /// Discards the state of a lost session. `rmcp` opens another session and sends the message again. The permit is
+    /// revoked, because only the caller may repeat a call.
     fn forgotten(&self, permit: &Permit) -> Error {
         *self.moved() = None;
         permit.revoke();
         StreamableHttpError::SessionExpired
     }
 
-    /// The address to which this session's requests for `uri` go: the target of its last redirect, or `uri` itself.
+    /// Returns the URL for requests to `uri` in this session: the target of its last redirect, or `uri` itself.
     fn address(&self, uri: &str) -> Arc<str> {
         self.moved().as_ref().map_or(uri, Url::as_str).into()
     }
 
-    /// An answer with a status that is no success.
+    /// Converts an error response.
     fn refused(
         &self,
         outgoing: Outgoing<'_>,
@@ -287,8 +287,8 @@ impl Lenient {
         let error = document.get("error").cloned();
         let error = error.and_then(|error| serde_json::from_value::<ErrorData>(error).ok());
         if let ClientJsonRpcMessage::Request(request) = outgoing.message {
-            // A server of an older version refuses what it does not know by status. The library goes on with a
-            // handshake if the refusal is an answer to its question.
+            // A server of an earlier version refuses unknown methods by status. `rmcp` falls back to a handshake if the
+            // refusal is an error response to its probe.
             let is_probe = matches!(request.request, ClientRequest::DiscoverRequest(_))
                 && outgoing.session.is_none();
             let refusal =
@@ -313,10 +313,11 @@ impl Lenient {
             _ => "",
         };
         let colon = if words.is_empty() { "" } else { ": " };
-        Err(unexpected(format!("it answers with status {}{hint}{colon}{words}", status.as_u16())))
+        Err(unexpected(format!("it responds with status {}{hint}{colon}{words}", status.as_u16())))
     }
 
-    /// Events whose messages are in form, each in an event of its own. One that is no message stays as it is.
+    /// Normalizes the messages of an event stream and puts each into an event of its own. An event that is not a
+    /// message is unchanged.
     fn mended(
         &self,
         events: BoxStream<'static, Result<Sse, SseError>>,
@@ -428,12 +429,12 @@ fn unexpected(text: String) -> Error {
     StreamableHttpError::UnexpectedServerResponse(Cow::Owned(text))
 }
 
-/// An event with a message.
+/// Returns an event with a message.
 fn event(place: Sse, message: &Value) -> Sse {
     Sse { data: Some(message.to_string()), ..place }
 }
 
-/// An answer with a status that is no success.
+/// An HTTP error response.
 struct Refusal {
     status: StatusCode,
     headers: HeaderMap,
@@ -447,7 +448,7 @@ impl Refusal {
         Self { status, headers, body }
     }
 
-    /// Whether two requests were refused alike. Each refusal may name the id of its request.
+    /// Returns true if two requests were refused in the same way, apart from their request ids.
     fn says_the_same(&self, other: &Self) -> bool {
         self.status == other.status && self.words() == other.words()
     }
@@ -468,7 +469,7 @@ fn retry_after(headers: &HeaderMap) -> Option<String> {
     headers.get("retry-after").and_then(|value| value.to_str().ok()).map(str::to_owned)
 }
 
-/// That the server wants other credentials, with what it says about them.
+/// Returns the error for refused credentials, with the server's explanation.
 fn no_entry(refusal: &Refusal) -> Error {
     let challenge = refusal.headers.get(WWW_AUTHENTICATE);
     let words = match challenge {
@@ -481,12 +482,13 @@ fn no_entry(refusal: &Refusal) -> Error {
     StreamableHttpError::AuthRequired(AuthRequiredError::new(words.into_owned()))
 }
 
-/// Whether a body is a page for people.
+/// Returns true if the body is an HTML page.
 fn is_page(body: &[u8]) -> bool {
     body.trim_ascii_start().starts_with(b"<")
 }
 
-/// Where a redirect leads, if it is one; another origin would get the headers with secrets.
+/// Returns the target of a redirect; `None` without one. Another origin is an error, since it would receive headers
+/// with secrets.
 fn next_hop(url: &Url, response: &Response) -> Result<Option<Url>, Error> {
     let is_redirect = matches!(
         response.status(),
@@ -503,11 +505,11 @@ fn next_hop(url: &Url, response: &Response) -> Result<Option<Url>, Error> {
             let origin = target.origin().ascii_serialization();
             Err(unexpected(format!("it redirects to another origin, {origin}; check `url`")))
         }
-        None => Err(unexpected("it redirects to nowhere".to_owned())),
+        None => Err(unexpected("it redirects without a valid `location`".to_owned())),
     }
 }
 
-/// Whether the reason for a refusal may be a session that the server does not know. 401 with a challenge asks for
+/// Returns true if a response can mean that the server does not know the session. 401 with a challenge asks for
 /// credentials.
 fn may_be_of_session(status: StatusCode, headers: &HeaderMap) -> bool {
     match status {
@@ -517,7 +519,7 @@ fn may_be_of_session(status: StatusCode, headers: &HeaderMap) -> bool {
     }
 }
 
-/// The bytes of an event stream, up to so many without the end of an event.
+/// Returns the bytes of an event stream. Fails if one event exceeds `event_bytes`.
 fn bounded(
     response: Response,
     event_bytes: usize,
@@ -526,7 +528,7 @@ fn bounded(
     response.bytes_stream().map(move |chunk| {
         let chunk = chunk.map_err(std::io::Error::other)?;
         for byte in &chunk {
-            // An empty line, with line breaks of either kind.
+            // An empty line ends an event. Lines end with LF or CR LF.
             let is_end = matches!((last, byte), (b'\n', b'\n' | b'\r') | (b'\r', b'\r'));
             bytes = if is_end { 0 } else { bytes + 1 };
             last = *byte;
