@@ -1,4 +1,4 @@
-//! Lists and results that are changed anywhere: what was not changed is there.
+//! Properties: a random change of one part of a list or a result keeps the other parts.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -9,7 +9,7 @@ use wattle_mcp::answer;
 
 use crate::support::NAME;
 
-/// Bytes of a result: more than any here has.
+/// Output limit; no result here reaches it.
 const OUTPUT_BYTES: usize = 1 << 20;
 
 fn tool(number: usize) -> Value {
@@ -45,7 +45,7 @@ fn changed(mut part: Value, place: Index, other: Option<Value>) -> Value {
 
 proptest! {
     #[test]
-    fn a_changed_tool_takes_no_other_away(
+    fn changed_tool_keeps_the_others(
         number in 0_usize..4,
         place in any::<Index>(),
         other in prop::sample::select(others()),
@@ -68,7 +68,7 @@ proptest! {
     }
 
     #[test]
-    fn a_changed_block_takes_no_other_away(
+    fn changed_block_keeps_the_others(
         number in 0_usize..6,
         place in any::<Index>(),
         other in prop::sample::select(others()),

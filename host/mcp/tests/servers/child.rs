@@ -1,4 +1,4 @@
-//! Programs, against the stand-in.
+//! Stdio servers, with the stand-in as the process.
 
 use serde_json::json;
 use tokio::time::timeout;
@@ -6,7 +6,7 @@ use tokio::time::timeout;
 use crate::support::{SOON, as_program, call, list, names, program, servers, text};
 
 #[tokio::test]
-async fn a_program_gets_nothing_but_what_is_configured() {
+async fn process_gets_only_the_configured_environment() {
     let folder = tempfile::tempdir().unwrap();
     for arguments in [&[][..], &["--legacy"][..]] {
         let servers = servers(as_program(program().to_str().unwrap(), arguments, folder.path()));
@@ -21,7 +21,7 @@ async fn a_program_gets_nothing_but_what_is_configured() {
 }
 
 #[tokio::test]
-async fn a_program_that_died_is_started_again() {
+async fn exited_process_is_restarted() {
     let folder = tempfile::tempdir().unwrap();
     let servers = servers(as_program(program().to_str().unwrap(), &[], folder.path()));
     names(&servers).await;
@@ -32,16 +32,16 @@ async fn a_program_that_died_is_started_again() {
     servers.close().await;
 }
 
-/// A shell or a package runner may start the server proper, which outlives it.
+/// A shell or a package runner can start the server proper, which would outlive it.
 #[cfg(unix)]
 #[tokio::test]
-async fn what_a_program_started_ends_with_it() {
+async fn close_kills_the_process_group() {
     let folder = tempfile::tempdir().unwrap();
     let fifo = folder.path().join("fifo");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     let script = format!("sleep 1000 > fifo & exec '{}'", program().display());
     let servers = servers(as_program("sh", &["-c", &script], folder.path()));
-    // It ends when no process can write to it any more.
+    // The read ends when no process has the fifo open for writing.
     let reader = tokio::task::spawn_blocking(move || std::fs::read(fifo).unwrap());
     names(&servers).await;
     assert!(!reader.is_finished());
@@ -50,7 +50,7 @@ async fn what_a_program_started_ends_with_it() {
 }
 
 #[tokio::test]
-async fn a_program_that_cannot_be_started_is_named() {
+async fn spawn_error_names_the_program() {
     let folder = tempfile::tempdir().unwrap();
     let servers = servers(as_program("no-such-program", &[], folder.path()));
     let failure = list(&servers).await.unwrap_err();

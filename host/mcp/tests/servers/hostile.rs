@@ -1,4 +1,4 @@
-//! Servers whose answers never end, are too deep or too many.
+//! Servers whose responses are endless, too deep or too large.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,24 +14,24 @@ use wattle_mcp::McpServers;
 
 use crate::support::{Request, SOON, call, list, over_http, read, respond, servers, standin};
 
-/// How long a server may take whose answers have no end.
+/// Timeout of servers with endless responses.
 const BRIEFLY: Duration = Duration::from_secs(2);
 
-/// What a server does to the answers of a method.
+/// How a server changes the responses to a method.
 #[derive(Clone, Copy)]
 enum Misdeed {
     /// Changes the result.
     Patch(fn(&mut Value)),
-    /// Sends this head, and then this for ever.
+    /// Sends the head, and then the same chunk forever.
     Endless { head: &'static str, piece: &'static str },
 }
 
-/// The stand-in behind a server that misbehaves.
+/// A stand-in behind a hostile proxy.
 struct Hostile {
     servers: McpServers,
-    /// Requests of the method.
+    /// Number of requests for the method.
     asked: Arc<AtomicUsize>,
-    /// Answers without an end that the client gave up.
+    /// Number of endless responses that the client abandoned.
     left: watch::Receiver<usize>,
     _standin: Handle,
 }
@@ -78,7 +78,7 @@ async fn hostile(method: &'static str, misdeed: Misdeed, time: Duration) -> Host
     Hostile { servers: servers(config), asked, left, _standin: standin }
 }
 
-/// What the stand-in answers; null for a notification.
+/// Returns the response of the stand-in; null for a notification.
 async fn forward(upstream: &str, request: &Value) -> Value {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let mut forwarded = client
@@ -111,14 +111,14 @@ const EVENTS: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
                       transfer-encoding: chunked\r\n\r\n";
 
 #[tokio::test]
-async fn pages_without_an_end_are_cut() {
+async fn endless_pages_are_cut() {
     static PAGES: AtomicUsize = AtomicUsize::new(0);
     let patch = |result: &mut Value| {
         result["nextCursor"] = json!(PAGES.fetch_add(1, Ordering::SeqCst).to_string());
     };
     let hostile = hostile("tools/list", Misdeed::Patch(patch), BRIEFLY).await;
     let tools = timeout(SOON, list(&hostile.servers)).await.unwrap();
-    // It is slower than its time, or it has as many pages as one may have.
+    // Either the timeout or the page limit ends the list.
     match tools {
         Ok(tools) => assert!(tools.len() <= 1_000),
         Err(failure) => assert_eq!(failure.code, "timeout", "{failure}"),
@@ -127,7 +127,7 @@ async fn pages_without_an_end_are_cut() {
 }
 
 #[tokio::test]
-async fn pages_of_large_tools_are_cut() {
+async fn large_tool_lists_are_cut() {
     static PAGES: AtomicUsize = AtomicUsize::new(0);
     let patch = |result: &mut Value| {
         let schema = json!({ "type": "object", "description": "x".repeat(200_000) });
@@ -142,7 +142,7 @@ async fn pages_of_large_tools_are_cut() {
 }
 
 #[tokio::test]
-async fn deep_answers_are_refused() {
+async fn deep_results_are_rejected() {
     let patch = |result: &mut Value| {
         let deep = (0..110).fold(json!([]), |inner, _| json!([inner]));
         result["structuredContent"] = json!({ "deep": deep });
@@ -154,7 +154,7 @@ async fn deep_answers_are_refused() {
 }
 
 #[tokio::test]
-async fn answers_without_an_end_are_left() {
+async fn endless_responses_are_abandoned() {
     for (head, piece) in [
         (JSON, "                                                                "),
         (EVENTS, ": nothing\n\n"),
@@ -171,7 +171,7 @@ async fn answers_without_an_end_are_left() {
         assert!(["timeout", "unavailable", "limit"].contains(&&*failure.code), "{failure}");
         let left = hostile.left.wait_for(|left| *left == 1);
         assert!(timeout(SOON, left).await.is_ok(), "{piece:?} is read on");
-        // The server is still of use.
+        // The server can still be used.
         assert!(!list(&hostile.servers).await.unwrap().is_empty());
     }
 }

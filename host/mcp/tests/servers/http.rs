@@ -13,7 +13,7 @@ use crate::support::{
     NAME, SOON, call, call_within, list, names, over_http, servers, standin, text,
 };
 
-/// Every way in which the stand-in speaks.
+/// All protocol variants of the stand-in.
 const MANNERS: [&str; 6] =
     ["", "?sse=1", "?era=legacy", "?era=legacy&sse=1", "?era=current&sse=1", "?era=current&page=2"];
 
@@ -21,7 +21,7 @@ fn at(standin: &Handle, manner: &str) -> McpServers {
     servers(over_http(&format!("{}/mcp{manner}", standin.base_url)))
 }
 
-/// Requests of a method that came.
+/// Returns the requests of a method.
 fn asked(standin: &Handle, method: &str) -> Vec<Entry> {
     let of_method =
         |entry: &Entry| entry.body.as_ref().is_some_and(|body| body["method"] == method);
@@ -34,7 +34,7 @@ fn fault(method: &str, fault: Fault) -> FaultRule {
 }
 
 #[tokio::test]
-async fn tools_are_listed_and_called_in_every_manner() {
+async fn tools_work_in_every_protocol_variant() {
     for manner in MANNERS {
         let standin = standin().await;
         let servers = at(&standin, manner);
@@ -60,7 +60,7 @@ async fn tools_are_listed_and_called_in_every_manner() {
 }
 
 #[tokio::test]
-async fn a_check_says_what_a_server_is_and_offers() {
+async fn check_reports_protocol_tools_and_notes() {
     let standin = standin().await;
     for (manner, protocol) in [("", "2026-07-28"), ("?era=legacy", "2025-11-25")] {
         let check = at(&standin, manner).check(NAME).await.unwrap();
@@ -79,7 +79,7 @@ async fn a_check_says_what_a_server_is_and_offers() {
 }
 
 #[tokio::test]
-async fn refusals_have_codes() {
+async fn refused_calls_are_invalid() {
     for manner in ["", "?era=legacy&sse=1"] {
         let standin = standin().await;
         let servers = at(&standin, manner);
@@ -96,7 +96,7 @@ async fn refusals_have_codes() {
 }
 
 #[tokio::test]
-async fn results_are_bounded() {
+async fn results_over_the_limit_are_cut() {
     let standin = standin().await;
     for manner in ["", "?sse=1"] {
         let mut config = over_http(&format!("{}/mcp{manner}", standin.base_url));
@@ -113,7 +113,7 @@ async fn results_are_bounded() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_gone_is_opened_again() {
+async fn lost_session_is_reopened() {
     let standin = standin().await;
     let servers = at(&standin, "?era=legacy");
     call(&servers, "echo", json!({ "text": "a" })).await.unwrap();
@@ -124,7 +124,7 @@ async fn a_session_that_is_gone_is_opened_again() {
 }
 
 #[tokio::test]
-async fn lists_are_kept_until_they_change() {
+async fn tool_list_is_cached_until_list_changed() {
     let standin = standin().await;
     let servers = at(&standin, "?era=legacy&sse=1&page=3");
     let first = names(&servers).await;
@@ -137,7 +137,7 @@ async fn lists_are_kept_until_they_change() {
 }
 
 #[tokio::test]
-async fn trouble_has_names() {
+async fn transport_errors_map_to_failure_codes() {
     let cases = [
         (Fault::Status { status: 503, retry_after: None, body: None }, "unavailable", true),
         (Fault::Status { status: 429, retry_after: None, body: None }, "rate-limited", true),
@@ -163,7 +163,7 @@ async fn trouble_has_names() {
 }
 
 #[tokio::test]
-async fn no_message_shows_the_credentials() {
+async fn failures_redact_credentials() {
     const TOKEN: &str = "tok-0123456789-very-secret";
     let standin = standin().await;
     let mut config = over_http(&format!("{}/mcp", standin.base_url));
@@ -205,7 +205,7 @@ async fn no_message_shows_the_credentials() {
 }
 
 #[tokio::test]
-async fn no_result_shows_a_secret() {
+async fn results_redact_secrets() {
     let standin = standin().await;
     let mut config = over_http(&format!("{}/mcp", standin.base_url));
     config.secrets = vec!["very-secret-1".into()];
@@ -216,7 +216,7 @@ async fn no_result_shows_a_secret() {
 }
 
 #[tokio::test]
-async fn a_call_that_nobody_waits_for_is_called_off() {
+async fn timed_out_call_is_cancelled() {
     for manner in ["", "?era=legacy"] {
         let standin = standin().await;
         let servers = at(&standin, manner);
@@ -236,7 +236,7 @@ async fn a_call_that_nobody_waits_for_is_called_off() {
 }
 
 #[tokio::test]
-async fn calls_share_a_session_and_run_side_by_side() {
+async fn concurrent_calls_share_a_session() {
     let standin = standin().await;
     let servers = at(&standin, "?era=legacy");
     let gate = standin.gate(Pattern { body_contains: Some("tools/call".into()), ..Pattern::any() });
@@ -256,16 +256,16 @@ async fn calls_share_a_session_and_run_side_by_side() {
 }
 
 #[tokio::test]
-async fn a_silent_server_is_waited_for_once() {
+async fn list_timeout_is_cached() {
     let standin = standin().await;
     let mut config = over_http(&format!("{}/mcp", standin.base_url));
-    // The handshake has to be done in this time.
+    // The timeout includes the handshake.
     config.timeout = Duration::from_secs(2);
     let servers = servers(config);
     standin.fault(FaultRule { times: None, ..fault("tools/list", Fault::Hang) });
     let failure = list(&servers).await.unwrap_err();
     assert_eq!(failure.code, "timeout", "{failure}");
-    // While it is asked again, nobody waits.
+    // During the second request, callers get the failure at once.
     let mut lists = 0;
     while asked(&standin, "tools/list").len() < 2 {
         let again = list(&servers).now_or_never().expect("an answer from memory");
@@ -285,7 +285,7 @@ async fn a_silent_server_is_waited_for_once() {
 }
 
 #[tokio::test]
-async fn a_later_page_that_does_not_come_takes_none_before_it_away() {
+async fn later_page_timeout_keeps_earlier_pages() {
     let standin = standin().await;
     let mut config = over_http(&format!("{}/mcp?era=current&page=2", standin.base_url));
     config.timeout = Duration::from_secs(4);
@@ -301,7 +301,7 @@ async fn a_later_page_that_does_not_come_takes_none_before_it_away() {
 }
 
 #[tokio::test]
-async fn a_later_page_that_fails_does_not_end_the_session() {
+async fn later_page_error_keeps_the_session() {
     let standin = standin().await;
     let servers = at(&standin, "?era=legacy&page=2");
     let status = Fault::Status { status: 500, retry_after: None, body: None };
@@ -312,7 +312,7 @@ async fn a_later_page_that_fails_does_not_end_the_session() {
 }
 
 #[tokio::test]
-async fn private_addresses_need_a_word() {
+async fn private_addresses_require_opt_in() {
     let standin = standin().await;
     let port = standin.addr.port();
     for host in ["127.0.0.1", "localhost", "[::1]"] {
@@ -328,7 +328,7 @@ async fn private_addresses_need_a_word() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_away_is_found_when_it_is_back() {
+async fn server_reconnects_after_an_outage() {
     let standin = standin().await;
     let servers = at(&standin, "");
     standin.fault(FaultRule {
@@ -346,7 +346,7 @@ async fn a_server_that_is_away_is_found_when_it_is_back() {
 }
 
 #[tokio::test]
-async fn an_address_without_a_server_is_named_with_what_to_do() {
+async fn connection_errors_name_the_origin_and_the_setting() {
     let standin = standin().await;
     let without_tls = format!("https://{}", standin.addr);
     for (origin, advice) in [

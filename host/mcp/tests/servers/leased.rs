@@ -1,4 +1,4 @@
-//! Calls whose thread another host takes while they are on their way: they do not arrive.
+//! Calls whose thread another host takes over before they are sent: they do not arrive.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -23,14 +23,14 @@ use crate::support::{
     text,
 };
 
-/// Calls that the library has under way at once.
+/// Concurrent requests of `rmcp`.
 const AT_ONCE: usize = 32;
 
-/// A lease that another host may take.
+/// A lease that another host can take.
 #[derive(Default)]
 struct Taken {
     is_lost: AtomicBool,
-    /// Told when somebody was refused because of that.
+    /// Notified when a check fails because of that.
     refused: Notify,
 }
 
@@ -55,17 +55,17 @@ impl Lease for Taken {
     }
 }
 
-/// A server that has moved. It says so late to messages of one kind, which counts them where it is
-/// now.
+/// A server that has moved. For the messages that `is_counted` selects it delays the redirect, and
+/// counts those that arrive at the new path.
 struct Moved {
     is_counted: fn(&Value) -> bool,
-    /// Told when such a message is at the old place.
+    /// Notified when such a message arrives at the old path.
     came: Notify,
-    /// Told when the server may say where it is now.
+    /// Lets the server send the redirect.
     goes_on: Notify,
     arrived: AtomicUsize,
     sessions: AtomicUsize,
-    /// Counts answers to questions.
+    /// Number of elicitation answers.
     answers: watch::Sender<usize>,
 }
 
@@ -83,7 +83,7 @@ fn is_answer(message: &Value) -> bool {
     message["result"].is_object()
 }
 
-/// Headers of each response. A client reads the location of a redirect only.
+/// Headers of each response. A client reads `location` only in a redirect.
 const HEADERS: &str = "mcp-session-id: s-1\r\nlocation: /there\r\n";
 
 async fn moved(is_counted: fn(&Value) -> bool) -> (McpServers, Arc<Moved>) {
@@ -134,7 +134,7 @@ async fn serve(socket: TcpStream, moved: Arc<Moved>) {
     respond(&mut socket, status, HEADERS, &document).await;
 }
 
-/// Answers a call, and asks before if the call says so.
+/// Responds to a call; sends an elicitation before if the call has the argument `who`.
 async fn book(socket: &mut TcpStream, request: &Value, moved: &Moved) {
     let mut answers = moved.answers.subscribe();
     let mut said = EVENTS.to_owned();
@@ -153,9 +153,9 @@ async fn book(socket: &mut TcpStream, request: &Value, moved: &Moved) {
     socket.write_all(said.as_bytes()).await.ok();
 }
 
-/// The next hop of a redirect stands for whatever a call waits for on its way.
+/// The redirect represents any wait before a call is sent.
 #[tokio::test]
-async fn a_call_does_not_arrive_when_its_lease_is_lost_on_its_way() {
+async fn call_is_not_sent_after_its_lease_is_lost() {
     let (servers, moved) = moved(is_call).await;
     let lease = Arc::<Taken>::default();
     let leased = Leased::new(lease.clone());
@@ -176,7 +176,7 @@ async fn a_call_does_not_arrive_when_its_lease_is_lost_on_its_way() {
 }
 
 #[tokio::test]
-async fn an_answer_does_not_arrive_when_its_lease_is_lost_on_its_way() {
+async fn answer_is_not_sent_after_its_lease_is_lost() {
     let (servers, moved) = moved(is_answer).await;
     let lease = Arc::<Taken>::default();
     let mut talk = Talk::new(&servers, json!({ "who": "a" }));
@@ -203,9 +203,9 @@ async fn an_answer_does_not_arrive_when_its_lease_is_lost_on_its_way() {
     assert_eq!(moved.arrived(), 1);
 }
 
-/// As many calls are under way as there may be, so one more waits in the library.
+/// All concurrent requests are in use, so a further call waits in `rmcp`.
 #[tokio::test]
-async fn a_call_that_waits_for_its_turn_is_not_sent_when_its_lease_is_lost() {
+async fn queued_call_is_not_sent_after_its_lease_is_lost() {
     let standin = standin().await;
     let servers = servers(over_http(&format!("{}/mcp", standin.base_url)));
     names(&servers).await;

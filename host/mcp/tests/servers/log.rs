@@ -1,4 +1,4 @@
-//! What an operator reads in the log about a server.
+//! Log lines about a server.
 
 use serde_json::json;
 use tokio::time::timeout;
@@ -6,7 +6,7 @@ use wattle_kit::log::Log;
 
 use crate::support::{SOON, call, played, text};
 
-/// A program that speaks of its work.
+/// A stdio server that sends log messages.
 const TALKING: &str = r#">>> tools/call
 <<<
 
@@ -15,7 +15,7 @@ const TALKING: &str = r#">>> tools/call
 {"jsonrpc":"2.0","id":$id,"result":{"content":[{"type":"text","text":"booked"}]}}
 "#;
 
-/// A program that asks for an answer of a model, and ends its call whatever it gets.
+/// A stdio server that requests a completion and then ends its call in any case.
 const SAMPLING: &str = r#">>> tools/call
 <<<
 
@@ -27,7 +27,7 @@ const SAMPLING: &str = r#">>> tools/call
 "#;
 
 #[tokio::test]
-async fn what_a_server_says_to_its_operator_is_in_the_log() {
+async fn log_messages_of_a_server_are_logged() {
     let (log, _guard) = Log::start();
     let folder = tempfile::tempdir().unwrap();
     let servers = played(folder.path(), TALKING);
@@ -42,7 +42,7 @@ async fn what_a_server_says_to_its_operator_is_in_the_log() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_refused_is_in_the_log() {
+async fn refused_requests_are_logged() {
     let (log, _guard) = Log::start();
     let folder = tempfile::tempdir().unwrap();
     let servers = played(folder.path(), SAMPLING);

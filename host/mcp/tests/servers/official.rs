@@ -1,4 +1,4 @@
-//! The official implementations, old and current, over both carriers.
+//! The official implementations, old and current, over both transports.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -14,7 +14,7 @@ use wattle_mcp::McpServers;
 use crate::support::{as_program, call, list, names, over_http, servers, text};
 
 #[tokio::test]
-async fn the_official_servers_are_understood() {
+async fn official_servers_are_supported() {
     let folder = need!(clients::node("mcp"));
     for library in ["v1", "v2"] {
         let arguments = ["server.mjs", library, "stdio"];
@@ -25,9 +25,9 @@ async fn the_official_servers_are_understood() {
     }
 }
 
-/// The sessions of a server end with it. It says so with 400 and no id.
+/// The sessions of a server end with its process. It then responds with 400 and no id.
 #[tokio::test]
-async fn an_official_server_may_be_started_again() {
+async fn official_server_can_be_restarted() {
     let folder = need!(clients::node("mcp"));
     let (mut child, port) = listening(&folder, "v1", lasting_port().unwrap()).await;
     let servers = servers(over_http(&format!("http://127.0.0.1:{port}/mcp")));
@@ -38,16 +38,16 @@ async fn an_official_server_may_be_started_again() {
     assert_eq!(text(&sum), "3");
 }
 
-/// The library for Python before 1.9 is silent at the question of the newer protocol, and ends at the message that
-/// follows. It is asked once: a process that starts later is greeted with a handshake.
+/// The Python library before version 1.9 is silent at the first request of the stateless protocol, and exits at the
+/// next message. The host tries it once: a process that starts later gets a handshake.
 #[tokio::test]
-async fn a_silent_server_of_an_old_library_gets_a_handshake() {
+async fn silent_server_of_an_old_library_gets_a_handshake() {
     let python = need!(clients::python("mcp-py", "python"));
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/clients/mcp-py/server.py");
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["-B", script.to_str().unwrap()];
-    // With the usual time for connecting. A shorter one would shorten the silence, but Python starts slowly on a busy
-    // machine.
+    // The default connect timeout. A shorter one would shorten the wait for the first response, but Python starts
+    // slowly on a busy machine.
     let servers = servers(as_program(python.to_str().unwrap(), &arguments, folder.path()));
     let starts = || std::fs::read_to_string(folder.path().join("starts")).unwrap().lines().count();
     assert_eq!(names(&servers).await, ["add", "end"]);
@@ -77,7 +77,7 @@ async fn check(library: &str, servers: &McpServers) {
     );
     let failed = call(servers, "fail", json!({})).await.unwrap();
     assert!(failed.is_error && text(&failed) == "out of order", "{library}");
-    // The first library answers with the protocol's error or with a result; both are a refusal.
+    // The older library responds with a JSON-RPC error, the newer one with an error result.
     match call(servers, "add", json!({ "a": "x" })).await {
         Ok(output) => assert!(output.is_error, "{library}: {output:?}"),
         Err(failure) => assert_eq!(failure.code, "invalid", "{library}"),
@@ -85,7 +85,7 @@ async fn check(library: &str, servers: &McpServers) {
     servers.close().await;
 }
 
-/// The server over HTTP and its port; 0 takes a free one.
+/// Starts a server over HTTP and returns its port. Port 0 selects a free one.
 async fn listening(folder: &Path, library: &str, port: u16) -> (Child, u16) {
     let mut command = Command::new("node");
     let port = port.to_string();

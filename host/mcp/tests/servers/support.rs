@@ -1,4 +1,4 @@
-//! What the tests share: configurations, calls, answers.
+//! Shared configurations, calls and responses.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -20,13 +20,13 @@ use wattle_run::ports::sandbox::ToolInfo;
 use wattle_run::ports::tool_server::{ServerAnswer, ServerCall};
 use wattle_run::ports::{Caller, ToolServers as _};
 
-/// What a test waits for at most.
+/// Upper bound of every wait.
 pub(crate) const SOON: Duration = Duration::from_mins(1);
 
-/// The name under which every test configures its server.
+/// Name of the server in all tests.
 pub(crate) const NAME: &str = "probe";
 
-/// How a program without sessions of the newer protocol begins.
+/// Startup of a stdio server that does not know the stateless protocol.
 const GREETING: &str = r#"
 >>>* server/discover
 <<<
@@ -45,7 +45,7 @@ const GREETING: &str = r#"
 {"jsonrpc":"2.0","id":$id,"result":{"tools":[{"name":"book","inputSchema":{"type":"object"}}]}}
 "#;
 
-/// Loopback is private here, and nothing is forbidden.
+/// Treats loopback as private, and nothing as forbidden.
 pub(crate) fn reachable(address: IpAddr, private: bool) -> bool {
     private || !address.is_loopback()
 }
@@ -54,14 +54,14 @@ pub(crate) async fn standin() -> Handle {
     Server::start(Config::default()).await.unwrap()
 }
 
-/// A server over HTTP at an address.
+/// Returns a server over HTTP.
 pub(crate) fn over_http(url: &str) -> ServerConfig {
     let headers = BTreeMap::from([("authorization".to_owned(), SecretString::from("Bearer t-1"))]);
     let url = url.parse().unwrap();
     ServerConfig::new(Reach::Http(HttpConfig { url, headers, private: true }))
 }
 
-/// A program.
+/// Returns a stdio server.
 #[expect(clippy::disallowed_methods, reason = "a program of a test gets the `PATH` of the test")]
 pub(crate) fn as_program(program: &str, arguments: &[&str], folder: &Path) -> ServerConfig {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -77,7 +77,7 @@ pub(crate) fn as_program(program: &str, arguments: &[&str], folder: &Path) -> Se
     }))
 }
 
-/// Only this server.
+/// Returns a client with this server only.
 pub(crate) fn servers(config: ServerConfig) -> McpServers {
     let servers = BTreeMap::from([(NAME.to_owned(), config)]);
     McpServers::new(&McpConfig { servers }, reachable).unwrap()
@@ -116,7 +116,7 @@ pub(crate) async fn call_within(
     make(servers, request(tool, arguments, timeout_ms), &Leased::default()).await
 }
 
-/// A call that may leave only under a lease.
+/// Makes a call that requires a lease.
 pub(crate) async fn call_under(
     servers: &McpServers,
     tool: &str,
@@ -143,7 +143,7 @@ async fn make(
     }
 }
 
-/// What a model reads.
+/// Returns the text that a model reads.
 pub(crate) fn text(output: &ToolOutput) -> String {
     let texts = output.content.iter().map(|part| match part {
         Part::Text(text) => text.clone(),
@@ -152,7 +152,7 @@ pub(crate) fn text(output: &ToolOutput) -> String {
     texts.collect::<Vec<_>>().join("|")
 }
 
-/// The stand-in as a program, next to the folder of this test's own binary.
+/// Returns the path of the stand-in program, which is in the parent directory of the test binary.
 pub(crate) fn program() -> PathBuf {
     let own = std::env::current_exe().unwrap();
     let program = own.ancestors().nth(2).unwrap().join("wattle-standin-mcp");
@@ -161,7 +161,7 @@ pub(crate) fn program() -> PathBuf {
     program
 }
 
-/// A program that says what stands in a transcript.
+/// Returns a stdio server that replays a transcript.
 pub(crate) fn played(folder: &Path, transcript: &str) -> McpServers {
     let file = folder.join("transcript.txt");
     std::fs::write(&file, GREETING.to_owned() + transcript).unwrap();
@@ -169,13 +169,13 @@ pub(crate) fn played(folder: &Path, transcript: &str) -> McpServers {
     servers(as_program(program().to_str().unwrap(), &arguments, folder))
 }
 
-/// One request over HTTP.
+/// An HTTP request.
 pub(crate) struct Request {
     pub(crate) method: String,
     pub(crate) path: String,
-    /// The id of its session; empty without one.
+    /// Session id; empty without one.
     pub(crate) session: String,
-    /// Null without one.
+    /// Null without a body.
     pub(crate) body: Value,
     pub(crate) socket: TcpStream,
 }
@@ -208,8 +208,8 @@ pub(crate) async fn read(socket: TcpStream) -> Request {
     Request { method, path, session, body, socket: socket.into_inner() }
 }
 
-/// What a server over HTTP that wants a handshake and has the tool `book` says, with a status: null if it says
-/// nothing. `None` for calls and for what names no method.
+/// Returns status and document of the response of a server that needs a handshake and has the tool `book`; null if the
+/// response has no body. Returns `None` for calls and for messages without a method.
 pub(crate) fn greeting(message: &Value) -> Option<(&'static str, Value)> {
     let id = &message["id"];
     let result = |result: Value| json!({ "jsonrpc": "2.0", "id": id, "result": result });
@@ -234,7 +234,7 @@ pub(crate) fn greeting(message: &Value) -> Option<(&'static str, Value)> {
     })
 }
 
-/// Responds with a document, unless it is null. Each of `headers` ends its line.
+/// Responds with a document, or without a body if it is null. Each of `headers` ends with CR LF.
 pub(crate) async fn respond(socket: &mut TcpStream, status: &str, headers: &str, document: &Value) {
     let body = if document.is_null() { String::new() } else { document.to_string() };
     let response = format!(
@@ -242,6 +242,6 @@ pub(crate) async fn respond(socket: &mut TcpStream, status: &str, headers: &str,
          connection: close\r\n\r\n{body}",
         body.len()
     );
-    // The client may be gone.
+    // The client may have disconnected.
     socket.write_all(response.as_bytes()).await.ok();
 }
