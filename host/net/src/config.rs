@@ -4,25 +4,25 @@ use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
 
-/// Requests per second to one host, over all plugins: far above what a service expects from one
-/// client, so that only a loop notices.
+/// Default number of requests per second to one host, over all plugins. Services expect far fewer
+/// from one client, so only a loop reaches the limit.
 pub const REQUESTS_PER_SECOND: NonZeroU32 = NonZeroU32::new(50).expect("50 is not 0");
 
-/// Requests to one host that may come at once before the rate counts.
+/// Default number of requests to one host that may exceed the rate in a burst.
 pub const BURST: NonZeroU32 = NonZeroU32::new(200).expect("200 is not 0");
 
-/// The name under which requests are made unless a guest gives another.
+/// Default `User-Agent` of requests.
 pub const USER_AGENT: &str = concat!("wattle/", env!("CARGO_PKG_VERSION"));
 
-/// Settings of outbound HTTP; the defaults are good.
+/// Settings of outbound HTTP. The defaults suit most deployments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NetConfig {
     /// `User-Agent` of requests without one; [`USER_AGENT`] by default.
     pub user_agent: String,
-    /// See [`REQUESTS_PER_SECOND`]. Requests above it wait.
+    /// Requests per second to one host; [`REQUESTS_PER_SECOND`] by default. Further requests wait.
     pub requests_per_second: NonZeroU32,
-    /// See [`BURST`].
+    /// Requests to one host in a burst; [`BURST`] by default.
     pub burst: NonZeroU32,
 }
 

@@ -1,18 +1,19 @@
-//! Why outbound HTTP cannot be set up.
+//! Errors of the setup of outbound HTTP.
 
-/// Outbound HTTP that cannot be set up. What guests see are failures, not these.
+/// Outbound HTTP cannot be set up. Guests see failures, not these errors.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetError {
-    /// The HTTP client could not be made, as with a user agent that is not a header value.
-    #[error("cannot make the HTTP client for guests; check `user_agent`")]
+    /// The HTTP client cannot be created, for example because the user agent is not a valid header
+    /// value.
+    #[error("cannot create the HTTP client for guests; check `user_agent`")]
     Client(#[source] reqwest::Error),
-    /// A secret that cannot be one.
+    /// A secret or its name is invalid.
     #[error("the secret `{name}` {reason}")]
     Secret {
-        /// Its name.
+        /// Name of the secret.
         name: String,
-        /// What is wrong and what to do.
+        /// What is wrong, and how to fix it.
         reason: &'static str,
     },
 }

@@ -1,8 +1,8 @@
 //! One request with its redirects.
 //!
-//! Every hop is checked as if the guest had asked for it: rule, address, rate, secrets. A server
-//! cannot name secrets: only what the guest wrote is filled in, never an address that a redirect
-//! gave.
+//! Every hop is checked as if the guest had requested it: rule, address, rate, secrets. A server
+//! cannot name secrets: placeholders are replaced only in what the guest wrote, never in the URL of
+//! a redirect.
 
 use std::error::Error as _;
 
@@ -33,12 +33,12 @@ pub(crate) struct Exchange<'a> {
     filler: Filler<'a>,
 }
 
-/// What is sent next.
+/// The next request of an exchange.
 #[derive(Clone)]
 struct Hop {
     method: Method,
     url: Url,
-    /// Whether the guest wrote the address, so that secrets are filled in.
+    /// True if the guest wrote the URL, so that its placeholders are replaced.
     own: bool,
     headers: Headers,
     payload: Payload,
@@ -54,8 +54,8 @@ impl<'a> Exchange<'a> {
         Self { net, caller, rules, limits, filler: Filler::new(net.secrets()) }
     }
 
-    /// Sends the request; once more with fresh tokens if the answer says that one of those that
-    /// were sent is not taken. Such an answer means that nothing was done.
+    /// Sends the request. If the response rejects a managed token, refreshes the rejected tokens
+    /// and sends the request once more; a rejected token means that the service did nothing.
     pub(crate) async fn run(
         mut self,
         request: &HttpRequest,
@@ -66,7 +66,7 @@ impl<'a> Exchange<'a> {
         if self.drop_refused(&answer).await { self.follow(first).await } else { Ok(answer) }
     }
 
-    /// What the guest asked for.
+    /// Returns the hop that the guest requested.
     async fn first(&self, request: &HttpRequest, blobs: &dyn BlobStore) -> Result<Hop, Failure> {
         let mut hop = Hop {
             method: method(&request.method)?,
@@ -75,13 +75,14 @@ impl<'a> Exchange<'a> {
             headers: Headers::of(request)?,
             payload: Payload::Empty,
         };
-        // Asked before the body is loaded: a request that is denied must cost nothing.
+        // Checked before the body is loaded: a denied request must cost nothing.
         rule::permit(self.caller, self.rules, hop.method.as_str(), &hop.url)?;
         hop.payload = Payload::load(&request.body, self.limits.request_bytes, blobs).await?;
         Ok(hop)
     }
 
-    /// Sends a hop and follows redirects. With `limits.redirects` 0 a redirect is an answer.
+    /// Sends a hop and follows redirects. If `limits.redirects` is 0, a redirect is returned as the
+    /// response.
     async fn follow(&mut self, mut hop: Hop) -> Result<HttpResponse, Failure> {
         let mut followed = 0;
         loop {
@@ -98,7 +99,7 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Sends one hop, and says to which address: with secrets, so not for guests.
+    /// Sends one hop. Returns the URL with its secrets, which guests must not see.
     async fn send(&mut self, hop: &Hop) -> Result<(Url, Response), Failure> {
         let method = hop.method.as_str();
         let permit = rule::permit(self.caller, self.rules, method, &hop.url)?;
@@ -128,7 +129,7 @@ impl<'a> Exchange<'a> {
         Ok((url, response))
     }
 
-    /// Makes the tokens known that a hop names, fetched where needed.
+    /// Adds the managed tokens that a hop names to the filler, and fetches missing ones.
     async fn bring_tokens(
         &mut self,
         hop: &Hop,
@@ -139,7 +140,7 @@ impl<'a> Exchange<'a> {
         let texts = query.into_iter().chain(hop.headers.texts()).chain(hop.payload.text());
         for name in texts.flat_map(secret::names) {
             let Some(token) = net.secrets().token(name) else { continue };
-            // Asked before it is fetched: a request that is denied must cost nothing.
+            // Checked before the fetch: a denied request must cost nothing.
             allowed(name)?;
             if self.filler.brought(name).is_none() {
                 self.filler.bring(name, token.value(net).await?);
@@ -148,7 +149,7 @@ impl<'a> Exchange<'a> {
         Ok(())
     }
 
-    /// Forgets the tokens that an answer refuses, and says whether there were any.
+    /// Discards the tokens that a response rejects. Returns true if there are any.
     async fn drop_refused(&mut self, answer: &HttpResponse) -> bool {
         let net = self.net;
         let mut refused = false;
@@ -167,7 +168,7 @@ impl<'a> Exchange<'a> {
     async fn answer(&self, url: &Url, mut response: Response) -> Result<HttpResponse, Failure> {
         let origin = target::origin(url);
         let broken = |error: reqwest::Error| {
-            self.unavailable(&origin, &format!("broke off its answer: {}", root(&error)))
+            self.unavailable(&origin, &format!("did not complete its response: {}", root(&error)))
         };
         let status = response.status().as_u16();
         let mut headers = header::answer(response.headers(), &self.filler)?;
@@ -181,7 +182,7 @@ impl<'a> Exchange<'a> {
         Ok(HttpResponse { status, headers, body, url })
     }
 
-    /// Why a hop got no answer.
+    /// Converts the error of a hop to a failure.
     fn failed(&self, hop: &Hop, error: &reqwest::Error) -> Failure {
         if let Some(refused) = refusal(error) {
             let method = hop.method.as_str();
@@ -202,7 +203,7 @@ impl<'a> Exchange<'a> {
 }
 
 impl Hop {
-    /// Turns this hop into the one that a redirect asks for, by RFC 9110, section 15.4.
+    /// Changes the hop to the target of a redirect, by RFC 9110, section 15.4.
     fn redirect(&mut self, url: Url, status: StatusCode) {
         let becomes_get = match status {
             StatusCode::SEE_OTHER => self.method != Method::HEAD,
@@ -222,7 +223,7 @@ impl Hop {
     }
 }
 
-/// Methods that make a tunnel or mirror the request, secrets included, are not for guests.
+/// Parses the method. Refuses methods that open a tunnel or echo the request with its secrets.
 fn method(text: &str) -> Result<Method, Failure> {
     Method::from_bytes(text.as_bytes())
         .ok()
@@ -235,7 +236,7 @@ fn method(text: &str) -> Result<Method, Failure> {
         })
 }
 
-/// Where a redirect leads.
+/// Returns the target of a redirect.
 fn location(response: &Response) -> Option<&str> {
     let redirects = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
     response.headers().get(LOCATION).filter(|_| redirects)?.to_str().ok()
@@ -250,7 +251,7 @@ fn too_many(redirects: u32) -> Failure {
 fn causes<'e>(
     error: &'e reqwest::Error,
 ) -> impl Iterator<Item = &'e (dyn std::error::Error + 'static)> {
-    // A reference to an error is an error, too: only what it points at lives long enough.
+    // `cause.source()` would call the implementation for references, and borrow from `cause`.
     std::iter::successors(error.source(), |cause| (**cause).source())
 }
 
@@ -258,7 +259,7 @@ fn refusal(error: &reqwest::Error) -> Option<&Refused> {
     causes(error).find_map(|cause| cause.downcast_ref())
 }
 
-/// The innermost cause: the outer layers name the address, which may hold a secret.
+/// Returns the innermost cause. Outer layers contain the URL, which can contain a secret.
 pub(crate) fn root(error: &reqwest::Error) -> String {
     causes(error).last().map_or_else(|| "no reason was given".to_owned(), ToString::to_string)
 }

@@ -1,4 +1,4 @@
-//! Headers that are taken from and given to guests.
+//! Headers of requests and responses.
 
 use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
@@ -11,14 +11,14 @@ use crate::secret::{self, Filler, Place};
 /// Headers of one request.
 const REQUEST_HEADERS: usize = 64;
 
-/// Headers of one response: as many as the HTTP library takes by default.
+/// Headers of one response; the default of the HTTP library.
 pub(crate) const RESPONSE_HEADERS: usize = 100;
 
-/// Bytes of all headers of a request or a response: what servers commonly allow, and more.
+/// Bytes of all headers of a request or a response. Servers commonly allow less.
 const HEADER_BYTES: usize = 64 << 10;
 
-/// Headers that belong to one connection, which is the host's. Guests' ones are ignored, and
-/// servers' ones are not passed on.
+/// Headers of a single connection. They are ignored in requests of guests and removed from
+/// responses.
 const CONNECTION: [&str; 10] = [
     "connection",
     "expect",
@@ -32,22 +32,22 @@ const CONNECTION: [&str; 10] = [
     "upgrade",
 ];
 
-/// Headers that prove who asks; they do not follow a redirect to another origin.
+/// Credentials, which do not follow a redirect to another origin.
 const CREDENTIALS: [&str; 2] = ["authorization", "cookie"];
 
-/// Headers that describe a body; they go with it.
+/// Headers that describe a body and are dropped with it.
 const BODY: [&str; 4] =
     ["content-encoding", "content-language", "content-location", "content-type"];
 
-/// The name of the header that makes a repeated request safe.
+/// Header by which a service recognizes a repeated request.
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// A request's headers, secrets not filled in.
+/// Headers of a request, with placeholders.
 #[derive(Clone, Debug)]
 pub(crate) struct Headers(Vec<(HeaderName, String)>);
 
 impl Headers {
-    /// The headers that a guest wants, within bounds.
+    /// Parses the headers of a guest within the limits.
     pub(crate) fn of(request: &HttpRequest) -> Result<Self, Failure> {
         let bytes: usize =
             request.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
@@ -76,12 +76,12 @@ impl Headers {
         Ok(Self(headers))
     }
 
-    /// The values as the guest wrote them.
+    /// Returns the values with placeholders.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(_, text)| text.as_str())
     }
 
-    /// The headers as they are sent.
+    /// Returns the headers with secrets inserted.
     pub(crate) fn fill(
         &self,
         filler: &mut Filler<'_>,
@@ -90,7 +90,7 @@ impl Headers {
         let mut map = HeaderMap::with_capacity(self.0.len());
         for (name, text) in &self.0 {
             let filled = filler.fill(text, Place::Plain, allowed)?;
-            // The value may be a secret: it is not repeated.
+            // The value can contain a secret, so the message omits it.
             let mut value = HeaderValue::try_from(&filled)
                 .map_err(|_| invalid(format!("the value of the header `{name}` cannot be sent")))?;
             value.set_sensitive(secret::mentioned(text));
@@ -99,20 +99,20 @@ impl Headers {
         Ok(map)
     }
 
-    /// What another origin must not get: credentials, and everything with a secret in it.
+    /// Drops what another origin must not get: credentials, and headers with a secret.
     pub(crate) fn drop_credentials(&mut self) {
         self.0.retain(|(name, text)| {
             !CREDENTIALS.contains(&name.as_str()) && !secret::mentioned(text)
         });
     }
 
-    /// The body is gone.
+    /// Drops the headers that describe the body.
     pub(crate) fn drop_body(&mut self) {
         self.0.retain(|(name, _)| !BODY.contains(&name.as_str()));
     }
 }
 
-/// The headers of an answer for the guest.
+/// Returns the headers of a response with secrets redacted.
 pub(crate) fn answer(
     headers: &HeaderMap,
     filler: &Filler<'_>,
@@ -121,7 +121,7 @@ pub(crate) fn answer(
     if bytes > HEADER_BYTES {
         return Err(too_large(
             "response_headers",
-            format!("the answer's headers have more than {HEADER_BYTES} bytes"),
+            format!("the response headers have more than {HEADER_BYTES} bytes"),
         ));
     }
     let passed = headers.iter().filter(|(name, _)| !CONNECTION.contains(&name.as_str()));

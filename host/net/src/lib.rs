@@ -3,23 +3,23 @@
 //! # Layout
 //!
 //! * [`outbound`]: [`OutboundNet`], the port; [`config`]: its settings.
-//! * `exchange`: one request with its redirects, every hop checked anew.
-//! * `rule`: which rule allows a hop; `target`: addresses as guests write them.
-//! * `zone`: which network addresses may be reached; `resolver`: the same at the socket.
-//! * [`secret`]: secrets, filled in at the last moment and scrubbed from all that comes back, and
-//!   tokens, which are fetched and renewed by the host.
-//! * `header`, `payload`: what is taken from and given to guests.
-//! * `rate`: how often one host may be asked.
+//! * `exchange`: one request with its redirects; every hop is checked.
+//! * `rule`: which rule allows a hop; `target`: parses URLs.
+//! * `zone`: classes of network addresses; `resolver`: enforces them during name resolution.
+//! * [`secret`]: replaces placeholders and redacts secrets in responses; also managed tokens, which
+//!   the host fetches and renews.
+//! * `header`, `payload`: headers and bodies of requests and responses.
+//! * `rate`: the request rate of each host.
 //!
-//! # What guests should know
+//! # Behavior for guests
 //!
-//! * Hop-by-hop headers, `host`, `content-length` and `expect` of a request are ignored: they
-//!   belong to the connection, which is the host's.
-//! * Bodies come as they are: nothing is decompressed, and nothing compressed is asked for.
-//! * A secret is percent-encoded in a query and put into headers and text bodies as it is, so a
-//!   JSON body needs secrets without quotes and backslashes.
-//! * The values of the secrets that an exchange used are replaced by `***` in the answer's
-//!   address, headers and, if it is text and the secret is long enough, body.
+//! * Hop-by-hop headers, `host`, `content-length` and `expect` of a request are ignored, since they
+//!   belong to the connection of the host.
+//! * Bodies are passed unchanged: nothing is decompressed, and no compression is requested.
+//! * A secret is percent-encoded in a query and inserted unchanged in headers and text bodies. A
+//!   JSON body therefore needs secrets without quotes and backslashes.
+//! * The secrets that an exchange used are replaced by `***` in the URL and the headers of its
+//!   response, and in its body if that is text and the secret is long enough.
 
 pub mod config;
 pub mod error;

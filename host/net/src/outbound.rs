@@ -21,26 +21,26 @@ use crate::rate::Rates;
 use crate::resolver::{Guarded, System};
 use crate::secret::Secrets;
 
-/// Connections to one host that are kept open: bounds the sockets that nobody uses.
+/// Idle connections to one host that are kept open.
 const IDLE_PER_HOST: usize = 8;
 
-/// Outbound HTTP. Cheap to share behind an `Arc`; keeps connections open.
+/// Outbound HTTP with its connection pools. It is cheap to share behind an `Arc`.
 pub struct OutboundNet {
-    /// For rules without `private`. A client of its own, because a connection that is kept open
-    /// is used again without asking the resolver.
+    /// Client for rules without `private`. The clients are separate, because a pooled connection is
+    /// reused without another name resolution.
     public: Client,
-    /// For rules with `private`.
+    /// Client for rules with `private`.
     private: Client,
     secrets: Secrets,
     rates: Rates,
 }
 
 impl OutboundNet {
-    /// Outbound HTTP with these secrets.
+    /// Creates the clients.
     ///
     /// # Errors
     ///
-    /// [`NetError::Client`] if the clients cannot be made.
+    /// Returns [`NetError::Client`] if a client cannot be created.
     pub fn new(config: &NetConfig, secrets: Secrets) -> Result<Self, NetError> {
         Ok(Self {
             public: client(config, false)?,
@@ -98,9 +98,9 @@ fn too_slow(timeout: Duration) -> Failure {
         .with_details(json!({ "timeout_ms": timeout.as_millis() as u64 }))
 }
 
-/// A client that does nothing by itself: redirects and bodies are looked at here, no proxy of the
-/// environment stands between the check and the connection, and HTTP/1 keeps the bounds on
-/// headers independent of what other crates switch on.
+/// Creates a client without automatic behavior. This crate handles redirects and bodies, no proxy
+/// of the environment is between the check and the connection, and HTTP/1 keeps the header limits
+/// independent of the features of other crates.
 fn client(config: &NetConfig, private: bool) -> Result<Client, NetError> {
     Client::builder()
         .user_agent(&config.user_agent)

@@ -1,4 +1,4 @@
-//! Bodies of requests and responses, within bounds.
+//! Bodies of requests and responses, within limits.
 
 use std::sync::Arc;
 
@@ -11,19 +11,19 @@ use wattle_run::ports::BlobStore;
 
 use crate::secret::{Filler, Place};
 
-/// The body of a request, secrets not filled in.
+/// Body of a request, with placeholders.
 #[derive(Clone, Debug)]
 pub(crate) enum Payload {
-    /// None.
+    /// No body.
     Empty,
-    /// Text that may name secrets. Shared: a request may be sent twice.
+    /// Text that can contain placeholders. Shared, since a request may be sent twice.
     Text(Arc<str>),
-    /// Bytes as they are.
+    /// Bytes, which are sent unchanged.
     Bytes(Bytes),
 }
 
 impl Payload {
-    /// Loads a guest's body.
+    /// Loads the body of a request. Returns `limit` if it exceeds `limit` bytes.
     pub(crate) async fn load(
         body: &HttpBody,
         limit: u64,
@@ -46,7 +46,7 @@ impl Payload {
         })
     }
 
-    /// The text as the guest wrote it, if it is one.
+    /// Returns the text with placeholders, if the body is a text.
     pub(crate) fn text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -54,7 +54,7 @@ impl Payload {
         }
     }
 
-    /// The body as it is sent.
+    /// Returns the body with secrets inserted.
     pub(crate) fn fill(
         &self,
         filler: &mut Filler<'_>,
@@ -68,7 +68,7 @@ impl Payload {
     }
 }
 
-/// Reads a body to its end; `limit` as soon as it is known or seen to be too long.
+/// Reads a body. Returns `limit` as soon as the declared or received length exceeds it.
 pub(crate) async fn read(
     response: &mut Response,
     limit: u64,
@@ -76,12 +76,12 @@ pub(crate) async fn read(
 ) -> Result<Bytes, Failure> {
     let declared = response.content_length().unwrap_or(0);
     if declared > limit {
-        return Err(too_long("response_bytes", "answer", limit));
+        return Err(too_long("response_bytes", "response", limit));
     }
     let mut body = BytesMut::with_capacity(declared as usize);
     while let Some(chunk) = response.chunk().await.map_err(broken)? {
         if body.len() as u64 + chunk.len() as u64 > limit {
-            return Err(too_long("response_bytes", "answer", limit));
+            return Err(too_long("response_bytes", "response", limit));
         }
         body.extend_from_slice(&chunk);
     }
@@ -93,6 +93,6 @@ fn bounded(bytes: u64, limit: u64) -> Result<(), Failure> {
 }
 
 fn too_long(name: &str, what: &str, limit: u64) -> Failure {
-    let message = format!("the {what}'s body has more than the allowed {limit} bytes");
+    let message = format!("the {what} body has more than the allowed {limit} bytes");
     Failure::new(code::LIMIT, message).with_details(json!({ "limit": name, "allowed": limit }))
 }

@@ -1,4 +1,4 @@
-//! How often one host may be asked, by all hosts of Wattle that share the work.
+//! Limits the request rate to each target host, over all Wattle hosts that share the work.
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,16 +9,16 @@ use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 
 use crate::config::NetConfig;
 
-/// Hosts that are remembered before those that were not asked for a while are forgotten.
+/// Target hosts that are tracked. Above the number, hosts without recent requests are dropped.
 const REMEMBERED: usize = 1_024;
 
-/// One budget for each host.
+/// Rate limits by target host.
 pub(crate) struct Rates {
     limiter: DefaultKeyedRateLimiter<String>,
     clock: DefaultClock,
-    /// Requests that can come at once.
+    /// Requests in a burst.
     burst: NonZeroU32,
-    /// Hosts of Wattle that share the budgets. Each request here counts as one of each of them.
+    /// Wattle hosts that share the limits. Each request counts as one request of every host.
     sharing: AtomicU32,
 }
 
@@ -33,12 +33,12 @@ impl Rates {
         }
     }
 
-    /// So many hosts of Wattle share the budgets.
+    /// Sets the number of Wattle hosts that share the limits.
     pub(crate) fn share(&self, hosts: u32) {
         self.sharing.store(hosts, Ordering::Relaxed);
     }
 
-    /// Waits until the host may be asked once more. The timeout of the exchange goes on.
+    /// Waits until a request to the host is allowed. The timeout of the exchange continues to run.
     pub(crate) async fn wait(&self, host: &str) {
         if self.limiter.len() > REMEMBERED {
             self.limiter.retain_recent();
@@ -48,13 +48,13 @@ impl Rates {
         }
     }
 
-    /// Takes a request from the budget of a host; how long that is too early, if it is.
+    /// Takes one request from the limit of a host. Returns the time to wait if it is exhausted.
     fn take(&self, host: &str) -> Option<Duration> {
         let sharing = NonZeroU32::new(self.sharing.load(Ordering::Relaxed));
         let requests = sharing.unwrap_or(NonZeroU32::MIN).min(self.burst);
         match self.limiter.check_key_n(&host.to_owned(), requests) {
             Ok(Err(early)) => Some(early.wait_time_from(self.clock.now())),
-            // It is never more than the burst, so there is no error.
+            // Never an error: the number of requests is at most the burst.
             Ok(Ok(())) | Err(_) => None,
         }
     }
@@ -64,14 +64,14 @@ impl Rates {
 mod tests {
     use super::*;
 
-    /// Requests to a host that are not too early.
+    /// Returns how many requests to a host are allowed at once.
     fn taken(rates: &Rates, host: &str) -> usize {
         (0..100).take_while(|_| rates.take(host).is_none()).count()
     }
 
     #[test]
-    fn hosts_that_share_a_budget_have_as_much_as_one_alone() {
-        // A request comes back after a second.
+    fn sharing_hosts_have_one_rate_limit() {
+        // The limit regains one request per second.
         let config = |burst| NetConfig {
             requests_per_second: NonZeroU32::MIN,
             burst: NonZeroU32::new(burst).unwrap(),
@@ -79,7 +79,7 @@ mod tests {
         };
         let alone = Rates::new(&config(60));
         assert_eq!(taken(&alone, "a.example"), 60);
-        assert_eq!(taken(&alone, "b.example"), 60, "each service has its own");
+        assert_eq!(taken(&alone, "b.example"), 60, "each host has a limit of its own");
         let sharing = [Rates::new(&config(60)), Rates::new(&config(60)), Rates::new(&config(60))];
         let all = sharing.iter().map(|rates| {
             rates.share(3);
@@ -88,6 +88,6 @@ mod tests {
         assert_eq!(all.sum::<usize>(), 60);
         let many = Rates::new(&config(2));
         many.share(1_000);
-        assert_eq!(taken(&many, "a.example"), 1, "a large number of hosts stops none");
+        assert_eq!(taken(&many, "a.example"), 1, "one request is always allowed");
     }
 }

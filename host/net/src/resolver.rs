@@ -1,7 +1,7 @@
-//! Names to addresses, and only to those that may be reached.
+//! Resolves names to allowed addresses only.
 //!
-//! The client connects to what this resolver gives it and to nothing else, so there is no moment
-//! between check and connection in which a name could be made to mean something else.
+//! The client connects only to addresses that this resolver returns, so no second resolution can
+//! bypass the check (DNS rebinding).
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,18 +10,18 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use crate::zone::reachable;
 
-/// A resolver behind the check.
+/// A resolver with the address check.
 #[derive(Debug)]
 pub(crate) struct Guarded<L = System> {
-    /// Whether private addresses may be reached.
+    /// Permits private addresses.
     pub(crate) private: bool,
-    /// The resolver.
+    /// The underlying resolver.
     pub(crate) lookup: L,
 }
 
-/// Finds the addresses of names.
+/// Name resolution.
 pub(crate) trait Lookup: Clone + Send + Sync + 'static {
-    /// The addresses of a name; their ports mean nothing.
+    /// Returns the addresses of a name. Their ports are ignored.
     fn lookup(&self, name: &str) -> impl Future<Output = io::Result<Vec<SocketAddr>>> + Send;
 }
 
@@ -31,14 +31,14 @@ pub(crate) struct System;
 
 impl Lookup for System {
     async fn lookup(&self, name: &str) -> io::Result<Vec<SocketAddr>> {
-        // The port is filled in by the client.
+        // The HTTP client sets the port.
         Ok(tokio::net::lookup_host((name, 0)).await?.collect())
     }
 }
 
-/// A name that leads only to addresses that may not be reached.
+/// A name all of whose addresses are blocked.
 #[derive(Debug, thiserror::Error)]
-#[error("`{name}` leads to the address {address}")]
+#[error("`{name}` resolves to the blocked address {address}")]
 pub(crate) struct Refused {
     name: String,
     pub(crate) address: std::net::IpAddr,
@@ -73,10 +73,10 @@ mod tests {
 
     use super::*;
 
-    /// The address at which clouds hand out credentials.
+    /// The address of the metadata service of most clouds.
     const METADATA: &str = "169.254.169.254";
 
-    /// A name whose meaning changes with each lookup.
+    /// Resolves to other addresses with each lookup.
     #[derive(Clone, Debug)]
     struct Rebound(Arc<Mutex<VecDeque<Vec<SocketAddr>>>>);
 
@@ -99,7 +99,7 @@ mod tests {
         }
     }
 
-    /// A client that opens a connection for each request.
+    /// Returns a client that opens a connection for each request.
     fn client(lookup: &Rebound, private: bool) -> Client {
         let guarded = Guarded { private, lookup: lookup.clone() };
         let client = Client::builder().no_proxy().dns_resolver(guarded);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_that_changes_its_meaning_is_checked_where_it_is_connected() {
+    async fn rebound_name_is_checked_for_every_connection() {
         let server = MockServer::start().await;
         Mock::given(any()).respond_with(ResponseTemplate::new(200)).mount(&server).await;
         let url = format!("http://rebound.example:{}/", server.address().port());
@@ -126,16 +126,16 @@ mod tests {
         let client = client(&lookup, true);
         let get = async || client.get(&url).send().await;
         assert_eq!(get().await.unwrap().status(), 200);
-        assert_eq!(lookup.left(), 3, "one lookup, whose answer is checked and connected to");
+        assert_eq!(lookup.left(), 3, "one lookup for check and connection");
         assert_eq!(refused(&get().await.unwrap_err()).as_deref(), Some(METADATA));
-        // Of several addresses only those that may be reached are tried.
+        // Blocked addresses among several are skipped.
         assert_eq!(get().await.unwrap().status(), 200);
         assert_eq!(refused(&get().await.unwrap_err()).as_deref(), Some("::ffff:127.0.0.1"));
         assert_eq!(server.received_requests().await.unwrap().len(), 2);
     }
 
     #[tokio::test]
-    async fn a_public_name_that_becomes_private_is_refused() {
+    async fn private_addresses_of_a_public_name_are_blocked() {
         let server = MockServer::start().await;
         let url = format!("http://rebound.example:{}/", server.address().port());
         let lookup = Rebound::to(&[&["127.0.0.1"], &["10.0.0.1", "::1"]]);

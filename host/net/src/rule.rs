@@ -1,4 +1,4 @@
-//! Which rule allows a hop.
+//! Finds the rules that allow a hop.
 
 use std::collections::BTreeSet;
 
@@ -11,16 +11,17 @@ use wattle_run::ports::Caller;
 use crate::target;
 use crate::zone::reachable;
 
-/// What the rules that match a hop allow together.
+/// The union of what the matching rules allow.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Permit {
-    /// Whether private addresses may be reached.
+    /// Permits private addresses.
     pub(crate) private: bool,
     /// Secrets that may be sent.
     pub(crate) secrets: BTreeSet<String>,
 }
 
-/// What the rules allow for a hop; `denied` with the line to add if nothing.
+/// Returns what the rules allow for a hop. Returns `denied` with the rule to add if no rule
+/// matches.
 pub(crate) fn permit(
     caller: &Caller,
     rules: &[HttpRule],
@@ -52,7 +53,7 @@ pub(crate) fn permit(
     }
 }
 
-/// A host that leads to an address that may not be reached.
+/// Returns the failure of a host that resolves to a blocked address.
 pub(crate) fn unreachable(
     caller: &Caller,
     method: &str,
@@ -62,19 +63,19 @@ pub(crate) fn unreachable(
     let origin = target::origin(url);
     let message = if reachable(address, true) {
         format!(
-            "`{origin}` leads to the private address {address}, which plugin `{}` may not reach; \
-             if that is wanted, write `http = [{}]` under `[grants.{}]` in wattle.toml",
+            "`{origin}` resolves to the private address {address}, which plugin `{}` may not \
+             reach; to allow it, write `http = [{}]` under `[grants.{}]` in wattle.toml",
             caller.plugin,
             line(url, method, ", private = true"),
             caller.plugin
         )
     } else {
-        format!("`{origin}` leads to the address {address}, which no plugin may reach")
+        format!("`{origin}` resolves to the address {address}, which no plugin may reach")
     };
     Failure::new(code::DENIED, message)
 }
 
-/// A secret that may not be sent where a hop leads.
+/// Returns the failure of a secret that may not be sent to the target of a hop.
 pub(crate) fn secret_denied(caller: &Caller, method: &str, url: &Url, name: &str) -> Failure {
     let message = format!(
         "plugin `{}` may not send the secret `{name}` to `{}`; write `http = [{}]` under \
@@ -87,7 +88,7 @@ pub(crate) fn secret_denied(caller: &Caller, method: &str, url: &Url, name: &str
     Failure::new(code::DENIED, message)
 }
 
-/// The rule to write for a hop.
+/// Returns the rule that would allow a hop.
 fn line(url: &Url, method: &str, more: &str) -> String {
     let scheme = match url.scheme() {
         "https" => String::new(),
@@ -112,8 +113,8 @@ fn own_port(scheme: &str) -> Option<u16> {
     }
 }
 
-/// `*.example.com` stands for every name below it; a rule without a star for itself. Both sides
-/// are in the form of the URL standard.
+/// Returns true if a rule matches the host. `*.example.com` matches every name below it; a rule
+/// without a star matches itself. Both sides are normalized by the URL standard.
 fn host_matches(rule: &str, url: &Url) -> bool {
     if let Some(parent) = rule.strip_prefix("*.") {
         let (Some(Host::Domain(name)), Ok(Host::Domain(parent))) =
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_denial_names_the_line_to_add() {
+    fn denial_suggests_a_rule() {
         let deny = |url: &str, rules: &[HttpRule]| {
             permit(&caller(), rules, "GET", &target::parse(url).unwrap()).unwrap_err().message
         };
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn matching_rules_add_up() {
+    fn matching_rules_are_merged() {
         let secret = HttpRule { secrets: ["A".to_owned()].into(), ..rule("*.example.com") };
         let private = HttpRule { private: true, ..rule("a.example.com") };
         let other = HttpRule { secrets: ["B".to_owned()].into(), ..rule("b.example.com") };
@@ -233,7 +234,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_rule_allows_its_own_host_only(
+        fn rule_allows_its_own_host_only(
             a in "[a-z]{1,8}(\\.[a-z]{1,8}){1,3}", b in "[a-z]{1,8}(\\.[a-z]{1,8}){1,3}",
         ) {
             let url = format!("https://{b}/");
@@ -243,7 +244,7 @@ mod tests {
         }
 
         #[test]
-        fn without_rules_nothing_is_allowed(host in "[a-z0-9.]{1,20}") {
+        fn nothing_is_allowed_without_rules(host in "[a-z0-9.]{1,20}") {
             if let Ok(url) = target::parse(&format!("https://{host}/")) {
                 prop_assert!(permit(&caller(), &[], "GET", &url).is_err());
             }

@@ -1,4 +1,5 @@
-//! Secrets: named by guests, filled in at the last moment, scrubbed from what comes back.
+//! Secrets: guests write placeholders, the host inserts the values when it sends a request and
+//! redacts them in the response.
 
 mod token;
 
@@ -15,21 +16,21 @@ pub(crate) use self::token::Token;
 pub use self::token::{Rejection, TokenSource};
 use crate::error::NetError;
 
-/// How a guest's text may begin to name a secret. The other forms are what becomes of the first
-/// when a guest builds its address with a library for URLs.
+/// Starts of a placeholder. The second and third form result when a guest builds its URL with a
+/// library that percent-encodes.
 const OPENINGS: [&str; 3] = ["{{secret:", "%7B%7Bsecret%3A", "%7B%7Bsecret:"];
 
-/// How it may end.
+/// Ends of a placeholder.
 const CLOSINGS: [&str; 2] = ["}}", "%7D%7D"];
 
 /// Longest name of a secret.
 const NAME_BYTES: usize = 128;
 
-/// Bytes of a secret below which bodies are not scrubbed: a short one would match by chance and
-/// spoil data, and a reader of the body can guess it anyway.
+/// Shortest secret that is redacted in bodies. A shorter one would match by chance and corrupt
+/// data, and a reader of the body can guess it anyway.
 const SCRUBBED_IN_BODIES: usize = 8;
 
-/// All secrets by name. Shows none of them when it is printed.
+/// All secrets by name. `Debug` does not show their values.
 #[derive(Debug, Default)]
 pub struct Secrets {
     values: BTreeMap<String, SecretString>,
@@ -37,13 +38,13 @@ pub struct Secrets {
 }
 
 impl Secrets {
-    /// Secrets by name, as the operator set them. Leave out those whose variable or file is
-    /// missing: using one is then `unavailable` with the way to set it.
+    /// Creates secrets from the values that the operator set. The caller omits those whose variable
+    /// or file is missing: their use then returns `unavailable` with advice.
     ///
     /// # Errors
     ///
-    /// [`NetError::Secret`] for a name that guests could not write and for a value that is empty
-    /// or has control characters, which no header could carry.
+    /// Returns [`NetError::Secret`] for a name that guests cannot write, and for a value that is
+    /// empty or contains control characters, which no header can carry.
     pub fn new(values: BTreeMap<String, SecretString>) -> Result<Self, NetError> {
         for (name, value) in &values {
             let wrong = |reason| NetError::Secret { name: name.clone(), reason };
@@ -61,12 +62,12 @@ impl Secrets {
         Ok(Self { values, tokens: BTreeMap::new() })
     }
 
-    /// Adds tokens that are fetched when they are first used, and again before they expire.
+    /// Adds managed tokens, which are fetched at their first use and again before they expire.
     ///
     /// # Errors
     ///
-    /// [`NetError::Secret`] for a name that guests could not write or that is taken, and for a
-    /// source that could never work.
+    /// Returns [`NetError::Secret`] for a name that guests cannot write or that is taken, and for
+    /// an invalid source.
     pub fn with_tokens(
         mut self,
         sources: BTreeMap<String, TokenSource>,
@@ -78,7 +79,7 @@ impl Secrets {
                 return Err(wrong("must be named with letters, digits, `_`, `-` and `.` only"));
             }
             if self.values.contains_key(&name) {
-                return Err(wrong("is a value and a token at once; name one of them differently"));
+                return Err(wrong("is both a value and a token; rename one of them"));
             }
             let token = Token::new(&name, source, clock.clone()).map_err(wrong)?;
             self.tokens.insert(name, token);
@@ -86,7 +87,7 @@ impl Secrets {
         Ok(self)
     }
 
-    /// The token of this name, if it is one.
+    /// Returns the managed token of a name.
     pub(crate) fn token(&self, name: &str) -> Option<&Token> {
         self.tokens.get(name)
     }
@@ -102,20 +103,20 @@ impl Secrets {
     }
 }
 
-/// Where a secret is put.
+/// Where a secret is inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// Into a query: percent-encoded.
+    /// In a query, percent-encoded.
     Query,
-    /// Into a header or a text body: as it is.
+    /// In a header or a text body, unchanged.
     Plain,
 }
 
-/// Fills secrets into the texts of one exchange and remembers which ones.
+/// Replaces placeholders in one exchange, and redacts the secrets that it inserted.
 #[derive(Debug)]
 pub(crate) struct Filler<'a> {
     secrets: &'a Secrets,
-    /// Tokens that were fetched for this exchange.
+    /// Managed tokens that were fetched for this exchange.
     tokens: BTreeMap<String, SecretString>,
     used: Vec<SecretString>,
 }
@@ -125,28 +126,28 @@ impl<'a> Filler<'a> {
         Self { secrets, tokens: BTreeMap::new(), used: Vec::new() }
     }
 
-    /// Makes a token known; until then it cannot be filled in.
+    /// Adds a managed token. A placeholder of a token that was not added fails.
     pub(crate) fn bring(&mut self, name: &str, token: SecretString) {
         self.tokens.insert(name.to_owned(), token);
     }
 
-    /// The token, if it was brought.
+    /// Returns a managed token that was added.
     pub(crate) fn brought(&self, name: &str) -> Option<&SecretString> {
         self.tokens.get(name)
     }
 
-    /// Takes a token back, so that a fresh one can be brought.
+    /// Removes a managed token, so that a new one can be added.
     pub(crate) fn take(&mut self, name: &str) -> Option<SecretString> {
         self.tokens.remove(name)
     }
 
-    /// The names of the tokens that were brought.
+    /// Returns the names of the managed tokens that were added.
     pub(crate) fn tokens(&self) -> Vec<String> {
         self.tokens.keys().cloned().collect()
     }
 
-    /// The text with its secrets. `allowed` refuses those that may not be sent. A value is never
-    /// looked through for further secrets.
+    /// Replaces the placeholders of a text. `allowed` rejects secrets that may not be sent.
+    /// Placeholders inside of a value are not replaced.
     pub(crate) fn fill(
         &mut self,
         text: &str,
@@ -173,13 +174,13 @@ impl<'a> Filler<'a> {
         Ok(out)
     }
 
-    /// A text without the secrets of this exchange.
+    /// Redacts the secrets of this exchange in a text.
     pub(crate) fn scrub(&self, text: &str) -> String {
         self.scrub_longer(text, 0)
     }
 
-    /// An address or a header without them. There a secret may be encoded in part only; a text
-    /// that still holds one when it is decoded is given up whole.
+    /// Redacts the secrets in a URL or a header. A secret can be partly encoded there: returns
+    /// `None` if the text still contains one after decoding.
     pub(crate) fn scrub_encoded(&self, text: &str) -> Option<String> {
         let clean = self.scrub(text);
         let decoded = decoded(&clean);
@@ -189,7 +190,7 @@ impl<'a> Filler<'a> {
         hidden.next().is_none().then_some(clean)
     }
 
-    /// A body without them, if there was one in it.
+    /// Redacts the secrets in a body. Returns `None` if nothing changes.
     pub(crate) fn scrub_body(&self, body: &[u8]) -> Option<String> {
         let text = std::str::from_utf8(body).ok()?;
         let clean = self.scrub_longer(text, SCRUBBED_IN_BODIES);
@@ -202,19 +203,19 @@ impl<'a> Filler<'a> {
             .filter(|value| value.len() >= bytes)
             .flat_map(|value| [value.to_owned(), encoded(value), form_encoded(value)])
             .collect();
-        // One secret may be a part of another.
+        // One secret can be a part of another.
         forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
         forms.dedup();
         forms.iter().fold(text.to_owned(), |text, form| text.replace(form.as_str(), MASK))
     }
 }
 
-/// Whether a text names a secret.
+/// Returns true if a text contains a placeholder.
 pub(crate) fn mentioned(text: &str) -> bool {
     next(text).is_some()
 }
 
-/// The secrets that a text names.
+/// Returns the names in the placeholders of a text.
 pub(crate) fn names(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -249,11 +250,12 @@ fn next(text: &str) -> Option<Mention<'_>> {
     None
 }
 
-/// The first place at which one of the words stands, in any case, and the word's length.
+/// Returns the first occurrence of any of the words, ignoring case, and the length of the word.
 fn first(text: &str, words: &[&str]) -> Option<(usize, usize)> {
     let bytes = text.as_bytes();
     (0..bytes.len()).find_map(|start| {
-        // All words begin with one of these, which are never inside of a character.
+        // All words start with one of these bytes, which never occur inside of a multibyte
+        // character.
         if !matches!(bytes[start], b'{' | b'}' | b'%') {
             return None;
         }
@@ -273,12 +275,12 @@ fn form_encoded(value: &str) -> String {
     form_urlencoded::byte_serialize(value.as_bytes()).collect()
 }
 
-/// A plus sign means a space in forms only.
+/// Percent-encodes a value for a query. A plus sign means a space in forms only.
 fn encoded(value: &str) -> String {
     form_encoded(value).replace('+', "%20")
 }
 
-/// Percent signs undone.
+/// Decodes percent-encoded bytes.
 fn decoded(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
@@ -312,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_filled_in_once() {
+    fn placeholders_are_replaced_once() {
         let secrets = secrets(&[("A", "a b&{{secret:B}}"), ("B", "bee"), ("DENIED", "x")]);
         let cases = [
             ("x {{secret:B}} y {{secret:B}}", Place::Plain, Ok("x bee y bee")),
@@ -333,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_is_scrubbed_in_every_form() {
+    fn used_secrets_are_redacted_in_every_encoding() {
         let secrets = secrets(&[("A", "long secret/1"), ("B", "long secret/12"), ("C", "shy")]);
         let mut filler = Filler::new(&secrets);
         for name in ["A", "B", "C"] {
@@ -353,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_that_cannot_be_used_are_refused() {
+    fn invalid_secrets_are_rejected() {
         for (name, value) in [("A B", "x"), ("", "x"), ("A", ""), ("A", "line\n")] {
             let values = [(name.to_owned(), SecretString::from(value))].into();
             assert!(Secrets::new(values).is_err(), "{name}");

@@ -1,4 +1,4 @@
-//! Addresses as guests write them.
+//! Parses and normalizes the URLs of guests.
 
 use std::net::IpAddr;
 
@@ -8,25 +8,25 @@ use wattle_graph::failure::{Failure, code};
 
 use crate::secret;
 
-/// Bytes of an address: longer ones are refused by many servers.
+/// Longest URL. Many servers reject longer ones.
 const URL_BYTES: usize = 16 << 10;
 
-/// Parses an address and brings it into one form: odd spellings of numbers become plain ones,
-/// international names become ASCII, a dot at the end of the name and a fragment are left away.
+/// Parses and normalizes a URL: numeric hosts become dotted addresses, international names become
+/// ASCII, and the fragment and a dot at the end of the name are removed.
 pub(crate) fn parse(text: &str) -> Result<Url, Failure> {
     if text.len() > URL_BYTES {
-        return Err(invalid(format!("the address is longer than {URL_BYTES} bytes")));
+        return Err(invalid(format!("the URL is longer than {URL_BYTES} bytes")));
     }
     let url = Url::parse(text)
-        .map_err(|error| invalid(format!("the address of the request cannot be read: {error}")))?;
+        .map_err(|error| invalid(format!("cannot parse the URL of the request: {error}")))?;
     check(url)
 }
 
-/// Resolves the address of a redirect against the one that gave it.
+/// Resolves the target of a redirect against its source.
 pub(crate) fn join(from: &Url, location: &str) -> Result<Url, Failure> {
     let url =
         from.join(location).ok().filter(|url| url.as_str().len() <= URL_BYTES).ok_or_else(
-            || invalid("the server redirects to an address that cannot be read".into()),
+            || invalid("the server redirects to a location that cannot be parsed".into()),
         )?;
     check(url)
 }
@@ -40,27 +40,27 @@ fn check(mut url: Url) -> Result<Url, Failure> {
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err(invalid(
-            "an address must not hold a user name or password; send an `authorization` header with \
+            "a URL must not contain a user name or password; send an `authorization` header with \
              a secret"
                 .into(),
         ));
     }
     if secret::mentioned(url.path()) {
         return Err(invalid(
-            "a secret can stand in the query, in headers and in a text body, not in the path of \
-             an address"
+            "a secret may be in the query, in headers and in a text body, not in the path of \
+             a URL"
                 .into(),
         ));
     }
     if let Some(host) = url.host_str().and_then(|host| host.strip_suffix('.')).map(str::to_owned) {
         url.set_host(Some(&host))
-            .map_err(|error| invalid(format!("the host `{host}.` cannot be read: {error}")))?;
+            .map_err(|error| invalid(format!("the host `{host}.` cannot be parsed: {error}")))?;
     }
     url.set_fragment(None);
     Ok(url)
 }
 
-/// The host in the form in which rules name it: IPv6 without brackets.
+/// Returns the host as rules name it: IPv6 without brackets.
 pub(crate) fn host(url: &Url) -> String {
     match url.host() {
         Some(Host::Domain(name)) => name.to_owned(),
@@ -70,8 +70,8 @@ pub(crate) fn host(url: &Url) -> String {
     }
 }
 
-/// The address that a host is written as, if it is none to resolve. The client connects to such
-/// an address without asking the resolver.
+/// Returns the IP address if the host is a literal one. The client connects to it without calling
+/// the resolver.
 pub(crate) fn literal(url: &Url) -> Option<IpAddr> {
     match url.host()? {
         Host::Domain(_) => None,
@@ -80,7 +80,7 @@ pub(crate) fn literal(url: &Url) -> Option<IpAddr> {
     }
 }
 
-/// Scheme, host and port, for messages.
+/// Returns scheme, host and port, for messages.
 pub(crate) fn origin(url: &Url) -> String {
     url.origin().ascii_serialization()
 }
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn odd_spellings_become_plain() {
+    fn urls_are_normalized() {
         let cases = [
             ("http://2130706433/", "127.0.0.1"),
             ("http://0x7f.1/", "127.0.0.1"),
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_requested_is_invalid() {
+    fn unsupported_urls_are_invalid() {
         let cases = [
             "ftp://example.com/",
             "file:///etc/passwd",

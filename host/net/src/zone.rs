@@ -1,21 +1,20 @@
-//! Which network addresses may be reached.
+//! Classifies network addresses.
 //!
-//! A guest must not use the host to get at what only the host can reach. The ranges are those of
-//! the registries for special-purpose addresses, and the addresses at which clouds hand out
-//! credentials.
+//! Protects services that only the host can reach from guests (SSRF). The ranges are the IANA
+//! registries of special-purpose addresses and the metadata addresses of cloud providers.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{Ipv4Net, Ipv6Net};
 
-/// What kind of place an address is.
+/// Class of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Zone {
-    /// The internet.
+    /// Reachable from the internet.
     Public,
-    /// This machine or its networks: for rules with `private = true`.
+    /// This machine or its networks; allowed by rules with `private = true`.
     Private,
-    /// Never a service that a guest should talk to, whatever the rule says.
+    /// Not allowed by any rule.
     Forbidden,
 }
 
@@ -27,7 +26,7 @@ const fn v6(first: u16, second: u16, third: u16, prefix: u8) -> Ipv6Net {
     Ipv6Net::new_assert(Ipv6Addr::new(first, second, third, 0, 0, 0, 0, 0), prefix)
 }
 
-/// Ranges of IPv4 that are forbidden; they come before the private ones.
+/// Forbidden ranges of IPv4. They take precedence over the private ones.
 pub(crate) const FORBIDDEN_V4: [Ipv4Net; 11] = [
     v4(0, 0, 0, 0, 8),          // this network; Linux takes 0.0.0.0 for itself
     v4(100, 100, 100, 200, 32), // metadata of Alibaba Cloud
@@ -42,35 +41,34 @@ pub(crate) const FORBIDDEN_V4: [Ipv4Net; 11] = [
     v4(240, 0, 0, 0, 4),        // reserved, and broadcast
 ];
 
-/// Ranges of IPv4 that are private.
+/// Private ranges of IPv4.
 pub(crate) const PRIVATE_V4: [Ipv4Net; 6] = [
     v4(10, 0, 0, 0, 8),
     v4(100, 64, 0, 0, 10), // shared by the customers of a carrier
     v4(127, 0, 0, 0, 8),
     v4(172, 16, 0, 0, 12),
     v4(192, 168, 0, 0, 16),
-    v4(198, 18, 0, 0, 15), // benchmarks, and the made-up addresses of some proxies
+    v4(198, 18, 0, 0, 15), // benchmarks, and the fake addresses of some proxies
 ];
 
-/// Ranges of IPv6 that are forbidden although they lie among global or private ones. Everything
-/// outside of those is forbidden, too: IPv4 in IPv6 in all its forms, NAT64, link-local,
-/// multicast.
+/// Forbidden ranges of IPv6 within the global and private ranges. Everything outside of those is
+/// forbidden too: IPv4 in IPv6 in all forms, NAT64, link-local, multicast.
 pub(crate) const FORBIDDEN_V6: [Ipv6Net; 5] = [
     v6(0x2001, 0, 0, 23), // protocol assignments: Teredo, benchmarks, identifiers
     v6(0x2001, 0xdb8, 0, 32), // documentation
-    v6(0x2002, 0, 0, 16), // 6to4: an IPv4 address in disguise
+    v6(0x2002, 0, 0, 16), // 6to4, which embeds an IPv4 address
     v6(0x3fff, 0, 0, 20), // documentation
     // Metadata of AWS.
     Ipv6Net::new_assert(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254), 128),
 ];
 
-/// Range of IPv6 that is private, besides loopback.
+/// Private range of IPv6, in addition to loopback.
 pub(crate) const PRIVATE_V6: Ipv6Net = v6(0xfc00, 0, 0, 7);
 
-/// Range of IPv6 that is global.
+/// Global range of IPv6.
 const GLOBAL_V6: Ipv6Net = v6(0x2000, 0, 0, 3);
 
-/// Where an address lies.
+/// Returns the class of an address.
 pub(crate) fn zone(address: IpAddr) -> Zone {
     match address {
         IpAddr::V4(address) => zone_v4(address),
@@ -78,7 +76,7 @@ pub(crate) fn zone(address: IpAddr) -> Zone {
     }
 }
 
-/// Whether a rule may lead to an address; `private` says whether it may be a private one.
+/// Returns true if an address may be reached. `private` permits private addresses.
 pub fn reachable(address: IpAddr, private: bool) -> bool {
     match zone(address) {
         Zone::Public => true,
@@ -116,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    /// Every address in one of these ranges.
+    /// Generates addresses of these ranges.
     fn within_v4(ranges: &'static [Ipv4Net]) -> impl Strategy<Value = Ipv4Addr> {
         (select(ranges), any::<u32>()).prop_map(|(range, bits)| {
             let host = bits & !u32::from(range.netmask());
@@ -131,8 +129,8 @@ mod tests {
         })
     }
 
-    /// IPv4 dressed as IPv6: mapped, compatible, translated, NAT64, local NAT64, link-local and
-    /// multicast.
+    /// Returns ranges of IPv6 that embed IPv4 or are reserved: mapped, compatible, translated,
+    /// NAT64, local NAT64, link-local, multicast and others.
     fn disguises() -> Vec<Ipv6Net> {
         let texts = [
             "::ffff:0:0/96",
@@ -151,17 +149,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn forbidden_ranges_are_never_reachable(address in within_v4(&FORBIDDEN_V4)) {
+        fn forbidden_ipv4_ranges_are_unreachable(address in within_v4(&FORBIDDEN_V4)) {
             prop_assert_eq!(zone(address.into()), Zone::Forbidden);
         }
 
         #[test]
-        fn private_ranges_need_a_private_rule(address in within_v4(&PRIVATE_V4)) {
+        fn private_ipv4_ranges_need_a_private_rule(address in within_v4(&PRIVATE_V4)) {
             prop_assert!(!reachable(address.into(), false));
         }
 
         #[test]
-        fn forbidden_ranges_of_ipv6_are_never_reachable(
+        fn forbidden_ipv6_ranges_are_unreachable(
             address in within_v6([&FORBIDDEN_V6[..], &disguises()].concat()),
         ) {
             prop_assert!(!reachable(address.into(), false));
@@ -174,7 +172,7 @@ mod tests {
         }
 
         #[test]
-        fn what_the_standard_library_knows_agrees(bits in any::<u32>()) {
+        fn special_addresses_of_std_are_not_public(bits in any::<u32>()) {
             let address = Ipv4Addr::from(bits);
             let special = address.is_private() || address.is_loopback() || address.is_link_local()
                 || address.is_multicast() || address.is_broadcast() || address.is_unspecified()
@@ -184,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn well_known_addresses() {
+    fn well_known_addresses_are_classified() {
         let cases = [
             ("8.8.8.8", Zone::Public),
             ("100.63.255.255", Zone::Public),

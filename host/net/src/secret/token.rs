@@ -1,7 +1,7 @@
-//! Tokens: secrets that a service hands out for a while against other secrets.
+//! Managed tokens: secrets that a service issues for a limited time in exchange for other secrets.
 //!
-//! The host fetches them, keeps them in memory and renews them, so that a token is never in a
-//! guest, in the journal or in a log.
+//! The host fetches them, keeps them in memory and renews them, so that no token is in a guest, in
+//! the journal or in a log.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,62 +24,63 @@ use crate::payload;
 use crate::secret::{Filler, Place, names};
 use crate::target;
 
-/// How long a token is used whose service does not say how long it lasts.
+/// Default lifetime of a token.
 const LIFETIME: Span = Span::from_ms(5 * 60_000);
 
-/// How long before its end a token is renewed if the operator does not say.
+/// Default time before the expiry at which a token is renewed.
 const REFRESH_BEFORE: Span = Span::from_ms(60_000);
 
-/// Longest wait for a token: services hand them out at once or not at all.
+/// Timeout of a fetch. Services respond fast or not at all.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Bytes of an answer with a token, which is a small document.
+/// Bytes of a response with a token.
 const ANSWER_BYTES: u64 = 64 << 10;
 
-/// Characters of a service's own words in a failure.
+/// Characters of the service's message in a failure.
 const QUOTED_CHARS: usize = 200;
 
-/// Milliseconds in the second that services count lifetimes in.
+/// Milliseconds per second; lifetimes are in seconds.
 const SECOND_MS: f64 = 1_000.0;
 
-/// Where a token comes from. A field is a name at the top of a document, or a JSON pointer such
-/// as `/data/token`.
+/// Source of a managed token. A field is a top-level name in a document, or a JSON pointer such as
+/// `/data/token`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokenSource {
-    /// Where it is asked for, with `POST`. The operator's word: no grant is needed for it.
+    /// URL that receives a `POST`. No grant is needed, since the operator configures it.
     pub url: String,
-    /// What is sent; other secrets are named in it as `{{secret:NAME}}`.
+    /// Body of the request. It can contain placeholders of other secrets, `{{secret:NAME}}`.
     pub body: String,
-    /// What that is; `application/json` without it.
+    /// Content type of the body; `application/json` by default.
     #[serde(default = "json_type")]
     pub content_type: String,
-    /// Field of the answer with the token.
+    /// Field of the response that has the token.
     pub field: String,
-    /// Field of the answer with its lifetime in seconds; 5 minutes without it.
+    /// Field of the response that has the lifetime in seconds. Without it the lifetime is 5
+    /// minutes.
     #[serde(default)]
     pub expires_field: Option<String>,
-    /// Field of the answer with a sentence about what went wrong, for the operator.
+    /// Field of the response that has an error message for the operator.
     #[serde(default)]
     pub message_field: Option<String>,
-    /// How long before its end it is renewed; 1 minute without it.
+    /// How long before its expiry the token is renewed; 1 minute by default.
     #[serde(default = "refresh_before")]
     pub refresh_before: Span,
-    /// How a service says that it does not take a token any more. It is then fetched anew and the
-    /// request made once more.
+    /// Responses by which a service rejects the token. The token is then fetched again and the
+    /// request is sent once more.
     #[serde(default)]
     pub invalid: Rejection,
 }
 
-/// Answers that refuse a token.
+/// Responses that reject a token.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Rejection {
-    /// Any of these statuses.
+    /// Status codes that reject it.
     pub status: Vec<u16>,
-    /// This field of the answer, whatever its status, ...
+    /// Field of the response that rejects it, with any status, if it has one of `values`.
     pub field: Option<String>,
-    /// ... with any of these values.
+    /// Values of `field` that reject it.
     pub values: Vec<i64>,
 }
 
@@ -105,13 +106,13 @@ impl Rejection {
     }
 }
 
-/// One token with its source.
+/// A managed token and its source.
 pub(crate) struct Token {
     name: String,
     source: TokenSource,
     url: Url,
     clock: Arc<dyn Clock>,
-    /// Held while it is fetched, so that requests at the same time fetch it once.
+    /// Locked during a fetch, so that concurrent requests fetch the token once.
     kept: Mutex<Option<Kept>>,
 }
 
@@ -121,13 +122,17 @@ struct Kept {
 }
 
 impl Token {
-    /// A token that was not fetched yet, or what is wrong with its source.
+    /// Creates a token that is not fetched yet.
+    ///
+    /// # Errors
+    ///
+    /// Returns what is wrong with the source.
     pub(crate) fn new(
         name: &str,
         source: TokenSource,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, &'static str> {
-        let url = target::parse(&source.url).map_err(|_| "has a `url` that cannot be read")?;
+        let url = target::parse(&source.url).map_err(|_| "has an invalid `url`")?;
         if source.field.is_empty() {
             return Err("needs a `field` that holds the token");
         }
@@ -137,7 +142,7 @@ impl Token {
         Ok(Self { name: name.to_owned(), source, url, clock, kept: Mutex::new(None) })
     }
 
-    /// The token, fetched if there is none that lasts long enough.
+    /// Returns the token. Fetches it if there is none that is valid for long enough.
     pub(crate) async fn value(&self, net: &OutboundNet) -> Result<SecretString, Failure> {
         let mut kept = self.kept.lock().await;
         if let Some(kept) = kept.as_ref().filter(|kept| self.clock.now_ms() < kept.renew_at_ms) {
@@ -147,13 +152,13 @@ impl Token {
         Ok(kept.insert(fetched).value.clone())
     }
 
-    /// Forgets a token that a service does not take any more, unless it was renewed already.
+    /// Discards a token that a service rejects, unless it was renewed meanwhile.
     pub(crate) async fn forget(&self, refused: &SecretString) {
         let mut kept = self.kept.lock().await;
         kept.take_if(|kept| kept.value.expose_secret() == refused.expose_secret());
     }
 
-    /// Whether an answer says that the token is not taken.
+    /// Returns true if a response rejects the token.
     pub(crate) fn is_refused_by(&self, response: &HttpResponse) -> bool {
         self.source.invalid.fits(response)
     }
@@ -164,7 +169,7 @@ impl Token {
         net.rates().wait(&target::host(&self.url)).await;
         tracing::debug!(token = self.name, host = %target::host(&self.url), "fetching a token");
         let asked_ms = self.clock.now_ms();
-        // An operator may keep such a service in their own network.
+        // Permits private addresses, since an operator may run such a service in a private network.
         let request = net.client(true).post(self.url.clone()).timeout(TIMEOUT).body(body);
         let sent = request.header(CONTENT_TYPE, &self.source.content_type).send().await;
         let broken =
@@ -181,13 +186,14 @@ impl Token {
             }),
             None => {
                 let words = filler.scrub(&self.words(&document));
-                let failure = self.failed(&format!("it answered with status {status}{words}"));
+                let failure = self.failed(&format!("it responded with status {status}{words}"));
                 Err(if status.is_server_error() { failure.retryable() } else { failure })
             }
         }
     }
 
-    /// How long the token may be used. One that ends too soon is fetched for every request.
+    /// Returns how long the token may be used. A token with too short a lifetime is fetched for
+    /// every request.
     fn lasts_ms(&self, document: &Value) -> i64 {
         let field = self.source.expires_field.as_ref().and_then(|field| at(document, field));
         let seconds = field.and_then(|it| it.as_f64().or_else(|| it.as_str()?.parse().ok()));
@@ -195,7 +201,7 @@ impl Token {
         lifetime.saturating_sub(as_ms(self.source.refresh_before))
     }
 
-    /// Only what the operator calls a message is quoted: the rest may hold a token.
+    /// Quotes `message_field` only, since the rest of the document can contain a token.
     fn words(&self, document: &Value) -> String {
         let field = self.source.message_field.as_ref().and_then(|field| at(document, field));
         let words = field.and_then(Value::as_str).unwrap_or_default();
@@ -225,7 +231,7 @@ fn as_ms(span: Span) -> i64 {
     i64::try_from(span.as_ms()).unwrap_or(i64::MAX)
 }
 
-/// Whether a header can carry it.
+/// Returns true if a header can carry the text.
 fn is_token(text: &str) -> bool {
     !text.is_empty() && !text.chars().any(char::is_control)
 }
@@ -247,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_by_status_or_code() {
+    fn rejection_matches_status_or_field() {
         let by_code = Rejection {
             field: Some("code".to_owned()),
             values: vec![99_991_663, 99_991_661],
