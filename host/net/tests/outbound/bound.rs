@@ -1,4 +1,4 @@
-//! Sizes, times and broken servers.
+//! Size limits, timeouts and broken servers.
 
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ fn small() -> NetLimits {
 }
 
 #[tokio::test]
-async fn a_declared_body_that_is_too_long_is_not_read() {
+async fn declared_body_over_the_limit_is_not_read() {
     let server = serving(ResponseTemplate::new(200).set_body_bytes(vec![b'x'; 101])).await;
     let failure = send_within(&[rule_for(&server)], &small(), &get(server.uri())).await;
     let failure = failure.unwrap_err();
@@ -38,7 +38,7 @@ async fn a_declared_body_that_is_too_long_is_not_read() {
 }
 
 #[tokio::test]
-async fn a_stream_without_end_is_cut() {
+async fn endless_body_fails_at_the_limit() {
     let head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
     let port = odd(head, |mut stream| async move {
         while stream.write_all(b"10\r\n0123456789abcdef\r\n").await.is_ok() {}
@@ -50,7 +50,7 @@ async fn a_stream_without_end_is_cut() {
 }
 
 #[tokio::test]
-async fn request_bodies_are_bounded() {
+async fn request_bodies_are_limited() {
     let server = serving(ResponseTemplate::new(200)).await;
     let blob = "00".repeat(32).parse().map(wattle_run::ports::blob::BlobRef).unwrap();
     for body in [
@@ -68,7 +68,7 @@ async fn request_bodies_are_bounded() {
 }
 
 #[tokio::test]
-async fn headers_are_bounded() {
+async fn headers_are_limited() {
     let server = serving(ResponseTemplate::new(200)).await;
     let mut many = get(server.uri());
     many.headers = (0..65).map(|index| (format!("x-{index}"), "y".into())).collect();
@@ -99,13 +99,13 @@ async fn compressed_bodies_stay_compressed() {
 }
 
 #[tokio::test]
-async fn the_whole_exchange_has_one_timeout() {
+async fn exchange_has_one_timeout() {
     let server = serving(ResponseTemplate::new(200).set_delay(Duration::from_secs(30))).await;
     let short = NetLimits { timeout_ms: 100, ..NetLimits::default() };
     let failure = send_within(&[rule_for(&server)], &short, &get(server.uri())).await.unwrap_err();
     assert_eq!((failure.code.as_str(), failure.retryable), ("timeout", true));
 
-    // The head comes at once, the body never ends; the guest's own timeout is the shorter one.
+    // The head arrives at once and the body never ends. The guest's timeout is the shorter one.
     let head = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nabc".to_vec();
     let port = odd(head, |stream| async move {
         let _open = stream;
@@ -117,7 +117,7 @@ async fn the_whole_exchange_has_one_timeout() {
     let failure = send(&[rule("127.0.0.1", port)], &request).await.unwrap_err();
     assert_eq!(failure.code, "timeout");
 
-    // A request may take longer than the usual, but not longer than the most.
+    // A guest's timeout may exceed the default up to the maximum.
     request.timeout_ms = Some(60_000);
     let limits = NetLimits { timeout_ms: 10, longest_timeout_ms: 100, ..NetLimits::default() };
     let rules = [rule("127.0.0.1", port)];
@@ -127,7 +127,7 @@ async fn the_whole_exchange_has_one_timeout() {
 }
 
 #[tokio::test]
-async fn a_cut_answer_is_unavailable() {
+async fn incomplete_response_is_unavailable() {
     let head = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nabc".to_vec();
     let port = odd(head, |_| async {}).await;
     let request = get(format!("http://127.0.0.1:{port}/"));
@@ -136,7 +136,7 @@ async fn a_cut_answer_is_unavailable() {
 }
 
 #[tokio::test]
-async fn a_dropped_exchange_ends_the_request() {
+async fn dropped_exchange_closes_the_connection() {
     let (gone, mut heard) = tokio::sync::mpsc::channel(1);
     let (arrived, mut waiting) = tokio::sync::mpsc::channel(1);
     let port = odd(Vec::new(), move |mut stream| async move {
@@ -153,7 +153,7 @@ async fn a_dropped_exchange_ends_the_request() {
 }
 
 #[tokio::test]
-async fn a_host_is_not_asked_too_often() {
+async fn requests_to_a_host_are_rate_limited() {
     let server = serving(ResponseTemplate::new(200)).await;
     let config = NetConfig {
         requests_per_second: NonZeroU32::new(10).unwrap(),

@@ -1,4 +1,4 @@
-//! Where guests may not go.
+//! Requests that guests may not send.
 
 use wattle_run::grant::HttpRule;
 use wiremock::matchers::any;
@@ -16,7 +16,7 @@ async fn hello() -> MockServer {
 }
 
 #[tokio::test]
-async fn a_rule_opens_a_host() {
+async fn rule_allows_a_host() {
     let server = hello().await;
     let answer = send(&[rule_for(&server)], &get(format!("{}/a?b=c#d", server.uri()))).await;
     let answer = answer.unwrap();
@@ -27,7 +27,7 @@ async fn a_rule_opens_a_host() {
 }
 
 #[tokio::test]
-async fn without_a_rule_nothing_is_sent() {
+async fn nothing_is_sent_without_a_rule() {
     let server = hello().await;
     let port = server.address().port();
     let failure = send(&[], &get(server.uri())).await.unwrap_err();
@@ -41,7 +41,7 @@ async fn without_a_rule_nothing_is_sent() {
 }
 
 #[tokio::test]
-async fn private_addresses_need_a_private_rule_however_they_are_written() {
+async fn private_addresses_need_a_private_rule_in_any_spelling() {
     let server = hello().await;
     let port = server.address().port();
     let public = |host: &str| HttpRule { private: false, ..rule(host, port) };
@@ -64,7 +64,7 @@ async fn private_addresses_need_a_private_rule_however_they_are_written() {
 }
 
 #[tokio::test]
-async fn some_addresses_are_never_reached() {
+async fn forbidden_addresses_are_denied() {
     for host in ["169.254.169.254", "0.0.0.0", "[::ffff:127.0.0.1]", "[64:ff9b::7f00:1]", "[::]"] {
         let rule = rule(host.trim_matches(['[', ']']), 80);
         let failure = send(&[rule], &get(format!("http://{host}/"))).await.unwrap_err();
@@ -74,7 +74,7 @@ async fn some_addresses_are_never_reached() {
 }
 
 #[tokio::test]
-async fn a_connection_of_a_private_rule_is_not_lent_to_others() {
+async fn private_connections_are_not_reused_for_public_rules() {
     let server = hello().await;
     let port = server.address().port();
     let net = crate::support::net();
@@ -89,7 +89,7 @@ async fn a_connection_of_a_private_rule_is_not_lent_to_others() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_sent_is_invalid() {
+async fn unsupported_requests_are_invalid() {
     let rules = [rule("127.0.0.1", 80)];
     for (method, url) in [
         ("CONNECT", "http://127.0.0.1/"),
@@ -108,7 +108,7 @@ async fn what_cannot_be_sent_is_invalid() {
 }
 
 #[tokio::test]
-async fn headers_of_the_connection_are_the_hosts() {
+async fn connection_headers_of_guests_are_ignored() {
     let server = hello().await;
     let mut request = get(server.uri());
     let own = [

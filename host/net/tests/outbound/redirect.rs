@@ -1,4 +1,4 @@
-//! Redirects, every hop checked anew.
+//! Redirects, with a check of every hop.
 
 use wattle_run::grant::HttpRule;
 use wattle_run::hostcall::http::HttpBody;
@@ -12,7 +12,7 @@ fn to(status: u16, location: &str) -> ResponseTemplate {
     ResponseTemplate::new(status).insert_header("location", location)
 }
 
-/// A server that redirects `/start` and answers everything else.
+/// Starts a server that redirects `/start` and responds with 200 to everything else.
 async fn redirecting(answer: ResponseTemplate) -> MockServer {
     let server = MockServer::start().await;
     Mock::given(path("/start")).respond_with(answer).with_priority(1).mount(&server).await;
@@ -21,7 +21,7 @@ async fn redirecting(answer: ResponseTemplate) -> MockServer {
 }
 
 #[tokio::test]
-async fn methods_and_bodies_change_as_the_standard_says() {
+async fn redirects_change_method_and_body_by_rfc_9110() {
     for (status, method, expected) in [
         (301, "POST", "GET"),
         (302, "POST", "GET"),
@@ -52,7 +52,7 @@ async fn methods_and_bodies_change_as_the_standard_says() {
 }
 
 #[tokio::test]
-async fn a_hop_that_no_rule_allows_is_denied() {
+async fn hop_without_a_rule_is_denied() {
     let target = redirecting(ResponseTemplate::new(200)).await;
     let server = redirecting(to(302, &format!("{}/end", target.uri()))).await;
     let request = get(format!("{}/start", server.uri()));
@@ -73,7 +73,7 @@ async fn a_hop_that_no_rule_allows_is_denied() {
 }
 
 #[tokio::test]
-async fn credentials_do_not_follow_to_another_origin() {
+async fn credentials_are_dropped_at_another_origin() {
     let target = redirecting(ResponseTemplate::new(200)).await;
     let headers = ["authorization", "cookie", "x-key", "x-plain"];
     for (location, kept) in
@@ -99,7 +99,7 @@ async fn credentials_do_not_follow_to_another_origin() {
 }
 
 #[tokio::test]
-async fn a_secret_in_a_body_needs_the_rule_of_every_hop() {
+async fn secret_in_a_body_needs_a_rule_for_every_hop() {
     let target = redirecting(ResponseTemplate::new(200)).await;
     let server = redirecting(to(307, &format!("{}/end", target.uri()))).await;
     let mut request = get(format!("{}/start", server.uri()));
@@ -114,7 +114,7 @@ async fn a_secret_in_a_body_needs_the_rule_of_every_hop() {
 }
 
 #[tokio::test]
-async fn a_server_cannot_ask_for_secrets() {
+async fn placeholders_of_a_server_are_not_replaced() {
     let server = redirecting(to(302, "/end?x={{secret:OTHER}}&y=%7B%7Bsecret:KEY%7D%7D")).await;
     let all =
         HttpRule { secrets: ["KEY".to_owned(), "OTHER".to_owned()].into(), ..rule_for(&server) };
@@ -125,7 +125,7 @@ async fn a_server_cannot_ask_for_secrets() {
 }
 
 #[tokio::test]
-async fn a_secret_that_a_server_puts_into_an_address_is_hidden() {
+async fn secret_in_a_redirect_is_redacted() {
     let server = redirecting(to(302, "/end?k=k&y with/odd+signs")).await;
     let mut request = get(format!("{}/start", server.uri()));
     request.headers = vec![("x-key".into(), "{{secret:KEY}}".into())];
@@ -139,7 +139,7 @@ async fn a_secret_that_a_server_puts_into_an_address_is_hidden() {
 }
 
 #[tokio::test]
-async fn redirects_are_counted() {
+async fn redirects_are_limited() {
     let server = redirecting(to(302, "/start")).await;
     let request = get(format!("{}/start", server.uri()));
     let limits = NetLimits { redirects: 3, ..NetLimits::default() };

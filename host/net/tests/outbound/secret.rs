@@ -1,4 +1,4 @@
-//! Secrets on the wire, and never anywhere else.
+//! Secrets are inserted in requests and redacted everywhere else.
 
 use wattle_run::grant::HttpRule;
 use wattle_run::hostcall::http::HttpBody;
@@ -7,7 +7,7 @@ use wiremock::{Mock, MockServer, Request, ResponseTemplate};
 
 use crate::support::{KEY, assert_no_secret, get, rule, rule_for, send};
 
-/// A server that repeats what it was sent in its body and a header.
+/// Starts a server that echoes the request in its body and a header.
 async fn echo() -> MockServer {
     let server = MockServer::start().await;
     let answer = |request: &Request| {
@@ -22,7 +22,7 @@ async fn echo() -> MockServer {
 }
 
 #[tokio::test]
-async fn secrets_are_sent_and_scrubbed() {
+async fn secrets_are_sent_and_redacted() {
     let server = echo().await;
     let mut request = get(format!("{}/a?q=1&apiKey={{{{secret:KEY}}}}", server.uri()));
     request.method = "POST".into();
@@ -44,7 +44,7 @@ async fn secrets_are_sent_and_scrubbed() {
 }
 
 #[tokio::test]
-async fn bytes_and_blobs_go_as_they_are() {
+async fn bytes_and_blobs_are_sent_unchanged() {
     let server = echo().await;
     let blob = "00".repeat(32).parse().map(wattle_run::ports::blob::BlobRef).unwrap();
     for (body, expected) in [
@@ -60,7 +60,7 @@ async fn bytes_and_blobs_go_as_they_are() {
 }
 
 #[tokio::test]
-async fn a_secret_goes_only_where_its_rule_says() {
+async fn secret_needs_a_rule() {
     let server = echo().await;
     let bare = HttpRule { secrets: [].into(), ..rule_for(&server) };
     let request = get(format!("{}/?k={{{{secret:KEY}}}}", server.uri()));
@@ -81,8 +81,8 @@ async fn a_secret_goes_only_where_its_rule_says() {
 }
 
 #[tokio::test]
-async fn failures_do_not_tell_secrets() {
-    // Nobody listens on port 1.
+async fn failures_redact_secrets() {
+    // No service listens on port 1.
     let mut request = get("http://127.0.0.1:1/?k={{secret:KEY}}");
     request.headers = vec![("x-key".into(), "{{secret:KEY}}".into())];
     let failure = send(&[rule("127.0.0.1", 1)], &request).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! A client for a guest, rules, and odd servers.
+//! A client, rules, and scripted servers.
 
 use std::sync::LazyLock;
 
@@ -19,7 +19,7 @@ use wiremock::MockServer;
 pub(crate) const KEY: &str = "k&y with/odd+signs";
 pub(crate) const OTHER: &str = "other-secret-value";
 
-/// A store of one blob, whatever is asked for.
+/// A store that returns the same blob for every reference.
 pub(crate) struct OneBlob(pub(crate) Bytes);
 
 #[async_trait]
@@ -52,7 +52,7 @@ pub(crate) fn net() -> OutboundNet {
     OutboundNet::new(&NetConfig::default(), secrets).unwrap()
 }
 
-/// A rule for a host on the loopback interface, with every method and the secret `KEY`.
+/// Returns a rule for a host on the loopback interface, with every method and the secret `KEY`.
 pub(crate) fn rule(host: &str, port: u16) -> HttpRule {
     HttpRule {
         host: host.into(),
@@ -96,8 +96,8 @@ pub(crate) async fn send_within(
     net().send(&caller(), rules, limits, request, &*BLOB).await
 }
 
-/// A server that reads the beginning of one request, writes these bytes and then does what it is
-/// told.
+/// Starts a server that reads the first bytes of one request, writes `bytes` and then runs `then`.
+/// Returns its port.
 pub(crate) async fn odd<F, R>(bytes: Vec<u8>, then: F) -> u16
 where
     F: FnOnce(TcpStream) -> R + Send + 'static,
@@ -109,14 +109,14 @@ where
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut head = [0; 4];
         stream.read_exact(&mut head).await.unwrap();
-        // The client may leave early.
+        // The client may disconnect early.
         let _ = stream.write_all(&bytes).await;
         then(stream).await;
     });
     port
 }
 
-/// No rendering of a failure shows a secret, not even encoded.
+/// Asserts that no form of a failure contains a secret, not even an encoded one.
 pub(crate) fn assert_no_secret(failure: &Failure) {
     let shown = format!("{failure} {failure:?} {}", serde_json::to_string(failure).unwrap());
     for form in [KEY, OTHER, "k%26y", "k&y"] {

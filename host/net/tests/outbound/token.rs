@@ -1,4 +1,4 @@
-//! Tokens: fetched once, renewed in time, renewed when refused, and never shown.
+//! Managed tokens: fetched once, renewed before they expire or when rejected, and never shown.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use wiremock::{Mock, MockServer, Request, ResponseTemplate};
 
 use crate::support::{KEY, OneBlob, caller, get, rule_for};
 
-/// The code with which the service refuses a token.
+/// The code by which the service rejects a token.
 const INVALID: i64 = 99_991_663;
 
 #[derive(Clone, Default)]
@@ -36,8 +36,8 @@ impl Clock for Hand {
     }
 }
 
-/// A service whose tokens are `t-fetched-1`, `t-fetched-2` and so on. It takes the newest one only, and
-/// none of those that were handed out before `refused` says.
+/// A service that issues the tokens `t-fetched-1`, `t-fetched-2` and so on. [`Scene::refuses`] selects those that it
+/// rejects.
 struct Scene {
     server: MockServer,
     net: OutboundNet,
@@ -71,7 +71,7 @@ invalid = {{ field = "code", values = [{INVALID}] }}
         Self { server, net, clock }
     }
 
-    /// Tokens are handed out, valid for two hours.
+    /// Issues tokens with a lifetime of two hours.
     async fn hands_out(&self) {
         let count = AtomicU32::new(0);
         let answer = move |_: &Request| {
@@ -84,7 +84,7 @@ invalid = {{ field = "code", values = [{INVALID}] }}
         token.mount(&self.server).await;
     }
 
-    /// The service repeats the token that it was shown, and refuses these.
+    /// Echoes the received token, and rejects the listed ones.
     async fn refuses(&self, refused: &'static [&'static str]) {
         let answer = move |request: &Request| {
             let shown = request.headers["authorization"].to_str().unwrap().to_owned();
@@ -117,7 +117,7 @@ invalid = {{ field = "code", values = [{INVALID}] }}
         self.net.send(&caller(), rules, &limits, &self.request(), &blob).await
     }
 
-    /// The tokens that were shown, and how many were fetched.
+    /// Returns the received tokens, and how many were fetched.
     async fn seen(&self) -> (Vec<String>, usize) {
         let requests = self.server.received_requests().await.unwrap();
         let (fetched, shown): (Vec<_>, Vec<_>) =
@@ -128,7 +128,7 @@ invalid = {{ field = "code", values = [{INVALID}] }}
 }
 
 #[tokio::test]
-async fn a_token_is_fetched_once_and_hidden_from_the_guest() {
+async fn token_is_fetched_once_and_redacted() {
     let scene = Scene::new().await;
     scene.hands_out().await;
     scene.refuses(&[]).await;
@@ -143,12 +143,12 @@ async fn a_token_is_fetched_once_and_hidden_from_the_guest() {
 }
 
 #[tokio::test]
-async fn a_token_is_renewed_before_it_expires() {
+async fn token_is_renewed_before_it_expires() {
     let scene = Scene::new().await;
     scene.hands_out().await;
     scene.refuses(&[]).await;
     scene.send().await.unwrap();
-    // Half an hour before the end of its two hours.
+    // Half an hour before the lifetime of two hours ends.
     scene.clock.0.store(90 * 60_000 - 1, Ordering::SeqCst);
     scene.send().await.unwrap();
     assert_eq!(scene.seen().await.1, 1);
@@ -159,7 +159,7 @@ async fn a_token_is_renewed_before_it_expires() {
 }
 
 #[tokio::test]
-async fn a_refused_token_is_renewed_once_and_the_request_repeated() {
+async fn rejected_token_is_renewed_and_the_request_repeated() {
     let scene = Scene::new().await;
     scene.hands_out().await;
     scene.refuses(&["Bearer t-fetched-1"]).await;
@@ -171,13 +171,13 @@ async fn a_refused_token_is_renewed_once_and_the_request_repeated() {
     assert!(
         requests.iter().filter(|it| it.url.path() == "/records").all(|it| it.body == b"record")
     );
-    // The new one is kept.
+    // The new token is kept.
     scene.send().await.unwrap();
     assert_eq!(scene.seen().await.1, 2);
 }
 
 #[tokio::test]
-async fn a_service_that_refuses_every_token_is_believed_the_second_time() {
+async fn second_token_rejection_is_returned() {
     let scene = Scene::new().await;
     scene.hands_out().await;
     scene.refuses(&["Bearer t-fetched-1", "Bearer t-fetched-2"]).await;
@@ -187,7 +187,7 @@ async fn a_service_that_refuses_every_token_is_believed_the_second_time() {
 }
 
 #[tokio::test]
-async fn without_a_grant_nothing_is_fetched() {
+async fn no_token_is_fetched_without_a_grant() {
     let scene = Scene::new().await;
     scene.hands_out().await;
     let failure = scene.send_by(&rule_for(&scene.server)).await.unwrap_err();
@@ -196,7 +196,7 @@ async fn without_a_grant_nothing_is_fetched() {
 }
 
 #[tokio::test]
-async fn a_token_that_cannot_be_fetched_is_said_to_be() {
+async fn failed_token_fetch_is_reported() {
     let scene = Scene::new().await;
     let words = json!({"code": 10_014, "msg": "app secret is invalid", "debug": "app secret"});
     let answer = ResponseTemplate::new(200).set_body_json(words);
@@ -209,7 +209,7 @@ async fn a_token_that_cannot_be_fetched_is_said_to_be() {
 }
 
 #[tokio::test]
-async fn sources_that_cannot_work_are_refused() {
+async fn invalid_sources_are_rejected() {
     let clock: Arc<dyn Clock> = Arc::new(Hand::default());
     for (name, source) in [
         ("TOKEN", "url = \"ftp://a/\"\nbody = \"\"\nfield = \"t\""),
