@@ -1,4 +1,4 @@
-//! What each dialect implements.
+//! The interface that each dialect implements.
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -11,25 +11,25 @@ use crate::failure::Fault;
 use crate::migrate::{Applied, Migration};
 use crate::statement::{Dialect, Statement};
 
-/// Days that markers of committed transactions are kept. A run that was interrupted by a crash
-/// is taken up again when the host starts; nobody asks for a marker weeks later.
+/// Days that commit markers are kept. An orphaned run is recovered when a host starts, so no marker
+/// is needed weeks later.
 pub(crate) const MARKER_DAYS: u32 = 30;
 
-/// Looks at a marker.
+/// Reads a commit marker.
 pub(crate) const MARKER: &str = "SELECT answers FROM _wattle_journal WHERE key = $1";
 
-/// Writes a marker whose key was claimed.
+/// Updates a marker whose key was claimed.
 pub(crate) const FILL_MARKER: &str = "UPDATE _wattle_journal SET answers = $2 WHERE key = $1";
 
-/// Connections of one database that are used at once. Runs wait for their turn beyond that.
+/// Connections in use at once for one database. Further calls wait.
 pub(crate) const CONNECTIONS: u32 = 8;
 
-/// One database.
+/// A database of one dialect.
 #[async_trait]
 pub(crate) trait Backend: Send + Sync {
     fn dialect(&self) -> Dialect;
 
-    /// Runs one statement where the database itself refuses to write.
+    /// Runs one statement on a connection on which the database refuses to write.
     async fn query(
         &self,
         statement: &Statement<'_>,
@@ -40,28 +40,29 @@ pub(crate) trait Backend: Send + Sync {
     /// Starts a transaction that may write.
     async fn begin(&self, limits: &SqlLimits) -> Result<Box<dyn Session>, Fault>;
 
-    /// The app's migrations that were applied, by version.
+    /// Returns the applied migrations of an app, by version.
     async fn applied(&self, app: &str) -> Result<Vec<Applied>, sqlx::Error>;
 
-    /// Applies and records a migration, both or neither; does nothing if it was recorded since.
+    /// Applies and records a migration atomically. Does nothing if it was recorded meanwhile.
     async fn apply(&self, app: &str, migration: &Migration) -> Result<(), sqlx::Error>;
 
     /// Closes all connections.
     async fn close(&self);
 }
 
-/// Writes a marker whose key was not claimed; `now_ms` is the time in the words of the dialect.
+/// Returns the statement that writes a marker whose key was not claimed. `now_ms` is the time as an
+/// SQL expression of the dialect.
 pub(crate) fn insert_marker(now_ms: &str) -> String {
     format!("INSERT INTO _wattle_journal (key, answers, at_ms) VALUES ($1, $2, {now_ms})")
 }
 
-/// The answers that a marker keeps. One that cannot be read is not taken for one that is missing:
-/// what it stands for would happen twice.
+/// Parses the results in a marker. An invalid marker is an error and not a missing one: its
+/// transaction would be committed twice.
 pub(crate) fn answers(text: &str) -> Result<Value, Fault> {
     serde_json::from_str(text).map_err(|error| sqlx::Error::Decode(error.into()).into())
 }
 
-/// An open transaction of one dialect; dropped, it is rolled back.
+/// An open transaction of one dialect. Dropping it rolls it back.
 #[async_trait]
 pub(crate) trait Session: Send {
     async fn run(

@@ -1,4 +1,4 @@
-//! Where a database is.
+//! The URLs of databases.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use sqlx::postgres::PgConnectOptions;
 
 use crate::error::SqlError;
 
-/// One `[sql.<name>]` of the configuration.
+/// An `[sql.<name>]` table of the configuration.
 #[derive(Clone)]
 pub struct DatabaseConfig {
     url: String,
@@ -16,33 +16,33 @@ pub struct DatabaseConfig {
 }
 
 impl DatabaseConfig {
-    /// A database by URL: `sqlite:<path>` (relative to the data folder), `sqlite::memory:` or
-    /// `postgres://user@host/database`.
+    /// Returns a database by its URL: `sqlite:<path>` (relative to the data folder),
+    /// `sqlite::memory:` or `postgres://user@host/database`.
     pub fn new(url: impl Into<String>) -> Self {
         Self { url: url.into(), password: None }
     }
 
-    /// The password for PostgreSQL, instead of one in the URL.
+    /// Sets the password for PostgreSQL, in place of one in the URL.
     pub fn with_password(mut self, password: impl Into<String>) -> Self {
         self.password = Some(password.into());
         self
     }
 }
 
-/// Shows nothing of the address: it may hold a password.
+/// Omits the URL, which can contain a password.
 impl fmt::Debug for DatabaseConfig {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("DatabaseConfig").finish_non_exhaustive()
     }
 }
 
-/// A URL that was understood.
+/// A parsed database URL.
 pub(crate) enum Address {
-    /// A file; created if missing.
+    /// A file, which is created if missing.
     SqliteFile(PathBuf),
-    /// Nothing is kept: for tests.
+    /// A database in memory, for tests.
     SqliteMemory,
-    /// A server.
+    /// A PostgreSQL server.
     Postgres(Box<PgConnectOptions>),
 }
 
@@ -60,7 +60,7 @@ impl Address {
             return Err(wrong("it must begin with `sqlite:` or `postgres://`".to_owned()));
         }
         let options = PgConnectOptions::from_str(&config.url)
-            .map_err(|error| wrong(format!("it is not a PostgreSQL address ({error})")))?;
+            .map_err(|error| wrong(format!("it is not a PostgreSQL URL ({error})")))?;
         Ok(Self::Postgres(Box::new(match &config.password {
             Some(password) => options.password(password),
             None => options,
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_addresses_are_refused_without_showing_them() {
+    fn invalid_urls_are_rejected_without_showing_them() {
         for url in ["mysql://u:topsecret@h/d", "sqlite:", "postgres://u:topsecret@h:port/d"] {
             let Err(message) = parse(url) else { panic!("{url}") };
             assert!(message.contains("[sql.main]") && !message.contains("topsecret"), "{message}");

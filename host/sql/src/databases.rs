@@ -23,19 +23,19 @@ use crate::statement::Statement;
 use crate::transaction::Open;
 use crate::writing;
 
-/// Databases by name; a clone is the same databases.
+/// Databases by name. Clones share them.
 #[derive(Clone)]
 pub struct Databases {
     databases: Arc<BTreeMap<String, Box<dyn Backend>>>,
 }
 
 impl Databases {
-    /// Opens databases. SQLite files are created if missing; PostgreSQL servers are connected to
-    /// when first used, so that one that is down does not keep the host from starting.
+    /// Opens databases. SQLite files are created if missing. Connections to PostgreSQL are made at
+    /// the first use, so that the host starts even if a server is down.
     ///
     /// # Errors
     ///
-    /// [`SqlError::Url`], [`SqlError::File`] or [`SqlError::Open`].
+    /// Returns [`SqlError::Url`], [`SqlError::File`] or [`SqlError::Open`].
     pub async fn open(
         configs: BTreeMap<String, DatabaseConfig>,
         data_dir: &Path,
@@ -52,11 +52,12 @@ impl Databases {
         Ok(Self { databases: Arc::new(databases) })
     }
 
-    /// Which of an app's migration folders, which are by dialect, is for a database.
+    /// Returns the migration folder of an app for the dialect of a database. `folders` is by
+    /// dialect.
     ///
     /// # Errors
     ///
-    /// [`SqlError::UnknownDatabase`] or [`SqlError::NoDialect`].
+    /// Returns [`SqlError::UnknownDatabase`] or [`SqlError::NoDialect`].
     pub fn migration_folder<'a>(
         &self,
         app: &str,
@@ -72,13 +73,13 @@ impl Databases {
         Ok(folder)
     }
 
-    /// Brings a database to the state that an app's migrations describe, and returns the names of
-    /// those applied now. The caller has read the files, since it knows which of them may be read.
+    /// Applies the pending migrations of an app, and returns their names. The caller reads the
+    /// files, since it knows which of them may be read.
     ///
     /// # Errors
     ///
-    /// [`SqlError::UnknownDatabase`] or one of the variants about migrations; those applied before
-    /// the failing one stay.
+    /// Returns [`SqlError::UnknownDatabase`] or a variant about migrations. Migrations before the
+    /// failed one stay applied.
     pub async fn migrate(
         &self,
         app: &str,
@@ -93,7 +94,7 @@ impl Databases {
         backend.ok_or_else(|| SqlError::UnknownDatabase { name: database.to_owned() })
     }
 
-    /// Closes all connections; calls after it fail.
+    /// Closes all connections. Later calls fail.
     pub async fn close(&self) {
         for backend in self.databases.values() {
             backend.close().await;
@@ -154,7 +155,7 @@ impl Sql for Databases {
     }
 }
 
-/// The limits of a plugin, as far as the rule for a database does not say otherwise.
+/// Returns the limits of a plugin with the overrides of the rule for a database.
 fn narrowed(limits: &SqlLimits, rule: &SqlRule) -> SqlLimits {
     SqlLimits {
         rows: rule.rows.unwrap_or(limits.rows),
@@ -164,7 +165,7 @@ fn narrowed(limits: &SqlLimits, rule: &SqlRule) -> SqlLimits {
     }
 }
 
-/// Rows that were cut off at a limit of the rule are a failure: the rule allows no partial answers.
+/// Fails if rows were cut at a limit of the rule, which permits no partial results.
 fn complete(rows: &Rows, rule: &SqlRule, limits: &SqlLimits) -> Result<(), Fault> {
     if !rows.truncated {
         return Ok(());

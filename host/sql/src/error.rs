@@ -1,4 +1,4 @@
-//! Errors that the operator gets when a database cannot be opened or migrated.
+//! Errors of opening and migrating a database, for operators.
 
 use std::path::PathBuf;
 
@@ -6,110 +6,110 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SqlError {
-    /// There is no such name in the configuration.
+    /// The name is not configured.
     #[error("there is no database `{name}`; define it with `url = ...` under `[sql.{name}]`")]
     UnknownDatabase {
-        /// The name asked for.
+        /// The requested name.
         name: String,
     },
-    /// The address is not one that can be understood. It is not shown: it may hold a password.
+    /// The URL is invalid. The message omits it, since it can contain a password.
     #[error("the url of `[sql.{name}]` cannot be used: {reason}")]
     Url {
-        /// The database.
+        /// Name of the database.
         name: String,
-        /// What is wrong with it.
+        /// What is wrong with the URL.
         reason: String,
     },
     /// A SQLite file cannot be opened or created.
     #[error("cannot open the SQLite file {path} of `[sql.{name}]`")]
     Open {
-        /// The database.
+        /// Name of the database.
         name: String,
-        /// Its file.
+        /// Path of the file.
         path: String,
-        /// Why not.
+        /// The error of the database.
         source: sqlx::Error,
     },
-    /// A file or folder cannot be read or created.
+    /// A file or directory cannot be read or created.
     #[error("cannot access {path}")]
     File {
-        /// Where.
+        /// Path of the file or directory.
         path: PathBuf,
-        /// Why not.
+        /// The I/O error.
         source: std::io::Error,
     },
-    /// The app has no migrations for the kind of database that is configured.
+    /// The app has no migrations for the dialect of the configured database.
     #[error(
         "app `{app}` has no migrations for {dialect}, which `[sql.{database}]` is; add a folder \
          `{dialect} = ...` under `[migrations.{database}]` in app.toml or configure another database"
     )]
     NoDialect {
-        /// The app.
+        /// Name of the app.
         app: String,
-        /// The database.
+        /// Name of the database.
         database: String,
-        /// Its dialect.
+        /// Dialect of the database.
         dialect: &'static str,
     },
-    /// A migration's file name says neither version nor name.
+    /// The name of a migration file has no version or no name.
     #[error("the migration {path} must be named `NNNN_name.sql`, such as `0001_tables.sql`")]
     MigrationName {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// Two migrations have one version.
+    /// Two migrations have the same version.
     #[error("the migrations `{first}` and `{second}` have the same number; renumber the newer one")]
     MigrationTwice {
-        /// One file name.
+        /// Name of one file.
         first: String,
-        /// The other.
+        /// Name of the other file.
         second: String,
     },
-    /// A migration that was applied reads differently now.
+    /// An applied migration was changed.
     #[error(
         "the migration `{migration}` of app `{app}` was changed after it had been applied to \
          database `{database}`; restore the file and write a new migration for the change"
     )]
     MigrationChanged {
-        /// The app.
+        /// Name of the app.
         app: String,
-        /// The database.
+        /// Name of the database.
         database: String,
-        /// File name without ending.
+        /// File name without extension.
         migration: String,
     },
-    /// A new migration has a smaller number than one that was applied.
+    /// A new migration has a lower version than an applied one.
     #[error(
         "the migration `{migration}` of app `{app}` comes before `{applied}`, which database \
          `{database}` already has; give it a higher number"
     )]
     MigrationOrder {
-        /// The app.
+        /// Name of the app.
         app: String,
-        /// The database.
+        /// Name of the database.
         database: String,
-        /// The new one.
+        /// Name of the new migration.
         migration: String,
-        /// The latest applied.
+        /// Name of the applied migration.
         applied: String,
     },
-    /// The database has a migration that the app does not know.
+    /// The database has a migration that the app lacks.
     #[error(
         "database `{database}` has the migration `{migration}` of app `{app}`, which the app's \
          folder lacks; use the app's newer version"
     )]
     MigrationMissing {
-        /// The app.
+        /// Name of the app.
         app: String,
-        /// The database.
+        /// Name of the database.
         database: String,
-        /// The one that is missing.
+        /// Name of the missing migration.
         migration: String,
     },
-    /// A role for a reader cannot be made.
-    #[error("the role `{role}` cannot be made: {reason}")]
+    /// A reader role cannot be created.
+    #[error("cannot create the role `{role}`: {reason}")]
     Reader {
-        /// The role.
+        /// Name of the role.
         role: String,
         /// Why not.
         reason: String,
@@ -120,21 +120,21 @@ pub enum SqlError {
          tables belong to the host: take the name out of the migration"
     )]
     MigrationOwn {
-        /// The app.
+        /// Name of the app.
         app: String,
-        /// File name without ending.
+        /// File name without extension.
         migration: String,
     },
-    /// A migration or its bookkeeping failed; nothing of it was kept.
+    /// A migration or its record failed; the transaction was rolled back.
     #[error("cannot {operation} of app `{app}` on database `{database}`")]
     Migration {
-        /// What was being done, such as `apply migration 0001_tables`.
+        /// The failed operation, such as ``apply migration `0001_tables` ``.
         operation: String,
-        /// The app.
+        /// Name of the app.
         app: String,
-        /// The database.
+        /// Name of the database.
         database: String,
-        /// Why it failed.
+        /// The error of the database.
         source: sqlx::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! The failure that a guest gets for a failed statement.
+//! Converts errors of statements to failures for guests.
 
 use std::future::Future;
 use std::time::Duration;
@@ -13,17 +13,17 @@ use wattle_run::limit::SqlLimits;
 /// Why a statement failed.
 #[derive(Debug)]
 pub(crate) enum Fault {
-    /// The database, or the way to it.
+    /// An error of the database or of the connection.
     Database(sqlx::Error),
-    /// It took longer than allowed.
+    /// The statement timed out.
     TimedOut,
-    /// A value cannot be sent to this database.
+    /// The dialect has no such value.
     Value(String),
-    /// The answer is larger than allowed.
+    /// The result exceeds a limit of the rule.
     TooMuch {
         limit: &'static str,
         allowed: u64,
-        /// Rows read until then.
+        /// Number of rows that were read.
         read: u64,
     },
 }
@@ -34,8 +34,7 @@ impl From<sqlx::Error> for Fault {
     }
 }
 
-/// Runs something within the time of one statement, and what the database needs beyond it to stop
-/// by itself.
+/// Runs a statement within its timeout, plus the time that the database needs to stop it.
 pub(crate) async fn within<T, E: Into<Fault>>(
     limits: &SqlLimits,
     grace: Duration,
@@ -48,7 +47,7 @@ pub(crate) async fn within<T, E: Into<Fault>>(
     }
 }
 
-/// What was done to which database, for messages.
+/// The operation and the database, for messages.
 #[derive(Clone, Copy)]
 pub(crate) struct Subject<'a> {
     pub(crate) operation: &'static str,
@@ -80,15 +79,15 @@ impl Subject<'_> {
     fn too_much(self, limit: &str, allowed: u64, read: u64) -> Failure {
         let unit = if limit == "sql.rows" { "rows" } else { "bytes" };
         let reason = format!(
-            "the answer has more than the {allowed} {unit} that are allowed; {read} rows were \
-             read; ask for less, or for a summary"
+            "the result has more than the {allowed} {unit} that are allowed; {read} rows were \
+             read; select less, or aggregate the rows"
         );
         let details = json!({ "limit": limit, "allowed": allowed, "read": read });
         self.say(code::LIMIT, &reason).with_details(details)
     }
 
-    /// The connection failed, not the statement. The library's own texts are not repeated:
-    /// some quote what they were given.
+    /// Converts an error of the connection. Texts of the library are mostly omitted, since some
+    /// quote their input.
     fn unreachable(self, error: &sqlx::Error) -> Failure {
         tracing::debug!(database = self.database, %error, "database call failed");
         match error {
@@ -130,7 +129,7 @@ impl Subject<'_> {
     }
 }
 
-/// Whether the database says itself that a statement took too long.
+/// Returns true if the database itself reports a statement timeout.
 fn was_stopped(error: &dyn DatabaseError) -> bool {
     let code = error.code();
     let code = code.as_deref().unwrap_or_default();
@@ -155,7 +154,8 @@ fn constraint_kind(kind: ErrorKind) -> Option<&'static str> {
     }
 }
 
-/// PostgreSQL names the constraint; SQLite names it, or the columns, at the end of its message.
+/// Returns the name of the violated constraint. SQLite has it, or the columns, at the end of its
+/// message.
 fn constraint_name(error: &dyn DatabaseError) -> Option<String> {
     if error.try_downcast_ref::<SqliteError>().is_some() {
         return error.message().split_once("failed: ").map(|(_, name)| name.to_owned());
@@ -165,7 +165,7 @@ fn constraint_name(error: &dyn DatabaseError) -> Option<String> {
     error.constraint().map(str::to_owned).or_else(column)
 }
 
-/// By SQLSTATE: <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
+/// Maps a SQLSTATE: <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
 fn postgres_code(state: &str) -> &'static str {
     match state {
         "57014" => code::TIMEOUT,
@@ -180,7 +180,7 @@ fn postgres_code(state: &str) -> &'static str {
     }
 }
 
-/// By primary result code: <https://www.sqlite.org/rescode.html>.
+/// Maps a primary result code: <https://www.sqlite.org/rescode.html>.
 fn sqlite_code(number: i32) -> &'static str {
     match number & 0xff {
         5 | 6 | 10 | 13 | 14 | 15 => code::UNAVAILABLE,
@@ -193,8 +193,8 @@ fn sqlite_code(number: i32) -> &'static str {
     }
 }
 
-/// The limit that a result code of SQLite reports: memory of all databases together, or the
-/// length of one value.
+/// Returns the limit that a result code of SQLite reports: memory of all databases, or the length
+/// of one value.
 fn sqlite_limit(number: i32) -> Option<&'static str> {
     match number & 0xff {
         7 => Some("sql.memory"),

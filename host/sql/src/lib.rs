@@ -1,15 +1,15 @@
-//! SQL of Wattle: SQLite and PostgreSQL, migrations, transactions with journal markers.
+//! SQL of Wattle: SQLite and PostgreSQL, migrations, transactions with commit markers.
 //!
 //! # Layout
 //!
-//! * [`databases`]: all configured databases by name; implements the engine's port `Sql`.
-//! * [`config`]: where a database is.
-//! * `statement`: what a statement may be at all; `readonly`: what it may be for a plugin that
-//!   may only read, `writing` what one that may write leaves alone.
-//! * `backend`: what a dialect implements; `sqlite` and `postgres` do.
-//! * `transaction`: the rules that hold for transactions of both.
-//! * `rows`: reading rows up to the limits.
-//! * [`migrate`]: an app's migrations; [`reader`]: a role of PostgreSQL that only reads.
+//! * [`databases`]: all configured databases by name; implements the port `Sql`.
+//! * [`config`]: URLs of databases.
+//! * `statement`: which statements are allowed at all; `readonly` for a plugin with read-only
+//!   access, `writing` for one that may write.
+//! * `backend`: the interface of a dialect; `sqlite` and `postgres` implement it.
+//! * `transaction`: rules for transactions of both dialects.
+//! * `rows`: reads rows up to the limits.
+//! * [`migrate`]: migrations of apps; [`reader`]: PostgreSQL roles that only read.
 //! * [`error`] for operators, `failure` for guests.
 
 mod backend;

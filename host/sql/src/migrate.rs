@@ -1,5 +1,5 @@
-//! An app's migrations: files `NNNN_name.sql`, applied once each, in order, and recorded with a
-//! checksum in the table `_wattle_migrations` of the database they changed.
+//! Migrations of apps: files `NNNN_name.sql`, applied once and in order. The table
+//! `_wattle_migrations` of the database records each with its checksum.
 
 use std::path::{Path, PathBuf};
 
@@ -7,29 +7,29 @@ use crate::backend::Backend;
 use crate::error::SqlError;
 use crate::writing;
 
-/// A file with a migration, as it was read.
+/// The contents of a migration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
-    /// Where it is, for messages; its name is that of the migration.
+    /// Path of the file. Its name is the name of the migration.
     pub path: PathBuf,
-    /// What it holds.
+    /// SQL statements.
     pub text: String,
 }
 
-/// A migration of an app's folder.
+/// A migration of an app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Migration {
-    /// `NNNN`.
+    /// The number `NNNN`.
     pub(crate) version: i64,
-    /// File name without ending, such as `0001_tables`.
+    /// File name without extension, such as `0001_tables`.
     pub(crate) name: String,
-    /// Of the text.
+    /// Digest of the text with LF line endings.
     pub(crate) checksum: String,
-    /// Statements.
+    /// SQL statements.
     pub(crate) text: String,
 }
 
-/// A migration that a database has.
+/// A migration that was applied to a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Applied {
     pub(crate) version: i64,
@@ -88,12 +88,12 @@ fn parse(path: &Path, text: String) -> Option<Migration> {
     if digits.len() != 4 || rest.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    // A checkout on another system may have changed the line ends, not the migration.
+    // A checkout on another system can change the line endings.
     let checksum = blake3::hash(text.replace("\r\n", "\n").as_bytes()).to_hex().to_string();
     Some(Migration { version: digits.parse().ok()?, name: name.to_owned(), checksum, text })
 }
 
-/// The migrations still to apply, if what was applied is a beginning of what is there.
+/// Returns the pending migrations, if the applied ones are a prefix of the available ones.
 fn plan<'a>(
     app: &str,
     database: &str,
@@ -142,13 +142,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_applied_is_pending() {
+    fn unapplied_migrations_are_pending() {
         assert_eq!(check(&["0001_a", "0002_b"], &["0001_a"]).unwrap(), ["0002_b"]);
         assert!(check(&["0001_a"], &["0001_a"]).unwrap().is_empty());
     }
 
     #[test]
-    fn histories_that_disagree_are_refused() {
+    fn conflicting_histories_are_rejected() {
         let changed = check(&["0001_b"], &["0001_a"]).unwrap_err();
         assert!(changed.contains("`0001_b`") && changed.contains("changed"), "{changed}");
         let missing = check(&["0001_a"], &["0001_a", "0002_b"]).unwrap_err();

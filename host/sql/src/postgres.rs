@@ -1,10 +1,10 @@
-//! PostgreSQL by address.
+//! PostgreSQL databases.
 //!
-//! Guests send and receive values of a few simple types, PostgreSQL has hundreds. So statements
-//! are prepared on the server, which infers the type of every parameter, and then executed with
-//! literals, which the server reads as that type: a text may be a date, a UUID, a number or an
-//! array. Answers come as text and are read by their type. One statement of the guest stays one
-//! statement, since the server prepares no more than one.
+//! Guests use a few simple types and PostgreSQL has hundreds. A statement is therefore prepared on
+//! the server, which infers the type of every parameter, and executed with literals, which the
+//! server parses as that type: a text can be a date, a UUID, a number or an array. Results arrive
+//! as text and are parsed by their type. The server prepares only single statements, so a guest
+//! cannot send several.
 
 mod prepared;
 mod value;
@@ -31,15 +31,15 @@ use crate::postgres::prepared::Prepared;
 use crate::rows::Rest;
 use crate::statement::{Dialect, Statement};
 
-/// Time to wait for a connection.
+/// Timeout of acquiring a connection.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Time for the server to say itself that a statement took too long: then the connection stays
-/// usable.
+/// Additional time in which the server reports its own statement timeout. The connection stays
+/// usable then.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Only one host at a time creates tables; the number is the word "wattle" in ASCII. That a table
-/// is there already is no news.
+/// Takes the lock under which one host at a time creates tables, and suppresses the notices about
+/// existing tables. The number is "wattle" in ASCII.
 const LOCK: &str =
     "SET LOCAL client_min_messages = warning; SELECT pg_advisory_xact_lock(131260449320037)";
 
@@ -53,19 +53,19 @@ const MIGRATION_TABLE: &str = "CREATE TABLE IF NOT EXISTS _wattle_migrations (
 /// Milliseconds since 1970 by the server's clock.
 const NOW_MS: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
-/// One PostgreSQL database.
+/// A PostgreSQL database.
 pub(crate) struct Postgres {
     pool: PgPool,
     markers: OnceCell<()>,
 }
 
 impl Postgres {
-    /// Connects when first used.
+    /// Creates the pool. Connects at the first use.
     pub(crate) fn new(options: PgConnectOptions) -> Self {
-        // Statements are prepared by ourselves, and `DISCARD ALL` would forget the library's.
+        // `DISCARD ALL` would drop the statements that `sqlx` caches.
         let options = options.statement_cache_capacity(0).disable_statement_logging();
         let pool = PgPoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(CONNECT);
-        // What a statement set for its session must not reach the next user of the connection.
+        // Settings of a session must not reach the next user of the connection.
         let pool = pool.after_release(|connection, _| {
             Box::pin(async move { connection.execute("DISCARD ALL").await.map(|_| true) })
         });
@@ -83,7 +83,8 @@ impl Postgres {
     }
 }
 
-/// How a transaction begins: bytes are always answered in hex, whatever the server's default.
+/// Returns the start of a transaction. Bytes are always returned in hex, whatever the default of
+/// the server is.
 fn begin(mode: &str, limits: &SqlLimits) -> AssertSqlSafe<String> {
     let timeout_ms = limits.timeout_ms;
     AssertSqlSafe(format!(
@@ -123,7 +124,7 @@ impl Backend for Postgres {
             transaction.rollback().await?;
             return answer;
         }
-        // The rest of the rows, or of the work, may be long: the connection is not used again.
+        // The remaining rows or the remaining work can be large, so the connection is closed.
         drop(transaction);
         drop(connection.detach());
         answer
@@ -174,7 +175,7 @@ impl Backend for Postgres {
     }
 }
 
-/// Nothing was kept yet if the table is not there yet.
+/// Converts the error of a missing table to `None`.
 fn missing_table<T>(error: sqlx::Error) -> Result<Option<T>, sqlx::Error> {
     match &error {
         sqlx::Error::Database(reason) if reason.code().as_deref() == Some("42P01") => Ok(None),
@@ -186,7 +187,7 @@ fn missing_table<T>(error: sqlx::Error) -> Result<Option<T>, sqlx::Error> {
 struct PostgresSession {
     transaction: Transaction<'static, sqlx::Postgres>,
     prepared: Prepared,
-    /// Whether its marker is there, without answers.
+    /// True if the marker exists without results.
     claimed: bool,
 }
 

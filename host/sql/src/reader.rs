@@ -1,7 +1,7 @@
-//! A role of PostgreSQL that may read certain tables and do nothing else.
+//! PostgreSQL roles that may only read certain tables.
 //!
-//! The parser keeps a plugin to the tables of its grant. The role is the database's own half of
-//! that: a text that should once get past the parser still reads nothing else.
+//! The parser restricts a plugin to the tables of its grant. The role enforces the same in the
+//! database, in case a statement gets past the parser.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,10 +11,10 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _};
 use crate::config::{Address, DatabaseConfig};
 use crate::error::SqlError;
 
-/// Connections that the role may have: those of one host, and some of a second one that takes over.
+/// Connections of the role: those of one host, and some of another one that takes over.
 const CONNECTIONS: u32 = 16;
 
-/// Bytes of a role's name; PostgreSQL cuts longer ones.
+/// Bytes of a role name. PostgreSQL truncates longer names.
 const NAME_BYTES: usize = 63;
 
 /// A role that only reads.
@@ -25,12 +25,12 @@ pub struct ReaderRole {
 }
 
 impl ReaderRole {
-    /// A role that may read tables and views, named as in a grant: `orders` of the schema `public`,
-    /// or `sales.orders`.
+    /// Returns a role that may read tables and views, named as in a grant: `orders` of the schema
+    /// `public`, or `sales.orders`.
     ///
     /// # Errors
     ///
-    /// [`SqlError::Reader`] if the name is not one that needs no quotes, or there are no tables.
+    /// Returns [`SqlError::Reader`] if the name needs quotes or there are no tables.
     pub fn new(name: &str, tables: BTreeSet<String>) -> Result<Self, SqlError> {
         let wrong = |reason: String| SqlError::Reader { role: name.to_owned(), reason };
         let is_good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
@@ -45,13 +45,13 @@ impl ReaderRole {
             return Err(wrong("names that begin with `pg_` belong to PostgreSQL".to_owned()));
         }
         if tables.is_empty() {
-            return Err(wrong("there is no table that it may read".to_owned()));
+            return Err(wrong("it needs at least one table that it may read".to_owned()));
         }
         Ok(Self { name: name.to_owned(), tables })
     }
 
-    /// The statements that make the role, or bring one that was made so up to date. They are for
-    /// one transaction of a user who may create roles and owns the tables.
+    /// Returns the statements that create the role or update an existing one. They are for one
+    /// transaction of a user who may create roles and owns the tables.
     pub fn statements(&self) -> Vec<String> {
         let role = &self.name;
         let mut statements = vec![
@@ -71,7 +71,7 @@ impl ReaderRole {
         statements
     }
 
-    /// A role that can do more is not turned into a reader: it is somebody else's.
+    /// Creates the role. Fails for an existing role with more rights, which serves another purpose.
     fn create(&self) -> String {
         let role = &self.name;
         format!(
@@ -94,7 +94,7 @@ END $wattle$"
         )
     }
 
-    /// Takes back what an earlier list granted.
+    /// Revokes earlier grants.
     fn revoke(&self) -> String {
         let role = &self.name;
         format!(
@@ -112,12 +112,12 @@ END $wattle$"
         )
     }
 
-    /// Executes the statements as a user who may create roles, all or none. Answers the tables
-    /// that the role can read besides, since everybody can.
+    /// Executes the statements in one transaction, as a user who may create roles. Returns further
+    /// tables that the role can read, because they are granted to `PUBLIC`.
     ///
     /// # Errors
     ///
-    /// [`SqlError::Url`] or [`SqlError::Reader`] with the database's word.
+    /// Returns [`SqlError::Url`], or [`SqlError::Reader`] with the message of the database.
     pub async fn apply(
         &self,
         database: &str,
@@ -125,7 +125,7 @@ END $wattle$"
         password: Option<&str>,
     ) -> Result<Vec<String>, SqlError> {
         let Address::Postgres(options) = Address::parse(database, admin, Path::new(""))? else {
-            return Err(self.failed("the address is not one of PostgreSQL"));
+            return Err(self.failed("the URL is not one of PostgreSQL"));
         };
         let failed = |error: sqlx::Error| self.failed(&error.to_string());
         let mut connection = options.disable_statement_logging().connect().await.map_err(failed)?;
@@ -153,7 +153,7 @@ END $wattle$"
     }
 }
 
-/// Relations of the application that a role can read, by grants to the role or to another.
+/// Relations of the application that a role can read by any grant.
 const READABLE: &str = "SELECT n.nspname::text, c.relname::text
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE c.relkind IN ('r', 'v', 'm', 'p', 'f') AND n.nspname !~ '^pg_'
@@ -162,7 +162,7 @@ const READABLE: &str = "SELECT n.nspname::text, c.relname::text
       AND has_any_column_privilege($1, c.oid, 'SELECT')
     ORDER BY 1, 2";
 
-/// Schema and name of a table, as grants write them.
+/// Splits a table name of a grant into schema and name.
 fn split(table: &str) -> (&str, &str) {
     table.split_once('.').unwrap_or(("public", table))
 }
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn exactly_the_tables_are_granted() {
+    fn only_the_listed_tables_are_granted() {
         let statements = role("shop_reader", &["orders", "sales.\"odd"]).unwrap().statements();
         let grants: Vec<&String> =
             statements.iter().filter(|it| it.contains("SELECT ON")).collect();
@@ -194,10 +194,10 @@ mod tests {
     }
 
     #[test]
-    fn names_that_need_quotes_are_refused() {
+    fn names_that_need_quotes_are_rejected() {
         for name in ["", "9x", "Reader", "a b", "x'; DROP ROLE y", "pg_reader", &"a".repeat(64)] {
             assert!(role(name, &["orders"]).is_err(), "{name}");
         }
-        assert!(role("reader", &[]).unwrap_err().to_string().contains("no table"));
+        assert!(role("reader", &[]).unwrap_err().to_string().contains("at least one table"));
     }
 }

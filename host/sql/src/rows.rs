@@ -1,4 +1,4 @@
-//! Reading rows up to the limits.
+//! Reads rows up to the limits.
 
 use futures::TryStreamExt as _;
 use futures::stream::BoxStream;
@@ -6,10 +6,10 @@ use sqlx::Either;
 use wattle_run::hostcall::sql::{Column, Executed, Rows, SqlValue};
 use wattle_run::limit::SqlLimits;
 
-/// What a value costs besides its content: a row of NULLs is not free.
+/// Size of a value besides its content, so that rows of NULLs count.
 const VALUE_BYTES: u64 = 8;
 
-/// How a dialect's rows are read.
+/// Reads the rows of a dialect.
 pub(crate) trait Reader {
     type Row;
     type Outcome;
@@ -19,16 +19,16 @@ pub(crate) trait Reader {
     fn affected(outcome: &Self::Outcome) -> u64;
 }
 
-/// Whether the rest of the rows is worth the time when a limit was reached.
+/// What happens to the remaining rows at a limit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rest {
-    /// Stop: the statement only reads.
+    /// Stops reading: the statement only reads.
     Skip,
-    /// Let the statement finish: it writes.
+    /// Lets the statement finish: it writes.
     Finish,
 }
 
-/// What a statement answers.
+/// The stream of rows and outcomes of a statement.
 pub(crate) type Answers<'a, R> =
     BoxStream<'a, Result<Either<<R as Reader>::Outcome, <R as Reader>::Row>, sqlx::Error>>;
 

@@ -1,5 +1,5 @@
-//! What a statement may be at all: one statement, of a kind that stays inside the database and
-//! inside the transaction that the host opened for it.
+//! Checks every statement: it must be a single one, of a kind that leaves neither the database nor
+//! the transaction of the host.
 
 use serde_json::json;
 use sqlparser::ast::Ident;
@@ -9,7 +9,7 @@ use wattle_graph::failure::{Failure, code};
 use wattle_run::hostcall::sql::SqlValue;
 use wattle_run::limit::SqlLimits;
 
-/// Which SQL a database speaks.
+/// SQL dialect of a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
     Sqlite,
@@ -24,7 +24,7 @@ impl Dialect {
         }
     }
 
-    /// A name as the database understands it.
+    /// Folds an identifier as the database does.
     pub(crate) fn fold(self, name: &Ident) -> String {
         match self {
             Self::Postgres if name.quote_style.is_some() => name.value.clone(),
@@ -32,7 +32,7 @@ impl Dialect {
         }
     }
 
-    /// Whether a name that an operator wrote is a folded one.
+    /// Returns true if a name of a grant equals a folded name.
     pub(crate) fn is_same(self, written: &str, folded: &str) -> bool {
         match self {
             Self::Sqlite => written.eq_ignore_ascii_case(folded),
@@ -48,12 +48,12 @@ impl Dialect {
     }
 }
 
-/// What kind of statement it is, by its first word.
+/// Kind of a statement, by its first keyword.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Reads or changes rows; may have parameters.
+    /// DML: reads or changes rows and can have parameters.
     Rows,
-    /// Defines tables and the like.
+    /// DDL: defines tables and other objects.
     Definition,
 }
 
@@ -62,7 +62,7 @@ const ROWS: [&str; 9] =
 
 const DEFINITIONS: [&str; 5] = ["create", "alter", "drop", "truncate", "comment"];
 
-/// A statement that may be sent.
+/// A checked statement.
 #[derive(Debug)]
 pub(crate) struct Statement<'a> {
     pub(crate) text: &'a str,
@@ -75,8 +75,8 @@ impl<'a> Statement<'a> {
     ///
     /// # Errors
     ///
-    /// `invalid` if it is not one statement, is of another kind, or its `$n` do not match the
-    /// parameters; `limit` if it is too long.
+    /// Returns `invalid` if the text is not one statement, is of another kind, or its `$n` do not
+    /// match the parameters; `limit` if it is too long.
     pub(crate) fn check(
         dialect: Dialect,
         text: &'a str,
@@ -112,7 +112,7 @@ fn invalid(reason: &str) -> Failure {
 fn one_statement(words: &[&Token]) -> Result<(), Failure> {
     let end = words.iter().position(|token| **token == Token::SemiColon);
     match end {
-        // A trigger's body has semicolons of its own; it belongs into a migration.
+        // A trigger's body contains semicolons; triggers belong in migrations.
         Some(end) if words[end..].iter().any(|token| **token != Token::SemiColon) => {
             Err(invalid("it is more than one; send them one by one, in a transaction"))
         }
@@ -138,7 +138,7 @@ fn kind(words: &[&Token]) -> Result<Kind, Failure> {
     }
 }
 
-/// Every `$n` must have its parameter: SQLite would take NULL silently for one that is missing.
+/// Checks that every `$n` has a parameter. SQLite would silently use NULL for a missing one.
 fn placeholders(words: &[&Token], parameters: usize) -> Result<(), Failure> {
     for token in words {
         let Token::Placeholder(name) = token else { continue };
@@ -150,7 +150,7 @@ fn placeholders(words: &[&Token], parameters: usize) -> Result<(), Failure> {
                     "it uses `{name}`, but only {parameters} parameters are given"
                 )));
             }
-            _ => return Err(invalid(&format!("`{name}` is no parameter; write `$1`, `$2`"))),
+            _ => return Err(invalid(&format!("`{name}` is not a parameter; write `$1`, `$2`"))),
         }
     }
     Ok(())
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn statements_on_rows_and_definitions_pass() {
+    fn dml_and_ddl_statements_pass() {
         for text in [
             "SELECT 1",
             "  (select 1) ; ",
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn other_statements_are_refused() {
+    fn other_statements_are_rejected() {
         for text in [
             "",
             ";",
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_counted() {
+    fn placeholders_must_match_parameters() {
         check("SELECT $1, $2, $1", 2).unwrap();
         check("SELECT '$3'", 0).unwrap();
         for (text, given) in [("SELECT $2", 1), ("SELECT $0", 1), ("SELECT $x", 1)] {
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn long_statements_are_refused() {
+    fn long_statements_are_rejected() {
         let limits = SqlLimits { statement_bytes: 10, ..SqlLimits::default() };
         let failure =
             Statement::check(Dialect::Sqlite, "SELECT 1234567", &[], &limits).unwrap_err();

@@ -1,8 +1,8 @@
-//! The rules that hold for transactions of both dialects.
+//! Rules for transactions of both dialects.
 //!
-//! A statement that fails ends the transaction. PostgreSQL works like that; SQLite undoes only
-//! the statement, or sometimes everything without a word, and would then write the rest of the
-//! statements for good, one by one.
+//! A failed statement fails the transaction. PostgreSQL does so itself. SQLite undoes only the
+//! statement, or sometimes silently rolls everything back, and would then commit each further
+//! statement on its own.
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -110,8 +110,8 @@ impl SqlTransaction for Open {
 
     async fn rollback(self: Box<Self>) -> Result<(), Failure> {
         if self.failed {
-            // Nothing can be kept any more, and the answer of a statement that nobody waited for
-            // may still come in: the connection sorts that out when it is dropped.
+            // Nothing can be committed any more, and the result of a cancelled statement may still
+            // arrive. The connection handles both when it is dropped.
             return Ok(());
         }
         let subject = Subject { operation: "roll back", database: &self.database };

@@ -1,4 +1,4 @@
-//! Statements prepared on the server, by text, within one transaction.
+//! Statements that are prepared on the server, by text, within one transaction.
 
 use std::collections::HashMap;
 
@@ -11,10 +11,11 @@ use crate::postgres::value::{PostgresReader, literals};
 use crate::rows::{Rest, collect};
 use crate::statement::{Kind, Statement};
 
-/// Statements kept prepared: a transaction that writes rows in a loop prepares once.
+/// Prepared statements that are kept, so that a transaction that writes rows in a loop prepares
+/// once.
 const KEPT: usize = 64;
 
-/// The statements that a transaction has prepared, by text.
+/// The prepared statements of a transaction, by text.
 #[derive(Default)]
 pub(crate) struct Prepared {
     numbers: HashMap<String, u64>,
@@ -39,8 +40,8 @@ impl Prepared {
         Ok(collect::<PostgresReader>(answers, limits, rest).await?)
     }
 
-    /// Definitions cannot be prepared, nor have parameters; prepared statements may no longer fit
-    /// to the tables afterwards.
+    /// Executes a DDL statement, which cannot be prepared and has no parameters. Prepared
+    /// statements are dropped, since they may not match the tables afterwards.
     async fn define(
         &mut self,
         connection: &mut PgConnection,
@@ -65,7 +66,7 @@ impl Prepared {
         }
         self.last += 1;
         let number = self.last;
-        // By the protocol that accepts one statement only.
+        // `sqlx` sends it by the extended protocol, which accepts one statement only.
         let prepare = format!("PREPARE wattle_{number} AS {text}");
         sqlx::query(AssertSqlSafe(prepare)).persistent(false).execute(connection).await?;
         self.numbers.insert(text.to_owned(), number);

@@ -1,4 +1,4 @@
-//! Values of PostgreSQL, as literals and as text.
+//! Conversion of values to literals and from text.
 
 use std::fmt::Write as _;
 
@@ -9,8 +9,8 @@ use wattle_run::hostcall::sql::{Column, SqlValue};
 
 use crate::rows::Reader;
 
-/// Writes parameters as `('a', NULL)`, or nothing without parameters. Every value is a quoted
-/// literal without a type, so that it takes the type that the statement needs.
+/// Returns parameters as `('a', NULL)`; empty without parameters. Every value is a quoted literal
+/// without a type, so that the server infers the type.
 pub(crate) fn literals(values: &[SqlValue]) -> Result<String, String> {
     if values.is_empty() {
         return Ok(String::new());
@@ -34,7 +34,7 @@ pub(crate) fn literals(values: &[SqlValue]) -> Result<String, String> {
     Ok(text)
 }
 
-/// The `E` form reads backslashes the same way whatever the session's settings are.
+/// Writes an `E` literal, in which backslashes do not depend on the settings of the session.
 fn quote(text: &mut String, value: &str) -> Result<(), String> {
     text.push_str("E'");
     for character in value.chars() {
@@ -78,7 +78,7 @@ pub(crate) fn columns(columns: &[PgColumn]) -> Vec<Column> {
         .collect()
 }
 
-/// The library shows a type that it has not looked up as `?`.
+/// `sqlx` reports types that it has not looked up as `?`.
 fn type_name(column: &PgColumn) -> String {
     match column.type_info().name() {
         "?" => String::new(),
@@ -86,7 +86,7 @@ fn type_name(column: &PgColumn) -> String {
     }
 }
 
-/// Reads rows of PostgreSQL that come as text.
+/// Reads rows in text format.
 pub(crate) struct PostgresReader;
 
 impl Reader for PostgresReader {
@@ -116,7 +116,8 @@ fn value(row: &PgRow, index: usize) -> Result<SqlValue, sqlx::Error> {
     Ok(typed(&type_name, text).unwrap_or_else(|| SqlValue::Other(text.to_owned())))
 }
 
-/// Nothing for a type that has no simple form here: then its text is passed on.
+/// Parses a value by its type; returns `None` for types without a simple form, which are returned
+/// as text.
 fn typed(type_name: &str, text: &str) -> Option<SqlValue> {
     Some(match type_name {
         "bool" => SqlValue::Boolean(text == "t"),
@@ -141,7 +142,7 @@ mod tests {
     use super::{from_hex, literals};
 
     #[test]
-    fn literals_cannot_be_left() {
+    fn literals_are_escaped() {
         let values = [
             SqlValue::Text("it's \\' ; DROP".to_owned()),
             SqlValue::Null,
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_come_back() {
+    fn bytea_is_decoded_from_hex() {
         assert_eq!(from_hex("\\x00ff"), Some(vec![0, 255]));
         assert_eq!(from_hex("escape"), None);
     }
