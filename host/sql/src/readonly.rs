@@ -1,6 +1,6 @@
-//! What a plugin that may only read can ask: one query, nothing in it that writes, locks, waits or
-//! leaves the database, and no table that the operator left out. The database refuses to write as
-//! well; this check also stops what a read-only transaction would let through.
+//! Checks statements of plugins with read-only access: one query that writes nothing, takes no
+//! lock, does not wait, does not leave the database, and reads only granted tables. The database
+//! refuses writes as well; this check also rejects what a read-only transaction permits.
 
 mod catalog;
 mod function;
@@ -23,14 +23,14 @@ use crate::statement::Dialect;
 pub(crate) use self::catalog::{Wanted, is_described_by, wanted};
 pub(crate) use self::function::is_forbidden;
 
-/// Depth of nested expressions and queries: the parser recurses.
+/// Depth of nested expressions and queries, over which the parser recurses.
 const DEPTH: usize = 64;
 
-/// Checks that a statement only reads, and only what the rule lets it.
+/// Checks that a statement only reads, and only what the rule permits.
 ///
 /// # Errors
 ///
-/// `invalid` if it cannot be parsed, `denied` with the part that does more than it may.
+/// Returns `invalid` if it cannot be parsed, and `denied` with the forbidden part.
 pub(crate) fn check(dialect: Dialect, text: &str, rule: &SqlRule) -> Result<(), Failure> {
     same_tokens(dialect, text)?;
     let parsed = Parser::new(dialect.parser())
@@ -53,8 +53,8 @@ fn unreadable(dialect: Dialect, reason: &str) -> Failure {
         .with_details(json!({ "dialect": dialect.name(), "rule": "syntax" }))
 }
 
-/// Refuses what our parser and the database would take for different things: identifiers with
-/// escapes (`U&"..."`), which only the database understands.
+/// Rejects identifiers with escapes (`U&"..."`), which the database understands and this parser
+/// does not.
 fn same_tokens(dialect: Dialect, text: &str) -> Result<(), Failure> {
     let tokens = Tokenizer::new(dialect.parser(), text)
         .tokenize()
@@ -79,14 +79,14 @@ fn same_tokens(dialect: Dialect, text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Why a query is refused.
+/// Why a query is rejected.
 struct Refusal {
-    /// A word for programs.
+    /// Stable name of the violated rule.
     rule: &'static str,
     /// The table, function or clause.
     subject: String,
     reason: String,
-    /// Whether the right to write would help.
+    /// True if a grant with write access would permit it.
     is_write: bool,
 }
 
@@ -125,7 +125,7 @@ impl Visitor for OnlyReads<'_> {
     type Break = Refusal;
 
     fn pre_visit_statement(&mut self, _statement: &Statement) -> ControlFlow<Refusal> {
-        ControlFlow::Break(Refusal::writes("write", "it contains a statement that is no query"))
+        ControlFlow::Break(Refusal::writes("write", "it contains a statement that is not a query"))
     }
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<Refusal> {
@@ -186,7 +186,7 @@ impl Visitor for OnlyReads<'_> {
 }
 
 impl OnlyReads<'_> {
-    /// The arms of a `UNION`; queries inside are visited by themselves.
+    /// Checks the arms of a `UNION`. Queries inside of them are visited separately.
     fn body(body: &SetExpr) -> ControlFlow<Refusal> {
         let mut arms = vec![body];
         while let Some(arm) = arms.pop() {
@@ -199,7 +199,7 @@ impl OnlyReads<'_> {
                     let reason = "a `WITH` part of it changes rows";
                     return ControlFlow::Break(Refusal::writes("write", reason));
                 }
-                // The parser does not say whether the name was quoted.
+                // The parser does not report whether the name was quoted.
                 SetExpr::Table(_) => {
                     let reason = "`TABLE x` is not available; write `SELECT * FROM x`".to_owned();
                     return ControlFlow::Break(Refusal::of("clause", "TABLE", reason));
@@ -234,7 +234,7 @@ impl OnlyReads<'_> {
                 format!("`{shown}` belongs to the database itself and is not available"),
             ),
             Wanted::Elsewhere => {
-                refuse("schema", format!("`{shown}` lies outside the database that may be read"))
+                refuse("schema", format!("`{shown}` is outside the database that may be read"))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! SQLite: one file, one writer at a time, readers beside it.
+//! SQLite databases: one file, one writer at a time, and concurrent readers.
 
 mod authorizer;
 mod limits;
@@ -32,7 +32,7 @@ use crate::sqlite::value::SqliteReader;
 use crate::sqlite::watch::Watch;
 use crate::statement::{Dialect, Statement};
 
-/// Time to wait for the one writer, or for a free reader.
+/// Timeout of acquiring the writer or a reader.
 const TURN: Duration = Duration::from_secs(10);
 
 const MARKER_TABLE: &str = "CREATE TABLE IF NOT EXISTS _wattle_journal (
@@ -45,11 +45,12 @@ const MIGRATION_TABLE: &str = "CREATE TABLE IF NOT EXISTS _wattle_migrations (
 /// Milliseconds since 1970 by SQLite's clock.
 const NOW_MS: &str = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)";
 
-/// One SQLite database.
+/// A SQLite database.
 pub(crate) struct Sqlite {
-    /// One connection: SQLite has one writer, and a fair queue is better than its busy waiting.
+    /// One connection, since SQLite has one writer and a fair queue is better than its busy
+    /// waiting.
     writer: SqlitePool,
-    /// Opened without the right to write; the writer itself if the database is in memory.
+    /// Read-only connections. A database in memory has no other connection than the writer.
     reader: SqlitePool,
     in_memory: bool,
     markers: OnceCell<()>,
@@ -71,7 +72,7 @@ impl Sqlite {
         Ok(Self { writer, reader, in_memory: false, markers: OnceCell::new() })
     }
 
-    /// The database lives as long as its one connection.
+    /// Opens a database in memory, which exists as long as its one connection.
     pub(crate) async fn in_memory(name: &str) -> Result<Self, SqlError> {
         let pool = pool(1).idle_timeout(None).max_lifetime(None);
         let writer = pool.connect_with(base().in_memory(true)).await;
@@ -88,7 +89,8 @@ impl Sqlite {
         Ok(connection)
     }
 
-    /// Takes the write lock at once: upgrading a read lock later can fail for good.
+    /// Begins a transaction with the write lock, since upgrading a read lock later can fail
+    /// permanently.
     async fn writer(&self) -> Result<Transaction<'static, sqlx::Sqlite>, sqlx::Error> {
         let mut connection = self.writer.acquire().await?;
         authorizer::lift(&mut connection).await?;
@@ -101,7 +103,7 @@ impl Sqlite {
     async fn create_markers(&self) -> Result<(), sqlx::Error> {
         let mut transaction = self.writer().await?;
         transaction.execute(MARKER_TABLE).await?;
-        // Before any guest could give another table this name.
+        // Created before a guest could create another table of this name.
         transaction.execute(MIGRATION_TABLE).await?;
         let keep_ms = i64::from(MARKER_DAYS) * 86_400_000;
         let old = format!("DELETE FROM _wattle_journal WHERE at_ms < {NOW_MS} - {keep_ms}");
@@ -200,7 +202,7 @@ impl Backend for Sqlite {
     }
 }
 
-/// Nothing was kept yet if the table is not there yet.
+/// Converts the error of a missing table to `None`.
 fn missing_table<T>(error: sqlx::Error) -> Result<Option<T>, sqlx::Error> {
     match &error {
         sqlx::Error::Database(reason) if reason.message().starts_with("no such table: _wattle") => {
@@ -214,7 +216,7 @@ fn missing_table<T>(error: sqlx::Error) -> Result<Option<T>, sqlx::Error> {
 struct SqliteSession {
     transaction: Transaction<'static, sqlx::Sqlite>,
     watch: Watch,
-    /// Whether its marker is there, without answers.
+    /// True if the marker exists without results.
     claimed: bool,
 }
 
@@ -248,7 +250,7 @@ impl Session for SqliteSession {
     }
 
     async fn mark(&mut self, marker: &Marker) -> Result<(), Fault> {
-        // The transaction ends with its marker: no statement of the guest follows.
+        // The marker is the last write, so no statement of the guest follows.
         authorizer::lift(&mut self.transaction).await?;
         let write = if self.claimed { FILL_MARKER.to_owned() } else { insert_marker(NOW_MS) };
         sqlx::query(AssertSqlSafe(write))

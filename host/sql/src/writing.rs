@@ -1,10 +1,9 @@
-//! What a statement of a plugin that may write leaves alone: the host's own tables, and definitions
-//! that would reach them by another way.
+//! Restricts plugins that may write: they can neither use the host's own tables nor define objects that would reach
+//! them.
 //!
-//! SQLite says itself what a statement touches (`sqlite/authorizer`). PostgreSQL knows only the
-//! rights of the role that the host has, which include its own tables. So what runs SQL given as
-//! text is refused, in definitions and in calls, and the names of the host's tables are refused
-//! wherever they stand.
+//! SQLite reports what a statement touches (`sqlite/authorizer`). PostgreSQL checks only the rights of the host's role,
+//! which include the host's tables. Whatever runs SQL from a text is therefore rejected, in definitions and in calls,
+//! and the names of the host's tables are rejected anywhere.
 
 use serde_json::json;
 use sqlparser::tokenizer::{Token, Tokenizer, Word};
@@ -12,23 +11,23 @@ use wattle_graph::failure::{Failure, code};
 
 use crate::statement::Dialect;
 
-/// How the names of the host's own tables begin, in lower case.
+/// Prefix of the host's own tables, in lower case.
 pub(crate) const OWN: &str = "_wattle_";
 
-/// What a plugin may define. Functions, triggers and rules run SQL that nobody checked; roles,
-/// extensions and settings are the operator's.
+/// Objects that a plugin may define. Functions, triggers and rules run SQL that was not checked; roles, extensions and
+/// settings are reserved for the operator.
 const DEFINED: &[&str] =
     &["domain", "index", "materialized", "sequence", "table", "type", "view", "virtual"];
 
-/// What a plugin may make and not change: the host's tables are in a schema as well.
+/// Objects that a plugin may create and not alter or drop, since the host's tables are in a schema too.
 const ONLY_MADE: &[&str] = &["schema"];
 
-/// Words between the verb of a definition and what it defines.
+/// Keywords between the verb and the object of a definition.
 const BETWEEN: &[&str] =
     &["global", "local", "or", "recursive", "replace", "temp", "temporary", "unique", "unlogged"];
 
-/// Functions that run SQL given as text, read or write files, or reach other sessions and servers. A
-/// name that ends in `*` covers all that begin with it.
+/// Functions that run SQL from a text, read or write files, or reach other sessions and servers. A name that ends in
+/// `*` matches all that begin with it.
 const FORBIDDEN: &[&str] = &[
     "connectby*",
     "crosstab*",
@@ -66,7 +65,7 @@ const FORBIDDEN: &[&str] = &[
 ///
 /// # Errors
 ///
-/// `denied` with the name that it must not use.
+/// Returns `denied` with the forbidden name.
 pub(crate) fn check(dialect: Dialect, text: &str) -> Result<(), Failure> {
     let tokens = Tokenizer::new(dialect.parser(), text).tokenize().map_err(|error| {
         Failure::new(code::INVALID, format!("the SQL statement cannot be used: {error}"))
@@ -79,7 +78,7 @@ pub(crate) fn check(dialect: Dialect, text: &str) -> Result<(), Failure> {
     functions(&tokens)
 }
 
-/// Whether a text names one of the host's own tables.
+/// Returns true if a text contains the name of a table of the host.
 pub(crate) fn names_own(text: &str) -> bool {
     text.to_ascii_lowercase().contains(OWN)
 }
@@ -89,7 +88,8 @@ fn denied(rule: &str, subject: &str, reason: &str) -> Failure {
         .with_details(json!({ "rule": rule, "subject": subject }))
 }
 
-/// SQLite takes a text for a name where a name must stand, so texts of definitions count as names.
+/// Rejects names of the host's tables. SQLite accepts a string literal as a name, so the literals of definitions count
+/// as names.
 fn own_names(tokens: &[&Token]) -> Result<(), Failure> {
     let is_definition = verb(tokens).is_some();
     for token in tokens {
@@ -106,7 +106,7 @@ fn own_names(tokens: &[&Token]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The database would see another name than this check does.
+/// Rejects identifiers with escapes, which the database would read as other names than this check does.
 fn escapes(tokens: &[&Token]) -> Result<(), Failure> {
     let is_escape = |window: &[&Token]| {
         let [Token::Word(prefix), Token::Ampersand, Token::Word(name)] = window else {
@@ -121,7 +121,7 @@ fn escapes(tokens: &[&Token]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The verb of a definition.
+/// Returns the verb of a definition.
 fn verb<'a>(tokens: &[&'a Token]) -> Option<&'a Word> {
     match tokens.first()? {
         Token::Word(word) if ["create", "alter", "drop"].iter().any(|it| is_plain(word, it)) => {
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hosts_tables_are_named_by_nobody() {
+    fn names_of_host_tables_are_rejected() {
         for text in [
             "DELETE FROM _wattle_migrations",
             "SELECT * FROM _Wattle_Journal",
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reaches_them_by_another_way_is_refused() {
+    fn indirect_access_to_host_tables_is_rejected() {
         for (text, expected) in [
             ("CREATE FUNCTION f() RETURNS int AS 'SELECT 1'", "definition"),
             ("CREATE OR REPLACE PROCEDURE p() AS 'x'", "definition"),

@@ -1,23 +1,23 @@
-//! Tables of the application, and those of the database itself.
+//! Distinguishes tables of the application from the catalog of the database.
 
 use crate::statement::Dialect;
 
-/// What a name stands for.
+/// What a relation name refers to.
 pub(crate) enum Wanted {
-    /// A table or view of the application, with its schema if that is not the usual one.
+    /// A table or view of the application, with its schema unless that is the default one.
     Table(String),
-    /// The part of the catalog that describes tables.
+    /// Catalog relations that describe tables.
     Description,
-    /// Another part of the catalog, or our own bookkeeping.
+    /// Other catalog relations, and the tables of the host.
     Catalog,
     /// Another database.
     Elsewhere,
 }
 
-/// What describes tables in SQLite; never what they hold.
+/// Relations of SQLite that describe tables without their contents.
 const SQLITE_DESCRIPTIONS: &[&str] = &["sqlite_master", "sqlite_schema"];
 
-/// Functions of SQLite that describe tables, used like tables.
+/// Table-valued functions of SQLite that describe tables.
 const SQLITE_DESCRIBING: &[&str] = &[
     "pragma_foreign_key_list",
     "pragma_index_info",
@@ -27,11 +27,11 @@ const SQLITE_DESCRIBING: &[&str] = &[
     "pragma_table_xinfo",
 ];
 
-/// Tables of SQLite that come from the library and not from the application.
+/// Built-in virtual tables of SQLite.
 const SQLITE_BUILT_IN: &[&str] =
     &["bytecode", "dbstat", "sqlite_dbpage", "sqlite_stmt", "tables_used"];
 
-/// What describes tables in `information_schema`.
+/// Relations of `information_schema` that describe tables.
 const INFORMATION_SCHEMA: &[&str] = &[
     "columns",
     "constraint_column_usage",
@@ -42,7 +42,8 @@ const INFORMATION_SCHEMA: &[&str] = &[
     "views",
 ];
 
-/// What describes tables in `pg_catalog`: no settings, sessions, users or samples of values.
+/// Relations of `pg_catalog` that describe tables. Those with settings, sessions, users or sample
+/// values are left out.
 const PG_CATALOG: &[&str] = &[
     "pg_attrdef",
     "pg_attribute",
@@ -57,7 +58,7 @@ const PG_CATALOG: &[&str] = &[
     "pg_views",
 ];
 
-/// What a name of a relation stands for; its parts are folded as the database does.
+/// Classifies a relation name. Its parts must be folded as the database does.
 pub(crate) fn wanted(dialect: Dialect, names: &[String]) -> Wanted {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     match (dialect, names.as_slice()) {
@@ -78,7 +79,7 @@ fn sqlite(table: &str) -> Wanted {
         || SQLITE_BUILT_IN.contains(&table);
     match table {
         _ if SQLITE_DESCRIPTIONS.contains(&table) => Wanted::Description,
-        // SQLite also takes such a function for a table, without arguments.
+        // SQLite accepts such a function without arguments as a table.
         _ if SQLITE_DESCRIBING.contains(&table) => Wanted::Description,
         _ if is_built_in => Wanted::Catalog,
         _ => own(table, table.to_owned()),
@@ -93,7 +94,7 @@ fn described(table: &str, known: &[&str]) -> Wanted {
     if known.contains(&table) { Wanted::Description } else { Wanted::Catalog }
 }
 
-/// Whether a function that is used like a table describes tables.
+/// Returns true for table-valued functions that describe tables.
 pub(crate) fn is_described_by(dialect: Dialect, function: &str) -> bool {
     dialect == Dialect::Sqlite && SQLITE_DESCRIBING.contains(&function)
 }

@@ -1,8 +1,8 @@
-//! Functions by what they can do.
+//! Classifies functions by their effects.
 
-/// Functions that read files, wait, change the session or its surroundings, signal others, look
-/// into large objects, run SQL given as text, or make gigabytes of nothing. A name that ends in
-/// `*` stands for all that begin with it.
+/// Functions that read files, wait, change the session or its environment, signal other sessions,
+/// access large objects, run SQL from a text, or generate gigabytes of data. A name that ends in
+/// `*` matches all that begin with it.
 const FORBIDDEN: &[&str] = &[
     "connectby*",
     "crosstab*",
@@ -72,9 +72,9 @@ const FORBIDDEN: &[&str] = &[
     "zipfile",
 ];
 
-/// Functions of SQLite, PostgreSQL or both that only work on their arguments, and on no more
-/// memory than a few times those. A path of `jsonb_path_query` doubles its answer with each
-/// `[0, 0]`: 30 of them took 2 GB in 5 s.
+/// Functions of SQLite, PostgreSQL or both that have no effects and need at most a few times the
+/// memory of their arguments. `jsonb_path_query` is not among them: each `[0, 0]` in a path doubles
+/// its result, and 30 of them took 2 GB in 5 s.
 const HARMLESS: &str = "
     abs acos age any_value array_agg array_append array_length array_position array_remove
     array_to_json array_to_string ascii asin atan atan2 avg bit_and bit_length bit_or bool_and
@@ -105,7 +105,7 @@ const HARMLESS: &str = "
     unlikely unnest upper var_pop var_samp variance width_bucket
 ";
 
-/// Whether no query of a plugin may use a function; the name is in lower case.
+/// Returns true if no query of a plugin may call the function. The name must be in lower case.
 pub(crate) fn is_forbidden(name: &str) -> bool {
     FORBIDDEN.iter().any(|pattern| match pattern.strip_suffix('*') {
         Some(beginning) => name.starts_with(beginning),
@@ -113,7 +113,7 @@ pub(crate) fn is_forbidden(name: &str) -> bool {
     })
 }
 
-/// Whether a function is known to be harmless; the name is in lower case.
+/// Returns true if the function is known to be harmless. The name must be in lower case.
 pub(super) fn is_harmless(name: &str) -> bool {
     HARMLESS.split_whitespace().any(|known| known == name)
 }

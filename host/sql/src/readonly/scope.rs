@@ -1,15 +1,15 @@
-//! Which names are common table expressions at some place of a query.
+//! Tracks which names are common table expressions (CTEs) at each position of a query.
 //!
-//! A name that is one for the database is one here, and every other counts as a table: then it has
-//! to be allowed. PostgreSQL reads a list in its order, so `WITH secret AS (SELECT * FROM secret)
-//! ...` is about the table. Behind `RECURSIVE`, and always on SQLite, each part sees all parts: the
-//! same text is a circle there, which the database refuses.
+//! A name that is a CTE for the database is one here. Every other name counts as a table, which
+//! must be granted. PostgreSQL resolves a `WITH` list in order, so `WITH secret AS (SELECT * FROM
+//! secret) ...` reads the table. With `RECURSIVE`, and always on SQLite, each CTE sees all CTEs of
+//! the list. The same text is then a circular reference, which the database rejects.
 
 use sqlparser::ast::Query;
 
 use crate::statement::Dialect;
 
-/// The queries around the current place, the innermost last.
+/// The enclosing queries, the innermost last.
 #[derive(Default)]
 pub(super) struct Scopes {
     frames: Vec<Frame>,
@@ -18,18 +18,18 @@ pub(super) struct Scopes {
 /// One query with its `WITH` list.
 struct Frame {
     parts: Vec<Part>,
-    /// How many of the parts are visible now.
+    /// Number of visible CTEs.
     visible: usize,
 }
 
 struct Part {
     name: String,
-    /// Where its query is, as an identity: parts are visited as queries of their own.
+    /// Identifies the query of the CTE, which is visited as a query of its own.
     query: *const Query,
 }
 
 impl Scopes {
-    /// Enters a query: the whole statement, a subquery, or the part of a `WITH` list.
+    /// Enters a query: the statement, a subquery, or the query of a CTE.
     pub(super) fn enter(&mut self, dialect: Dialect, query: &Query) {
         let with = query.with.as_ref();
         let parts: Vec<Part> = with.map_or_else(Vec::new, |with| {
@@ -52,13 +52,13 @@ impl Scopes {
         }
     }
 
-    /// Whether a name is a common table expression here.
+    /// Returns true if a name is a CTE at the current position.
     pub(super) fn knows(&self, name: &str) -> bool {
         let visible = self.frames.iter().flat_map(|frame| &frame.parts[..frame.visible]);
         visible.into_iter().any(|part| part.name == name)
     }
 
-    /// The innermost query, if `query` is part of its `WITH` list.
+    /// Returns the innermost query and the index of the CTE whose query is `query`.
     fn part_of(&mut self, query: &Query) -> Option<(&mut Frame, usize)> {
         let frame = self.frames.last_mut()?;
         let index = frame.parts.iter().position(|part| std::ptr::eq(part.query, query))?;

@@ -1,4 +1,4 @@
-//! Queries that pass and queries that do not, as tables. Databases are in `tests/it/hostile.rs`.
+//! Tables of accepted and rejected queries. Tests with databases are in `tests/it/hostile.rs`.
 
 use wattle_run::grant::{SqlAccess, SqlRule};
 
@@ -32,7 +32,7 @@ fn queries_pass_in_both_dialects() {
 }
 
 #[test]
-fn whatever_writes_locks_or_leaves_is_denied() {
+fn writes_locks_and_foreign_relations_are_denied() {
     for text in [
         "DELETE FROM t",
         "INSERT INTO t VALUES (1) RETURNING a",
@@ -72,14 +72,14 @@ fn whatever_writes_locks_or_leaves_is_denied() {
 }
 
 #[test]
-fn nonsense_and_bottomless_nesting_are_invalid() {
+fn unparsable_and_too_deep_queries_are_invalid() {
     assert_eq!(check(Dialect::Sqlite, "SELEC 1").unwrap_err().code, "invalid");
     let deep = format!("SELECT {}1{}", "(".repeat(5_000), ")".repeat(5_000));
     assert_eq!(check(Dialect::Postgres, &deep).unwrap_err().code, "invalid");
 }
 
 #[test]
-fn names_of_parts_are_resolved_where_they_stand() {
+fn cte_names_are_resolved_by_scope() {
     for (text, refused) in [
         ("WITH secret AS (SELECT * FROM orders) SELECT * FROM secret", None),
         ("WITH a AS (SELECT 1), b AS (SELECT * FROM a) SELECT * FROM b, a", None),
@@ -98,9 +98,9 @@ fn names_of_parts_are_resolved_where_they_stand() {
     }
 }
 
-/// On SQLite all parts of a list see each other, and on PostgreSQL those behind `RECURSIVE`.
+/// On SQLite all CTEs of a list see each other; on PostgreSQL only those of a `WITH RECURSIVE`.
 #[test]
-fn names_of_parts_are_resolved_as_the_database_does() {
+fn cte_names_are_resolved_as_in_each_database() {
     for (text, postgres, sqlite) in [
         ("WITH a AS (SELECT * FROM b), b AS (SELECT 1) SELECT * FROM a", Some("b"), None),
         ("WITH n AS (SELECT 1 UNION ALL SELECT 1 FROM n) SELECT * FROM n", Some("n"), None),
@@ -134,7 +134,7 @@ fn names_of_parts_are_resolved_as_the_database_does() {
     }
 }
 
-/// What a query is refused for.
+/// Returns the subject for which a query is rejected.
 fn subject(dialect: Dialect, text: &str) -> Option<String> {
     let failure = check_rule(dialect, text, &rule(false)).err()?;
     let details = failure.details.unwrap();
@@ -142,7 +142,7 @@ fn subject(dialect: Dialect, text: &str) -> Option<String> {
 }
 
 #[test]
-fn tables_without_a_query_are_refused() {
+fn table_commands_are_rejected() {
     for text in ["TABLE secret", "WITH a AS (TABLE secret) SELECT 1", "SELECT 1 UNION TABLE secret"]
     {
         for dialect in BOTH {
@@ -152,7 +152,7 @@ fn tables_without_a_query_are_refused() {
 }
 
 #[test]
-fn names_are_read_as_the_database_does() {
+fn table_names_are_folded_as_in_each_database() {
     for (dialect, name, passes) in [
         (Dialect::Postgres, "ORDERS", true),
         (Dialect::Postgres, "\"orders\"", true),
@@ -174,7 +174,7 @@ fn names_are_read_as_the_database_does() {
 }
 
 #[test]
-fn tables_are_described_only_where_that_is_granted() {
+fn catalog_needs_a_schema_grant() {
     for (dialect, text, with_schema) in [
         (Dialect::Sqlite, "SELECT sql FROM sqlite_master", true),
         (Dialect::Sqlite, "SELECT name FROM pragma_table_info('orders')", true),
@@ -195,7 +195,7 @@ fn tables_are_described_only_where_that_is_granted() {
 }
 
 #[test]
-fn with_a_list_of_tables_functions_must_be_known() {
+fn table_grants_restrict_functions() {
     for (dialect, known) in [
         (
             Dialect::Postgres,

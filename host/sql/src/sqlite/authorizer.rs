@@ -1,9 +1,8 @@
-//! SQLite's own check of what a statement touches, behind that of our parser. While SQLite compiles a
-//! statement, it reports each table and column that the statement reads, whatever the text looks like.
+//! Uses SQLite's authorizer to enforce what the parser checks. While SQLite compiles a statement, it reports each table
+//! and column that the statement reads, whatever the text looks like.
 //!
-//! SQLite calls back with a number that we gave it, not with a pointer: rules are looked up by that
-//! number, and a number without a rule allows nothing. So a connection whose query was given up
-//! refers to no memory of ours.
+//! The callback receives a number in place of a pointer and looks up its rule by that number. A number without a rule
+//! permits nothing. A connection whose query was cancelled therefore refers to no freed memory.
 
 #![expect(unsafe_code, reason = "the library has no safe way to set an authorizer or a limit")]
 
@@ -23,54 +22,55 @@ use crate::sqlite::limits::VALUE_BYTES;
 use crate::statement::Dialect;
 use crate::writing::OWN;
 
-/// Pragmas that modules of full-text search and of spatial indexes ask.
+/// Pragmas that the modules for full-text search and spatial indexes execute.
 const MODULE_PRAGMAS: &[&str] = &["data_version", "page_size"];
 
-/// Tables of the library through which the pages of a file can be written.
+/// Built-in tables that give write access to the pages of the file.
 const SQLITE_PAGES: &[&str] = &["sqlite_dbpage"];
 
-/// Tables that only unfold their arguments.
+/// Table-valued functions that only return their arguments as rows.
 const UNFOLDING: &[&str] =
     &["generate_series", "json_each", "json_tree", "jsonb_each", "jsonb_tree"];
 
-/// What statements of a connection may touch, by number.
+/// The rules of connections, by number.
 static RULES: Mutex<BTreeMap<usize, Arc<Allowed>>> = Mutex::new(BTreeMap::new());
 
-/// The number of what may write, for as long as the process lives: a transaction that was dropped
-/// is rolled back later.
+/// Number of the rule for transactions. It stays valid for the lifetime of the process, since a dropped transaction is
+/// rolled back later.
 const WRITER: usize = 1;
 
-/// The number of an app's migrations.
+/// Number of the rule for migrations.
 const MIGRATION: usize = 2;
 
-/// The next number; 0 is none.
+/// The next number; 0 means no rule.
 static NEXT: AtomicUsize = AtomicUsize::new(3);
 
-/// Pragmas of migrations that stay within the database and the transaction.
+/// Pragmas of migrations that affect only the database and the transaction.
 const MIGRATION_PRAGMAS: &[&str] =
     &["application_id", "defer_foreign_keys", "foreign_key_check", "user_version"];
 
-/// No code of ours runs under this lock, so a poisoned one still holds whole data.
+/// The lock protects single map operations, so a poisoned map is consistent.
 fn rules() -> MutexGuard<'static, BTreeMap<usize, Arc<Allowed>>> {
     RULES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What may be touched.
+/// What a read-only statement may read.
 struct Allowed {
-    /// Tables and views, in lower case; all without it.
+    /// Tables and views in lower case; `None` permits all.
     tables: Option<BTreeSet<String>>,
-    /// Those of them that are views: what they read, they may.
+    /// The granted views. They may read any table.
     views: BTreeSet<String>,
     schema: bool,
 }
 
-/// A rule that holds for a connection. Dropped, the connection may do nothing until it is lifted.
+/// A rule that is installed on a connection. After it is dropped the connection may do nothing until the authorizer is
+/// removed.
 pub(super) struct Authorized {
     number: usize,
 }
 
 impl Authorized {
-    /// Lets the statements of a connection read what a rule says.
+    /// Installs a rule for read-only statements.
     pub(super) async fn over(
         connection: &mut SqliteConnection,
         rule: &SqlRule,
@@ -88,7 +88,7 @@ impl Authorized {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         rules().insert(number, Arc::new(Allowed { tables, views, schema: rule.schema }));
         let authorized = Self { number };
-        // A value that is longer than the whole answer may be is not even made.
+        // SQLite does not create a value that is longer than the whole result may be.
         let longest = limits.bytes.saturating_add(limits.statement_bytes);
         let longest = c_int::try_from(longest).unwrap_or(VALUE_BYTES);
         set(connection, Some(number), longest).await?;
@@ -102,18 +102,17 @@ impl Drop for Authorized {
     }
 }
 
-/// Lets the statements of a connection do everything but touch the host's own tables, leave the
-/// database or change the session.
+/// Permits statements to do anything except to touch the host's own tables, leave the database or change the session.
 pub(super) async fn keep_writer(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
     set(connection, Some(WRITER), VALUE_BYTES).await
 }
 
-/// The same for migrations, which may also say what kind of database it is.
+/// Permits the statements of a migration. In addition to those of [`keep_writer`] they may set pragmas of the database.
 pub(super) async fn keep_migration(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
     set(connection, Some(MIGRATION), VALUE_BYTES).await
 }
 
-/// Lets the statements of a connection do everything again.
+/// Removes the authorizer.
 pub(super) async fn lift(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
     set(connection, None, VALUE_BYTES).await
 }
@@ -127,7 +126,7 @@ async fn set(
     let database = handle.as_raw_handle().as_ptr();
     let callback = number.map(|_| authorize as Callback);
     let data = ptr::without_provenance_mut::<c_void>(number.unwrap_or_default());
-    // SAFETY: the handle is open and locked for us; `data` is a number that is never followed.
+    // SAFETY: the handle is open and locked; `data` is a number that is never dereferenced.
     unsafe {
         sqlite::sqlite3_set_authorizer(database, callback, data);
         sqlite::sqlite3_limit(database, sqlite::SQLITE_LIMIT_LENGTH, longest.min(VALUE_BYTES));
@@ -144,7 +143,7 @@ type Callback = unsafe extern "C" fn(
     *const c_char,
 ) -> c_int;
 
-/// Called by SQLite for everything that a statement is about to touch.
+/// The authorizer callback, which SQLite calls for every access of a statement that it compiles.
 unsafe extern "C" fn authorize(
     data: *mut c_void,
     action: c_int,
@@ -153,7 +152,7 @@ unsafe extern "C" fn authorize(
     database: *const c_char,
     inside: *const c_char,
 ) -> c_int {
-    // SAFETY: SQLite hands over texts that end in NUL and live as long as this call, or null.
+    // SAFETY: SQLite passes NUL-terminated strings that are valid for this call, or null.
     let [first, second, database, inside] =
         unsafe { [text(first), text(second), text(database), text(inside)] };
     let number = data.addr();
@@ -175,20 +174,20 @@ unsafe extern "C" fn authorize(
     if is_allowed { sqlite::SQLITE_OK } else { sqlite::SQLITE_DENY }
 }
 
-/// A name in lower case; empty for none.
+/// Returns a name in lower case; empty for null.
 ///
 /// # Safety
 ///
-/// The pointer is null or one to a text that ends in NUL.
+/// The pointer must be null or point to a NUL-terminated string.
 unsafe fn text(pointer: *const c_char) -> String {
     if pointer.is_null() {
         return String::new();
     }
-    // SAFETY: as above.
+    // SAFETY: guaranteed by the caller.
     unsafe { CStr::from_ptr(pointer) }.to_string_lossy().to_ascii_lowercase()
 }
 
-/// What a statement that may write is about to touch.
+/// An access of a statement that may write.
 struct Touched<'a> {
     action: c_int,
     first: &'a str,
@@ -208,7 +207,7 @@ impl Touched<'_> {
                     || MODULE_PRAGMAS.contains(&self.first)
                     || is_migration && MIGRATION_PRAGMAS.contains(&self.first)
             }
-            // Their names stand in the second place.
+            // The second argument has the name of the table.
             sqlite::SQLITE_ALTER_TABLE
             | sqlite::SQLITE_CREATE_INDEX
             | sqlite::SQLITE_CREATE_TEMP_INDEX
@@ -220,13 +219,13 @@ impl Touched<'_> {
             | sqlite::SQLITE_DROP_TEMP_TRIGGER => {
                 !own(self.first) && !own(self.second) && !is_elsewhere
             }
-            // The file's pages and the library's own tables.
+            // The pages of the file and the host's own tables are forbidden.
             _ => !own(self.first) && !SQLITE_PAGES.contains(&self.first) && !is_elsewhere,
         }
     }
 }
 
-/// Functions of the library that reach outside of the database.
+/// Returns true for functions of SQLite that reach outside of the database.
 fn is_outside(function: &str) -> bool {
     matches!(function, "edit" | "fts3_tokenizer" | "load_extension" | "readfile" | "writefile")
 }
@@ -237,7 +236,7 @@ impl Allowed {
             return false;
         }
         match wanted(Dialect::Sqlite, &[table.to_owned()]) {
-            // Without a column it may be a common table expression, whose rows are counted.
+            // SQLite reports no column for a CTE whose rows are counted.
             Wanted::Table(table) => {
                 column.is_empty()
                     || UNFOLDING.contains(&table.as_str())
@@ -257,9 +256,9 @@ mod tests {
 
     use super::*;
 
-    /// Without the parser in front: the database alone.
+    /// Without the parser, the authorizer alone enforces the rule.
     #[tokio::test]
-    async fn the_database_alone_keeps_to_the_rule() {
+    async fn authorizer_enforces_the_rule_without_the_parser() {
         let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
         for text in [
             "CREATE TABLE orders (id INTEGER, note TEXT)",
@@ -306,7 +305,7 @@ mod tests {
         ] {
             assert!(connection.fetch_all(text).await.is_err(), "{text}");
         }
-        // The rule is gone, and with it every right, until it is lifted.
+        // After the drop nothing is permitted until the authorizer is removed.
         drop(authorized);
         assert!(connection.fetch_all("SELECT note FROM orders").await.is_err());
         lift(&mut connection).await.unwrap();

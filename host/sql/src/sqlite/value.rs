@@ -1,4 +1,4 @@
-//! Values of SQLite. A value there has a type of its own, whatever its column says.
+//! Conversion of SQLite values. Each value has a type of its own, independent of its column.
 
 use bytes::Bytes;
 use sqlx::error::BoxDynError;
@@ -71,7 +71,8 @@ fn value(row: &SqliteRow, index: usize) -> Result<SqlValue, sqlx::Error> {
     })
 }
 
-/// SQLite keeps truth values as 0 and 1; a column declared so gives them back as what they are.
+/// Reads an integer. SQLite stores booleans as 0 and 1, so a column that is declared `BOOLEAN`
+/// returns them as booleans.
 fn integer(row: &SqliteRow, index: usize) -> Result<SqlValue, sqlx::Error> {
     let value: i64 = row.try_get_unchecked(index)?;
     let declared = row.column(index).type_info().name();
@@ -81,7 +82,7 @@ fn integer(row: &SqliteRow, index: usize) -> Result<SqlValue, sqlx::Error> {
     })
 }
 
-/// Infinity has no form in JSON, which the journal is written in.
+/// Returns infinity as text, since JSON, in which the journal is stored, cannot represent it.
 fn real(value: f64) -> SqlValue {
     if value.is_finite() { SqlValue::Real(value) } else { SqlValue::Other(value.to_string()) }
 }

@@ -1,22 +1,22 @@
-//! Stops a statement that nobody waits for any more: its time is over, or its run was cancelled.
+//! Interrupts statements that time out or whose run is cancelled.
 //!
-//! SQLite works on a thread of its own and would go on; the library asks us every so many steps.
+//! SQLite executes on a thread of its own and would continue. Its progress handler checks a flag.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use sqlx::SqliteConnection;
 
-/// Steps of SQLite's virtual machine between two looks: some tens of microseconds.
+/// Steps of SQLite's virtual machine between two checks: some tens of microseconds.
 const STEPS: i32 = 1_000;
 
-/// Watches over the statements of one connection.
+/// The interrupt flag of a connection.
 pub(crate) struct Watch {
     stop: Arc<AtomicBool>,
 }
 
 impl Watch {
-    /// Replaces the watch of the connection's previous user.
+    /// Installs a progress handler. It replaces the one of the previous user of the connection.
     pub(crate) async fn over(connection: &mut SqliteConnection) -> Result<Self, sqlx::Error> {
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);
@@ -25,14 +25,15 @@ impl Watch {
         Ok(Self { stop })
     }
 
-    /// From now on somebody waits for a statement.
+    /// Clears the flag for the next statement.
     pub(crate) fn awaited(&self) -> Awaited<'_> {
         self.stop.store(false, Ordering::Relaxed);
         Awaited { watch: self, answered: false }
     }
 }
 
-/// Somebody waits. Dropped without an answer, it stops the statement.
+/// Guard of a running statement. Dropping it before [`answered`](Self::answered) interrupts the
+/// statement.
 pub(crate) struct Awaited<'a> {
     watch: &'a Watch,
     answered: bool,
