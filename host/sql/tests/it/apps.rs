@@ -1,4 +1,4 @@
-//! The migrations of the bundled apps, on the databases that the apps say they run on.
+//! Migrations of the bundled apps on all dialects that they support.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ fn apps() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins/apps")
 }
 
-/// The migration folders of an app, by dialect.
+/// Returns the migration folders of an app, by dialect.
 fn folders(app: &Path) -> BTreeMap<String, PathBuf> {
     ["sqlite", "postgres"]
         .map(|dialect| (dialect.to_owned(), app.join("migrations").join(dialect)))
@@ -55,7 +55,7 @@ fn folders(app: &Path) -> BTreeMap<String, PathBuf> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_app_gets_its_tables_in_either_dialect() {
+async fn app_migrations_apply_in_both_dialects() {
     for bench in Bench::all().await {
         for entry in std::fs::read_dir(apps()).unwrap() {
             let app = entry.unwrap().path();
@@ -72,7 +72,7 @@ async fn every_app_gets_its_tables_in_either_dialect() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn asset_takes_over_trades_and_positions() {
+async fn asset_migrates_trades_and_positions() {
     for bench in Bench::all().await {
         bench.execute(r#"CREATE TABLE "Portfolio" ("id" INTEGER PRIMARY KEY, "name" TEXT)"#).await;
         bench.execute(r#"INSERT INTO "Portfolio" VALUES (1, 'core')"#).await;
@@ -125,14 +125,13 @@ async fn asset_takes_over_trades_and_positions() {
                 VALUES ('A', '', 1, 1, 'USD', '', 1, '2025-01-01T00:00:00Z') RETURNING "id""#,
             )
             .await;
-        assert_eq!(next, [[SqlValue::Integer(4)]], "numbers go on after those taken over");
+        assert_eq!(next, [[SqlValue::Integer(4)]], "ids continue after the migrated rows");
     }
 }
 
-/// The sample says the same in either dialect: what a question about it answers does not depend on
-/// the database.
+/// The sample has the same data in both dialects, so query results do not depend on the database.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_sample_of_nl2sql_is_a_shop_with_two_years_of_orders() {
+async fn nl2sql_sample_is_equal_in_both_dialects() {
     for bench in Bench::all().await {
         let folder = |dialect: &str| apps().join("nl2sql/sample").join(dialect);
         let folders = ["sqlite", "postgres"].map(|dialect| (dialect.to_owned(), folder(dialect)));

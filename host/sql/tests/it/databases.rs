@@ -1,4 +1,4 @@
-//! Behaviour of databases, the same for SQLite and PostgreSQL.
+//! Behavior that SQLite and PostgreSQL share.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -49,7 +49,7 @@ impl Bench {
         self.fresh.databases.begin("main", &SqlLimits::default()).await.unwrap()
     }
 
-    /// What the marker of a key keeps.
+    /// Returns the results in the marker of a key.
     async fn committed(&self, key: &str) -> Option<Value> {
         let mut transaction = self.begin().await;
         let answers = transaction.claim(key).await.unwrap();
@@ -78,7 +78,7 @@ fn text(value: &str) -> SqlValue {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn values_go_in_and_come_back() {
+async fn values_round_trip() {
     for bench in Bench::all().await {
         bench.execute(TABLE, &[]).await.unwrap();
         let insert =
@@ -106,7 +106,7 @@ async fn values_go_in_and_come_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn postgres_reads_parameters_by_the_type_that_the_statement_needs() {
+async fn postgres_infers_parameter_types() {
     for bench in Bench::all().await {
         if !bench.is_postgres() {
             continue;
@@ -155,7 +155,7 @@ async fn postgres_reads_parameters_by_the_type_that_the_statement_needs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sqlite_keeps_bytes_and_numbers() {
+async fn sqlite_values_keep_their_types() {
     let bench = Bench::sqlite(SQLITE_FILE).await;
     let values = [SqlValue::Bytes(vec![0, 255].into()), SqlValue::Real(1.5), SqlValue::Null];
     let rows = bench.query("SELECT $1, $2, $3, $1", &values).await.unwrap();
@@ -164,7 +164,7 @@ async fn sqlite_keeps_bytes_and_numbers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn reading_never_writes() {
+async fn queries_cannot_write() {
     for bench in Bench::all().await {
         bench.execute(TABLE, &[]).await.unwrap();
         let write = "INSERT INTO item (id, name, price) VALUES (1, 'a', 1) RETURNING id";
@@ -181,7 +181,7 @@ async fn reading_never_writes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn broken_constraints_are_conflicts_that_say_which() {
+async fn constraint_violations_name_the_constraint() {
     for bench in Bench::all().await {
         bench.execute(TABLE, &[]).await.unwrap();
         let row = "INSERT INTO item (id, name, price, parent) VALUES ";
@@ -208,7 +208,7 @@ async fn broken_constraints_are_conflicts_that_say_which() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failed_statement_ends_its_transaction() {
+async fn failed_statement_fails_its_transaction() {
     for bench in Bench::all().await {
         bench.execute(TABLE, &[]).await.unwrap();
         let insert = "INSERT INTO item (id, name, price) VALUES ($1, $2, 1)";
@@ -235,7 +235,7 @@ async fn a_failed_statement_ends_its_transaction() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_commit_leaves_its_marker() {
+async fn commit_writes_its_marker() {
     for bench in Bench::all().await {
         assert_eq!(bench.committed("task/1").await, None);
         bench.execute(TABLE, &[]).await.unwrap();
@@ -253,13 +253,13 @@ async fn a_commit_leaves_its_marker() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_claim_of_a_marker_waits_for_the_transaction_that_has_it() {
+async fn second_claim_waits_for_the_first_transaction() {
     for bench in Bench::all().await {
         let marker = Marker { key: "task/1".to_owned(), answers: json!([{ "rows": 1.1 }]) };
         let mut first = bench.begin().await;
         assert_eq!(first.claim("task/1").await, Ok(None));
         let commit = async {
-            // The other one waits: for the only writer, or for the marker.
+            // The second transaction waits for the single writer, or for the marker.
             tokio::task::yield_now().await;
             first.commit(Some(&marker)).await
         };
@@ -271,7 +271,7 @@ async fn a_claim_of_a_marker_waits_for_the_transaction_that_has_it() {
         assert_eq!(undone.claim("task/2").await, Ok(None));
         let (second, undone) = tokio::join!(bench.committed("task/2"), undone.rollback());
         undone.unwrap();
-        assert_eq!(second, None, "what was rolled back left nothing");
+        assert_eq!(second, None, "a rollback leaves no marker");
     }
 }
 
@@ -293,7 +293,7 @@ async fn rows_and_bytes_are_limited() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_statement_that_takes_too_long_is_stopped() {
+async fn statement_timeout_stops_the_statement() {
     let endless = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)
         SELECT count(*) FROM n";
     let limits = SqlLimits { timeout_ms: 200, ..SqlLimits::default() };
@@ -325,7 +325,7 @@ async fn sqlite_readers_do_not_wait_for_the_writer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn writers_wait_for_each_other() {
+async fn concurrent_writers_are_serialized() {
     for bench in Bench::all().await {
         bench.execute(TABLE, &[]).await.unwrap();
         let writers = (1..=20).map(|id| {
@@ -342,7 +342,7 @@ async fn writers_wait_for_each_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn settings_of_a_statement_do_not_stay_in_the_session() {
+async fn session_settings_are_reset() {
     for bench in Bench::all().await {
         if !bench.is_postgres() {
             continue;
@@ -359,7 +359,7 @@ async fn settings_of_a_statement_do_not_stay_in_the_session() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn names_and_servers_that_are_not_there_are_reported() {
+async fn missing_databases_and_servers_are_reported() {
     let configs = BTreeMap::from([(
         "far".to_owned(),
         DatabaseConfig::new("postgres://user:topsecret@127.0.0.1:1/db"),
@@ -395,7 +395,7 @@ async fn migrations_are_applied_once_and_must_not_change() {
         let failed = migrate().await.unwrap_err();
         assert!(matches!(failed, SqlError::Migration { .. }), "{failed}");
         let rows = bench.query("SELECT * FROM other", &[]).await.unwrap().rows;
-        assert!(rows.is_empty(), "nothing of a failed migration stays");
+        assert!(rows.is_empty(), "a failed migration is rolled back");
         write("0002_rows.sql", "INSERT INTO other VALUES (1); INSERT INTO other VALUES (2);");
         assert_eq!(migrate().await.unwrap(), ["0002_rows"]);
         assert_eq!(bench.query("SELECT * FROM other", &[]).await.unwrap().rows.len(), 2);
@@ -407,7 +407,7 @@ async fn migrations_are_applied_once_and_must_not_change() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn migrations_for_another_dialect_are_missed() {
+async fn missing_dialect_of_migrations_is_reported() {
     let bench = Bench::sqlite(SQLITE_MEMORY).await;
     let none = BTreeMap::new();
     let error = bench.fresh.databases.migration_folder("asset", "main", &none).unwrap_err();

@@ -1,5 +1,5 @@
-//! Statements that want to do harm, as a model might be talked into writing them: none executes,
-//! none hangs past its limit, each failure says why, and the database is as usable as before.
+//! Hostile statements, as a model could be tricked into writing. None takes effect, none exceeds
+//! its limit, each failure names the reason, and the database stays usable.
 
 use std::time::{Duration, Instant};
 
@@ -14,8 +14,7 @@ use crate::support::{Fresh, SQLITE_FILE, SQLITE_MEMORY};
 
 const TIMEOUT_MS: u64 = 400;
 
-/// Time that a statement may take beyond its limit until the connection is free: a machine that
-/// also builds is slow.
+/// Upper bound of the time beyond the timeout until the connection is free, also on a busy machine.
 const SLACK: Duration = Duration::from_secs(4);
 
 const TABLES: &[&str] = &[
@@ -31,7 +30,7 @@ const TABLES: &[&str] = &[
      SELECT i, i, '0123456789012345678901234567890123456789' FROM n",
 ];
 
-/// On which databases a statement is tried.
+/// The dialects on which a statement is tried.
 #[derive(Clone, Copy, PartialEq)]
 enum On {
     Both,
@@ -41,10 +40,10 @@ enum On {
 
 use On::{Both, Postgres as Pg, Sqlite as Lite};
 
-/// Statement, code of the refusal, and what its reason says.
-#[rustfmt::skip] // A table is read line by line.
+/// Statement, failure code, and a part of the message.
+#[rustfmt::skip] // One row of the table per line.
 const HOSTILE: &[(On, &str, &str, &str)] = &[
-    // Writing, plain and hidden.
+    // Writes, plain and hidden.
     (Both, "DELETE FROM orders", "denied", "not one query"),
     (Both, "UPDATE orders SET amount = 0", "denied", "not one query"),
     (Both, "INSERT INTO orders VALUES (101, 1, '')", "denied", "not one query"),
@@ -72,7 +71,7 @@ const HOSTILE: &[(On, &str, &str, &str)] = &[
     (Pg, "SELECT $$;$$; DELETE FROM orders", "invalid", "more than one"),
     (Pg, "SELECT E'\\''; DELETE FROM orders --'", "invalid", "more than one"),
     (Lite, "SELECT $$; DELETE FROM orders --$$", "invalid", ""),
-    // Statements that are no business of a reader.
+    // Statements that readers may not use.
     (Both, "BEGIN", "invalid", "not available"),
     (Both, "COMMIT", "invalid", "not available"),
     (Both, "ROLLBACK", "invalid", "not available"),
@@ -95,7 +94,7 @@ const HOSTILE: &[(On, &str, &str, &str)] = &[
     (Pg, "CALL p()", "invalid", "`CALL` is not available"),
     (Pg, "PREPARE p AS DELETE FROM orders", "invalid", "`PREPARE` is not available"),
     (Pg, "CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'", "denied", "not one query"),
-    // Tables that are not allowed, by every way into a query.
+    // Forbidden tables at every position in a query.
     (Both, "SELECT * FROM secrets", "denied", "the table `secrets` is not allowed"),
     (Both, "SELECT * FROM SECRETS", "denied", "`secrets` is not allowed"),
     (Both, "SELECT * FROM \"secrets\"", "denied", "`secrets` is not allowed"),
@@ -144,7 +143,8 @@ const HOSTILE: &[(On, &str, &str, &str)] = &[
     (Pg, "SELECT * FROM pg_catalog.pg_stat_activity", "denied", "belongs to the database itself"),
     (Pg, "SELECT * FROM pg_stats", "denied", "belongs to the database itself"),
     (Pg, "SELECT * FROM information_schema.tables", "denied", "belongs to the database itself"),
-    // Functions that read files, wait, signal, change the session, or run SQL given as text.
+    // Functions that read files, wait, signal other sessions, change the session, or run SQL from a
+    // text.
     (Both, "SELECT my_function(1)", "denied", "not among those known to be harmless"),
     (Lite, "SELECT load_extension('evil')", "denied", "`load_extension` is not available"),
     (Lite, "SELECT readfile('/etc/passwd')", "denied", "`readfile` is not available"),
@@ -171,12 +171,12 @@ const HOSTILE: &[(On, &str, &str, &str)] = &[
     (Pg, "SELECT pg_terminate_backend(pg_backend_pid())", "denied", "is not available"),
     (Pg, "SELECT repeat('x', 1000000000)", "denied", "`repeat`"),
     (Pg, "SELECT count(*) FROM jsonb_path_query('1', '$[0,0][0,0][0,0][0,0][0,0][0,0][0,0][0,0]')", "denied", "`jsonb_path_query`"),
-    // Answers and work without end.
+    // Endless results and computations.
     (Both, "SELECT * FROM orders", "limit", "more than the 50 rows that are allowed; 50 rows were read"),
     (Both, "SELECT a.note, b.note, c.note FROM orders a, orders b, orders c LIMIT 49", "limit", "more than the 4096 bytes"),
     (Both, "SELECT count(*) FROM orders a, orders b, orders c, orders d, orders e", "timeout", "longer than a statement may take"),
     (Both, "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n", "timeout", "longer than a statement may take"),
-    // PostgreSQL makes all rows before it sends the first.
+    // PostgreSQL computes all rows before it sends the first.
     (Lite, "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n", "limit", "more than the 50 rows"),
     (Pg, "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n", "timeout", "longer than"),
     (Lite, "WITH RECURSIVE s (x) AS (SELECT 'ab' UNION ALL SELECT x || x FROM s) SELECT length(x) FROM s", "limit", "too big"),
@@ -184,7 +184,7 @@ const HOSTILE: &[(On, &str, &str, &str)] = &[
     (Pg, "SELECT count(*) FROM generate_series(1, 1000000000000)", "timeout", "longer than a statement may take"),
 ];
 
-/// Honest queries, and how many rows they give.
+/// Valid queries, and their number of rows.
 #[rustfmt::skip] // As above.
 const HONEST: &[(On, &str, usize)] = &[
     (Both, "WITH big AS (SELECT id FROM orders WHERE amount > 95) SELECT count(*) AS n FROM big", 1),
@@ -236,7 +236,7 @@ impl Bench {
         self.fresh.databases.query("main", rule, &SqlLimits::default(), text, &[]).await
     }
 
-    /// Everything that there is, to see that nothing has changed.
+    /// Returns the contents of the database, to detect changes.
     async fn contents(&self) -> String {
         let mut text = String::new();
         for query in [
@@ -266,7 +266,7 @@ fn rule() -> SqlRule {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn s4_34_hostile_statements_do_nothing_and_are_told_why() {
+async fn s4_34_hostile_statements_are_rejected_with_a_reason() {
     assert!(HOSTILE.len() >= 60);
     for bench in Bench::all().await {
         let before = bench.contents().await;
@@ -287,7 +287,7 @@ async fn s4_34_hostile_statements_do_nothing_and_are_told_why() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn s4_35_honest_queries_pass() {
+async fn s4_35_valid_queries_pass() {
     for bench in Bench::all().await {
         for (_, text, rows) in HONEST.iter().filter(|(on, ..)| bench.tries(*on)) {
             let answer = bench.query(&rule(), text).await;
@@ -297,16 +297,16 @@ async fn s4_35_honest_queries_pass() {
     }
 }
 
-/// The database itself keeps to the list, if a text should once get past our parser. Only SQLite
-/// can be given a list with each query; PostgreSQL has roles for that.
+/// SQLite itself enforces the list of tables, in case a statement gets past the parser. Only SQLite
+/// accepts a list for each query; PostgreSQL has roles for that.
 #[tokio::test(flavor = "multi_thread")]
-async fn s4_34_sqlite_itself_keeps_to_the_list_of_a_view() {
+async fn s4_34_sqlite_authorizer_enforces_view_rules() {
     let bench = Bench::new(Fresh::sqlite(SQLITE_FILE).await).await;
-    // A view that is allowed reads what it reads, also through a table that is not allowed.
+    // A granted view may read a table that is not granted.
     let mut rule = rule();
     rule.tables = Some(["v_secrets".to_owned()].into());
     assert_eq!(bench.query(&rule, "SELECT value FROM v_secrets").await.unwrap().rows.len(), 1);
-    // A view made later, whose name is allowed, opens nothing but itself.
+    // A later view with a granted name may not read through another view.
     let mut transaction = bench.fresh.databases.begin("main", &SqlLimits::default()).await.unwrap();
     let nested = "CREATE VIEW customers_of_secrets AS SELECT value FROM v_secrets";
     transaction.execute(nested, &[]).await.unwrap();
@@ -318,7 +318,7 @@ async fn s4_34_sqlite_itself_keeps_to_the_list_of_a_view() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn s4_40_the_schema_is_read_where_that_is_granted_and_nothing_else() {
+async fn s4_40_schema_is_readable_only_where_granted() {
     for bench in Bench::all().await {
         let rule = SqlRule { schema: true, ..rule() };
         let columns = match bench.on {
@@ -344,11 +344,11 @@ async fn s4_40_the_schema_is_read_where_that_is_granted_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_are_free_after_work_without_end() {
+async fn connections_are_free_after_timeouts() {
     let endless = "SELECT count(*) FROM orders a, orders b, orders c, orders d, orders e, orders f";
     for bench in Bench::all().await {
         let rule = rule();
-        // More than there are connections.
+        // More queries than connections.
         let all = (0..12).map(|_| bench.query(&rule, endless));
         for answer in join_all(all).await {
             let failure = answer.unwrap_err();
@@ -361,7 +361,7 @@ async fn connections_are_free_after_work_without_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn s4_38_failures_of_a_database_can_be_told_apart() {
+async fn s4_38_database_failures_are_distinguishable() {
     for bench in Bench::all().await {
         for (text, sqlite, postgres) in [
             ("SELECT missing FROM orders", "no such column", "42703"),

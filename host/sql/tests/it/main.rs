@@ -1,4 +1,4 @@
-//! Databases through the port of the host, on SQLite and on PostgreSQL.
+//! Databases through the `Sql` port, on SQLite and PostgreSQL.
 
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 

@@ -1,4 +1,4 @@
-//! New databases.
+//! Creates databases.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,12 +11,12 @@ use wattle_sql::{DatabaseConfig, Databases, Script};
 pub(crate) const SQLITE_FILE: &str = "sqlite:main.db";
 pub(crate) const SQLITE_MEMORY: &str = "sqlite::memory:";
 
-/// A new database called `main`.
+/// A new database with the name `main`.
 pub(crate) struct Fresh {
     pub(crate) databases: Databases,
     pub(crate) dialect: &'static str,
     pub(crate) folder: TempDir,
-    /// The server of a database of PostgreSQL.
+    /// The server of a PostgreSQL database.
     pub(crate) server: Option<Postgres>,
 }
 
@@ -29,17 +29,17 @@ impl Fresh {
         Self { databases, dialect, folder, server }
     }
 
-    /// A database of SQLite.
+    /// Creates a SQLite database.
     pub(crate) async fn sqlite(url: &str) -> Self {
         Self::open(url, None).await
     }
 
-    /// A database on a server of its own.
+    /// Creates a database on a PostgreSQL server.
     pub(crate) async fn postgres(server: Postgres) -> Self {
         Self::open(&server.url(), Some(server)).await
     }
 
-    /// These of SQLite, and one of PostgreSQL if the machine has it.
+    /// Creates these SQLite databases, and one of PostgreSQL if it is installed.
     pub(crate) async fn all(sqlite: &[&str]) -> Vec<Self> {
         let mut all = Vec::new();
         for url in sqlite {
@@ -52,7 +52,7 @@ impl Fresh {
     }
 }
 
-/// The migrations in a folder.
+/// Returns the migrations in a folder.
 pub(crate) fn scripts(folder: &Path) -> Vec<Script> {
     let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let paths = paths.filter(|path| path.extension().is_some_and(|it| it == "sql"));

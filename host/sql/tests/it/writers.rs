@@ -1,6 +1,6 @@
-//! A plugin that may write its database reaches neither the host's own tables nor what lies outside
-//! of the database, makes no value without bounds, and leaves the host's bookkeeping whole. A role
-//! made for readers reads what it was granted and nothing else.
+//! A plugin that may write reaches neither the host's own tables nor anything outside of the
+//! database, creates no unbounded values, and leaves the host's tables intact. A reader role reads
+//! only what it was granted.
 
 use futures::future::join_all;
 use serde_json::json;
@@ -15,7 +15,7 @@ use wattle_sql::{DatabaseConfig, ReaderRole, Script};
 
 use crate::support::{Fresh, SQLITE_FILE, SQLITE_MEMORY};
 
-/// A database with an app's table, a migration on record and a marker.
+/// A database with a table of an app, a recorded migration and a marker.
 struct Bench {
     fresh: Fresh,
 }
@@ -44,7 +44,7 @@ impl Bench {
         self.fresh.databases.migrate("app", "main", scripts).await
     }
 
-    /// Sends a statement with the right to write: as a query of its own, and in a transaction.
+    /// Executes a statement with write access: as a query, and in a transaction.
     async fn try_everywhere(&self, text: &str) -> [Result<(), Failure>; 2] {
         let rule = SqlAccess::ReadWrite.into();
         let query = self.fresh.databases.query("main", &rule, &limits(), text, &[]).await.map(drop);
@@ -54,7 +54,7 @@ impl Bench {
         [query, executed]
     }
 
-    /// Everything that the host keeps is there, and works.
+    /// Asserts that the host's tables are intact and usable.
     async fn is_whole(&self) {
         assert!(self.migrate(&[NOTES]).await.unwrap().is_empty());
         let mut transaction = self.fresh.databases.begin("main", &limits()).await.unwrap();
@@ -72,7 +72,7 @@ fn limits() -> SqlLimits {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_hosts_tables_are_out_of_reach() {
+async fn host_tables_are_protected() {
     for bench in Bench::all().await {
         for text in [
             "SELECT * FROM _wattle_migrations",
@@ -105,11 +105,11 @@ async fn the_hosts_tables_are_out_of_reach() {
     }
 }
 
-/// Ways past a check of the text: the database itself keeps to the rule.
+/// SQLite enforces the rule in ways around the check of the text.
 #[tokio::test(flavor = "multi_thread")]
-async fn sqlite_itself_keeps_the_hosts_tables() {
+async fn sqlite_authorizer_protects_host_tables() {
     let bench = Bench::new(Fresh::sqlite(SQLITE_FILE).await).await;
-    // Somebody with the file made a view and a trigger over the host's tables.
+    // Another program created a view and a trigger over the host's tables.
     let url = format!("sqlite:{}", bench.fresh.folder.path().join("main.db").display());
     let mut direct = sqlx::SqliteConnection::connect(&url).await.unwrap();
     for text in [
@@ -133,7 +133,7 @@ async fn sqlite_itself_keeps_the_hosts_tables() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_migration_leaves_the_hosts_tables_and_the_database() {
+async fn migrations_cannot_touch_host_tables_or_other_databases() {
     for bench in Bench::all().await {
         let error = bench.migrate(&[NOTES, "DELETE FROM _wattle_journal;"]).await.unwrap_err();
         assert!(error.to_string().contains("belong to the host"), "{error}");
@@ -141,7 +141,7 @@ async fn a_migration_leaves_the_hosts_tables_and_the_database() {
             for text in ["ATTACH DATABASE 'other.db' AS other;", "PRAGMA query_only = 0;"] {
                 assert!(bench.migrate(&[NOTES, text]).await.is_err(), "{text}");
             }
-            // What else a migration may do.
+            // Further statements that a migration may use.
             let text = "PRAGMA user_version = 3; PRAGMA defer_foreign_keys = 1;
                 CREATE VIRTUAL TABLE words USING fts5(body);
                 INSERT INTO words VALUES ('green tea');
@@ -159,7 +159,7 @@ async fn a_migration_leaves_the_hosts_tables_and_the_database() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_statement_makes_a_value_without_bounds() {
+async fn value_sizes_are_limited() {
     let bench = Bench::new(Fresh::sqlite(SQLITE_FILE).await).await;
     for text in [
         "SELECT hex(zeroblob(450000000))",
@@ -168,7 +168,7 @@ async fn no_statement_makes_a_value_without_bounds() {
         "SELECT length(replace(hex(zeroblob(100000)), '0', hex(zeroblob(100000))))",
     ] {
         for answer in bench.try_everywhere(text).await {
-            // A query of its own cannot insert at all.
+            // A query outside of a transaction cannot insert.
             let Err(failure) = answer else { panic!("{text}") };
             let is_query =
                 failure.message.contains("readonly") || failure.message.contains("query");
@@ -178,14 +178,14 @@ async fn no_statement_makes_a_value_without_bounds() {
     let [_, executed] = bench.try_everywhere("SELECT zeroblob(17000000)").await;
     let failure = executed.unwrap_err();
     assert_eq!(failure.details.unwrap()["limit"], "sql.value_bytes");
-    // The journal's own connection is bounded in the same way, and still works.
+    // The same limits apply to the connection of the host's tables, which still works.
     bench.is_whole().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn memory_of_sqlite_is_bounded() {
+async fn sqlite_memory_is_limited() {
     let bench = Bench::new(Fresh::sqlite(SQLITE_MEMORY).await).await;
-    // A database in memory is where a statement can fill memory and nothing else.
+    // In an in-memory database a statement fills memory and nothing else.
     let mut transaction = bench.fresh.databases.begin("main", &limits()).await.unwrap();
     let fill = "INSERT INTO notes WITH RECURSIVE n (i) AS
         (SELECT 10 UNION ALL SELECT i + 1 FROM n WHERE i < 200)
@@ -198,7 +198,7 @@ async fn memory_of_sqlite_is_bounded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_role_for_readers_reads_what_it_was_granted() {
+async fn reader_role_reads_only_its_grants() {
     let server = need!(Postgres::for_test());
     let bench = Bench::new(Fresh::postgres(server).await).await;
     let server = bench.fresh.server.as_ref().unwrap();
@@ -220,7 +220,7 @@ async fn a_role_for_readers_reads_what_it_was_granted() {
         let config = &config;
         async move { role(tables).apply("main", config, Some("it's")).await }
     };
-    // A wider list first: the second one takes back what it does not name.
+    // The second list revokes what the first one granted in addition.
     apply(&["notes", "secrets"]).await.unwrap();
     assert_eq!(apply(&["notes", "sales.Orders"]).await.unwrap(), ["public.open"]);
 
@@ -246,7 +246,7 @@ async fn a_role_for_readers_reads_what_it_was_granted() {
         let state = error.into_database_error().unwrap().code().unwrap().into_owned();
         assert_eq!(state, "42501", "{text}");
     }
-    // A role that can do more is somebody else's.
+    // A role with more rights is rejected.
     for text in ["CREATE ROLE boss CREATEROLE LOGIN", "CREATE ROLE owner LOGIN"] {
         admin.execute(text).await.unwrap();
     }
