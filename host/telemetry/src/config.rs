@@ -1,4 +1,4 @@
-//! Settings, with the secrets filled in.
+//! Settings, with secrets resolved.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,16 @@ use url::Url;
 
 use crate::error::ConfigError;
 
-/// Where OTLP expects traces, below the address of a service.
+/// Path for traces below the base URL of an OTLP service.
 const TRACES: &str = "/v1/traces";
 
-/// What is sent, and where.
+/// Settings of traces and metrics.
 #[derive(Clone, Debug)]
 pub struct TelemetryConfig {
-    /// Where spans go; nowhere without it. Metrics are kept in any case.
+    /// Service that receives the spans; none by default. Metrics are always recorded.
     pub otlp: Option<OtlpConfig>,
-    /// Whether spans carry what models and tools read and said; true by default. Without it they
-    /// carry names, times, sizes and counts only.
+    /// Includes inputs and outputs of models and tools in spans; true by default. Otherwise spans
+    /// have names, times, sizes and counts only.
     pub content: bool,
 }
 
@@ -28,22 +28,22 @@ impl Default for TelemetryConfig {
     }
 }
 
-/// A service that takes traces by OTLP over HTTP.
+/// A service that receives traces by OTLP over HTTP.
 #[derive(Clone, Debug)]
 pub struct OtlpConfig {
-    /// Where traces go, path included.
+    /// URL of the traces, path included.
     pub url: Url,
     /// Headers of every request.
     pub headers: BTreeMap<String, SecretString>,
 }
 
 impl OtlpConfig {
-    /// A service at its address, such as `https://langfuse.example/api/public/otel`; the path for
-    /// traces is added if it is not there.
+    /// Returns a service by its base URL, such as `https://langfuse.example/api/public/otel`. The
+    /// path for traces is appended unless the URL ends with it.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Url`].
+    /// Returns [`ConfigError::Url`] if it is not an HTTP URL.
     pub fn new(address: &str) -> Result<Self, ConfigError> {
         let problem = || ConfigError::Url { url: address.to_owned() };
         let mut url: Url = address.parse().map_err(|_| problem())?;
@@ -57,7 +57,7 @@ impl OtlpConfig {
         Ok(Self { url, headers: BTreeMap::new() })
     }
 
-    /// Adds the header by which Langfuse knows a project.
+    /// Adds the `authorization` header of a Langfuse project.
     pub fn with_keys(mut self, public: &str, secret: &SecretString) -> Self {
         let pair = STANDARD.encode(format!("{public}:{}", secret.expose_secret()));
         let header = SecretString::from(format!("Basic {pair}"));
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_lead_to_traces() {
+    fn trace_path_is_appended_once() {
         let cases = [
             ("https://a.example/api/public/otel", "https://a.example/api/public/otel/v1/traces"),
             ("https://a.example/otel/", "https://a.example/otel/v1/traces"),
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_become_a_header_that_is_not_shown() {
+    fn keys_become_a_redacted_header() {
         let config = OtlpConfig::new("http://a.example").unwrap();
         let config = config.with_keys("pk", &SecretString::from("sk"));
         assert_eq!(config.headers["authorization"].expose_secret(), "Basic cGs6c2s=");

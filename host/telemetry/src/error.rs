@@ -1,28 +1,28 @@
-//! What is wrong with the `[telemetry]` table.
+//! Errors of the `[telemetry]` table.
 
-/// A `[telemetry]` table that cannot be used. Each message names the key and what to set there.
+/// An invalid `[telemetry]` table. Each message names the key and a valid value.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// An address that is none for HTTP.
+    /// The URL is not an HTTP URL.
     #[error(
-        "`telemetry.otlp`: `{url}` is not an address for HTTP; write for example \
+        "`telemetry.otlp`: `{url}` is not an HTTP URL; write for example \
          \"https://langfuse.example/api/public/otel\""
     )]
     Url {
-        /// What is written there.
+        /// The configured value.
         url: String,
     },
-    /// A header that HTTP does not know; its value is not shown.
+    /// A header that cannot be sent. The message does not show its value.
     #[error(
         "`telemetry.headers.{header}`: name or value cannot be sent over HTTP; use printable ASCII"
     )]
     Header {
-        /// The header.
+        /// Name of the header.
         header: String,
     },
-    /// The HTTP client could not be made.
-    #[error("`telemetry`: cannot make an HTTP client: {reason}")]
+    /// The HTTP client cannot be created.
+    #[error("`telemetry`: cannot create an HTTP client: {reason}")]
     Client {
         /// Why.
         reason: String,

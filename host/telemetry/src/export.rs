@@ -1,4 +1,4 @@
-//! The worker that sends spans: collects for a moment, sends, retries, drops what nobody takes.
+//! The worker that sends spans: batches them, retries, and drops what the service does not accept.
 
 mod send;
 
@@ -12,28 +12,28 @@ use tokio::time::{Instant, timeout_at};
 pub(crate) use self::send::Sender;
 use crate::metrics::ExportMetrics;
 
-/// Runs whose spans wait to be sent. At some hundred spans each, that is a few tens of megabytes
-/// at the most.
+/// Runs whose spans are queued. With some hundred spans each, they take a few tens of megabytes at
+/// most.
 const QUEUE: usize = 256;
 
 /// Spans of one request.
 const BATCH_SPANS: usize = 512;
 
-/// Bytes of one request: services refuse bodies of more than four to five megabytes.
+/// Bytes of one request. Services reject bodies of more than four to five megabytes.
 const BATCH_BYTES: usize = 3 << 20;
 
-/// How long spans wait for company.
+/// How long spans wait for further ones to share a request.
 const LINGER: Duration = Duration::from_millis(500);
 
-/// Where spans are handed over.
+/// Sender of the spans of runs.
 pub(crate) type Queue = mpsc::Sender<Vec<Span>>;
 
-/// The queue to the worker, and what comes out of it.
+/// Returns both ends of the queue to the worker.
 pub(crate) fn queue() -> (Queue, mpsc::Receiver<Vec<Span>>) {
     mpsc::channel(QUEUE)
 }
 
-/// Hands over the spans of a run, or drops them if there is no room.
+/// Queues the spans of a run, or drops them if the queue is full.
 pub(crate) fn offer(queue: &Queue, spans: Vec<Span>, metrics: &ExportMetrics) {
     let count = spans.len() as u64;
     if queue.try_send(spans).is_ok() {
@@ -43,7 +43,7 @@ pub(crate) fn offer(queue: &Queue, spans: Vec<Span>, metrics: &ExportMetrics) {
     }
 }
 
-/// Sends what comes until nothing can come any more and all is sent.
+/// Sends spans until the queue is closed and empty.
 pub(crate) async fn work(
     mut runs: mpsc::Receiver<Vec<Span>>,
     mut sender: Sender,
@@ -69,7 +69,7 @@ pub(crate) async fn work(
     }
 }
 
-/// The spans in requests of bounded size.
+/// Splits spans into requests of limited size.
 fn batches(spans: Vec<Span>) -> Vec<Vec<Span>> {
     let mut batches: Vec<Vec<Span>> = Vec::new();
     let mut bytes = 0;
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_bounded_in_number_and_bytes() {
+    fn requests_are_limited_in_spans_and_bytes() {
         let counts = |spans: Vec<Span>| batches(spans).iter().map(Vec::len).collect::<Vec<_>>();
         assert_eq!(counts(vec![span(1); 1100]), [512, 512, 76]);
         assert_eq!(counts(vec![span(1 << 20); 5]), [2, 2, 1]);

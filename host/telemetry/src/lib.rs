@@ -1,16 +1,17 @@
-//! What leaves a host for its operator: traces over OTLP and metrics for Prometheus.
+//! Telemetry for operators: traces over OTLP and metrics for Prometheus.
 //!
-//! Both are projections of the event log, made when a run has ended or stands still. Nothing here
-//! takes part in a run. The engine only notifies an observer, which returns at once; workers behind
-//! bounded queues do the rest. What finds no room in a queue is counted and dropped.
+//! Both are projections of the event log, made when a run has ended or was interrupted, and neither
+//! affects a run. The engine notifies an observer, which returns at once; workers behind bounded
+//! queues do the rest. What does not fit into a queue is counted and dropped.
 //!
 //! # Layout
 //!
-//! * [`config`]: the settings; [`telemetry`]: [`Telemetry`], the observer, its queue and worker.
-//! * [`source`]: what a run left in the store, of which [`wattle_project::spans`] makes spans.
-//! * `otlp`: spans in the form of OTLP.
+//! * [`config`]: the settings; [`telemetry`]: [`Telemetry`], the observer with its queue and
+//!   worker.
+//! * [`source`]: reads the log of a run, from which [`wattle_project::spans`] makes spans.
+//! * `otlp`: converts spans to OTLP.
 //! * `export`: the worker that sends spans; `export/send`: one request with its retries.
-//! * [`metrics`]: counters and their text form; `metrics/measure`: what a run adds to them.
+//! * [`metrics`]: the metrics and their text format; `metrics/measure`: records a run.
 
 pub mod config;
 pub mod error;

@@ -1,7 +1,7 @@
-//! Counters and times, for Prometheus.
+//! Metrics for Prometheus.
 //!
-//! Labels come from bounded sets only: names of apps, graphs, nodes, routes and granted tools, and
-//! the host's own codes. A word that a guest or a model made up would grow the set without end.
+//! Labels have bounded sets of values: names of apps, graphs, nodes, routes and granted tools, and
+//! codes of the host. A value that a guest or a model chooses would grow the set without limit.
 
 mod measure;
 
@@ -18,13 +18,13 @@ use wattle_graph::event::RunStatus;
 use wattle_graph::id::{AppName, GraphName};
 use wattle_project::spans::status_word;
 
-/// The content type of [`Metrics::text`].
+/// Content type of [`Metrics::text`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Bounds of the classes of times, in seconds: from a pure node to a slow model.
+/// Histogram buckets in seconds, from a pure node to a slow model.
 const SECONDS: [f64; 12] = [0.001, 0.005, 0.02, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0];
 
-/// All metrics of a host. A clone is the same set.
+/// All metrics of a host. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     registry: Arc<Registry>,
@@ -40,20 +40,20 @@ pub struct Metrics {
     pub(crate) export: ExportMetrics,
 }
 
-/// How sending traces goes.
+/// Metrics of the trace export.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ExportMetrics {
-    /// Runs that wait to be looked at.
+    /// Runs in the queue.
     pub(crate) waiting_runs: Gauge,
-    /// Spans that wait to be sent.
+    /// Spans in the queue.
     pub(crate) waiting_spans: Gauge,
-    /// Runs that found no room.
+    /// Runs that were dropped: the queue was full or their log could not be read.
     pub(crate) dropped_runs: Counter,
-    /// Spans that found no room or were refused.
+    /// Spans that were dropped: the queue was full or the service did not accept them.
     pub(crate) dropped_spans: Counter,
-    /// Spans that were taken.
+    /// Spans that the service accepted.
     pub(crate) sent_spans: Counter,
-    /// Requests that failed, retried ones included.
+    /// Failed requests, including retried ones.
     pub(crate) failed_requests: Counter,
 }
 
@@ -138,11 +138,11 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// All metrics as text, in the form that [`CONTENT_TYPE`] names.
+    /// Returns all metrics as text, in the format of [`CONTENT_TYPE`].
     pub fn text(&self) -> String {
         let mut text = String::new();
         if let Err(error) = encode(&mut text, &self.registry) {
-            tracing::warn!(%error, "cannot write the metrics");
+            tracing::warn!(%error, "cannot encode the metrics");
         }
         text
     }
@@ -160,13 +160,13 @@ impl Metrics {
 
     fn registered(&self) -> Registry {
         let mut all = Registry::with_prefix("wattle");
-        let nodes = "Wall time of tasks that ended well";
+        let nodes = "Wall time of successful tasks";
         let failures = "Host calls that failed, by function and code";
-        all.register("runs", "Runs that ended or stand still, by status", self.runs.clone());
-        all.register("active_runs", "Runs that are under way", self.active.clone());
+        all.register("runs", "Runs that ended or were interrupted, by status", self.runs.clone());
+        all.register("active_runs", "Runs in progress", self.active.clone());
         all.register("node_seconds", nodes, self.nodes.clone());
         let attempts = self.attempts_failed.clone();
-        all.register("attempts_failed", "Attempts of tasks that ended badly", attempts);
+        all.register("attempts_failed", "Failed attempts of tasks", attempts);
         let models = self.model_calls.clone();
         all.register("model_calls", "Model calls by route, model and outcome", models);
         all.register("model_call_seconds", "Time of model calls", self.model_seconds.clone());
@@ -180,13 +180,13 @@ impl Metrics {
 
 impl ExportMetrics {
     fn register(&self, own: &mut Registry) {
-        let dropped = "Spans that found no room or were refused";
-        own.register("waiting_runs", "Runs that wait to be read", self.waiting_runs.clone());
-        own.register("waiting_spans", "Spans that wait to be sent", self.waiting_spans.clone());
-        own.register("dropped_runs", "Runs that found no room", self.dropped_runs.clone());
+        let dropped = "Spans that the queue or the service did not accept";
+        own.register("waiting_runs", "Runs in the queue", self.waiting_runs.clone());
+        own.register("waiting_spans", "Spans in the queue", self.waiting_spans.clone());
+        own.register("dropped_runs", "Runs dropped from telemetry", self.dropped_runs.clone());
         own.register("dropped_spans", dropped, self.dropped_spans.clone());
-        own.register("sent_spans", "Spans that the service took", self.sent_spans.clone());
-        own.register("failed_requests", "Requests that failed", self.failed_requests.clone());
+        own.register("sent_spans", "Spans that the service accepted", self.sent_spans.clone());
+        own.register("failed_requests", "Failed requests", self.failed_requests.clone());
     }
 }
 

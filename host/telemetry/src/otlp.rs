@@ -1,4 +1,4 @@
-//! Spans in the form of OTLP.
+//! Converts spans to OTLP.
 
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Kind;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, KeyValue};
@@ -6,12 +6,12 @@ use opentelemetry_proto::tonic::trace::v1::span::{self, SpanKind as OtlpKind};
 use opentelemetry_proto::tonic::trace::v1::{Span as OtlpSpan, Status, status};
 use wattle_project::spans::{Attribute, Attributes, Span, SpanEvent, SpanKind};
 
-/// A span.
+/// Converts a span.
 pub(crate) fn span(span: Span) -> OtlpSpan {
     OtlpSpan {
         trace_id: span.trace.to_vec(),
         span_id: span.id.to_vec(),
-        // The root has an empty one.
+        // Empty for the root span.
         parent_span_id: span.parent.map(|id| id.to_vec()).unwrap_or_default(),
         name: span.name,
         kind: kind(span.kind).into(),
@@ -25,7 +25,7 @@ pub(crate) fn span(span: Span) -> OtlpSpan {
     }
 }
 
-/// A list of attributes.
+/// Converts a list of attributes.
 pub(crate) fn attributes(attributes: Attributes) -> Vec<KeyValue> {
     let attribute = |(key, value)| {
         let value = Some(AnyValue { value: Some(value_of(value)) });

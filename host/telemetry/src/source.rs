@@ -1,4 +1,4 @@
-//! What a run left in the store: its events, and the states at its beginning and end.
+//! Reads the log of a run, and the states at its start and end.
 
 use serde_json::{Map, Value};
 use wattle_graph::checkpoint::Source;
@@ -10,27 +10,26 @@ use wattle_run::ports::observer::RunNote;
 use wattle_run::ports::store::StoreError;
 use wattle_run::tail::range::EventRange;
 
-/// Most events of one run that are looked at: more is a run that never ends, and its trace is of
-/// no use to anybody.
+/// Maximum number of events read per run. The trace of a longer run is truncated.
 const MAX_EVENTS: usize = 50_000;
 
-/// A run.
+/// The log of a run.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// Whose it is and how it ended.
+    /// The run and its result.
     pub note: RunNote,
-    /// Its events, oldest first. Pieces of streamed answers are left out: the answers are there.
+    /// Events of the run, oldest first, without streamed deltas, whose completions are among them.
     pub events: Vec<Event>,
-    /// Whether there were more.
+    /// True if the log was truncated.
     pub cut: bool,
-    /// What it began with, if that was asked for.
+    /// The state after the input, or the answers of a resumed run; `None` if states are not read.
     pub input: Option<Value>,
-    /// The state in which it left the thread, if that was asked for.
+    /// The last state of the thread; `None` if states are not read.
     pub output: Option<Value>,
 }
 
 impl Record {
-    /// The run as spans show it.
+    /// Returns the run for the projection to spans.
     pub(crate) fn run(&self) -> Run<'_> {
         Run {
             app: &self.note.app,
@@ -47,11 +46,11 @@ impl Record {
     }
 }
 
-/// Reads a run.
+/// Reads the log of a run. `states` selects whether to read its states.
 ///
 /// # Errors
 ///
-/// Those of the store. A thread that was deleted meanwhile has no events.
+/// Returns the errors of the store. A thread that was deleted meanwhile has no events.
 pub async fn read(store: &dyn Store, note: RunNote, states: bool) -> Result<Record, StoreError> {
     let mut record = Record { note, events: Vec::new(), cut: false, input: None, output: None };
     let note = &record.note;
@@ -73,7 +72,7 @@ pub async fn read(store: &dyn Store, note: RunNote, states: bool) -> Result<Reco
     Ok(record)
 }
 
-/// The state after the input, or the answers that the run went on with.
+/// Returns the state after the input, or the answers with which the run was resumed.
 async fn input(store: &dyn Store, record: &Record) -> Result<Option<Value>, StoreError> {
     let from_input = of_root(record).find_map(|event| match &event.kind {
         EventKind::Checkpointed(made) if made.source == Source::Input => Some(made.checkpoint),
@@ -93,7 +92,7 @@ async fn input(store: &dyn Store, record: &Record) -> Result<Option<Value>, Stor
     Ok((!answers.is_empty()).then_some(Value::Object(answers)))
 }
 
-/// Events of the thread's own graph.
+/// Returns the events of the root graph.
 fn of_root(record: &Record) -> impl DoubleEndedIterator<Item = &Event> {
     record.events.iter().filter(|event| event.namespace.is_root())
 }

@@ -1,4 +1,4 @@
-//! The observer: hears of runs, and lets workers do all else.
+//! The observer, which only queues notifications for a worker.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,17 +17,17 @@ use crate::metrics::Metrics;
 use crate::otlp;
 use crate::source;
 
-/// Runs that wait to be looked at. A note is small; reading the log behind it takes a
+/// Capacity of the queue of ended runs. A notification is small; reading the log of its run takes a
 /// millisecond.
 const QUEUE: usize = 4096;
 
-/// Under this name routes are looked up: which plugin asks makes no difference to them.
+/// Plugin name for the lookup of routes, which do not depend on the plugin.
 const PLUGIN: &str = "telemetry";
 
-/// Keeps metrics and sends traces.
+/// Records metrics and sends traces.
 pub struct Telemetry {
     metrics: Metrics,
-    /// `None` once it was closed.
+    /// `None` after `close`.
     notes: Mutex<Option<mpsc::Sender<RunNote>>>,
     workers: Mutex<JoinSet<()>>,
 }
@@ -37,7 +37,7 @@ impl Telemetry {
     ///
     /// # Errors
     ///
-    /// [`ConfigError`] for headers that cannot be sent.
+    /// Returns [`ConfigError`] for headers that cannot be sent.
     pub fn start(
         config: &TelemetryConfig,
         store: Arc<dyn Store>,
@@ -59,12 +59,12 @@ impl Telemetry {
         Ok(Self { metrics, notes: Mutex::new(Some(notes)), workers: Mutex::new(workers) })
     }
 
-    /// The metrics.
+    /// Returns the metrics.
     pub fn metrics(&self) -> Metrics {
         self.metrics.clone()
     }
 
-    /// Sends what is there and stops; what is not sent by then is dropped.
+    /// Sends the queued spans and stops. Spans that are not sent within `limit` are dropped.
     pub async fn close(&self, limit: Duration) {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut workers =
@@ -96,7 +96,7 @@ impl Observer for Telemetry {
     }
 }
 
-/// Reads runs and hands on what is in them.
+/// The worker that reads runs, records metrics and queues spans.
 struct Reader {
     store: Arc<dyn Store>,
     model: Arc<dyn Model>,
@@ -118,7 +118,7 @@ impl Reader {
         let run = note.run.clone();
         let record = match source::read(self.store.as_ref(), note, states).await {
             Ok(record) if !record.events.is_empty() => record,
-            // The thread was deleted right after the run.
+            // The thread was deleted after the run.
             Ok(_) => return,
             Err(error) => {
                 tracing::warn!(%run, %error, "cannot read a run for telemetry");

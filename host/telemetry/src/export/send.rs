@@ -1,4 +1,4 @@
-//! One request with its retries.
+//! Sends one request with its retries.
 
 use std::time::Duration;
 
@@ -19,20 +19,20 @@ use crate::error::ConfigError;
 use crate::metrics::ExportMetrics;
 use crate::otlp;
 
-/// Asks Langfuse to show the data at once instead of some minutes later; others ignore it.
+/// Makes Langfuse show the data at once and not minutes later. Other services ignore the header.
 const INGESTION_VERSION: (&str, &str) = ("x-langfuse-ingestion-version", "4");
 
-/// Longest wait for an answer.
+/// Timeout of one attempt.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Attempts at one request. With the pauses between them they span about two minutes: a restart of
-/// the service, not an outage.
+/// Attempts at one request. With the delays between them they take about two minutes, which covers
+/// a restart of the service and not an outage.
 const ATTEMPTS: u32 = 8;
 
-/// Pause before the second attempt; it doubles from then on.
+/// Delay before the second attempt. It doubles with each attempt.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
-/// Longest pause, whatever the service asks for.
+/// Upper bound of the delay, also for `retry-after`.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Sends spans to one service.
@@ -42,14 +42,14 @@ pub(crate) struct Sender {
     url: Url,
     headers: HeaderMap,
     metrics: ExportMetrics,
-    /// Whether the log has a warning about the present trouble.
+    /// True if the current failure was logged.
     warned: bool,
 }
 
-/// What became of one attempt.
+/// Result of one attempt.
 enum Attempt {
     Taken,
-    /// It may be taken later, at the earliest after this pause if one is said.
+    /// A transient error, with the delay of `retry-after`.
     Later(String, Option<Duration>),
     Refused(String),
 }
@@ -69,14 +69,14 @@ impl Sender {
         }
         let client = Client::builder()
             .timeout(TIMEOUT)
-            // Keys must not follow to another place.
+            // Keys must not follow a redirect to another origin.
             .redirect(Policy::none())
             .build()
             .map_err(|error| ConfigError::Client { reason: error.to_string() })?;
         Ok(Self { client, url: config.url.clone(), headers, metrics, warned: false })
     }
 
-    /// Sends spans and says whether they were taken.
+    /// Sends spans. Returns true if the service accepted them.
     pub(crate) async fn send(&mut self, spans: Vec<Span>) -> bool {
         let body = request(spans).encode_to_vec();
         let mut pause = FIRST_PAUSE;
@@ -111,7 +111,7 @@ impl Sender {
             Err(error) => return Attempt::Later(root(&error.without_url()), None),
         };
         let status = response.status();
-        let reason = format!("it answers with status {status}");
+        let reason = format!("the service responded with status {status}");
         match status {
             status if status.is_success() => Attempt::Taken,
             StatusCode::TOO_MANY_REQUESTS
@@ -129,12 +129,12 @@ impl Sender {
         }
     }
 
-    /// Once for each time of trouble: an outage must not fill the log.
+    /// Logs a warning once until a request succeeds, so that an outage does not fill the log.
     fn warn(&mut self, reason: &str) {
         if !self.warned {
             self.warned = true;
             let host = self.url.host_str().unwrap_or_default();
-            tracing::warn!(host, "traces are not taken and will be dropped: {reason}");
+            tracing::warn!(host, "trace export failed, spans may be dropped: {reason}");
         }
     }
 }
@@ -159,7 +159,7 @@ fn request(spans: Vec<Span>) -> ExportTraceServiceRequest {
     }
 }
 
-/// The innermost cause.
+/// Returns the innermost cause.
 fn root(error: &reqwest::Error) -> String {
     let first: &dyn std::error::Error = error;
     let mut cause = first;

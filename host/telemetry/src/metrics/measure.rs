@@ -1,4 +1,4 @@
-//! What a run adds to the metrics.
+//! Records the metrics of a run.
 
 use serde_json::Value;
 use wattle_graph::call::CallKind;
@@ -10,14 +10,14 @@ use crate::metrics::{
 };
 use crate::source::Record;
 
-/// Stands for a tool that a model made up.
+/// Label of tools that do not exist or are not granted, whose names a model can choose.
 const NO_TOOL: &str = "(none)";
 
-/// Microseconds of a second.
+/// Microseconds per second.
 const MICROS: f64 = 1_000_000.0;
 
 impl Metrics {
-    /// Adds a run.
+    /// Records a run.
     pub(crate) fn measure(&self, record: &Record) {
         let app = || record.note.app.to_string();
         let graph = || record.note.graph.to_string();
@@ -41,7 +41,7 @@ impl Metrics {
 
     fn call(&self, called: &Called) {
         match called.kind() {
-            // An answer of before was counted when it was given.
+            // A reused completion was counted in the run that received it.
             Some(kind) if kind.is_model_call() && called.reused.is_none() => {
                 self.model_call(called);
             }
@@ -81,7 +81,7 @@ impl Metrics {
     }
 }
 
-/// The model that answered. Pictures come as a list, each with the model that made it.
+/// Returns the model of a call. Each image of a list names its model.
 fn answered_by(called: &Called) -> Option<String> {
     let by_images = || called.images()?.into_iter().next().map(|image| image.model);
     called.completion().map(|answer| answer.model).or_else(by_images)

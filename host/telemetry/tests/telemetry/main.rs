@@ -1,4 +1,4 @@
-//! Traces and metrics of runs in a real store, sent to a stand-in that decodes them.
+//! Traces and metrics of runs in a store, sent to a stand-in that decodes them.
 
 #![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 

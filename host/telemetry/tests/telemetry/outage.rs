@@ -1,4 +1,4 @@
-//! A service that is away, slow, or refuses.
+//! Services that are unavailable, slow, or reject requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ fn status(status: u16, retry_after: Option<&str>) -> Fault {
 }
 
 #[tokio::test]
-async fn what_may_pass_is_tried_again() {
+async fn transient_export_errors_are_retried() {
     for (trouble, times) in [(status(503, None), 1), (status(429, Some("0")), 2)] {
         let standin = standin().await;
         standin.fault(fault(trouble, Some(times)));
@@ -33,7 +33,7 @@ async fn what_may_pass_is_tried_again() {
 }
 
 #[tokio::test]
-async fn a_refused_key_is_not_tried_again() {
+async fn rejected_key_is_not_retried() {
     let standin = standin().await;
     let log = log();
     let text = tell(&config(&standin, "bad-key"), &log, note(log.len())).await;
@@ -42,7 +42,7 @@ async fn a_refused_key_is_not_tried_again() {
 }
 
 #[tokio::test]
-async fn an_outage_fills_a_bounded_queue_and_nothing_else() {
+async fn outage_fills_only_a_bounded_queue() {
     let standin = standin().await;
     standin.fault(fault(Fault::Hang, None));
     let log = log();
@@ -70,7 +70,7 @@ async fn an_outage_fills_a_bounded_queue_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn nothing_is_sent_without_an_address() {
+async fn nothing_is_sent_without_a_url() {
     let standin = standin().await;
     let log = log();
     let text = tell(&wattle_telemetry::TelemetryConfig::default(), &log, note(log.len())).await;

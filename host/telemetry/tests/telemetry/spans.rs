@@ -1,4 +1,4 @@
-//! What spans and metrics say of a run.
+//! Spans and metrics of a run.
 
 use serde_json::{Value, json};
 use wattle_graph::event::RunStatus;
@@ -7,7 +7,7 @@ use wattle_graph::failure::Failure;
 use crate::support::{config, log, named, note, spans, standin, tell};
 
 #[tokio::test]
-async fn a_run_is_a_trace_with_its_tasks_and_calls() {
+async fn run_becomes_a_trace_of_tasks_and_calls() {
     let standin = standin().await;
     let log = log();
     tell(&config(&standin, "sk-test"), &log, note(log.len())).await;
@@ -74,7 +74,7 @@ async fn calls_carry_the_conventional_attributes() {
     assert_eq!(http["attributes"]["server.address"], "a.example");
     assert_eq!(http["attributes"]["error.type"], "unavailable");
     assert!(!spans.iter().any(|span| span.to_string().contains("secret:K")));
-    // The log has an `llm.route` too, which is no model call.
+    // The log also has an `llm.route` call, which is not a model call.
     let is_generation =
         |span: &&Value| span["attributes"]["langfuse.observation.type"] == "generation";
     assert_eq!(spans.iter().filter(is_generation).count(), 2);
@@ -82,7 +82,7 @@ async fn calls_carry_the_conventional_attributes() {
 }
 
 #[tokio::test]
-async fn an_answer_that_a_run_before_had_paid_for_is_not_counted_again() {
+async fn reused_completions_are_not_counted_again() {
     let standin = standin().await;
     let mut log = log();
     let model = log.iter_mut().find(|event| event["tokens"].is_object()).unwrap();
@@ -98,7 +98,7 @@ async fn an_answer_that_a_run_before_had_paid_for_is_not_counted_again() {
 }
 
 #[tokio::test]
-async fn the_same_log_gives_the_same_spans() {
+async fn equal_logs_give_equal_spans() {
     let standin = standin().await;
     let log = log();
     for _ in 0..2 {
@@ -110,7 +110,7 @@ async fn the_same_log_gives_the_same_spans() {
 }
 
 #[tokio::test]
-async fn content_can_be_left_out() {
+async fn content_can_be_omitted() {
     let standin = standin().await;
     let log = log();
     let mut config = config(&standin, "sk-test");
@@ -125,9 +125,9 @@ async fn content_can_be_left_out() {
 }
 
 #[tokio::test]
-async fn a_run_that_was_cut_shows_what_was_under_way() {
+async fn interrupted_run_has_spans_of_open_calls() {
     let standin = standin().await;
-    // The tool asked a person: its call has no answer in this run.
+    // The tool raised an interrupt, so its call has no result in this run.
     let log = &log()[..5];
     let mut note = note(log.len());
     note.status = RunStatus::Failed;
@@ -144,7 +144,7 @@ async fn a_run_that_was_cut_shows_what_was_under_way() {
 }
 
 #[tokio::test]
-async fn metrics_count_what_happened() {
+async fn metrics_count_runs_calls_and_tokens() {
     let standin = standin().await;
     let log = log();
     let text = tell(&config(&standin, "sk-test"), &log, note(log.len())).await;

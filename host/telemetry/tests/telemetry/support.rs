@@ -1,4 +1,4 @@
-//! What the tests share: a log as JSON, a store that holds it, a service that takes its spans.
+//! A log as JSON, a store that contains it, and a service that receives its spans.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use wattle_run::ports::{BlobStore, Caller, Model, Observer as _, Store};
 use wattle_store::MemoryStore;
 use wattle_telemetry::{OtlpConfig, Telemetry, TelemetryConfig};
 
-/// Where the stand-in takes traces.
+/// Path at which the stand-in receives traces.
 pub(crate) const TRACES: &str = "/api/public/otel/v1/traces";
 
-/// How often, and after which pause, a test looks for something that a worker does.
+/// Number of polls and the delay between them, while a test waits for a worker.
 const LOOKS: u32 = 400;
 const PAUSE: Duration = Duration::from_millis(25);
 
@@ -30,14 +30,14 @@ pub(crate) async fn standin() -> Handle {
     Server::start(Config::default()).await.unwrap()
 }
 
-/// Sends to the stand-in with this secret key.
+/// Returns settings for the stand-in with this secret key.
 pub(crate) fn config(standin: &Handle, secret: &str) -> TelemetryConfig {
     let otlp = OtlpConfig::new(&format!("{}/api/public/otel", standin.base_url)).unwrap();
     let otlp = otlp.with_keys("pk-test", &SecretString::from(secret));
     TelemetryConfig { otlp: Some(otlp), content: true }
 }
 
-/// A store with one thread that has these events; sequence number, time and run are filled in.
+/// Creates a store with one thread that has these events. Sequence number, time and run are added.
 pub(crate) async fn store(events: &[Value]) -> Arc<dyn Store> {
     let store = MemoryStore::new();
     let events = events.iter().zip(1_u64..).map(|(event, seq)| {
@@ -78,7 +78,7 @@ fn record() -> ThreadRecord {
     }
 }
 
-/// The end of the run in the store.
+/// Returns the notification of the end of the run.
 pub(crate) fn note(last_seq: usize) -> RunNote {
     let record = record();
     RunNote {
@@ -94,7 +94,7 @@ pub(crate) fn note(last_seq: usize) -> RunNote {
     }
 }
 
-/// Starts telemetry, tells it of a run, and lets it send everything.
+/// Starts telemetry, notifies it of a run, and waits until everything is sent. Returns the metrics.
 pub(crate) async fn tell(config: &TelemetryConfig, events: &[Value], note: RunNote) -> String {
     let telemetry = Telemetry::start(config, store(events).await, Arc::new(NoModel)).unwrap();
     telemetry.run_started(&note.app, &note.graph);
@@ -103,19 +103,19 @@ pub(crate) async fn tell(config: &TelemetryConfig, events: &[Value], note: RunNo
     telemetry.metrics().text()
 }
 
-/// All spans that came, in order.
+/// Returns all received spans in order.
 pub(crate) fn spans(standin: &Handle) -> Vec<Value> {
     let of = |entry: &Entry| entry.body.as_ref().and_then(|body| body["spans"].as_array()).cloned();
     standin.requests().iter().filter_map(of).flatten().collect()
 }
 
-/// The span of this name.
+/// Returns the span with this name.
 pub(crate) fn named<'a>(spans: &'a [Value], name: &str) -> &'a Value {
     let names: Vec<&Value> = spans.iter().map(|span| &span["name"]).collect();
     spans.iter().find(|span| span["name"] == name).unwrap_or_else(|| panic!("{name}: {names:?}"))
 }
 
-/// Waits until the metrics say something.
+/// Waits until the metrics satisfy a condition.
 pub(crate) async fn until(telemetry: &Telemetry, said: impl Fn(&str) -> bool) -> String {
     for _ in 0..LOOKS {
         let text = telemetry.metrics().text();
@@ -124,16 +124,16 @@ pub(crate) async fn until(telemetry: &Telemetry, said: impl Fn(&str) -> bool) ->
         }
         tokio::time::sleep(PAUSE).await;
     }
-    panic!("the metrics never said it:\n{}", telemetry.metrics().text());
+    panic!("the metrics never satisfied the condition:\n{}", telemetry.metrics().text());
 }
 
-/// The value of a metric without labels.
+/// Returns the value of a metric without labels; 0 if it is missing.
 pub(crate) fn metric(text: &str, name: &str) -> i64 {
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.and_then(|value| value.parse().ok()).unwrap_or(0)
 }
 
-/// Knows what stands behind routes and answers nothing.
+/// Knows every route and fails every call.
 pub(crate) struct NoModel;
 
 #[async_trait]
@@ -174,7 +174,7 @@ fn digest() -> String {
     Digest::of(b"request").to_hex()
 }
 
-/// A journal entry.
+/// Returns a journal entry.
 fn called(function: &str, call: u32, scope: &[u32], request: Value, result: Value) -> Value {
     json!({
         "type": "called", "task": "task-1", "node": "agent", "scope": scope, "call": call,
@@ -183,8 +183,8 @@ fn called(function: &str, call: u32, scope: &[u32], request: Value, result: Valu
     })
 }
 
-/// A run of one node that asks a model, then a tool which itself asks a model, then fails once to
-/// reach a service; and one event of its own.
+/// Returns the log of a run with one node, which calls a model, then a tool that itself calls a
+/// model, then an HTTP service that is unavailable, and emits one custom event.
 pub(crate) fn log() -> Vec<Value> {
     let messages = json!([{ "role": "user", "parts": [{ "text": "hello" }] }]);
     let completion = json!({ "Ok": {
