@@ -23,10 +23,12 @@
 //! * [`effects`]: HTTP that counts effects, and can stop on either side of one.
 //! * [`attack`]: what guests, clients and services try on a running host.
 //! * [`load`]: many streams and runs at once, and whether an event was lost.
+//! * [`before`]: a data folder from before types and fields got other names.
 
 pub mod answer;
 pub mod asset;
 pub mod attack;
+pub mod before;
 pub mod binary;
 pub mod browser;
 pub mod desk;

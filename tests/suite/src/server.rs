@@ -11,7 +11,7 @@ use wattle::server::{RunningServer, Server, ServerOptions};
 use wattle::wire::Overrides;
 use wattle_kit::clock::ManualClock;
 use wattle_kit::standin::{self, Handle};
-use wattle_run::ports::Sandbox;
+use wattle_run::ports::{Net, Sandbox};
 use wattle_sandbox::{CodeCache, SandboxConfig};
 
 use crate::answer::Answer;
@@ -39,6 +39,8 @@ pub struct Setup {
     pub keys: &'static str,
     /// Whether it loads changed files by itself.
     pub watch: bool,
+    /// Outbound HTTP in place of its own.
+    pub net: Option<Arc<dyn Net>>,
     toml: String,
 }
 
@@ -67,6 +69,7 @@ impl Setup {
             clock: ManualClock::at_ms(START_MS).in_zone("Asia/Shanghai"),
             keys: "",
             watch: false,
+            net: None,
         }
     }
 
@@ -136,6 +139,7 @@ impl Setup {
         let overrides = Overrides {
             clock: Some(Arc::new(self.clock.clone())),
             sandbox: Some(sandbox()),
+            net: self.net.clone(),
             env: Some(Arc::new(env)),
             ..Overrides::default()
         };

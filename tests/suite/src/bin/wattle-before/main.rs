@@ -1,0 +1,87 @@
+//! `wattle-before`: drives a host and writes the folder of [`wattle_suite::before`] from what it
+//! stored. It refuses to write over the folder.
+
+mod documents;
+mod threads;
+
+use anyhow::{Result, ensure};
+use serde_json::json;
+use wattle_kit::standin::Pattern;
+use wattle_run::ports::{Clock as _, Store as _};
+use wattle_store::RedbStore;
+use wattle_suite::before::{self, APP, HELD, MORE, errand};
+use wattle_suite::guests;
+use wattle_suite::place::{MISDEEDS, Place};
+use wattle_suite::server::TestServer;
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let folder = before::folder();
+    ensure!(!folder.exists(), "`{}` is there, and is never written again", folder.display());
+    Box::pin(write()).await
+}
+
+async fn write() -> Result<()> {
+    let (setup, _replays) = before::setup().await;
+    put_app(&setup.place);
+    let server = setup.start().await;
+    threads::make(&server).await;
+    let requests = documents::make(&server).await;
+    let server = Box::pin(settled(server)).await;
+
+    let threads = threads::records(&server).await;
+    let exported = server.get("/api/v1/threads/finished/export?code=false").await.expect(200);
+
+    // The host stops while these are under way, so the next one goes on with them.
+    let paying = threads::paying("cut-call");
+    let (_call, call) = threads::held(&server, Pattern::path(HELD), &paying).await;
+    let asking = json!({ "graph": "errand", "input": errand(MORE), "thread_id": "cut-model" });
+    let (_model, model) = threads::held(&server, Pattern::model("chat"), &asking).await;
+    let mut answered = Vec::new();
+    for mut request in requests {
+        request["answer"] = before::ask(&server, &request).await;
+        answered.push(request);
+    }
+    // From here on every request needs it.
+    let wanted = json!({ "name": "operator", "scopes": ["admin"] });
+    let key = server.post("/api/v1/keys", &wanted).await.expect(201)["key"].clone();
+    let manifest = json!({
+        "clock_ms": server.clock().now_ms(),
+        "key": key,
+        "threads": threads,
+        "cut": { "cut-call": call, "cut-model": model },
+        "requests": answered,
+    });
+
+    let TestServer { running, setup, .. } = server;
+    running.shutdown().await;
+    let data = setup.place.data();
+    let store = RedbStore::open(data.join("wattle.redb"))?;
+    store.compact().await?;
+    // The file is closed with the last handle.
+    drop(store);
+    before::pack(&data, exported.as_str().unwrap_or_default(), &manifest)?;
+    Ok(())
+}
+
+fn put_app(place: &Place) {
+    let file = |name: &str| format!("plugins/{APP}/{name}");
+    place.write(&file("app.toml"), include_str!("app.toml"));
+    place.write(&file("graph.toml"), include_str!("graph.toml"));
+    place.write(&file("misdeeds.wasm"), guests::bytes(MISDEEDS));
+    place.write(&file("tools.wasm"), guests::bytes("wattle-guest-tools"));
+}
+
+/// A thread whose call is in doubt after a restart, and is settled by a person.
+async fn settled(server: TestServer) -> TestServer {
+    let paying = threads::paying("settled");
+    let (gate, run) = threads::held(&server, Pattern::path(HELD), &paying).await;
+    let server = server.restart().await;
+    drop(gate);
+    let path = format!("/api/v1/runs/{}/wait", run.as_str().unwrap_or_default());
+    let asked = server.get(&path).await.expect(200);
+    assert_eq!(asked["status"], "interrupted", "{asked}");
+    let answers = json!({ "": before::settled() });
+    threads::answer(&server, "settled", &json!({ "answers": answers }), "completed").await;
+    server
+}
