@@ -8,6 +8,7 @@ mod crash;
 mod limits;
 mod memory;
 mod nested;
+mod older;
 mod pages;
 mod reload;
 mod replay;
