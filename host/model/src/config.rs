@@ -14,16 +14,16 @@ pub(crate) use crate::config::alias::{check as check_aliases, find as find_alias
 pub(crate) use crate::config::env::read_models;
 use crate::extra::Extra;
 
-/// Longest wait for one answer where a route says nothing: long enough for a page of text.
+/// Timeout of a route that configures none: enough for a response of a page that is not streamed.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Retries where a route says nothing: as many as the official clients.
+/// Retries of a route that configures none, as in the official clients.
 pub const DEFAULT_RETRIES: u32 = 2;
 
-/// Most retries that a route may ask for: more than this is an outage, which fallbacks are for.
+/// Maximum retries of a route. More of them last through an outage, which fallbacks are for.
 pub const MAX_RETRIES: u32 = 10;
 
-/// Providers and the routes that lead to them.
+/// The `[model]` table: providers, routes and aliases.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelConfig {
@@ -31,13 +31,13 @@ pub struct ModelConfig {
     pub providers: BTreeMap<String, ProviderConfig>,
     /// Routes by name.
     pub routes: BTreeMap<String, RouteConfig>,
-    /// What is asked in place of a model, by the model's name; for all routes, tenants' included.
+    /// Replacements of models, by model name. They apply to all routes, those of tenants included.
     pub aliases: Aliases,
-    /// Whether a tenant's route may lead to a private or loopback address.
+    /// Whether a tenant route may reach a private or loopback address; default `false`.
     pub tenant_private: bool,
 }
 
-/// The wire format that a provider speaks.
+/// The wire format of a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProviderKind {
@@ -49,100 +49,97 @@ pub enum ProviderKind {
     Anthropic,
 }
 
-/// How an answer of a wanted shape is asked for. Whatever the rung, the answer is validated.
+/// How the provider is asked for a document under a response schema. The host validates the document in every mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Structured {
-    /// The provider is given the JSON Schema and decodes by it.
+    /// The provider gets the JSON Schema and decodes by it.
     #[default]
     Schema,
-    /// The provider promises some JSON object; the schema stands in a system message.
+    /// The provider decodes a JSON object; a system message has the schema.
     JsonObject,
-    /// Only a system message asks for it.
+    /// A system message has the schema, and the provider decodes any text.
     Prompt,
 }
 
-/// One provider.
+/// The settings of one provider.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProviderConfig {
-    /// Its wire format.
+    /// The wire format.
     pub kind: ProviderKind,
-    /// Where it is; the official address of its kind without it.
+    /// The base URL; by default the official one of the kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// The environment variable that holds the key; without it no key is sent, as for a local
-    /// server.
+    /// The environment variable that has the key. Without it requests have no key, as for a local server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_env: Option<String>,
-    /// The strongest way it knows to answer in a wanted shape; `schema` without it. A provider
-    /// that refuses a particular schema is asked again one rung lower.
+    /// The strongest structured mode of the provider; default `schema`. If the provider rejects a schema, the host uses
+    /// a weaker mode for that call.
     #[serde(default)]
     pub structured: Structured,
-    /// Whether answers are asked for piece by piece; they are without it.
+    /// Whether responses are streamed; default `true`.
     #[serde(default = "default_stream", skip_serializing_if = "is_true")]
     pub stream: bool,
-    /// Fields that are added to every request, for what is a provider's own; kind `openai` only.
+    /// Fields that the host adds to the body of every request; kind `openai` only.
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
-    /// Headers that are added to every request, for gateways; what a value says of secrets is filled in by
-    /// [`Routes::open`](crate::Routes::open). A tenant's own provider has none of them.
+    /// Headers that the host adds to every request, such as those of a gateway. [`Routes::open`](crate::Routes::open)
+    /// fills in their secrets. The provider of a tenant route with a key or base URL of its own has none of them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
 }
 
-/// One route.
+/// The settings of one route.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RouteConfig {
-    /// The provider that is asked first.
+    /// The provider of the first model.
     pub provider: String,
-    /// Its model. For Gemini and Anthropic a last part such as `-low` or `-high` is not part of
-    /// the name: it sets the effort that the model spends on reasoning.
+    /// The first model, by the provider's name for it.
     pub model: String,
     /// The environment variable that replaces `model` if it is set and not empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_env: Option<String>,
-    /// Longest wait for a sign of life: for the first byte of the answer and between two that
-    /// follow. For a provider that does not stream and for pictures, the longest wait for the
-    /// whole answer. [`DEFAULT_TIMEOUT`] without it.
+    /// Timeout of the first byte of a response and of the time between two chunks. For a response that is not streamed
+    /// and for images, the timeout of the whole response. Default [`DEFAULT_TIMEOUT`].
     #[serde(default = "default_timeout", with = "duration")]
     pub timeout: Duration,
-    /// Further attempts at each model after a fault that may pass; [`DEFAULT_RETRIES`] without it.
+    /// Retries of each model after a transient error; default [`DEFAULT_RETRIES`].
     #[serde(default = "default_retries")]
     pub retries: u32,
-    /// Sampling temperature for calls that do not say one.
+    /// Sampling temperature of calls that set none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// Longest answer in tokens for calls that do not say one.
+    /// Maximum tokens of the output, for calls that set none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u32>,
-    /// Fields that are added to requests to the first model; they replace those of its provider.
+    /// Fields that the host adds to requests to the first model. They replace those of the provider.
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
-    /// Models that are asked in this order when the ones before are not available.
+    /// Models that the host calls, in this order, if those before are not available.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<Target>,
 }
 
-/// A model of a provider.
+/// A model of a route: the first one or a fallback.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
-    /// The provider.
+    /// The name of the provider.
     pub provider: String,
     /// The model, as [`RouteConfig::model`].
     pub model: String,
     /// As [`RouteConfig::model_env`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_env: Option<String>,
-    /// Fields that are added to requests to it, as [`RouteConfig::extra`].
+    /// Extra fields, as [`RouteConfig::extra`].
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
 }
 
 impl RouteConfig {
-    /// All models of the route in the order in which they are asked.
+    /// Returns all models of the route in the order in which they are called.
     pub fn targets(&self) -> Vec<Target> {
         let first = Target {
             provider: self.provider.clone(),
@@ -155,7 +152,7 @@ impl RouteConfig {
 }
 
 impl ProviderKind {
-    /// Its name in `wattle.toml`.
+    /// Returns the name in `wattle.toml`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Openai => "openai",
@@ -164,7 +161,7 @@ impl ProviderKind {
         }
     }
 
-    /// The official address, with a slash at its end.
+    /// Returns the official base URL, which ends with a slash.
     pub fn default_base_url(self) -> &'static str {
         match self {
             Self::Openai => "https://api.openai.com/v1/",
@@ -186,7 +183,7 @@ fn default_stream() -> bool {
     true
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands the field over so")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_true(value: &bool) -> bool {
     *value
 }
@@ -202,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_the_documented_table() {
+    fn the_documented_table_is_read() {
         let config = parse(json!({
             "providers": {
                 "openai": {
@@ -235,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_unknown_words_and_bad_durations() {
+    fn unknown_keys_and_bad_durations_are_refused() {
         let unknown = parse(json!({ "providers": { "a": { "kind": "openai", "key": "x" } } }));
         assert!(unknown.unwrap_err().contains("key"));
         let duration = parse(json!({

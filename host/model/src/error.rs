@@ -1,83 +1,84 @@
-//! What is wrong with the `[model]` table.
+//! Errors of the `[model]` table.
 
-/// A `[model]` table that cannot be used. Each message names the place and what to set there.
+/// An error of the `[model]` table or of the file with tenant routes. Each message names the key
+/// and the correction.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// A base URL that cannot be one.
+    /// A base URL is invalid.
     #[error(
         "`model.providers.{provider}.base_url`: `{url}` cannot be used: {reason}; write for \
          example \"https://api.openai.com/v1/\""
     )]
     BaseUrl {
-        /// The provider.
+        /// The name of the provider.
         provider: String,
-        /// What is written there.
+        /// The configured URL.
         url: String,
-        /// What is wrong with it.
+        /// Why the URL is invalid.
         reason: String,
     },
-    /// A route leads to a provider that does not exist.
+    /// A route names a provider that is not configured.
     #[error(
         "`model.routes.{route}`: there is no provider `{provider}`; add \
          `[model.providers.{provider}]` or use one of: {known}"
     )]
     UnknownProvider {
-        /// The route.
+        /// The name of the route.
         route: String,
-        /// The provider that is missing.
+        /// The unknown provider.
         provider: String,
-        /// The names of those that exist.
+        /// The configured providers.
         known: String,
     },
-    /// A value of a route that makes no sense.
+    /// A value of a route is invalid.
     #[error("`model.routes.{route}.{field}`: {reason}")]
     Route {
-        /// The route.
+        /// The name of the route.
         route: String,
-        /// The field.
+        /// The key of the value.
         field: &'static str,
-        /// What to set.
+        /// The correction.
         reason: String,
     },
-    /// An alias that cannot be used.
+    /// An alias is invalid.
     #[error("`model.aliases.\"{name}\"`: {reason}")]
     Alias {
-        /// The name that it replaces.
+        /// The model name that the alias replaces.
         name: String,
-        /// What to change.
+        /// The correction.
         reason: String,
     },
-    /// Fields that cannot be added to a provider's requests.
+    /// The extra fields of a provider are invalid.
     #[error("`model.providers.{provider}.extra`: {reason}")]
     ProviderExtra {
-        /// The provider.
+        /// The name of the provider.
         provider: String,
-        /// What to change.
+        /// The correction.
         reason: String,
     },
-    /// A header that cannot be added to a provider's requests.
+    /// A header of a provider is invalid.
     #[error("`model.providers.{provider}.headers`: {reason}")]
     ProviderHeader {
-        /// The provider.
+        /// The name of the provider.
         provider: String,
-        /// What to change.
+        /// The correction.
         reason: String,
     },
-    /// The HTTP client could not be made.
-    #[error("cannot make an HTTP client for models: {reason}")]
+    /// The HTTP client could not be built.
+    #[error("cannot build the HTTP client for models: {reason}")]
     Client {
-        /// Why.
+        /// The error of the HTTP library.
         reason: String,
     },
-    /// The file with the tenants' routes cannot be used.
-    #[error("cannot {operation} the tenants' routes in `{path}`: {reason}")]
+    /// The file with the tenant routes cannot be read or written.
+    #[error("cannot {operation} the tenant routes in `{path}`: {reason}")]
     TenantFile {
-        /// What was tried.
+        /// The failed operation: `read` or `write`.
         operation: &'static str,
-        /// The file.
+        /// The path of the file.
         path: String,
-        /// What is wrong with it and what to do.
+        /// The error, and the correction if there is one.
         reason: String,
     },
 }

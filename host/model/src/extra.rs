@@ -1,8 +1,8 @@
-//! Fields of a provider's own that are added to a request.
+//! Provider-specific fields that the operator adds to the body of a request.
 //!
-//! Services that speak OpenAI's format have switches of their own, such as DeepSeek's `thinking`.
-//! They are written down as they go over the wire. What this crate sets itself cannot be replaced:
-//! an answer would no longer be what was asked for.
+//! Services that speak OpenAI's format have options of their own, such as DeepSeek's `thinking`.
+//! The fields are written as the service expects them. They cannot replace a field that the host
+//! sets, because the response would no longer match the request of the guest.
 
 use serde_json::{Map, Value};
 
@@ -11,7 +11,7 @@ use crate::config::ProviderKind;
 /// Fields at the top level of a request body.
 pub type Extra = Map<String, Value>;
 
-/// Fields that a request sets itself.
+/// Fields that the host sets itself.
 const OWN: [&str; 13] = [
     "model",
     "messages",
@@ -28,19 +28,21 @@ const OWN: [&str; 13] = [
     "n",
 ];
 
-/// What keeps these fields from being added to requests of this kind.
+/// Returns why these fields cannot be added to requests of this kind of provider, or `None` if they
+/// can.
 pub(crate) fn problem(kind: ProviderKind, extra: &Extra) -> Option<String> {
     if extra.is_empty() {
         return None;
     }
     if kind != ProviderKind::Openai {
-        return Some("only providers of kind `openai` take further fields".to_owned());
+        return Some("only providers of kind `openai` accept extra fields".to_owned());
     }
     let own = OWN.iter().find(|name| extra.contains_key(**name))?;
     Some(format!("`{own}` is set by the host; use the route's own keys, or remove it"))
 }
 
-/// The fields of a provider and of a route's target; the target's replace the provider's.
+/// Merges the extra fields of a provider and of a model of a route. The fields of the model replace
+/// those of the provider.
 pub(crate) fn joined(provider: &Extra, target: &Extra) -> Extra {
     let mut all = provider.clone();
     all.extend(target.iter().map(|(name, value)| (name.clone(), value.clone())));
@@ -58,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_host_sets_cannot_be_replaced() {
+    fn extra_fields_cannot_replace_fields_of_the_host() {
         let thinking = extra(json!({ "thinking": { "type": "disabled" } }));
         assert_eq!(problem(ProviderKind::Openai, &thinking), None);
         assert!(problem(ProviderKind::Gemini, &thinking).unwrap().contains("`openai`"));
@@ -70,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_goes_before_its_provider() {
+    fn extra_fields_of_a_model_replace_those_of_its_provider() {
         let provider = extra(json!({ "thinking": { "type": "enabled", "x": 1 }, "top_p": 0.5 }));
         let target = extra(json!({ "thinking": { "type": "disabled" } }));
         let expected = json!({ "thinking": { "type": "disabled" }, "top_p": 0.5 });

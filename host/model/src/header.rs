@@ -1,18 +1,19 @@
-//! Headers that an operator adds to the requests of a provider, for gateways.
+//! Request headers that the operator configures for a provider, such as those of a gateway.
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::config::ProviderConfig;
 use crate::error::ConfigError;
 
-/// Headers that a request sets itself.
+/// Headers that the host sets itself.
 const OWN: [&str; 6] =
     ["accept", "anthropic-version", "content-length", "content-type", "host", "transfer-encoding"];
 
-/// Headers that carry the key, if there is one.
+/// Headers that carry the key of a provider.
 const OF_KEYS: [&str; 3] = ["authorization", "x-api-key", "x-goog-api-key"];
 
-/// The headers of a provider with their secrets, or which secret is missing.
+/// Returns the headers of a provider with their secrets filled in. The inner error says which
+/// secret is missing.
 pub(crate) fn filled(
     provider: &str,
     config: &ProviderConfig,
@@ -22,13 +23,13 @@ pub(crate) fn filled(
     let mut headers = HeaderMap::new();
     for (name, text) in &config.headers {
         let header = HeaderName::try_from(name.as_str())
-            .map_err(|_| refused(format!("`{name}` is no name of a header")))?;
+            .map_err(|_| refused(format!("`{name}` is not a header name")))?;
         if OWN.contains(&header.as_str()) {
             return Err(refused(format!("`{name}` is set by the host; remove it")));
         }
         if config.key_env.is_some() && OF_KEYS.contains(&header.as_str()) {
             return Err(refused(format!(
-                "`{name}` and `key_env` are both keys; remove one of them"
+                "`{name}` and `key_env` both set a key; remove one of them"
             )));
         }
         let value = match fill(text) {

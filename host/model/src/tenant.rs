@@ -1,9 +1,9 @@
-//! Routes that tenants bring along.
+//! Tenant routes.
 //!
-//! A tenant's route stands in front of the operator's of the same name. It is set by a web handler
-//! or an operator's request, kept in a file that only the host's user can read, and shown without
-//! its key. What it may not do: send the operator's key to another address, or lead the host to
-//! addresses that only the host can reach.
+//! A tenant route overrides the operator's route of the same name. A web handler or an operator
+//! request sets it. The host stores it in a file with mode 0600, and redacts its key when it is
+//! read. A tenant route cannot send the operator's key to another URL, and cannot reach private
+//! addresses unless the operator allows it.
 
 mod document;
 mod file;
@@ -30,51 +30,52 @@ use crate::tenant::guard::Guarded;
 /// The tenant of requests that name none.
 pub const DEFAULT_TENANT: &str = "default";
 
-/// Routes of all tenants together: they are kept in memory and written as a whole.
+/// Maximum routes of all tenants together. The host keeps them in memory and rewrites the whole
+/// file on a change.
 pub const MAX_ROUTES: usize = 1_000;
 
-/// Bytes of one route's document.
+/// Maximum bytes of the document of a route.
 const DOCUMENT_BYTES: usize = 16 << 10;
 
-/// Characters of a route's name.
+/// Maximum characters of the name of a route.
 const NAME_CHARS: usize = 64;
 
-/// Where tenants' routes are kept and where they may lead.
+/// Settings of tenant routes.
 #[derive(Clone, Debug)]
 pub struct Tenants {
-    /// The file that keeps them; without one they are forgotten at the end.
+    /// The file that stores the routes. Without it they are lost when the process ends.
     pub file: Option<PathBuf>,
-    /// Whether a route that a tenant gives the address of may lead to a network address.
+    /// Returns whether a base URL of a tenant may have, or resolve to, this address.
     pub reachable: fn(IpAddr) -> bool,
 }
 
 /// The routes of all tenants.
 pub(crate) struct TenantRoutes {
     settings: Tenants,
-    /// The client for addresses that tenants give.
+    /// The client for base URLs of tenants.
     http: reqwest::Client,
     entries: RwLock<Entries>,
-    /// Held while a change is written, so that the file never goes back.
+    /// Serializes changes, so that an older state never replaces a newer one in the file.
     writing: tokio::sync::Mutex<()>,
 }
 
-/// Tenant -> route -> what was set.
+/// The entries by tenant and route.
 type Entries = BTreeMap<String, BTreeMap<String, Entry>>;
 
 #[derive(Clone)]
 struct Entry {
     document: Document,
-    /// `None` if it is switched off; what is wrong if the configuration has changed under it.
+    /// `None` if the route is disabled; an error if the current configuration does not allow it.
     route: Result<Option<Arc<Route>>, String>,
 }
 
-/// What a tenant has behind a name.
+/// The route of a tenant under a name.
 pub(crate) enum Own {
-    /// Nothing: the operator's holds.
+    /// There is none: the operator's route applies.
     None,
-    /// This.
+    /// A usable route.
     Route(Arc<Route>),
-    /// Something that cannot be used, and why.
+    /// An unusable route, with the reason.
     Broken(String),
 }
 
@@ -117,7 +118,7 @@ impl TenantRoutes {
         .collect()
     }
 
-    /// The document without its key.
+    /// Returns the document of a route without its key.
     pub(crate) fn get(&self, caller: &Caller, route: &str) -> Option<Value> {
         self.with(caller, route, |entry| entry.map(|entry| entry.document.shown()))
     }
@@ -150,7 +151,7 @@ impl TenantRoutes {
         routes.insert(name.to_owned(), Entry { document, route: Ok(route) });
         if entries.values().map(BTreeMap::len).sum::<usize>() > MAX_ROUTES {
             let message = format!(
-                "this host keeps {MAX_ROUTES} model routes of tenants; remove one that is not used"
+                "this host already has {MAX_ROUTES} tenant routes; remove one that is not used"
             );
             let details = json!({ "limit": "tenant_routes", "allowed": MAX_ROUTES });
             return Err(Failure::new(code::LIMIT, message).with_details(details));
@@ -171,7 +172,8 @@ impl TenantRoutes {
         self.replace(entries).await
     }
 
-    /// Writes the new state first: what is answered with success survives a crash.
+    /// Writes the file before the new state becomes visible, so that a change that was reported as
+    /// done survives a crash.
     async fn replace(&self, entries: Entries) -> Result<(), Failure> {
         if let Some(path) = self.settings.file.clone() {
             let kept: Vec<Kept> = kept(&entries);

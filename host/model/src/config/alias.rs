@@ -1,4 +1,4 @@
-//! Other names of models: what is asked in place of one that has been retired.
+//! Aliases: replacements of model names, such as of retired models.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,18 @@ use crate::config::{ModelConfig, Target};
 use crate::error::ConfigError;
 use crate::extra::Extra;
 
-/// What is asked in place of a model.
+/// The replacement of a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Alias {
-    /// The model that is asked. It cannot be the name of another alias.
+    /// The model that is called instead. It cannot be an alias itself.
     pub model: String,
-    /// The provider whose model is replaced; every provider's without it. The model that is asked
-    /// is one of the same provider.
+    /// The provider whose model is replaced; by default, that of any provider. The replacement is a
+    /// model of the same provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// Fields that are added to requests to it: they replace those of the provider and give way to
-    /// those of the route.
+    /// Extra fields of requests to the replacement. They replace those of the provider, and those
+    /// of the route replace them.
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
 }
@@ -27,14 +27,15 @@ pub struct Alias {
 /// Aliases by the name that they replace.
 pub type Aliases = BTreeMap<String, Alias>;
 
-/// What stands for the model of a target, if anything.
+/// Returns the alias that applies to a model of a route.
 pub(crate) fn find<'a>(aliases: &'a Aliases, target: &Target) -> Option<&'a Alias> {
     let alias = aliases.get(&target.model)?;
     let holds = alias.provider.as_ref().is_none_or(|provider| *provider == target.provider);
     holds.then_some(alias)
 }
 
-/// Finds aliases that lead nowhere. There are no chains: each line names its model.
+/// Checks that each alias has a model and a known provider. Chains are refused, so that each alias
+/// names the model that is called.
 pub(crate) fn check(config: &ModelConfig) -> Result<(), ConfigError> {
     for (name, alias) in &config.aliases {
         if let Some(reason) = problem(config, alias) {
@@ -47,11 +48,11 @@ pub(crate) fn check(config: &ModelConfig) -> Result<(), ConfigError> {
 fn problem(config: &ModelConfig, alias: &Alias) -> Option<String> {
     let Alias { model, provider, .. } = alias;
     if model.trim().is_empty() {
-        return Some("`model` is empty; name the model that is asked instead".to_owned());
+        return Some("`model` is empty; name the model that is called instead".to_owned());
     }
     if config.aliases.contains_key(model) {
         return Some(format!(
-            "`{model}` is an alias itself; name the model that is asked in the end"
+            "`{model}` is an alias itself; name the model that is called in the end"
         ));
     }
     let unknown = provider.as_ref().filter(|name| !config.providers.contains_key(*name))?;

@@ -1,4 +1,4 @@
-//! Durations as texts such as `60s` and `500ms`; for `#[serde(with = "duration")]`.
+//! Durations as text, such as `60s` and `500ms`; for `#[serde(with = "duration")]`.
 
 use std::time::Duration;
 

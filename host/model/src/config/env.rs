@@ -1,9 +1,9 @@
-//! Models that an environment variable names.
+//! Models that environment variables replace.
 
 use crate::config::ModelConfig;
 
-/// Replaces models by those that variables name; says which, one sentence each. White space around
-/// a name is no part of it, and an empty variable counts as not set.
+/// Replaces the models whose environment variable is set, and returns one sentence for each. The
+/// value is trimmed; an empty variable counts as not set.
 pub(crate) fn read_models(
     config: &mut ModelConfig,
     env: &dyn Fn(&str) -> Option<String>,
@@ -18,7 +18,7 @@ pub(crate) fn read_models(
             let named = env(variable).map(|text| text.trim().to_owned());
             let Some(named) = named.filter(|text| !text.is_empty()) else { continue };
             told.push(format!(
-                "route `{name}` asks `{named}` in place of `{model}`, as `{variable}` says"
+                "route `{name}` calls `{named}` in place of `{model}`, by the variable `{variable}`"
             ));
             *model = named;
         }
@@ -56,7 +56,7 @@ mod tests {
         };
         let told = read_models(&mut config, &env);
         assert_eq!(told.len(), 2, "{told:?}");
-        assert!(told[0].contains("`new-a` in place of `a`, as `FIRST`"), "{told:?}");
+        assert!(told[0].contains("`new-a` in place of `a`, by the variable `FIRST`"), "{told:?}");
         let models: Vec<String> =
             config.routes["chat"].targets().into_iter().map(|target| target.model).collect();
         assert_eq!(models, ["new-a", "new-b", "c", "d", "e"]);

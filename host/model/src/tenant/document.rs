@@ -1,4 +1,4 @@
-//! What a tenant says about a route.
+//! The document of a tenant route.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -15,18 +15,18 @@ use crate::provider::{self, Key, Provider, Providers};
 use crate::route::{Owner, Route};
 use crate::tenant::guard;
 
-/// Whether a route holds.
+/// Whether a tenant route applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Status {
-    /// It does.
+    /// The tenant route applies.
     #[default]
     Active,
-    /// The operator's holds.
+    /// The operator's route applies.
     Disabled,
 }
 
-/// One route of a tenant. It holds a key, so it has no `Debug`.
+/// The document of a tenant route. It has a key, and therefore no `Debug`.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Document {
@@ -49,29 +49,34 @@ pub(super) struct Document {
     extra_json: Option<Value>,
     #[serde(default)]
     status: Status,
-    /// Shown in place of the key; who sends back what was shown need not take it out.
+    /// Returned in place of the key. A client may send it back; it has no meaning then.
     #[serde(default, skip_serializing, rename = "has_api_key")]
     _has_api_key: Option<IgnoredAny>,
 }
 
 impl Document {
-    /// Reads a document, or says what is wrong with it.
+    /// Parses a document.
+    ///
+    /// # Errors
+    ///
+    /// Returns why the document is invalid.
     pub(super) fn read(document: Value) -> Result<Self, String> {
-        // The words of serde name the field, never its value.
+        // Messages of serde name the field, never its value.
         let mut document: Self =
             serde_json::from_value(document).map_err(|error| error.to_string())?;
         let texts =
             [&mut document.base_url, &mut document.fallback_provider, &mut document.fallback_model];
         for text in texts {
-            // Forms send empty texts for what was not filled in.
+            // Forms send an empty text for an empty field.
             *text = text.take().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
         }
         document.api_key = document.api_key.map(|key| key.trim().to_owned());
         Ok(document)
     }
 
-    /// Without a key of its own the one that was set before holds on, unless it would go to
-    /// somebody else. An empty key takes it away.
+    /// Takes over the key of the previous document if this one has none and the same provider and
+    /// base URL. With another provider or base URL the key would reach another party. An empty key
+    /// removes it.
     pub(super) fn keep_key_of(&mut self, old: &Self) {
         if self.api_key.is_none() && self.provider == old.provider && self.base_url == old.base_url
         {
@@ -79,7 +84,7 @@ impl Document {
         }
     }
 
-    /// The document for people: the key is only said to be there.
+    /// Returns the document with `has_api_key` in place of the key.
     pub(super) fn shown(&self) -> Value {
         let mut shown = serde_json::to_value(self).unwrap_or_default();
         if let Some(fields) = shown.as_object_mut() {
@@ -94,17 +99,21 @@ impl Document {
     }
 }
 
-/// Makes routes of documents.
+/// Builds routes from documents.
 pub(super) struct Builder<'a> {
     pub(super) config: &'a ModelConfig,
     pub(super) providers: &'a Providers,
-    /// The client for addresses that tenants give.
+    /// The client for base URLs of tenants.
     pub(super) http: &'a reqwest::Client,
     pub(super) reachable: fn(IpAddr) -> bool,
 }
 
 impl Builder<'_> {
-    /// The route of a document, or what is wrong with it; none if it is switched off.
+    /// Builds the route of a document; `None` if it is disabled.
+    ///
+    /// # Errors
+    ///
+    /// Returns why the document is invalid.
     pub(super) fn build(
         &self,
         name: &str,
@@ -118,8 +127,8 @@ impl Builder<'_> {
             if target.provider != document.provider {
                 let known = self.providers.get(&target.provider).ok_or_else(|| {
                     format!(
-                        "`fallback_provider`: there is no provider `{}` beside the route's own; \
-                         use one of: {}",
+                        "`fallback_provider`: there is no provider `{}`; use the provider of the \
+                         route or one of: {}",
                         target.provider,
                         self.known()
                     )
@@ -149,7 +158,7 @@ impl Builder<'_> {
         Ok((document.status == Status::Active).then(|| Arc::new(route)))
     }
 
-    /// The operator's provider as it is, or one with the tenant's key or address.
+    /// Returns the operator's provider, or one with the key or base URL of the tenant.
     fn provider(&self, document: &Document) -> Result<Arc<Provider>, String> {
         let named = self.providers.get(&document.provider);
         if let (Some(named), None, None) = (named, document.key(), &document.base_url) {
@@ -166,7 +175,7 @@ impl Builder<'_> {
                 )
             })?,
         };
-        // The operator's key goes to the operator's address only.
+        // The operator's key is sent to the operator's base URL only.
         let key = document.key().map_or(Key::None, |key| Key::Tenant(key.to_owned().into()));
         let mut http = self.http;
         let ordinary;
@@ -176,7 +185,8 @@ impl Builder<'_> {
                 config.base_url = Some(url.clone());
             }
             None => {
-                // The address is the operator's word, or an official one.
+                // The base URL is the operator's or an official one, so its addresses need no
+                // check.
                 ordinary = provider::http(None)?;
                 http = &ordinary;
             }
@@ -195,7 +205,7 @@ impl Builder<'_> {
         }
         match guard::literal(url) {
             Some(address) if !(self.reachable)(address) => Err(format!(
-                "`base_url` leads to the address {address}, which tenants may not reach; an \
+                "`base_url` has the address {address}, which tenants must not reach; an \
                  operator can allow private addresses with `tenant_private = true` under `[model]`"
             )),
             _ => Ok(()),
@@ -223,7 +233,7 @@ impl Builder<'_> {
     }
 }
 
-/// A provider at the official address of its kind.
+/// Returns a provider at the official base URL of its kind.
 fn of_kind(word: &str) -> Option<ProviderConfig> {
     let kind: ProviderKind = serde_json::from_value(json!(word)).ok()?;
     serde_json::from_value(json!({ "kind": kind })).ok()
@@ -233,17 +243,18 @@ fn timeout(document: &Document, operator: Option<&RouteConfig>) -> Result<Durati
     let longest = wattle_run::limit::NODE_TIMEOUT_MS;
     match document.timeout_ms {
         Some(ms) if (1..=longest).contains(&ms) => Ok(Duration::from_millis(ms)),
-        Some(_) => Err(format!("`timeout_ms` must lie between 1 and {longest}")),
+        Some(_) => Err(format!("`timeout_ms` must be between 1 and {longest}")),
         None => Ok(operator.map_or(crate::config::DEFAULT_TIMEOUT, |route| route.timeout)),
     }
 }
 
-/// `enable_thinking` is DeepSeek's switch in the words of its wire; `extra_json` goes before it.
+/// Returns the extra fields of a document. `enable_thinking` becomes the field of DeepSeek's API;
+/// `extra_json` may replace it.
 fn extra(document: &Document, kind: ProviderKind) -> Result<Extra, String> {
     let mut extra = Extra::new();
     if let Some(enabled) = document.enable_thinking {
         if kind != ProviderKind::Openai {
-            return Err("`enable_thinking` is known to providers of kind `openai` only".to_owned());
+            return Err("`enable_thinking` is for providers of kind `openai` only".to_owned());
         }
         let word = if enabled { "enabled" } else { "disabled" };
         extra.insert("thinking".into(), json!({ "type": word }));

@@ -1,4 +1,4 @@
-//! The file that keeps tenants' routes. It holds keys: nobody but the host's user may read it.
+//! The file of the tenant routes. It has keys, so only the user of the host may read it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use crate::error::ConfigError;
 use crate::tenant::document::Document;
 
-/// The form of the file; another one is refused, not guessed at.
+/// The version of the format. A file of another version is refused.
 const VERSION: u32 = 1;
 
-/// One route of a tenant.
+/// One stored route.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Kept {
     pub(super) tenant: String,
@@ -26,7 +26,7 @@ struct Contents {
     routes: Vec<Kept>,
 }
 
-/// What was written last; nothing if nothing was.
+/// Reads the stored routes; none if the file does not exist.
 pub(super) fn read(path: &Path) -> Result<Vec<Kept>, ConfigError> {
     let refused = |reason: String| ConfigError::TenantFile {
         operation: "read",
@@ -46,7 +46,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<Kept>, ConfigError> {
     Ok(contents.routes)
 }
 
-/// Replaces the file as a whole: a reader, and a host that starts after a crash, sees the old
+/// Replaces the whole file atomically: a reader, and a host that starts after a crash, gets the old
 /// state or the new one.
 pub(super) fn write(path: &Path, routes: Vec<Kept>) -> Result<(), ConfigError> {
     replace(path, &Contents { version: VERSION, routes }).map_err(|error| ConfigError::TenantFile {
@@ -67,7 +67,7 @@ fn replace(path: &Path, contents: &Contents) -> io::Result<()> {
     file.sync_all()?;
     fs::rename(&fresh, path)?;
     match path.parent() {
-        // The new name is durable with its folder.
+        // The rename is durable once the folder is synced.
         Some(folder) if cfg!(unix) => File::open(folder)?.sync_all(),
         _ => Ok(()),
     }

@@ -1,13 +1,12 @@
-//! Where an address that a tenant gives may lead.
+//! The addresses that a base URL of a tenant may reach.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-/// Names to addresses, and only to those that may be reached. The client connects to what this
-/// gives it and to nothing else, so there is no moment between check and connection in which a
-/// name could be made to mean something else.
+/// A DNS resolver that returns only allowed addresses. The client connects to these addresses and
+/// to no others, so that a name cannot change its address between the check and the connection.
 #[derive(Debug)]
 pub(super) struct Guarded {
     pub(super) reachable: fn(IpAddr) -> bool,
@@ -18,18 +17,18 @@ impl Resolve for Guarded {
         let reachable = self.reachable;
         let name = name.as_str().to_owned();
         Box::pin(async move {
-            // The port is filled in by the client.
+            // The client sets the port.
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
             let allowed: Vec<SocketAddr> = found.filter(|found| reachable(found.ip())).collect();
             if allowed.is_empty() {
-                return Err(format!("`{name}` leads to no address that may be reached").into());
+                return Err(format!("`{name}` resolves to no allowed address").into());
             }
             Ok(Box::new(allowed.into_iter()) as Addrs)
         })
     }
 }
 
-/// The network address that stands in a URL itself, which no resolver sees.
+/// Returns the IP address that the URL itself has. The client connects to it without a resolver.
 pub(super) fn literal(url: &str) -> Option<IpAddr> {
     let url = Url::parse(url).ok()?;
     let host = url.host_str()?.trim_end_matches('.');
@@ -44,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_seen_however_they_are_written() {
+    fn every_spelling_of_an_address_is_recognized() {
         let cases = [
             ("http://127.0.0.1:80/v1", Some("127.0.0.1")),
             ("http://0x7f.1/", Some("127.0.0.1")),

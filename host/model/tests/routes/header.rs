@@ -89,13 +89,13 @@ fn headers_that_cannot_be_added_name_the_place() {
         config
     };
     for (config, word) in [
-        (config("openai", "http://127.0.0.1:9/", &json!({ "a b": "c" })), "no name"),
+        (config("openai", "http://127.0.0.1:9/", &json!({ "a b": "c" })), "is not a header name"),
         (
             config("openai", "http://127.0.0.1:9/", &json!({ "Content-Type": "c" })),
             "set by the host",
         ),
         (config("openai", "http://127.0.0.1:9/", &json!({ "x-a": "b\nc" })), "cannot be sent"),
-        (keyed(json!({ "Authorization": "Bearer a" })), "both keys"),
+        (keyed(json!({ "Authorization": "Bearer a" })), "both set a key"),
     ] {
         let error = Routes::new(config, &|_| None).unwrap_err().to_string();
         assert!(error.starts_with("`model.providers.first.headers`: "), "{error}");
