@@ -1,37 +1,33 @@
-//! Language models behind named routes.
+//! Model routes: the adapter for the port `wattle_run::ports::Model`.
 //!
-//! A guest names a route; the operator decides which provider, model, fallbacks and limits stand
-//! behind it. This crate is the adapter for the port `wattle_run::ports::Model`.
+//! A guest names a route. The operator configures the provider, model, fallbacks and limits that the route resolves to.
 //!
 //! # Layout
 //!
-//! * [`config`]: the `[model]` table of `wattle.toml`, with aliases and models that variables name;
-//!   [`extra`]: fields of a provider's own.
-//! * [`routes`]: [`Routes`], the port; `route`: one call with its fallbacks; `route/image`: one
-//!   call for pictures.
-//! * [`tenant`]: routes that tenants bring along.
-//! * `provider`: one provider: client, key, bounded concurrency; one turn, with retries.
-//! * `provider/exchange`: one request and its answer over HTTP; `provider/sse`: streams of events.
-//! * `provider/openai`, `provider/gemini`, `provider/anthropic`: the formats, of which OpenAI's has many
-//!   dialects.
-//! * `provider/schema`: schemas of tools in the form that each provider demands.
-//! * `provider/state`: what a provider sent for itself, and gets back.
-//! * `provider/think`: reasoning that a model writes into its text; `provider/arguments`: arguments of requests for
-//!   tools, in pieces.
-//! * [`recorded`]: answers without a connection, for checks.
-//! * `provider/image`: pictures that models make, in the formats of Google and OpenAI.
-//! * `provider/fault`: errors in our words.
-//! * `sink`: pieces of an answer on their way to the caller.
-//! * `retry`: which faults are tried again, and after what pause.
-//! * `chat`: a conversation that can be sent; `chat/picture`: its pictures.
-//! * `structured`: answers of a wanted shape: ask, read, validate, repair once.
+//! * [`config`]: the `[model]` table of `wattle.toml`, with aliases and models from environment variables; [`extra`]:
+//!   provider-specific request fields.
+//! * [`routes`]: [`Routes`], the implementation of the port; `route`: one call with its fallbacks; `route/image`: one
+//!   image call.
+//! * [`tenant`]: tenant routes.
+//! * `provider`: one provider with its client, key and concurrency limit; one turn with its retries.
+//! * `provider/exchange`: one HTTP request and its response; `provider/sse`: server-sent events.
+//! * `provider/openai`, `provider/gemini`, `provider/anthropic`: the formats. OpenAI's has many dialects.
+//! * `provider/schema`: tool schemas in the form that each provider accepts.
+//! * `provider/state`: provider state, which a provider sends and gets back.
+//! * `provider/think`: reasoning within a text; `provider/arguments`: arguments of tool calls.
+//! * [`recorded`]: recorded responses, read without a connection.
+//! * `provider/image`: image generation in the formats of Google and OpenAI.
+//! * `provider/fault`: errors of providers as failures.
+//! * `sink`: the deltas of a call.
+//! * `retry`: which errors are retried, and the backoff.
+//! * `chat`: conversations in a form that any provider can be sent; `chat/picture`: their images.
+//! * `structured`: structured modes, validation, coercion and repair.
 //!
 //! # Streams
 //!
-//! Answers are asked for piece by piece, handed on at once and put together to the same answer
-//! that a provider would have given as a whole. A retry or a fallback is possible as long as no
-//! piece was handed on; a stream that breaks off later fails as `unavailable` or `timeout`, both
-//! of which may be tried again, and the node's own retry makes the whole call anew. Dropping a
+//! A streamed response is emitted delta by delta and assembled to the completion that the provider would have returned
+//! as a whole. After the first delta neither a retry nor a fallback follows: a stream that ends early fails as
+//! `unavailable` or `timeout`. Both are retryable, and the retry of the node makes the whole call again. Dropping a
 //! call closes its connection.
 
 mod chat;

@@ -1,4 +1,4 @@
-//! Recorded answers, read without a connection: for checks of what a provider's bytes can do.
+//! Recorded responses of providers, read without a connection: for tests of malformed responses.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -18,16 +18,16 @@ use crate::extra::Extra;
 use crate::provider::{self, Aim, Asks, Key, Provider};
 use crate::sink::Sink;
 
-/// Reads answers in the format of one kind of provider.
+/// A reader of responses in the format of one kind of provider.
 #[derive(Debug)]
 pub struct Recorded(Provider);
 
 impl Recorded {
-    /// A reader.
+    /// Creates a reader.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Client`] if there can be no client for HTTP.
+    /// [`ConfigError::Client`] if the HTTP client cannot be built.
     pub fn new(kind: ProviderKind) -> Result<Self, ConfigError> {
         let config = ProviderConfig {
             kind,
@@ -42,8 +42,8 @@ impl Recorded {
         Provider::new("recorded", &config, Key::None, http).map(Self)
     }
 
-    /// Reads the body of one answer with status 200, a stream of events or a whole document, that
-    /// arrives in these pieces. Answers with what it says, and with what is handed on meanwhile.
+    /// Reads the body of one response with status 200, a stream of events or a whole document, that arrives in these
+    /// chunks. Returns the completion and the deltas emitted meanwhile.
     pub async fn read(&self, pieces: Vec<Bytes>) -> (Result<Completion, Failure>, Vec<Delta>) {
         let pieces = stream::iter(pieces.into_iter().map(Ok::<_, Infallible>));
         self.read_body(Body::wrap_stream(pieces)).await
@@ -68,7 +68,7 @@ impl Recorded {
     }
 }
 
-/// Keeps the pieces.
+/// Collects the deltas.
 #[derive(Default)]
 struct Told(Mutex<Vec<Delta>>);
 
@@ -88,8 +88,8 @@ mod tests {
 
     use super::*;
 
-    /// Reads pieces, each behind a pause of these seconds, over a connection that stays open. Says also how many
-    /// seconds that took.
+    /// Reads chunks, each after a delay in seconds, over a connection that stays open. Returns the completion and the
+    /// seconds that it took.
     async fn slowly(
         kind: ProviderKind,
         pieces: Vec<(u64, String)>,
@@ -112,7 +112,7 @@ mod tests {
         format!("data: {data}\n\n")
     }
 
-    /// A chunk with words, with a reason to stop or without one.
+    /// Returns a chunk with a text and an optional finish reason.
     fn words(text: &str, finish: Option<&str>) -> String {
         let choice = json!({ "delta": { "content": text }, "finish_reason": finish });
         event(&json!({ "choices": [choice], "usage": null }))
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_pause_behind_a_reason_to_stop_with_every_chunk_loses_nothing() {
+    async fn finish_reason_with_every_chunk_does_not_end_the_text() {
         let done = || "data: [DONE]\n\n".to_owned();
         for (one, two) in [
             (counted("One, "), counted("two.")),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_end_of_a_stream_is_waited_for_as_long_as_more_may_follow() {
+    async fn wait_for_the_end_of_a_stream_depends_on_what_may_follow() {
         for (pieces, wait) in [
             (words("hi", None) + &stop(), 15),
             (words("hi", None) + &stop() + &usage(), 2),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_keeps_a_connection_alive_does_not_prolong_an_answer_that_may_be_over() {
+    async fn keep_alives_do_not_extend_the_wait_after_a_finish_reason() {
         for (said, wait) in [(counted("hi"), 60), (words("hi", None) + &stop(), 15)] {
             let pings = (0..100).map(|_| (7, ": ping\n\n".to_owned()));
             let (read, took) = openai(std::iter::once((0, said)).chain(pings).collect()).await;
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn silence_is_no_end_where_a_reason_to_stop_means_nothing() {
+    async fn timeout_after_a_meaningless_finish_reason_is_a_failure() {
         for (pieces, why) in [
             (vec![(0, counted("One, ")), (1, counted("two."))], "in the middle of its answer"),
             (vec![(1, stop())], "did not answer within"),
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reset_is_an_end_only_where_a_reason_to_stop_is_one() {
+    async fn connection_reset_is_accepted_after_a_final_finish_reason_only() {
         for (said, is_whole) in [
             (words("hi", None) + &stop(), true),
             (counted("hi"), true),
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_reason_to_stop_at_the_beginning_of_a_message_means_nothing() {
+    async fn stop_reason_in_message_start_is_ignored() {
         let begin = json!({ "type": "message_start", "message": {
             "content": [], "stop_reason": "end_turn", "usage": { "input_tokens": 3 } } });
         let delta = json!({ "type": "text_delta", "text": "hi" });

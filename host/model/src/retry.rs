@@ -1,8 +1,9 @@
-//! Which faults are tried again, and after what pause.
+//! Which errors are retried, and the backoff before a retry.
 //!
-//! The rules are those of the official clients: 408, 409, 429, 5xx and broken connections are
-//! tried again; `x-should-retry` overrides that; `retry-after-ms` and `retry-after` say when,
-//! else the pause doubles from [`FIRST_PAUSE`] to [`LONGEST_PAUSE`], less a jitter.
+//! The rules are those of the official clients. Status 408, 409, 429 and 5xx and broken connections
+//! are retried; `x-should-retry` overrides that. The delay is that of `retry-after-ms` or
+//! `retry-after`. Without these headers it doubles from [`FIRST_PAUSE`] to [`LONGEST_PAUSE`], less
+//! a jitter of up to a quarter.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -12,36 +13,37 @@ use jiff::fmt::rfc2822;
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use serde_json::Value;
 
-/// Pause before the first retry.
+/// Backoff before the first retry.
 pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
-/// Longest pause that we choose ourselves.
+/// Maximum backoff, unless the provider requests a longer delay.
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
-/// Longest pause that a provider may ask for. One that asks for more is left at once: a fallback
-/// or a later attempt of the node is better than a guest that holds its memory for minutes.
+/// Maximum delay that a provider may request. A longer one fails the attempt at once: a fallback or
+/// a later attempt of the node is better than a guest that holds its memory for minutes.
 pub(crate) const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(1);
 
-/// Whether a fault may be tried again.
+/// The retry policy of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Retry {
-    /// It would only fail again.
+    /// The error is permanent.
     Never,
-    /// After the pause of our own.
+    /// The error is retried after the backoff.
     BackOff,
-    /// After the pause that the provider asks for.
+    /// The error is retried after the delay that the provider requests.
     After(Duration),
 }
 
-/// Chooses pauses. The jitter comes from a counter: calls of one process that fail together come
-/// back apart, and nothing here needs a source of randomness.
+/// Computes the backoff of retries. The jitter is derived from a counter, so that calls of one
+/// process that fail together are retried at different times without a source of randomness.
 #[derive(Debug, Default)]
 pub(crate) struct Pauses {
     drawn: AtomicU64,
 }
 
 impl Pauses {
-    /// The pause before the next attempt after `tried` retries; none if there is none.
+    /// Returns the delay before the next try after `tried` retries, or `None` if the error is not
+    /// retried.
     pub(crate) fn next(&self, retry: Retry, tried: u32, allowed: u32) -> Option<Duration> {
         if tried >= allowed {
             return None;
@@ -56,10 +58,10 @@ impl Pauses {
         }
     }
 
-    /// A share between 0 and a quarter.
+    /// Returns a fraction between 0 and a quarter.
     fn jitter(&self) -> f64 {
         let drawn = self.drawn.fetch_add(1, Ordering::Relaxed);
-        // The finalizer of SplitMix64: neighboring numbers give unrelated shares.
+        // The finalizer of SplitMix64 maps neighboring counters to unrelated fractions.
         let mut mixed = drawn.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed ^= mixed >> 27;
@@ -67,7 +69,7 @@ impl Pauses {
     }
 }
 
-/// The pause that a provider asks for: by header, or in the body in Google's way.
+/// Returns the delay that a provider requests: in a header, or in the body in Google's format.
 pub(crate) fn asked_pause(headers: &HeaderMap, body: &Value) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let milliseconds = text("retry-after-ms").and_then(|text| text.parse::<f64>().ok());
@@ -79,7 +81,7 @@ pub(crate) fn asked_pause(headers: &HeaderMap, body: &Value) -> Option<Duration>
         .or_else(|| google_delay(body))
 }
 
-/// What `x-should-retry` says, if anything.
+/// Returns the value of `x-should-retry`, if it has one.
 pub(crate) fn should_retry(headers: &HeaderMap) -> Option<bool> {
     match headers.get("x-should-retry")?.to_str().ok()? {
         "true" => Some(true),
@@ -92,8 +94,8 @@ fn seconds(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(text.parse().ok()?).ok()
 }
 
-/// The time between two HTTP dates: the answer's own date stands for the present, so that a clock
-/// that runs wrong here does no harm.
+/// Returns the time between two HTTP dates. The `date` of the response replaces the local clock,
+/// which may be wrong.
 fn until(after: &str, date: &str) -> Option<Duration> {
     let parse = |text: &str| -> Option<Timestamp> {
         rfc2822::parse(text).ok().map(|zoned| zoned.timestamp())
@@ -102,7 +104,8 @@ fn until(after: &str, date: &str) -> Option<Duration> {
     Some(Duration::try_from(pause).unwrap_or_default())
 }
 
-/// `google.rpc.RetryInfo` among an error's details: `{"retryDelay": "17s"}`.
+/// Returns the delay of a `google.rpc.RetryInfo` in the details of an error: `{"retryDelay":
+/// "17s"}`.
 fn google_delay(body: &Value) -> Option<Duration> {
     let details = body.pointer("/error/details")?.as_array()?;
     let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
@@ -120,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_double_up_to_a_cap_with_jitter_downwards() {
+    fn backoff_doubles_up_to_a_maximum_less_a_jitter() {
         let pauses = Pauses::default();
         for (tried, full) in [(0, 500), (1, 1000), (2, 2000), (3, 4000), (4, 8000), (9, 8000)] {
             let pause = pauses.next(Retry::BackOff, tried, 10).unwrap().as_millis();
@@ -133,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_every_form_of_retry_after() {
+    fn every_form_of_retry_after_is_read() {
         let cases = [
             (headers(&[("retry-after-ms", "250"), ("retry-after", "9")]), Some(250)),
             (headers(&[("retry-after", "1.5")]), Some(1500)),

@@ -1,4 +1,4 @@
-//! One route: the models that stand behind it, asked one after the other until one answers.
+//! One route: its candidates, called one after the other until one returns a completion.
 
 mod asked;
 mod check;
@@ -25,11 +25,10 @@ use crate::sink::Sink;
 use crate::structured;
 use crate::structured::shape::Shape;
 
-/// Longest time of one call with all its attempts, fallbacks and repairs: as long as a node
-/// without a timeout of its own lives.
+/// Timeout of one call with all its attempts, fallbacks and repairs: the default timeout of a node.
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_millis(wattle_run::limit::NODE_TIMEOUT_MS);
 
-/// A route with its providers.
+/// A route with the providers of its candidates.
 #[derive(Debug)]
 pub(crate) struct Route {
     name: String,
@@ -37,23 +36,23 @@ pub(crate) struct Route {
     leads: Vec<Lead>,
 }
 
-/// Whose route it is. Messages about the route say what its owner can change.
+/// The owner of a route. Messages about the route name settings that its owner can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// The operator's, in `wattle.toml`.
+    /// The operator, in `wattle.toml`.
     Operator,
-    /// A tenant's.
+    /// A tenant.
     Tenant,
 }
 
-/// How long and how often each model of a call is asked.
+/// The timeout and the retries of each candidate of a call.
 #[derive(Clone, Copy)]
 struct Bounds {
     timeout: Duration,
     retries: u32,
 }
 
-/// One call at one model.
+/// A call of one candidate.
 pub(crate) struct Call<'a> {
     pub(crate) provider: &'a Provider,
     pub(crate) aim: Aim<'a>,
@@ -65,7 +64,7 @@ pub(crate) struct Call<'a> {
 }
 
 impl Route {
-    /// A route as configured.
+    /// Creates a route from its settings.
     pub(crate) fn new(
         name: &str,
         config: RouteConfig,
@@ -85,7 +84,7 @@ impl Route {
         Ok(Self { name: name.to_owned(), config, leads })
     }
 
-    /// What a guest may learn about it.
+    /// Returns what a guest may learn about the route.
     pub(crate) fn info(&self) -> RouteInfo {
         RouteInfo {
             provider: self.config.provider.clone(),
@@ -95,22 +94,22 @@ impl Route {
         }
     }
 
-    /// Its providers, each as often as it is asked.
+    /// Returns the provider of each candidate.
     pub(crate) fn providers(&self) -> impl Iterator<Item = &Provider> {
         self.leads.iter().map(|lead| lead.provider.as_ref())
     }
 
-    /// Which of its models are asked under another name, one sentence each.
+    /// Returns one sentence for each candidate whose model an alias replaces.
     pub(crate) fn replaced(&self) -> impl Iterator<Item = String> {
         self.leads.iter().filter_map(|lead| {
             let (name, model) = (&lead.target.model, &lead.model);
             (name != model).then(|| {
-                format!("route `{}` asks `{model}` for `{name}`, by `[model.aliases]`", self.name)
+                format!("route `{}` calls `{model}` for `{name}`, by `[model.aliases]`", self.name)
             })
         })
     }
 
-    /// Asks the models one after the other until one answers or begins to.
+    /// Calls the candidates one after the other until one returns a completion or emits a delta.
     pub(crate) async fn ask(
         &self,
         request: &CompletionRequest,
@@ -180,7 +179,7 @@ impl Route {
         }
     }
 
-    /// The models that a call may ask: all of them, or the one that the caller chose.
+    /// Returns the candidates that a call may use: all of them, or the one that the caller selects.
     fn chosen(&self, tries: &Tries) -> Result<&[Lead], Failure> {
         let Some(index) = tries.candidate else { return Ok(&self.leads) };
         let index = index as usize;
@@ -194,7 +193,8 @@ impl Route {
         })
     }
 
-    /// What the caller says, within the bounds that hold for routes; else what the route says.
+    /// Returns the timeout and retries of the caller, within the limits of routes; by default those
+    /// of the route.
     fn bounds(&self, tries: &Tries) -> Result<Bounds, Failure> {
         let timeout = match tries.timeout_ms {
             Some(0) => {
@@ -211,12 +211,12 @@ impl Route {
 }
 
 impl Call<'_> {
-    /// Whether the model may correct an answer of the wrong shape.
+    /// Returns whether the model gets a repair turn for an invalid document.
     pub(crate) fn repairs(&self) -> bool {
         self.request.tries.repair.unwrap_or(true)
     }
 
-    /// One turn: a request with its retries.
+    /// Sends one turn, with its retries.
     pub(crate) async fn turn(&self, chat: &Chat<'_>, format: Format<'_>) -> Result<Reply, Failure> {
         let (request, route, extra) = (self.request, self.route, self.extra);
         let ask = Ask { chat, request, route, format, extra };

@@ -1,4 +1,4 @@
-//! Routes: the port `Model`.
+//! The implementation of the port `Model`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,27 +19,26 @@ use crate::route::{Owner, Route};
 use crate::sink::Sink;
 use crate::tenant::{Own, TenantRoutes, Tenants};
 
-/// All model routes. Cheap to share behind an `Arc`; keeps connections open.
+/// All model routes, with their HTTP connections. Share it behind an `Arc`.
 #[derive(Debug)]
 pub struct Routes {
     config: ModelConfig,
     providers: Providers,
     routes: BTreeMap<String, Arc<Route>>,
     tenants: Option<TenantRoutes>,
-    /// See [`Routes::replaced`].
+    /// Sentences about models that environment variables replace.
     from_env: Vec<String>,
 }
 
 impl Routes {
-    /// Routes as configured. Keys and names of models are read through `env` now, once.
+    /// Creates the routes of a `[model]` table. Reads keys and model names through `env`, once.
     ///
-    /// A key that is missing does not keep anything from starting: the provider answers
-    /// `unavailable`, and [`Routes::problems`] tells about it.
+    /// A missing key is no error: calls of the provider fail as `unavailable`, and [`Routes::problems`] reports it.
     ///
     /// # Errors
     ///
-    /// [`ConfigError`] if an address is none, a route names a provider that does not exist, or a
-    /// value of a route or an alias makes no sense.
+    /// [`ConfigError`] if a base URL is invalid, a route names an unknown provider, or a value of a route or an alias
+    /// is invalid.
     pub fn new(
         config: ModelConfig,
         env: &dyn Fn(&str) -> Option<String>,
@@ -47,8 +46,8 @@ impl Routes {
         Self::open(config, env, &|text| Ok(text.to_owned()))
     }
 
-    /// The same, with secrets in the headers of providers: `fill` puts them into the text of a header, or
-    /// says why it cannot. A provider whose secret is missing answers `unavailable`.
+    /// As [`new`](Self::new), with secrets in the headers of providers. `fill` replaces the placeholders in the text of
+    /// a header, or returns the reason why it cannot; calls of such a provider fail as `unavailable`.
     ///
     /// # Errors
     ///
@@ -77,19 +76,18 @@ impl Routes {
         Ok(Self { config, providers, routes, tenants: None, from_env })
     }
 
-    /// Lets tenants have routes of their own; without this, setting one is refused. Reads those
-    /// that were set before.
+    /// Enables tenant routes and loads the stored ones. Without this call, setting one fails as `unsupported`.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::TenantFile`] if the file is there and cannot be read.
+    /// [`ConfigError::TenantFile`] if the file exists and cannot be read.
     pub fn with_tenants(mut self, tenants: Tenants) -> Result<Self, ConfigError> {
         self.tenants = Some(TenantRoutes::open(tenants, &self.config, &self.providers)?);
         Ok(self)
     }
 
-    /// What keeps some of the routes from being used, one sentence each, for the operator to read
-    /// at the start.
+    /// Returns one sentence for each reason why a provider or a tenant route cannot be used, for the operator at
+    /// startup.
     pub fn problems(&self) -> Vec<String> {
         let used = self.routes.values().flat_map(|route| route.providers());
         let mut problems: Vec<String> = used.filter_map(Provider::problem).collect();
@@ -99,15 +97,14 @@ impl Routes {
         problems
     }
 
-    /// Which models are asked in place of those that the routes name, one sentence each: by
-    /// environment variables and by aliases.
+    /// Returns one sentence for each model that an environment variable or an alias replaces.
     pub fn replaced(&self) -> Vec<String> {
         let aliased = self.routes.values().flat_map(|route| route.replaced());
         self.from_env.iter().cloned().chain(aliased).collect()
     }
 
-    /// As [`Model::complete`], with the answer asked for in pieces or as one document, whatever the configuration
-    /// of the provider says: for checks of both.
+    /// As [`Model::complete`], with a streamed or a whole response, whatever the configuration of the provider says.
+    /// For tests of both.
     ///
     /// # Errors
     ///
@@ -136,12 +133,12 @@ impl Routes {
         route.ask(request, &pictures, sink).await
     }
 
-    /// The names of all routes.
+    /// Returns the names of the operator's routes.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.routes.keys().map(String::as_str)
     }
 
-    /// What stands behind a route for a tenant: its own, else the operator's.
+    /// Returns the route of the tenant, else the operator's.
     fn find(&self, caller: &Caller, name: &str) -> Result<Arc<Route>, Failure> {
         match self.tenants.as_ref().map(|tenants| tenants.find(caller, name)) {
             Some(Own::Route(route)) => return Ok(route),
@@ -153,7 +150,7 @@ impl Routes {
 
     fn tenants(&self) -> Result<&TenantRoutes, Failure> {
         self.tenants.as_ref().ok_or_else(|| {
-            Failure::new(code::UNSUPPORTED, "this host keeps no model routes of tenants")
+            Failure::new(code::UNSUPPORTED, "this host has no tenant routes")
         })
     }
 }

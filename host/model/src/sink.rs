@@ -1,12 +1,13 @@
-//! Pieces of an answer on their way to the caller.
+//! The deltas of a model call.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use wattle_graph::llm::Delta;
 use wattle_run::ports::model::Deltas;
 
-/// Where the pieces of one call go. It remembers whether anything was handed on: from then on the
-/// call belongs to the model that is answering, and neither a retry nor a fallback may begin anew.
+/// Receives the deltas of one call and records whether any was emitted. After the first delta
+/// neither a retry nor a fallback may start another completion, unless a `restart` discards the
+/// deltas.
 pub(crate) struct Sink<'a> {
     deltas: &'a dyn Deltas,
     begun: AtomicBool,
@@ -18,44 +19,45 @@ impl<'a> Sink<'a> {
         Self { deltas, begun: AtomicBool::new(false), streams: None }
     }
 
-    /// The same for an answer that comes in pieces, or as a whole.
+    /// Overrides whether the provider is asked for a stream.
     pub(crate) fn with_streams(mut self, streams: bool) -> Self {
         self.streams = Some(streams);
         self
     }
 
-    /// Whether the answer comes in pieces; `None` if the configuration of the provider says so.
+    /// Returns whether the provider is asked for a stream; `None` if the provider's configuration
+    /// decides.
     pub(crate) fn streams(&self) -> Option<bool> {
         self.streams
     }
 
-    /// Whether a part of the present answer was handed on.
+    /// Returns whether a delta was emitted since the last restart.
     pub(crate) fn begun(&self) -> bool {
         self.begun.load(Ordering::Relaxed)
     }
 
-    /// Takes back what was handed on: another answer follows.
+    /// Discards the emitted deltas with a `restart`, if there are any. Another completion follows.
     pub(crate) fn restart(&self) {
         if self.begun.swap(false, Ordering::Relaxed) {
             self.deltas.push(Delta::Restart);
         }
     }
 
-    /// A piece of text.
+    /// Emits a delta of the text.
     pub(crate) fn text(&self, piece: &str) {
         if !piece.is_empty() {
             self.push(Delta::Text { text: piece.to_owned() });
         }
     }
 
-    /// A piece of reasoning.
+    /// Emits a delta of the reasoning.
     pub(crate) fn reasoning(&self, piece: &str) {
         if !piece.is_empty() {
             self.push(Delta::Reasoning { text: piece.to_owned() });
         }
     }
 
-    /// The beginning of a request for a tool, with what there is of its arguments.
+    /// Emits the start of a tool call, with the arguments received so far.
     pub(crate) fn call(&self, index: usize, id: &str, name: &str, arguments: &str) {
         self.push(Delta::ToolCall {
             index: index as u32,
@@ -65,7 +67,7 @@ impl<'a> Sink<'a> {
         });
     }
 
-    /// More of its arguments.
+    /// Emits a delta of the arguments of a tool call.
     pub(crate) fn arguments(&self, index: usize, piece: &str) {
         if !piece.is_empty() {
             let index = index as u32;

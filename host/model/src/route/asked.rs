@@ -1,4 +1,4 @@
-//! The models that a call has asked so far, and what becomes of the call when they fail.
+//! The attempts of a call, and the failure of the call when the candidates fail.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use wattle_graph::llm::Attempt;
 use crate::provider::{Asks, WITHHELD};
 use crate::route::lead::Lead;
 
-/// The models that failed, in order.
+/// The failed attempts of a call, in order.
 pub(super) struct Asked<'a> {
     route: &'a str,
     failed: Vec<Attempt>,
@@ -20,19 +20,19 @@ impl<'a> Asked<'a> {
         Self { route, failed: Vec::new() }
     }
 
-    /// All models that were asked; the last one answered.
+    /// Returns all attempts of the call, of which the last one succeeded.
     pub(super) fn answered(&mut self, lead: &Lead, asks: &Asks) -> Vec<Attempt> {
         let mut attempts = std::mem::take(&mut self.failed);
         attempts.push(lead.attempt(asks, None));
         attempts
     }
 
-    /// Takes a failure down.
+    /// Records a failed attempt.
     ///
     /// # Errors
     ///
-    /// The failure of the call, if it ends here: a part of the answer was handed on already
-    /// (`begun`), or no other model could answer either.
+    /// The failure of the call, if no other candidate is tried: a delta was emitted (`begun`), or
+    /// no other candidate could succeed.
     pub(super) fn failed(
         &mut self,
         lead: &Lead,
@@ -52,11 +52,11 @@ impl<'a> Asked<'a> {
         Ok(())
     }
 
-    /// The first model's failure; the others' stand in its details.
+    /// Returns the failure of the first candidate, with all attempts in its details.
     pub(super) fn all_failed(&self) -> Failure {
         let errors = || self.failed.iter().filter_map(|attempt| attempt.error.as_ref());
         let Some(mut first) = errors().next().cloned() else {
-            return Failure::internal(format!("the model route `{}` leads nowhere", self.route));
+            return Failure::internal(format!("the model route `{}` has no candidates", self.route));
         };
         first.retryable = errors().any(|failure| failure.retryable);
         let others = self.failed.len() - 1;
@@ -66,16 +66,16 @@ impl<'a> Asked<'a> {
         self.told(first)
     }
 
-    /// The time of the whole call is over.
+    /// Returns the failure of a call whose timeout has passed.
     pub(super) fn out_of_time(&self, limit: Duration) -> Failure {
         let message = format!(
-            "the model route `{}` gave no answer within {limit:?}, retries and fallbacks included",
+            "the model route `{}` did not complete within {limit:?}, with retries and fallbacks",
             self.route
         );
         self.told(Failure::new(code::TIMEOUT, message).retryable())
     }
 
-    /// A failure with the list of the models that were asked.
+    /// Adds the failed attempts to the details of a failure.
     fn told(&self, mut failure: Failure) -> Failure {
         let told: Vec<Value> = self.failed.iter().filter_map(tell).collect();
         if let Value::Object(details) = failure.details.get_or_insert_with(|| json!({})) {
@@ -96,8 +96,9 @@ fn tell(attempt: &Attempt) -> Option<Value> {
     }))
 }
 
-/// Another model may help when this one is away or its provider refuses the request, not when the
-/// request makes no sense to us: providers differ in what they take.
+/// Returns whether the next candidate is tried: after an unavailable provider, a rate limit, a
+/// timeout, a missing feature, a content filter, or a request that the provider rejected. A request
+/// that the host itself rejects fails at once.
 fn falls_back(failure: &Failure) -> bool {
     match failure.code.as_str() {
         code::UNAVAILABLE | code::RATE_LIMITED | code::TIMEOUT | code::UNSUPPORTED | WITHHELD => {
@@ -108,7 +109,7 @@ fn falls_back(failure: &Failure) -> bool {
     }
 }
 
-/// Whether a provider refused the request: it answered with a status.
+/// Returns whether the provider rejected the request: such a failure has an HTTP status.
 fn refused(failure: &Failure) -> bool {
     failure.details.as_ref().is_some_and(|details| details.get("status").is_some())
 }

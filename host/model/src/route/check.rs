@@ -1,4 +1,4 @@
-//! Whether the values of a route make sense.
+//! Validation of the settings of a route.
 
 use crate::config::{MAX_RETRIES, RouteConfig};
 use crate::error::ConfigError;
@@ -7,14 +7,14 @@ use crate::route::CALL_TIMEOUT;
 
 pub(super) fn check(name: &str, route: &RouteConfig) -> Result<(), ConfigError> {
     if route.timeout.is_zero() || route.timeout > CALL_TIMEOUT {
-        return wrong(name, "timeout", format!("must lie between 1ms and {CALL_TIMEOUT:?}"));
+        return wrong(name, "timeout", format!("must be between 1ms and {CALL_TIMEOUT:?}"));
     }
     if route.retries > MAX_RETRIES {
         let reason = format!("may be at most {MAX_RETRIES}; add fallbacks instead");
         return wrong(name, "retries", reason);
     }
     if !route.temperature.is_none_or(|value| (0.0..=2.0).contains(&value)) {
-        return wrong(name, "temperature", "must lie between 0 and 2".to_owned());
+        return wrong(name, "temperature", "must be between 0 and 2".to_owned());
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Pictures that a route's models make.
+//! Image generation by the candidates of a route.
 
 use tokio::time::timeout;
 use wattle_graph::failure::{Failure, code};
@@ -9,13 +9,13 @@ use crate::provider::{Asks, Picture, Wish};
 use crate::route::asked::Asked;
 use crate::route::{CALL_TIMEOUT, Route};
 
-/// Pictures of one call: bounds what one call costs and holds in memory.
+/// Maximum images of one call, which bounds its cost and its memory.
 const PICTURES: u32 = 8;
 
-/// Characters of a description; image models read a few hundred words at most.
+/// Maximum characters of a prompt. Image models use a few hundred words at most.
 const PROMPT_CHARS: usize = 32_000;
 
-/// Pictures that were made, and by whom.
+/// Generated images with their provider and model.
 pub(crate) struct Made {
     provider: String,
     model: String,
@@ -23,7 +23,7 @@ pub(crate) struct Made {
 }
 
 impl Route {
-    /// Asks the models one after the other until one has made at least one picture.
+    /// Calls the candidates one after the other until one has generated at least one image.
     pub(crate) async fn make_images(&self, request: &ImageRequest) -> Result<Made, Failure> {
         let mut asked = Asked::new(&self.name);
         match timeout(CALL_TIMEOUT, self.ask_each_for_images(request, &mut asked)).await {
@@ -54,7 +54,7 @@ impl Route {
 }
 
 impl Made {
-    /// Puts the pictures into the blob store. The host calls add the links.
+    /// Stores the images as blobs. The host call adds the links.
     pub(crate) async fn keep(self, blobs: &dyn BlobStore) -> Result<Vec<GeneratedImage>, Failure> {
         let mut kept = Vec::with_capacity(self.pictures.len());
         for Picture { bytes, media_type } in self.pictures {
@@ -74,15 +74,15 @@ fn wish(request: &ImageRequest) -> Result<Wish<'_>, Failure> {
     let refused = |reason: String| Err(Failure::new(code::INVALID, reason));
     if !(1..=PICTURES).contains(&request.count) {
         let count = request.count;
-        return refused(format!("one call makes 1 to {PICTURES} pictures, not {count}"));
+        return refused(format!("the number of images must be 1 to {PICTURES}, not {count}"));
     }
     let prompt = request.prompt.trim();
     if prompt.is_empty() || prompt.chars().nth(PROMPT_CHARS).is_some() {
-        return refused(format!("say in 1 to {PROMPT_CHARS} characters what a picture shall show"));
+        return refused(format!("the prompt of an image must have 1 to {PROMPT_CHARS} characters"));
     }
     let aspect_ratio = request.aspect_ratio.as_deref();
     if let Some(ratio) = aspect_ratio.filter(|ratio| !is_ratio(ratio)) {
-        return refused(format!("`{ratio}` is no aspect ratio; write for example `16:9`"));
+        return refused(format!("`{ratio}` is not an aspect ratio; write for example `16:9`"));
     }
     Ok(Wish { prompt, count: request.count, aspect_ratio })
 }
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_aspect_ratio_is_two_small_numbers() {
+    fn aspect_ratio_is_two_small_numbers() {
         for ratio in ["1:1", "16:9", "9:16", "21:9"] {
             assert!(is_ratio(ratio), "{ratio}");
         }

@@ -1,4 +1,4 @@
-//! A model of a route.
+//! Candidates of a route.
 
 use std::sync::Arc;
 
@@ -12,24 +12,24 @@ use crate::provider::{Asks, Provider};
 use crate::route::Owner;
 use crate::route::check::wrong;
 
-/// A model of a route.
+/// A candidate of a route.
 #[derive(Debug)]
 pub(super) struct Lead {
     pub(super) provider: Arc<Provider>,
-    /// As the route names it.
+    /// The model as the route names it.
     pub(super) target: Target,
-    /// The model that is asked: the target's, or what an alias puts in its place.
+    /// The model that is called: that of the route, or the replacement of an alias.
     pub(super) model: String,
-    /// What is added to its requests: the provider's, the alias's and the target's own fields.
+    /// The merged extra fields of the provider, the alias and the route.
     pub(super) extra: Extra,
-    /// Where another model can be set, for messages.
+    /// The setting that names the model, for messages.
     pub(super) setting: String,
 }
 
-/// Where a model stands.
+/// The position of a candidate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
-    /// Whose route it is.
+    /// The owner of the route.
     pub(super) owner: Owner,
     /// 0 for the first model, else the number of the fallback.
     pub(super) index: usize,
@@ -61,14 +61,14 @@ impl Lead {
         Ok(Self { provider, target, model, extra, setting })
     }
 
-    /// What came of it.
+    /// Returns the attempt record of this candidate.
     pub(super) fn attempt(&self, asks: &Asks, error: Option<Failure>) -> Attempt {
         let Target { provider, model, .. } = &self.target;
         Attempt { provider: provider.clone(), model: model.clone(), tries: asks.count(), error }
     }
 }
 
-/// Whether what an alias adds can be added to requests of the provider.
+/// Checks that the provider accepts the extra fields of an alias.
 fn check_extra(
     route: &str,
     provider: &Provider,
@@ -77,14 +77,14 @@ fn check_extra(
 ) -> Result<(), ConfigError> {
     let Some(problem) = extra::problem(provider.kind(), &alias.extra) else { return Ok(()) };
     let reason = format!(
-        "`extra` cannot be added to requests to provider `{}` (route `{route}`): {problem}; say \
-         with `provider` whose models the alias replaces",
+        "`extra` cannot be added to requests to provider `{}` (route `{route}`): {problem}; name \
+         with `provider` the provider whose models the alias replaces",
         target.provider
     );
     Err(ConfigError::Alias { name: target.model.clone(), reason })
 }
 
-/// Where another model than the target's can be set.
+/// Returns the setting that names the model of a candidate.
 fn setting(route: &str, target: &Target, alias: Option<&Alias>, place: Place) -> String {
     let own = match (place.owner, place.index) {
         (Owner::Tenant, 0) => return format!("`model` of the tenant's route `{route}`"),

@@ -39,7 +39,7 @@ async fn s3_48_an_alias_is_asked_with_its_fields() {
     assert_eq!(info.model, "deepseek-chat");
     assert_eq!(
         routes.replaced(),
-        ["route `chat` asks `deepseek-v4-flash` for `deepseek-chat`, by `[model.aliases]`"]
+        ["route `chat` calls `deepseek-v4-flash` for `deepseek-chat`, by `[model.aliases]`"]
     );
 }
 

@@ -293,7 +293,7 @@ async fn requests_that_make_no_sense_are_invalid() {
     for (request, word) in [
         (wish(0), "1 to 8"),
         (wish(9), "1 to 8"),
-        (empty, "what a picture shall show"),
+        (empty, "the prompt of an image"),
         (ratio, "`wide`"),
         (only(2, 1), "candidate 2"),
     ] {
