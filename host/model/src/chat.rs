@@ -1,4 +1,4 @@
-//! A conversation for a model, whatever the format.
+//! Conversations in a form that any provider can be sent.
 
 mod picture;
 
@@ -13,7 +13,7 @@ use crate::chat::picture::untaken;
 pub(crate) use crate::chat::picture::{PICTURE_BYTES, Pictures, Source};
 use crate::config::ProviderKind;
 
-/// A conversation with its tools. Everything in it can be sent.
+/// A conversation with its tools, checked so that any provider can be sent it.
 #[derive(Clone, Debug)]
 pub(crate) struct Chat<'a> {
     pub(crate) turns: Vec<Turn<'a>>,
@@ -23,24 +23,24 @@ pub(crate) struct Chat<'a> {
 /// A message of a conversation.
 #[derive(Clone, Debug)]
 pub(crate) enum Turn<'a> {
-    /// Instructions.
+    /// System instructions.
     System(String),
-    /// What the user says.
+    /// A message of the user.
     User(Vec<Shown<'a>>),
-    /// What the model said.
+    /// A message of the model.
     Assistant(Cow<'a, [Part]>),
-    /// Answers of tools that follow one another.
+    /// The results of consecutive tool calls.
     Results(Vec<&'a ToolResult>),
 }
 
-/// A part of what the user says.
+/// A part of a message of the user.
 #[derive(Clone, Debug)]
 pub(crate) enum Shown<'a> {
     Text(Cow<'a, str>),
     Picture(Picture),
 }
 
-/// A picture that a model is shown.
+/// An image of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Picture {
     pub(crate) media_type: String,
@@ -48,7 +48,7 @@ pub(crate) struct Picture {
 }
 
 impl Picture {
-    /// Its address; that of its bytes if they are here.
+    /// Returns the URL of the image; a data URL if the image is inline.
     pub(crate) fn url(&self) -> String {
         match &self.source {
             Source::Base64(data) => format!("data:{};base64,{data}", self.media_type),
@@ -58,11 +58,11 @@ impl Picture {
 }
 
 impl<'a> Chat<'a> {
-    /// The conversation of a request, with the pictures that were read for it, for a provider of this kind.
+    /// Creates the conversation of a request, with its loaded images, for a provider of this kind.
     ///
     /// # Errors
     ///
-    /// If there is none, or a message cannot be sent to any model.
+    /// `invalid` if the request has no messages, or if a message cannot be sent to any model.
     pub(crate) fn new(
         request: &'a CompletionRequest,
         pictures: &Pictures,
@@ -83,14 +83,14 @@ impl<'a> Chat<'a> {
         Ok(Self { turns, tools: &request.tools })
     }
 
-    /// The conversation with this instruction in front of all others.
+    /// Inserts this instruction before all others.
     pub(crate) fn instructed(mut self, text: String) -> Self {
         self.turns.insert(0, Turn::System(text));
         self
     }
 
-    /// Goes on with what the model said and what is said to it. Providers refuse empty messages, so an
-    /// empty answer is left out.
+    /// Appends a completion and the next message of the user. Leaves an empty completion out, because providers refuse
+    /// empty messages.
     pub(crate) fn go_on(&mut self, answer: String, text: String) {
         if !answer.trim().is_empty() {
             self.turns.push(Turn::Assistant(vec![Part::Text(answer)].into()));
@@ -98,7 +98,7 @@ impl<'a> Chat<'a> {
         self.turns.push(Turn::User(vec![Shown::Text(text.into())]));
     }
 
-    /// All instructions as one text; `None` without any.
+    /// Returns all instructions as one text; `None` if there are none.
     pub(crate) fn instructions(&self) -> Option<String> {
         let texts = self.turns.iter().filter_map(|turn| match turn {
             Turn::System(text) => Some(text.as_str()),
@@ -109,7 +109,7 @@ impl<'a> Chat<'a> {
     }
 }
 
-/// Adds a message. Answers of tools are turns of their own, wherever they stand.
+/// Appends a message. Tool results become turns of their own, whatever their role.
 fn add<'a>(
     turns: &mut Vec<Turn<'a>>,
     message: &'a Message,
@@ -186,7 +186,7 @@ fn spoken<'a>(
     }
 }
 
-/// What providers sent for themselves is looked at when a request is written.
+/// Refuses parts of unknown kinds. Provider state is checked when the request is written.
 fn known(message: &Message) -> Result<(), Failure> {
     for (place, part) in message.parts.iter().enumerate() {
         let Part::Other(value) = part else { continue };
@@ -196,12 +196,13 @@ fn known(message: &Message) -> Result<(), Failure> {
         }
         let kind = kind.unwrap_or("unknown");
         let text = format!(
-            "part {place} is of kind `{kind}`, which no model is sent; send text, a picture, a tool call or a tool result"
+            "part {place} of kind `{kind}` cannot be sent to a model; send text, an image, a tool \
+             call or a tool result"
         );
         return Err(Failure::new(code::INVALID, text));
     }
     Ok(())
 }
 
-/// Types of parts that mean something to one provider. The last two are those of versions before 0.1.
+/// Types of parts that have a meaning for one provider only. Versions before 0.1 wrote the last two.
 const OPAQUE: [&str; 3] = [PROVIDER_STATE, "provider_part", "reasoning_signature"];

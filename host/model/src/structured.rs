@@ -1,9 +1,8 @@
-//! Answers of a wanted shape.
+//! Structured output: documents under a response schema.
 //!
-//! The provider is asked on the strongest rung that it knows; if it refuses the schema itself, on
-//! the next lower one. Whatever the rung, the answer is validated against the schema that the
-//! guest gave, and a wrong answer is repaired by the model once, unless the guest wants to ask
-//! again in its own words. What was handed on of the wrong one is taken back then.
+//! A call uses the strongest structured mode of the provider, and a weaker mode if the provider rejects the schema. The
+//! host validates every document against the schema of the guest. The model corrects an invalid document in one repair
+//! turn, unless the guest disables it. A `restart` discards the deltas of the invalid document.
 
 mod extract;
 mod mend;
@@ -21,14 +20,13 @@ use crate::provider::{Format, Reply};
 use crate::route::Call;
 use crate::structured::shape::{Shape, Wrong};
 
-/// Characters of a wrong answer that a failure keeps: enough to see what went wrong.
+/// Maximum characters of an invalid completion in the details of a failure: enough to diagnose it.
 const ANSWER_CHARS: usize = 2_000;
 
-/// Words by which a provider that answers 400 says that it does not like the schema, not the
-/// conversation.
+/// Words in an error with status 400 or 422 by which a provider rejects the schema rather than the conversation.
 const SCHEMA_WORDS: [&str; 4] = ["schema", "response_format", "output_config", "json"];
 
-/// Asks until the answer has the shape, at most one repair turn.
+/// Completes a call with a document under the schema, with at most one repair turn.
 pub(crate) async fn complete(call: &Call<'_>, shape: &Shape<'_>) -> Result<Completion, Failure> {
     let mut rung = call.provider.structured();
     let (mut chat, first) = loop {
@@ -64,11 +62,11 @@ pub(crate) async fn complete(call: &Call<'_>, shape: &Shape<'_>) -> Result<Compl
     }
 }
 
-/// What becomes of an answer.
+/// The outcome of validating a completion.
 enum Verdict {
-    /// It is good; without a document if the model did something else that it may do.
+    /// The completion is valid. It has no document if the model called tools or its output was filtered.
     Accepted(Option<Value>),
-    /// It has another shape.
+    /// The document violates the schema, or there is none.
     Wrong(Wrong),
 }
 
@@ -91,8 +89,8 @@ fn format<'a>(shape: &Shape<'a>, rung: Structured) -> Format<'a> {
     }
 }
 
-/// The conversation, with the schema in it where the provider does not get it otherwise. OpenAI's
-/// JSON mode insists on the word "json".
+/// Returns the conversation, with the schema in a system message in the weaker modes. OpenAI's JSON mode requires the
+/// word "json" in the conversation.
 fn ask<'a>(call: &Call<'a>, shape: &Shape<'_>, rung: Structured) -> Chat<'a> {
     let chat = call.chat.clone();
     if rung == Structured::Schema {
@@ -127,7 +125,7 @@ fn refuses_schema(failure: &Failure) -> bool {
     SCHEMA_WORDS.iter().any(|word| told.contains(word))
 }
 
-/// What asks for a correction.
+/// Returns the message that requests a repair.
 fn repair(wrong: &str) -> String {
     format!(
         "That answer is not valid:\n{wrong}\nAnswer again with the whole corrected json object \
@@ -137,17 +135,17 @@ fn repair(wrong: &str) -> String {
 
 fn cut_off(call: &Call<'_>, reply: &Reply) -> Failure {
     let message = format!(
-        "the answer of model `{}` of route `{}` was cut off at its length limit before the json \
-         was complete; raise `max_output_tokens`",
+        "the completion of model `{}` of route `{}` reached its token limit before the json was \
+         complete; raise `max_output_tokens`",
         call.aim.model, call.aim.route
     );
     Failure::new(code::INVALID, message).with_details(json!({ "answer": cut(&reply.text()) }))
 }
 
 fn not_in_shape(call: &Call<'_>, shape: &Shape<'_>, reply: &Reply, wrong: Wrong) -> Failure {
-    let even = if call.repairs() { ", even when asked to correct its answer" } else { "" };
+    let even = if call.repairs() { ", even after a repair" } else { "" };
     let message = format!(
-        "model `{}` of route `{}` did not answer in the wanted shape `{}`{even}: {}",
+        "the completion of model `{}` of route `{}` violates the response schema `{}`{even}: {}",
         call.aim.model,
         call.aim.route,
         shape.wanted().name,
@@ -156,8 +154,8 @@ fn not_in_shape(call: &Call<'_>, shape: &Shape<'_>, reply: &Reply, wrong: Wrong)
     let text = reply.text();
     let answer = cut(&text);
     let mut details = json!({ "answer": answer });
-    // As a text, since the log has no room for a document of any depth. It is about as large as the
-    // answer, and so left out where that is cut.
+    // As text, because the event log bounds the depth of documents. The text is about as large as the completion, so it
+    // is left out if the completion is truncated.
     if let Some(document) = wrong.document.filter(|_| answer.len() == text.len()) {
         details["document"] = document.to_string().into();
     }

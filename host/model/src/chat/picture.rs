@@ -1,4 +1,4 @@
-//! Pictures of a call, read once from the blob store and kept as base64 for every attempt.
+//! Images of a call. Blobs are read once and kept as base64 for all attempts.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,29 +13,29 @@ use wattle_run::ports::blob::BlobRef;
 
 use crate::config::ProviderKind;
 
-/// Bytes of all pictures of one call: what Gemini, the strictest of the providers, takes inline.
+/// Maximum bytes of all images of one call: the inline limit of Gemini, which is the lowest of all providers.
 pub(crate) const PICTURE_BYTES: u64 = 20 << 20;
 
-/// Characters of base64 whose bytes tell what a picture is.
+/// Characters of base64 that are enough to detect the type of an image.
 const HEAD: usize = 16;
 
-/// Where a picture's bytes are when a request is built.
+/// The data of an image in a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// Here, as base64.
+    /// Inline, as base64.
     Base64(Arc<str>),
-    /// At an address that the provider fetches.
+    /// A URL that the provider fetches.
     Address(String),
 }
 
-/// The bytes of the blobs of one call.
+/// The blobs of one call, as base64.
 #[derive(Debug, Default)]
 pub(crate) struct Pictures {
     blobs: HashMap<BlobRef, Arc<str>>,
 }
 
 impl Pictures {
-    /// Reads every blob that the request shows, and bounds the bytes of all its pictures.
+    /// Reads every blob that the request names, and checks the total size of its images.
     pub(crate) async fn load(
         request: &CompletionRequest,
         blobs: &dyn BlobStore,
@@ -58,13 +58,13 @@ impl Pictures {
         Ok(pictures)
     }
 
-    /// A picture's media type and source. Where the bytes are here, they say what they are: providers refuse a
-    /// picture under another type than its own.
+    /// Returns the media type and the data of an image. For inline data the type is detected from the bytes, because
+    /// providers refuse an image under a wrong type.
     pub(crate) fn resolve(&self, image: &Image) -> Result<(String, Source), Failure> {
         match &image.source {
             ImageSource::Blob(blob) => {
                 let bytes = self.blobs.get(blob).cloned().ok_or_else(|| {
-                    Failure::internal(format!("the picture `{blob}` was not read before its use"))
+                    Failure::internal(format!("the image `{blob}` was not loaded before its use"))
                 })?;
                 let declared = media_type(&image.media_type)?;
                 Ok((type_of(&bytes).map_or(declared, str::to_owned), Source::Base64(bytes)))
@@ -91,7 +91,7 @@ fn bounded(total: u64) -> Result<(), Failure> {
     Err(Failure::new(
         code::LIMIT,
         format!(
-            "the pictures of one model call may have {PICTURE_BYTES} bytes in all; send fewer or \
+            "the images of one model call may have {PICTURE_BYTES} bytes together; send fewer or \
              smaller ones"
         ),
     )
@@ -100,10 +100,10 @@ fn bounded(total: u64) -> Result<(), Failure> {
 
 async fn read(blob: BlobRef, blobs: &dyn BlobStore) -> Result<Arc<str>, Failure> {
     let bytes = blobs.get(blob, 0, None).await?;
-    // Megabytes of base64 take milliseconds: too long for a thread that others wait on.
+    // Encoding megabytes as base64 takes milliseconds, which is too long for an async worker.
     let encoded = tokio::task::spawn_blocking(move || STANDARD.encode(&bytes)).await;
     encoded.map(Arc::from).map_err(|error| {
-        Failure::internal(format!("encoding the picture `{blob}` was broken off: {error}"))
+        Failure::internal(format!("encoding the image `{blob}` was aborted: {error}"))
     })
 }
 
@@ -111,7 +111,7 @@ fn is_data(url: &str) -> bool {
     url.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:"))
 }
 
-/// Bytes that a data URL holds, near enough for a limit; none for other addresses.
+/// Returns the approximate number of bytes in a data URL; 0 for other URLs.
 fn data_bytes(url: &str) -> u64 {
     if is_data(url) { url.len() as u64 / 4 * 3 } else { 0 }
 }
@@ -121,7 +121,7 @@ fn data_url(url: &str) -> Result<(String, Source), Failure> {
     let Some(kind) = head.strip_suffix(";base64") else {
         return Err(Failure::new(
             code::INVALID,
-            "a picture's data URL must have the form `data:image/png;base64,...`",
+            "the data URL of an image must have the form `data:image/png;base64,...`",
         ));
     };
     let kind = kind.split(';').next().unwrap_or_default();
@@ -129,13 +129,13 @@ fn data_url(url: &str) -> Result<(String, Source), Failure> {
     Ok((type_of(data).map_or(declared, str::to_owned), Source::Base64(data.into())))
 }
 
-/// The type of a picture by its first bytes, which are in base64.
+/// Detects the type of an image from the start of its base64.
 fn type_of(data: &str) -> Option<&'static str> {
     let head = STANDARD.decode(data.get(..data.len().min(HEAD))?).ok()?;
     picture_type(&head)
 }
 
-/// The types of pictures that a provider takes, by its documentation of November 2026.
+/// Returns the image types that a provider accepts, by its documentation of November 2026.
 fn types(kind: ProviderKind) -> &'static [&'static str] {
     match kind {
         ProviderKind::Openai | ProviderKind::Anthropic => {
@@ -147,8 +147,8 @@ fn types(kind: ProviderKind) -> &'static [&'static str] {
     }
 }
 
-/// Words in the place of a picture that a provider would refuse, and with it every later turn of the conversation.
-/// `None` for one that it takes, or whose bytes are elsewhere.
+/// Returns a text in place of an inline image that the provider would refuse, since it would refuse every later turn of
+/// the conversation as well. Returns `None` for an accepted image and for a URL.
 pub(crate) fn untaken(kind: ProviderKind, media_type: &str, source: &Source) -> Option<String> {
     let Source::Base64(data) = source else { return None };
     let types = types(kind);
@@ -162,7 +162,7 @@ pub(crate) fn untaken(kind: ProviderKind, media_type: &str, source: &Source) -> 
     })
 }
 
-/// Providers drop parts of other kinds silently, so they are refused here.
+/// Checks that a media type is one of images. Providers silently drop parts with other types.
 fn media_type(text: &str) -> Result<String, Failure> {
     let kind = text.trim().to_ascii_lowercase();
     if kind.strip_prefix("image/").is_some_and(|rest| !rest.is_empty()) {
@@ -170,7 +170,7 @@ fn media_type(text: &str) -> Result<String, Failure> {
     }
     Err(Failure::new(
         code::INVALID,
-        format!("`{text}` is not the media type of a picture; give for example `image/png`"),
+        format!("`{text}` is not the media type of an image; give for example `image/png`"),
     ))
 }
 
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_data_urls_apart_and_leaves_addresses_alone() {
+    fn data_urls_are_parsed_and_other_urls_kept() {
         assert_eq!(
             resolve("data:image/PNG;base64,AAAA", ""),
             Ok(("image/png".into(), Source::Base64("AAAA".into())))
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_of_a_picture_say_what_it_is() {
+    fn image_type_is_detected_from_the_bytes() {
         for (data, kind) in [
             ("iVBORw0KGgoAAAA=", "image/png"),
             ("/9j/4AAQSkZJRg==", "image/jpeg"),
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_that_a_provider_refuses_is_told_in_words() {
+    fn image_that_a_provider_refuses_becomes_text() {
         let here = Source::Base64("AAAA".into());
         let told = untaken(ProviderKind::Anthropic, "image/heic", &here).unwrap();
         let expected =
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_all_pictures_together() {
+    fn images_are_limited_together() {
         assert!(bounded(PICTURE_BYTES).is_ok());
         let failure = bounded(PICTURE_BYTES + 1).unwrap_err();
         assert_eq!(failure.code, code::LIMIT);

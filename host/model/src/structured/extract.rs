@@ -1,8 +1,8 @@
-//! Finds the documents in what a model says.
+//! Finds the documents in the text of a completion.
 //!
-//! Models put words, fences and drafts around a document, think aloud before it, or write it as a
-//! text within a text. One pass finds all documents in their order. A document that is broken or
-//! cut is reported as an error. A complete object within it is not taken for a document.
+//! Models surround a document with prose, code fences and drafts, reason before it, or write it as a JSON string within
+//! the text. One pass finds all documents in order. A malformed or truncated document is reported as an error; a
+//! complete object within it does not count as a document.
 
 use std::collections::VecDeque;
 
@@ -11,23 +11,23 @@ use wattle_run::json::lenient;
 
 use crate::structured::reader::{self, End};
 
-/// Documents of one answer that are looked at, the last ones: each is validated.
+/// Maximum documents of one text, counted from the end: each of them is validated.
 const MOST: usize = 16;
 
-/// What is wrong with a document that does not end.
+/// The error of a document without an end.
 const NOT_COMPLETE: &str = "the json is not complete";
 
-/// Characters of a broken document that its error quotes, from the first wrong one on.
+/// Characters of a malformed document that its error quotes, starting at the first invalid one.
 const EXCERPT_CHARS: usize = 40;
 
-/// What stands around reasoning.
+/// Tags around reasoning.
 const THINK: (&str, &str) = ("<think>", "</think>");
 
-/// A document in strict JSON, or what is wrong with it.
+/// A document in strict JSON, or its error.
 type Found = Result<String, String>;
 
-/// The documents of a text in their order, or what is wrong with one; at least one. In a text that was `cut`, all that
-/// has begun and does not end may be a document.
+/// Returns the documents of a text in order, each parsed or with its error; at least one. In a text that was truncated
+/// (`cut`), every unfinished start may be a document.
 pub(super) fn documents(text: &str, cut: bool) -> Vec<Result<Value, String>> {
     let text = said(text).trim();
     let whole = match lenient::read(text).map(lenient::settled) {
@@ -42,20 +42,20 @@ pub(super) fn documents(text: &str, cut: bool) -> Vec<Result<Value, String>> {
     found.into_iter().map(|found| parsed(&found?)).collect()
 }
 
-/// The text without the reasoning that it begins with.
+/// Returns the text after the reasoning that it starts with.
 fn said(text: &str) -> &str {
     let Some(inside) = text.trim_start().strip_prefix(THINK.0) else { return text };
     inside.split_once(THINK.1).map_or("", |(_, said)| said)
 }
 
-/// Finds what is in a text. In a text within it, nothing is escaped once more.
+/// Finds the documents of a text. In a JSON string within the text (not `is_outer`), no further string is unescaped.
 fn scan(text: &str, is_outer: bool, cut: bool, found: &mut VecDeque<Found>) {
     let mut at = 0;
     while let Some(start) = text[at..].find(['{', '[']).map(|further| at + further) {
         let here = &text[start..];
         at = start + 1;
         let inside = here[1..].trim_start();
-        // A list is looked at from its first object on, since `[1]` is no document.
+        // A list counts from its first object on, since `[1]` is no document.
         let object = if here.starts_with('{') { Some(inside) } else { inside.strip_prefix('{') };
         let Some(object) = object else {
             if cut && inside.is_empty() {
@@ -80,7 +80,7 @@ fn scan(text: &str, is_outer: bool, cut: bool, found: &mut VecDeque<Found>) {
                 let place: String = place.chars().take(EXCERPT_CHARS).collect();
                 keep(found, Err(format!("the json is wrong from here on: `{place}`")));
             }
-            // A model that cannot stop says the same again until it is cut.
+            // A model that repeats itself without end repeats the document until it is truncated.
             End::Cut | End::Begun if repeats(found, &read.strict) => {}
             End::Cut => keep(found, Err(NOT_COMPLETE.to_owned())),
             End::Begun if cut => keep(found, Err(NOT_COMPLETE.to_owned())),
@@ -96,7 +96,7 @@ fn keep(found: &mut VecDeque<Found>, document: Found) {
     found.push_back(document);
 }
 
-/// Whether the two newest documents are the same and begin like this one.
+/// Returns whether the two newest documents are equal and start like this one.
 fn repeats(found: &VecDeque<Found>, strict: &str) -> bool {
     let mut newest = found.iter().rev().map(|found| found.as_deref().ok());
     match (newest.next().flatten(), newest.next().flatten()) {
@@ -105,8 +105,8 @@ fn repeats(found: &VecDeque<Found>, strict: &str) -> bool {
     }
 }
 
-/// What is written with escapes at the beginning of a text, as in a text of JSON, and how many
-/// bytes of the text that is.
+/// Unescapes the start of a text that is the content of a JSON string. Returns the result, and the number of bytes that
+/// it takes in the text.
 fn unescaped(text: &str) -> (Option<String>, usize) {
     let mut is_escaped = false;
     let end = text.find(|sign: char| {
@@ -114,7 +114,7 @@ fn unescaped(text: &str) -> (Option<String>, usize) {
         is_escaped = sign == '\\' && !is_escaped;
         ends
     });
-    // Brackets right before a quote begin something else.
+    // Brackets right before the closing quote belong to something else.
     let inside = text[..end.unwrap_or(text.len())]
         .trim_end_matches(|sign: char| sign.is_whitespace() || matches!(sign, '{' | '['));
     let mut quoted = "\"".to_owned();
@@ -133,7 +133,7 @@ fn parsed(strict: &str) -> Result<Value, String> {
     }
 }
 
-/// The object of a list of one: the root of a response schema is an object.
+/// Returns the object of a list with one object, because the root of a response schema is an object.
 fn single(value: Value) -> Value {
     match value {
         Value::Array(mut items) if items.len() == 1 && items[0].is_object() => items.remove(0),
@@ -148,13 +148,13 @@ mod tests {
 
     use super::*;
 
-    /// The documents of a text; `None` for what cannot be read.
+    /// Returns the documents of a text; `None` for those that cannot be read.
     fn found(text: &str) -> Vec<Option<Value>> {
         documents(text, false).into_iter().map(Result::ok).collect()
     }
 
     #[test]
-    fn documents_are_found_in_their_order() {
+    fn documents_are_found_in_order() {
         let (one, two) = (json!({"a": 1}), json!({"a": 2}));
         let cases = [
             (" {\"a\":1}\n", vec![one.clone()]),
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_without_doubt_are_put_right() {
+    fn unambiguous_syntax_errors_are_corrected() {
         let cases = [
             ("{\"a\": \"one\ntwo\tthree\u{1}\"}", json!({"a": "one\ntwo\tthree\u{1}"})),
             ("So: {\"a\": \"one\r\ntwo\"}", json!({"a": "one\r\ntwo"})),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_doubt_is_not_read() {
+    fn ambiguous_documents_are_errors() {
         let cases = [
             "",
             "no json here",
@@ -292,7 +292,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_document_is_found_whatever_prose_is_around_it(
+        fn document_is_found_in_any_prose(
             document in object(value()),
             before in "[^{}\\[\\]]{0,40}",
             after in "[^{}\\[\\]]{0,40}",
@@ -302,7 +302,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_makes_it_panic(text in r#"[{}\[\]",:\\/*n.0-9a`\n ]{0,64}"#, cut in any::<bool>()) {
+        fn no_text_panics(text in r#"[{}\[\]",:\\/*n.0-9a`\n ]{0,64}"#, cut in any::<bool>()) {
             prop_assert!(!documents(&text, cut).is_empty());
         }
     }

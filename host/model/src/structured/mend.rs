@@ -1,18 +1,18 @@
-//! Slips in an answer that leave no doubt about what the model means: a null where a value may be
-//! left out, a number or truth in quotes, a word of an enumeration in other case.
+//! Coercions of an invalid document that have only one possible meaning: a null where a property
+//! may be absent, a number or boolean in quotes, an enum value in other case.
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{JsonType, JsonTypeSet, ValidationError};
 use serde_json::{Number, Value};
 
-/// What to do at one place of a document.
+/// A change at one path of a document.
 pub(super) struct Mend {
     place: String,
-    /// What is meant; without it nulls are dropped.
+    /// The value after the coercion; `None` to drop nulls.
     meant: Option<Value>,
 }
 
-/// What to do about a violation.
+/// Returns the coercions for a violation.
 pub(super) fn of(error: &ValidationError<'_>) -> Vec<Mend> {
     let place = error.instance_path().as_str().to_owned();
     match meant(error) {
@@ -22,7 +22,7 @@ pub(super) fn of(error: &ValidationError<'_>) -> Vec<Mend> {
 }
 
 impl Mend {
-    /// Mends a document. Says whether something changed.
+    /// Applies the coercion to a document. Returns whether the document changed.
     pub(super) fn apply(self, document: &mut Value) -> bool {
         let Some(meant) = self.meant else { return drop_nulls(document, &self.place) };
         match document.pointer_mut(&self.place) {
@@ -35,7 +35,7 @@ impl Mend {
     }
 }
 
-/// Of alternatives, the first one that is all slips.
+/// Returns the coercions of the first alternative whose violations all have one.
 fn of_branch(error: &ValidationError<'_>) -> Option<Vec<Mend>> {
     let (ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context }) =
         error.kind()
@@ -72,7 +72,7 @@ fn types(kind: &TypeKind) -> JsonTypeSet {
     }
 }
 
-/// The number or truth that stands in quotes, if the schema wants one there.
+/// Returns the number or boolean within quotes, if the schema permits its type.
 fn unquoted(text: &str, wanted: JsonTypeSet) -> Option<Value> {
     let number = || {
         let number: Number = serde_json::from_str(text).ok()?;
@@ -88,9 +88,9 @@ fn unquoted(text: &str, wanted: JsonTypeSet) -> Option<Value> {
     number().or_else(truth)
 }
 
-/// Strict decoding makes models write `null` for a property they would leave out. Drops the null
-/// at a place that a validator complains of, or else every null member below it: alternatives are
-/// reported at the place where they begin. Says whether there was one.
+/// Drops the null at a path that the validator reports, or else every null member below the path,
+/// since alternatives are reported at the path where they start. Strict decoding makes models write
+/// `null` for a property that they would omit. Returns whether a null was dropped.
 fn drop_nulls(document: &mut Value, place: &str) -> bool {
     match document.pointer_mut(place) {
         Some(Value::Null) => {}

@@ -1,45 +1,45 @@
-//! Reads one document out of a text.
+//! Reads one document from a text.
 //!
-//! What leaves no doubt is put right on the way: control characters in a text, a comma before a
-//! closing bracket, comments, the constants of Python. Everything else that is no JSON breaks the
-//! document. One that ends early is cut, and nothing is added to it.
+//! The reader corrects what has only one possible meaning: control characters in a string, a comma
+//! before a closing bracket, comments, the constants of Python. Any other invalid syntax makes the
+//! document malformed. A document that ends early is truncated, and nothing is added to it.
 //!
-//! A bracket may also stand in prose. Little is read then, and the caller goes on within it, so
-//! that the work stays in proportion to the text whatever it is made of.
+//! A bracket may also be part of prose. The reader then consumes little, and the caller continues
+//! within it, so that the work is proportional to the text whatever it contains.
 
 use serde_json::Number;
 
-/// What a comment has that stands for something left out.
+/// Marks in a comment that replaces omitted content.
 const ELLIPSES: [&str; 2] = ["...", "\u{2026}"];
 
-/// What ends a block of Markdown.
+/// The end of a code block in Markdown.
 const FENCE: &str = "```";
 
-/// What was read.
+/// The result of reading a text.
 pub(super) struct Read<'t> {
     pub(super) end: End<'t>,
-    /// Bytes of the text that need not be read again.
+    /// Bytes of the text that the caller skips.
     pub(super) length: usize,
-    /// The document in strict JSON, as far as it was read.
+    /// The document in strict JSON, up to where it was read.
     pub(super) strict: String,
 }
 
-/// How it ended.
+/// The outcome of reading a document.
 pub(super) enum End<'t> {
     /// The document is complete.
     Complete,
-    /// The text ends inside of the document.
+    /// The text ends within the document.
     Cut,
-    /// From here on it is no JSON.
+    /// The text is no JSON from here on.
     Broken(&'t str),
-    /// It was no document.
+    /// The text is prose.
     Prose,
-    /// The text ends before it is clear whether it is one.
+    /// The text ends before it is known whether it is a document.
     Begun,
 }
 
-/// Reads the document that a text begins with. The first character is a bracket, and in a list
-/// the first item an object.
+/// Reads the document at the start of a text. The first character must be a bracket; in a list, the
+/// first item must be an object.
 pub(super) fn read(text: &str) -> Read<'_> {
     let mut reader = Reader {
         text,
@@ -66,7 +66,7 @@ pub(super) fn read(text: &str) -> Read<'_> {
     Read { end, length, strict: reader.strict }
 }
 
-/// Writes a character of a text as JSON has it, where control characters are escaped.
+/// Appends a character of a string in the form that JSON requires: control characters are escaped.
 pub(super) fn push(text: &mut String, sign: char) {
     if sign < ' ' {
         text.push_str(&format!("\\u{:04x}", u32::from(sign)));
@@ -77,32 +77,33 @@ pub(super) fn push(text: &mut String, sign: char) {
 
 struct Reader<'t> {
     text: &'t str,
-    /// What is not read yet.
+    /// The rest of the text.
     rest: &'t str,
-    /// The brackets that will close what is open, innermost last.
+    /// The closing brackets of all open objects and lists, innermost last.
     open: Vec<char>,
     strict: String,
-    /// Whether it is a document and not prose: an object has a colon after its first key, and a
-    /// list a comma after its first object.
+    /// Whether the text is a document rather than prose: an object has a colon after its first key,
+    /// a list has a comma after its first object.
     is_sure: bool,
-    /// Where reading goes on if it is prose: a first key may be a text between other quotes.
+    /// Where the caller continues if the text is prose: what looks like the first key may be text
+    /// between two other quotes.
     prose: usize,
 }
 
-/// What may come next.
+/// What the syntax permits next.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
-    /// The first key or item, or none.
+    /// The first key or item, or a closing bracket.
     First,
     /// A further key or item.
     More,
     Colon,
     Value,
-    /// A comma, or the end of what is open.
+    /// A comma or a closing bracket.
     Behind,
 }
 
-/// Why reading stops.
+/// Why the reader stops.
 enum Stop<'t> {
     Cut,
     Broken(&'t str),
@@ -125,10 +126,11 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Goes behind white space and comments.
+    /// Skips white space and comments.
     fn skip(&mut self, next: Next) -> Result<(), Stop<'t>> {
         self.rest = self.rest.trim_start_matches(is_space);
-        // Prose is read again from its first key on, so a comment behind that must not be long.
+        // Prose is read again from its first key on, so a comment after that must not count, or
+        // long texts would be read again and again.
         while next != Next::Colon && self.rest.starts_with('/') {
             let start = self.rest;
             let end = match start.as_bytes().get(1) {
@@ -249,14 +251,14 @@ impl<'t> Reader<'t> {
         Ok(())
     }
 
-    /// Takes a sign of one byte over.
+    /// Copies a character of one byte.
     fn take(&mut self, sign: char) {
         self.strict.push(sign);
         self.rest = &self.rest[sign.len_utf8()..];
     }
 
-    /// Goes behind a broken document: to where it is closed or its block ends, or else to the end
-    /// of the text. Nothing in it may be taken for the whole.
+    /// Skips a malformed document: to its closing bracket, to the end of its code block, or else to
+    /// the end of the text. A part of it must not count as a document.
     fn leave(&mut self) {
         let text = self.rest;
         let mut signs = text.char_indices();
@@ -286,7 +288,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// White space, and what looks like it.
+/// White space, and invisible characters that count as such.
 fn is_space(sign: char) -> bool {
     sign.is_whitespace() || matches!(sign, '\u{feff}' | '\u{200b}')
 }

@@ -1,4 +1,4 @@
-//! The shape that an answer must have, and whether it has it.
+//! The response schema of a call, and the validation of documents against it.
 
 use jsonschema::ValidationError;
 use serde_json::Value;
@@ -8,35 +8,35 @@ use wattle_graph::schema::{Schema, SchemaError};
 
 use crate::structured::{extract, mend};
 
-/// Violations that a message tells: a model repairs a few at a time.
+/// Maximum violations in a message: a model repairs a few at a time.
 const VIOLATIONS: usize = 8;
 
-/// Characters of one violation: some repeat the whole document.
+/// Maximum characters of one violation: some repeat the whole document.
 const VIOLATION_CHARS: usize = 240;
 
-/// Rounds in which slips are mended: one place may hide the next.
+/// Maximum rounds of coercion: one violation may hide another.
 const ROUNDS: usize = 8;
 
-/// Longest name of a schema.
+/// Maximum characters of the name of a schema.
 const NAME_CHARS: usize = 64;
 
-/// What is wrong with an answer.
+/// Why a completion has no valid document.
 #[derive(Debug, Default)]
 pub(crate) struct Wrong {
     /// Sentences for the model.
     pub(crate) why: String,
-    /// The document that they are about, if there is one.
+    /// The invalid document, if there is one.
     pub(crate) document: Option<Value>,
 }
 
-/// A schema that compiled.
+/// A response schema with its validator.
 pub(crate) struct Shape<'a> {
     wanted: &'a ResponseSchema,
     schema: Schema,
 }
 
 impl<'a> Shape<'a> {
-    /// Checks and compiles the schema of a request.
+    /// Checks and compiles the response schema of a request.
     pub(crate) fn new(wanted: &'a ResponseSchema) -> Result<Self, Failure> {
         let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         let name = &wanted.name;
@@ -61,17 +61,17 @@ impl<'a> Shape<'a> {
         Ok(Self { wanted, schema })
     }
 
-    /// What the guest asked for.
+    /// Returns the response schema of the guest.
     pub(crate) fn wanted(&self) -> &'a ResponseSchema {
         self.wanted
     }
 
-    /// The document in a model's text, or what is wrong with it.
+    /// Returns the valid document in the text of a completion, after coercion.
     ///
-    /// Of several the last that fits is meant: drafts and examples stand before it. What cannot be
-    /// read behind it may be the one that is meant, so nothing is taken then. One that has no property of the schema
-    /// is meant only if there is no other. If none fits, the last one is what is wrong. `cut` says that the text
-    /// was cut at its length limit.
+    /// Of several documents the last valid one counts: drafts and examples come first. A malformed document after it
+    /// may be the intended one, so the text is then invalid. A document without any property of the schema counts only
+    /// if no other document is valid. If none is valid, the error is that of the last one. `cut` means that the text
+    /// ended at its token limit.
     pub(crate) fn read(&self, text: &str, cut: bool) -> Result<Value, Wrong> {
         let documents = extract::documents(text, cut).into_iter();
         let (aside, meant): (Vec<_>, Vec<_>) =
@@ -88,7 +88,7 @@ impl<'a> Shape<'a> {
         Err(last.unwrap_or_default())
     }
 
-    /// Whether a document has none of the properties that the schema names.
+    /// Returns whether a document has none of the properties that the schema names.
     fn is_aside(&self, document: &Value) -> bool {
         let Value::Object(fields) = document else { return false };
         let named = self.wanted.schema.get("properties").and_then(Value::as_object);
@@ -97,7 +97,7 @@ impl<'a> Shape<'a> {
             || named.is_some_and(|named| !fields.keys().any(|name| named.contains_key(name)))
     }
 
-    /// The document, with its slips mended, if it fits then.
+    /// Returns the document if it is valid after coercion.
     fn fit(&self, mut document: Value) -> Result<Value, Wrong> {
         match self.mend(&mut document) {
             Ok(()) => Ok(document),
@@ -123,14 +123,14 @@ impl<'a> Shape<'a> {
         if violations.is_empty() { Ok(()) } else { Err(violations) }
     }
 
-    /// What is wrong with a document; a sentence if it is too large to say that.
+    /// Returns the violations of a document. The error is a sentence for a document that is too large to report them.
     fn errors<'d>(&'d self, document: &'d Value) -> Result<Vec<ValidationError<'d>>, String> {
         let errors = self.schema.errors(document).map_err(|exceeded| exceeded.to_string())?;
-        errors.ok_or_else(|| "the document does not fit, and is too large to say where".to_owned())
+        errors.ok_or_else(|| "the document is invalid, and too large to report where".to_owned())
     }
 }
 
-/// Compiles a schema. A `pattern` that needs backtracking is left to the provider.
+/// Compiles a schema. Removes patterns that need backtracking, which only the provider then enforces.
 fn compile(wanted: &ResponseSchema) -> Result<Schema, SchemaError> {
     let refused = match Schema::compile(&wanted.schema) {
         Err(error @ SchemaError::Broken(_)) => error,
@@ -144,7 +144,7 @@ fn compile(wanted: &ResponseSchema) -> Result<Schema, SchemaError> {
     let schema = Schema::compile(&rest)?;
     tracing::warn!(
         schema = %wanted.name,
-        "answers are not checked against patterns that need backtracking: {}",
+        "completions are not checked against patterns that need backtracking: {}",
         left_out.join(", ")
     );
     Ok(schema)
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_is_valid_and_drops_nulls_that_are_not() {
+    fn invalid_nulls_are_dropped() {
         let schema = wanted(json!({
             "type": "object",
             "properties": {
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_document_that_fits_is_taken() {
+    fn last_valid_document_wins() {
         let schema = wanted(json!({
             "type": "object",
             "properties": { "total": { "type": "number" } },
@@ -245,7 +245,7 @@ mod tests {
             ("[{\"total\": 3}]", true),
             ("\"{\\\"total\\\": 3}\"", true),
             ("{\"total\": 3}\n{\"total\": 3}\n{\"total\":", true),
-            // Which one is meant is for the model to say.
+            // The model has to say which document it means.
             ("{\"total\": 2}\nno: {\"total\": 3, oops}", false),
             ("{\"total\": 2}\nno: {\"total\": 3, \"no", false),
             ("[{\"total\": 2}, {\"total\": 3}]", false),
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_with_none_of_the_properties_stands_aside() {
+    fn document_without_any_property_counts_last() {
         let schema = wanted(json!({
             "type": "object",
             "properties": { "city": { "type": "string" } },
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn mends_slips_that_leave_no_doubt() {
+    fn unambiguous_violations_are_coerced() {
         let schema = wanted(json!({
             "type": "object",
             "properties": {
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_may_look_ahead() {
+    fn patterns_with_lookahead_are_checked_if_convertible() {
         // As Pydantic writes it for decimal numbers.
         let schema = wanted(json!({
             "type": "object",
@@ -328,7 +328,7 @@ mod tests {
         assert!(shape.read(r#"{"p": "-1.50"}"#, false).is_ok());
         let wrong = shape.read(r#"{"p": "-."}"#, false).unwrap_err();
         assert!(wrong.why.starts_with("at `/p`"), "{wrong:?}");
-        // One that cannot be taken apart is left to the provider.
+        // A pattern that cannot be converted is left to the provider.
         let schema = wanted(json!({
             "type": "object",
             "properties": { "p": { "type": "string", "pattern": r"(?=.*\d)(?=.*[A-Z]).{8,}" } },
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_schemas_that_cannot_be_asked_for() {
+    fn unusable_schemas_are_refused() {
         let refuse = |name: &str, schema: Value| {
             let schema = ResponseSchema { name: name.into(), schema };
             Shape::new(&schema).err().map(|failure| failure.message).unwrap_or_default()

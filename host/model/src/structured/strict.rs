@@ -1,14 +1,14 @@
-//! A schema in the subset that OpenAI decodes by strictly.
+//! Response schemas in the subset of OpenAI's strict mode.
 //!
-//! There every property must be required and no other may appear. Optional properties become
-//! nullable; the nulls are dropped again before the answer is validated against the original.
-//! Constraints that the subset lacks are left out, because the original still holds. A schema that
-//! strict decoding cannot express, such as one with a map of free keys, is sent as it is and not
-//! strictly.
+//! In the subset, every property is required and no other is permitted. Optional properties become
+//! nullable; the nulls are dropped before the document is validated against the original schema.
+//! Constraints that the subset lacks are left out, because the original schema is validated anyway.
+//! A schema that the subset cannot express, such as a map with arbitrary keys, is sent unchanged
+//! and not as strict.
 
 use serde_json::{Map, Value, json};
 
-/// Keywords that mean a structure outside the subset.
+/// Keywords of structures that the subset cannot express.
 const INEXPRESSIBLE: [&str; 14] = [
     "allOf",
     "not",
@@ -26,7 +26,7 @@ const INEXPRESSIBLE: [&str; 14] = [
     "unevaluatedItems",
 ];
 
-/// Keywords that only narrow or annotate and that the subset lacks.
+/// Annotations and constraints that the subset lacks.
 const DROPPED: [&str; 11] = [
     "$schema",
     "$id",
@@ -41,24 +41,24 @@ const DROPPED: [&str; 11] = [
     "deprecated",
 ];
 
-/// Values of `format` that the subset has.
+/// Values of `format` in the subset.
 pub(crate) const FORMATS: [&str; 9] =
     ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
 
-/// What begins look-around, which patterns of the subset lack.
+/// Starts of look-around, which patterns of the subset lack.
 const LOOKS: [&str; 4] = ["(?=", "(?!", "(?<=", "(?<!"];
 
-/// The schema for strict decoding, if it can be expressed.
+/// Converts a schema to the subset; `None` if the subset cannot express it.
 pub(crate) fn adapt(schema: &Value) -> Option<Value> {
     let map = schema.as_object()?;
-    // The root must be an object that is written out.
+    // The root must be an inline object.
     if map.contains_key("anyOf") || map.contains_key("oneOf") || map.contains_key("$ref") {
         return None;
     }
     node(schema)
 }
 
-/// The schema without the keyword that names its dialect, which providers do not know.
+/// Returns the schema without `$schema`, which providers do not accept.
 pub(crate) fn without_dialect(schema: &Value) -> Value {
     let mut schema = schema.clone();
     if let Some(map) = schema.as_object_mut() {
@@ -73,19 +73,19 @@ fn node(schema: &Value) -> Option<Value> {
         return None;
     }
     if let Some(reference) = map.get("$ref") {
-        // No other keyword may stand beside a reference.
+        // A reference must have no sibling keywords.
         return Some(json!({ "$ref": reference }));
     }
     let mut out = Map::new();
     for (key, value) in map {
         let (key, value) = match key.as_str() {
-            // Written out below.
+            // The function `object` writes these.
             "properties" | "required" | "additionalProperties" => continue,
             "format" if !value.as_str().is_some_and(|format| FORMATS.contains(&format)) => continue,
             "pattern" if looks_around(value) => continue,
             word if DROPPED.contains(&word) => continue,
             "items" => ("items", node(value)?),
-            // Wider than `oneOf`, but the original is still validated.
+            // `anyOf` is wider than `oneOf`, but the original schema is validated anyway.
             "anyOf" | "oneOf" => ("anyOf", nodes(value)?),
             "$defs" | "definitions" => (key.as_str(), members(value)?),
             _ => (key.as_str(), value.clone()),
@@ -112,14 +112,14 @@ fn is_object(map: &Map<String, Value>) -> bool {
     typed || map.contains_key("properties")
 }
 
-/// Writes out the properties of an object; none if it takes properties with free names.
+/// Converts the properties of an object; `None` if other names are permitted.
 fn object(map: &Map<String, Value>, out: &mut Map<String, Value>) -> Option<()> {
     let properties = map.get("properties").and_then(Value::as_object);
     match map.get("additionalProperties") {
         Some(Value::Object(_)) => return None,
         Some(Value::Bool(false)) => {}
-        // Free keys beside named ones may be narrowed away, but an object of free keys only may
-        // not.
+        // Other names next to named properties may be forbidden, but an object of other names only
+        // would become empty.
         _ if properties.is_none_or(Map::is_empty) => return None,
         _ => {}
     }
@@ -146,7 +146,7 @@ fn members(value: &Value) -> Option<Value> {
     members.collect::<Option<Map<_, _>>>().map(Value::Object)
 }
 
-/// The schema, and `null` besides.
+/// Makes a schema nullable.
 fn nullable(mut schema: Value) -> Value {
     let absent = json!({ "type": "null" });
     let Some(map) = schema.as_object_mut() else { return schema };
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_expressed_is_not_strict() {
+    fn inexpressible_schemas_are_not_strict() {
         let with =
             |property: Value| adapt(&json!({ "type": "object", "properties": { "p": property } }));
         assert_eq!(with(json!({ "type": "object" })), None);
