@@ -1,4 +1,4 @@
-//! One provider: its client, its key and its bounded concurrency.
+//! One provider: its HTTP client, its key and its concurrency limit.
 
 mod anthropic;
 mod arguments;
@@ -47,16 +47,17 @@ use crate::provider::state::Owner;
 use crate::retry::Pauses;
 use crate::sink::Sink;
 
-/// Requests to one provider at once: kind to it, and a bound for memory. Others wait their turn.
+/// Maximum concurrent requests to one provider, which protects the provider and bounds memory.
+/// Further requests wait.
 const CONCURRENCY: usize = 32;
 
-/// Longest wait for a connection: a provider that does not even answer is down.
+/// Timeout of a connection attempt. A provider that takes longer is down.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The name under which requests are made.
+/// The `user-agent` of all requests.
 const USER_AGENT: &str = concat!("wattle/", env!("CARGO_PKG_VERSION"));
 
-/// One provider.
+/// A provider with its HTTP client.
 pub(crate) struct Provider {
     name: String,
     kind: ProviderKind,
@@ -66,9 +67,9 @@ pub(crate) struct Provider {
     base_url: String,
     key: Key,
     headers: HeaderMap,
-    /// What no message shows.
+    /// The secrets that no message may show.
     credentials: Credentials,
-    /// Why its headers cannot be sent.
+    /// Why the headers cannot be sent; `None` if they can.
     unready: Option<String>,
     http: reqwest::Client,
     schemas: Schemas,
@@ -76,27 +77,28 @@ pub(crate) struct Provider {
     pauses: Pauses,
 }
 
-/// How one model is called: for messages, and for the bounds of every attempt.
+/// Parameters of one attempt: the model, its timeout and retries, and the setting that messages
+/// name.
 #[derive(Clone, Copy)]
 pub(crate) struct Aim<'a> {
     pub(crate) route: &'a str,
-    /// The model that is asked.
+    /// The model that is called.
     pub(crate) model: &'a str,
     /// The model as the route names it.
     pub(crate) name: &'a str,
-    /// Where another model can be set.
+    /// The setting that names the model, for messages.
     pub(crate) setting: &'a str,
     pub(crate) timeout: Duration,
     pub(crate) retries: u32,
     pub(crate) asks: &'a Asks,
 }
 
-/// How often a model was asked in one call.
+/// The number of tries of one attempt.
 #[derive(Debug, Default)]
 pub(crate) struct Asks(AtomicU32);
 
 impl Asks {
-    /// How often so far.
+    /// Returns the number of tries so far.
     pub(crate) fn count(&self) -> u32 {
         self.0.load(Ordering::Relaxed)
     }
@@ -106,24 +108,24 @@ impl Asks {
     }
 }
 
-/// What a model is asked in one turn.
+/// The request of one turn.
 pub(crate) struct Ask<'a> {
-    /// The conversation with its tools, repairs included.
+    /// The conversation with its tools, and with the repair turn if there is one.
     pub(crate) chat: &'a Chat<'a>,
-    /// What the guest said about it.
+    /// The request of the guest.
     pub(crate) request: &'a CompletionRequest,
-    /// What holds where the guest said nothing.
+    /// The route, whose settings apply where the request has none.
     pub(crate) route: &'a RouteConfig,
-    /// The form of the answer.
+    /// The format of the response.
     pub(crate) format: Format<'a>,
-    /// Fields of the provider's own.
+    /// Provider-specific fields of the body.
     pub(crate) extra: &'a Extra,
 }
 
-/// The form of the answer that a provider is asked for.
+/// The response format that a provider is asked for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Format<'a> {
-    /// Nothing.
+    /// Text without constraints.
     Free,
     /// Any JSON object.
     JsonObject,
@@ -131,12 +133,12 @@ pub(crate) enum Format<'a> {
     Schema(&'a ResponseSchema),
 }
 
-/// A client for HTTP; `resolver` decides where names lead, the system does without one.
+/// Builds an HTTP client. `resolver` replaces the DNS resolver of the system.
 pub(crate) fn http(resolver: Option<Arc<dyn Resolve>>) -> Result<reqwest::Client, String> {
     let mut client = reqwest::Client::builder()
         .user_agent(USER_AGENT)
         .connect_timeout(CONNECT_TIMEOUT)
-        // Keys in headers of their own would follow a redirect to another host.
+        // A redirect to another host would carry the keys in custom headers with it.
         .redirect(Policy::none())
         .no_proxy()
         .tcp_nodelay(true);
@@ -147,8 +149,8 @@ pub(crate) fn http(resolver: Option<Arc<dyn Resolve>>) -> Result<reqwest::Client
 }
 
 impl Provider {
-    /// A provider as configured. A key that is missing is no error here: see
-    /// [`Provider::problem`].
+    /// Creates a provider from its settings. A missing key is no error here; [`Provider::problem`]
+    /// reports it.
     pub(crate) fn new(
         name: &str,
         config: &ProviderConfig,
@@ -178,7 +180,7 @@ impl Provider {
         })
     }
 
-    /// The same with headers for all requests, or why it cannot be used without them.
+    /// Adds headers to all requests. An error marks the provider as unusable.
     pub(crate) fn with_headers(mut self, headers: Result<HeaderMap, String>) -> Self {
         match headers {
             Ok(headers) => {
@@ -209,7 +211,7 @@ impl Provider {
         &self.extra
     }
 
-    /// What keeps the provider from being used, and what to do about it.
+    /// Returns why the provider cannot be used, and the correction.
     pub(crate) fn problem(&self) -> Option<String> {
         if let Some(reason) = &self.unready {
             return Some(format!(
@@ -226,8 +228,7 @@ impl Provider {
         }
     }
 
-    /// One turn of a conversation: one request, and further ones after faults that may pass. Once
-    /// a piece of the answer was handed on, there is no other attempt.
+    /// Sends one turn and retries transient errors. Does not retry once a delta was emitted.
     pub(crate) async fn turn(
         &self,
         aim: Aim<'_>,
@@ -246,7 +247,7 @@ impl Provider {
         }
     }
 
-    /// Pictures; at least one. Fewer than were wished for may come.
+    /// Generates images, at least one. The provider may return fewer than requested.
     pub(crate) async fn images(
         &self,
         aim: Aim<'_>,
@@ -263,20 +264,21 @@ impl Provider {
         }
     }
 
-    /// Waits for the next attempt after `tried` retries; gives the failure back if there is none.
+    /// Waits before the next try, after `tried` retries. Returns the failure if there is no further
+    /// try.
     async fn wait(&self, aim: Aim<'_>, fault: Fault, tried: u32) -> Result<(), Failure> {
         let Some(pause) = self.pauses.next(fault.retry, tried, aim.retries) else {
             return Err(fault.failure);
         };
         tracing::debug!(
             provider = %self.name, model = %aim.model, code = %fault.failure.code,
-            pause_ms = pause.as_millis() as u64, "model call is tried again"
+            pause_ms = pause.as_millis() as u64, "retrying the model call"
         );
         tokio::time::sleep(pause).await;
         Ok(())
     }
 
-    /// One request. Waiting for a free place does not count as waiting for the provider.
+    /// Sends one request. The timeout starts after the wait for a free slot.
     async fn attempt(&self, aim: Aim<'_>, ask: &Ask<'_>, sink: &Sink<'_>) -> Result<Reply, Fault> {
         let _place = self.permits.acquire().await;
         aim.asks.add();
@@ -289,12 +291,12 @@ impl Provider {
         exchange::send(self, aim, sink, request).await
     }
 
-    /// Whose state an answer holds.
+    /// Returns the owner of the provider state in a response.
     fn owner(&self, aim: Aim<'_>) -> Owner {
         Owner::new(&self.name, aim.model)
     }
 
-    /// Reads an answer with a status that is a success.
+    /// Reads a response with a success status.
     pub(crate) async fn read(
         &self,
         aim: Aim<'_>,
@@ -318,7 +320,7 @@ impl Provider {
         }
     }
 
-    /// Whether a model is asked for its answer in pieces.
+    /// Returns whether the provider is asked for a stream.
     fn streams(&self, sink: &Sink<'_>) -> bool {
         sink.streams().unwrap_or(self.stream)
     }
@@ -327,7 +329,7 @@ impl Provider {
         &self.schemas
     }
 
-    /// A request to a path below the provider's address, with its key where its kind has it.
+    /// Builds a request to a path below the base URL, with the key in the header of the kind.
     fn post(&self, path: &str) -> RequestBuilder {
         let url = format!("{}{path}", self.base_url);
         let request = self.http.post(url).headers(self.headers.clone());
@@ -343,7 +345,7 @@ impl Provider {
         self.key.expose()
     }
 
-    /// A text without keys and headers, should a provider or a library repeat them.
+    /// Masks keys and header secrets in a text, in case a provider or a library repeats them.
     fn hide(&self, text: &str) -> String {
         self.credentials.hide(text)
     }
@@ -359,10 +361,10 @@ impl fmt::Debug for Provider {
     }
 }
 
-/// What is added to an address, and is often copied with it.
+/// Endpoints that the host appends to a base URL, and that are often copied with it.
 const ENDPOINTS: [&str; 4] = ["/chat/completions", "/completions", "/messages", "/models"];
 
-/// An address that suffixes such as `chat/completions` can be put after.
+/// Normalizes a base URL, so that paths such as `chat/completions` can be appended.
 pub(crate) fn base_url(provider: &str, text: &str) -> Result<String, ConfigError> {
     let refused = |reason: &str| ConfigError::BaseUrl {
         provider: provider.to_owned(),
@@ -374,7 +376,7 @@ pub(crate) fn base_url(provider: &str, text: &str) -> Result<String, ConfigError
         return Err(refused("the scheme is neither https nor http"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        // The address appears in messages.
+        // Messages show the URL.
         return Err(ConfigError::BaseUrl {
             provider: provider.to_owned(),
             url: url.host_str().unwrap_or_default().to_owned(),

@@ -181,8 +181,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn timeout_after_a_meaningless_finish_reason_is_a_failure() {
         for (pieces, why) in [
-            (vec![(0, counted("One, ")), (1, counted("two."))], "in the middle of its answer"),
-            (vec![(1, stop())], "did not answer within"),
+            (vec![(0, counted("One, ")), (1, counted("two."))], "in the middle of its response"),
+            (vec![(1, stop())], "did not respond within"),
         ] {
             let (read, took) = openai(pieces).await;
             let failure = read.unwrap_err();

@@ -117,9 +117,9 @@ fn refuses_schema(failure: &Failure) -> bool {
     let Some(status @ (400 | 422)) = status.filter(|_| failure.code == code::INVALID) else {
         return false;
     };
-    // Only what the provider says counts: the route may be named after json. Servers of vLLM refuse a schema in their
-    // answer.
-    let places = [format!("(status {status}): "), "(in its answer): ".to_owned()];
+    // Only the message of the provider counts: the name of a route or a model may contain `json`. vLLM rejects a schema
+    // within a response with a success status.
+    let places = [format!("(status {status}): "), "(in its response): ".to_owned()];
     let told = places.iter().find_map(|place| failure.message.split_once(place.as_str()));
     let told = told.map(|(_, told)| told.to_lowercase()).unwrap_or_default();
     SCHEMA_WORDS.iter().any(|word| told.contains(word))

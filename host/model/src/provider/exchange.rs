@@ -1,7 +1,7 @@
-//! One request and its answer over HTTP.
+//! One HTTP request and its response.
 //!
-//! An answer comes as one document or as a stream of events, whatever was asked for and announced: its
-//! first character tells. What a document or an event means is up to the format, see [`Assembly`].
+//! A response is one document or a stream of events, whatever was requested and announced; its first character decides.
+//! The format interprets documents and events, see [`Assembly`].
 
 use std::time::Duration;
 
@@ -20,78 +20,78 @@ use crate::provider::state::says;
 use crate::provider::{Aim, Provider};
 use crate::sink::Sink;
 
-/// Bytes of one answer as they come over the wire: a stream spends hundreds of bytes on a token.
+/// Maximum bytes of one response. A stream takes hundreds of bytes for a token.
 const ANSWER_BYTES: usize = 64 << 20;
 
-/// Longest wait for the end of a stream in which everything was said and counted.
+/// Maximum wait for the end of a stream after the output and its usage.
 const TAIL_WAIT: Duration = Duration::from_secs(2);
 
-/// Longest wait for the usage of an answer after its end. Some gateways count the tokens only then.
+/// Maximum wait for the usage after the output. Some gateways count tokens only then.
 const USAGE_WAIT: Duration = Duration::from_secs(15);
 
 /// The data of the last event of a stream.
 const DONE: &str = "[DONE]";
 
-/// What is wrong with documents that mean nothing.
-const NO_ANSWER: &str = "it has nothing of an answer in it";
+/// The reason for a response without output.
+const NO_ANSWER: &str = "it contains no completion";
 
-/// Fields in which a document says more of the error that it reports.
+/// Fields next to an `error` that describe it further.
 const BESIDE: [&str; 7] =
     ["code", "status", "statusCode", "status_code", "message", "detail", "msg"];
 
-/// What some gateways write in front of an answer.
+/// The byte order mark that some gateways send first.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// An answer that is arriving in some format. Every piece is handed on at once.
+/// A response that is assembled in some format. Each delta is emitted at once.
 pub(super) trait Assembly {
-    /// Takes an event of a stream, or a whole answer.
+    /// Adds an event of a stream, or a whole response.
     fn take(&mut self, document: &Value) -> Result<(), Broken>;
 
-    /// How much has arrived.
+    /// Returns how much has arrived.
     fn progress(&self) -> Progress;
 
-    /// A number that grows with every piece that carries something.
+    /// Returns a number that grows with every event that has output.
     fn carried(&self) -> usize;
 
-    /// The answer, now that nothing follows.
+    /// Returns the parsed response. Called when nothing follows.
     fn reply(self) -> Reply;
 }
 
-/// How much of an answer has arrived.
+/// How much of a response has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Progress {
-    /// Nothing that belongs to an answer.
+    /// No part of a completion.
     Nothing,
-    /// A part, if only an empty one.
+    /// A part, perhaps an empty one.
     Begun,
-    /// A part with a reason to stop that ends nothing: more followed on one, or nothing was said before it. Only the
-    /// end of the stream ends the answer.
+    /// A part with a finish reason that is not final: output followed it, or none preceded it. Only the end of the
+    /// stream ends the completion.
     GoesOn,
-    /// Everything that the model says, if nothing follows. The reason to stop may be the first one of a service that
-    /// gives it with every piece, so more may follow as long as the connection is there.
+    /// All output, if nothing follows. The service may send a finish reason with every chunk, so more output may follow
+    /// while the connection is open.
     Open,
-    /// Everything that the model says. Its usage may follow.
+    /// All output. Its usage may follow.
     Said,
-    /// Everything and its usage.
+    /// All output and its usage.
     Counted,
-    /// Everything, with the sign for the end of a stream.
+    /// All output, with the mark for the end of the stream.
     Ended,
 }
 
-/// What keeps an answer from being one.
+/// Why a document is no part of a completion.
 #[derive(Debug, PartialEq)]
 pub(super) enum Broken {
-    /// The service said so itself, in this error object.
+    /// The service reported this error object.
     Error(Value),
-    /// It cannot be read.
+    /// The document is malformed or exceeds a limit.
     Unreadable(String),
-    /// The service gave up.
+    /// The service stopped for this finish reason.
     GaveUp(String),
 }
 
 impl Broken {
-    /// The error that a document reports in place of an answer, if it does, with what the document says of it in other
-    /// fields. Servers of vLLM write that the document itself is an error.
+    /// Checks whether a document reports an error instead of output. The error includes other fields of the document
+    /// that describe it. vLLM marks the document itself as an error.
     pub(super) fn reported(document: &Value) -> Result<(), Self> {
         if let Some(error) = document.get("error").filter(|error| is_error(error)) {
             let mut report = json!({ "error": error });
@@ -110,7 +110,8 @@ impl Broken {
     }
 }
 
-/// Whether a field reports an error. Services have one in every piece, in which all is empty, zero or false.
+/// Returns whether a field reports an error. Some services send the field with every chunk, with empty, zero or false
+/// values.
 fn is_error(error: &Value) -> bool {
     match error {
         Value::Bool(is_one) => *is_one,
@@ -121,7 +122,7 @@ fn is_error(error: &Value) -> bool {
     }
 }
 
-/// Sends a request and reads its answer.
+/// Sends a request and reads its response.
 pub(super) async fn send(
     provider: &Provider,
     aim: Aim<'_>,
@@ -149,7 +150,7 @@ pub(super) async fn send(
     timeout(aim.timeout, answer).await.unwrap_or_else(|_| Err(fault::timeout(provider, aim)))
 }
 
-/// Reads an answer with a status that is a success.
+/// Reads a response with a success status.
 pub(super) async fn read<A: Assembly>(
     provider: &Provider,
     aim: Aim<'_>,
@@ -163,15 +164,15 @@ pub(super) async fn read<A: Assembly>(
         .await
 }
 
-/// An answer with a status that is no success.
+/// Reads a response with a status that is no success.
 async fn refused(provider: &Provider, aim: Aim<'_>, response: Response) -> Fault {
     let (status, headers) = (response.status(), response.headers().clone());
-    // Without its words the status still says enough.
+    // Without the message, the status is still informative.
     let text = timeout(aim.timeout, response.text()).await.unwrap_or_else(|_| Ok(String::new()));
     fault::answered(provider, aim, status, &headers, &text.unwrap_or_default())
 }
 
-/// An answer that is arriving.
+/// A response that is being read.
 struct Arrival<'a, A> {
     provider: &'a Provider,
     aim: Aim<'a>,
@@ -179,30 +180,30 @@ struct Arrival<'a, A> {
     assembly: A,
     form: Form,
     idle: Idle,
-    /// When the last event came that brought the answer on.
+    /// The time of the last event that advanced the response.
     since: Instant,
-    /// The last document with words of an error, if nothing of an answer followed.
+    /// The last document with an error message, unless output followed.
     complaint: Option<Value>,
 }
 
-/// How an answer comes.
+/// The form of a response.
 enum Form {
-    /// Only a byte order mark has come, or white space, which DeepSeek sends while it is busy.
+    /// Unknown: so far only a byte order mark, or white space, which DeepSeek sends while it is busy.
     Unknown,
     /// One JSON document.
     Document(Vec<u8>),
-    /// Events.
+    /// Server-sent events.
     Events(Events),
 }
 
 impl<A: Assembly> Arrival<'_, A> {
-    /// Whether the model has said all that it has to say, as far as is known.
+    /// Returns whether the output is complete, as far as is known.
     fn is_finished(&self) -> bool {
         self.assembly.progress() >= Progress::Open
     }
 
-    /// Longest wait for the next bytes. Bytes that only keep the connection alive prolong an answer that goes on, and
-    /// not the wait behind one that may be over.
+    /// Returns the maximum wait for the next bytes. Keep-alives extend the wait for more output, but not the wait after
+    /// output that may be complete.
     fn wait(&self) -> Duration {
         let longest = self.aim.timeout;
         let wait = match self.assembly.progress() {
@@ -214,7 +215,7 @@ impl<A: Assembly> Arrival<'_, A> {
         wait.saturating_sub(self.since.elapsed())
     }
 
-    /// What events bring on.
+    /// Returns the progress and the size of the output, which an event with content changes.
     fn arrived(&self) -> (Progress, usize) {
         (self.assembly.progress(), self.assembly.carried())
     }
@@ -225,7 +226,7 @@ impl<A: Assembly> Arrival<'_, A> {
             let chunk = match timeout(self.wait(), response.chunk()).await {
                 Ok(Ok(Some(chunk))) => chunk,
                 Ok(Ok(None)) => break,
-                // The reason to stop ended the answer, however the connection ends.
+                // After a finish reason the completion is complete, however the connection ends.
                 Err(_) | Ok(Err(_)) if self.is_finished() => break,
                 Err(_) => return Err(fault::stalled(self.provider, self.aim, self.sink.begun())),
                 Ok(Err(error)) => return Err(self.cut(Some(&error))),
@@ -239,7 +240,7 @@ impl<A: Assembly> Arrival<'_, A> {
             if self.take(&chunk)? {
                 return Ok(self.assembly.reply());
             }
-            // A document is handed on at its end, and carries nothing before that.
+            // A document is emitted at its end and has no output before.
             if matches!(self.form, Form::Document(_)) {
                 continue;
             }
@@ -255,7 +256,7 @@ impl<A: Assembly> Arrival<'_, A> {
         self.end()
     }
 
-    /// Takes bytes; says whether the answer is complete.
+    /// Adds a chunk. Returns whether the response is complete.
     fn take(&mut self, mut chunk: &[u8]) -> Result<bool, Fault> {
         if let Form::Unknown = self.form {
             chunk = without_lead(chunk);
@@ -289,7 +290,7 @@ impl<A: Assembly> Arrival<'_, A> {
         }
     }
 
-    /// Takes the data of an event; says whether it was the last one.
+    /// Adds the data of an event. Returns whether it was the last one.
     fn event(&mut self, data: &str) -> Result<bool, Fault> {
         let data = data.trim();
         if data == DONE {
@@ -312,7 +313,7 @@ impl<A: Assembly> Arrival<'_, A> {
         }
     }
 
-    /// Takes a document. Google's streams without events are lists of them.
+    /// Adds a document. Google's streams without server-sent events are lists of documents.
     fn document(&mut self, document: &Value) -> Result<(), Fault> {
         if let Value::Array(documents) = document {
             return documents.iter().try_for_each(|document| self.document(document));
@@ -324,7 +325,7 @@ impl<A: Assembly> Arrival<'_, A> {
             Broken::GaveUp(reason) => fault::gave_up(self.provider, self.aim, &reason),
         })?;
         if self.assembly.carried() > SAID_BYTES {
-            return Err(self.unreadable(&format!("it says more than {SAID_BYTES} bytes")));
+            return Err(self.unreadable(&format!("its output has more than {SAID_BYTES} bytes")));
         }
         if self.arrived() != before {
             self.complaint = None;
@@ -334,7 +335,7 @@ impl<A: Assembly> Arrival<'_, A> {
         Ok(())
     }
 
-    /// The connection ended.
+    /// Finishes the response when the connection has ended.
     fn end(mut self) -> Result<Reply, Fault> {
         match std::mem::replace(&mut self.form, Form::Unknown) {
             Form::Unknown => return Err(self.unreadable("it is empty")),
@@ -348,7 +349,7 @@ impl<A: Assembly> Arrival<'_, A> {
                 return Ok(self.assembly.reply());
             }
             Form::Events(mut events) => {
-                // A last event without its end may be half of one.
+                // A last event without its empty line may be incomplete.
                 if let Some(data) = events.end()
                     && (data.trim() == DONE || lenient::read(&data).is_ok())
                     && self.event(&data)?
@@ -370,8 +371,8 @@ impl<A: Assembly> Arrival<'_, A> {
         }
     }
 
-    /// Something else than an answer, which begins with this line: words of a gateway, or what a web server sends from
-    /// an address that lacks a part of its path.
+    /// Returns the error for a response that is something else and starts with this line: a message of a gateway, or
+    /// the page of a web server if a part of the path is missing.
     fn foreign(&self, line: &str) -> Fault {
         if !line.starts_with('<') {
             let reason = format!("it is neither json nor a stream of events, but says `{line}`");
@@ -384,26 +385,27 @@ impl<A: Assembly> Arrival<'_, A> {
         ))
     }
 
-    /// An answer with nothing of one in it. What a service writes in its place says more than the `reason`.
+    /// Returns the error for a response without output. A message of the service replaces `reason`, which is less
+    /// specific.
     fn without_answer(&self, reason: &str) -> Fault {
         let unreadable = || self.unreadable(&format!("{reason}{}", self.complained()));
         self.reported().unwrap_or_else(unreadable)
     }
 
-    /// A stream that ended before the answer did, perhaps because of an `error` of the connection.
+    /// Returns the error for a stream that ended early, perhaps with an `error` of the connection.
     fn cut(&self, error: Option<&reqwest::Error>) -> Fault {
         let cut = || fault::cut(self.provider, self.aim, self.sink, error, &self.complained());
         self.reported().unwrap_or_else(cut)
     }
 
-    /// The error in the place of an answer, if it has the status of one.
+    /// Returns the error that the service sent in place of output, if it has a status.
     fn reported(&self) -> Option<Fault> {
         let document = self.complaint.as_ref()?;
         fault::status_of(document)?;
         Some(fault::in_stream(self.provider, self.aim, document))
     }
 
-    /// What the service says in the place of an answer, for the end of a sentence.
+    /// Returns the message that the service sent in place of output, as the end of a sentence.
     fn complained(&self) -> String {
         let words = self.complaint.as_ref().and_then(fault::words);
         words.map(|words| format!("; it says `{words}`")).unwrap_or_default()
@@ -414,7 +416,8 @@ impl<A: Assembly> Arrival<'_, A> {
     }
 }
 
-/// The bytes without those before an answer that are no part of it, however they are cut.
+/// Returns the bytes without leading white space and byte order mark, each byte of which may come in a chunk of its
+/// own.
 fn without_lead(bytes: &[u8]) -> &[u8] {
     let is_lead = |byte: u8| byte.is_ascii_whitespace() || BYTE_ORDER_MARK.contains(&byte);
     let start = bytes.iter().position(|byte| !is_lead(*byte));

@@ -1,4 +1,4 @@
-//! A provider's errors in our words, and whether to try again.
+//! Errors of providers as failures with a retry policy.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -14,14 +14,14 @@ use crate::provider::{Aim, Provider};
 use crate::retry::{Retry, asked_pause, should_retry};
 use crate::sink::Sink;
 
-/// Characters of a provider's own words that go into a failure: enough for a sentence or two.
+/// Maximum characters of a provider's message in a failure: enough for a sentence or two.
 const QUOTE_CHARS: usize = 500;
 
-/// Where the words of an error are, in one dialect or another.
+/// JSON pointers to the message of an error, in several dialects.
 const WORDS: [&str; 6] =
     ["/error/message", "/message", "/error", "/detail", "/msg", "/base_resp/status_msg"];
 
-/// Where the status of an error is, in one dialect or another.
+/// JSON pointers to the status of an error, in several dialects.
 const STATUSES: [&str; 8] = [
     "/error/code",
     "/error/status",
@@ -33,59 +33,60 @@ const STATUSES: [&str; 8] = [
     "/error_code",
 ];
 
-/// Where the kind of an error is, as a word. A code says more than a type.
+/// JSON pointers to the kind of an error. A code is more specific than a type.
 const KINDS: [&str; 3] = ["/error/code", "/error/type", "/code"];
 
-/// Code of a failure in which the provider kept back what it was asked for.
+/// Code of a failure whose output the provider withheld.
 pub(crate) const WITHHELD: &str = "withheld";
 
-/// Why an attempt gave no answer.
+/// The error of one try.
 #[derive(Debug)]
 pub(crate) struct Fault {
     pub(crate) failure: Failure,
     pub(crate) retry: Retry,
 }
 
-/// An attempt that took too long.
+/// Builds the error for a response that did not arrive within the timeout.
 pub(super) fn timeout(provider: &Provider, aim: Aim<'_>) -> Fault {
     let text = format!(
-        "{} did not answer within {:?}; raise `timeout` of the route if that is too short",
+        "{} did not respond within {:?}; raise `timeout` of the route if that is too short",
         subject(provider, aim),
         aim.timeout
     );
     Fault { failure: Failure::new(code::TIMEOUT, text).retryable(), retry: Retry::BackOff }
 }
 
-/// An answer that cannot be read.
+/// Builds the error for a response that is malformed or exceeds a limit.
 pub(super) fn broken(provider: &Provider, aim: Aim<'_>, reason: &str) -> Fault {
-    unreachable(provider, aim, &format!("gave an answer that cannot be read: {reason}"))
+    unreachable(provider, aim, &format!("sent an unusable response: {reason}"))
 }
 
-/// Pictures that the provider keeps back. Asked again it would do the same.
+/// Builds the error for images that the provider withheld. A retry would have the same outcome.
 pub(super) fn withheld(provider: &Provider, aim: Aim<'_>, reason: &str) -> Fault {
     let text = format!(
-        "{} withheld the picture: {}; describe it in other words",
+        "{} withheld the image: {}; describe it in other words",
         subject(provider, aim),
         quote(provider, reason)
     );
     Fault { failure: Failure::new(WITHHELD, text), retry: Retry::Never }
 }
 
-/// A stream in which nothing came for too long.
+/// Builds the error for a stream in which no bytes arrived within the timeout.
 pub(super) fn stalled(provider: &Provider, aim: Aim<'_>, begun: bool) -> Fault {
     if !begun {
         return timeout(provider, aim);
     }
     let text = format!(
-        "{} fell silent for {:?} in the middle of its answer; raise `timeout` of the route if that \
-         is too short",
+        "{} sent nothing for {:?} in the middle of its response; raise `timeout` of the route if \
+         that is too short",
         subject(provider, aim),
         aim.timeout
     );
     Fault { failure: Failure::new(code::TIMEOUT, text).retryable(), retry: Retry::BackOff }
 }
 
-/// A stream that ended before the answer did. What the service said of that is `complained`.
+/// Builds the error for a stream that ended before the completion did. `complained` is the message
+/// that the service sent meanwhile.
 pub(super) fn cut(
     provider: &Provider,
     aim: Aim<'_>,
@@ -95,27 +96,28 @@ pub(super) fn cut(
 ) -> Fault {
     let reason = error.map_or_else(|| "the stream ended too early".to_owned(), root);
     let place = if sink.begun() { "in the middle of" } else { "before" };
-    unreachable(provider, aim, &format!("was cut off {place} its answer: {reason}{complained}"))
+    unreachable(provider, aim, &format!("was cut off {place} its response: {reason}{complained}"))
 }
 
-/// An answer whose connection broke.
+/// Builds the error for a connection that was lost in the middle of a response.
 pub(super) fn lost(provider: &Provider, aim: Aim<'_>, error: &reqwest::Error) -> Fault {
-    unreachable(provider, aim, &format!("was cut off in the middle of its answer: {}", root(error)))
+    let what = format!("was cut off in the middle of its response: {}", root(error));
+    unreachable(provider, aim, &what)
 }
 
-/// A service that stops without an answer for a reason of its own.
+/// Builds the error for a service that stopped without a completion, for this finish reason.
 pub(super) fn gave_up(provider: &Provider, aim: Aim<'_>, reason: &str) -> Fault {
-    unreachable(provider, aim, &format!("gave up with reason `{reason}`"))
+    unreachable(provider, aim, &format!("stopped with reason `{reason}`"))
 }
 
-/// An error that a service reports inside of an answer that began as a success.
+/// Builds the error that the service reported within a response with a success status.
 pub(super) fn in_stream(provider: &Provider, aim: Aim<'_>, body: &Value) -> Fault {
     let status = status_of(body).and_then(|status| StatusCode::from_u16(status).ok());
     let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    refused(provider, aim, status, "in its answer", &HeaderMap::new(), &body.to_string())
+    refused(provider, aim, status, "in its response", &HeaderMap::new(), &body.to_string())
 }
 
-/// The status that an error would have had as an answer of its own, if the document tells.
+/// Returns the status that an error in a response with a success status stands for.
 pub(super) fn status_of(body: &Value) -> Option<u16> {
     let status = |place: &&str| body.pointer(place).and_then(number);
     let mut statuses = STATUSES.iter().filter_map(status);
@@ -126,11 +128,11 @@ pub(super) fn status_of(body: &Value) -> Option<u16> {
         .or_else(|| status_of_minimax(body))
 }
 
-/// The status that a word of an error stands for.
+/// Returns the status that the kind of an error stands for.
 fn status_of_kind(word: &str) -> Option<u16> {
     Some(match word {
         "invalid_request_error" => 400,
-        // `InvalidApiKey` and `Throttling...` are those of Alibaba Cloud.
+        // `InvalidApiKey` and `Throttling...` are codes of Alibaba Cloud.
         "authentication_error" | "invalid_api_key" | "InvalidApiKey" => 401,
         "permission_error" => 403,
         "not_found_error" | "model_not_found" => 404,
@@ -141,7 +143,8 @@ fn status_of_kind(word: &str) -> Option<u16> {
     })
 }
 
-/// The status that a code of MiniMax stands for. Source: "Error codes" of MiniMax's documentation.
+/// Returns the status that a code of MiniMax stands for. Source: "Error codes" of MiniMax's
+/// documentation.
 fn status_of_minimax(body: &Value) -> Option<u16> {
     match body.pointer("/base_resp/status_code")?.as_u64()? {
         1002 => Some(429),
@@ -151,7 +154,7 @@ fn status_of_minimax(body: &Value) -> Option<u16> {
     }
 }
 
-/// A number, which some gateways write as a text.
+/// Returns a number. Some gateways write it as a string.
 fn number(value: &Value) -> Option<u16> {
     match value {
         Value::String(text) => text.parse().ok(),
@@ -159,20 +162,20 @@ fn number(value: &Value) -> Option<u16> {
     }
 }
 
-/// A request that could not be sent.
+/// Builds the error for a request that could not be sent.
 pub(super) fn unsent(provider: &Provider, aim: Aim<'_>, error: &reqwest::Error) -> Fault {
     if error.is_builder() {
         return invalid(provider, aim, &format!("cannot be sent this request: {}", root(error)));
     }
     if error.is_timeout() {
-        let text = format!("{} did not answer in time", subject(provider, aim));
+        let text = format!("{} did not respond in time", subject(provider, aim));
         return Fault {
             failure: Failure::new(code::TIMEOUT, text).retryable(),
             retry: Retry::BackOff,
         };
     }
     let cause = root(error);
-    // What a server without TLS answers, as the library for TLS reads it.
+    // How the TLS library reports the response of a server without TLS.
     let hint = if cause.contains("InvalidContentType") {
         "the server does not speak TLS, so write `http://` in `base_url` of the provider"
     } else {
@@ -192,7 +195,7 @@ fn invalid(provider: &Provider, aim: Aim<'_>, what: &str) -> Fault {
     Fault { failure: Failure::new(code::INVALID, text), retry: Retry::Never }
 }
 
-/// An answer with a status that is no success.
+/// Builds the error for a response with a status that is no success.
 pub(super) fn answered(
     provider: &Provider,
     aim: Aim<'_>,
@@ -203,7 +206,7 @@ pub(super) fn answered(
     refused(provider, aim, status, &format!("status {}", status.as_u16()), headers, text)
 }
 
-/// An error that a provider reports, in whatever way; `place` says in which.
+/// Builds the error that a provider reported. `place` says where the provider reported it.
 fn refused(
     provider: &Provider,
     aim: Aim<'_>,
@@ -213,7 +216,7 @@ fn refused(
     text: &str,
 ) -> Fault {
     let body = match lenient::read(text).map(lenient::settled).unwrap_or_default() {
-        // Google's endpoint of OpenAI's format puts its error into a list.
+        // Google's endpoint for OpenAI's format wraps the error in a list.
         Value::Array(errors) => errors.into_iter().next().unwrap_or_default(),
         body => body,
     };
@@ -237,7 +240,7 @@ fn refused(
     Fault { failure, retry }
 }
 
-/// What a status means.
+/// The class of an HTTP status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     Auth,
@@ -257,12 +260,12 @@ impl Class {
                 .iter()
                 .any(|field| body.pointer(field).and_then(Value::as_str) == Some(word))
         };
-        // Google answers 400 to a wrong key.
+        // Google returns status 400 for a wrong key.
         let wrong_key =
             body.pointer("/error/details").and_then(Value::as_array).is_some_and(|details| {
                 details.iter().any(|detail| detail["reason"] == "API_KEY_INVALID")
             });
-        // Others answer so to a model that they do not know, DeepSeek among them.
+        // DeepSeek and others return status 400 for an unknown model.
         let message = body.pointer("/error/message").and_then(Value::as_str).unwrap_or_default();
         let unknown_model =
             says("model_not_found") || message.to_lowercase().contains("model not exist");
@@ -281,7 +284,7 @@ impl Class {
         }
     }
 
-    /// Whether the same request may succeed a little later.
+    /// Returns whether the same request may succeed later.
     fn passes(self) -> bool {
         matches!(self, Self::RateLimit | Self::Timeout | Self::Busy)
     }
@@ -295,7 +298,8 @@ impl Class {
         }
     }
 
-    /// What happened and what to do. Words about a refused key like to repeat pieces of it.
+    /// Returns the message of a failure. Messages of providers about a rejected key often repeat
+    /// parts of it, so these are masked.
     fn message(
         self,
         provider: &Provider,
@@ -323,12 +327,11 @@ impl Class {
                 aim.setting
             ),
             Self::Redirect => format!(
-                "{subject} answers with a redirect at {address} ({place}); check `base_url` of the \
-                 provider"
+                "{subject} responds with a redirect at {address} ({place}); check `base_url` of \
+                 the provider"
             ),
-            Self::Timeout | Self::Busy => {
-                format!("{subject} is out of order ({place}): {words}")
-            }
+            Self::Timeout => format!("{subject} timed out ({place}): {words}"),
+            Self::Busy => format!("{subject} returned a server error ({place}): {words}"),
             Self::Refused => {
                 format!("{subject} refuses the request ({place}): {words}")
             }
@@ -350,12 +353,12 @@ fn subject(provider: &Provider, aim: Aim<'_>) -> String {
     format!("model `{model}`{alias} of provider `{}` (route `{route}`)", provider.name())
 }
 
-/// The message in an error body, whatever its dialect; else the body's beginning.
+/// Returns the message in an error body of any dialect, or else the start of the body.
 fn own_words(provider: &Provider, body: &Value, text: &str) -> String {
     quote(provider, words(body).unwrap_or(text))
 }
 
-/// The words of an error, if a document has any.
+/// Returns the message of an error, if a document has one.
 pub(super) fn words(body: &Value) -> Option<&str> {
     let mut texts = WORDS.iter().filter_map(|field| body.pointer(field)?.as_str());
     texts.find(|text| !text.is_empty())
@@ -369,7 +372,7 @@ fn quote(provider: &Provider, text: &str) -> String {
     }
 }
 
-/// The innermost cause: the outer layers say "error sending request" and the address.
+/// Returns the innermost cause. The outer errors say "error sending request" and the URL.
 fn root(error: &reqwest::Error) -> String {
     let mut cause = error.source();
     let mut text = None;
@@ -377,7 +380,7 @@ fn root(error: &reqwest::Error) -> String {
         text = Some(inner.to_string());
         cause = inner.source();
     }
-    text.unwrap_or_else(|| "the connection was broken off".to_owned())
+    text.unwrap_or_else(|| "the connection was lost".to_owned())
 }
 
 #[cfg(test)]
@@ -385,7 +388,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_status_of_an_error_in_an_answer_is_found() {
+    fn status_of_an_error_in_a_response_is_found() {
         for (body, status) in [
             (json!({ "error": { "code": 503 } }), Some(503)),
             (json!({ "error": { "code": "429" } }), Some(429)),
@@ -408,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_have_their_meaning() {
+    fn statuses_have_classes_and_codes() {
         let quota = json!({ "error": { "code": "insufficient_quota" } });
         let key = json!({ "error": { "details": [{ "reason": "API_KEY_INVALID" }] } });
         let model = json!({ "error": { "message": "Model Not Exist" } });

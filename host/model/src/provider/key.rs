@@ -1,29 +1,29 @@
-//! The key of a provider.
+//! The API key of a provider.
 
 use secrecy::{ExposeSecret, SecretString};
 
-/// A key and where it comes from, which messages name instead of it.
+/// An API key with its origin, which messages name.
 pub(crate) enum Key {
-    /// None is needed.
+    /// The provider has no `key_env`.
     None,
-    /// The variable is not set.
+    /// The environment variable is not set.
     Missing {
-        /// Its name.
+        /// The name of the variable.
         variable: String,
     },
-    /// The variable's value.
+    /// The value of an environment variable.
     Variable {
-        /// Its name.
+        /// The name of the variable.
         variable: String,
         /// The key.
         value: SecretString,
     },
-    /// A tenant's own.
+    /// The key of a tenant.
     Tenant(SecretString),
 }
 
 impl Key {
-    /// An empty variable counts as missing, and white space around a key is never part of it.
+    /// Reads the key from an environment variable. The value is trimmed; an empty one counts as missing.
     pub(crate) fn read(variable: Option<&str>, env: &dyn Fn(&str) -> Option<String>) -> Self {
         let Some(variable) = variable else { return Self::None };
         let value = env(variable).map(|value| value.trim().to_owned());
@@ -34,7 +34,7 @@ impl Key {
         }
     }
 
-    /// The key itself, for the request only.
+    /// Returns the key, for requests only.
     pub(super) fn expose(&self) -> Option<&str> {
         match self {
             Self::Variable { value, .. } | Self::Tenant(value) => Some(value.expose_secret()),
@@ -42,11 +42,12 @@ impl Key {
         }
     }
 
-    /// What a provider wants that refuses the key, and what to do about it; `place` says how it refused.
+    /// Returns the message for a rejected key: what the provider requires, and the correction. `place` says how the
+    /// provider rejected it.
     pub(super) fn refused(&self, place: &str) -> String {
         match self {
             Self::None => format!(
-                "wants a key ({place}); name its environment variable in `key_env` of the \
+                "requires a key ({place}); name its environment variable in `key_env` of the \
                  provider"
             ),
             Self::Missing { variable } | Self::Variable { variable, .. } => {

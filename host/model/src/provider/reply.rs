@@ -1,9 +1,9 @@
-//! A provider's answer in our words.
+//! The parsed response of one turn.
 
 use serde_json::Value;
 use wattle_graph::llm::{Completion, FinishReason, Part, Usage};
 
-/// One answer.
+/// The parsed response of one turn.
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
     pub(crate) parts: Vec<Part>,
@@ -13,7 +13,7 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    /// All text of the answer.
+    /// Returns the text of the response.
     pub(crate) fn text(&self) -> String {
         let texts = self.parts.iter().filter_map(|part| match part {
             Part::Text(text) => Some(text.as_str()),
@@ -22,13 +22,13 @@ impl Reply {
         texts.collect()
     }
 
-    /// This answer as the second of two turns.
+    /// Adds the usage of the first turn, for the response of a repair turn.
     pub(crate) fn after(mut self, first: &Self) -> Self {
         self.usage = sum(&first.usage, &self.usage);
         self
     }
 
-    /// The answer for the guest.
+    /// Converts the response to the completion that the guest receives.
     pub(crate) fn completion(self, structured: Option<Value>) -> Completion {
         Completion {
             id: None,
@@ -42,7 +42,7 @@ impl Reply {
     }
 }
 
-/// The tokens of two turns.
+/// Adds the tokens of two turns.
 fn sum(left: &Usage, right: &Usage) -> Usage {
     let add = |a: Option<u64>, b: Option<u64>| match (a, b) {
         (None, None) => None,

@@ -322,7 +322,7 @@ async fn a_stream_may_be_slow_but_not_silent() {
         let routes = asking(kind, &base, true, &json!({ "timeout": "1s" }));
         let failure = complete(&routes, &ask(WORDS)).await.unwrap_err();
         assert_eq!((failure.code.as_str(), failure.retryable), ("timeout", true), "{failure}");
-        assert!(failure.message.contains("did not answer within 1s"), "{failure}");
+        assert!(failure.message.contains("did not respond within 1s"), "{failure}");
         gate.release(5);
         let failure = complete(&routes, &ask(WORDS)).await.unwrap_err();
         assert_eq!((failure.code.as_str(), failure.retryable), ("timeout", true), "{failure}");

@@ -144,7 +144,7 @@ async fn the_operators_key_never_leaves_for_a_tenants_address() {
     let own = json!({ "provider": "first", "model": "m", "base_url": base(&server) });
     routes.set_route(&acme, "chat", own).await.unwrap();
     let failure = call(&routes, &acme).await.unwrap_err();
-    assert!(failure.message.contains("wants a key"), "{failure}");
+    assert!(failure.message.contains("requires a key"), "{failure}");
     assert!(!server.requests()[0].headers.contains_key("authorization"));
 
     // Nor does a tenant's key follow it to another address.

@@ -85,7 +85,7 @@ async fn s3_67_a_talk_that_falls_silent_goes_on_later() {
     let session = stage.server.travel().create().await;
     let shown = stage.fail(&session, stage.wish, None, case).await;
     let told = shown["lastError"].as_str().unwrap();
-    assert!(told.contains("did not answer within 1s"), "{told}");
+    assert!(told.contains("did not respond within 1s"), "{told}");
     stage.server.standin().clear_faults();
     stage.go_on(&session, case).await;
 }
