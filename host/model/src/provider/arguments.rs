@@ -1,19 +1,19 @@
-//! Arguments of requests for tools, as services write them.
+//! Arguments of tool calls in the forms that services send.
 
 use serde_json::{Value, json};
 use wattle_run::json::lenient::{self, Halves};
 
 use crate::provider::state::says;
 
-/// The empty object, which gateways that translate Anthropic's format write in front of the arguments: a block begins
+/// The empty object. Gateways that translate Anthropic's format send it before the arguments, because a block starts
 /// with it.
 const EMPTY: &str = "{}";
 
-/// What stands for no arguments.
+/// Texts that mean no arguments.
 const NONE: [&str; 3] = [EMPTY, "[]", "null"];
 
-/// The arguments that a service gives as a document, or as its text. No arguments are absent, `null` or, from
-/// services written in PHP, an empty list.
+/// Parses arguments that a service sends as a document or as its text. Absent arguments, `null` and, from services
+/// written in PHP, an empty list mean no arguments.
 pub(super) fn of_document(document: Option<&Value>) -> Value {
     match document {
         Some(Value::String(text)) => Arguments::whole(text).value(),
@@ -22,8 +22,8 @@ pub(super) fn of_document(document: Option<&Value>) -> Value {
     }
 }
 
-/// The arguments that a text is. Some services write the text of the document as a text once more. Arguments that are
-/// not JSON stay the text that they are, so that the tool's schema refuses them and the model reads why.
+/// Parses the text of arguments. Some services encode the text twice. Arguments that are not JSON remain a string, so
+/// that the schema of the tool rejects them and the model learns why.
 fn of_text(text: &str) -> Value {
     let text = text.trim();
     if text.is_empty() {
@@ -37,26 +37,26 @@ fn of_text(text: &str) -> Value {
     read.unwrap_or_else(|| text.into())
 }
 
-/// The object that a text is, if it is one.
+/// Parses the text of an object; `None` if it is something else.
 fn object(text: &str) -> Option<Value> {
     lenient::read(text.trim()).ok().map(lenient::settled).filter(Value::is_object)
 }
 
-/// The text of arguments that arrives in pieces. What stands for no arguments is held back: it is no part of the text
-/// if it is all that comes, or an empty object in front of another one. So the pieces that are handed on add up to the
-/// arguments.
+/// The text of arguments that arrives in fragments. A text that means no arguments is held back: it is not part of the
+/// arguments if nothing follows, or if it is an empty object before another one. The emitted fragments thus add up to
+/// the arguments.
 #[derive(Debug, Default)]
 pub(super) struct Arguments {
     text: String,
     halves: Halves,
-    /// What may stand for no arguments, without white space.
+    /// Held text that may mean no arguments, without white space.
     held: String,
-    /// All further text is text.
+    /// Whether all further text is part of the arguments.
     is_begun: bool,
 }
 
 impl Arguments {
-    /// Arguments that come in one piece.
+    /// Parses arguments that arrive at once.
     pub(super) fn whole(text: &str) -> Self {
         let mut arguments = Self::default();
         arguments.feed(text);
@@ -64,14 +64,14 @@ impl Arguments {
         arguments
     }
 
-    /// Takes a piece; gives what is handed on of it.
+    /// Appends a fragment. Returns the text to emit.
     pub(super) fn feed(&mut self, piece: &str) -> &str {
         let piece = self.halves.feed(piece);
         self.add(&piece)
     }
 
-    /// The pieces have ended; gives what is still to be handed on. What stands for no arguments and is cut is broken, and
-    /// stays what it is.
+    /// Finishes the arguments. Returns the remaining text to emit. A truncated text that would have meant no arguments
+    /// is malformed and kept.
     pub(super) fn end(&mut self) -> &str {
         let from = self.text.len();
         let tail = self.halves.end();
@@ -82,17 +82,17 @@ impl Arguments {
         &self.text[from..]
     }
 
-    /// What was handed on.
+    /// Returns the emitted text.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether all that came stands for no arguments.
+    /// Returns whether the whole text means no arguments.
     pub(super) fn is_none(&self) -> bool {
         self.text.is_empty() && NONE.contains(&self.held.as_str())
     }
 
-    /// The arguments.
+    /// Returns the parsed arguments.
     pub(super) fn value(&self) -> Value {
         of_text(&self.text)
     }
@@ -104,7 +104,7 @@ impl Arguments {
         &self.text[from..]
     }
 
-    /// Holds back what may stand for no arguments; gives the rest of the piece. Each sign is looked at once.
+    /// Holds text back that may mean no arguments. Returns the rest of the fragment. Reads each character once.
     fn hold<'a>(&mut self, piece: &'a str) -> &'a str {
         let mut rest = piece;
         while !self.is_begun {
@@ -131,7 +131,7 @@ impl Arguments {
 mod tests {
     use super::*;
 
-    /// What is handed on of a text that comes in pieces of `size` characters, and what it means.
+    /// Returns the emitted text and the arguments of a text that arrives in fragments of `size` characters.
     fn read(text: &str, size: usize) -> (String, Value) {
         let mut arguments = Arguments::default();
         let letters: Vec<char> = text.chars().collect();
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_add_up_to_the_arguments() {
+    fn emitted_fragments_add_up_to_the_arguments() {
         for (text, shown, value) in [
             ("", "", json!({})),
             (" ", "", json!({})),
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_are_read_in_every_form() {
+    fn every_form_of_arguments_is_parsed() {
         for none in [
             None,
             Some(&json!(null)),
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn white_space_in_front_is_not_kept() {
+    fn leading_white_space_is_dropped() {
         let mut arguments = Arguments::default();
         for _ in 0..10_000 {
             assert_eq!(arguments.feed(&" ".repeat(100)), "");

@@ -1,16 +1,16 @@
-//! How much of a stream may carry nothing.
+//! Limits on the part of a stream that has no output.
 //!
-//! Time does not end such a stream: each piece, however empty, begins the wait for the next one.
+//! The timeout does not end such a stream, because each chunk restarts it.
 
-/// Events in a row that carry no piece of an answer. Services send some while a model thinks: one
-/// each second over the ten minutes that a call may take.
+/// Maximum consecutive events without output. Services send some while a model reasons: one each
+/// second over the ten minutes that a call may take.
 const IDLE_EVENTS: u64 = 2_000;
 
-/// Bytes in a row that carry no piece of an answer, comments and empty lines included: a piece may
-/// be large.
+/// Maximum consecutive bytes without output, comments and empty lines included. A chunk with output
+/// may be large.
 const IDLE_BYTES: u64 = 4 << 20;
 
-/// Counts what carries nothing since the last piece.
+/// Counts events and bytes since the last output.
 #[derive(Debug, Default)]
 pub(super) struct Idle {
     events: u64,
@@ -18,12 +18,12 @@ pub(super) struct Idle {
 }
 
 impl Idle {
-    /// Bytes have come.
+    /// Counts received bytes.
     pub(super) fn bytes(&mut self, bytes: usize) {
         self.bytes += bytes as u64;
     }
 
-    /// An event has come; `carried` says whether it had a piece of the answer.
+    /// Counts an event. An event with output (`carried`) resets the counters.
     pub(super) fn event(&mut self, carried: bool) {
         if carried {
             *self = Self::default();
@@ -32,7 +32,7 @@ impl Idle {
         }
     }
 
-    /// Why the stream is to be given up, if it is.
+    /// Returns which limit the stream exceeds, if any.
     pub(super) fn excess(&self) -> Option<String> {
         if self.events > IDLE_EVENTS {
             return Some(format!("more than {IDLE_EVENTS} events in a row carry nothing"));
@@ -49,7 +49,7 @@ mod tests {
     use super::{IDLE_BYTES, IDLE_EVENTS, Idle};
 
     #[test]
-    fn pieces_begin_the_count_again() {
+    fn output_resets_the_counters() {
         let mut idle = Idle::default();
         for _ in 0..3 {
             (0..IDLE_EVENTS).for_each(|_| idle.event(false));

@@ -1,20 +1,19 @@
-//! Names, ids and arguments in the forms that providers take.
+//! Tool names, call ids and arguments in the forms that providers accept.
 
 use std::borrow::Cow;
 
 use serde_json::{Value, json};
 use wattle_graph::id::Digest;
 
-/// What stands for a tool that a model asked for without its name.
+/// The name of a tool that a model called without a name.
 const UNNAMED: &str = "unnamed";
 
-/// The name of a tool that a model asked for. No provider takes an empty one.
+/// Returns the name of a tool that a model called. No provider accepts an empty one.
 pub(super) fn tool(name: &str) -> &str {
     if name.is_empty() { UNNAMED } else { name }
 }
 
-/// The id of a request for a tool in letters, digits, `_` and `-`, where others are refused. The same id
-/// always becomes the same one.
+/// Returns the id of a tool call in letters, digits, `_` and `-`, as some providers require. Equal ids remain equal.
 pub(super) fn plain_id(id: &str) -> Cow<'_, str> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
     if !id.is_empty() && id.chars().all(is_plain) {
@@ -24,8 +23,8 @@ pub(super) fn plain_id(id: &str) -> Cow<'_, str> {
     format!("call_{}", digest.get(..24).unwrap_or(&digest)).into()
 }
 
-/// The arguments of a request for a tool. Providers take objects only, so what a model wrote that was none
-/// goes back to it inside of one.
+/// Returns the arguments of a tool call as an object, because providers accept no others. A value of another type is
+/// wrapped in an object.
 pub(super) fn arguments(value: &Value) -> Value {
     match value {
         Value::Object(_) => value.clone(),
@@ -39,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_get_a_form_that_every_provider_takes() {
+    fn ids_become_acceptable_to_every_provider() {
         assert_eq!(plain_id("toolu_01-A"), "toolu_01-A");
         let (one, other) = (plain_id("call#add#0").into_owned(), plain_id("call#add#1"));
         assert!(one.starts_with("call_") && one.len() == 29 && one != other, "{one} {other}");

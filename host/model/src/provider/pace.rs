@@ -1,38 +1,36 @@
-//! How fast a streamed answer is read, and how much it may say.
+//! The rate at which a stream is read, and the maximum size of its output.
 //!
-//! Each piece of an answer becomes part of an event that the host stores and sends to clients. A
-//! service that sends as fast as the network carries would take the time of everybody else, so the
-//! host reads a stream at a bounded rate, and the service waits.
+//! Each delta becomes part of an event that the host stores and sends to clients. A service that sends as fast as the
+//! network permits would delay all other work of the host, so the host reads each stream at a bounded rate.
 
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-/// Bytes of everything that one answer says: text, thoughts, refusal, arguments. The longest answers
-/// of models, some hundred thousand tokens, have about one MiB.
+/// Maximum bytes of the output of one response: text, reasoning, refusal and arguments. The longest outputs of models,
+/// some hundred thousand tokens, have about one MiB.
 pub(super) const SAID_BYTES: usize = 8 << 20;
 
-/// Bytes that are read in a second over a longer time. The fastest services send a thousand tokens a
-/// second, in some hundred bytes each.
+/// The sustained rate. The fastest services send a thousand tokens a second, in some hundred bytes each.
 const BYTES_PER_SECOND: u64 = 2 << 20;
 
-/// What may come at once before the rate holds: a cached answer, or one that waited in a buffer.
+/// How far a stream may be ahead of the rate: enough for a cached or buffered response.
 const BURST: Duration = Duration::from_secs(2);
 
-/// The pace of one stream.
+/// The rate limiter of one stream.
 #[derive(Debug)]
 pub(super) struct Pace {
-    /// When everything that has come would have come at the rate.
+    /// When all bytes so far would have arrived at the sustained rate.
     due: Instant,
 }
 
 impl Pace {
-    /// Nothing has come yet.
+    /// Creates the limiter of a stream without bytes so far.
     pub(super) fn new() -> Self {
         Self { due: Instant::now() }
     }
 
-    /// Bytes have come. Waits until more may be read.
+    /// Counts received bytes. Waits until more may be read.
     pub(super) async fn keep(&mut self, bytes: usize) {
         let now = Instant::now();
         let micros = (bytes as u64).saturating_mul(1_000_000) / BYTES_PER_SECOND;
@@ -52,7 +50,7 @@ mod tests {
     const SECOND: usize = BYTES_PER_SECOND as usize;
 
     #[tokio::test(start_paused = true)]
-    async fn a_burst_passes_and_a_flood_waits() {
+    async fn burst_passes_and_further_bytes_wait() {
         let (mut pace, began) = (Pace::new(), Instant::now());
         pace.keep(2 * SECOND).await;
         assert_eq!(began.elapsed(), Duration::ZERO);
@@ -63,7 +61,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_pause_is_worth_one_burst_and_no_more() {
+    async fn idle_time_permits_one_burst_only() {
         let mut pace = Pace::new();
         tokio::time::advance(Duration::from_mins(10)).await;
         let began = Instant::now();
@@ -74,7 +72,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_at_the_speed_of_a_model_never_waits() {
+    async fn output_at_the_speed_of_a_model_never_waits() {
         let (mut pace, began) = (Pace::new(), Instant::now());
         for _ in 0..10_000 {
             tokio::time::advance(Duration::from_millis(1)).await;

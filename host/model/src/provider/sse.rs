@@ -1,30 +1,29 @@
-//! Server-sent events out of the bytes of an answer.
+//! A parser of server-sent events.
 //!
-//! Bytes may be cut anywhere: inside a line break, an event or a character. Lines end with LF,
-//! CR LF or CR; comments, which services send to keep a connection alive, are skipped. The last
-//! event may lack the empty line behind it.
+//! Chunks may end anywhere: within a line break, an event or a character. Lines end with LF, CR LF or CR. Comments,
+//! which services send to keep a connection alive, are skipped. The last event may lack its empty line.
 
-/// Beginnings of lines that mean nothing to the formats that are read here: comments, and fields.
+/// Starts of lines that the formats do not use: comments and fields.
 const OTHERS: [&str; 4] = [":", "event:", "id:", "retry:"];
 
-/// Characters that are kept of a line that is no part of an event.
+/// Maximum characters of a line that is not part of an event.
 const FOREIGN: usize = 200;
 
-/// The data of events, as far as they have arrived.
+/// The parser. It returns the data of events.
 #[derive(Debug, Default)]
 pub(super) struct Events {
-    /// The line that is not complete yet.
+    /// The incomplete line.
     line: Vec<u8>,
-    /// The lines of data of the event that is not complete yet.
+    /// The data of the incomplete event.
     data: Option<String>,
-    /// The last byte was a CR: an LF that follows belongs to it.
+    /// Whether the last byte was a CR. An LF after it belongs to the same line break.
     after_cr: bool,
-    /// The beginning of the first line that is no part of an event.
+    /// The start of the first line that is not part of an event.
     foreign: Option<String>,
 }
 
 impl Events {
-    /// Takes bytes; gives the data of all events that are complete now.
+    /// Parses bytes. Returns the data of all events that are complete now.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Vec<String> {
         let mut events = Vec::new();
         for &byte in bytes {
@@ -38,13 +37,14 @@ impl Events {
         events
     }
 
-    /// The last event, if the bytes ended without the empty line behind it.
+    /// Returns the last event, if the empty line after it is missing.
     pub(super) fn end(&mut self) -> Option<String> {
         let complete = if self.line.is_empty() { None } else { self.end_of_line() };
         complete.or_else(|| self.data.take())
     }
 
-    /// The beginning of the first line that is no part of an event. The bytes may be something else, such as a web page.
+    /// Returns the start of the first line that is not part of an event. The response may be something else, such as a
+    /// web page.
     pub(super) fn foreign(&self) -> Option<&str> {
         self.foreign.as_deref()
     }
@@ -54,7 +54,7 @@ impl Events {
         if line.is_empty() {
             return self.data.take();
         }
-        // A whole line has whole characters, unless the service sends other things than UTF-8.
+        // A complete line has complete characters, unless the service sends something else than UTF-8.
         let line = String::from_utf8_lossy(&line);
         let line = line.trim_start_matches('\u{feff}');
         if let Some(value) = line.strip_prefix("data:") {
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_every_way_of_writing_events() {
+    fn every_way_of_writing_events_is_parsed() {
         let cases: [(&str, &[&str]); 8] = [
             ("data: a\n\ndata: b\n\n", &["a", "b"]),
             ("data: a\r\n\r\ndata:b\r\n\r\n", &["a", "b"]),
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_no_events() {
+    fn lines_outside_of_events_are_reported() {
         for (text, foreign) in [
             ("", None),
             (": x\n\nevent: y\nid: 1\nretry: 1\ndata: a\n\n", None),
@@ -124,7 +124,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn cuts_make_no_difference(
+        fn chunk_boundaries_do_not_matter(
             texts in proptest::collection::vec("[a-z{}\u{4f60}\u{597d}\u{1f600} ]{0,12}", 0..6),
             ends in any::<u8>(),
             cuts in proptest::collection::vec(any::<proptest::sample::Index>(), 0..8),

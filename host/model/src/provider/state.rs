@@ -1,36 +1,35 @@
-//! What a provider sent for itself, and gets back.
+//! Provider state: what a provider sends for its own use and gets back.
 //!
-//! Providers sign reasoning, encrypt it, mark requests for tools, and refuse or misunderstand a
-//! conversation in which that is missing. Nobody else understands it. It travels with the message as one
-//! part, [`Part::Other`] of type [`PROVIDER_STATE`], which is the first one of its message. A guest keeps
-//! the part with the message, and shows it again with it.
+//! Providers sign reasoning, encrypt it or mark tool calls, and reject or misread a conversation that lacks these data.
+//! No other provider understands them. The state is the first part of its message: a [`Part::Other`] of type
+//! [`PROVIDER_STATE`]. A guest keeps the part and sends it back with the message.
 //!
-//! The part repeats no text and no arguments. Its outline says in which order the provider gave the parts
-//! of the message, and which fields each of them had beside its text or its arguments. When the same
-//! provider is asked again for a model of the same family, the message is written as it came. A provider
-//! of another name or a model of another family gets neither the state nor the reasoning of the message.
+//! The state repeats no text and no arguments. Its outline has the order in which the provider sent the parts of the
+//! message, and their other fields. A request to the same provider, for a model of the same family, contains the
+//! message as it was sent. Other providers, and models of other families, get neither the state nor the reasoning of
+//! the message.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use wattle_graph::llm::{PROVIDER_STATE, Part, ToolCall};
 use wattle_run::json::lenient;
 
-/// Bytes of what a provider sends for itself in one answer: signatures and encrypted reasoning have some ten
-/// KiB, pages that a provider's own tools found some hundred. The journal keeps all of it.
+/// Maximum bytes of the state of one response. Signatures and encrypted reasoning have some ten KiB, pages that the
+/// provider's own tools found some hundred. The journal stores all of it.
 const OWN_BYTES: usize = 4 << 20;
 
-/// Levels of a value that a provider sends for itself.
+/// Maximum nesting depth of a value in the state.
 const OWN_DEPTH: usize = 32;
 
 /// Fields of a message or of a part.
 pub(super) type Fields = Map<String, Value>;
 
-/// The size of what a provider sends for itself in one answer.
+/// The size of the state of one response.
 #[derive(Debug, Default)]
 pub(super) struct OwnBytes(usize);
 
 impl OwnBytes {
-    /// Bytes so far.
+    /// Returns the bytes so far.
     pub(super) fn count(&self) -> usize {
         self.0
     }
@@ -39,7 +38,7 @@ impl OwnBytes {
     ///
     /// # Errors
     ///
-    /// If they are too deep, or too much together with all that came before.
+    /// Fails if the fields are nested too deep, or if the state becomes too large.
     pub(super) fn add_fields<'a>(
         &mut self,
         fields: impl IntoIterator<Item = (&'a String, &'a Value)>,
@@ -60,25 +59,26 @@ impl OwnBytes {
     ///
     /// # Errors
     ///
-    /// If these are too much together with all that came before.
+    /// Fails if the state becomes too large.
     pub(super) fn add(&mut self, bytes: usize) -> Result<(), String> {
         self.0 = self.0.saturating_add(bytes);
         if self.0 > OWN_BYTES {
-            return Err(format!("it has more than {OWN_BYTES} bytes in fields of its own"));
+            return Err(format!("it has more than {OWN_BYTES} bytes of provider-specific fields"));
         }
         Ok(())
     }
 }
 
-/// Bytes of the texts, names and other scalars of a value: one for a scalar that is no text.
+/// Returns the approximate size of a value: the bytes of its strings and names, and one byte for each list item and each
+/// other scalar.
 ///
 /// # Errors
 ///
-/// If the value has too many levels.
+/// Fails if the value is nested too deep.
 pub(super) fn weight(value: &Value) -> Result<usize, String> {
     fn inner(value: &Value, depth: usize) -> Result<usize, String> {
         let Some(depth) = depth.checked_sub(1) else {
-            return Err(format!("a field of its own has more than {OWN_DEPTH} levels"));
+            return Err(format!("a provider-specific field has more than {OWN_DEPTH} levels"));
         };
         match value {
             Value::String(text) => Ok(text.len()),
@@ -92,7 +92,7 @@ pub(super) fn weight(value: &Value) -> Result<usize, String> {
     inner(value, OWN_DEPTH)
 }
 
-/// Whether a value says anything.
+/// Returns whether a value has content.
 pub(super) fn says(value: &Value) -> bool {
     match value {
         Value::Null => false,
@@ -103,7 +103,7 @@ pub(super) fn says(value: &Value) -> bool {
     }
 }
 
-/// An object with further fields; those that it has stay, and objects are joined.
+/// Adds fields to an object. Objects are merged; existing values of other types are kept.
 pub(super) fn with(mut value: Value, fields: Fields) -> Value {
     if let Some(object) = value.as_object_mut() {
         for (name, more) in fields {
@@ -119,12 +119,12 @@ pub(super) fn with(mut value: Value, fields: Fields) -> Value {
     value
 }
 
-/// Whose state it is.
+/// The provider and the model family that a state belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Owner {
-    /// The provider, as it is configured.
+    /// The configured name of the provider.
     provider: String,
-    /// The family of the model that answered.
+    /// The family of the model.
     family: String,
 }
 
@@ -134,9 +134,8 @@ impl Owner {
     }
 }
 
-/// The family of a model: its name up to the first sign after the first word, behind the name of a vendor.
-/// `gemini-3-pro` and `gemini-flash-latest` are of one family, `anthropic/claude-opus-4` and
-/// `anthropic/claude-haiku-5` of another one.
+/// Returns the family of a model: its name up to the end of the first word after the vendor. `gemini-3-pro` and
+/// `gemini-flash-latest` are of one family, `anthropic/claude-opus-4` and `anthropic/claude-haiku-5` of another one.
 fn family(model: &str) -> &str {
     let start = model.rfind('/').map_or(0, |slash| slash + 1);
     let word = model[start..].find(|letter: char| !letter.is_alphabetic());
@@ -151,7 +150,7 @@ pub(super) struct State {
     /// The parts in the provider's order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     outline: Vec<Item>,
-    /// Fields of the message as a whole.
+    /// Fields of the message itself.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(super) fields: Fields,
 }
@@ -160,17 +159,17 @@ pub(super) struct State {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Item {
-    /// The next bytes of the message's text.
+    /// The next bytes of the text.
     Text(Stretch),
-    /// The next bytes of its reasoning.
+    /// The next bytes of the reasoning.
     Reasoning(Stretch),
-    /// Its next request for a tool, with fields of that.
+    /// The next tool call, with its other fields.
     Call(Fields),
-    /// A part that means nothing to others, as it came.
+    /// A part that only the provider understands.
     Own(Value),
 }
 
-/// Bytes of a text, and the fields of the part that says them.
+/// A range of a text, with the other fields of its part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Stretch {
     bytes: usize,
@@ -178,7 +177,7 @@ struct Stretch {
     fields: Fields,
 }
 
-/// A part of a message as its provider gave it.
+/// A part of a message as the provider sent it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Piece<'a> {
     Text(&'a str, Fields),
@@ -188,11 +187,11 @@ pub(super) enum Piece<'a> {
 }
 
 impl State {
-    /// The state that a part holds.
+    /// Parses the state in a part.
     pub(super) fn of(part: &Part) -> Option<Self> {
         let Part::Other(value) = part else { return None };
         let is_state = value.get("type").and_then(Value::as_str) == Some(PROVIDER_STATE);
-        // What somebody changed is no state any more.
+        // A state that cannot be parsed, such as a modified one, is ignored.
         is_state.then(|| Self::deserialize(value).ok()).flatten()
     }
 
@@ -203,19 +202,19 @@ impl State {
         {
             fields.extend(own);
         }
-        // Halves of characters that came in two pieces stand side by side by now.
+        // The two halves of a surrogate pair that came in two fragments are adjacent by now.
         Part::Other(lenient::settled(value))
     }
 }
 
-/// An answer in the order in which it arrives.
+/// A message that is assembled in the order in which it arrives.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     text: String,
     reasoning: String,
     calls: Vec<ToolCall>,
     outline: Vec<Item>,
-    /// Fields of the message as a whole.
+    /// Fields of the message itself.
     pub(super) fields: Fields,
 }
 
@@ -247,16 +246,16 @@ impl Draft {
         self.outline.push(Item::Call(fields));
     }
 
-    /// A part that means nothing to others.
+    /// Adds a part that only the provider understands.
     pub(super) fn own(&mut self, value: Value) {
         self.outline.push(Item::Own(value));
     }
 
-    /// The parts of the message: its state if it has one, reasoning, text, requests for tools.
+    /// Returns the parts of the message: its state if it has one, reasoning, text, tool calls.
     pub(super) fn parts(self, owner: Owner) -> Vec<Part> {
         let has_state = |item: &Item| match item {
             Item::Text(Stretch { fields, .. }) | Item::Call(fields) => !fields.is_empty(),
-            // Whose reasoning it is decides to whom it is shown.
+            // The owner of reasoning decides which providers get it.
             Item::Reasoning(_) | Item::Own(_) => true,
         };
         let mut parts = Vec::new();
@@ -271,18 +270,18 @@ impl Draft {
     }
 }
 
-/// A message of a model, for one provider.
+/// A message of the model in the form for one provider.
 #[derive(Debug, PartialEq)]
 pub(super) struct Said<'a> {
-    /// In the provider's order, if it is the provider's own.
+    /// The parts; in the provider's order if the state is the provider's.
     pub(super) pieces: Vec<Piece<'a>>,
-    /// Fields of the message as a whole.
+    /// Fields of the message itself.
     pub(super) fields: Fields,
 }
 
 impl<'a> Said<'a> {
-    /// A message for a provider. What other providers sent for themselves is left out, and so is what
-    /// somebody has changed.
+    /// Converts a message for a provider. Omits the state of other providers, and state that does not match the message
+    /// any more.
     pub(super) fn new(parts: &'a [Part], owner: &Owner) -> Self {
         let state = parts.iter().find_map(State::of);
         let Some(state) = state else {
@@ -297,7 +296,7 @@ impl<'a> Said<'a> {
         }
     }
 
-    /// All of its text.
+    /// Returns the text of the message.
     pub(super) fn text(&self) -> String {
         let texts = self.pieces.iter().filter_map(|piece| match piece {
             Piece::Text(text, _) => Some(*text),
@@ -307,7 +306,7 @@ impl<'a> Said<'a> {
     }
 }
 
-/// Parts as they stand.
+/// Returns the parts in their own order.
 fn plain(parts: &[Part], with_reasoning: bool) -> Vec<Piece<'_>> {
     let pieces = parts.iter().filter_map(|part| match part {
         Part::Text(text) if !text.is_empty() => Some(Piece::Text(text, Fields::new())),
@@ -318,7 +317,7 @@ fn plain(parts: &[Part], with_reasoning: bool) -> Vec<Piece<'_>> {
     pieces.collect()
 }
 
-/// Parts in the order of an outline; `None` if they are not those of which it was made.
+/// Returns the parts in the order of an outline; `None` if the outline does not match them.
 fn outlined(parts: &[Part], outline: Vec<Item>) -> Option<Vec<Piece<'_>>> {
     let (mut texts, mut reasoning) = (Vec::new(), Vec::new());
     let mut calls = Vec::new();
@@ -330,7 +329,7 @@ fn outlined(parts: &[Part], outline: Vec<Item>) -> Option<Vec<Piece<'_>>> {
             _ => {}
         }
     }
-    // Of several parts of one kind nobody knows where they were joined.
+    // Several parts of one kind cannot be matched with the outline, which counts from the start of one text.
     let mut text = one(&texts)?;
     let mut reasoning = one(&reasoning)?;
     let mut calls = calls.into_iter();
@@ -374,7 +373,7 @@ mod tests {
         ToolCall { id: id.into(), name: "add".into(), arguments: json!({ "a": 1 }) }
     }
 
-    /// A message with everything in it.
+    /// A message with every kind of part.
     fn message(owner: Owner) -> Vec<Part> {
         let mut draft = Draft::default();
         draft.reasoning("first ", fields(json!({ "signature": "s1" })));
@@ -389,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_goes_back_as_it_came() {
+    fn message_is_sent_back_unchanged() {
         let owner = Owner::new("g", "gemini-3-pro");
         let parts = message(owner.clone());
         let kinds: Vec<&str> = parts
@@ -402,7 +401,7 @@ mod tests {
             })
             .collect();
         assert_eq!(kinds, ["state", "reasoning", "text", "call", "call"]);
-        // Through a journal and back.
+        // As after a journal round trip.
         let parts: Vec<Part> =
             serde_json::from_value(serde_json::to_value(&parts).unwrap()).unwrap();
         let said = Said::new(&parts, &owner);
@@ -420,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_of_a_character_are_whole_in_the_state() {
+    fn split_surrogate_pairs_are_joined_in_the_state() {
         let piece = |text: &str| lenient::read(text).unwrap().as_str().unwrap().to_owned();
         let joined = piece(r#""caf\ud83d""#) + &piece(r#""\ude00""#);
         let owner = Owner::new("p", "m");
@@ -431,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn others_get_neither_state_nor_reasoning() {
+    fn other_owners_get_neither_state_nor_reasoning() {
         let parts = message(Owner::new("g", "gemini-3-pro"));
         for other in [Owner::new("h", "gemini-3-pro"), Owner::new("g", "gemma-3")] {
             let said = Said::new(&parts, &other);
@@ -446,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_goes_without_its_state() {
+    fn changed_message_is_sent_without_its_state() {
         let owner = Owner::new("g", "gemini-3-pro");
         let whole = message(owner.clone());
         let mut shorter = whole.clone();
@@ -471,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_stays() {
+    fn added_fields_do_not_replace_existing_ones() {
         let call = json!({ "name": "add", "function": { "name": "add" } });
         let own = json!({ "name": "sub", "function": { "name": "sub", "strict": true }, "x": 1 });
         let expected =
@@ -480,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_provider_sends_for_itself_is_bounded() {
+    fn provider_state_is_bounded() {
         let deep = (0..OWN_DEPTH).fold(json!(1), |inner, _| json!([inner]));
         let mut own = OwnBytes::default();
         let refused = own.add_fields(&fields(json!({ "a": deep }))).unwrap_err();
@@ -493,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn words_alone_have_no_state() {
+    fn plain_message_has_no_state() {
         let mut draft = Draft::default();
         draft.text("hi", Fields::new());
         draft.call(call("c1"), Fields::new());
@@ -502,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn models_of_one_family_share_their_state() {
+    fn family_is_the_first_word_after_the_vendor() {
         for (model, expected) in [
             ("gemini-3-flash-preview", "gemini"),
             ("gemini-flash-latest", "gemini"),

@@ -1,69 +1,69 @@
 //! Reasoning that a model writes into its text, between `<think>` and `</think>`.
 //!
-//! Local servers, and gateways before them, often leave it there, in whatever format they answer. A text that
-//! begins so is taken apart. The marks may be cut anywhere.
+//! Local servers, and gateways in front of them, often leave it there, in any format. A text that starts with the
+//! opening tag is split. A tag may be split between chunks.
 //!
-//! Some leave out the first mark, since it is part of the prompt that they make. Then the second one alone says that
-//! everything before it was reasoning. That is a guess, and a wrong one takes words out of an answer. It is made
-//! only where it is likely: not for a model whose services keep the reasoning apart, not in a document, not inside
-//! of code, and not for a mark that the text speaks about.
+//! Some services omit the opening tag, because it is part of their prompt. A closing tag alone then means that all text
+//! before it was reasoning. This is a guess, and a wrong one removes text from a completion. The guess is made only
+//! where it is likely: not for models whose services separate the reasoning, not in a document, not within code, and
+//! not for a tag that the text mentions.
 
 use crate::sink::Sink;
 
-/// What opens reasoning at the beginning of a text.
+/// The opening tag.
 const OPEN: &str = "<think>";
 
-/// What closes it.
+/// The closing tag.
 const CLOSE: &str = "</think>";
 
-/// White space that a text keeps in front of its first sign, in characters. More of it says nothing.
+/// Maximum characters of leading white space that a text keeps.
 const LEAD: usize = 256;
 
-/// Words in the names of models whose services keep the reasoning apart from the text.
+/// Words in the names of models whose services separate the reasoning from the text.
 const APART: [&str; 4] = ["claude", "gemini", "gpt", "grok"];
 
-/// Signs before a mark that is spoken about: quotes, brackets, marks of Markdown, of a diff or of a program, and a
+/// Characters before a tag that the text mentions: quotes, brackets, marks of Markdown, diffs and programs, and white
 /// space. Reasoning ends with its last word or with a line break.
 const SPOKEN: [char; 26] = [
     '`', '"', '\'', '“', '‘', '„', '「', '『', '«', '(', '（', '[', '{', '}', '<', '>', '*', '_',
     '\\', '/', '|', '=', '+', '-', ' ', '\t',
 ];
 
-/// The text of an answer and its reasoning, as they arrive. Each piece is handed on at once.
+/// The text and the reasoning of a response as they arrive. Each delta is emitted at once.
 #[derive(Debug, Default)]
 pub(super) struct Words {
     pub(super) text: String,
     pub(super) reasoning: String,
     think: Think,
-    /// Something was handed on behind the text that cannot be taken back with it.
+    /// Whether something was emitted after the text, which a restart would discard as well.
     is_fixed: bool,
 }
 
 impl Words {
-    /// Nothing yet, of this model.
+    /// Creates an empty response of a model.
     pub(super) fn of(model: &str) -> Self {
         let (held, guesses) = (String::new(), !keeps_apart(model));
         Self { think: Think::Start { held, guesses }, ..Self::default() }
     }
 
-    /// Nothing yet; marks in the text mean nothing.
+    /// Creates an empty response in which tags are text.
     pub(super) fn unmarked() -> Self {
         Self::default()
     }
 
-    /// Bytes so far.
+    /// Returns the bytes so far.
     pub(super) fn bytes(&self) -> usize {
         self.text.len() + self.reasoning.len()
     }
 
-    /// Takes a piece of the text, in which the model may have left its reasoning.
+    /// Appends text that may contain reasoning within tags.
     pub(super) fn feed(&mut self, piece: &str, sink: &Sink<'_>) {
         for piece in self.think.feed(piece) {
             self.add(piece, sink);
         }
     }
 
-    /// Takes a piece that is text, whatever is in it.
+    /// Appends text in which tags are text.
     pub(super) fn say(&mut self, piece: &str, sink: &Sink<'_>) {
         if !piece.is_empty() {
             self.end(sink);
@@ -71,7 +71,7 @@ impl Words {
         }
     }
 
-    /// Takes a piece of the reasoning. A service that keeps it apart leaves no marks in the text.
+    /// Appends reasoning. A service that separates it leaves no tags in the text.
     pub(super) fn reason(&mut self, piece: &str, sink: &Sink<'_>) {
         if !piece.is_empty() {
             self.end(sink);
@@ -79,19 +79,19 @@ impl Words {
         }
     }
 
-    /// From now on what was handed on as text stays text.
+    /// Keeps the text emitted so far from becoming reasoning.
     pub(super) fn fix_text(&mut self) {
         self.is_fixed = true;
     }
 
-    /// Another part of the answer begins. Of all marks only the one that closes reasoning means something from now on.
+    /// Notes that another part of the response begins. From now on only the closing tag of an open reasoning counts.
     pub(super) fn interrupt(&mut self, sink: &Sink<'_>) {
         if !matches!(self.think, Think::Inside(_)) {
             self.end(sink);
         }
     }
 
-    /// Hands on what was held back. Marks mean nothing from now on.
+    /// Emits held text. From now on tags are text.
     pub(super) fn end(&mut self, sink: &Sink<'_>) {
         if let Some(piece) = self.think.end() {
             self.add(piece, sink);
@@ -105,7 +105,7 @@ impl Words {
                 self.reasoning.push_str(&text);
             }
             Piece::Closing(text) if !self.is_fixed => {
-                // It was handed on as text already.
+                // The text was already emitted as text.
                 let said = std::mem::take(&mut self.text);
                 sink.restart();
                 self.add(Piece::Reasoning(said + &text), sink);
@@ -118,38 +118,38 @@ impl Words {
     }
 }
 
-/// One piece of a text.
+/// A part of a text.
 #[derive(Debug, PartialEq, Eq)]
 enum Piece {
     Text(String),
     Reasoning(String),
-    /// All text so far, and this, was reasoning.
+    /// This text, and all text so far, is reasoning.
     Closing(String),
 }
 
-/// Takes a text apart as it arrives.
+/// The state of the parser that splits a text.
 #[derive(Debug, Default)]
 enum Think {
-    /// Nothing but white space and what may become the opening mark was seen.
+    /// Only white space and a possible start of the opening tag so far.
     Start {
-        /// What was seen.
+        /// The text so far.
         held: String,
-        /// Whether a closing mark counts alone.
+        /// Whether a closing tag alone counts.
         guesses: bool,
     },
-    /// Inside, with what may become the closing mark.
+    /// In reasoning; holds a possible start of the closing tag.
     Inside(String),
-    /// White space after the closing mark belongs to neither side.
+    /// After the closing tag, where white space is dropped.
     Closed,
-    /// Text, unless a closing mark follows.
+    /// In text that a closing tag may turn into reasoning.
     Unopened(Unopened),
-    /// All further text is text.
+    /// In text that stays text.
     #[default]
     Outside,
 }
 
 impl Think {
-    /// Takes a piece of text.
+    /// Appends a chunk. Returns its parts.
     fn feed(&mut self, piece: &str) -> Vec<Piece> {
         let mut pieces = Vec::new();
         let mut rest = piece.to_owned();
@@ -159,7 +159,7 @@ impl Think {
         pieces
     }
 
-    /// What was held back when the text ends.
+    /// Returns the held text at the end.
     fn end(&mut self) -> Option<Piece> {
         match std::mem::take(self) {
             Self::Start { held, .. } | Self::Unopened(Unopened { held, .. })
@@ -172,7 +172,7 @@ impl Think {
         }
     }
 
-    /// One move to another state, with what is left to read there.
+    /// Moves to the next state. Returns it with the rest of the chunk.
     fn step(self, rest: String, pieces: &mut Vec<Piece>) -> (Self, String) {
         match self {
             Self::Start { held, guesses } => begun(&(held + &rest), guesses),
@@ -199,8 +199,8 @@ impl Think {
     }
 }
 
-/// A text of which nothing was handed on. Of the white space in front no more is held than a text keeps, so each piece
-/// is read once.
+/// Decides the state after the first characters of a text. Holds no more white space than a text keeps, so that each
+/// chunk is read once.
 fn begun(all: &str, guesses: bool) -> (Think, String) {
     let begins = all.trim_start();
     if let Some(inside) = begins.strip_prefix(OPEN) {
@@ -212,7 +212,7 @@ fn begun(all: &str, guesses: bool) -> (Think, String) {
     if OPEN.starts_with(begins) {
         return (Think::Start { held: text, guesses }, String::new());
     }
-    // No model thinks in front of a document and leaves that out.
+    // No model reasons before a document and omits the opening tag.
     let think = if guesses && !begins.starts_with(['{', '[']) {
         Think::Unopened(Unopened::default())
     } else {
@@ -221,12 +221,12 @@ fn begun(all: &str, guesses: bool) -> (Think, String) {
     (think, text)
 }
 
-/// A text that did not begin with the opening mark.
+/// A text that did not start with the opening tag.
 #[derive(Debug, Default)]
 struct Unopened {
-    /// What may become a mark.
+    /// A possible start of a tag.
     held: String,
-    /// The sign before that.
+    /// The character before it.
     before: Option<char>,
     code: Code,
 }
@@ -260,20 +260,20 @@ impl Unopened {
         self.before = text.chars().next_back().or(self.before);
     }
 
-    /// Whether a mark that stands here is spoken about.
+    /// Returns whether the text mentions a tag at this position.
     fn speaks(&mut self) -> bool {
         self.code.is_open() || self.before.is_some_and(|sign| SPOKEN.contains(&sign))
     }
 }
 
-/// Whether a text stands in code of Markdown at its end.
+/// Tracks whether the end of a text is within code in Markdown.
 #[derive(Debug, Default)]
 struct Code {
-    /// The last signs "`" in a row.
+    /// The number of consecutive backticks at the end.
     ticks: usize,
-    /// The length of the fence that opened a block; 0 outside of one.
+    /// The length of the fence that opened a code block; 0 outside of one.
     fence: usize,
-    /// Within the code of a line.
+    /// Whether the end is within inline code.
     in_line: bool,
 }
 
@@ -294,7 +294,7 @@ impl Code {
         self.fence > 0 || self.in_line
     }
 
-    /// A row of signs "`" has ended.
+    /// Handles the end of consecutive backticks.
     fn end_row(&mut self) {
         match std::mem::take(&mut self.ticks) {
             0 => {}
@@ -306,11 +306,11 @@ impl Code {
     }
 }
 
-/// Whether the services of a model keep its reasoning apart from the text.
+/// Returns whether the services of a model separate its reasoning from the text.
 fn keeps_apart(model: &str) -> bool {
     let model = model.to_ascii_lowercase();
     let name = model.rsplit('/').next().unwrap_or_default();
-    // OpenAI's `o3` and the like.
+    // OpenAI's `o3` and similar names.
     let is_numbered =
         name.strip_prefix('o').is_some_and(|rest| rest.starts_with(|it: char| it.is_ascii_digit()));
     is_numbered || APART.iter().any(|word| model.contains(word))
@@ -326,7 +326,7 @@ fn push(pieces: &mut Vec<Piece>, piece: Piece) {
     }
 }
 
-/// How much of a text's end may be the beginning of a mark.
+/// Returns the length of the longest end of a text that may start a tag.
 fn held_back(text: &str, mark: &str) -> usize {
     (1..mark.len()).rev().find(|length| text.ends_with(&mark[..*length])).unwrap_or(0)
 }
@@ -337,7 +337,7 @@ mod tests {
 
     use super::*;
 
-    /// The text and the reasoning, fed in pieces of `size` characters.
+    /// Returns the text and the reasoning of a text that arrives in chunks of `size` characters.
     fn read_of(model: &str, text: &str, size: usize) -> (String, String) {
         let mut think = Words::of(model).think;
         let letters: Vec<char> = text.chars().collect();
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_take_a_text_apart() {
+    fn tags_split_a_text() {
         let cases = [
             ("hello", "hello", ""),
             ("<think>hm</think>\n\nhello", "hello", "hm"),
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closing_mark_that_is_spoken_about_is_text() {
+    fn mentioned_closing_tag_is_text() {
         for whole in [
             "close it with `</think>` then",
             "a <think> b </think> c",
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closing_mark_means_nothing_alone_for_models_that_keep_their_reasoning_apart() {
+    fn closing_tag_alone_is_text_for_models_with_separate_reasoning() {
         let whole = "I think.\n</think>\nHello!";
         for (model, is_apart) in [
             ("us.anthropic.claude-opus-5", true),
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn white_space_in_front_is_bounded() {
+    fn leading_white_space_is_bounded() {
         let space = " ".repeat(300);
         check(&format!("{space}<think>a</think>b"), "b", "a");
         check(&format!("{space}b"), &format!("{}b", " ".repeat(LEAD)), "");
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn words_before_a_closing_mark_are_reasoning_unless_more_was_handed_on() {
+    fn text_before_a_closing_tag_is_reasoning_unless_more_was_emitted() {
         let sink = Sink::new(&NoDeltas);
         for (is_fixed, text, reasoning) in [(false, "Hello!", "hm\n"), (true, "hm\nHello!", "")] {
             let mut words = Words::of("qwen3");
