@@ -104,8 +104,8 @@ fn until(after: &str, date: &str) -> Option<Duration> {
     Some(Duration::try_from(pause).unwrap_or_default())
 }
 
-/// Returns the delay of a `google.rpc.RetryInfo` in the details of an error: `{"retryDelay":
-/// "17s"}`.
+/// Returns the delay of a `google.rpc.RetryInfo` in the details of an error:
+/// `{"retryDelay": "17s"}`.
 fn google_delay(body: &Value) -> Option<Duration> {
     let details = body.pointer("/error/details")?.as_array()?;
     let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;

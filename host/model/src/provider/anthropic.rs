@@ -1,4 +1,4 @@
-//! Anthropic's messages.
+//! Anthropic's messages API.
 
 mod assemble;
 mod body;
@@ -10,10 +10,10 @@ use reqwest::RequestBuilder;
 use crate::provider::state::Owner;
 use crate::provider::{Ask, Provider};
 
-/// The version of the format.
+/// The value of the header `anthropic-version`.
 const VERSION: &str = "2023-06-01";
 
-/// A request for an answer of `model`, in pieces if it `streams`.
+/// Builds a request to `model`, for a stream if `streams`.
 pub(super) fn request(
     provider: &Provider,
     ask: &Ask<'_>,

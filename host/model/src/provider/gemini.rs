@@ -10,7 +10,7 @@ use reqwest::RequestBuilder;
 use crate::provider::state::Owner;
 use crate::provider::{Ask, Provider};
 
-/// A request for an answer of `model`, in pieces if it `streams`.
+/// Builds a request to `model`, for a stream if `streams`.
 pub(super) fn request(
     provider: &Provider,
     ask: &Ask<'_>,

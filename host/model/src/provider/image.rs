@@ -1,6 +1,6 @@
-//! Pictures that a provider makes.
+//! Image generation by a provider.
 //!
-//! An answer comes as a whole; its bytes are believed only after a look at them.
+//! Responses are not streamed. The host detects the type of each image from its bytes.
 
 mod gemini;
 mod imagen;
@@ -23,24 +23,25 @@ use crate::provider::fault::{self, Fault};
 pub(crate) use crate::provider::image::picture::Picture;
 use crate::provider::{Aim, Provider};
 
-/// Bytes of one answer, however many pictures it holds: what a host can hold of several at once.
+/// Maximum bytes of one response, whatever its number of images: a host holds several responses at
+/// once.
 const ANSWER_BYTES: usize = 64 << 20;
 
-/// Bytes of an answer with one picture: the largest in base64, and some words.
+/// Maximum bytes of a response with one image: the largest image in base64, and some text.
 const ONE_PICTURE_BYTES: usize = (PICTURE_BYTES as usize / 3 + 1) * 4 + (1 << 20);
 
-/// What is wished for.
+/// A request for images.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wish<'a> {
-    /// What to show.
+    /// The description of the images.
     pub(crate) prompt: &'a str,
-    /// How many.
+    /// The number of images.
     pub(crate) count: u32,
-    /// Such as `16:9`.
+    /// The aspect ratio, such as `16:9`.
     pub(crate) aspect_ratio: Option<&'a str>,
 }
 
-/// How pictures are asked for.
+/// The API that generates the images.
 #[derive(Clone, Copy, Debug)]
 enum Wire {
     /// Google's `predict`.
@@ -51,18 +52,18 @@ enum Wire {
     Openai,
 }
 
-/// Why an answer holds no picture.
+/// Why a response has no image.
 #[derive(Debug, PartialEq, Eq)]
 enum Unfit {
-    /// The provider keeps it back, for this reason.
+    /// The provider withheld the image, for this reason.
     Withheld(String),
-    /// The answer is not what it should be.
+    /// The response is malformed.
     Broken(String),
 }
 
-/// Makes pictures, in as many calls as the model needs. Fewer than were wished for may come, since
-/// a provider may keep some of them back, fail at some or take too long: what was made is paid for
-/// and is kept.
+/// Generates images, in as many requests as the model needs. Returns fewer than requested if the
+/// provider withholds some, or if a request fails or times out: images that were generated are paid
+/// for, so they are kept.
 pub(super) async fn make(
     provider: &Provider,
     aim: Aim<'_>,
@@ -78,7 +79,7 @@ pub(super) async fn make(
     let (mut pictures, mut failed) = (Vec::new(), None);
     loop {
         let next = answers.next();
-        // One that hangs must not cost those that are there.
+        // A request that hangs must not lose the images of the others.
         let answer = if pictures.is_empty() {
             next.await
         } else {
@@ -99,12 +100,12 @@ pub(super) async fn make(
     }
 }
 
-/// A number of pictures as numbers of at most `most`.
+/// Splits a number of images into numbers of at most `most`.
 fn shares(count: u32, most: u32) -> impl Iterator<Item = u32> {
     (0..count).step_by(most as usize).map(move |made| most.min(count - made))
 }
 
-/// One request, and further ones after faults that may pass.
+/// Sends one request and retries transient errors.
 async fn turn(
     provider: &Provider,
     aim: Aim<'_>,
@@ -121,7 +122,7 @@ async fn turn(
     }
 }
 
-/// One request within its time. Waiting for a free place does not count.
+/// Sends one request with its timeout, which starts after the wait for a free slot.
 async fn attempt(
     provider: &Provider,
     aim: Aim<'_>,
@@ -146,7 +147,7 @@ async fn exchange(
     let most = ANSWER_BYTES.min(ONE_PICTURE_BYTES.saturating_mul(wish.count as usize));
     let body = body(provider, aim, response, most).await;
     if !status.is_success() {
-        // Without its words the status still says enough.
+        // Without the message, the status is still informative.
         let text = String::from_utf8(body.unwrap_or_default()).unwrap_or_default();
         return Err(match wire.withheld(status, &text) {
             Some(reason) => fault::withheld(provider, aim, &reason),
@@ -154,12 +155,12 @@ async fn exchange(
         });
     }
     let body = body?;
-    // Megabytes of base64 take milliseconds: too long for a thread that others wait on.
+    // Decoding megabytes of base64 takes milliseconds, which is too long for an async worker.
     let read = tokio::task::spawn_blocking(move || wire.read(&body)).await;
     let unfit = match read {
         Ok(Ok(pictures)) => return Ok(pictures),
         Ok(Err(unfit)) => unfit,
-        Err(error) => Unfit::Broken(format!("reading it was broken off: {error}")),
+        Err(error) => Unfit::Broken(format!("decoding it was aborted: {error}")),
     };
     Err(match unfit {
         Unfit::Withheld(reason) => fault::withheld(provider, aim, &reason),
@@ -167,7 +168,7 @@ async fn exchange(
     })
 }
 
-/// All bytes of an answer.
+/// Reads the body of a response, up to `most` bytes.
 async fn body(
     provider: &Provider,
     aim: Aim<'_>,
@@ -189,7 +190,8 @@ async fn body(
 }
 
 impl Wire {
-    /// Google has two ways; which one a model knows is in its name.
+    /// Returns the API of a model; `None` if the kind has none. Google has two APIs, and the name
+    /// of the model tells which one.
     fn of(kind: ProviderKind, model: &str) -> Option<Self> {
         match kind {
             ProviderKind::Gemini if model.starts_with("imagen-") => Some(Self::Imagen),
@@ -199,7 +201,7 @@ impl Wire {
         }
     }
 
-    /// Most pictures of one call.
+    /// Returns the maximum images of one request.
     fn most(self, model: &str) -> u32 {
         match self {
             Self::Imagen => imagen::MOST,
@@ -219,7 +221,7 @@ impl Wire {
         provider.post(&path).json(&body)
     }
 
-    /// Why pictures are kept back, if that is what an error says.
+    /// Returns why the provider withheld images, if that is what an error response says.
     fn withheld(self, status: StatusCode, text: &str) -> Option<String> {
         match self {
             Self::Openai if status == StatusCode::BAD_REQUEST => openai::withheld(text),
@@ -244,7 +246,7 @@ impl Unfit {
     }
 }
 
-/// A model's name as one segment of a path, so that no name can lead elsewhere.
+/// Encodes a model name as one segment of a path, so that no name can select another path.
 fn segment(model: &str) -> String {
     let mut segment = String::with_capacity(model.len());
     for byte in model.bytes() {
@@ -260,8 +262,8 @@ fn segment(model: &str) -> String {
 fn unsupported(provider: &Provider) -> Failure {
     let kind = provider.kind().name();
     let message = format!(
-        "the model provider `{}` makes no pictures: its kind `{kind}` has no call for them; lead \
-         the route to a provider of kind `gemini` or `openai`",
+        "the model provider `{}` generates no images: its kind `{kind}` has no API for them; use a \
+         provider of kind `gemini` or `openai` for the route",
         provider.name()
     );
     Failure::new(code::UNSUPPORTED, message)
@@ -273,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_is_shared_out() {
+    fn number_of_images_is_split_into_requests() {
         for (count, most, expected) in
             [(1, 1, vec![1]), (3, 1, vec![1, 1, 1]), (4, 4, vec![4]), (6, 4, vec![4, 2])]
         {

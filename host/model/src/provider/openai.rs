@@ -1,7 +1,7 @@
-//! OpenAI's chat completions, and what others made of them.
+//! OpenAI's chat completions, and their dialects.
 //!
-//! Services that speak this format differ most in what they stream: see `assemble` for the pieces and
-//! `calls` for requests for tools.
+//! Services that speak this format differ most in their streams: see `assemble` for the chunks and `calls` for tool
+//! calls.
 
 mod assemble;
 mod body;
@@ -15,7 +15,7 @@ use reqwest::RequestBuilder;
 use crate::provider::state::Owner;
 use crate::provider::{Ask, Provider};
 
-/// A request for an answer of `model`, in pieces if it `streams`.
+/// Builds a request to `model`, for a stream if `streams`.
 pub(super) fn request(
     provider: &Provider,
     ask: &Ask<'_>,

@@ -69,8 +69,8 @@ impl OwnBytes {
     }
 }
 
-/// Returns the approximate size of a value: the bytes of its strings and names, and one byte for each list item and each
-/// other scalar.
+/// Returns the approximate size of a value: the bytes of its strings and names, and one byte for each list item and
+/// each other scalar.
 ///
 /// # Errors
 ///

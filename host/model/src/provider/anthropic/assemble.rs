@@ -1,7 +1,7 @@
-//! An answer out of its pieces.
+//! Assembles a response from events.
 //!
-//! A message is a list of blocks. A stream begins each block and then adds to it. Some gateways say a whole
-//! block at its beginning, leave out numbers and ids, or begin a block before the one before it ends.
+//! A message is a list of blocks. A stream starts each block and then extends it. Some gateways send a whole block at
+//! its start, omit indexes and ids, or start a block before the previous one ends.
 
 use serde_json::{Map, Value};
 use wattle_graph::llm::{FinishReason, ToolCall, Usage};
@@ -14,48 +14,48 @@ use crate::provider::state::{Draft, Fields, OwnBytes, Owner, says};
 use crate::provider::think::Words;
 use crate::sink::Sink;
 
-/// Blocks of one answer: an answer with tools of the provider's own has some dozens.
+/// Maximum blocks of one response. A response with the provider's own tools has some dozens.
 const MAX_BLOCKS: usize = 1_000;
 
-/// Fields of a text, of a thought and of a request for a tool that are read here.
+/// Fields of text, thinking and tool-use blocks that this module interprets.
 const READ: [&str; 6] = ["type", "text", "thinking", "id", "name", "input"];
 
-/// An answer that is arriving.
+/// A response that is being assembled.
 pub(in crate::provider) struct Anthropic<'a> {
     owner: Owner,
     sink: &'a Sink<'a>,
     id: String,
-    /// The model that was asked.
+    /// The requested model.
     asked: String,
     model: String,
     blocks: Vec<Block>,
     calls: usize,
     /// Bytes of texts, names and arguments.
     said: usize,
-    /// The size of the fields and blocks that are Anthropic's own.
+    /// The size of the provider state.
     own: OwnBytes,
     stop: Option<String>,
-    /// More of the answer came behind a reason to stop.
+    /// Whether output followed a stop reason.
     goes_on: bool,
     counts: Option<Map<String, Value>>,
-    /// The counts came with or after the reason to stop.
+    /// Whether usage came with or after the stop reason.
     is_counted: bool,
     is_ended: bool,
     seen: bool,
 }
 
-/// A block of an answer.
+/// A block of a response.
 struct Block {
     number: Option<u64>,
     kind: Kind,
-    /// All fields but those that come in pieces.
+    /// All fields except those that arrive in fragments.
     fields: Fields,
-    /// Text with the reasoning in it, or thought.
+    /// The text with the reasoning in it, or the thinking.
     words: Words,
     halves: Halves,
-    /// The arguments, where they come in pieces.
+    /// The arguments that arrive in fragments.
     arguments: Arguments,
-    /// The number of the request for a tool among those of the answer, once it was handed on.
+    /// The index of the tool call in the response, once it was emitted.
     call: Option<usize>,
 }
 
@@ -88,7 +88,7 @@ impl<'a> Anthropic<'a> {
         }
     }
 
-    /// A whole message.
+    /// Adds a whole message.
     fn message(&mut self, message: &Value) -> Result<(), Broken> {
         self.read(message)?;
         self.stopped(message);
@@ -96,7 +96,7 @@ impl<'a> Anthropic<'a> {
         Ok(())
     }
 
-    /// The beginning of a message. Gateways give a reason to stop there, before anything is said.
+    /// Adds the start of a message. A stop reason before any output, which some gateways send, is ignored.
     fn begun(&mut self, message: &Value) -> Result<(), Broken> {
         self.read(message)?;
         if self.carried() > 0 {
@@ -106,7 +106,7 @@ impl<'a> Anthropic<'a> {
         Ok(())
     }
 
-    /// What a message says of itself, and its blocks.
+    /// Reads the id, the model and the blocks of a message.
     fn read(&mut self, message: &Value) -> Result<(), Broken> {
         self.seen = true;
         let text = |field: &str| message.get(field).and_then(Value::as_str);
@@ -136,7 +136,7 @@ impl<'a> Anthropic<'a> {
         }
     }
 
-    /// The counts so far; later ones replace earlier ones of the same name.
+    /// Adds token counts. Later ones replace earlier ones of the same name.
     fn count(&mut self, value: &Value) {
         if let Some(counts) = value.get("usage").and_then(Value::as_object) {
             let told = counts.iter().filter(|(_, count)| !count.is_null());
@@ -146,7 +146,7 @@ impl<'a> Anthropic<'a> {
         }
     }
 
-    /// A block begins, with what it has already.
+    /// Starts a block with the content that it has already.
     fn begin(&mut self, number: Option<u64>, block: &Value) -> Result<(), Broken> {
         let Some(object) = block.as_object() else { return Ok(()) };
         if self.blocks.len() == MAX_BLOCKS {
@@ -158,7 +158,7 @@ impl<'a> Anthropic<'a> {
             Some("tool_use") => Kind::ToolUse,
             _ => Kind::Own,
         };
-        // Of the other kinds, text, thought and arguments are kept apart.
+        // Text, thinking and arguments of the known kinds are stored separately.
         let own = object.iter().filter(|(name, value)| {
             kind == Kind::Own || !READ.contains(&name.as_str()) && says(value)
         });
@@ -166,7 +166,8 @@ impl<'a> Anthropic<'a> {
         if let Some(last) = self.blocks.len().checked_sub(1) {
             self.speak(last, Words::interrupt);
         }
-        // What was handed on before a block cannot be taken back with it. Empty blocks were not.
+        // A restart would discard what was emitted before this block as well, so a closing tag alone does not count in
+        // it. Empty blocks emitted nothing.
         let words = if self.said == 0 { Words::of(&self.asked) } else { Words::unmarked() };
         self.blocks.push(Block {
             number,
@@ -195,7 +196,7 @@ impl<'a> Anthropic<'a> {
             Kind::Thinking => words.reason(&piece, sink),
             Kind::ToolUse | Kind::Own => {}
         });
-        // Words of another block cannot be taken back with those of the last one.
+        // A restart of the last block would discard the text of this one as well.
         if index + 1 < self.blocks.len()
             && let Some(last) = self.blocks.last_mut()
         {
@@ -203,7 +204,7 @@ impl<'a> Anthropic<'a> {
         }
     }
 
-    /// Has the words of a block change, and counts what is handed on of them.
+    /// Changes the words of a block, and counts the bytes that are added.
     fn speak(&mut self, index: usize, change: impl FnOnce(&mut Words, &Sink<'_>)) {
         let words = &mut self.blocks[index].words;
         let before = words.bytes();
@@ -211,7 +212,7 @@ impl<'a> Anthropic<'a> {
         self.said += words.bytes() - before;
     }
 
-    /// Hands on a request for a tool, with the arguments that it begins with.
+    /// Emits a tool call with the arguments that its block starts with.
     fn call(&mut self, index: usize) {
         let block = &mut self.blocks[index];
         let name = text_of(&block.fields, "name").to_owned();
@@ -230,7 +231,7 @@ impl<'a> Anthropic<'a> {
         };
         let id = text_of(&block.fields, "id");
         self.said += id.len() + name.len() + arguments.len();
-        // Without a name there is nothing to hand on.
+        // A call without a name cannot be emitted.
         if !name.is_empty() {
             self.sink.call(self.calls, id, &name, &arguments);
             block.call = Some(self.calls);
@@ -238,7 +239,7 @@ impl<'a> Anthropic<'a> {
         self.calls += 1;
     }
 
-    /// The block that an event is about: the one of its number, else the last one.
+    /// Returns the block of an event: the one with its index, else the last one.
     fn block(&self, event: &Value) -> Option<usize> {
         let number = event.get("index").and_then(Value::as_u64);
         let numbered = number
@@ -256,7 +257,7 @@ impl<'a> Anthropic<'a> {
         };
         let known = self.block(event).filter(|_| !self.is_other(event));
         let fits = |index: usize| wanted.is_none_or(|(_, kind)| self.blocks[index].kind == kind);
-        // Words of a block that never began, or that began as something else.
+        // A delta of a block that never started, or that started as another kind.
         if !known.is_some_and(fits) {
             let Some((name, _)) = wanted else { return Ok(()) };
             let number = event.get("index").and_then(Value::as_u64);
@@ -301,7 +302,7 @@ impl<'a> Anthropic<'a> {
         Ok(())
     }
 
-    /// Whether an event is about a block of a number that has not begun.
+    /// Returns whether an event has the index of a block that has not started.
     fn is_other(&self, event: &Value) -> bool {
         let number = event.get("index").and_then(Value::as_u64);
         number.is_some_and(|number| {
@@ -313,7 +314,7 @@ impl<'a> Anthropic<'a> {
 }
 
 impl Anthropic<'_> {
-    /// Takes an event of a stream, or a whole answer.
+    /// Adds an event of a stream, or a whole response.
     fn event(&mut self, document: &Value) -> Result<(), Broken> {
         match document.get("type").and_then(Value::as_str) {
             Some("message_start") => match document.get("message") {
@@ -345,7 +346,7 @@ impl Anthropic<'_> {
                 Ok(())
             }
             Some("content_block_stop" | "ping") => Ok(()),
-            // A whole answer; some gateways leave out its type.
+            // A whole response. Some gateways omit its type.
             _ if document.get("content").is_some() => self.message(document),
             _ => Ok(()),
         }
@@ -424,7 +425,7 @@ impl Assembly for Anthropic<'_> {
     }
 }
 
-/// The arguments of a request for a tool: the pieces, else what the block began with.
+/// Returns the arguments of a tool call: the fragments, else those that the block started with.
 fn input(begun: Option<&Value>, pieces: &Arguments) -> Value {
     if pieces.text().is_empty() { arguments::of_document(begun) } else { pieces.value() }
 }
@@ -452,7 +453,7 @@ fn finish(reason: Option<&str>, calls: bool) -> FinishReason {
     }
 }
 
-/// Anthropic does not count what it read from its cache, or wrote to it, among the input.
+/// Returns the usage. Anthropic does not count tokens that were read from or written to its cache as input.
 fn usage(counts: &Map<String, Value>) -> Usage {
     let count = |name: &str| counts.get(name).and_then(Value::as_u64);
     let (read, written) = (count("cache_read_input_tokens"), count("cache_creation_input_tokens"));
@@ -485,7 +486,7 @@ mod tests {
         json!({ "type": "content_block_delta", "index": number, "delta": delta })
     }
 
-    /// Reasoning and text of what a model says.
+    /// Returns the reasoning and the text of a response.
     fn read(events: &[Value]) -> (String, String) {
         let sink = Sink::new(&NoDeltas);
         let mut assembly = Anthropic::new(Owner::new("a", "qwen3"), "qwen3", &sink);
@@ -504,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn reasoning_is_found_behind_empty_blocks_and_within_others() {
+    fn think_tags_are_found_after_empty_blocks_and_across_blocks() {
         let call = json!({ "type": "tool_use", "id": "t", "name": "add", "input": {} });
         let empty = begin(0, json!({ "type": "thinking", "thinking": "" }));
         let open = begin(1, json!({ "type": "text", "text": "" }));
@@ -524,11 +525,11 @@ mod tests {
             text(0, "Hello!"),
             text(1, "</think>\n\n"),
         ];
-        assert_eq!(read(&mixed), (String::new(), "Hello!hm\n".into()), "nothing is taken back");
+        assert_eq!(read(&mixed), (String::new(), "Hello!hm\n".into()), "no restart");
     }
 
     #[test]
-    fn what_is_its_own_is_bounded() {
+    fn provider_state_is_bounded() {
         let sink = Sink::new(&NoDeltas);
         let long = "s".repeat(1 << 20);
         let begin = |block: Value| json!({ "type": "content_block_start", "content_block": block });

@@ -10,8 +10,8 @@ use crate::provider::state::{Owner, Piece, Said, with};
 use crate::provider::{Ask, Format};
 use crate::structured::strict;
 
-/// Longest answers by the beginning of a model's name. The format wants a number with every request.
-/// Source: "Models overview" of Anthropic's documentation.
+/// Output limits by prefix of the model. The format requires `max_tokens` in every request. Source: "Models overview"
+/// of Anthropic's documentation.
 const LONGEST: [(&str, u32); 5] = [
     ("claude-3-opus", 4_096),
     ("claude-3-haiku", 4_096),
@@ -20,10 +20,10 @@ const LONGEST: [(&str, u32); 5] = [
     ("claude-opus-4-1", 32_000),
 ];
 
-/// The longest answer of all other models.
+/// The output limit of all other models.
 const LONGEST_OF_OTHERS: u32 = 64_000;
 
-/// The whole body. What the guest says goes before what the route says.
+/// Returns the body of a request. Settings of the request override those of the route.
 pub(super) fn body(
     ask: &Ask<'_>,
     owner: &Owner,
@@ -41,7 +41,7 @@ pub(super) fn body(
     let temperature = request.temperature.or(ask.route.temperature);
     let tools = Some(ask.chat.tools).filter(|tools| !tools.is_empty());
     let format = match ask.format {
-        // There is no JSON mode: the instructions have to do.
+        // The API has no JSON mode; the instructions have the schema.
         Format::Free | Format::JsonObject => None,
         Format::Schema(shape) => Some(json!({ "format": {
             "type": "json_schema", "schema": strict::without_dialect(&shape.schema),
@@ -66,7 +66,7 @@ fn longest(model: &str) -> u32 {
     known.map_or(LONGEST_OF_OTHERS, |(_, tokens)| *tokens)
 }
 
-/// Messages without content are refused, so they are left out.
+/// Returns the messages. The API rejects messages without content, so they are left out.
 fn messages(chat: &Chat<'_>, owner: &Owner) -> Value {
     let mut messages = Vec::new();
     for turn in &chat.turns {
@@ -99,7 +99,7 @@ fn user(parts: &[Shown<'_>]) -> Vec<Value> {
     parts.iter().filter_map(part).collect()
 }
 
-/// What the model said. Thoughts without a signature are refused, so they do not go back.
+/// Returns the blocks of a message of the model. The API rejects reasoning without a signature, so it is left out.
 fn said(parts: &[Part], owner: &Owner) -> Vec<Value> {
     let pieces = Said::new(parts, owner).pieces.into_iter();
     let block = |piece: Piece<'_>| match piece {

@@ -1,7 +1,6 @@
-//! An answer out of its pieces, each of which has the form of a whole answer.
+//! Assembles a response from chunks, each of which has the form of a whole response.
 //!
-//! A stream ends with its connection. A reason to stop does not end it: some services give one with every
-//! piece.
+//! A stream ends with its connection. A finish reason does not end it, because some services send one with every chunk.
 
 use serde_json::{Value, json};
 use wattle_graph::llm::{FinishReason, ToolCall, Usage};
@@ -14,19 +13,19 @@ use crate::provider::state::{Draft, Fields, OwnBytes, Owner, says};
 use crate::provider::think::Words;
 use crate::sink::Sink;
 
-/// Fields of a part that are read here. All others are Gemini's own, such as `thoughtSignature`.
+/// Fields of a part that this module interprets. All others are provider state, such as `thoughtSignature`.
 const READ: [&str; 3] = ["text", "thought", "functionCall"];
 
-/// Parts of one answer that are not merged with others.
+/// Maximum parts of one response.
 const MAX_PARTS: usize = 100_000;
 
-/// An answer that is arriving.
+/// A response that is being assembled.
 pub(in crate::provider) struct Gemini<'a> {
     owner: Owner,
     sink: &'a Sink<'a>,
     model: String,
     draft: Draft,
-    /// The text since the last part that is no unsigned text.
+    /// The text since the last part that is not unsigned text.
     words: Words,
     text: Halves,
     reasoning: Halves,
@@ -34,12 +33,12 @@ pub(in crate::provider) struct Gemini<'a> {
     parts: usize,
     /// Bytes of texts, names and arguments in the draft.
     drafted: usize,
-    /// The size of the fields and parts that are Gemini's own.
+    /// The size of the provider state.
     own: OwnBytes,
     finish: Option<String>,
-    /// More of the answer came behind a reason to stop.
+    /// Whether output followed a finish reason.
     goes_on: bool,
-    /// Why the prompt was blocked.
+    /// Whether the prompt was blocked.
     blocked: bool,
     usage: Option<Usage>,
     seen: bool,
@@ -67,7 +66,7 @@ impl<'a> Gemini<'a> {
         }
     }
 
-    /// Bytes of texts, names and arguments.
+    /// Returns the bytes of texts, names and arguments.
     fn said(&self) -> usize {
         self.drafted + self.words.bytes()
     }
@@ -86,7 +85,7 @@ impl<'a> Gemini<'a> {
         let text = object.get("text").and_then(Value::as_str);
         if let Some(text) = text {
             let thought = object.get("thought").and_then(Value::as_bool) == Some(true);
-            // Of a part with a text and a call the fields are the call's.
+            // In a part with a text and a call, the fields belong to the call.
             let own = if call.is_some() { Fields::new() } else { std::mem::take(&mut fields) };
             self.say(text, thought, own);
         }
@@ -115,7 +114,7 @@ impl<'a> Gemini<'a> {
         if fields.is_empty() {
             self.words.feed(&text, self.sink);
         } else {
-            // What is signed goes back as it came.
+            // Signed text is sent back unchanged.
             self.settle();
             self.drafted += text.len();
             self.sink.text(&text);
@@ -123,7 +122,8 @@ impl<'a> Gemini<'a> {
         }
     }
 
-    /// Puts the text so far into the draft, with the reasoning in it. What follows cannot be taken back with it.
+    /// Moves the text so far, and the reasoning in it, into the draft. No closing tag can turn it into
+    /// reasoning afterwards.
     fn settle(&mut self) {
         self.words.end(self.sink);
         let words = std::mem::replace(&mut self.words, Words::unmarked());
@@ -146,7 +146,7 @@ impl<'a> Gemini<'a> {
             arguments => arguments.to_string(),
         };
         self.drafted += id.len() + name.len() + shown.len();
-        // Without a name there is nothing to hand on.
+        // A call without a name cannot be emitted.
         if !name.is_empty() {
             self.sink.call(self.calls, &id, &name, &shown);
         }
@@ -216,13 +216,13 @@ impl Assembly for Gemini<'_> {
     }
 }
 
-/// Whether a reason says anything. The first one of each kind is the default of the format, and gateways write it into
-/// every piece.
+/// Returns whether a reason has a meaning. Each enum of the API has a default that ends with `_UNSPECIFIED`, which
+/// gateways send with every chunk.
 fn is_reason(reason: &str) -> bool {
     !reason.is_empty() && !reason.ends_with("_UNSPECIFIED")
 }
 
-/// Gemini says `STOP` for requests for tools, too.
+/// Returns the finish reason. Gemini sends `STOP` for tool calls as well.
 fn finish(reason: Option<&str>, calls: bool) -> FinishReason {
     match reason {
         Some("STOP" | "FUNCTION_CALL") | None if calls => FinishReason::ToolCalls,
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_reason_to_stop_is_read() {
+    fn output_after_a_finish_reason_is_read() {
         let reply = read(&[
             json!({ "usageMetadata": { "promptTokenCount": 3 } }),
             stop(json!({ "text": "" })),
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn signatures_stay_where_they_were() {
+    fn signatures_stay_with_their_parts() {
         let call = |id: Value| json!({ "name": "add", "args": null, "id": id });
         let reply = read(&[
             piece(json!({ "text": "hm", "thought": true })),
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_its_own_is_bounded() {
+    fn provider_state_is_bounded() {
         let sink = Sink::new(&NoDeltas);
         let signature = "s".repeat(1 << 20);
         for part in [
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons_keep_their_meaning() {
+    fn finish_reasons_are_mapped() {
         for (reason, calls, expected) in [
             ("FUNCTION_CALL", true, FinishReason::ToolCalls),
             ("SAFETY", false, FinishReason::ContentFilter),

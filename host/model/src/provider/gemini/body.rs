@@ -12,18 +12,18 @@ use crate::provider::state::{Owner, Piece, Said, with};
 use crate::provider::{Ask, Format};
 use crate::structured::strict;
 
-/// What Gemini 3 takes for the signature of a request for a tool that another model made, or that was
-/// changed. Source: "Thought signatures" of the Gemini API's documentation.
+/// The signature that Gemini 3 accepts for a tool call that another model made, or that was modified. Source: "Thought
+/// signatures" of the Gemini API's documentation.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// Beginnings of the names of models that do not think, and refuse to be asked for their thoughts. Source: "Gemini
-/// thinking" of the Gemini API's documentation.
+/// Prefixes of models that do not reason and reject `thinkingConfig`. Source: "Gemini thinking" of the Gemini API's
+/// documentation.
 const THOUGHTLESS: [&str; 4] = ["gemini-1", "gemini-2.0", "gemma", "learnlm"];
 
-/// Models that want no signatures.
+/// Prefixes of models that need no signatures.
 const UNSIGNED: [&str; 2] = ["gemini-1", "gemini-2"];
 
-/// The whole body. What the guest says goes before what the route says.
+/// Returns the body of a request. Settings of the request override those of the route.
 pub(super) fn body(ask: &Ask<'_>, owner: &Owner, model: &str, schemas: &Schemas) -> Value {
     let request = ask.request;
     let mut body = Map::new();
@@ -65,7 +65,7 @@ pub(super) fn body(ask: &Ask<'_>, owner: &Owner, model: &str, schemas: &Schemas)
     Value::Object(body)
 }
 
-/// The request for a tool that an answer is for: its name, and its id if Gemini gave it one.
+/// The tool call that a result belongs to: its name, and its id if Gemini assigned one.
 struct Asked<'a> {
     name: &'a str,
     id: Option<String>,
@@ -100,8 +100,8 @@ fn user(parts: &[Shown<'_>]) -> Vec<Value> {
             }
             Source::Address(url) => {
                 let mut file = json!({ "file_uri": url });
-                // `image/*` is no type of a picture. Gateways want one; the field is optional by "FileData" of the
-                // Gemini API's reference.
+                // `image/*` is not the type of an image. Gateways require a type; "FileData" of the Gemini API's
+                // reference has the field as optional.
                 let media_type = if media_type.ends_with("/*") {
                     type_by_ending(url)
                 } else {
@@ -117,7 +117,7 @@ fn user(parts: &[Shown<'_>]) -> Vec<Value> {
     parts.iter().map(part).collect()
 }
 
-/// The type of a picture by the ending of the path of its address.
+/// Returns the type of an image by the file extension in its URL.
 fn type_by_ending(url: &str) -> Option<&'static str> {
     let path = url.split(['?', '#']).next()?;
     let (_, ending) = path.rsplit('/').next()?.rsplit_once('.')?;
@@ -131,7 +131,7 @@ fn type_by_ending(url: &str) -> Option<&'static str> {
     })
 }
 
-/// What the model said. Thoughts without a signature do not go back.
+/// Returns the parts of a message of the model. Reasoning without a signature is not sent back.
 fn said<'a>(
     parts: &'a [Part],
     owner: &Owner,
@@ -159,7 +159,7 @@ fn said<'a>(
                 }
                 asked.insert(call.id.clone(), Asked { name, id });
                 let mut part = with(json!({ "functionCall": request }), fields);
-                // Only the first one of a turn is signed.
+                // Only the first call of a turn has a signature.
                 if wants_signatures && is_first && part.get("thoughtSignature").is_none() {
                     part["thoughtSignature"] = json!(NO_SIGNATURE);
                 }
@@ -172,7 +172,7 @@ fn said<'a>(
     written
 }
 
-/// Gemini wants the name of the tool with its answer.
+/// Returns a tool result. Gemini requires the name of the tool.
 fn answer(result: &ToolResult, asked: &HashMap<String, Asked<'_>>) -> Value {
     let asked = asked.get(&result.call_id);
     let name = asked.map_or(result.call_id.as_str(), |asked| asked.name);

@@ -1,10 +1,10 @@
-//! Google's `generateContent` with pictures, for models such as `gemini-2.5-flash-image`.
+//! Google's `generateContent` for images, for models such as `gemini-2.5-flash-image`.
 
 use serde_json::{Value, json};
 
 use crate::provider::image::{Picture, Unfit, Wish};
 
-/// Reasons to stop that keep a picture back.
+/// Finish reasons of a withheld image.
 const WITHHOLDING: [&str; 8] = [
     "SAFETY",
     "IMAGE_SAFETY",
@@ -50,10 +50,11 @@ pub(super) fn read(answer: &Value) -> Result<Vec<Picture>, Unfit> {
         return Err(Unfit::Withheld(words.unwrap_or(reason).to_owned()));
     }
     let words = words.map(|words| format!(": {words}")).unwrap_or_default();
-    Err(Unfit::Broken(format!("it has no picture (finish reason `{reason}`){words}")))
+    Err(Unfit::Broken(format!("it has no image (finish reason `{reason}`){words}")))
 }
 
-/// A picture's base64. Models that think draw sketches first, which are not the answer.
+/// Returns the base64 of an image. Models that reason draw sketches first, which are not part of
+/// the output.
 fn data(part: &Value) -> Option<&str> {
     if part.get("thought").and_then(Value::as_bool) == Some(true) {
         return None;
@@ -72,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn sketches_and_words_are_left_out() {
+    fn sketches_and_text_are_left_out() {
         let part = json!({ "inlineData": { "mimeType": "image/png", "data": PNG } });
         let mut sketch = part.clone();
         sketch["thought"] = json!(true);
@@ -85,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_withholds() {
+    fn filtered_images_are_withheld() {
         let blocked = json!({ "promptFeedback": { "blockReason": "SAFETY" } });
         assert_eq!(read(&blocked), Err(Unfit::Withheld("SAFETY".into())));
         for reason in WITHHOLDING {
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_a_picture_is_broken() {
+    fn response_without_an_image_is_malformed() {
         let words = answer("NO_IMAGE", &json!([{ "text": "I cannot draw" }]));
         assert!(matches!(read(&words), Err(Unfit::Broken(reason)) if reason.contains("draw")));
         for garbage in [json!({}), json!([]), json!({ "candidates": [] })] {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::provider::image::{Picture, Unfit, Wish};
 
-/// Most pictures of one call.
+/// Maximum images of one request.
 pub(super) const MOST: u32 = 4;
 
 pub(super) fn body(wish: Wish<'_>) -> Value {
@@ -14,7 +14,7 @@ pub(super) fn body(wish: Wish<'_>) -> Value {
     json!({ "instances": [{ "prompt": wish.prompt }], "parameters": parameters })
 }
 
-/// An empty answer is what remains when the filter takes every picture.
+/// Reads the images of a response. The filter leaves an empty response if it removes every image.
 pub(super) fn read(answer: &Value) -> Result<Vec<Picture>, Unfit> {
     let predictions = match answer.get("predictions") {
         Some(Value::Array(predictions)) => predictions.as_slice(),
@@ -32,7 +32,7 @@ pub(super) fn read(answer: &Value) -> Result<Vec<Picture>, Unfit> {
         } else if let Some(told) = text(prediction, "raiFilteredReason") {
             reason = Some(told);
         } else {
-            return Err(Unfit::broken("a prediction in it has no picture"));
+            return Err(Unfit::broken("a prediction in it has no image"));
         }
     }
     if pictures.is_empty() {
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_filter_leaves_is_kept() {
+    fn images_that_the_filter_leaves_are_kept() {
         let picture = json!({ "mimeType": "image/png", "bytesBase64Encoded": "iVBORw0KGgo=" });
         let filtered = json!({ "raiFilteredReason": "people" });
         let some = read(&json!({ "predictions": [filtered, picture] })).unwrap();

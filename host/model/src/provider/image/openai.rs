@@ -4,17 +4,17 @@ use serde_json::{Map, Value, json};
 
 use crate::provider::image::{Picture, Unfit, Wish};
 
-/// Beginning of the names of models that give an address unless they are asked for bytes; others
-/// do not know the field.
+/// Prefix of the models that return a URL unless the request has `response_format`. Other models do
+/// not accept the field.
 const ASKED_FOR_BYTES: &str = "dall-e";
 
-/// A model that makes one picture a call; others make up to ten.
+/// A model that generates one image per request; others generate up to ten.
 const MAKES_ONE: &str = "dall-e-3";
 
-/// Codes of errors that keep pictures back.
+/// Error codes of withheld images.
 const WITHHOLDING: [&str; 2] = ["moderation_blocked", "content_policy_violation"];
 
-/// Most pictures of one call.
+/// Returns the maximum images of one request.
 pub(super) fn most(model: &str) -> u32 {
     if model == MAKES_ONE { 1 } else { 10 }
 }
@@ -32,7 +32,7 @@ pub(super) fn body(model: &str, wish: Wish<'_>) -> Value {
     Value::Object(body)
 }
 
-/// There are three sizes only: the one that lies the same way.
+/// Returns the size with the same orientation. The API has only three sizes.
 fn size(model: &str, ratio: &str) -> &'static str {
     let sides = ratio.split_once(':').map(|(width, height)| (side(width), side(height)));
     let (width, height) = sides.unwrap_or((1, 1));
@@ -59,12 +59,12 @@ pub(super) fn read(answer: &Value) -> Result<Vec<Picture>, Unfit> {
         .map(Picture::read)
         .collect::<Result<_, _>>()?;
     if pictures.is_empty() {
-        return Err(Unfit::broken("it has no picture in base64"));
+        return Err(Unfit::broken("it has no image in base64"));
     }
     Ok(pictures)
 }
 
-/// The provider's words, if its error says that it keeps pictures back.
+/// Returns the provider's message, if an error says that the image was withheld.
 pub(super) fn withheld(text: &str) -> Option<String> {
     let error: Value = serde_json::from_str(text).ok()?;
     let word = |field: &str| error.pointer(field).and_then(Value::as_str);
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ratio_becomes_the_size_that_lies_the_same_way() {
+    fn aspect_ratio_selects_the_size_with_its_orientation() {
         let cases = [
             ("gpt-image-1", "16:9", "1536x1024"),
             ("gpt-image-1", "3:4", "1024x1536"),
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn only_bytes_are_taken() {
+    fn image_urls_are_not_accepted() {
         let bytes = json!({ "data": [{ "b64_json": "iVBORw0KGgo=" }] });
         assert_eq!(read(&bytes).map(|pictures| pictures.len()), Ok(1));
         for other in [json!({}), json!({ "data": [{ "url": "https://example.com/a.png" }] })] {
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_withholds() {
+    fn policy_errors_withhold_the_image() {
         let error = |code: &str| json!({ "error": { "code": code, "message": "no" } }).to_string();
         assert_eq!(withheld(&error("moderation_blocked")).as_deref(), Some("no"));
         assert_eq!(withheld(&error("invalid_size")), None);

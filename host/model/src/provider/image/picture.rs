@@ -1,4 +1,4 @@
-//! A picture's bytes.
+//! The bytes of an image.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,10 +7,10 @@ use wattle_graph::llm::picture_type;
 use crate::chat::PICTURE_BYTES;
 use crate::provider::image::Unfit;
 
-/// The types of pictures that providers make.
+/// The types of images that providers generate.
 const TYPES: [&str; 3] = ["image/png", "image/jpeg", "image/webp"];
 
-/// A picture that was made.
+/// A generated image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Picture {
     pub(crate) bytes: Vec<u8>,
@@ -18,19 +18,19 @@ pub(crate) struct Picture {
 }
 
 impl Picture {
-    /// A picture from base64. The media type comes from the bytes themselves, since later readers
-    /// trust it.
+    /// Decodes an image from base64. The media type is detected from the bytes, because later
+    /// readers trust it.
     pub(super) fn read(base64: &str) -> Result<Self, Unfit> {
         let bytes = STANDARD
             .decode(base64)
-            .map_err(|error| Unfit::Broken(format!("a picture in it is not base64: {error}")))?;
+            .map_err(|error| Unfit::Broken(format!("an image in it is not base64: {error}")))?;
         if bytes.len() as u64 > PICTURE_BYTES {
-            let reason = format!("a picture in it has more than {PICTURE_BYTES} bytes");
+            let reason = format!("an image in it has more than {PICTURE_BYTES} bytes");
             return Err(Unfit::Broken(reason));
         }
         match picture_type(&bytes).filter(|it| TYPES.contains(it)) {
             Some(media_type) => Ok(Self { bytes, media_type }),
-            None => Err(Unfit::broken("a picture in it is neither png nor jpeg nor webp")),
+            None => Err(Unfit::broken("an image in it is neither png nor jpeg nor webp")),
         }
     }
 }
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_say_what_a_picture_is() {
+    fn image_type_is_detected_from_the_bytes() {
         assert_eq!(read(b"\x89PNG\r\n\x1a\nrest"), Ok("image/png"));
         assert_eq!(read(b"\xff\xd8\xff\xe0"), Ok("image/jpeg"));
         assert_eq!(read(b"RIFF\x04\0\0\0WEBPVP8 "), Ok("image/webp"));
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_that_is_too_large_is_refused() {
+    fn too_large_image_is_refused() {
         let mut bytes = b"\xff\xd8\xff".to_vec();
         bytes.resize(PICTURE_BYTES as usize + 1, 0);
         let Err(Unfit::Broken(reason)) = read(&bytes) else { panic!("it was taken") };

@@ -1,11 +1,11 @@
-//! An answer out of its pieces.
+//! Assembles a response from chunks.
 //!
-//! Fields that are not part of the format are the provider's own. They travel with the message, see
-//! [`state`](crate::provider::state), and are put together as OpenAI's own clients do it.
+//! Fields that are not part of the format are provider state, see [`state`](crate::provider::state). They are merged
+//! like in OpenAI's own clients.
 //!
-//! A reason to stop ends the answer, even if the connection stays open. Some services give one with every chunk, such as
-//! gateways in front of Gemini. If more of the answer follows a reason, only the end of the stream ends the answer. If
-//! the reason comes together with words, more may follow.
+//! A finish reason ends the response, even if the connection stays open. Some services send one with every chunk, such
+//! as gateways in front of Gemini. If output follows a finish reason, only the end of the stream ends the response. If
+//! the finish reason comes in one chunk with output, more output may follow.
 
 use serde_json::{Value, json};
 use wattle_graph::llm::{FinishReason, Usage};
@@ -31,10 +31,10 @@ const READ: [&str; 8] = [
     "annotations",
 ];
 
-/// Where usage is. Moonshot has it in the choice, Groq in a field of its own.
+/// JSON pointers to the usage. Moonshot has it in the choice, Groq in a field of its own.
 const USAGE: [&str; 3] = ["/usage", "/choices/0/usage", "/x_groq/usage"];
 
-/// An answer that is arriving.
+/// A response that is being assembled.
 pub(in crate::provider) struct OpenAi<'a> {
     owner: Owner,
     sink: &'a Sink<'a>,
@@ -43,20 +43,20 @@ pub(in crate::provider) struct OpenAi<'a> {
     words: Words,
     text: Halves,
     reasoning: Halves,
-    /// Whether the model said in so many words that it refuses.
+    /// Whether the model sent an explicit refusal.
     refused: bool,
     calls: Calls,
-    /// Fields of the message that are the provider's own.
+    /// Provider-specific fields of the message.
     fields: Fields,
-    /// Their size, with those of the requests for tools.
+    /// The size of the provider state, that of tool calls included.
     own: OwnBytes,
     finish: Option<String>,
-    /// More of the answer came behind a reason to stop.
+    /// Whether output followed a finish reason.
     goes_on: bool,
-    /// The reason to stop came in one chunk with a part of the answer.
+    /// Whether the finish reason came in one chunk with output.
     may_go_on: bool,
     usage: Option<Usage>,
-    /// Any part of an answer was seen, if only an empty one.
+    /// Whether any part of a completion was seen, even an empty one.
     seen: bool,
 }
 
@@ -94,26 +94,26 @@ impl<'a> OpenAi<'a> {
             Some(Value::Array(pieces)) => pieces.iter().for_each(|piece| self.add_typed(piece)),
             _ => {}
         }
-        // A refusal is text, where it was said.
+        // A refusal is text, in the order in which it arrives.
         let refusal = field("refusal");
         self.refused |= !refusal.is_empty();
         self.words.say(&self.text.feed(refusal), self.sink);
         for call in calls(delta) {
             self.calls.take(call, &self.id, self.sink, &mut self.own)?;
         }
-        // The form before there were several requests at once.
+        // The legacy form for a single call.
         if let Some(function) = delta.get("function_call").filter(|call| call.is_object()) {
             let call = json!({ "index": 0, "function": function });
             self.calls.take(&call, &self.id, self.sink, &mut self.own)?;
         }
-        // Neither can be taken back.
+        // A restart would discard a refusal or a call as well.
         if self.refused || !self.calls.is_empty() {
             self.words.fix_text();
         }
         own::add_fields(&mut self.fields, delta, &READ, &mut self.own)
     }
 
-    /// Bytes of texts, names and arguments.
+    /// Returns the bytes of texts, names and arguments.
     fn said(&self) -> usize {
         self.words.bytes() + self.calls.bytes()
     }
@@ -126,7 +126,7 @@ impl<'a> OpenAi<'a> {
         self.words.feed(&self.text.feed(piece), self.sink);
     }
 
-    /// Mistral sends lists of `{"type": "text" | "thinking", ...}`.
+    /// Adds an item of the content list that Mistral sends: `{"type": "text" | "thinking", ...}`.
     fn add_typed(&mut self, piece: &Value) {
         match piece.get("type").and_then(Value::as_str) {
             Some("text") => {
@@ -144,7 +144,7 @@ impl<'a> OpenAi<'a> {
 }
 
 impl Assembly for OpenAi<'_> {
-    /// Takes a chunk of a stream, or a whole answer.
+    /// Adds a chunk of a stream, or a whole response.
     fn take(&mut self, chunk: &Value) -> Result<(), Broken> {
         Broken::reported(chunk)?;
         if let Some(id) = chunk.get("id").and_then(Value::as_str) {
@@ -155,7 +155,7 @@ impl Assembly for OpenAi<'_> {
         {
             model.clone_into(&mut self.model);
         }
-        // Without a number it stands beside the real one, or behind it.
+        // An object without counts may come with or after the real usage.
         let mut told = USAGE.iter().filter_map(|place| chunk.pointer(place)).map(usage);
         if let Some(usage) = told.find(|usage| *usage != Usage::default()) {
             self.usage = Some(usage);
@@ -171,7 +171,7 @@ impl Assembly for OpenAi<'_> {
             self.take_delta(delta).map_err(Broken::Unreadable)?;
         }
         match choice.get("finish_reason").and_then(Value::as_str) {
-            // DeepSeek stops so when it has no machine left, some routers so for any error.
+            // DeepSeek sends the first one when it has no capacity, some routers send the second one for any error.
             Some(reason @ ("insufficient_system_resource" | "error")) => {
                 return Err(Broken::GaveUp(reason.to_owned()));
             }
@@ -180,7 +180,7 @@ impl Assembly for OpenAi<'_> {
         }
         if self.said() > said {
             self.goes_on |= was_finished;
-            // Nothing follows a whole answer.
+            // Nothing follows a whole response.
             self.may_go_on |= delta.is_some() && self.finish.is_some();
         }
         Ok(())
@@ -188,8 +188,8 @@ impl Assembly for OpenAi<'_> {
 
     fn progress(&self) -> Progress {
         match (&self.finish, &self.usage) {
-            // Before anything was said, it may be the reason of a service that gives one with every chunk, or the end
-            // of an empty answer, with which nothing is lost.
+            // Before any output, the finish reason may be that of a service that sends one with every chunk, or the end
+            // of an empty completion. Waiting for the end of the stream is right for both.
             (Some(_), _) if self.goes_on || self.carried() == 0 => Progress::GoesOn,
             (Some(_), _) if self.may_go_on => Progress::Open,
             (Some(_), Some(_)) => Progress::Counted,
@@ -218,7 +218,7 @@ impl Assembly for OpenAi<'_> {
     }
 }
 
-/// The requests for tools of a piece. Some services write a single one without a list.
+/// Returns the tool calls of a chunk. Some services send a single one without a list.
 fn calls(delta: &Value) -> &[Value] {
     match delta.get("tool_calls") {
         Some(call) if call.get("function").is_some() => std::slice::from_ref(call),
@@ -233,7 +233,7 @@ fn list(value: Option<&Value>) -> &[Value] {
 fn finish(reason: Option<&str>, calls: bool, refused: bool) -> FinishReason {
     match reason {
         _ if refused => FinishReason::ContentFilter,
-        // Some services say `stop` for calls of tools, too.
+        // Some services send `stop` for tool calls as well.
         Some("stop" | "eos" | "end_turn") | None if calls => FinishReason::ToolCalls,
         Some("stop" | "eos" | "end_turn") => FinishReason::Stop,
         Some("length" | "max_tokens") => FinishReason::Length,
@@ -250,7 +250,7 @@ fn usage(told: &Value) -> Usage {
         input_tokens: count("/prompt_tokens"),
         output_tokens: count("/completion_tokens"),
         cached_input_tokens: count("/prompt_tokens_details/cached_tokens")
-            // The names of DeepSeek and of Moonshot for it.
+            // The names of DeepSeek and of Moonshot.
             .or_else(|| count("/prompt_cache_hit_tokens"))
             .or_else(|| count("/cached_tokens")),
         reasoning_tokens: count("/completion_tokens_details/reasoning_tokens"),
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_stand_in_the_order_in_which_they_are_thought() {
+    fn reasoning_precedes_text_and_tool_calls() {
         let call = json!({ "index": 0, "id": "x", "function": { "name": "t", "arguments": "{}" } });
         let reply = read(&[
             delta(json!({ "role": "assistant", "content": "", "reasoning_content": null })),
@@ -302,7 +302,7 @@ mod tests {
         let call = ToolCall { id: "x".into(), name: "t".into(), arguments: json!({}) };
         let expected =
             [Part::Reasoning("hm".into()), Part::Text("let me see".into()), Part::ToolCall(call)];
-        assert_eq!(reply.parts[1..], expected, "behind the state");
+        assert_eq!(reply.parts[1..], expected, "after the state");
         assert_eq!(reply.finish, FinishReason::ToolCalls);
         assert_eq!((reply.usage.input_tokens, reply.usage.cached_input_tokens), (Some(7), Some(5)));
         assert_eq!(reply.model, "m-dated");
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_its_own_travel_with_the_message() {
+    fn provider_specific_fields_become_provider_state() {
         let signature = json!({ "google": { "thought_signature": "s" } });
         let call = json!({ "index": 0, "id": "x", "extra_content": signature,
             "function": { "name": "t", "arguments": "{}" } });
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_stays_where_it_was_said() {
+    fn refusal_stays_in_order() {
         let reply = read(&[
             delta(json!({ "content": "a <" })),
             delta(json!({ "refusal": "no" })),
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn text_before_a_closing_mark_alone_was_reasoning() {
+    fn text_before_a_closing_tag_alone_is_reasoning() {
         let reply = read(&[
             delta(json!({ "content": "The user greets me.\n</thi" })),
             delta(json!({ "content": "nk>\n\nHello!" })),
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_of_a_character_are_put_together() {
+    fn split_surrogate_pairs_are_joined() {
         let piece = |text: &str| {
             let chunk = format!(r#"{{"choices":[{{"delta":{{"content":"{text}"}}}}]}}"#);
             wattle_run::json::lenient::read(&chunk).unwrap()
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn usage_is_found_wherever_it_is() {
+    fn usage_is_found_in_every_place() {
         let counts = json!({ "prompt_tokens": 7, "cached_tokens": 2 });
         for last in [
             json!({ "choices": [], "usage": counts }),
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_to_stop_says_how_far_an_answer_is() {
+    fn finish_reason_determines_the_progress() {
         let words = delta(json!({ "content": "a" }));
         let mut last = words.clone();
         last["choices"][0]["finish_reason"] = json!("stop");
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_that_gives_up_is_no_answer() {
+    fn stopped_service_is_an_error() {
         let error = json!({ "error": { "message": "busy", "type": "server_error" } });
         assert_eq!(read(std::slice::from_ref(&error)).unwrap_err(), Broken::Error(error));
         let gave_up =

@@ -10,10 +10,10 @@ use crate::provider::state::{Owner, Piece, Said, with};
 use crate::provider::{Ask, Format};
 use crate::structured::strict;
 
-/// Beginnings of the names of models that call the longest answer differently.
+/// Prefixes of the models that expect `max_completion_tokens` instead of `max_tokens`.
 const COUNT_COMPLETION: [&str; 5] = ["gpt-5", "gpt-6", "o1", "o3", "o4"];
 
-/// The whole body. What the guest says goes before what the route says.
+/// Returns the body of a request. Settings of the request override those of the route.
 pub(super) fn body(
     ask: &Ask<'_>,
     owner: &Owner,
@@ -47,7 +47,7 @@ pub(super) fn body(
     for (name, value) in fields {
         body.extend(value.map(|value| (name.to_owned(), value)));
     }
-    // None of these can be one of ours: that is checked when a route is set up.
+    // None of these is a field that the host sets, which was checked when the route was created.
     body.extend(ask.extra.clone());
     Value::Object(body)
 }
@@ -79,8 +79,8 @@ fn user(parts: &[Shown<'_>]) -> Value {
     parts.iter().map(part).collect()
 }
 
-/// What the model said. Its reasoning goes back with requests for tools only: DeepSeek refuses
-/// those without it, and others do not know the field.
+/// Returns a message of the model. Reasoning is sent back with tool calls only: DeepSeek rejects
+/// calls without it, and other services do not know the field.
 fn assistant(parts: &[Part], owner: &Owner) -> Value {
     let said = Said::new(parts, owner);
     let mut calls = Vec::new();
@@ -114,7 +114,7 @@ fn assistant(parts: &[Part], owner: &Owner) -> Value {
     with(message, said.fields)
 }
 
-/// The format has no flag for a tool that failed, so its text begins with `error: `.
+/// Returns a tool result. The format has no flag for a failed tool, so the text starts with `error:`.
 fn answer(result: &ToolResult) -> Value {
     let content =
         if result.is_error { format!("error: {}", result.content) } else { result.content.clone() };
@@ -148,7 +148,7 @@ fn response_format(format: Format<'_>) -> Option<Value> {
     }
 }
 
-/// Strict decoding, where the schema can be expressed there.
+/// Returns the schema in strict mode, if the subset of strict mode can express it.
 fn json_schema(shape: &ResponseSchema) -> Value {
     let (schema, strict) = match strict::adapt(&shape.schema) {
         Some(schema) => (schema, true),

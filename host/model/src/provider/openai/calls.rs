@@ -1,8 +1,7 @@
-//! Requests for tools out of their pieces.
+//! Tool calls from their fragments.
 //!
-//! The format numbers them, and services follow that in their own ways: no number at all, the
-//! same number for all of them, everything at once, the pieces of two mixed, ids that come late or are
-//! others in each piece.
+//! The format has an index for each call. Services deviate: they send no index, the same index for all calls, whole
+//! calls, the fragments of two calls mixed, or ids that come late or differ in each fragment.
 
 use serde_json::{Map, Value};
 use wattle_graph::llm::ToolCall;
@@ -12,14 +11,14 @@ use crate::provider::openai::own;
 use crate::provider::state::{Draft, Fields, OwnBytes};
 use crate::sink::Sink;
 
-/// Requests in one answer: far more than any host runs at once.
+/// Maximum calls of one response: far more than a host runs at once.
 const MAX_CALLS: usize = 128;
 
-/// Fields of a request, and of the function in it, that are part of the format.
+/// Fields of a call, and of its function, that are part of the format.
 const READ: [&str; 4] = ["index", "id", "type", "function"];
 const READ_OF_FUNCTION: [&str; 2] = ["name", "arguments"];
 
-/// The requests for tools of one answer.
+/// The tool calls of one response.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     calls: Vec<Call>,
@@ -27,21 +26,21 @@ pub(super) struct Calls {
 
 #[derive(Debug, Default)]
 struct Call {
-    /// The number that the service gave it.
+    /// The index that the service sent.
     number: Option<u64>,
-    /// The id that the service gave it.
+    /// The id that the service sent.
     told: Option<String>,
     id: String,
     name: String,
     arguments: Arguments,
     nesting: Nesting,
-    /// Fields that are the provider's own.
+    /// Provider-specific fields.
     fields: Fields,
-    /// It was handed on; before its name is known it cannot be.
+    /// Whether the call was emitted, which requires its name.
     shown: bool,
 }
 
-/// A piece of a request.
+/// A fragment of a call.
 struct Piece<'a> {
     number: Option<u64>,
     id: Option<&'a str>,
@@ -68,9 +67,9 @@ impl<'a> Piece<'a> {
         }
     }
 
-    /// Whether it begins another request although it looks like a piece of this one: the arguments of this one
-    /// are complete and more come, or the name is another one and the arguments have not begun. Under its own id a
-    /// request goes on until it has arguments: an empty object stands in front of them, and its name may be cut.
+    /// Returns whether this fragment starts another call although it matches this one: the arguments of this one are
+    /// complete and more follow, or the name differs and the arguments have not started. With the same id a call
+    /// continues until it has arguments, because an empty object may precede them, and its name may be split.
     fn begins_after(&self, call: &Call) -> bool {
         let has_its_id = self.id.is_some() && self.id == call.told.as_deref();
         match self.name {
@@ -90,14 +89,14 @@ impl Calls {
         self.calls.is_empty()
     }
 
-    /// Bytes of the ids, names and arguments.
+    /// Returns the bytes of ids, names and arguments.
     pub(super) fn bytes(&self) -> usize {
         let bytes = |call: &Call| call.id.len() + call.name.len() + call.arguments.text().len();
         self.calls.iter().map(bytes).sum()
     }
 
-    /// Takes one piece. `answer` is the id of the answer, from which missing ids are made. What the fields
-    /// that are not part of the format add is counted in `own`.
+    /// Adds a fragment. Missing ids are derived from `answer`, the id of the response. `own` counts the
+    /// provider-specific fields.
     pub(super) fn take(
         &mut self,
         document: &Value,
@@ -109,7 +108,7 @@ impl Calls {
         let index = match self.find(&piece) {
             Some(index) => index,
             None if self.calls.len() == MAX_CALLS => {
-                return Err(format!("it asks for more than {MAX_CALLS} tools at once"));
+                return Err(format!("it has more than {MAX_CALLS} tool calls"));
             }
             None => {
                 let id = piece.id.map_or_else(|| made_up(answer, self.calls.len()), str::to_owned);
@@ -133,18 +132,18 @@ impl Calls {
         Ok(())
     }
 
-    /// The request that a piece goes on with; none if it begins one.
+    /// Returns the call that a fragment continues; `None` if it starts one.
     fn find(&self, piece: &Piece<'_>) -> Option<usize> {
         let last = |wanted: &dyn Fn(&Call) -> bool| self.calls.iter().rposition(wanted);
         let by_id = piece.id.and_then(|id| last(&|call| call.told.as_deref() == Some(id)));
         let found = match (by_id, piece.number) {
-            // One id for several requests says nothing.
+            // One id for several calls does not identify a call.
             (Some(index), Some(number)) => {
                 let has_number = self.calls[index].number.is_none_or(|known| known == number);
                 Some(index).filter(|_| has_number || piece.name.is_none())
             }
             (Some(index), None) => Some(index),
-            // The same number with another id and a name is another request all the same.
+            // The same index with another id and a name is another call.
             (None, Some(number)) => last(&|call| call.number == Some(number)).filter(|index| {
                 let call = &self.calls[*index];
                 piece.name.is_none()
@@ -155,14 +154,14 @@ impl Calls {
             (None, None) if piece.id.is_some() => None,
             (None, None) => self.calls.len().checked_sub(1).filter(|index| {
                 let call = &self.calls[*index];
-                // Only a name that is repeated in the middle of the arguments begins nothing.
+                // Only a name that is repeated within the arguments starts no call.
                 piece.name.is_none_or(|name| name == call.name && call.nesting.is_open())
             }),
         };
         found.filter(|index| !piece.begins_after(&self.calls[*index]))
     }
 
-    /// All requests, complete, as the next parts of an answer. Hands on what was held back of their arguments.
+    /// Moves all calls into a draft. Emits the arguments that were held back.
     pub(super) fn give(self, draft: &mut Draft, sink: &Sink<'_>) {
         for (index, mut call) in self.calls.into_iter().enumerate() {
             let rest = call.arguments.end();
@@ -178,7 +177,7 @@ impl Calls {
 
 impl Call {
     fn grow(&mut self, index: usize, piece: &Piece<'_>, sink: &Sink<'_>) {
-        // Some services repeat the name with every piece.
+        // Some services repeat the name in every fragment.
         if let Some(name) = piece.name
             && self.name.is_empty()
         {
@@ -203,13 +202,13 @@ impl Call {
     }
 }
 
-/// How deep the end of a document stands in its objects and lists.
+/// Tracks the nesting depth at the end of a JSON text.
 #[derive(Debug, Default)]
 struct Nesting {
     depth: usize,
     in_text: bool,
     escaped: bool,
-    /// Something was opened.
+    /// Whether an object or list was opened.
     begun: bool,
 }
 
@@ -237,12 +236,12 @@ impl Nesting {
         }
     }
 
-    /// Something was opened and not everything of it closed.
+    /// Returns whether an object, list or string is open.
     fn is_open(&self) -> bool {
         self.depth > 0 || self.in_text
     }
 
-    /// Something was opened, and everything of it closed.
+    /// Returns whether at least one object or list was opened, and all are closed.
     fn is_closed(&self) -> bool {
         self.begun && !self.is_open()
     }
@@ -273,7 +272,7 @@ mod tests {
         }
     }
 
-    /// `(id, name, arguments)` of the calls that these pieces make.
+    /// Returns `(id, name, arguments)` of the calls in these fragments.
     fn read(pieces: &[Value]) -> Vec<(String, String, Value)> {
         let kept = Kept::default();
         let sink = Sink::new(&kept);
@@ -291,7 +290,7 @@ mod tests {
                 _ => None,
             })
             .collect();
-        assert_eq!(shown(&kept.0.lock().unwrap()), read, "pieces add up to the whole");
+        assert_eq!(shown(&kept.0.lock().unwrap()), read, "deltas add up to the calls");
         read
     }
 
@@ -305,7 +304,7 @@ mod tests {
             }
             calls[*index as usize].2.push_str(arguments);
         }
-        // Clients take no piece at all for no arguments.
+        // Clients read no fragment at all as no arguments.
         let document = |text: String| match text.as_str() {
             "" => json!({}),
             text => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
@@ -322,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_find_their_request() {
+    fn fragments_are_assigned_to_their_calls() {
         let none = Value::Null;
         let two = [call("x", "add", json!({"a": 1})), call("y", "save", json!({"b": "é"}))];
         let ordinary = [
@@ -353,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_numbers_and_ids_are_understood() {
+    fn unusual_indexes_and_ids_are_understood() {
         let none = Value::Null;
         let two = [call("a-0", "add", json!({"a": 1})), call("a-1", "add", json!({"a": 3}))];
         let numbered_alike = [
@@ -379,12 +378,12 @@ mod tests {
             piece(json!(0), none.clone(), json!("add"), json!("{\"a\":")),
             piece(json!(0), json!("x"), none.clone(), json!("1}")),
         ];
-        assert_eq!(read(&late), [call("a-0", "add", json!({"a": 1}))], "an id that comes late");
+        assert_eq!(read(&late), [call("a-0", "add", json!({"a": 1}))], "a late id");
         let changing = [
             piece(json!(0), json!("x"), json!("add"), json!("{\"a\":")),
             piece(json!(0), json!("y"), none.clone(), json!("1}")),
         ];
-        assert_eq!(read(&changing), [call("x", "add", json!({"a": 1}))], "another id each time");
+        assert_eq!(read(&changing), [call("x", "add", json!({"a": 1}))], "changing ids");
         let contradicting = [
             piece(json!(0), json!("x"), json!("add"), json!("{\"a\":")),
             piece(json!(1), json!("y"), json!("save"), json!("{\"b\":")),
@@ -392,7 +391,7 @@ mod tests {
             piece(json!(1), json!("x"), none.clone(), json!("1}")),
         ];
         let expected = [call("x", "add", json!({"a": 1})), call("y", "save", json!({"b": 2}))];
-        assert_eq!(read(&contradicting), expected, "the id goes before the number");
+        assert_eq!(read(&contradicting), expected, "the id takes precedence over the index");
         let one_id = [
             piece(json!(0), json!("x"), json!("add"), json!("{\"a\": \"}{\"}")),
             piece(json!(1), json!("x"), json!("save"), json!("{}")),
@@ -402,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_for_no_arguments_is_not_handed_on() {
+    fn texts_that_mean_no_arguments_are_not_emitted() {
         let none = Value::Null;
         let more = |arguments: &str| piece(json!(0), none.clone(), none.clone(), json!(arguments));
         let begun = |arguments: &str| piece(json!(0), json!("x"), json!("add"), json!(arguments));
@@ -418,11 +417,11 @@ mod tests {
             assert_eq!(read(&pieces), [call("x", "add", json!({}))], "{pieces:?}");
         }
         let cut = [begun(""), more("{")];
-        assert_eq!(read(&cut), [call("x", "add", json!("{"))], "cut behind its first sign");
+        assert_eq!(read(&cut), [call("x", "add", json!("{"))], "cut after one character");
     }
 
     #[test]
-    fn another_name_under_one_id_begins_no_other_request() {
+    fn another_name_with_the_same_id_starts_no_call() {
         let none = Value::Null;
         let pieces = [
             piece(json!(0), json!("x"), json!("get_"), json!("")),
@@ -433,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_its_own_stay_with_a_request() {
+    fn provider_specific_fields_stay_with_their_call() {
         let sink = Sink::new(&wattle_run::ports::model::NoDeltas);
         let mut calls = Calls::default();
         let piece = json!({ "index": 0, "id": "x", "type": "function",
@@ -446,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_made_up_and_what_is_broken_is_kept() {
+    fn missing_ids_are_generated_and_invalid_arguments_kept() {
         let none = Value::Null;
         let pieces = [
             piece(none.clone(), none.clone(), json!("now"), none.clone()),
@@ -457,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endless_answer_is_refused() {
+    fn too_many_calls_are_refused() {
         let kept = Kept::default();
         let sink = Sink::new(&kept);
         let mut calls = Calls::default();

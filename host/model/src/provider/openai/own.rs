@@ -1,20 +1,20 @@
-//! Fields that are not part of the format, out of their pieces.
+//! Provider-specific fields, merged from chunks.
 
 use serde_json::Value;
 
 use crate::provider::state::{Fields, OwnBytes, says, weight};
 
-/// Items of a list, from its end, that may still go on.
+/// Maximum items of a list, from its end, that a chunk may extend.
 const OPEN_ITEMS: usize = 128;
 
-/// Strings that are said whole each time; all others go on with every piece.
+/// Strings that each chunk repeats; all others continue those of earlier chunks.
 const WHOLE: [&str; 4] = ["type", "id", "format", "name"];
 
-/// Adds the fields of a piece that are not in `read`, and counts in `own` what they add.
+/// Merges the fields of a chunk that are not in `read`, and counts in `own` what they add.
 ///
 /// # Errors
 ///
-/// What is wrong with them.
+/// Fails if the fields are nested too deep, or if they become too large.
 pub(super) fn add_fields(
     fields: &mut Fields,
     piece: &Value,
@@ -24,15 +24,15 @@ pub(super) fn add_fields(
     let Some(piece) = piece.as_object() else { return Ok(()) };
     let added = piece.iter().filter(|(name, value)| !read.contains(&name.as_str()) && says(value));
     for (name, value) in added {
-        // Too many levels are refused before anything goes down into them.
+        // Checks the depth before the recursion below.
         weight(value)?;
         own.add(add(fields, name, value)?)?;
     }
     Ok(())
 }
 
-/// Adds a field to those of earlier pieces: texts go on, objects are joined, items of lists that have an
-/// index are joined with the item of this index. Says by how many bytes the fields grow.
+/// Merges a field with that of earlier chunks: strings are appended, objects are merged, items of lists with an `index`
+/// are merged with the item of the same index. Returns the number of bytes added.
 fn add(fields: &mut Fields, name: &str, value: &Value) -> Result<usize, String> {
     match (fields.get_mut(name), value) {
         (Some(Value::String(text)), Value::String(more)) if !WHOLE.contains(&name) => {
@@ -85,12 +85,12 @@ mod tests {
         }
         let mut whole = OwnBytes::default();
         whole.add_fields(&fields).unwrap();
-        assert_eq!(own.count(), whole.count(), "counted as they grow");
+        assert_eq!(own.count(), whole.count(), "the counter matches the size");
         Value::Object(fields)
     }
 
     #[test]
-    fn pieces_are_put_together() {
+    fn chunks_are_merged() {
         let detail = |text: &str, signature: Value| {
             json!({ "content": "x", "reasoning_details": [{
                 "type": "reasoning.text", "text": text, "signature": signature, "index": 0,
@@ -114,14 +114,14 @@ mod tests {
     }
 
     #[test]
-    fn items_without_an_index_are_items_of_their_own() {
+    fn items_without_an_index_are_appended() {
         let piece = json!({ "list": [{ "type": "a" }] });
         let expected = json!({ "list": [{ "type": "a" }, { "type": "a" }] });
         assert_eq!(joined(&[piece.clone(), piece]), expected);
     }
 
     #[test]
-    fn they_are_bounded() {
+    fn provider_specific_fields_are_bounded() {
         let (mut fields, mut own) = (Fields::new(), OwnBytes::default());
         let piece = json!({ "a": "x".repeat(1 << 20) });
         let refused = (0..5).try_for_each(|_| add_fields(&mut fields, &piece, &[], &mut own));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_again_counts_once() {
+    fn repeated_values_count_once() {
         let (mut fields, mut own) = (Fields::new(), OwnBytes::default());
         let piece = json!({ "type": "x".repeat(1 << 20), "list": [{ "index": 0, "id": "y" }] });
         for _ in 0..100 {
