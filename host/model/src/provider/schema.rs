@@ -1,20 +1,21 @@
-//! Schemas of tools in the form that each provider demands.
+//! Tool schemas in the form that each provider accepts.
 //!
-//! They come from plugins and MCP servers, in every draft and with every slip. A provider checks those of all tools
-//! of a request, and refuses the whole request for one that it does not like, whichever tool is meant. So they are
-//! brought into its form where the request is written.
+//! The schemas come from plugins and MCP servers, in every draft and with every mistake. A provider checks the schemas
+//! of all tools of a request and rejects the whole request for one of them, whichever tool the model would call. The
+//! host therefore adapts them when it writes the request.
 //!
-//! What fitted the schema of the tool fits the one that is sent: it becomes wider, never narrower. There are two
-//! exceptions. If only some kinds of a union at the top describe a property, their description holds for all. If a schema
-//! without a type has keywords of objects or lists, Gemini is sent that type. The host or the MCP server checks
-//! arguments against the original. A schema that is fine stays as it is.
+//! Arguments that are valid under the schema of the tool are valid under the sent one: it is wider, never narrower.
+//! There are two exceptions. If only some alternatives of a union at the root describe a property, their description
+//! applies to all. If a schema without a type has keywords of objects or lists, Gemini is sent that type. The host or
+//! the MCP server validates arguments against the original schema. A schema that the provider accepts is sent
+//! unchanged.
 //!
 //! # Layout
 //!
-//! * this page: what each provider demands ([`Demands`]), and what is logged ([`Schemas`]); `known`: schemas that were
-//!   made good before.
-//! * `top`: one pass over a schema, and the form of its top; `fold`: merges a union of objects into one object.
-//! * `walk`: keyword by keyword; `rule`: what keywords mean to each other.
+//! * this file: the requirements of each provider ([`Demands`]) and the log ([`Schemas`]); `known`: the cache of
+//!   adapted schemas.
+//! * `top`: one pass over a schema, and the form of its root; `fold`: merges a union of objects into one object.
+//! * `walk`: keyword by keyword; `rule`: rules that involve several keywords.
 //! * `reference`: `$ref` and `$defs`; `pattern`: regular expressions.
 
 mod fold;
@@ -37,26 +38,26 @@ use crate::provider::schema::known::Known;
 use crate::provider::schema::pattern::Form;
 use crate::structured::strict;
 
-/// Passes over one schema: what one changes may need another. Two are enough for nearly all.
+/// Maximum passes over one schema. A change may require another one; two passes are enough for nearly all schemas.
 const PASSES: usize = 8;
 
-/// Changes of one schema that a note lists.
+/// Maximum changes of one schema in a log message.
 const CHANGES: usize = 12;
 
-/// Notes about one provider that are remembered. Later ones are not written at all, so that a server that makes up a
-/// schema each time does not fill the log.
+/// Maximum log messages about one provider. Further ones are dropped, so that a server that generates new schemas all
+/// the time does not flood the log.
 const MAX_NOTES: usize = 1000;
 
-/// Characters of the name of a tool in a note.
+/// Maximum characters of the name of a tool in a log message.
 const NAME_CHARS: usize = 128;
 
-/// What a provider demands of the schema of a tool's arguments, beside these demands of all: the top is an object
-/// with `type` and `properties`, and no union.
+/// What a provider requires of the schema of a tool's arguments. All providers require an object with `type` and
+/// `properties` at the root, and no union.
 ///
 /// # Sources
 ///
 /// The documentation ("Function calling" of OpenAI, "Tool use" of Anthropic, `FunctionDeclaration` of the Gemini API)
-/// says "JSON Schema" and little more. The rest is from what the services answer, as users report it:
+/// says "JSON Schema" and little more. The rest comes from error messages of the services, as users report them:
 ///
 /// * OpenAI: "object schema missing properties" (openai/openai-agents-python issue 449); "schema must have type
 ///   'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level" (chatanywhere/GPT_API_free issue
@@ -67,45 +68,48 @@ const NAME_CHARS: usize = 128;
 ///   879). What `parametersJsonSchema` takes is documented at `responseJsonSchema` of `GenerationConfig`.
 #[derive(Debug)]
 struct Demands {
-    /// Keywords that may not stand at the top.
+    /// Keywords that are refused at the root.
     refused_at_top: &'static [&'static str],
-    /// A list has `items`. Sources: "array schema missing items" of OpenAI (sigoden/aichat pull request 1049), "items:
-    /// missing field" of Gemini (NousResearch/hermes-agent issue 71804).
+    /// Whether a list requires `items`. Sources: "array schema missing items" of OpenAI (sigoden/aichat pull request
+    /// 1049), "items: missing field" of Gemini (NousResearch/hermes-agent issue 71804).
     wants_items: bool,
-    /// Names of properties at the top have 1 to 64 of `[a-zA-Z0-9_.-]`. Source: "Property keys should match pattern"
-    /// of Anthropic, which checks the top only
+    /// Whether names of properties at the root must have 1 to 64 characters of `[a-zA-Z0-9_.-]`. Source: "Property keys
+    /// should match pattern" of Anthropic, which checks the root only
     /// (aws-solutions-library-samples/accelerated-intelligent-document-processing-on-aws issue 709).
     wants_plain_keys: bool,
-    /// The only values of `format`, if there are such. OpenAI checks them where it decodes strictly, and some
-    /// services behind its format always do: "'uri' is not a valid format" (1jehuang/jcode issue 543). Gemini takes
-    /// any: `Schema` in the reference of its API.
+    /// The permitted values of `format`; `None` if any is. OpenAI checks them in strict mode, and some services with
+    /// its format always do: "'uri' is not a valid format" (1jehuang/jcode issue 543). Gemini accepts any: `Schema` in
+    /// the reference of its API.
     formats: Option<&'static [&'static str]>,
-    /// Patterns that it may not know are left out, see `pattern`. Anthropic takes look-around (tombii/better-ccflare
-    /// issue 357). Google's Vertex refuses `\p{L}` (langfuse/langfuse issue 14770).
+    /// The patterns that the provider accepts; others are left out, see `pattern`. Anthropic accepts look-around
+    /// (tombii/better-ccflare issue 357). Google's Vertex refuses `\p{L}` (langfuse/langfuse issue 14770).
     patterns: Form,
-    /// References may lead to `definitions`, as before draft 2019-09.
+    /// Whether references may point to `definitions`, as before draft 2019-09.
     knows_definitions: bool,
-    /// The only keywords beside a reference, if there are such. Source: "If a schema node has Schema.ref set, then only
-    /// description and default can be set alongside it" of Gemini (diegosouzapw/OmniRoute issue 461).
+    /// The permitted keywords next to a reference; `None` if any is. Source: "If a schema node has Schema.ref set, then
+    /// only description and default can be set alongside it" of Gemini (diegosouzapw/OmniRoute issue 461).
     beside_reference: Option<&'static [&'static str]>,
-    /// A definition may need itself only by way of properties that are not required. Sources: `responseJsonSchema` of
-    /// the Gemini API; "a ref loop of required fields was found" (juspay/juspay-mcp pull request 132).
+    /// Whether a definition may require itself only through properties that are not required. Sources:
+    /// `responseJsonSchema` of the Gemini API; "a ref loop of required fields was found" (juspay/juspay-mcp pull
+    /// request 132).
     ends_loops: bool,
-    /// `enum` has texts only or numbers only, and there is no `const`. Source: `responseJsonSchema` of the Gemini API.
+    /// Whether `enum` must have strings only or numbers only, and `const` is refused. Source: `responseJsonSchema` of
+    /// the Gemini API.
     wants_plain_enums: bool,
-    /// Keywords of objects and lists stand beside their own type only, and what is required is described. Sources:
-    /// "only allowed for OBJECT type" (anomalyco/opencode pull request 11888) and "property is not defined"
-    /// (probelabs/probe issue 569) of Gemini.
+    /// Whether keywords of objects and lists require their type, and each required property a schema. Sources: "only
+    /// allowed for OBJECT type" (anomalyco/opencode pull request 11888) and "property is not defined" (probelabs/probe
+    /// issue 569) of Gemini.
     ties_keywords: bool,
-    /// Schemas within schemas. Source: "exceeds the maximum allowed nesting depth" of Gemini (google-gemini/gemini-cli
-    /// issue 5923). It does not say how many. Messages of Google's services have 100 levels by default, of which a
-    /// property takes six. For others the bound is what a schema of the host has (`limit::SCHEMA_DEPTH`).
+    /// Maximum depth of schemas within schemas. Source: "exceeds the maximum allowed nesting depth" of Gemini
+    /// (google-gemini/gemini-cli issue 5923), which does not tell the limit. Messages of Google's services have 100
+    /// levels by default, of which a property takes six. For others the limit is that of a schema of the host
+    /// (`limit::SCHEMA_DEPTH`).
     depth: usize,
-    /// Tools of one request, if they are counted. Source: `tools` of OpenAI's chat completions.
+    /// Maximum tools of one request; `None` if there is no limit. Source: `tools` of OpenAI's chat completions.
     tools: Option<usize>,
 }
 
-/// OpenAI, and services that speak its format.
+/// The requirements of OpenAI, and of services that speak its format.
 static OPENAI: Demands = Demands {
     refused_at_top: &["enum", "const", "not"],
     wants_items: true,
@@ -121,7 +125,7 @@ static OPENAI: Demands = Demands {
     tools: Some(128),
 };
 
-/// Gemini, in `parametersJsonSchema`.
+/// The requirements of Gemini for `parametersJsonSchema`.
 static GEMINI: Demands = Demands {
     refused_at_top: &["enum", "const", "not"],
     wants_items: true,
@@ -137,7 +141,7 @@ static GEMINI: Demands = Demands {
     tools: None,
 };
 
-/// Anthropic.
+/// The requirements of Anthropic.
 static ANTHROPIC: Demands = Demands {
     refused_at_top: &[],
     wants_items: false,
@@ -167,7 +171,7 @@ impl Demands {
     }
 }
 
-/// Brings schemas of tools into the form of one provider. What is changed is logged once for each tool.
+/// Adapts tool schemas to one provider, and logs the changes once for each tool.
 #[derive(Debug)]
 pub(super) struct Schemas {
     provider: String,
@@ -186,7 +190,7 @@ impl Schemas {
         }
     }
 
-    /// The tools of a request, each of them written with a schema that the provider takes.
+    /// Writes the tools of a request with schemas that the provider accepts.
     pub(super) fn written(
         &self,
         tools: &[ToolDefinition],
@@ -200,7 +204,7 @@ impl Schemas {
         written.collect()
     }
 
-    /// The schema that is sent for that of a tool; `None` if it stays as it is.
+    /// Returns the adapted schema of a tool; `None` if the schema is sent unchanged.
     fn other(&self, tool: &ToolDefinition) -> Option<Arc<Value>> {
         if let Some(known) = self.known().find(tool) {
             return known.other.clone();
@@ -247,20 +251,20 @@ impl Schemas {
     }
 }
 
-/// What is changed in the schema of a tool's arguments for providers of a kind, in short sentences; nothing if it is
-/// sent as it is.
+/// Returns the changes to the schema of a tool's arguments for providers of a kind, one phrase each; none if the schema
+/// is sent unchanged.
 pub fn schema_changes(kind: ProviderKind, schema: &Value) -> Vec<String> {
     fitted(schema, Demands::of(kind)).changes.0
 }
 
-/// A schema that a provider takes, and what was changed for that.
+/// A schema that a provider accepts, and the changes that were necessary.
 #[derive(Debug)]
 struct Fitted<'a> {
     schema: Cow<'a, Value>,
     changes: Changes,
 }
 
-/// Short sentences about what was changed.
+/// Changes, one phrase each.
 #[derive(Debug, Default)]
 struct Changes(Vec<String>);
 
@@ -272,7 +276,7 @@ impl Changes {
     }
 }
 
-/// Brings a schema into the form that a provider demands. Doing it again changes nothing more.
+/// Adapts a schema to the requirements of a provider. Adapting the result again changes nothing.
 fn fitted<'a>(schema: &'a Value, demands: &Demands) -> Fitted<'a> {
     let mut changes = Changes::default();
     let mut schema = Cow::Borrowed(schema);
@@ -283,11 +287,11 @@ fn fitted<'a>(schema: &'a Value, demands: &Demands) -> Fitted<'a> {
         }
         schema = Cow::Owned(next);
     }
-    changes.note("it is too odd, and left open".to_owned());
+    changes.note("it is too complex and replaced by one that accepts any object".to_owned());
     Fitted { schema: Cow::Owned(json!({ "type": "object", "properties": {} })), changes }
 }
 
-/// Text of somebody else as part of a note: one line, no control characters, not too long.
+/// Shortens untrusted text and removes its control characters, for a log message on one line.
 fn shown(text: &str, chars: usize) -> String {
     let plain = |letter: char| if letter.is_control() { ' ' } else { letter };
     text.chars().map(plain).take(chars).collect()

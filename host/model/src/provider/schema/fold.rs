@@ -1,8 +1,8 @@
 //! Merges a union of objects into one object.
 //!
-//! No provider takes a union at the top of a tool's arguments. The merged object has the properties of all kinds. It
-//! requires the properties that all kinds require. If only some kinds name a property, it has the schema that they give
-//! it.
+//! No provider accepts a union at the root of a tool's arguments. The merged object has the properties of all
+//! alternatives and requires those that all alternatives require. A property that only some alternatives name has the
+//! schema that they give it.
 
 use std::collections::HashSet;
 
@@ -10,10 +10,10 @@ use serde_json::{Map, Value, json};
 
 use crate::provider::schema::walk::distinct;
 
-/// Schemas of one union that are looked at: references may lead in circles.
+/// Maximum schemas of one union, because references may form loops.
 const SCHEMAS: usize = 200;
 
-/// Required properties of one kind that the description of the merged object names.
+/// Maximum required properties of one alternative in the description of the merged object.
 const NEEDS: usize = 8;
 
 /// The keywords of a schema that describe objects.
@@ -23,9 +23,9 @@ pub(super) struct Object {
     pub(super) required: Vec<String>,
     pub(super) patterns: Map<String, Value>,
     pub(super) additional: Option<Value>,
-    /// Title and description.
+    /// The title and the description.
     pub(super) texts: Map<String, Value>,
-    /// Sentences for the description, which say what no keyword of the merged object says.
+    /// Sentences for the description about constraints that the keywords of the merged object cannot express.
     pub(super) words: Vec<String>,
 }
 
@@ -36,12 +36,12 @@ pub(super) struct Fold<'d> {
 }
 
 impl<'d> Fold<'d> {
-    /// With `$defs` and `definitions`.
+    /// Creates a merger with `$defs` and `definitions` of the document.
     pub(super) fn new(definitions: [&'d Map<String, Value>; 2]) -> Self {
         Self { definitions, left: SCHEMAS }
     }
 
-    /// Merges a schema into one object; `None` if no object fits it.
+    /// Merges a schema into one object; `None` if it accepts no object.
     pub(super) fn object(&mut self, schema: &Value) -> Option<Object> {
         let Value::Object(map) = schema else {
             return Some(Object::default()).filter(|_| *schema != Value::Bool(false));
@@ -82,7 +82,7 @@ impl<'d> Fold<'d> {
 }
 
 impl Object {
-    /// The object of a schema's own keywords, without references and unions.
+    /// Returns the object of a schema's own keywords, without references and unions.
     fn own(map: &Map<String, Value>) -> Self {
         let fields = |key: &str| map.get(key).and_then(Value::as_object).cloned();
         let names = map.get("required").and_then(Value::as_array).into_iter().flatten();
@@ -97,7 +97,7 @@ impl Object {
         }
     }
 
-    /// Merges an object that has to fit as well. Of two schemas of one property, one with constants wins.
+    /// Merges an object that applies as well. Of two schemas of one property, the one with constants wins.
     fn and(&mut self, other: Self) {
         for (name, mut schema) in other.properties {
             match self.properties.get(&name) {
@@ -125,7 +125,7 @@ impl Object {
         self.words.extend(other.words);
     }
 
-    /// Merges kinds of which one has to fit; `None` if there is no kind.
+    /// Merges alternatives; `None` if there is none.
     fn either(mut kinds: Vec<Self>) -> Option<Self> {
         if kinds.len() < 2 {
             return kinds.pop();
@@ -141,7 +141,7 @@ impl Object {
             for (name, schema) in kind.properties {
                 let schemas = gathered.entry(name).or_insert_with(|| json!([]));
                 match schemas {
-                    // One kind takes anything.
+                    // One alternative accepts anything.
                     Value::Array(_) if is_empty(&schema) => *schemas = Value::Null,
                     Value::Array(known) if !known.contains(&schema) => known.push(schema),
                     _ => {}
@@ -161,7 +161,7 @@ impl Object {
     }
 }
 
-/// Names that all kinds require.
+/// Returns the names that all alternatives require.
 fn shared(kinds: &[Object]) -> Vec<String> {
     let sets: Vec<HashSet<&String>> =
         kinds.iter().map(|kind| kind.required.iter().collect()).collect();
@@ -169,8 +169,8 @@ fn shared(kinds: &[Object]) -> Vec<String> {
     first.filter(|name| sets.iter().all(|set| set.contains(name))).cloned().collect()
 }
 
-/// A sentence with the properties that each kind requires and not all kinds share. `None` if a kind requires no such
-/// property, or if all require the same ones.
+/// Returns a sentence with the properties that each alternative requires and not all share. `None` if an alternative
+/// requires no such property, or if all require the same ones.
 fn needs(kinds: &[Object], shared: &[String]) -> Option<String> {
     let shared: HashSet<&String> = shared.iter().collect();
     let mut needs: Vec<String> = Vec::new();
@@ -188,7 +188,7 @@ fn needs(kinds: &[Object], shared: &[String]) -> Option<String> {
     (needs.len() > 1).then(|| format!("needs {}", needs.join(", or ")))
 }
 
-/// One schema for values that fit any of a list of schemas. If `schemas` is no list, anything fits.
+/// Returns one schema for values that match any of a list of schemas. If `schemas` is not a list, anything matches.
 fn choice(schemas: Value) -> Value {
     let Value::Array(mut schemas) = schemas else { return json!({}) };
     if let Some(constants) = constants(&schemas) {
@@ -201,7 +201,7 @@ fn choice(schemas: Value) -> Value {
     }
 }
 
-/// Constants of several schemas as one enumeration.
+/// Merges the constants of several schemas into one enum.
 fn constants(schemas: &[Value]) -> Option<Value> {
     let (first, rest) = schemas.split_first().filter(|(_, rest)| !rest.is_empty())?;
     let mut values = Vec::new();
@@ -226,7 +226,7 @@ fn choices<'m>(map: &'m Map<String, Value>, key: &str) -> impl Iterator<Item = &
     map.get(key).and_then(Value::as_array).into_iter().flatten()
 }
 
-/// Whether a schema with these keywords may be one of objects.
+/// Returns whether a schema with these keywords may accept objects.
 fn takes_objects(map: &Map<String, Value>) -> bool {
     match map.get("type") {
         Some(Value::String(kind)) => kind == "object",

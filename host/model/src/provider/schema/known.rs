@@ -1,7 +1,7 @@
-//! Schemas that were looked at: every turn of a conversation has the same ones.
+//! A cache of adapted schemas: all turns of a conversation have the same tools.
 //!
-//! A schema is compared with the ones before it of the same tool, which copies nothing and ends at the first
-//! difference. Fields in another order make another schema: what is sent has them in the order of the original.
+//! A schema is compared with the previous ones of the same tool, which copies nothing and ends at the first difference.
+//! Fields in another order make another schema, because the adapted one has the order of the original.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,38 +10,38 @@ use serde_json::Value;
 use wattle_graph::llm::ToolDefinition;
 use wattle_run::json;
 
-/// Bytes of schemas of one provider that are remembered: those of some servers with many tools.
+/// Maximum bytes of cached schemas of one provider: those of some servers with many tools.
 const KNOWN_BYTES: u64 = 8 << 20;
 
-/// Schemas of tools of one name that are remembered. Several servers may have a tool `search`, and one server may make
-/// up a schema each time.
+/// Maximum cached schemas for one tool name. Several servers may have a tool `search`, and one server may generate a
+/// new schema all the time.
 const VERSIONS: usize = 64;
 
-/// What is sent for the schemas of tools.
+/// Adapted schemas by tool.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    /// By name of the tool, the newest last.
+    /// By tool name, newest last.
     schemas: HashMap<String, Vec<Version>>,
-    /// About how many bytes the originals take.
+    /// The approximate size of the originals in bytes.
     bytes: u64,
 }
 
-/// One schema of a tool.
+/// A schema of a tool with its adapted form.
 #[derive(Debug)]
 pub(super) struct Version {
     original: Value,
-    /// What is sent instead, if it is another one.
+    /// The adapted schema; `None` if the original is sent.
     pub(super) other: Option<Arc<Value>>,
 }
 
 impl Known {
-    /// The schema of a tool, if it was there before.
+    /// Returns the cached schema of a tool.
     pub(super) fn find(&self, tool: &ToolDefinition) -> Option<&Version> {
         let versions = self.schemas.get(&tool.name)?;
         versions.iter().rfind(|it| is_same(&it.original, &tool.arguments_schema))
     }
 
-    /// Remembers what is sent for the schema of a tool.
+    /// Caches the adapted schema of a tool.
     pub(super) fn add(&mut self, tool: &ToolDefinition, other: Option<Arc<Value>>) {
         if self.bytes > KNOWN_BYTES {
             *self = Self::default();
@@ -56,7 +56,7 @@ impl Known {
     }
 }
 
-/// Whether two values are the same, with their fields in the same order.
+/// Returns whether two values are equal, the order of their fields included.
 fn is_same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Object(one), Value::Object(other)) => {
@@ -86,7 +86,7 @@ mod tests {
         }
     }
 
-    /// The number that was added for the schema, if it is known.
+    /// Returns the number that was added for a schema.
     fn found(known: &Known, name: &str, schema: &str) -> Option<u64> {
         known.find(&tool(name, schema))?.other.as_ref()?.as_u64()
     }
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_are_told_apart_by_tool_content_and_order() {
+    fn schemas_are_distinguished_by_tool_content_and_order() {
         let texts = [
             r#"{ "a": [1, { "b": 2, "c": 3 }] }"#,
             r#"{ "a": [1, { "c": 3, "b": 2 }] }"#,
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
+    fn cache_is_bounded() {
         let mut known = Known::default();
         for number in 0..=VERSIONS as u64 {
             add(&mut known, "t", &number.to_string(), number);

@@ -1,38 +1,38 @@
-//! Which engines for regular expressions understand a pattern.
+//! Which regular expression engines accept a pattern.
 //!
-//! JSON Schema means those of ECMAScript. Services behind OpenAI's format compile patterns with other engines
-//! (Python's, Rust's), and refuse a whole request for one that these do not know. Sources: "regex lookaround is not
-//! supported" (vercel/ai pull request 21037), "is not a 'regex'" for `\p{L}` (actual-mcp-server issue 293) and, from
-//! DeepSeek, for `[` within a class (Dokploy/mcp issue 43).
+//! JSON Schema uses the syntax of ECMAScript. Services with OpenAI's format compile patterns with other engines
+//! (Python's, Rust's), and reject a whole request for a pattern that these do not support. Sources: "regex lookaround
+//! is not supported" (vercel/ai pull request 21037), "is not a 'regex'" for `\p{L}` (actual-mcp-server issue 293) and,
+//! from DeepSeek, for `[` within a class (Dokploy/mcp issue 43).
 
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// The most repetitions that every engine takes.
+/// Maximum repetitions that every engine accepts.
 const REPETITIONS: u32 = 1000;
 
-/// Characters between the braces of a repetition.
+/// Maximum characters between the braces of a repetition.
 const BRACES_CHARS: usize = 12;
 
-/// How many engines understand a pattern.
+/// How many engines accept a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Form {
-    /// All, and in the same way.
+    /// All engines, with the same meaning.
     Portable,
-    /// Some: it looks around or back, or writes something in a way of its own.
+    /// Some engines: the pattern has look-around, a back-reference or special syntax.
     Special,
-    /// None.
+    /// No engine.
     Broken,
 }
 
-/// What kind of pattern this is. What is not surely known to every engine is special.
+/// Returns the form of a pattern. Syntax that some engine may not support is special.
 pub(super) fn form(pattern: &str) -> Form {
     let mut scan = Scan { letters: pattern.chars().peekable(), form: Form::Portable };
     scan.pattern();
     scan.form
 }
 
-/// A pattern that matches this text alone.
+/// Returns a pattern that matches only this text.
 pub(super) fn literal(text: &str) -> String {
     let mut pattern = String::from("^");
     for letter in text.chars() {
@@ -57,7 +57,7 @@ impl Scan<'_> {
 
     fn pattern(&mut self) {
         let mut groups = 0_usize;
-        // Whether something stands before that can be repeated.
+        // Whether a repetition may follow.
         let mut repeatable = false;
         while let Some(letter) = self.letters.next() {
             repeatable = match letter {
@@ -96,7 +96,7 @@ impl Scan<'_> {
         }
     }
 
-    /// What stands behind the opening of a group.
+    /// Reads what follows the opening parenthesis of a group.
     fn group(&mut self) {
         if self.letters.next_if_eq(&'?').is_some() && self.letters.next() != Some(':') {
             self.found(Form::Special);
@@ -107,11 +107,11 @@ impl Scan<'_> {
         if !repeatable {
             self.found(Form::Broken);
         }
-        // As few as possible.
+        // A lazy repetition.
         self.letters.next_if_eq(&'?');
     }
 
-    /// Braces, of which the first has been read. Says whether what they are can be repeated.
+    /// Reads braces after the opening one. Returns whether a repetition may follow.
     fn braces(&mut self, repeatable: bool) -> bool {
         let mut ahead = self.letters.clone();
         let mut text = String::new();
@@ -124,7 +124,7 @@ impl Scan<'_> {
         };
         let bounds = if is_closed { bounds(&text) } else { None };
         let Some((least, most)) = bounds else {
-            // Some engines read a letter like any other.
+            // Some engines read such a brace as a literal.
             self.found(Form::Special);
             return true;
         };
@@ -138,7 +138,7 @@ impl Scan<'_> {
         false
     }
 
-    /// What stands behind a backslash: the character that it means, if it means one.
+    /// Reads what follows a backslash. Returns the character that the escape stands for, if it stands for one.
     fn escape(&mut self, in_class: bool) -> Option<char> {
         let Some(letter) = self.letters.next() else {
             self.found(Form::Broken);
@@ -166,7 +166,7 @@ impl Scan<'_> {
         }
     }
 
-    /// A character by its number, in so many digits.
+    /// Reads a character code with this number of digits.
     fn code(&mut self, digits: usize) -> Option<char> {
         let mut code = 0;
         for _ in 0..digits {
@@ -184,17 +184,17 @@ impl Scan<'_> {
         letter
     }
 
-    /// A class of characters, of which the opening bracket has been read.
+    /// Reads a character class after its opening bracket.
     fn class(&mut self) {
         self.letters.next_if_eq(&'^');
         let mut is_first = true;
-        // The character that may begin a range.
+        // The character that may start a range.
         let mut before = None;
         while let Some(letter) = self.letters.next() {
             let next = self.letters.peek().copied();
             if letter == ']' {
                 if is_first {
-                    // Empty for some engines, and the beginning of a longer class for others.
+                    // Some engines read an empty class, others the start of a longer one.
                     self.found(Form::Special);
                 }
                 return;
@@ -217,7 +217,7 @@ impl Scan<'_> {
         match letter {
             '\\' => self.escape(true),
             '[' => {
-                // Some engines have classes within classes.
+                // Some engines have nested classes.
                 self.found(Form::Special);
                 Some(letter)
             }
@@ -225,19 +225,19 @@ impl Scan<'_> {
         }
     }
 
-    /// The rest of a range, of which the hyphen has been read.
+    /// Reads the rest of a range after its hyphen.
     fn range(&mut self, from: Option<char>) {
         let Some(letter) = self.letters.next() else { return };
         match (from, self.member(letter)) {
             (Some(from), Some(to)) if from <= to => {}
             (Some(_), Some(_)) => self.found(Form::Broken),
-            // `[\w-.]` is an error for many.
+            // `[\w-.]` is an error in many engines.
             _ => self.found(Form::Special),
         }
     }
 }
 
-/// The numbers of `{2}`, `{2,}` and `{2,5}`.
+/// Returns the bounds of `{2}`, `{2,}` and `{2,5}`.
 fn bounds(text: &str) -> Option<(u32, u32)> {
     let (least, most) = text.split_once(',').unwrap_or((text, text));
     let number = |digits: &str| -> Option<u32> {
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_every_engine_understands_is_portable() {
+    fn syntax_of_every_engine_is_portable() {
         check(
             Form::Portable,
             &[
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_engines_read_differently_is_special() {
+    fn syntax_of_some_engines_is_special() {
         check(Form::Special, &["^(?!\\.)a", "(?=a)", "(?<=a)b", "(?<y>a)", "(?i)a", "(a)\\1"]);
         check(Form::Special, &["^[\\p{L}\\p{N} ._-]+$", "\\u{1F600}", "\\ud83d", "\\Aa\\Z"]);
         check(Form::Special, &["^[\\w-.]+$", "^[a-z[\\]{}]*$", "[]a]", "[a&&b]", "[\\b]"]);
@@ -285,13 +285,13 @@ mod tests {
     }
 
     #[test]
-    fn what_no_engine_understands_is_broken() {
+    fn syntax_of_no_engine_is_broken() {
         let broken = ["(", "a)", "[a", "*a", "a**", "a++", "(?:+)", "[z-a]", "a{3,2}", "a\\"];
         check(Form::Broken, &broken);
     }
 
     #[test]
-    fn a_literal_matches_itself() {
+    fn literal_matches_itself() {
         assert_eq!(literal("filter[id]"), "^filter\\[id\\]$");
         assert_eq!(literal("$top @x"), "^\\$top @x$");
         assert_eq!(form(&literal("a.b*(c)|{d}/e\\")), Form::Portable);

@@ -1,35 +1,34 @@
 //! References within a schema.
 //!
-//! Providers follow `#/$defs/name`, and some `#/definitions/name` of older drafts. A part that is referred to in
-//! another way (`#`, `#/properties/a`, an anchor) is written to `$defs` once more. A reference that leads out of the
-//! schema, or nowhere, is none.
+//! Providers follow `#/$defs/name`, and some `#/definitions/name` of older drafts. A subschema with another kind of
+//! reference (`#`, `#/properties/a`, an anchor) is copied to `$defs`. References to other documents, and to nothing,
+//! are removed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde_json::{Map, Value};
 use wattle_graph::schema::reference::{anchors, decoded};
 
-/// Parts that are written once more. References to further ones are left open: a part may hold others that are written
-/// as well, so the schema would become many times as large.
+/// Maximum copied subschemas. References to further ones are removed: a copy may contain others that are copied as
+/// well, so the schema would grow many times.
 const PARTS: usize = 50;
 
-/// Longest name that is made for a part.
+/// Maximum characters of a generated name.
 const NAME_CHARS: usize = 60;
 
-/// Definitions among which loops are looked for. Among more, each one counts as part of a loop.
+/// Maximum definitions for which loops are computed. Among more, each one counts as part of a loop.
 const LOOP_DEFINITIONS: usize = 500;
 
-/// Keywords with values that are no schemas.
+/// Keywords whose values are not schemas.
 const LITERALS: [&str; 5] = ["default", "examples", "example", "enum", "const"];
 
-/// What the references of one schema mean.
+/// The targets of the references in one schema.
 pub(super) struct References<'a> {
     root: &'a Value,
-    /// Whether the provider knows `definitions`.
+    /// Whether the provider accepts `definitions`.
     has_old: bool,
     anchors: HashMap<&'a str, &'a Value>,
-    /// Names in `$defs` of parts that were referred to in other ways, by their addresses: one part has many
-    /// spellings.
+    /// Names in `$defs` of copied subschemas, by their addresses in memory: one subschema has many references.
     names: HashMap<*const Value, String>,
     taken: HashSet<String>,
     waiting: Vec<(String, &'a Value)>,
@@ -48,7 +47,7 @@ impl<'a> References<'a> {
         }
     }
 
-    /// The reference to the same part that the provider follows; `None` if it leads nowhere.
+    /// Returns the reference that the provider follows to the same subschema; `None` if it cannot be resolved.
     pub(super) fn target(&mut self, reference: &str) -> Option<String> {
         let fragment = self.fragment(reference)?;
         if self.is_definition(fragment) {
@@ -69,12 +68,12 @@ impl<'a> References<'a> {
         Some(target)
     }
 
-    /// A part that has to be written to `$defs`, and its name there.
+    /// Returns a subschema to copy to `$defs`, and its name there.
     pub(super) fn take_waiting(&mut self) -> Option<(String, &'a Value)> {
         self.waiting.pop()
     }
 
-    /// What stands behind the `#`, if the reference stays within the schema.
+    /// Returns the fragment after the `#`, if the reference is within the schema.
     fn fragment<'r>(&self, reference: &'r str) -> Option<&'r str> {
         let id = self.root.get("$id").and_then(Value::as_str).unwrap_or_default();
         let rest = reference.strip_prefix(id.trim_end_matches('#')).unwrap_or(reference);
@@ -119,8 +118,8 @@ impl<'a> References<'a> {
     }
 }
 
-/// Ends loops of definitions that always need each other: a property on the way may be left out, and what is no
-/// property is left open. Says whether there were any.
+/// Breaks loops of definitions that require each other: a property of the loop becomes optional, and other references
+/// are removed. Returns whether there were loops.
 pub(super) fn end_loops(definitions: &mut Map<String, Value>) -> bool {
     let mut needs = BTreeMap::new();
     for (name, schema) in &*definitions {
@@ -137,7 +136,7 @@ pub(super) fn end_loops(definitions: &mut Map<String, Value>) -> bool {
     !looped.is_empty()
 }
 
-/// Definitions that are part of a loop, or on the way from one loop to another.
+/// Returns the definitions that are part of a loop, or between two loops.
 fn looped(needs: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
     if needs.len() > LOOP_DEFINITIONS {
         let needy = needs.iter().filter(|(_, needed)| !needed.is_empty());
@@ -157,7 +156,7 @@ fn looped(needs: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
     }
 }
 
-/// Collects the definitions that a value of this schema always needs.
+/// Collects the definitions that every value of this schema requires.
 fn collect_needed(schema: &Value, needed: &mut BTreeSet<String>) {
     let Value::Object(map) = schema else { return };
     needed.extend(referred(map).map(str::to_owned));
@@ -179,7 +178,8 @@ fn collect_needed(schema: &Value, needed: &mut BTreeSet<String>) {
     }
 }
 
-/// Makes the properties optional that need one of these definitions. Says whether the schema needs one in another way.
+/// Makes properties optional that require one of these definitions. Returns whether the schema requires one in another
+/// way.
 fn make_optional(schema: &mut Value, looped: &BTreeSet<String>) -> bool {
     let Value::Object(map) = schema else { return false };
     let mut is_needed = referred(map).is_some_and(|name| looped.contains(name));
@@ -213,7 +213,7 @@ fn make_optional(schema: &mut Value, looped: &BTreeSet<String>) -> bool {
     is_needed
 }
 
-/// Takes references to these definitions away, except from properties.
+/// Removes references to these definitions, except within properties.
 fn leave_open(schema: &mut Value, looped: &BTreeSet<String>) {
     let Value::Object(map) = schema else { return };
     if referred(map).is_some_and(|name| looped.contains(name)) {
@@ -229,7 +229,7 @@ fn leave_open(schema: &mut Value, looped: &BTreeSet<String>) {
     }
 }
 
-/// The definition that a schema refers to.
+/// Returns the definition that a schema refers to.
 fn referred(map: &Map<String, Value>) -> Option<&str> {
     map.get("$ref")?.as_str()?.strip_prefix("#/$defs/")
 }

@@ -1,6 +1,6 @@
-//! What the keywords of one schema mean to each other.
+//! Rules that involve several keywords of one schema.
 //!
-//! Each rule looks at a schema whose keywords have been seen to one by one, see `walk`.
+//! Each rule applies to a schema whose keywords `walk` has already adapted one by one.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use crate::provider::schema::walk::Walk;
 /// Keywords of a reference.
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
-/// Bounds that leave their value out, with those that draft 4 writes beside them.
+/// Exclusive bounds, each with the inclusive one that draft 4 has next to it.
 const BOUNDS: [(&str, &str); 2] =
     [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")];
 
@@ -22,11 +22,11 @@ const OF_OBJECTS: [&str; 3] = ["properties", "required", "additionalProperties"]
 /// Keywords of lists.
 const OF_LISTS: [&str; 2] = ["items", "prefixItems"];
 
-/// Characters that the description gets in place of a keyword.
+/// Maximum characters that the description gets in place of a keyword.
 const WORDS_CHARS: usize = 300;
 
 impl Walk<'_> {
-    /// Brings a schema at this depth into the form that the provider takes; `map` is what it was made of.
+    /// Adapts a schema at this depth to the provider. `map` is the original.
     pub(super) fn rules(
         &mut self,
         map: &Map<String, Value>,
@@ -46,7 +46,7 @@ impl Walk<'_> {
         self.kinds(out);
     }
 
-    /// Bounds as draft 4 writes them. Source: Anthropic's API refuses them (Dokploy/mcp issue 74).
+    /// Converts exclusive bounds of draft 4. Source: Anthropic's API refuses them (Dokploy/mcp issue 74).
     fn bounds(&mut self, out: &mut Map<String, Value>) {
         for (exclusive, bound) in BOUNDS {
             let Some(Value::Bool(is_exclusive)) = out.get(exclusive) else { continue };
@@ -59,23 +59,23 @@ impl Walk<'_> {
         }
     }
 
-    /// A reference in the form that the provider follows. Source: "reference to undefined schema" of Gemini's API
-    /// (google-gemini/gemini-cli issue 13326).
+    /// Converts a reference to the form that the provider follows. Source: "reference to undefined schema" of Gemini's
+    /// API (google-gemini/gemini-cli issue 13326).
     fn reference(&mut self, map: &Map<String, Value>, out: &mut Map<String, Value>) {
         let Some(reference) = REFERENCES.iter().find_map(|key| map.get(*key)) else { return };
         let reference = reference.as_str().unwrap_or_default();
         match self.references.target(reference) {
             Some(target) => {
                 if target != reference {
-                    self.note("a reference leads to `$defs`");
+                    self.note("a reference is redirected to `$defs`");
                 }
                 out.insert("$ref".into(), target.into());
             }
-            None => self.note("a reference that leads nowhere is left out"),
+            None => self.note("an unresolvable reference is left out"),
         }
     }
 
-    /// OpenAPI's word for a value that may be `null`.
+    /// Converts `nullable` of OpenAPI to the type `null`.
     fn nullable(&mut self, out: &mut Map<String, Value>) {
         let Some(nullable) = out.shift_remove("nullable") else { return };
         if nullable != Value::Bool(true) {
@@ -102,7 +102,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Leaves out what may not stand beside a reference. The top becomes an object without one, see `top`.
+    /// Removes keywords that are refused next to a reference. The root becomes an object without a reference, see
+    /// `top`.
     fn beside(&mut self, out: &mut Map<String, Value>, depth: usize) {
         let Some(allowed) = self.demands.beside_reference else { return };
         if depth == 0 || !out.contains_key("$ref") {
@@ -111,11 +112,12 @@ impl Walk<'_> {
         let before = out.len();
         out.retain(|key, _| key == "$ref" || allowed.contains(&key.as_str()));
         if out.len() < before {
-            self.note("what stands beside a reference is left out");
+            self.note("keywords next to a reference are left out");
         }
     }
 
-    /// Constants that are no texts and no numbers become types.
+    /// Splits an enum of several types into one schema for each type. Values that are neither strings nor numbers
+    /// become types.
     fn literals(&mut self, out: &mut Map<String, Value>) {
         if !self.demands.wants_plain_enums {
             return;
@@ -150,13 +152,13 @@ impl Walk<'_> {
         }
     }
 
-    /// Names of required properties: each of them once, and each of them described. Source: "property is not defined"
-    /// of Gemini's API (probelabs/probe issue 569).
+    /// Lists each required property once, and adds missing schemas of required properties. Source: "property is not
+    /// defined" of Gemini's API (probelabs/probe issue 569).
     fn required(&mut self, out: &mut Map<String, Value>) {
         let Some(value) = out.get("required") else { return };
         let Some(names) = value.as_array() else {
             out.shift_remove("required");
-            self.note("`required` that is no list is left out");
+            self.note("`required` that is not a list is left out");
             return;
         };
         let (count, names) = (names.len(), each_once(names));
@@ -186,8 +188,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Moves a format that the provider may not know to the description. Formats of numbers only say how wide these
-    /// are, so they are left out.
+    /// Moves a format that the provider may not accept to the description. Formats of numbers only specify the width,
+    /// so they are removed.
     fn format(&mut self, out: &mut Map<String, Value>) {
         let Some(known) = self.demands.formats else { return };
         let Some(Value::String(format)) = out.get("format").cloned() else { return };
@@ -211,7 +213,7 @@ impl Walk<'_> {
         tell(out, &format!("pattern: {pattern}"));
     }
 
-    /// A default of `null` where `null` does not fit says that there is none.
+    /// Removes a default of `null` where the type does not permit `null`: it means that there is no default.
     fn default(&mut self, out: &mut Map<String, Value>) {
         let is_odd = out.get("default").is_some_and(Value::is_null)
             && out.contains_key("type")
@@ -222,7 +224,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Keywords that a type demands, and those that it does not allow.
+    /// Adds keywords that a type requires, and removes those of other types.
     fn kinds(&mut self, out: &mut Map<String, Value>) {
         if self.demands.wants_items && has_kind(out, "array") && !out.contains_key("items") {
             self.note("a list without `items` may hold anything");
@@ -238,7 +240,7 @@ impl Walk<'_> {
                 (false, true) => "array",
                 (false, false) => return,
             };
-            self.note("the type that keywords belong to is added");
+            self.note("the type that keywords imply is added");
             out.insert("type".into(), kind.into());
         }
         let (is_object, is_list) = (has_kind(out, "object"), has_kind(out, "array"));
@@ -256,7 +258,7 @@ impl Walk<'_> {
     }
 }
 
-/// Adds words to the description, in place of a keyword that was left out.
+/// Adds a text to the description, in place of a keyword that was removed.
 pub(super) fn tell(out: &mut Map<String, Value>, words: &str) {
     let words: String = words.chars().take(WORDS_CHARS).collect();
     let text = match out.get("description").and_then(Value::as_str) {
@@ -266,7 +268,7 @@ pub(super) fn tell(out: &mut Map<String, Value>, words: &str) {
     out.insert("description".into(), text.into());
 }
 
-/// Takes away what would let less through now that a part lets more through.
+/// Removes keywords that would make the schema narrower now that a part of it is wider.
 fn widen(map: &Map<String, Value>, out: &mut Map<String, Value>) {
     if map.contains_key("if") && !out.contains_key("if") {
         out.shift_remove("then");
@@ -275,12 +277,12 @@ fn widen(map: &Map<String, Value>, out: &mut Map<String, Value>) {
     if out.get("contains") != map.get("contains") {
         out.shift_remove("maxContains");
     }
-    // Names that fitted a pattern would be judged as all others are.
+    // Properties that matched a removed pattern would be validated as additional ones.
     if patterns(out) < patterns(map) {
         out.shift_remove("additionalProperties");
         out.shift_remove("unevaluatedProperties");
     }
-    // A value may fit two choices now.
+    // A value may match two alternatives now.
     if out.get("oneOf") != map.get("oneOf")
         && let Some(choices) = out.shift_remove("oneOf")
         && !out.contains_key("anyOf")
@@ -289,12 +291,12 @@ fn widen(map: &Map<String, Value>, out: &mut Map<String, Value>) {
     }
 }
 
-/// How many patterns of properties there are.
+/// Returns the number of patterns of properties.
 fn patterns(map: &Map<String, Value>) -> usize {
     map.get("patternProperties").and_then(Value::as_object).map_or(0, Map::len)
 }
 
-/// Lets a schema without a type of its own take `null` as well.
+/// Makes a schema without `type` accept `null` as well.
 fn add_null(out: &mut Map<String, Value>) {
     let nothing = json!({ "type": "null" });
     let choices = out.shift_remove("anyOf").or_else(|| out.shift_remove("oneOf"));
@@ -313,7 +315,7 @@ fn add_null(out: &mut Map<String, Value>) {
     out.insert("anyOf".into(), choices.into());
 }
 
-/// Values of an enumeration as one schema for each type.
+/// Returns one schema for each type of the values of an enum.
 fn by_kind(values: &[Value]) -> Vec<Value> {
     let of = |is: fn(&Value) -> bool| -> Vec<Value> {
         values.iter().filter(|value| is(value)).cloned().collect()
@@ -341,14 +343,14 @@ fn by_kind(values: &[Value]) -> Vec<Value> {
     choices
 }
 
-/// Names, each of them once.
+/// Returns the names without duplicates.
 fn each_once(names: &[Value]) -> Vec<String> {
     let mut seen = HashSet::new();
     let names = names.iter().filter_map(Value::as_str);
     names.filter(|name| seen.insert(*name)).map(str::to_owned).collect()
 }
 
-/// Whether a schema names this type.
+/// Returns whether a schema has this type.
 fn has_kind(map: &Map<String, Value>, kind: &str) -> bool {
     match map.get("type") {
         Some(Value::String(own)) => own == kind,

@@ -1,4 +1,4 @@
-//! Odd schemas, and what is sent in their place.
+//! Unusual schemas, and their adapted forms.
 
 mod notes;
 
@@ -13,7 +13,7 @@ fn everyone() -> [&'static Demands; 3] {
     [&OPENAI, &GEMINI, &ANTHROPIC]
 }
 
-/// Checks what is sent in place of a schema.
+/// Checks the adapted form of a schema.
 fn check(whom: &[&Demands], schema: &Value, expected: &Value) {
     for demands in whom {
         let sent = fitted(schema, demands).schema;
@@ -21,14 +21,14 @@ fn check(whom: &[&Demands], schema: &Value, expected: &Value) {
     }
 }
 
-/// The same for the schema of one property.
+/// As [`check`], for the schema of one property.
 fn check_property(whom: &[&Demands], property: &Value, expected: &Value) {
     let whole = |property: &Value| json!({ "type": "object", "properties": { "p": property } });
     check(whom, &whole(property), &whole(expected));
 }
 
 #[test]
-fn a_schema_that_is_fine_stays_as_it_is() {
+fn acceptable_schema_is_sent_unchanged() {
     for schema in [
         json!({ "type": "object", "properties": {} }),
         json!({
@@ -64,7 +64,7 @@ fn a_schema_that_is_fine_stays_as_it_is() {
 }
 
 #[test]
-fn the_top_is_an_object_that_is_written_out() {
+fn root_becomes_an_explicit_object() {
     let nothing = json!({ "type": "object", "properties": {} });
     for schema in [
         json!({}),
@@ -92,7 +92,7 @@ fn the_top_is_an_object_that_is_written_out() {
 }
 
 #[test]
-fn a_union_at_the_top_becomes_one_object() {
+fn union_at_the_root_becomes_one_object() {
     let kind = |value: &str, field: &str| {
         let mut kind = json!({ "type": "object", "required": ["kind", field] });
         kind["properties"]["kind"] = json!({ "const": value });
@@ -146,7 +146,7 @@ fn a_union_at_the_top_becomes_one_object() {
 }
 
 #[test]
-fn references_lead_to_definitions() {
+fn references_point_to_definitions() {
     let text = json!({ "type": "string" });
     for nowhere in ["#/$defs/none", "#none", "https://example.com/a.json", "", "#/type", "#/%zz"] {
         let odd = json!({ "$ref": nowhere, "description": "d" });
@@ -182,7 +182,7 @@ fn references_lead_to_definitions() {
 }
 
 #[test]
-fn loops_of_references_end() {
+fn reference_loops_are_broken() {
     let tree = |children: &str, required: &Value| {
         let mut tree = json!({ "type": "object", "properties": {
             "children": { "type": "array", "items": { "$ref": children } },
@@ -207,7 +207,7 @@ fn loops_of_references_end() {
     let list = json!({ "type": "array", "items": { "$ref": "#/$defs/List" } });
     check(&[&OPENAI, &ANTHROPIC], &with(list.clone()), &with(list.clone()));
     check(&[&GEMINI], &with(list), &with(json!({ "type": "array", "items": {} })));
-    // It leads to itself at once.
+    // A direct self-reference.
     let circle = json!({ "$ref": "#" });
     for demands in everyone() {
         assert_eq!(fitted(&circle, demands).schema["properties"], json!({}));
@@ -215,7 +215,7 @@ fn loops_of_references_end() {
 }
 
 #[test]
-fn what_is_no_keyword_of_the_draft_is_mended_or_left_out() {
+fn invalid_keywords_are_converted_or_removed() {
     let text = json!({ "type": "string" });
     for (odd, expected) in [
         (json!(true), json!({})),
@@ -266,7 +266,7 @@ fn what_is_no_keyword_of_the_draft_is_mended_or_left_out() {
 }
 
 #[test]
-fn lists_say_what_is_in_them() {
+fn lists_get_items() {
     let (bare, open) = (json!({ "type": "array" }), json!({ "type": "array", "items": {} }));
     check_property(&[&OPENAI, &GEMINI], &bare, &open);
     check_property(&[&ANTHROPIC], &bare, &bare);
@@ -276,7 +276,7 @@ fn lists_say_what_is_in_them() {
 }
 
 #[test]
-fn openai_is_told_formats_and_patterns_in_words() {
+fn unsupported_formats_and_patterns_move_to_the_description() {
     let whom: [&Demands; 1] = [&OPENAI];
     for (odd, expected) in [
         (
@@ -307,13 +307,13 @@ fn openai_is_told_formats_and_patterns_in_words() {
 }
 
 #[test]
-fn properties_by_a_pattern_that_is_left_out_are_still_taken() {
+fn properties_of_a_removed_pattern_remain_permitted() {
     let odd = json!({ "patternProperties": { "^\\p{L}": {} }, "additionalProperties": false });
     check_property(&[&OPENAI], &odd, &json!({}));
 }
 
 #[test]
-fn gemini_gets_what_it_documents() {
+fn gemini_gets_documented_keywords_only() {
     let whom: [&Demands; 1] = [&GEMINI];
     for (odd, expected) in [
         (json!({ "const": "a" }), json!({ "enum": ["a"] })),
@@ -363,7 +363,7 @@ fn gemini_gets_what_it_documents() {
 }
 
 #[test]
-fn names_that_anthropic_refuses_become_patterns() {
+fn property_names_that_anthropic_refuses_become_patterns() {
     let text = json!({ "type": "string" });
     let long = "x".repeat(65);
     let mut schema = json!({
@@ -407,7 +407,7 @@ fn schemas_are_bounded() {
 }
 
 #[test]
-fn what_fitted_still_fits() {
+fn valid_arguments_remain_valid() {
     let text = json!({ "type": "string" });
     for (schema, arguments) in [
         (json!({ "required": ["a"] }), json!({ "a": 1, "b": 2 })),
@@ -449,19 +449,19 @@ fn what_fitted_still_fits() {
 }
 
 #[test]
-fn changes_are_told_with_their_places() {
+fn changes_name_their_paths() {
     let list = json!({ "type": "array" });
     let schema = json!({ "properties": { "a": list, "b\n": list }, "required": [] });
     let told = fitted(&schema, &OPENAI).changes.0;
     let expected = [
         "a list without `items` may hold anything at `/properties/a`",
         "a list without `items` may hold anything at `/properties/b `",
-        "`type` is `object` at the top",
+        "`type` is set to `object` at the root",
     ];
     assert_eq!(told, expected);
 }
 
-/// Keywords, and names.
+/// Keywords and names.
 const KEYS: [&str; 38] = [
     "type",
     "properties",
@@ -503,7 +503,7 @@ const KEYS: [&str; 38] = [
     "^\\p{L}",
 ];
 
-/// Texts that mean something in a schema.
+/// Strings with a meaning in a schema.
 const TEXTS: [&str; 18] = [
     "object",
     "array",
@@ -542,7 +542,7 @@ fn odd_schema() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn any_value_becomes_a_schema_that_stays(schema in odd_schema()) {
+    fn any_value_becomes_a_stable_schema(schema in odd_schema()) {
         for demands in everyone() {
             let sent = fitted(&schema, demands).schema.into_owned();
             prop_assert_eq!(&sent["type"], "object");
@@ -554,7 +554,7 @@ proptest! {
 }
 
 #[test]
-fn one_part_is_written_once_whatever_it_is_called() {
+fn subschema_is_copied_once_whatever_its_reference() {
     let mut schema = json!({ "type": "object", "properties": { "big": { "title": "t" } } });
     for (number, spelling) in ["big", "b%69g", "%62ig", "bi%67"].into_iter().enumerate() {
         let reference = json!({ "$ref": format!("#/properties/{spelling}") });
@@ -564,7 +564,7 @@ fn one_part_is_written_once_whatever_it_is_called() {
         let sent = fitted(&schema, demands).schema.into_owned();
         assert_eq!(sent["$defs"].as_object().unwrap().len(), 1, "{sent}");
     }
-    // A part in a part in a part, each of them referred to.
+    // Nested subschemas, each with a reference.
     let mut inner = json!({ "description": "x".repeat(10_000) });
     for _ in 0..20 {
         inner = json!({ "type": "object", "properties": { "a": inner } });

@@ -1,4 +1,4 @@
-//! The top of a schema of arguments, which every provider wants as an object with `type` and `properties`.
+//! The root of a schema of arguments, which every provider requires to be an object with `type` and `properties`.
 
 use std::mem;
 
@@ -12,23 +12,24 @@ use crate::provider::schema::{Changes, Demands, pattern, reference};
 /// Keywords of references and unions, which `fold` merges into one object.
 const UNIONS: [&str; 4] = ["$ref", "allOf", "anyOf", "oneOf"];
 
-/// Keywords of the top that those of the merged object replace.
+/// Keywords of the root that those of the merged object replace.
 const FOLDED: [&str; 6] =
     ["title", "description", "properties", "required", "patternProperties", "additionalProperties"];
 
-/// Sentences about the kinds of a union that the description gets.
+/// Maximum sentences about the alternatives of a union in the description.
 const WORDS: usize = 3;
 
-/// Longest name of a property that every provider takes.
+/// Maximum characters of a property name that every provider accepts.
 const KEY_CHARS: usize = 64;
 
-/// Makes one pass over a schema of arguments. The result meets more of the provider's demands, or equals the schema.
+/// Makes one pass over a schema of arguments. The result meets more of the provider's requirements, or equals the
+/// schema.
 pub(super) fn fit(schema: &Value, demands: &Demands, changes: &mut Changes) -> Value {
     let nothing = Map::new();
     let map = schema.as_object().unwrap_or(&nothing);
     let mut walk = Walk::new(schema, demands, changes);
     if !schema.is_object() {
-        walk.note("a value that is no schema is left open");
+        walk.note("a value that is not a schema is replaced by `{}`");
     }
     let mut definitions = members(&mut walk, map, "$defs");
     let mut old = Map::new();
@@ -46,7 +47,7 @@ pub(super) fn fit(schema: &Value, demands: &Demands, changes: &mut Changes) -> V
         move_odd_keys(&mut walk, &mut top);
     }
     if demands.ends_loops && reference::end_loops(&mut definitions) {
-        walk.note("what leads back to itself is not required");
+        walk.note("properties of a reference loop are no longer required");
     }
     if !definitions.is_empty() || map.get("$defs").is_some_and(Value::is_object) {
         top.insert("$defs".into(), definitions.into());
@@ -65,7 +66,8 @@ fn members<'a>(walk: &mut Walk<'a>, map: &'a Map<String, Value>, key: &str) -> M
     }
 }
 
-/// Merges the top into one object if it is a union or a reference. A top that no object fits is left open.
+/// Merges the root into one object if it is a union or a reference. A root that accepts no object is replaced by one
+/// that accepts any.
 fn fold(walk: &mut Walk<'_>, top: &mut Map<String, Value>, definitions: [&Map<String, Value>; 2]) {
     let is_union = UNIONS.iter().any(|key| top.contains_key(*key));
     if !is_union && top.get("type").is_none_or(|kind| kind == "object") {
@@ -73,7 +75,7 @@ fn fold(walk: &mut Walk<'_>, top: &mut Map<String, Value>, definitions: [&Map<St
     }
     match Fold::new(definitions).object(&Value::Object(top.clone())) {
         None => {
-            walk.note("what takes no object is left open");
+            walk.note("a schema that accepts no object is replaced by one that accepts any");
             top.retain(|key, _| matches!(key.as_str(), "title" | "description"));
         }
         Some(object) if is_union => {
@@ -87,7 +89,7 @@ fn fold(walk: &mut Walk<'_>, top: &mut Map<String, Value>, definitions: [&Map<St
 fn unite(top: &mut Map<String, Value>, object: Object) {
     top.retain(|key, _| {
         let key = key.as_str();
-        // Which properties the kinds evaluate is not known any more, so `unevaluatedProperties` goes as well.
+        // The properties that the alternatives evaluate are unknown now, so `unevaluatedProperties` is removed as well.
         !UNIONS.contains(&key) && !FOLDED.contains(&key) && key != "unevaluatedProperties"
     });
     top.extend(object.texts);
@@ -106,7 +108,7 @@ fn unite(top: &mut Map<String, Value>, object: Object) {
     }
 }
 
-/// Adds the keywords that the top must have and removes those that it must not have.
+/// Adds the keywords that the root must have and removes those that it must not have.
 fn write_out(walk: &mut Walk<'_>, top: &mut Map<String, Value>) {
     for key in walk.demands.refused_at_top {
         if top.shift_remove(*key).is_some() {
@@ -114,7 +116,7 @@ fn write_out(walk: &mut Walk<'_>, top: &mut Map<String, Value>) {
         }
     }
     if top.get("type").and_then(Value::as_str) != Some("object") {
-        walk.note("`type` is `object`");
+        walk.note("`type` is set to `object`");
         let mut typed = Map::new();
         typed.insert("type".into(), "object".into());
         top.shift_remove("type");

@@ -1,6 +1,6 @@
 //! One pass over a schema, keyword by keyword.
 //!
-//! Here each keyword gets a form that the current draft knows, or is left out. What keywords mean to each other is in
+//! Converts each keyword to a form of the current draft, or removes it. Rules that involve several keywords are in
 //! `rule`.
 
 use std::collections::HashSet;
@@ -10,17 +10,17 @@ use serde_json::{Map, Value, json};
 use crate::provider::schema::reference::References;
 use crate::provider::schema::{Changes, Demands, shown};
 
-/// Schemas of one document that are looked at: as many as the host's limit of values (`limit::SCHEMA_NODES`) allows.
-/// Further ones are left open.
+/// Maximum schemas of one document: as many as the host's limit of values (`limit::SCHEMA_NODES`) permits. Further ones
+/// are replaced by schemas that accept anything.
 const SCHEMAS: usize = 20_000;
 
-/// Characters of a place in a note.
+/// Maximum characters of a path in a log message.
 const PLACE_CHARS: usize = 120;
 
-/// Types of values.
+/// The types of JSON Schema.
 const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
 
-/// A walk through one schema.
+/// The state of one pass.
 pub(super) struct Walk<'a> {
     pub(super) demands: &'a Demands,
     pub(super) references: References<'a>,
@@ -35,14 +35,14 @@ impl<'a> Walk<'a> {
         Self { demands, references, changes, left: SCHEMAS, place: String::new() }
     }
 
-    /// Notes what is changed at this place.
+    /// Records a change at the current path.
     pub(super) fn note(&mut self, what: &str) {
         let place = shown(&self.place, PLACE_CHARS);
-        let place = if place.is_empty() { "the top".to_owned() } else { format!("`{place}`") };
+        let place = if place.is_empty() { "the root".to_owned() } else { format!("`{place}`") };
         self.changes.note(format!("{what} at {place}"));
     }
 
-    /// The fields of a schema in the form that the provider takes. Definitions are left to the caller.
+    /// Adapts the keywords of a schema. The caller handles definitions.
     pub(super) fn node(&mut self, map: &'a Map<String, Value>, depth: usize) -> Map<String, Value> {
         let mut out = Map::new();
         for (key, value) in map {
@@ -55,7 +55,7 @@ impl<'a> Walk<'a> {
         out
     }
 
-    /// Schemas by name.
+    /// Adapts schemas by name.
     pub(super) fn members(
         &mut self,
         key: &str,
@@ -71,7 +71,7 @@ impl<'a> Walk<'a> {
         out
     }
 
-    /// A schema within this one.
+    /// Adapts a schema within the current one.
     pub(super) fn inside(&mut self, step: &str, schema: &'a Value, depth: usize) -> Value {
         let length = self.step(step);
         let fitted = self.schema(schema, depth + 1);
@@ -79,7 +79,7 @@ impl<'a> Walk<'a> {
         fitted
     }
 
-    /// Goes one step; answers with the length of the place before.
+    /// Appends a step to the path. Returns the length of the path before.
     fn step(&mut self, step: &str) -> usize {
         let length = self.place.len();
         self.place.push('/');
@@ -94,19 +94,19 @@ impl<'a> Walk<'a> {
         self.left -= 1;
         match schema {
             Value::Object(map) => Value::Object(self.node(map, depth)),
-            // What nothing fits is left open: who wrote it meant something.
+            // A schema that accepts nothing is replaced as well, because its author meant something else.
             Value::Bool(_) => {
-                self.note("a schema that is `true` or `false` is left open");
+                self.note("a schema that is `true` or `false` is replaced by `{}`");
                 json!({})
             }
             _ => {
-                self.note("a value that is no schema is left open");
+                self.note("a value that is not a schema is replaced by `{}`");
                 json!({})
             }
         }
     }
 
-    /// What stands for a schema that is too much.
+    /// Returns the replacement of a schema beyond the limits, which accepts anything.
     fn open(&mut self, schema: &Value) -> Value {
         let mut open = Map::new();
         if let Some(Value::String(text)) = schema.get("description") {
@@ -114,16 +114,16 @@ impl<'a> Walk<'a> {
         }
         let open = Value::Object(open);
         if open != *schema {
-            self.note("what lies too deep is left open");
+            self.note("a schema beyond the limits is replaced by one that accepts anything");
         }
         open
     }
 
-    /// A keyword; `None` if it is left out.
+    /// Adapts a keyword; `None` to remove it.
     fn keyword(&mut self, key: &str, value: &'a Value, depth: usize) -> Option<Value> {
         match key {
-            // Names of the schema and of its parts, which nothing refers to any more, and keywords that are put in
-            // again by who knows their meaning.
+            // Names of the schema and of its parts, which nothing refers to any more, and keywords that other functions
+            // insert again in their adapted form.
             "$schema" | "$id" | "$comment" | "$vocabulary" | "$anchor" | "$dynamicAnchor"
             | "$recursiveAnchor" | "$ref" | "$dynamicRef" | "$recursiveRef" | "$defs"
             | "definitions" | "additionalItems" => None,
@@ -145,7 +145,7 @@ impl<'a> Walk<'a> {
                 _ => self.odd(key),
             },
             "allOf" | "anyOf" | "oneOf" | "prefixItems" => self.schemas(key, value, depth),
-            // More would fit these if they were wider, and less would fit the whole.
+            // If these were wider, the whole schema would be narrower.
             "not" | "if" => {
                 let fitted = self.inside(key, value, depth);
                 if fitted == *value { Some(fitted) } else { self.odd(key) }
@@ -155,13 +155,13 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Leaves out a keyword.
+    /// Removes a keyword.
     fn odd(&mut self, key: &str) -> Option<Value> {
         self.note(&format!("`{key}` cannot be sent and is left out"));
         None
     }
 
-    /// One type or several. With an unknown one, anything may fit.
+    /// Adapts `type`. With an unknown type the keyword is removed, so that anything is accepted.
     fn types(&mut self, value: &Value) -> Option<Value> {
         let known = |value: &Value| -> Option<String> {
             let name = value.as_str()?.to_ascii_lowercase();
@@ -182,14 +182,14 @@ impl<'a> Walk<'a> {
         match fitted {
             Some(fitted) if fitted == *value => Some(fitted),
             Some(fitted) => {
-                self.note("`type` is written as JSON Schema has it");
+                self.note("`type` is written in the form of JSON Schema");
                 Some(fitted)
             }
             None => self.odd("type"),
         }
     }
 
-    /// The values of an enumeration, each of them once.
+    /// Removes duplicates from the values of an enum.
     fn values(&mut self, value: &Value) -> Option<Value> {
         let Some(values) = value.as_array().filter(|values| !values.is_empty()) else {
             return self.odd("enum");
@@ -207,12 +207,12 @@ impl<'a> Walk<'a> {
         let before = out.len();
         out.retain(|name, _| members.get(name) != Some(&Value::Bool(false)));
         if out.len() < before {
-            self.note("properties that nothing fits are left out");
+            self.note("properties that accept no value are left out");
         }
         Some(out.into())
     }
 
-    /// Properties by pattern. Their patterns have to be those of the provider, too.
+    /// Adapts properties by pattern. The provider must accept their patterns as well.
     fn patterns(&mut self, value: &'a Value, depth: usize) -> Option<Value> {
         let Value::Object(members) = value else { return self.odd("patternProperties") };
         let mut out = self.members("patternProperties", members, depth);
@@ -233,7 +233,7 @@ impl<'a> Walk<'a> {
         let mut out = Vec::with_capacity(schemas.len());
         for (index, schema) in schemas.iter().enumerate() {
             if key.ends_with("Of") && *schema == Value::Bool(false) {
-                self.note("a choice that nothing fits is left out");
+                self.note("an alternative that accepts no value is left out");
             } else {
                 out.push(self.inside(&index.to_string(), schema, depth));
             }
@@ -242,8 +242,8 @@ impl<'a> Walk<'a> {
         (!out.is_empty()).then(|| out.into())
     }
 
-    /// A list of `items`, as drafts before 2020-12 write the first items of a list. Source: Anthropic's API and xAI's
-    /// refuse them (NousResearch/hermes-agent pull requests 63674 and 20976).
+    /// Converts a list of `items`, the form before draft 2020-12, to `prefixItems`. Source: Anthropic's API and xAI's
+    /// refuse the old form (NousResearch/hermes-agent pull requests 63674 and 20976).
     fn tuple(&mut self, map: &'a Map<String, Value>, out: &mut Map<String, Value>, depth: usize) {
         let Some(items) = map.get("items").filter(|items| items.is_array()) else { return };
         self.note("a list of `items` is written as `prefixItems`");
@@ -259,13 +259,13 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Values, each of them once.
+/// Returns the values without duplicates.
 pub(super) fn distinct(values: &[Value]) -> Vec<Value> {
     let mut seen = HashSet::new();
     values.iter().filter(|value| seen.insert(value.to_string())).cloned().collect()
 }
 
-/// Whether the value of a keyword without schemas in it has the form that every draft since 6 asks for.
+/// Returns whether the value of a keyword without subschemas has the form of all drafts since 6.
 fn is_well_formed(key: &str, value: &Value) -> bool {
     match key {
         "title" | "description" | "format" | "pattern" | "contentEncoding" | "contentMediaType" => {
@@ -273,7 +273,7 @@ fn is_well_formed(key: &str, value: &Value) -> bool {
         }
         "minimum" | "maximum" => value.is_number(),
         "multipleOf" => value.as_f64().is_some_and(|number| number > 0.0),
-        // Truths of draft 4 are seen to by `rule`.
+        // Booleans of draft 4 are converted in `rule`.
         "exclusiveMinimum" | "exclusiveMaximum" => value.is_number() || value.is_boolean(),
         "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties"
         | "minContains" | "maxContains" => value.as_u64().is_some(),

@@ -1,11 +1,11 @@
-//! What is noted about the tools of a request.
+//! Log messages about the tools of a request.
 
 use wattle_kit::log::Log;
 
 use super::*;
 
 #[test]
-fn each_tool_is_noted_once() {
+fn changes_of_each_tool_are_logged_once() {
     let schemas = Schemas::new("first", ProviderKind::Openai);
     let tool = |name: &str, arguments_schema: Value| ToolDefinition {
         name: name.into(),
@@ -26,7 +26,7 @@ fn each_tool_is_noted_once() {
 }
 
 #[test]
-fn more_tools_than_are_taken_are_noted_with_what_to_do() {
+fn too_many_tools_are_logged_with_a_hint() {
     let (log, _guard) = Log::start();
     let fine = ToolDefinition {
         name: "fine".into(),
