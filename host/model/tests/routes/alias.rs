@@ -1,4 +1,4 @@
-//! Models under another name, and models that are no longer there.
+//! Aliases of models, and retired models.
 
 use serde_json::{Value, json};
 use wattle_model::{ModelConfig, Routes, Tenants};
@@ -10,7 +10,7 @@ use crate::support::{
     table,
 };
 
-/// The route leads to `deepseek-chat`, which `aliases` may replace.
+/// Returns a route to `deepseek-chat`, which `aliases` may replace.
 fn retired(base: &str, aliases: &Value, route: &Value) -> Value {
     let provider = json!({ "extra": { "top_k": 1, "thinking": { "type": "enabled" } } });
     let mut config = table("openai", base, &provider, route);
@@ -25,15 +25,15 @@ fn flash() -> Value {
 }
 
 #[tokio::test]
-async fn s3_48_an_alias_is_asked_with_its_fields() {
+async fn s3_48_alias_is_called_with_its_extra_fields() {
     let server = server(vec![json_answer(&chat("hi"))]).await;
     let route = json!({ "extra": { "top_p": 0.9 } });
     let routes = routes(retired(&server.uri(), &flash(), &route));
     let completion = complete(&routes, &ask("hi")).await.unwrap();
     let sent = bodies(&server).await.remove(0);
     assert_eq!(sent["model"], "deepseek-v4-flash");
-    assert_eq!(sent["thinking"], json!({ "type": "disabled" }), "it goes before the provider");
-    assert_eq!((&sent["top_k"], &sent["top_p"]), (&json!(1), &json!(0.9)), "the route before it");
+    assert_eq!(sent["thinking"], json!({ "type": "disabled" }), "the alias wins");
+    assert_eq!((&sent["top_k"], &sent["top_p"]), (&json!(1), &json!(0.9)), "the route wins");
     assert_eq!(completion.attempts[0].model, "deepseek-chat", "as the route names it");
     let info = routes.route(&caller(), "chat").unwrap();
     assert_eq!(info.model, "deepseek-chat");
@@ -44,7 +44,7 @@ async fn s3_48_an_alias_is_asked_with_its_fields() {
 }
 
 #[tokio::test]
-async fn s3_48_an_alias_holds_for_fallbacks_and_tenants_and_one_provider_only() {
+async fn s3_48_alias_applies_to_fallbacks_and_tenants_of_one_provider() {
     let server = server(vec![status(503), json_answer(&chat("hi"))]).await;
     let mut aliases = flash();
     aliases["deepseek-chat"]["provider"] = json!("second");
@@ -64,11 +64,11 @@ async fn s3_48_an_alias_holds_for_fallbacks_and_tenants_and_one_provider_only() 
     let sent = bodies(&server).await;
     let models: Vec<&Value> = sent.iter().map(|body| &body["model"]).collect();
     assert_eq!(models, ["deepseek-chat", "deepseek-v4-flash", "deepseek-v4-flash"]);
-    assert_eq!(sent[2]["thinking"], json!({ "type": "enabled" }), "the tenant's word holds");
+    assert_eq!(sent[2]["thinking"], json!({ "type": "enabled" }), "the tenant overrides it");
 }
 
 #[test]
-fn s3_48_aliases_that_lead_nowhere_name_the_place() {
+fn s3_48_invalid_alias_error_names_the_key() {
     let check = |aliases: Value, words: &[&str]| {
         let config = retired("https://example.com/v1", &aliases, &json!({}));
         let config: ModelConfig = serde_json::from_value(config).unwrap();
@@ -84,7 +84,7 @@ fn s3_48_aliases_that_lead_nowhere_name_the_place() {
 }
 
 #[tokio::test]
-async fn s3_48_a_variable_names_the_model() {
+async fn s3_48_environment_variable_replaces_the_model() {
     let server = server(vec![json_answer(&chat("hi"))]).await;
     let route = json!({ "model_env": "CHAT_ORCHESTRATION_MODEL" });
     let config: ModelConfig =
@@ -106,7 +106,7 @@ async fn s3_48_a_variable_names_the_model() {
 }
 
 #[tokio::test]
-async fn s3_48_a_model_that_is_gone_names_the_route_and_the_setting() {
+async fn s3_48_retired_model_names_the_route_and_the_setting() {
     let gone = server(vec![status(404)]).await;
     let fails = async |aliases: Value, route: Value, candidate: Option<u32>| {
         let mut request = ask("hi");

@@ -1,4 +1,4 @@
-//! Streams that are cut or changed anywhere: each is a failure, or says everything that was not changed.
+//! Truncated and modified streams: each is a failure, or has all output that was not modified.
 
 use std::sync::LazyLock;
 
@@ -16,15 +16,15 @@ use wattle_model::recorded::Recorded;
 const KINDS: [ProviderKind; 3] =
     [ProviderKind::Openai, ProviderKind::Gemini, ProviderKind::Anthropic];
 
-/// Pieces of the text.
+/// The number of deltas of the text.
 const PIECES: usize = 5;
 
 fn marker(piece: usize) -> String {
     format!("<{piece}é\u{1f600}>")
 }
 
-/// The events of an answer. The piece of the text of a number is in the event of this number behind the first
-/// ones that say nothing.
+/// Returns the events of a response, and the number of leading events without text. Event `first + n` has delta `n` of
+/// the text.
 fn events(kind: ProviderKind) -> (usize, Vec<Value>) {
     let pieces = (0..PIECES).map(marker);
     match kind {
@@ -85,7 +85,7 @@ fn read(kind: ProviderKind, pieces: Vec<Bytes>) -> Result<Completion, Failure> {
 }
 
 #[test]
-fn a_stream_that_is_cut_anywhere_is_whole_or_a_failure() {
+fn truncated_stream_is_complete_or_a_failure() {
     let whole: String = (0..PIECES).map(marker).collect();
     for kind in KINDS {
         let bytes = encoded(&events(kind).1);
@@ -102,7 +102,7 @@ fn a_stream_that_is_cut_anywhere_is_whole_or_a_failure() {
 
 proptest! {
     #[test]
-    fn a_change_loses_what_was_changed_and_nothing_else(
+    fn modification_loses_only_the_modified_output(
         kind in prop::sample::select(KINDS.to_vec()),
         (event, place) in any::<(Index, Index)>(),
         other in prop::sample::select(others()),

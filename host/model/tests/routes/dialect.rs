@@ -1,4 +1,4 @@
-//! What services make of OpenAI's format: DeepSeek's thinking, fields of their own, broken
+//! Dialects of OpenAI's format: reasoning of DeepSeek, provider-specific fields, malformed
 //! arguments.
 
 use serde_json::{Value, json};
@@ -12,14 +12,14 @@ async fn standin() -> Handle {
     Server::start(Config::default()).await.unwrap()
 }
 
-/// DeepSeek as an operator would set it up.
+/// Returns a route to DeepSeek as an operator would configure it.
 fn deepseek(server: &Handle, extra: Value) -> Routes {
     let provider = json!({ "structured": "json-object" });
     let route = json!({ "model": "deepseek-v4-flash", "extra": extra });
     routes(table("openai", &server.base_url, &provider, &route))
 }
 
-/// The conversation after the tools that a model asked for have answered.
+/// Returns the conversation after the tools that a model called have returned.
 fn answered(request: CompletionRequest, said: Vec<Part>) -> CompletionRequest {
     let mut request = request;
     let results = said.iter().filter_map(|part| match part {
@@ -37,7 +37,7 @@ fn answered(request: CompletionRequest, said: Vec<Part>) -> CompletionRequest {
 }
 
 #[tokio::test]
-async fn deepseek_gets_its_reasoning_back_with_requests_for_tools() {
+async fn deepseek_gets_its_reasoning_back_with_tool_calls() {
     let server = standin().await;
     let routes = deepseek(&server, json!({}));
     let request = ask_tools("call add {\"a\":1}");
@@ -53,7 +53,7 @@ async fn deepseek_gets_its_reasoning_back_with_requests_for_tools() {
     assert_eq!(said["reasoning_content"].as_str(), Some(thought.as_str()));
     assert!(said["content"].is_null());
 
-    // An answer in words needs no reasoning, and others would not know the field.
+    // Text needs no reasoning, and other services do not know the field.
     let mut after = next;
     after.messages.push(message(Role::Assistant, last.parts));
     after.messages.push(message(Role::User, vec![Part::Text("and?".into())]));
@@ -64,7 +64,7 @@ async fn deepseek_gets_its_reasoning_back_with_requests_for_tools() {
 }
 
 #[tokio::test]
-async fn deepseek_is_told_the_schema_in_words() {
+async fn deepseek_gets_the_schema_in_a_message() {
     let server = standin().await;
     let routes = deepseek(&server, json!({ "thinking": { "type": "disabled" } }));
     let answer = complete(&routes, &ask_city()).await.unwrap();
@@ -77,7 +77,7 @@ async fn deepseek_is_told_the_schema_in_words() {
 }
 
 #[tokio::test]
-async fn a_schema_that_a_service_does_not_take_is_told_in_words() {
+async fn rejected_schema_is_sent_in_a_message() {
     let server = standin().await;
     let route = json!({ "model": "deepseek-v4-flash" });
     let routes = routes(table("openai", &server.base_url, &json!({}), &route));
@@ -91,7 +91,7 @@ async fn a_schema_that_a_service_does_not_take_is_told_in_words() {
 }
 
 #[tokio::test]
-async fn fields_of_a_provider_go_to_its_models_and_no_others() {
+async fn extra_fields_of_a_provider_are_sent_to_its_models_only() {
     let server = standin().await;
     let provider = json!({ "extra": { "top_k": 5, "thinking": { "type": "enabled" } } });
     let route = json!({
@@ -123,7 +123,7 @@ async fn fields_of_a_provider_go_to_its_models_and_no_others() {
 }
 
 #[tokio::test]
-async fn arguments_that_are_not_json_are_told_as_they_are() {
+async fn malformed_arguments_are_sent_back_as_text() {
     for (kind, path) in [("openai", "/v1"), ("gemini", "/v1beta"), ("anthropic", "/v1")] {
         let server = standin().await;
         let broken = json!({ "tool_calls": [{ "name": "add", "arguments": "{\"a\": oops" }] });
@@ -140,7 +140,7 @@ async fn arguments_that_are_not_json_are_told_as_they_are() {
         if kind == "openai" {
             assert_eq!(arguments, &json!("{\"a\": oops"));
         }
-        // The wires of the other stand-ins have no room for broken arguments.
+        // The formats of the other stand-ins cannot have malformed arguments.
         *arguments = json!("{\"a\": oops");
         complete(&routes, &answered(request, said)).await.unwrap();
         let sent = server.requests()[1].body.clone().unwrap().to_string();

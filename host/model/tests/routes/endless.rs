@@ -1,4 +1,4 @@
-//! Streams that have no end.
+//! Streams without an end.
 
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
@@ -7,21 +7,21 @@ use wattle_graph::failure::Failure;
 
 use crate::support::{ask, odd, routes, stream, table};
 
-/// Bytes that a server may get rid of before a client gives up: what the client reads at most, and
-/// the buffers of the connection, which Linux lets grow to 36 MiB.
+/// Maximum bytes that a server may send before the client closes the connection: the limit of the
+/// client, and the buffers of the connection, which Linux lets grow to 36 MiB.
 const SENT_BYTES: usize = 64 << 20;
 
-/// Bytes that the model's answer has at most.
+/// Maximum bytes of the output of one response.
 const SAID_BYTES: usize = 8 << 20;
 
-/// Bytes of text in each piece of an answer.
+/// Bytes of text in each event.
 const PIECE_BYTES: usize = 20_000;
 
-/// The head of a stream.
+/// The head of a streamed response.
 const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
 
-/// Asks a service that sends the same piece without end. Gives the failure, how many pieces were
-/// handed on, and the bytes that were sent until the client left.
+/// Calls a service that sends the same event without end. Returns the failure, the number of
+/// deltas, and the bytes that the server sent until the client closed the connection.
 async fn endless(kind: &str, piece: &str) -> (Failure, usize, usize) {
     let (sent, bytes) = oneshot::channel();
     let pieces = piece.repeat(1 + 4_096 / piece.len());
@@ -45,7 +45,7 @@ fn event(data: &serde_json::Value) -> String {
 }
 
 #[tokio::test]
-async fn streams_that_say_nothing_are_given_up() {
+async fn stream_without_output_is_closed() {
     let delta = |delta| event(&json!({ "choices": [{ "index": 0, "delta": delta }] }));
     let empty_call = json!({ "tool_calls": [{ "index": 0, "function": { "arguments": "" } }] });
     let pieces = [
@@ -62,14 +62,14 @@ async fn streams_that_say_nothing_are_given_up() {
     ];
     for (kind, piece) in pieces {
         let (failure, handed_on, sent) = endless(kind, &piece).await;
-        assert_eq!(handed_on, 0, "nothing was said");
+        assert_eq!(handed_on, 0, "no delta was emitted");
         assert!(sent < SENT_BYTES, "{kind} {piece}: {sent} bytes, {failure}");
         assert!(failure.message.contains("carry nothing"), "{kind} {piece}: {failure}");
     }
 }
 
 #[tokio::test]
-async fn a_stream_that_says_too_much_is_given_up() {
+async fn stream_with_too_much_output_is_closed() {
     let text = "word ".repeat(PIECE_BYTES / 5);
     let delta = json!({ "choices": [{ "index": 0, "delta": { "content": text } }] });
     let content = json!({ "parts": [{ "text": text }] });

@@ -1,4 +1,4 @@
-//! Broken providers, broken configurations and cancelled calls.
+//! Malformed responses, invalid configurations and cancelled calls.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn garbage_is_a_broken_service() {
+async fn malformed_responses_are_unavailable() {
     let cases = [
         ResponseTemplate::new(200).set_body_raw("<html>busy</html>", "text/html"),
         ResponseTemplate::new(200).set_body_raw("{\"choices\": [", "application/json"),
@@ -32,7 +32,7 @@ async fn garbage_is_a_broken_service() {
 }
 
 #[tokio::test]
-async fn a_cut_connection_is_unavailable() {
+async fn lost_connection_is_unavailable() {
     let base = odd(|mut stream| async move {
         let part =
             b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{";
@@ -41,13 +41,13 @@ async fn a_cut_connection_is_unavailable() {
     .await;
     let failure = complete(&simple("openai", &base), &ask("hi")).await.unwrap_err();
     assert_eq!((failure.code.as_str(), failure.retryable), ("unavailable", true), "{failure}");
-    // Nobody listens there any more.
+    // The server has stopped.
     let failure = complete(&simple("openai", &base), &ask("hi")).await.unwrap_err();
     assert!(failure.message.contains("cannot be reached"), "{failure}");
 }
 
 #[tokio::test]
-async fn an_address_without_a_provider_is_named_with_what_to_do() {
+async fn unreachable_base_url_is_named_with_a_hint() {
     let standin = Server::start(Config::default()).await.unwrap();
     let without_tls = format!("https://{}/v1/", standin.addr);
     for (base, advice) in [
@@ -67,7 +67,7 @@ async fn an_address_without_a_provider_is_named_with_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_hanging_provider_times_out() {
+async fn unresponsive_provider_times_out() {
     let server = server(vec![json_answer(&chat("late")).set_delay(Duration::from_secs(30))]).await;
     let route = json!({ "timeout": "100ms" });
     let routes = routes(table("openai", &server.uri(), &json!({}), &route));
@@ -77,7 +77,7 @@ async fn a_hanging_provider_times_out() {
 }
 
 #[tokio::test]
-async fn a_dropped_call_ends_the_request() {
+async fn dropped_call_ends_the_request() {
     let (gone, mut heard) = tokio::sync::mpsc::channel(1);
     let (arrived, mut waiting) = tokio::sync::mpsc::channel(1);
     let base = odd(move |mut stream| async move {
@@ -95,7 +95,7 @@ async fn a_dropped_call_ends_the_request() {
 }
 
 #[tokio::test]
-async fn a_redirect_is_not_followed() {
+async fn redirect_is_not_followed() {
     let target = server(vec![json_answer(&chat("hi"))]).await;
     let answer = ResponseTemplate::new(307).insert_header("location", target.uri());
     let server = server(vec![answer]).await;
@@ -105,7 +105,7 @@ async fn a_redirect_is_not_followed() {
 }
 
 #[tokio::test]
-async fn a_refused_key_names_its_variable_and_what_the_provider_says() {
+async fn refused_key_names_its_variable_and_the_providers_message() {
     let server = server(vec![status(401)]).await;
     let failure = complete(&simple("openai", &server.uri()), &ask("hi")).await.unwrap_err();
     assert_eq!((failure.code.as_str(), failure.retryable), ("unavailable", false));
@@ -115,7 +115,7 @@ async fn a_refused_key_names_its_variable_and_what_the_provider_says() {
 }
 
 #[tokio::test]
-async fn a_missing_key_is_a_problem_and_not_an_error() {
+async fn missing_key_is_a_startup_warning() {
     let provider = json!({ "key_env": "ABSENT" });
     let routes = routes(table("openai", "http://127.0.0.1:9/", &provider, &json!({})));
     assert_eq!(
@@ -129,7 +129,7 @@ async fn a_missing_key_is_a_problem_and_not_an_error() {
 }
 
 #[tokio::test]
-async fn requests_that_make_no_sense_are_invalid() {
+async fn malformed_requests_are_invalid() {
     let routes = simple("openai", "http://127.0.0.1:9/");
     let mut empty = ask("hi");
     empty.messages.clear();
@@ -154,7 +154,7 @@ async fn requests_that_make_no_sense_are_invalid() {
 }
 
 #[test]
-fn configurations_that_cannot_be_used_name_the_place() {
+fn invalid_configurations_name_the_key() {
     let check = |config: serde_json::Value, words: &[&str]| {
         let config: ModelConfig = serde_json::from_value(config).unwrap();
         let error = Routes::new(config, &|_| None).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! Gateways of others: one model behind all three formats.
+//! Third-party gateways: one model in all three formats.
 
 use serde_json::json;
 use tokio::process::Command;
@@ -12,23 +12,23 @@ use wattle_model::Routes;
 
 use crate::support::{KEY, Kept, ask, ask_tools, message, routes, stream, table};
 
-/// Where a gateway has each format.
+/// The path of each format at a gateway.
 const KINDS: [(&str, &str); 3] = [("openai", "/v1"), ("gemini", "/v1beta"), ("anthropic", "/v1")];
 
-/// How long a gateway may be silent. It answers within milliseconds, and starts slowly on a busy machine.
+/// Timeout of a gateway. It responds within milliseconds, but starts slowly on a busy machine.
 const PATIENCE: &str = "60s";
 
-/// A message to a model, and its answer.
+/// A message to a model, and its completion.
 const WORDS: (&str, &str) = ("greet me", "Thank you, I have read your message: greet me");
 
-/// What has a model ask for a tool.
+/// A message that makes the model call a tool.
 const CALL: &str = r#"call add {"a":1,"b":2}"#;
 
-/// What the tool answers. The model repeats it.
+/// The result of the tool, which the model repeats.
 const RESULT: &str = "three";
 
-/// Asks a model of a gateway in each format, for whole answers and for pieces: a text, a request for a tool, and what
-/// it makes of the tool's answer.
+/// Calls a model through a gateway in each format, with whole and streamed responses: for a text, for a tool call, and
+/// for a text about the result of the tool.
 pub(crate) async fn check(address: &str, model: &str, is_right: impl Fn(&Usage) -> bool) {
     for (kind, path) in KINDS {
         for streams in [false, true] {
@@ -64,7 +64,7 @@ pub(crate) async fn check(address: &str, model: &str, is_right: impl Fn(&Usage) 
     }
 }
 
-/// An answer and its pieces, which make the same.
+/// Makes a call. Checks that its deltas add up to the completion.
 async fn answer(routes: &Routes, request: &CompletionRequest, what: &str) -> (Completion, Kept) {
     let (answer, kept) = stream(routes, request).await;
     let answer = answer.unwrap_or_else(|failure| panic!("{what}: {failure}"));
@@ -73,7 +73,7 @@ async fn answer(routes: &Routes, request: &CompletionRequest, what: &str) -> (Co
     (answer, kept)
 }
 
-/// A gateway that npm installs, and its address. It ends with the first of them.
+/// Starts a gateway that is installed with npm, and returns its address. Dropping the program stops it.
 async fn of_npm() -> Result<(Program, String), LeftOut> {
     let folder = clients::node("gateway")?;
     let mut command = Command::new("node");
@@ -85,7 +85,7 @@ async fn of_npm() -> Result<(Program, String), LeftOut> {
 }
 
 #[tokio::test]
-async fn a_gateway_of_npm_is_understood_in_every_format() {
+async fn npm_gateway_works_in_every_format() {
     let (_program, address) = need!(of_npm().await);
     let usage = Usage { input_tokens: Some(12), output_tokens: Some(3), ..Usage::default() };
     check(&address, "m-1", |told| *told == usage).await;

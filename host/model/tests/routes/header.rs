@@ -1,4 +1,4 @@
-//! Headers that an operator adds to the requests of a provider.
+//! Headers that the operator configures for a provider.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -13,7 +13,7 @@ fn config(kind: &str, base: &str, headers: &Value) -> ModelConfig {
     serde_json::from_value(table(kind, base, &provider, &json!({}))).unwrap()
 }
 
-/// Routes with one secret, `X`.
+/// Creates routes with one secret, `X`.
 fn routes(config: ModelConfig) -> Routes {
     let fill = |text: &str| {
         if text.contains("{{secret:Y}}") {
@@ -25,7 +25,7 @@ fn routes(config: ModelConfig) -> Routes {
 }
 
 #[tokio::test]
-async fn they_go_with_every_request_and_into_no_message() {
+async fn headers_are_sent_with_every_request_and_masked_in_messages() {
     let headers =
         json!({ "x-portkey-api-key": "{{secret:X}}", "authorization": "Bearer {{secret:X}}" });
     for kind in ["openai", "gemini", "anthropic"] {
@@ -41,7 +41,7 @@ async fn they_go_with_every_request_and_into_no_message() {
 }
 
 #[tokio::test]
-async fn no_message_shows_them() {
+async fn header_secrets_are_masked_in_every_form() {
     let secret = "x-0123456789-very-secret";
     let basic = BASE64.encode(format!("me:{secret}"));
     let headers = json!({
@@ -72,7 +72,7 @@ async fn no_message_shows_them() {
 }
 
 #[tokio::test]
-async fn a_secret_that_is_missing_keeps_the_provider_from_being_used() {
+async fn missing_secret_makes_the_provider_unavailable() {
     let headers = json!({ "x-key": "{{secret:Y}}" });
     let routes = routes(config("openai", "http://127.0.0.1:9/", &headers));
     assert_eq!(routes.problems().len(), 1);
@@ -82,7 +82,7 @@ async fn a_secret_that_is_missing_keeps_the_provider_from_being_used() {
 }
 
 #[test]
-fn headers_that_cannot_be_added_name_the_place() {
+fn invalid_headers_name_the_key() {
     let keyed = |headers: Value| {
         let mut config = config("openai", "http://127.0.0.1:9/", &headers);
         config.providers.get_mut("first").unwrap().key_env = Some("KEY".into());

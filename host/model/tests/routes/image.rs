@@ -1,4 +1,4 @@
-//! Pictures that models make.
+//! Image generation.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ fn candidate(bytes: &[u8]) -> ResponseTemplate {
     json_answer(&json!({ "candidates": [{ "content": content, "finishReason": "STOP" }] }))
 }
 
-/// The route's two models at one stand-in.
+/// Returns a table with a route of two models at one stand-in.
 fn image_table(kind: &str, base: &str, models: [&str; 2], retries: u32) -> Value {
     let fallbacks = json!([{ "provider": "first", "model": models[1] }]);
     let route = json!({ "model": models[0], "retries": retries, "fallbacks": fallbacks });
@@ -60,7 +60,7 @@ fn wish(count: u32) -> ImageRequest {
     }
 }
 
-/// Only the model of this number.
+/// Returns a request for one candidate.
 fn only(candidate: u32, count: u32) -> ImageRequest {
     let candidate = Some(candidate);
     ImageRequest { tries: Tries { candidate, ..Tries::default() }, ..wish(count) }
@@ -74,19 +74,19 @@ async fn make(routes: &Routes, request: &ImageRequest) -> Result<Vec<GeneratedIm
     made
 }
 
-/// The paths that were asked for.
+/// Returns the paths of the received requests.
 async fn paths(server: &MockServer) -> Vec<String> {
     let requests = server.received_requests().await.unwrap();
     requests.iter().map(|request| request.url.path().to_owned()).collect()
 }
 
 #[tokio::test]
-async fn imagen_predicts() {
+async fn imagen_generates_with_predict() {
     let server = server(vec![predictions(&[PNG, JPEG])]).await;
     let (routes, blobs) = (google(&server, 0), Blobs::default());
     let made = routes.generate_images(&caller(), &wish(2), &blobs).await.unwrap();
     let types: Vec<&str> = made.iter().map(|image| image.media_type.as_str()).collect();
-    assert_eq!(types, ["image/png", "image/jpeg"], "the bytes say it, not the provider");
+    assert_eq!(types, ["image/png", "image/jpeg"], "detected from the bytes");
     assert_eq!((made[0].provider.as_str(), made[0].model.as_str()), ("first", IMAGEN));
     assert_eq!(made[0].blob, blob(0x89));
     assert_eq!(blobs.get(made[0].blob, 0, None).await.unwrap(), PNG);
@@ -103,7 +103,7 @@ async fn imagen_predicts() {
 }
 
 #[tokio::test]
-async fn imagen_is_called_again_for_more_than_four_pictures() {
+async fn imagen_is_called_again_for_more_than_four_images() {
     let server = server(vec![predictions(&[PNG; 4]), predictions(&[PNG; 2])]).await;
     assert_eq!(make(&google(&server, 0), &wish(6)).await.unwrap().len(), 6);
     let sent = bodies(&server).await;
@@ -112,7 +112,7 @@ async fn imagen_is_called_again_for_more_than_four_pictures() {
 }
 
 #[tokio::test]
-async fn gemini_is_called_once_for_each_picture() {
+async fn gemini_is_called_once_for_each_image() {
     let server = server(vec![candidate(PNG)]).await;
     let made = make(&google(&server, 0), &only(1, 3)).await.unwrap();
     assert_eq!(made.len(), 3);
@@ -128,13 +128,13 @@ async fn gemini_is_called_once_for_each_picture() {
 }
 
 #[tokio::test]
-async fn a_picture_that_was_made_is_kept_though_others_fail() {
+async fn generated_images_are_kept_if_others_fail() {
     let server = server(vec![candidate(PNG), status(403)]).await;
     assert_eq!(make(&google(&server, 0), &only(1, 2)).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
-async fn openai_generates() {
+async fn openai_generates_with_images_generations() {
     let answer = json!({ "data": [{ "b64_json": STANDARD.encode(PNG) }] });
     let server = server(vec![json_answer(&answer)]).await;
     let base = format!("{}/v1", server.uri());
@@ -152,7 +152,7 @@ async fn openai_generates() {
 }
 
 #[tokio::test]
-async fn s3_47_what_is_withheld_goes_to_the_fallback_at_once() {
+async fn s3_47_withheld_image_falls_back_without_retry() {
     let filtered = json!({ "predictions": [{ "raiFilteredReason": "it shows people" }] });
     for answer in [filtered, json!({})] {
         let server = server(vec![json_answer(&answer), candidate(PNG)]).await;
@@ -167,7 +167,7 @@ async fn s3_47_what_is_withheld_goes_to_the_fallback_at_once() {
 }
 
 #[tokio::test]
-async fn a_stand_in_of_google_makes_pictures_with_either_model() {
+async fn google_stand_in_generates_with_either_model() {
     let server = Server::start(Config::default()).await.unwrap();
     let base = format!("{}/v1beta/", server.base_url);
     let routes = routes(image_table("gemini", &base, [IMAGEN, FLASH], 0));
@@ -182,7 +182,7 @@ async fn a_stand_in_of_google_makes_pictures_with_either_model() {
 }
 
 #[tokio::test]
-async fn pictures_that_all_models_withhold_are_withheld() {
+async fn images_that_all_candidates_withhold_are_withheld() {
     let filtered = json!({ "predictions": [{ "raiFilteredReason": "it shows people" }] });
     for blocked in [
         json!({ "promptFeedback": { "blockReason": "PROHIBITED_CONTENT" } }),
@@ -199,13 +199,13 @@ async fn pictures_that_all_models_withhold_are_withheld() {
 }
 
 #[tokio::test]
-async fn s3_48_a_retired_image_model_names_the_setting_and_the_fallback_answers() {
+async fn s3_48_retired_image_model_falls_back_and_names_the_setting() {
     let gone = json!({ "error": { "code": 404, "status": "NOT_FOUND",
                                   "message": format!("{IMAGEN} is not found for API v1beta") } });
     let gone = || ResponseTemplate::new(404).set_body_json(&gone);
     let first = server(vec![gone(), candidate(PNG)]).await;
     assert_eq!(make(&google(&first, 2), &wish(1)).await.unwrap()[0].model, FLASH);
-    assert_eq!(paths(&first).await.len(), 2, "what is gone is not tried again");
+    assert_eq!(paths(&first).await.len(), 2, "a missing model is not retried");
 
     let both = server(vec![gone()]).await;
     let failure = make(&google(&both, 0), &wish(1)).await.unwrap_err();
@@ -213,7 +213,7 @@ async fn s3_48_a_retired_image_model_names_the_setting_and_the_fallback_answers(
     for word in ["(route `chat`)", "`model` under `[model.routes.chat]`", "[model.aliases]"] {
         assert!(failure.message.contains(word), "{failure}");
     }
-    // The entry that the message asks for.
+    // The alias that the message suggests.
     let server = server(vec![candidate(PNG)]).await;
     let base = format!("{}/v1beta/", server.uri());
     let mut config = image_table("gemini", &base, [IMAGEN, FLASH], 0);
@@ -223,7 +223,7 @@ async fn s3_48_a_retired_image_model_names_the_setting_and_the_fallback_answers(
 }
 
 #[tokio::test]
-async fn a_busy_provider_is_tried_again() {
+async fn rate_limited_provider_is_retried() {
     let body = json!({ "error": {
         "code": 429, "status": "RESOURCE_EXHAUSTED", "message": "slow down",
         "details": [{ "@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "0.02s" }],
@@ -240,7 +240,7 @@ async fn a_busy_provider_is_tried_again() {
 }
 
 #[tokio::test]
-async fn broken_answers_are_unavailable() {
+async fn malformed_responses_are_unavailable() {
     let cases = [
         ResponseTemplate::new(200).set_body_raw("<html>busy</html>", "text/html"),
         ResponseTemplate::new(200).set_body_raw("{\"predictions\": [", "application/json"),
@@ -257,14 +257,14 @@ async fn broken_answers_are_unavailable() {
 }
 
 #[tokio::test]
-async fn a_slow_or_cut_answer_ends_in_time() {
+async fn slow_or_truncated_response_fails_in_time() {
     let late = predictions(&[PNG]).set_delay(Duration::from_secs(30));
     let server = server(vec![late]).await;
     let mut request = only(0, 1);
     request.tries.timeout_ms = Some(100);
     let failure = make(&google(&server, 0), &request).await.unwrap_err();
     assert_eq!((failure.code.as_str(), failure.retryable), ("timeout", true));
-    // The time is that of the whole answer: a head that came early does not lengthen it.
+    // The timeout applies to the whole response: an early head does not extend it.
     let base = odd(|mut stream| async move {
         stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{").await.unwrap();
         std::future::pending::<()>().await;
@@ -285,7 +285,7 @@ async fn a_slow_or_cut_answer_ends_in_time() {
 }
 
 #[tokio::test]
-async fn requests_that_make_no_sense_are_invalid() {
+async fn malformed_requests_are_invalid() {
     let server = server(vec![predictions(&[PNG])]).await;
     let routes = google(&server, 0);
     let empty = ImageRequest { prompt: "  ".into(), ..wish(1) };
@@ -305,7 +305,7 @@ async fn requests_that_make_no_sense_are_invalid() {
 }
 
 #[tokio::test]
-async fn a_provider_without_pictures_names_itself_and_its_kind() {
+async fn provider_without_image_api_is_named_with_its_kind() {
     let routes = routes(image_table("anthropic", "http://127.0.0.1:9/", ["claude", "claude"], 0));
     let failure = make(&routes, &wish(1)).await.unwrap_err();
     assert_eq!(failure.code, "unsupported");
@@ -315,7 +315,7 @@ async fn a_provider_without_pictures_names_itself_and_its_kind() {
 }
 
 #[tokio::test]
-async fn a_models_name_cannot_lead_elsewhere() {
+async fn model_name_cannot_change_the_path() {
     let server = server(vec![candidate(PNG)]).await;
     let base = format!("{}/v1beta/", server.uri());
     let models = ["../../admin?x=#", FLASH];
@@ -325,7 +325,7 @@ async fn a_models_name_cannot_lead_elsewhere() {
 }
 
 #[tokio::test]
-async fn no_failure_shows_a_key_that_the_provider_repeats() {
+async fn key_that_the_provider_repeats_is_masked() {
     let repeats = |code: u16| {
         move |request: &Request| {
             let key = request.headers["x-goog-api-key"].to_str().unwrap().to_owned();

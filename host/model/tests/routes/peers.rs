@@ -13,7 +13,8 @@ use wattle_kit::standin::{Config, Server};
 use crate::gateway::check;
 use crate::support::KEY;
 
-/// The proxy in front of the services, and its address. It ends with the first of them.
+/// Starts the proxy in front of the services, and returns its address. Dropping the program stops
+/// it.
 async fn litellm(services: &str) -> Result<(Program, String), LeftOut> {
     let python = clients::python(PEERS, "python")?;
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/clients/peers/gateway.py");
@@ -26,7 +27,7 @@ async fn litellm(services: &str) -> Result<(Program, String), LeftOut> {
 }
 
 #[tokio::test]
-async fn litellm_is_understood_in_every_format() {
+async fn litellm_works_in_every_format() {
     let services = Server::start(Config::default()).await.unwrap();
     let (_proxy, address) = need!(litellm(&services.base_url).await);
     let is_told = |usage: &Usage| usage.input_tokens > Some(0) && usage.output_tokens > Some(0);

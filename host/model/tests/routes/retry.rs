@@ -21,7 +21,7 @@ fn retrying(server: &MockServer, retries: u32) -> Routes {
 }
 
 #[tokio::test]
-async fn faults_that_pass_are_tried_again_after_the_asked_pause() {
+async fn transient_errors_are_retried_after_the_requested_delay() {
     let soon = |code| status(code).insert_header("retry-after-ms", "20");
     for code in [408, 409, 429, 500, 503] {
         let server = server(vec![soon(code), soon(code), json_answer(&chat("hi"))]).await;
@@ -43,7 +43,7 @@ async fn retry_after_in_seconds_is_obeyed() {
 }
 
 #[tokio::test]
-async fn a_pause_that_is_too_long_fails_at_once() {
+async fn too_long_delay_fails_at_once() {
     let server = server(vec![status(429).insert_header("retry-after", "3600")]).await;
     let failure = complete(&retrying(&server, 2), &ask("hi")).await.unwrap_err();
     assert_eq!((failure.code.as_str(), failure.retryable), ("rate-limited", true));
@@ -52,7 +52,7 @@ async fn a_pause_that_is_too_long_fails_at_once() {
 }
 
 #[tokio::test]
-async fn the_provider_decides_whether_to_try_again() {
+async fn provider_decides_about_retries() {
     let never = server(vec![status(500).insert_header("x-should-retry", "false")]).await;
     let failure = complete(&retrying(&never, 2), &ask("hi")).await.unwrap_err();
     assert_eq!((failure.code.as_str(), failure.retryable), ("unavailable", false));
@@ -66,7 +66,7 @@ async fn the_provider_decides_whether_to_try_again() {
 }
 
 #[tokio::test]
-async fn an_empty_account_is_not_tried_again() {
+async fn exhausted_quota_is_not_retried() {
     let body = json!({ "error": { "message": "pay", "code": "insufficient_quota" } });
     let server = server(vec![ResponseTemplate::new(429).set_body_json(body)]).await;
     let failure = complete(&retrying(&server, 2), &ask("hi")).await.unwrap_err();
@@ -75,7 +75,7 @@ async fn an_empty_account_is_not_tried_again() {
     assert_eq!(count(&server).await, 1);
 }
 
-/// A route with a fallback to a second provider.
+/// Returns a route with a fallback to a second provider.
 fn with_fallback(first: &MockServer, second: &MockServer) -> Routes {
     routes(fallback_table(first, second))
 }
@@ -90,7 +90,7 @@ fn fallback_table(first: &MockServer, second: &MockServer) -> Value {
 }
 
 #[tokio::test]
-async fn a_fallback_answers_when_the_first_model_is_away() {
+async fn fallback_is_called_when_the_first_model_is_unavailable() {
     for code in [401, 403, 404, 429, 500] {
         let first = server(vec![status(code)]).await;
         let second = server(vec![json_answer(&chat("from the second"))]).await;
@@ -106,7 +106,7 @@ async fn a_fallback_answers_when_the_first_model_is_away() {
 }
 
 #[tokio::test]
-async fn s3_47_what_one_provider_refuses_goes_to_the_next_at_once() {
+async fn s3_47_provider_rejection_falls_back_without_retry() {
     let unknown = json!({ "error": { "message": "Model Not Exist", "code": "invalid_request" } });
     let unknown = ResponseTemplate::new(400).set_body_json(unknown);
     for answer in [status(400), status(401), status(403), status(404), status(422), unknown] {
@@ -116,14 +116,14 @@ async fn s3_47_what_one_provider_refuses_goes_to_the_next_at_once() {
         config["routes"]["chat"]["retries"] = json!(3);
         let completion = complete(&routes(config), &ask("hi")).await.unwrap();
         assert_eq!(completion.parts, [Part::Text("from the second".into())]);
-        assert_eq!(count(&first).await, 1, "it is not tried again");
+        assert_eq!(count(&first).await, 1, "it is not retried");
         assert_eq!(completion.attempts[0].tries, 1);
         assert_no_key(completion.attempts[0].error.as_ref().unwrap());
     }
 }
 
 #[tokio::test]
-async fn s3_47_a_mistake_of_the_caller_goes_nowhere() {
+async fn s3_47_invalid_request_is_not_sent() {
     let first = server(vec![json_answer(&chat("hi"))]).await;
     let second = server(vec![json_answer(&chat("hi"))]).await;
     let routes = with_fallback(&first, &second);
@@ -139,7 +139,7 @@ async fn s3_47_a_mistake_of_the_caller_goes_nowhere() {
 }
 
 #[tokio::test]
-async fn when_all_fail_the_first_failure_tells_of_the_others() {
+async fn failure_of_all_candidates_is_the_first_with_all_attempts() {
     let first = server(vec![status(401)]).await;
     let second = server(vec![status(503)]).await;
     let failure = complete(&with_fallback(&first, &second), &ask("hi")).await.unwrap_err();
@@ -147,7 +147,7 @@ async fn when_all_fail_the_first_failure_tells_of_the_others() {
     assert!(failure.message.contains("`PROVIDER_KEY`"), "{failure}");
     let expected = [("first", "m-1", 1, "unavailable"), ("second", "m-2", 1, "unavailable")];
     assert_eq!(told(&failure), expected.map(|(p, m, n, c)| (p.into(), m.into(), n, c.into())));
-    assert_eq!(failure.details.as_ref().unwrap()["status"], 401, "the first one's facts stay");
+    assert_eq!(failure.details.as_ref().unwrap()["status"], 401, "the first one's details");
     assert_no_key(&failure);
     assert!(!failure.message.contains(KEY));
 }

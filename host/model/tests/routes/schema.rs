@@ -1,12 +1,12 @@
-//! Schemas of tools in the form that each provider takes.
+//! Tool schemas in the form that each provider accepts.
 
 use serde_json::{Value, json};
 
 use crate::support::{ask_tools, bodies, chat, complete, json_answer, routes, server, table};
 
-/// The schemas that a provider of this kind is sent.
+/// Returns the schemas that a provider of this kind is sent.
 async fn sent(kind: &str, schemas: [&Value; 2]) -> Vec<Value> {
-    // The answer is none in two of the formats; only the request matters.
+    // The response is malformed in two of the formats; only the request matters.
     let server = server(vec![json_answer(&chat("hi"))]).await;
     let routes = routes(table(kind, &server.uri(), &json!({}), &json!({})));
     let mut request = ask_tools("hi");
@@ -25,7 +25,7 @@ async fn sent(kind: &str, schemas: [&Value; 2]) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn an_odd_schema_is_sent_in_the_form_of_the_provider() {
+async fn unusual_schema_is_adapted_to_the_provider() {
     let odd = json!({
         "$schema": "http://json-schema.org/draft-07/schema#",
         "properties": {
@@ -78,7 +78,7 @@ async fn an_odd_schema_is_sent_in_the_form_of_the_provider() {
 }
 
 #[tokio::test]
-async fn a_tool_without_arguments_is_an_object_without_properties() {
+async fn tool_without_arguments_gets_an_object_without_properties() {
     let (bare, empty) = (json!({ "type": "object" }), json!({}));
     for kind in ["openai", "gemini", "anthropic"] {
         for schema in sent(kind, [&bare, &empty]).await {

@@ -1,4 +1,4 @@
-//! What a provider sends for itself comes back to it unchanged, and to nobody else.
+//! Provider state is sent back unchanged to its provider, and to no other.
 
 use serde_json::{Value, json};
 use wattle_graph::llm::{CompletionRequest, Message, Part, Role, ToolResult};
@@ -9,8 +9,8 @@ use crate::support::{
     ask_tools, bodies, chat, complete, json_answer, message, routes, server, table,
 };
 
-/// The conversation after a model's answer, with an answer to each of its requests for tools. It has been
-/// through a journal.
+/// Returns the conversation after a completion, with a result for each of its tool calls, as after a journal round
+/// trip.
 fn after(said: Vec<Part>) -> CompletionRequest {
     let said = serde_json::to_value(message(Role::Assistant, said)).unwrap();
     let said: Message = serde_json::from_value(said).unwrap();
@@ -32,7 +32,7 @@ fn routes_to(kind: &str, server: &MockServer, model: &str) -> Routes {
     routes(table(kind, &server.uri(), &json!({}), &json!({ "model": model })))
 }
 
-/// Asks a model and goes on; the body of the second request.
+/// Makes a call and continues the conversation. Returns the body of the second request.
 async fn second(kind: &str, model: &str, answer: &Value) -> Value {
     let server = server(vec![json_answer(answer)]).await;
     let routes = routes_to(kind, &server, model);
@@ -54,7 +54,7 @@ fn calls_of_openai() -> Value {
 }
 
 #[tokio::test]
-async fn openai_and_its_relatives() {
+async fn openai_gets_its_state_back() {
     let body = second("openai", "gemini-3-pro", &calls_of_openai()).await;
     let said = &body["messages"][2];
     let signature = json!({ "google": { "thought_signature": "s1" } });
@@ -64,7 +64,7 @@ async fn openai_and_its_relatives() {
 }
 
 #[tokio::test]
-async fn gemini() {
+async fn gemini_gets_its_state_back() {
     let parts = json!([
         { "text": "hm", "thought": true },
         { "functionCall": { "name": "add", "args": { "a": 1 }, "id": "own" },
@@ -89,7 +89,7 @@ async fn gemini() {
 }
 
 #[tokio::test]
-async fn anthropic() {
+async fn anthropic_gets_its_state_back() {
     let content = json!([
         { "type": "thinking", "thinking": "hm", "signature": "s1" },
         { "type": "redacted_thinking", "data": "abc" },
@@ -105,7 +105,7 @@ async fn anthropic() {
 }
 
 #[tokio::test]
-async fn others_get_neither_state_nor_reasoning() {
+async fn other_providers_get_neither_state_nor_reasoning() {
     let first = server(vec![json_answer(&calls_of_openai())]).await;
     let routes = routes_to("openai", &first, "gemini-3-pro");
     let said = complete(&routes, &ask_tools("add them")).await.unwrap().parts;
@@ -116,7 +116,7 @@ async fn others_get_neither_state_nor_reasoning() {
         let provider = config["providers"]["first"].take();
         config["providers"] = json!({ "second": provider });
         config["routes"]["chat"]["provider"] = json!("second");
-        // The answer is none in two of these formats; only the request matters.
+        // The response is malformed in two of these formats; only the request matters.
         let _ = complete(&crate::support::routes(config), &after(said.clone())).await;
         let sent = bodies(&other).await.remove(0).to_string();
         for word in ["\"s1\"", "\"abc\"", "\"hm\"", "provider_state"] {
@@ -127,7 +127,7 @@ async fn others_get_neither_state_nor_reasoning() {
 }
 
 #[tokio::test]
-async fn a_request_that_nobody_signed_has_the_mark_for_it() {
+async fn unsigned_call_gets_the_placeholder_signature() {
     let unsigned = json!([{ "functionCall": { "name": "add", "args": {} } },
         { "functionCall": { "name": "add", "args": {} } }]);
     let content = json!({ "role": "model", "parts": unsigned });
@@ -143,7 +143,7 @@ async fn a_request_that_nobody_signed_has_the_mark_for_it() {
 }
 
 #[tokio::test]
-async fn only_models_that_think_are_asked_for_their_thoughts() {
+async fn only_reasoning_models_are_asked_for_reasoning() {
     let content = json!({ "role": "model", "parts": [{ "text": "hi" }] });
     let answer = json!({ "candidates": [{ "content": content, "finishReason": "STOP" }] });
     for (model, thinks) in

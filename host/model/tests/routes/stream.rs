@@ -1,4 +1,4 @@
-//! Answers that come piece by piece, and what may go wrong with them on the way.
+//! Streamed responses, and their errors.
 
 use std::time::{Duration, Instant};
 
@@ -18,13 +18,13 @@ use crate::support::{
     simple, stream, table,
 };
 
-/// Where each kind is found at the stand-in.
+/// The path of each kind at the stand-in.
 const KINDS: [(&str, &str); 3] = [("openai", "/v1"), ("gemini", "/v1beta"), ("anthropic", "/v1")];
 
-/// What every service is asked: a text in which characters have one to four bytes.
+/// A text whose characters have one to four bytes.
 const WORDS: &str = "héllo 你好 \u{1f600}, and a good deal more so that it takes several pieces";
 
-/// Two requests for tools, with escapes and wide characters in the arguments.
+/// Two tool calls, with escapes and wide characters in their arguments.
 const TOOLS: &str = "please\ncall add {\"a\":1,\"b\":[true,null,\"x\\\"y\"]}\n\
                      call save {\"text\":\"你好\\n\\u00e9 \u{1f600}\"}";
 
@@ -49,7 +49,8 @@ fn patient(base: &str) -> Routes {
     asking("openai", base, true, &json!({ "retries": 2 }))
 }
 
-/// The pieces of an answer make the whole, and are what a service says that does not stream.
+/// Checks that the deltas of a streamed response add up to the completion, which equals that of a
+/// whole response.
 async fn check(kind: &str, base: &str, request: &CompletionRequest, what: &str) -> Completion {
     let whole = complete(&asking(kind, base, false, &json!({})), request).await.unwrap();
     let (answer, kept) = stream(&asking(kind, base, true, &json!({})), request).await;
@@ -61,14 +62,14 @@ async fn check(kind: &str, base: &str, request: &CompletionRequest, what: &str) 
     answer
 }
 
-/// The parts of an answer without what only its provider understands.
+/// Returns the parts of a completion without provider state.
 fn spoken(answer: &Completion) -> Vec<Part> {
     let parts = answer.parts.iter().filter(|part| !matches!(part, Part::Other(_)));
     parts.cloned().collect()
 }
 
 #[tokio::test]
-async fn every_kind_streams_what_it_would_have_said_at_once() {
+async fn streamed_and_whole_responses_are_equal() {
     let server = standin().await;
     for (kind, path) in KINDS {
         let base = format!("{}{path}", server.base_url);
@@ -85,7 +86,7 @@ async fn every_kind_streams_what_it_would_have_said_at_once() {
 }
 
 #[tokio::test]
-async fn openai_streams_may_be_odd() {
+async fn variants_of_openai_streams_are_understood() {
     use StreamVariant as V;
     let server = standin().await;
     let base = format!("{}/v1", server.base_url);
@@ -115,7 +116,7 @@ async fn openai_streams_may_be_odd() {
 }
 
 #[tokio::test]
-async fn other_streams_may_be_odd_too() {
+async fn variants_of_other_streams_are_understood() {
     use StreamVariant as V;
     let server = standin().await;
     for (kind, path) in &KINDS[1..] {
@@ -129,7 +130,7 @@ async fn other_streams_may_be_odd_too() {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_off_is_not_begun_anew() {
+async fn interrupted_stream_is_not_retried() {
     use StreamVariant as V;
     let server = standin().await;
     let base = format!("{}/v1", server.base_url);
@@ -162,7 +163,7 @@ async fn a_stream_that_breaks_off_is_not_begun_anew() {
 }
 
 #[tokio::test]
-async fn before_the_first_piece_a_call_is_tried_again() {
+async fn call_is_retried_before_the_first_delta() {
     for (kind, path) in KINDS {
         let server = standin().await;
         let refused = Fault::Status { status: 503, retry_after: None, body: None };
@@ -173,7 +174,7 @@ async fn before_the_first_piece_a_call_is_tried_again() {
         assert_eq!(answer.unwrap().parts, kept.parts());
         assert_eq!(server.requests().len(), 2, "{kind}");
     }
-    // An error that is a stream's first event came before anything was said.
+    // An error in the first event precedes all output.
     let error = "data: {\"error\":{\"message\":\"busy\",\"type\":\"server_error\"}}\n\n";
     let said = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hi\"},\
                 \"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
@@ -187,7 +188,7 @@ fn events(text: &str) -> ResponseTemplate {
 }
 
 #[tokio::test]
-async fn streams_without_an_answer_are_a_broken_service() {
+async fn streams_without_output_are_unavailable() {
     for text in ["", ": nothing\n\n", "data: [DONE]\n\n", "data: {\"cho\n\n", "busy"] {
         let server = server(vec![events(text)]).await;
         let failure = complete(&simple("openai", &server.uri()), &ask("hi")).await.unwrap_err();
@@ -203,7 +204,7 @@ async fn streams_without_an_answer_are_a_broken_service() {
 }
 
 #[tokio::test]
-async fn blocks_that_overlap_are_all_read() {
+async fn overlapping_blocks_are_read() {
     let event = |kind: &str, index: u64, rest: Value| {
         let mut event = json!({ "type": kind, "index": index });
         event.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
@@ -244,7 +245,7 @@ async fn blocks_that_overlap_are_all_read() {
 }
 
 #[tokio::test]
-async fn errors_inside_of_a_stream_mean_what_they_say() {
+async fn errors_in_a_stream_have_their_class() {
     let cases = [
         (json!({ "type": "invalid_request_error" }), "invalid", false),
         (json!({ "type": "authentication_error" }), "unavailable", false),
@@ -270,7 +271,7 @@ async fn errors_inside_of_a_stream_mean_what_they_say() {
 }
 
 #[tokio::test]
-async fn a_blocked_prompt_is_an_empty_answer() {
+async fn blocked_prompt_is_an_empty_completion() {
     let blocked = json!({
         "promptFeedback": { "blockReason": "SAFETY" },
         "usageMetadata": { "promptTokenCount": 8 }, "modelVersion": "g",
@@ -283,7 +284,7 @@ async fn a_blocked_prompt_is_an_empty_answer() {
 }
 
 #[tokio::test]
-async fn pieces_are_handed_on_as_they_come() {
+async fn deltas_are_emitted_as_they_arrive() {
     for (kind, path) in KINDS {
         let server = standin().await;
         let gate = server.stream_gate(Pattern::any());
@@ -295,7 +296,7 @@ async fn pieces_are_handed_on_as_they_come() {
             let caller = crate::support::caller();
             routes.complete(&caller, &ask(WORDS), &blobs, &deltas).await
         });
-        // The first events of a stream may say nothing.
+        // The first events of a stream may have no output.
         gate.release(5);
         heard.recv().await.unwrap();
         assert!(!call.is_finished(), "{kind}");
@@ -314,7 +315,7 @@ impl wattle_run::ports::model::Deltas for Forward {
 }
 
 #[tokio::test]
-async fn a_stream_may_be_slow_but_not_silent() {
+async fn timeout_applies_between_chunks() {
     join_all(KINDS.map(|(kind, path)| async move {
         let server = standin().await;
         let gate = server.stream_gate(Pattern::any());
@@ -337,13 +338,13 @@ async fn a_stream_may_be_slow_but_not_silent() {
 }
 
 #[tokio::test]
-async fn a_dropped_call_closes_its_connection() {
+async fn dropped_call_closes_its_connection() {
     for (kind, path) in KINDS {
         let server = standin().await;
         let base = format!("{}{path}", server.base_url);
         let gate = server.stream_gate(Pattern::any());
-        // The stand-in waits for half a minute, and nothing else ends the call in that time: the
-        // route would after a minute.
+        // The gate holds the stream, so the drop closes the connection before the timeout of the
+        // route does.
         let routes = asking(kind, &base, true, &json!({}));
         let call = tokio::spawn(async move { complete(&routes, &ask(WORDS)).await });
         gate.release(3);
@@ -354,7 +355,7 @@ async fn a_dropped_call_closes_its_connection() {
 }
 
 #[tokio::test]
-async fn a_connection_that_stays_open_holds_no_answer_up() {
+async fn open_connection_does_not_delay_the_completion() {
     let said = json!({ "choices": [{ "delta": { "content": "hi" } }] });
     let stop = json!({ "choices": [{ "delta": {}, "finish_reason": "stop" }] });
     let usage = json!({ "choices": [], "usage": { "completion_tokens": 3 } });
@@ -362,7 +363,7 @@ async fn a_connection_that_stays_open_holds_no_answer_up() {
     let base = odd(move |mut socket| async move {
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
         socket.write_all(format!("{head}{pieces}").as_bytes()).await.unwrap();
-        // Neither `[DONE]` nor the end of the connection ever comes.
+        // The server sends neither `[DONE]` nor the end of the connection.
         std::future::pending::<()>().await;
     })
     .await;
@@ -372,7 +373,7 @@ async fn a_connection_that_stays_open_holds_no_answer_up() {
 }
 
 #[tokio::test]
-async fn a_repair_takes_back_what_was_said() {
+async fn repair_restarts_the_deltas() {
     for (kind, path) in KINDS {
         let server = standin().await;
         let script = vec![json!("it is Rome"), json!({ "city": "Rome" })];
@@ -386,7 +387,7 @@ async fn a_repair_takes_back_what_was_said() {
 }
 
 #[tokio::test]
-async fn a_repair_that_fails_before_its_first_word_falls_back() {
+async fn repair_that_fails_before_its_first_delta_falls_back() {
     let server = standin().await;
     let script = Fault::Script { contents: vec![json!("it is Rome")].into() };
     let first = Pattern::model("m-1");
@@ -403,7 +404,7 @@ async fn a_repair_that_fails_before_its_first_word_falls_back() {
 }
 
 #[tokio::test]
-async fn what_gemini_signs_goes_back_with_the_call_that_it_signs() {
+async fn signatures_of_gemini_are_sent_back_with_their_calls() {
     let call = |city: &str, signature: &str| {
         let call = json!({ "name": "find", "args": { "city": city } });
         json!({ "functionCall": call, "thoughtSignature": signature })

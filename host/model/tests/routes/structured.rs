@@ -1,4 +1,4 @@
-//! Answers of a wanted shape.
+//! Documents under a response schema.
 
 use serde_json::{Value, json};
 use wattle_graph::llm::{CompletionRequest, FinishReason, Tries};
@@ -20,7 +20,7 @@ fn gemini(text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn openai_decodes_by_the_schema_and_nulls_are_dropped() {
+async fn openai_gets_a_strict_schema_and_nulls_are_dropped() {
     let server = server(vec![json_answer(&chat(r#"{"city":"Rome","zip":null}"#))]).await;
     let completion = complete(&simple("openai", &server.uri()), &ask_city()).await.unwrap();
     assert_eq!(completion.structured, Some(json!({ "city": "Rome" })));
@@ -40,7 +40,7 @@ async fn openai_decodes_by_the_schema_and_nulls_are_dropped() {
 }
 
 #[tokio::test]
-async fn a_schema_that_strict_decoding_lacks_is_sent_as_it_is() {
+async fn schema_outside_of_the_strict_subset_is_sent_unchanged() {
     let server = server(vec![json_answer(&chat(r#"{"city":"Rome"}"#))]).await;
     let mut request = ask_city();
     let schema = json!({
@@ -53,7 +53,7 @@ async fn a_schema_that_strict_decoding_lacks_is_sent_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_pattern_that_looks_ahead_is_checked_by_the_host() {
+async fn pattern_with_lookahead_is_checked_by_the_host() {
     let answers = [r#"{"city":"rome"}"#, r#"{"city":"Rome"}"#];
     let server = server(answers.map(|text| json_answer(&chat(text))).into()).await;
     let mut request = ask_city();
@@ -67,7 +67,7 @@ async fn a_pattern_that_looks_ahead_is_checked_by_the_host() {
 }
 
 #[tokio::test]
-async fn gemini_and_anthropic_get_the_schema_their_way() {
+async fn gemini_and_anthropic_get_the_schema() {
     let server_a = server(vec![json_answer(&gemini(r#"{"city":"Rome"}"#))]).await;
     complete(&simple("gemini", &server_a.uri()), &ask_city()).await.unwrap();
     let config = &bodies(&server_a).await[0]["generationConfig"];
@@ -107,7 +107,7 @@ async fn json_mode_has_the_schema_in_a_system_message() {
 }
 
 #[tokio::test]
-async fn a_prompted_answer_is_found_in_its_fence() {
+async fn document_is_found_in_a_code_fence() {
     let text = "Sure!\n```json\n{\"city\": \"Rome\"}\n```";
     let server = server(vec![json_answer(&chat(text))]).await;
     let routes = rung("openai", &server.uri(), "prompt");
@@ -117,7 +117,7 @@ async fn a_prompted_answer_is_found_in_its_fence() {
 }
 
 #[tokio::test]
-async fn the_last_document_that_fits_is_taken_without_another_request() {
+async fn last_valid_document_needs_no_repair() {
     let cases = [
         ("Draft: {\"town\": \"?\"}\nFinal: {\"city\": \"Rome\"}", "Rome"),
         ("As in {\"city\": \"Oslo\"}: ```json\n[{\"city\": \"Rome\",}]\n``` Bye {}", "Rome"),
@@ -132,7 +132,7 @@ async fn the_last_document_that_fits_is_taken_without_another_request() {
 }
 
 #[tokio::test]
-async fn a_refused_schema_is_asked_for_one_rung_lower() {
+async fn rejected_schema_falls_back_to_a_weaker_mode() {
     let error = json!({ "error": { "message": "Invalid schema for response_format" } });
     let refused = ResponseTemplate::new(400).set_body_json(error);
     let server = server(vec![refused, json_answer(&chat("{\"city\":\"Rome\"}"))]).await;
@@ -142,11 +142,11 @@ async fn a_refused_schema_is_asked_for_one_rung_lower() {
 }
 
 #[tokio::test]
-async fn a_refusal_of_something_else_is_not_taken_for_one_of_the_schema() {
+async fn other_rejections_do_not_change_the_mode() {
     let error = json!({ "error": { "message": "the conversation is too long" } });
     let refused = ResponseTemplate::new(400).set_body_json(error);
     let server = server(vec![refused]).await;
-    // The name of the model has a word in it that refusals of a schema have.
+    // The model has a word in its name that marks a rejected schema.
     let named = json!({ "model": "json-schema-1" });
     let routes = routes(table("openai", &server.uri(), &json!({}), &named));
     let failure = complete(&routes, &ask_city()).await.unwrap_err();
@@ -155,7 +155,7 @@ async fn a_refusal_of_something_else_is_not_taken_for_one_of_the_schema() {
 }
 
 #[tokio::test]
-async fn a_wrong_answer_is_repaired_once() {
+async fn invalid_document_is_repaired_once() {
     let answers = vec![json_answer(&chat("{\"city\": 5}")), json_answer(&chat("{\"city\":\"R\"}"))];
     let server = server(answers).await;
     let completion = complete(&simple("openai", &server.uri()), &ask_city()).await.unwrap();
@@ -168,7 +168,7 @@ async fn a_wrong_answer_is_repaired_once() {
 }
 
 #[tokio::test]
-async fn an_answer_that_stays_wrong_is_a_failure() {
+async fn invalid_document_after_the_repair_is_a_failure() {
     let server = server(vec![json_answer(&chat("I would rather not"))]).await;
     let failure = complete(&simple("openai", &server.uri()), &ask_city()).await.unwrap_err();
     assert_eq!((failure.code.as_str(), failure.retryable), ("invalid", false));
@@ -178,7 +178,7 @@ async fn an_answer_that_stays_wrong_is_a_failure() {
 }
 
 #[tokio::test]
-async fn a_guest_that_asks_again_itself_gets_the_wrong_answer_at_once() {
+async fn repair_can_be_disabled() {
     let server = server(vec![json_answer(&chat("{\"city\": 5}"))]).await;
     let tries = Tries { repair: Some(false), ..Tries::default() };
     let request = CompletionRequest { tries, ..ask_city() };
@@ -192,7 +192,7 @@ async fn a_guest_that_asks_again_itself_gets_the_wrong_answer_at_once() {
 }
 
 #[tokio::test]
-async fn an_answer_that_was_cut_off_is_not_repaired() {
+async fn truncated_document_is_not_repaired() {
     let mut answer = chat("{\"city\": \"Ro");
     answer["choices"][0]["finish_reason"] = json!("length");
     let server = server(vec![json_answer(&answer)]).await;
@@ -202,7 +202,7 @@ async fn an_answer_that_was_cut_off_is_not_repaired() {
 }
 
 #[tokio::test]
-async fn a_repair_that_was_cut_off_names_the_limit() {
+async fn truncated_repair_names_the_limit() {
     let mut repair = chat("{\"city\": \"Ro");
     repair["choices"][0]["finish_reason"] = json!("length");
     let server = server(vec![json_answer(&chat("{\"city\": 5}")), json_answer(&repair)]).await;
@@ -213,7 +213,7 @@ async fn a_repair_that_was_cut_off_names_the_limit() {
 }
 
 #[tokio::test]
-async fn a_filtered_answer_has_no_document() {
+async fn filtered_response_has_no_document() {
     let mut answer = chat("");
     answer["choices"][0]["finish_reason"] = json!("content_filter");
     let server = server(vec![json_answer(&answer)]).await;

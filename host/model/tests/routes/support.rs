@@ -1,4 +1,4 @@
-//! A route to a stand-in provider, and requests for it.
+//! Routes to a stand-in provider, requests, and servers with scripted responses.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -21,10 +21,10 @@ use wattle_run::ports::{BlobStore, Caller, Model};
 use wiremock::matchers::any;
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
-/// The key of every stand-in; it must never be seen in an answer.
+/// The key of every stand-in. No message may show it.
 pub(crate) const KEY: &str = "sk-very-secret-0123456789";
 
-/// Blobs in memory; a blob's reference is made of its first byte.
+/// A blob store in memory, which derives the reference of a blob from its first byte.
 #[derive(Default)]
 pub(crate) struct Blobs(Mutex<HashMap<BlobRef, (Bytes, String)>>);
 
@@ -60,15 +60,16 @@ pub(crate) fn caller() -> Caller {
     }
 }
 
-/// Routes of a `[model]` table; every variable that ends in `_KEY` holds `KEY`, others are not set.
+/// Creates the routes of a `[model]` table. Every variable that ends in `_KEY` has the value `KEY`;
+/// others are not set.
 pub(crate) fn routes(config: Value) -> Routes {
     let config: ModelConfig = serde_json::from_value(config).unwrap();
     let env = |name: &str| name.ends_with("_KEY").then(|| KEY.to_owned());
     Routes::new(config, &env).unwrap()
 }
 
-/// One route `chat` to the stand-in at `base`, without retries; `route` and `provider` override.
-/// Gemini and Anthropic answer at once unless `provider` says otherwise.
+/// Returns a table with one route `chat` to the stand-in at `base`, without retries. `route` and
+/// `provider` override its keys. Responses of Gemini and Anthropic are not streamed by default.
 pub(crate) fn table(kind: &str, base: &str, provider: &Value, route: &Value) -> Value {
     let stream = kind == "openai";
     let mut first =
@@ -101,7 +102,7 @@ pub(crate) fn message(role: Role, parts: Vec<Part>) -> Message {
     Message { role, parts }
 }
 
-/// A request for `{"city": "...", "zip": "..."?}`.
+/// Returns a request for `{"city": "...", "zip": "..."?}`.
 pub(crate) fn ask_city() -> CompletionRequest {
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -120,7 +121,7 @@ pub(crate) async fn complete(
     routes.complete(&caller(), request, &Blobs::default(), &NoDeltas).await
 }
 
-/// Keeps the pieces of an answer.
+/// Records the deltas of a call.
 #[derive(Default)]
 pub(crate) struct Kept(Mutex<Vec<Delta>>);
 
@@ -139,7 +140,8 @@ impl Kept {
         self.0.lock().unwrap().iter().filter(|delta| **delta == Delta::Restart).count()
     }
 
-    /// What the pieces since the last restart make: reasoning, text, requests for tools.
+    /// Returns the parts that the deltas since the last restart add up to: reasoning, text, tool
+    /// calls.
     pub(crate) fn parts(&self) -> Vec<Part> {
         let (mut reasoning, mut text) = (String::new(), String::new());
         let mut calls: Vec<(String, String, String)> = Vec::new();
@@ -159,7 +161,7 @@ impl Kept {
         }
         let texts = [Part::Reasoning(reasoning), Part::Text(text)];
         let calls = calls.into_iter().map(|(id, name, text)| {
-            // No piece at all stands for no arguments.
+            // A call without any delta of its arguments has none.
             let arguments = match text.as_str() {
                 "" => json!({}),
                 text => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
@@ -174,7 +176,7 @@ impl Kept {
     }
 }
 
-/// A call whose pieces are kept.
+/// Makes a call and records its deltas.
 pub(crate) async fn stream(
     routes: &Routes,
     request: &CompletionRequest,
@@ -184,7 +186,7 @@ pub(crate) async fn stream(
     (answer, kept)
 }
 
-/// Offers tools that the stand-in calls as the user says.
+/// Returns a request with tools, which the stand-in calls as the user says.
 pub(crate) fn ask_tools(text: &str) -> CompletionRequest {
     let tool = |name: &str| ToolDefinition {
         name: name.into(),
@@ -194,7 +196,7 @@ pub(crate) fn ask_tools(text: &str) -> CompletionRequest {
     CompletionRequest { tools: vec![tool("add"), tool("save")], ..ask(text) }
 }
 
-/// An OpenAI answer.
+/// Returns a response of OpenAI.
 pub(crate) fn chat(text: &str) -> Value {
     json!({
         "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m-1-dated",
@@ -210,7 +212,7 @@ pub(crate) fn chat(text: &str) -> Value {
     })
 }
 
-/// A server that gives these answers in order, and the last one from then on.
+/// Starts a server that returns these responses in order, and the last one from then on.
 pub(crate) async fn server(answers: Vec<ResponseTemplate>) -> MockServer {
     let server = MockServer::start().await;
     let last = answers.len() - 1;
@@ -224,7 +226,7 @@ pub(crate) async fn server(answers: Vec<ResponseTemplate>) -> MockServer {
     server
 }
 
-/// A server that reads a request and then does something odd.
+/// Starts a server that reads the start of a request and then runs `then`.
 pub(crate) async fn odd<F, R>(then: F) -> String
 where
     F: FnOnce(tokio::net::TcpStream) -> R + Send + 'static,
@@ -250,19 +252,19 @@ pub(crate) fn status(code: u16) -> ResponseTemplate {
     ResponseTemplate::new(code).set_body_json(error)
 }
 
-/// The bodies that a server got.
+/// Returns the bodies that a server received.
 pub(crate) async fn bodies(server: &MockServer) -> Vec<Value> {
     let requests = server.received_requests().await.unwrap();
     requests.iter().map(|request| request.body_json().unwrap()).collect()
 }
 
-/// No rendering of a failure shows the key.
+/// Checks that no form of a failure shows the key.
 pub(crate) fn assert_no_key(failure: &Failure) {
     let shown = format!("{failure} {failure:?} {}", serde_json::to_string(failure).unwrap());
     assert!(!shown.contains(KEY), "{shown}");
 }
 
-/// What a failure tells of the models that were asked: provider, model, tries, code.
+/// Returns the attempts in a failure: provider, model, tries, code.
 pub(crate) fn told(failure: &Failure) -> Vec<(String, String, u64, String)> {
     let attempts = failure.details.as_ref().unwrap()["attempts"].as_array().unwrap();
     let text = |value: &Value| value.as_str().unwrap().to_owned();

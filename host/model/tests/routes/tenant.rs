@@ -1,4 +1,4 @@
-//! Routes of tenants.
+//! Tenant routes.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use wattle_run::ports::{Caller, Model};
 
 use crate::support::{Blobs, KEY, ask, caller, table};
 
-/// A tenant's own key; only its own provider may ever see it.
+/// The key of a tenant. Only the tenant's provider may receive it.
 const OWN_KEY: &str = "sk-own-0123456789";
 
 async fn standin() -> Handle {
@@ -32,7 +32,7 @@ fn public(address: IpAddr) -> bool {
     !address.is_loopback() && address != IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1))
 }
 
-/// The operator's routes at a stand-in, with those of tenants in `file`.
+/// Creates the operator's routes to a stand-in, with tenant routes in `file`.
 fn open(server: &Handle, file: Option<PathBuf>, reachable: fn(IpAddr) -> bool) -> Routes {
     let mut config = table("openai", &base(server), &json!({}), &json!({}));
     config["providers"]["second"] =
@@ -56,7 +56,7 @@ fn info(provider: &str, model: &str, has_fallback: bool) -> RouteInfo {
 }
 
 #[tokio::test]
-async fn a_tenants_route_stands_before_the_operators() {
+async fn tenant_route_overrides_the_operators() {
     let server = standin().await;
     let routes = open(&server, None, everywhere);
     let own = json!({
@@ -83,7 +83,7 @@ async fn a_tenants_route_stands_before_the_operators() {
     assert!(!shown.to_string().contains(OWN_KEY), "{shown}");
     assert_eq!(routes.get_route(&of(None), "chat").await.unwrap(), None);
 
-    // What was shown may be sent back, and the key stays.
+    // The redacted document may be sent back, and the key is kept.
     routes.set_route(&acme, "chat", shown.clone()).await.unwrap();
     assert_eq!(routes.get_route(&acme, "chat").await.unwrap(), Some(shown));
 
@@ -93,7 +93,7 @@ async fn a_tenants_route_stands_before_the_operators() {
 }
 
 #[tokio::test]
-async fn the_default_tenant_is_who_names_none() {
+async fn requests_without_a_tenant_use_the_default_tenant() {
     let server = standin().await;
     let routes = open(&server, None, everywhere);
     let own = json!({ "provider": "first", "model": "own-1" });
@@ -104,7 +104,7 @@ async fn the_default_tenant_is_who_names_none() {
 }
 
 #[tokio::test]
-async fn a_switched_off_route_leads_to_the_operators() {
+async fn disabled_tenant_route_uses_the_operators() {
     let server = standin().await;
     let routes = open(&server, None, everywhere);
     let own = json!({ "provider": "first", "model": "own-1", "status": "disabled" });
@@ -113,7 +113,7 @@ async fn a_switched_off_route_leads_to_the_operators() {
 }
 
 #[tokio::test]
-async fn a_fallback_answers_and_is_named() {
+async fn fallback_of_a_tenant_route_is_named() {
     let server = standin().await;
     let gone = Fault::Status { status: 401, retry_after: None, body: None };
     server.fault(FaultRule::new(Pattern::model("own-1"), gone));
@@ -137,7 +137,7 @@ async fn a_fallback_answers_and_is_named() {
 }
 
 #[tokio::test]
-async fn the_operators_key_never_leaves_for_a_tenants_address() {
+async fn operators_key_is_not_sent_to_a_tenants_url() {
     let server = standin().await;
     let routes = open(&server, None, everywhere);
     let acme = of(Some("acme"));
@@ -147,7 +147,7 @@ async fn the_operators_key_never_leaves_for_a_tenants_address() {
     assert!(failure.message.contains("requires a key"), "{failure}");
     assert!(!server.requests()[0].headers.contains_key("authorization"));
 
-    // Nor does a tenant's key follow it to another address.
+    // Nor is the key of a tenant sent to another base URL.
     let keyed = json!({
         "provider": "first", "model": "m", "base_url": base(&server), "api_key": OWN_KEY,
     });
@@ -159,7 +159,7 @@ async fn the_operators_key_never_leaves_for_a_tenants_address() {
 }
 
 #[tokio::test]
-async fn tenants_do_not_reach_what_only_the_host_can() {
+async fn tenant_url_cannot_reach_private_addresses() {
     let server = standin().await;
     let routes = open(&server, None, public);
     let acme = of(Some("acme"));
@@ -169,7 +169,7 @@ async fn tenants_do_not_reach_what_only_the_host_can() {
         assert_eq!(failure.code, "invalid", "{url}");
         assert!(failure.message.contains("tenant_private"), "{failure}");
     }
-    // A name is judged when it is used: it may mean something else by then.
+    // A host name is checked when it is used, because it may resolve to another address by then.
     let host = gethostname();
     let url = format!("http://{host}:{}/v1", server.addr.port());
     let leads_here = tokio::net::lookup_host((host.as_str(), 0)).await;
@@ -181,13 +181,13 @@ async fn tenants_do_not_reach_what_only_the_host_can() {
     }
 }
 
-/// A name that the hosts file may lead to this machine.
+/// Returns a name that `/etc/hosts` may resolve to this machine.
 fn gethostname() -> String {
     std::fs::read_to_string("/etc/hostname").unwrap_or_default().trim().to_owned()
 }
 
 #[tokio::test]
-async fn documents_that_make_no_sense_name_the_field() {
+async fn invalid_documents_name_the_field() {
     let server = standin().await;
     let routes = open(&server, None, everywhere);
     let cases = [
@@ -225,7 +225,7 @@ fn file(folder: &Path) -> Value {
 }
 
 #[tokio::test]
-async fn routes_survive_a_restart_in_a_private_file() {
+async fn tenant_routes_survive_a_restart_in_a_private_file() {
     let server = standin().await;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tenant-routes.json");
@@ -248,7 +248,7 @@ async fn routes_survive_a_restart_in_a_private_file() {
     assert_eq!(call(&again, &of(Some("acme"))).await.unwrap().model, "own-1");
     assert_eq!(again.route(&of(Some("bolt")), "chat"), Some(info("first", "m-1", false)));
 
-    // The operator took the provider away: the tenant is not led to somebody else's model.
+    // The operator removed the provider: the call fails, and the tenant does not get another model.
     let config = table("openai", &base(&server), &json!({}), &json!({}));
     let config: ModelConfig = serde_json::from_value(config).unwrap();
     let less = Routes::new(config, &|_| Some(KEY.to_owned())).unwrap();
@@ -267,7 +267,7 @@ async fn routes_survive_a_restart_in_a_private_file() {
 }
 
 #[tokio::test]
-async fn a_host_without_tenants_says_so() {
+async fn tenant_routes_are_unsupported_unless_enabled() {
     let routes = Routes::new(ModelConfig::default(), &|_| None).unwrap();
     let own = json!({ "provider": "openai", "model": "m" });
     let failure = routes.set_route(&of(None), "chat", own).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! What a caller says of models and attempts in place of the route.
+//! Candidate, retries and timeout of a request in place of those of the route.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ fn with(tries: Tries) -> CompletionRequest {
     CompletionRequest { tries, ..ask("hi") }
 }
 
-/// Three models at one stand-in; retries would wait for a millisecond.
+/// Returns a route with three candidates at one stand-in.
 fn three(server: &MockServer, retries: u32) -> Routes {
     let fallbacks =
         json!([{ "provider": "first", "model": "m-2" }, { "provider": "first", "model": "m-3" }]);
@@ -29,7 +29,7 @@ async fn models(server: &MockServer) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_candidate_is_the_only_one_that_is_asked() {
+async fn selected_candidate_is_the_only_one_called() {
     let server = server(vec![status(503)]).await;
     let routes = three(&server, 0);
     assert_eq!(routes.route(&caller(), "chat").map(|info| info.candidates), Some(3));
@@ -37,7 +37,7 @@ async fn a_candidate_is_the_only_one_that_is_asked() {
     let failure = complete(&routes, &second).await.unwrap_err();
     assert_eq!(models(&server).await, ["m-2"]);
     let expected = [("first".into(), "m-2".into(), 1, "unavailable".into())];
-    assert_eq!(told(&failure), expected, "attempts of a single model are named as well");
+    assert_eq!(told(&failure), expected, "the attempt of a single candidate is named as well");
     assert!(!failure.message.contains("fallback(s)"), "{failure}");
 
     let fourth = with(Tries { candidate: Some(3), ..Tries::default() });
@@ -46,11 +46,11 @@ async fn a_candidate_is_the_only_one_that_is_asked() {
     for word in ["`chat`", "candidate 3", "3, counted from 0"] {
         assert!(failure.message.contains(word), "{failure}");
     }
-    assert_eq!(models(&server).await.len(), 1, "nobody was asked");
+    assert_eq!(models(&server).await.len(), 1, "no request was sent");
 }
 
 #[tokio::test]
-async fn retries_are_those_of_the_caller_and_are_counted() {
+async fn retries_of_the_request_override_the_route_and_are_counted() {
     let away = || status(503).insert_header("retry-after-ms", "1");
     for (route, caller, asked) in [(0, Some(2), 3), (2, Some(0), 1), (2, None, 3)] {
         let server = server(vec![away()]).await;
@@ -60,7 +60,7 @@ async fn retries_are_those_of_the_caller_and_are_counted() {
         assert_eq!(told(&failure)[0].2, asked, "{route} {caller:?}");
         assert_eq!(models(&server).await.len() as u64, asked);
     }
-    // More than an operator may allow is not tried.
+    // The retries are limited to the maximum that an operator may configure.
     let server = server(vec![away()]).await;
     let request = with(Tries { candidate: Some(0), retries: Some(u32::MAX), ..Tries::default() });
     let failure = complete(&three(&server, 0), &request).await.unwrap_err();
@@ -68,7 +68,7 @@ async fn retries_are_those_of_the_caller_and_are_counted() {
 }
 
 #[tokio::test]
-async fn an_answer_says_how_often_each_model_was_asked() {
+async fn completion_has_the_tries_of_each_candidate() {
     let away = || status(503).insert_header("retry-after-ms", "1");
     let answers = vec![away(), away(), away(), json_answer(&chat("hi"))];
     let server = server(answers).await;
@@ -79,18 +79,18 @@ async fn an_answer_says_how_often_each_model_was_asked() {
 }
 
 #[tokio::test]
-async fn without_retries_a_turn_of_a_document_is_asked_once() {
+async fn each_turn_of_a_document_is_sent_once_without_retries() {
     let answers = vec![json_answer(&chat("{\"city\": 7}")), status(503)];
     let server = server(answers).await;
     let mut request = ask_city();
     request.tries = Tries { candidate: Some(0), retries: Some(0), ..Tries::default() };
     let failure = complete(&three(&server, 2), &request).await.unwrap_err();
     assert_eq!((failure.code.as_str(), told(&failure)[0].2), ("unavailable", 2));
-    assert_eq!(models(&server).await.len(), 2, "the answer and its repair");
+    assert_eq!(models(&server).await.len(), 2, "the first turn and its repair");
 }
 
 #[tokio::test]
-async fn the_callers_timeout_holds() {
+async fn timeout_of_the_request_overrides_the_route() {
     let late = || json_answer(&chat("late")).set_delay(Duration::from_secs(30));
     let server = server(vec![late()]).await;
     let request = with(Tries { candidate: Some(0), timeout_ms: Some(100), ..Tries::default() });
@@ -101,7 +101,7 @@ async fn the_callers_timeout_holds() {
 
     let none = with(Tries { timeout_ms: Some(0), ..Tries::default() });
     assert_eq!(complete(&three(&server, 0), &none).await.unwrap_err().code, "invalid");
-    // Longer than a call may take is as long as it may take.
+    // The timeout is limited to that of a call.
     let long = with(Tries { timeout_ms: Some(u32::MAX), ..Tries::default() });
     let quick = crate::support::server(vec![json_answer(&chat("hi"))]).await;
     complete(&three(&quick, 0), &long).await.unwrap();

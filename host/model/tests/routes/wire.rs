@@ -1,4 +1,4 @@
-//! What goes over the wire to each kind of provider, and what comes back.
+//! Requests to each kind of provider, and their responses.
 
 use serde_json::{Value, json};
 use wattle_graph::llm::{
@@ -13,7 +13,7 @@ use crate::support::{
     table,
 };
 
-/// A conversation with everything in it.
+/// Returns a conversation with every kind of part.
 fn rich() -> CompletionRequest {
     let mut request = ask("what is it?");
     let image = Image {
@@ -39,7 +39,7 @@ fn rich() -> CompletionRequest {
 }
 
 #[tokio::test]
-async fn openai_chat_completions() {
+async fn openai_uses_chat_completions() {
     let mut answer = chat("unused");
     answer["choices"][0]["finish_reason"] = json!("tool_calls");
     answer["choices"][0]["message"] = json!({
@@ -83,7 +83,7 @@ async fn openai_chat_completions() {
 }
 
 #[tokio::test]
-async fn gemini_generate_content() {
+async fn gemini_uses_generate_content() {
     let answer = json!({
         "candidates": [{
             "content": { "role": "model", "parts": [
@@ -117,7 +117,7 @@ async fn gemini_generate_content() {
     assert_eq!(body["contents"][2]["parts"][0]["functionResponse"]["name"], "clock");
     assert_eq!(body["generationConfig"]["maxOutputTokens"], 77);
 
-    // What the model signed goes back to it.
+    // Signed text is sent back.
     let mut next = ask("and now?");
     next.messages.insert(1, message(Role::Assistant, completion.parts));
     complete(&routes, &next).await.unwrap();
@@ -126,7 +126,7 @@ async fn gemini_generate_content() {
 }
 
 #[tokio::test]
-async fn anthropic_messages() {
+async fn anthropic_uses_messages() {
     let answer = json!({
         "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-dated",
         "content": [
@@ -165,7 +165,7 @@ async fn anthropic_messages() {
 }
 
 #[tokio::test]
-async fn providers_without_a_key_get_none() {
+async fn requests_without_a_key_have_no_key_header() {
     for (kind, path, answer) in [
         ("openai", "/chat/completions", chat("hi")),
         (
@@ -197,7 +197,7 @@ async fn providers_without_a_key_get_none() {
 }
 
 #[tokio::test]
-async fn instructions_in_several_parts_stay_apart() {
+async fn instructions_in_several_parts_are_separated() {
     let server = server(vec![json_answer(&chat("hi"))]).await;
     let mut request = ask("hi");
     request.messages[0].parts.push(Part::Text("speak French".into()));
@@ -207,7 +207,7 @@ async fn instructions_in_several_parts_stay_apart() {
 }
 
 #[tokio::test]
-async fn pictures_come_from_the_blob_store() {
+async fn images_are_read_from_the_blob_store() {
     let server = server(vec![json_answer(&chat("a cat"))]).await;
     let blobs = Blobs::default();
     let blob = blobs.put(vec![1, 2, 3].into(), "image/png").await.unwrap();
@@ -224,7 +224,7 @@ async fn pictures_come_from_the_blob_store() {
 }
 
 #[tokio::test]
-async fn names_that_end_like_an_effort_stay_whole() {
+async fn model_names_are_sent_unchanged() {
     let server = server(vec![json_answer(&chat("hi"))]).await;
     let route = json!({ "model": "qwen3-max", "temperature": 0.25, "max_output_tokens": 5 });
     let routes = routes(table("openai", &server.uri(), &json!({}), &route));
@@ -236,7 +236,7 @@ async fn names_that_end_like_an_effort_stay_whole() {
 }
 
 #[tokio::test]
-async fn filtered_answers_are_answers() {
+async fn filtered_responses_are_completions() {
     let mut refusal = chat("");
     refusal["choices"][0]["message"] = json!({ "content": null, "refusal": "I will not" });
     let server_a = server(vec![json_answer(&refusal)]).await;
