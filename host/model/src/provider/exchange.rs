@@ -197,7 +197,7 @@ enum Form {
 }
 
 impl<A: Assembly> Arrival<'_, A> {
-    /// Returns whether the output is complete, as far as is known.
+    /// Returns whether the output may be complete.
     fn is_finished(&self) -> bool {
         self.assembly.progress() >= Progress::Open
     }
