@@ -1,4 +1,4 @@
-//! Whose key a request brings, and what that may do.
+//! The authenticated key of a request, and its permissions.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use crate::guard::rate::Rate;
 use crate::guard::scope::KeyScope;
 use crate::state::ApiConfig;
 
-/// With what the public id of a key of the configuration begins.
+/// Prefix of the public ids of configured keys.
 const CONFIGURED: &str = "configured-";
 
-/// Hex digits of its digest in that id: enough to tell the few keys of a configuration apart.
+/// Hex digits of the digest in such an id, which distinguish the few keys of a configuration.
 const CONFIGURED_DIGITS: usize = 4;
 
-/// A known key, among the extensions of the requests that bring it. A handle: cheap to clone.
+/// The authenticated key of a request, in the extensions of the request. A handle: cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Holder(Arc<Held>);
 
@@ -25,17 +25,17 @@ struct Held {
     id: String,
     tenant: Option<String>,
     scope: KeyScope,
-    /// The record, if the key was made and not configured.
+    /// Record of a created key; `None` for a configured key.
     record: Option<Arc<KeyRecord>>,
 }
 
 impl Holder {
-    /// A key of the configuration: the operator's, or a tenant's.
+    /// Creates the handle of a configured key of the operator or of a tenant.
     pub(crate) fn configured(id: String, tenant: Option<String>) -> Self {
         Self(Arc::new(Held { id, tenant, scope: KeyScope::Admin, record: None }))
     }
 
-    /// A key that was made.
+    /// Creates the handle of a created key.
     pub(crate) fn kept(record: &Arc<KeyRecord>) -> Self {
         let scope = record.scopes.iter().copied().max().unwrap_or(KeyScope::Read);
         Self(Arc::new(Held {
@@ -46,8 +46,8 @@ impl Holder {
         }))
     }
 
-    /// The key of a request. Guards have looked for it; keys of the configuration are also found
-    /// where no guard stands.
+    /// Returns the key of a request. The guards put it into the extensions; without guards, only
+    /// configured keys are found.
     pub(crate) fn of(
         config: &ApiConfig,
         headers: &HeaderMap,
@@ -56,13 +56,13 @@ impl Holder {
         extensions.get::<Self>().cloned().or_else(|| key::configured(config, headers))
     }
 
-    /// By which its requests are counted.
+    /// Returns the id under which the requests of the key are counted.
     pub(crate) fn id(&self) -> &str {
         &self.0.id
     }
 
-    /// The id by which events name it. A person may have chosen a key of the configuration, and could
-    /// be found by trying out keys if much of its digest was known.
+    /// Returns the id that events record. For a configured key it has few digits of the digest: a
+    /// person may have chosen the key, and a long part of the digest would allow to guess it.
     pub(crate) fn public_id(&self) -> String {
         match self.record() {
             Some(record) => record.id.clone(),
@@ -70,27 +70,27 @@ impl Holder {
         }
     }
 
-    /// The tenant that it stands for.
+    /// Returns the tenant of the key; `None` for a key without a tenant.
     pub(crate) fn tenant(&self) -> Option<&str> {
         self.0.tenant.as_deref()
     }
 
-    /// Its record, if it was made and not configured.
+    /// Returns the record of a created key; `None` for a configured key.
     pub(crate) fn record(&self) -> Option<&KeyRecord> {
         self.0.record.as_deref()
     }
 
-    /// Whether it opens something.
+    /// Returns true if the key has the scope, or a higher one.
     pub(crate) fn opens(&self, needed: KeyScope) -> bool {
         self.0.scope >= needed
     }
 
-    /// Whether it is the operator's.
+    /// Returns true if the key has the rights of the operator.
     pub(crate) fn is_operators(&self) -> bool {
         self.0.tenant.is_none() && self.opens(KeyScope::Admin)
     }
 
-    /// How often it may be used, if it has a rate of its own.
+    /// Returns the key's own rate limit.
     pub(crate) fn rate(&self) -> Option<Rate> {
         self.record()?.rate
     }

@@ -1,7 +1,8 @@
-//! Keys that were made by a command: what is kept of them, and what they look like.
+//! Records and format of created API keys.
 //!
-//! A key is never kept, only its digest. A fast digest without salt is right here, other than for
-//! passwords: a key has 244 random bits, so nobody can try out what it may be, and no two are equal.
+//! The host stores the digest of a key, never the key. A fast digest without a salt is sufficient,
+//! unlike for passwords: a key has 244 random bits, so keys cannot be guessed, and no two are
+//! equal.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -13,45 +14,46 @@ use crate::guard::rate::Rate;
 use crate::guard::scope::KeyScope;
 use crate::native::scope::check_tenant;
 
-/// With which every key begins, so that scanners for leaked secrets find it.
+/// Prefix of all keys, by which scanners for leaked secrets find them.
 const PREFIX: &str = "wtl_";
 
-/// Digits of a key's public id: it tells a thousand keys apart and is easily typed.
+/// Digits of the public id of a key: enough to distinguish a thousand keys, and short enough to
+/// type.
 const ID_DIGITS: usize = 8;
 
-/// Digits of 32 bytes.
+/// Base-62 digits of 32 bytes.
 const SECRET_DIGITS: usize = 43;
 
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// What is kept of a key.
+/// The stored record of a key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KeyRecord {
-    /// Its public id, which is also a part of the key.
+    /// Public id, which is also a part of the key.
     pub id: String,
-    /// The digest of the key.
+    /// Digest of the key.
     pub digest: Digest,
-    /// What people call it.
+    /// Display name.
     pub name: String,
-    /// The tenant that it stands for; none if it stands for no tenant.
+    /// Tenant of the key; `None` for a key without a tenant.
     pub tenant: Option<String>,
-    /// What it opens.
+    /// Scopes of the key.
     pub scopes: Vec<KeyScope>,
-    /// How often it may be used; as the host says without it.
+    /// Rate limit; `None` applies the default of the host.
     pub rate: Option<Rate>,
-    /// Bytes of a request's body, below the limit of the host.
+    /// Maximum size of a request body in bytes; `None` applies the limit of the host.
     pub body_limit_bytes: Option<u64>,
-    /// When it was made, milliseconds since 1970.
+    /// Time of creation, in milliseconds since 1970.
     pub created_ms: i64,
-    /// When it ceases to open anything, milliseconds since 1970.
+    /// Time of expiry, in milliseconds since 1970; `None` for no expiry.
     pub expires_ms: Option<i64>,
-    /// Ids of the keys by which it came to be: the one that made it is the last, the one that made
-    /// that stands before it. None if it was made without a key that was made itself.
+    /// Ids of the ancestors, from the first one to the creator of this key. Empty if no created key
+    /// created it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub makers: Vec<String>,
 }
 
-/// A key that is wanted.
+/// Parameters of a new key.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WantedKey {
     pub(crate) name: String,
@@ -63,13 +65,13 @@ pub(crate) struct WantedKey {
 }
 
 impl KeyRecord {
-    /// Whether it has ceased to open anything.
+    /// Returns true if the key has expired.
     pub fn is_expired(&self, now_ms: i64) -> bool {
         self.expires_ms.is_some_and(|expires_ms| expires_ms <= now_ms)
     }
 
-    /// Narrows it to what its maker has, so that nobody gets further by a key of their own making,
-    /// and notes by whom it was made.
+    /// Restricts the key to the limits of its creator, and records its ancestors. A key therefore
+    /// never grants more than its creator has.
     pub(crate) fn within(&mut self, maker: &Self) {
         self.makers = maker.makers.iter().chain([&maker.id]).cloned().collect();
         let within = |own: Rate| maker.rate.map_or(own, |most| own.within(most));
@@ -79,7 +81,7 @@ impl KeyRecord {
     }
 }
 
-/// The lesser of two limits, where none is more than any.
+/// Returns the lower of two limits; `None` is unlimited.
 fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
@@ -88,23 +90,23 @@ fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
 }
 
 impl WantedKey {
-    /// Makes the key: what is kept of it, and the key itself, which is shown once.
+    /// Generates the key. Returns its record, and the key itself, which is shown only once.
     ///
     /// # Errors
     ///
-    /// `invalid` for a name, tenant or limit that is none.
+    /// `invalid` for an invalid name, tenant or limit.
     pub(crate) fn make(self, now_ms: i64) -> Result<(KeyRecord, String), Failure> {
         let invalid = |message: String| Failure::new(code::INVALID, message);
         let (chars, is_plain) = (self.name.chars().count(), !self.name.contains(char::is_control));
         if !(1..=NAME_CHARS).contains(&chars) || !is_plain {
-            let rule = format!("a key's name has 1 to {NAME_CHARS} characters, on one line");
+            let rule = format!("a key's name must be one line of 1 to {NAME_CHARS} characters");
             return Err(invalid(rule));
         }
         if let Some(tenant) = &self.tenant {
             check_tenant(tenant).map_err(|problem| invalid(problem.detail.clone()))?;
         }
         if self.body_limit_bytes == Some(0) || self.expires_in_ms == Some(0) {
-            return Err(invalid("a limit of a key is 0, so it would open nothing".into()));
+            return Err(invalid("a limit of a key must be greater than 0".into()));
         }
         let mut scopes = self.scopes;
         if scopes.is_empty() {
@@ -131,13 +133,13 @@ impl WantedKey {
     }
 }
 
-/// The last digits of 32 random bytes: two random ids, of whose 256 bits six each are fixed.
+/// Returns base-62 digits of 32 random bytes: two UUIDs, of whose 256 bits six each are fixed.
 fn fresh(digits: usize) -> String {
     let bytes = [Uuid::new_v4(), Uuid::new_v4()].map(Uuid::into_bytes).concat();
     base62(bytes, digits)
 }
 
-/// The last digits of a number that is written in bytes, by division as on paper.
+/// Returns the last digits of a big-endian number in base 62, the last digit first.
 fn base62(mut number: Vec<u8>, digits: usize) -> String {
     let mut text = String::with_capacity(digits);
     for _ in 0..digits {
@@ -162,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_become_digits_the_last_one_first() {
+    fn base62_writes_the_last_digit_first() {
         assert_eq!(base62(vec![0, 61], 2), "z0");
         assert_eq!(base62(vec![0, 62], 2), "01");
         assert_eq!(base62(vec![1, 0], 2), "84");
@@ -170,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_has_its_id_in_it_and_only_its_digest_is_kept() {
+    fn key_contains_its_id_and_record_only_its_digest() {
         let (record, key) = wanted("ci").make(7).unwrap();
         let (id, secret) = key.strip_prefix("wtl_").unwrap().split_once('_').unwrap();
         assert_eq!((id, id.len(), secret.len()), (record.id.as_str(), ID_DIGITS, SECRET_DIGITS));
@@ -181,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_no_key_is_refused() {
+    fn invalid_names_tenants_and_limits_are_rejected() {
         for name in ["", "two\nlines", &"x".repeat(NAME_CHARS + 1)] {
             assert!(wanted(name).make(0).is_err(), "{name:?}");
         }
@@ -190,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_gets_no_further_than_its_maker() {
+    fn key_is_restricted_to_the_limits_of_its_creator() {
         let (maker, _) = WantedKey {
             rate: "10/s".parse().ok(),
             body_limit_bytes: Some(100),
@@ -210,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_knows_by_which_it_came_to_be() {
+    fn key_records_its_ancestors_in_order() {
         let (mut key, _) = wanted("first").make(0).unwrap();
         let mut ids = Vec::new();
         for _ in 0..3 {
@@ -223,15 +225,15 @@ mod tests {
     }
 
     #[test]
-    fn a_record_of_an_older_host_is_read() {
+    fn record_without_ancestors_is_read() {
         let (record, _) = wanted("x").make(0).unwrap();
         let mut stored = serde_json::to_value(&record).unwrap();
-        assert!(stored.as_object_mut().unwrap().remove("makers").is_none(), "none are not written");
+        assert!(stored.as_object_mut().unwrap().remove("makers").is_none(), "it is not written");
         assert_eq!(serde_json::from_value::<KeyRecord>(stored).unwrap(), record);
     }
 
     #[test]
-    fn time_ends_a_key() {
+    fn key_expires() {
         let (key, _) = WantedKey { expires_in_ms: Some(5), ..wanted("x") }.make(10).unwrap();
         assert!(!key.is_expired(14) && key.is_expired(15));
         assert!(!wanted("x").make(0).unwrap().0.is_expired(i64::MAX));

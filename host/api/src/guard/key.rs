@@ -1,4 +1,4 @@
-//! API keys: where requests have them, and those of the configuration.
+//! The API keys of requests, and the configured keys.
 
 use axum::http::{HeaderMap, header};
 use wattle_graph::id::Digest;
@@ -6,15 +6,15 @@ use wattle_graph::id::Digest;
 use crate::guard::holder::Holder;
 use crate::state::ApiConfig;
 
-/// Hex digits of a digest by which requests with a key of the configuration are counted.
+/// Hex digits of the digest that identify a configured key in the rate limits.
 const ID_DIGITS: usize = 16;
 
-/// Whether requests need a key whatever was made by a command.
+/// Returns true if requests need a key even if no key was created.
 pub(crate) fn is_configured(config: &ApiConfig) -> bool {
     config.needs_keys || !config.keys.is_empty() || !config.tenant_keys.is_empty()
 }
 
-/// The key of the configuration that a request brings.
+/// Returns the configured key of a request.
 pub(crate) fn configured(config: &ApiConfig, headers: &HeaderMap) -> Option<Holder> {
     digests(headers).find_map(|key| {
         let tenant = config.tenant_keys.get(&key).cloned();
@@ -23,7 +23,7 @@ pub(crate) fn configured(config: &ApiConfig, headers: &HeaderMap) -> Option<Hold
     })
 }
 
-/// The keys of a request, in the form in which they are kept.
+/// Returns the digests of the keys of a request.
 pub(super) fn digests(headers: &HeaderMap) -> impl Iterator<Item = Digest> {
     let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let bearer = bearer.and_then(|value| {
@@ -38,7 +38,7 @@ pub(super) fn digests(headers: &HeaderMap) -> impl Iterator<Item = Digest> {
 mod tests {
     use super::*;
 
-    /// The tenant of the key, `-` for none.
+    /// Returns the tenant of the key, `-` for none.
     fn check(config: &ApiConfig, headers: &[(&'static str, &str)]) -> Option<String> {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_the_configuration_are_found_in_both_headers() {
+    fn configured_keys_are_found_in_both_headers() {
         let config = ApiConfig {
             keys: [ApiConfig::key("s3cret")].into(),
             tenant_keys: [(ApiConfig::key("k-acme"), "acme".to_owned())].into(),

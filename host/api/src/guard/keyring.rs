@@ -1,8 +1,8 @@
-//! The keys that were made: where they are kept, and what this host knows of them.
+//! Created keys: their storage, and the cache of this host.
 //!
-//! They are documents of the host's own memory, so all hosts of a database share them. A host reads
-//! all of them at once, at most every few seconds and only while requests come. So an unknown key
-//! costs no read, and whether there is any key at all is known as well.
+//! The keys are documents of the host's own memory, which all hosts of a database share. A host
+//! reads all of them at once, at most every few seconds, and only while requests arrive. So an
+//! unknown key costs no read, and the host also knows whether any key exists.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,37 +20,37 @@ use crate::guard::limits::{
     KEYS, KEYS_LIFE_MS, KEYS_RETRY_MS, MAKERS, TENANT_KEYS, USE_KEPT_MS, USE_NOTE_MS,
 };
 
-/// Namespace of the keys: their records by id.
+/// Memory namespace of the key records, by id.
 const KEYS_PLACE: &str = "keys";
 
-/// Namespace of the notes of when they were last used. Apart from the records, since a note that is
-/// late must not bring a revoked key back.
+/// Memory namespace of the times of last use. They are separate from the records, because a late
+/// write must not restore a revoked key.
 const USES_PLACE: &str = "key-uses";
 
-/// Field of such a note.
+/// Field of a document about the last use.
 const USED_FIELD: &str = "at_ms";
 
-/// Keys as they were read at one time.
+/// A snapshot of all keys.
 #[derive(Debug, Default)]
 pub(crate) struct Kept(HashMap<Digest, Arc<KeyRecord>>);
 
 impl Kept {
-    /// The key with this digest.
+    /// Returns the key with a digest.
     pub(crate) fn find(&self, digest: &Digest) -> Option<&Arc<KeyRecord>> {
         self.0.get(digest)
     }
 
-    /// Whether there is none, neither one that has expired.
+    /// Returns true if there is no key at all, not even an expired one.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether the key with this digest still opens something.
+    /// Returns true if the key with a digest is active: it exists and has not expired.
     fn opens(&self, digest: &Digest, now_ms: i64) -> bool {
         self.find(digest).is_some_and(|record| !record.is_expired(now_ms))
     }
 
-    /// Whether any of them does.
+    /// Returns true if any key is active.
     pub(crate) fn opens_any(&self, now_ms: i64) -> bool {
         self.values().any(|record| !record.is_expired(now_ms))
     }
@@ -66,48 +66,48 @@ impl FromIterator<KeyRecord> for Kept {
     }
 }
 
-/// A key that is to be revoked.
+/// Parameters of a revocation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Revocation<'r> {
     pub(crate) id: &'r str,
-    /// Only a key of this tenant; of any without it.
+    /// Restricts the revocation to keys of this tenant; `None` permits all keys.
     pub(crate) tenant: Option<&'r str>,
-    /// Whether with all keys that came to be by it.
+    /// True to revoke the descendants of the key, too.
     pub(crate) with_made: bool,
-    /// Whether that may leave no key that opens anything.
+    /// True to permit the revocation of the last active key.
     pub(crate) may_be_last: bool,
 }
 
-/// Ids of keys that were revoked, and of those that they made and that still open something.
+/// Ids of the revoked keys, and of the active keys that they created and that remain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Revoked {
     pub(crate) revoked: Vec<String>,
     pub(crate) left: Vec<String>,
 }
 
-/// What this host knows of the keys.
+/// Creates and revokes keys, and caches their records.
 #[derive(Default)]
 pub(crate) struct Keyring {
-    /// What was read last, and when by the monotonic clock.
+    /// Last snapshot, and the monotonic time of its read.
     known: Mutex<Option<(u64, Arc<Kept>)>>,
-    /// Why they could not be read last, and when.
+    /// Failure of the last read, and the monotonic time of it.
     failed: Mutex<Option<(u64, Failure)>>,
-    /// Held while keys are read or changed: a reading that began before a key was revoked must not
-    /// end after it.
+    /// Held during reads and changes of keys: a read that starts before a revocation must not
+    /// complete after it.
     turn: tokio::sync::Mutex<()>,
-    /// When the use of a key was last noted.
+    /// Time of the last recorded use of each key.
     noted: Mutex<HashMap<String, i64>>,
-    /// Told when this host revokes a key.
+    /// Notified when this host revokes a key.
     revoked: Notify,
 }
 
-/// No code runs under these locks, so a poisoned one still holds whole data.
+/// No other code runs under these locks, so the data of a poisoned lock is consistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Keyring {
-    /// The keys, as they were at most [`KEYS_LIFE_MS`] ago.
+    /// Returns the keys, in a snapshot that is at most [`KEYS_LIFE_MS`] old.
     ///
     /// # Errors
     ///
@@ -117,7 +117,7 @@ impl Keyring {
             return Ok(kept);
         }
         let _turn = self.turn.lock().await;
-        // Another request may have read them while this one waited, or failed to.
+        // Another request may have read the keys, or failed to, while this one waited.
         if let Some(kept) = self.fresh(ports) {
             return Ok(kept);
         }
@@ -127,8 +127,8 @@ impl Keyring {
         self.read(ports).await
     }
 
-    /// Why the last reading failed, if that is a moment ago: requests that come while the memory is
-    /// away wait for one reading and not for one each.
+    /// Returns the failure of the last read within [`KEYS_RETRY_MS`]. While the memory is not
+    /// available, concurrent requests share one read.
     fn failed_of_late(&self, ports: &Ports) -> Option<Failure> {
         let failed = lock(&self.failed);
         let (at_ns, failure) = failed.as_ref()?;
@@ -136,7 +136,7 @@ impl Keyring {
         (age_ns < KEYS_RETRY_MS * 1_000_000).then(|| failure.clone())
     }
 
-    /// Whether the last reading, however long ago, found no key at all.
+    /// Returns true if the last snapshot, of any age, has no key.
     pub(crate) fn had_none(&self) -> bool {
         lock(&self.known).as_ref().is_some_and(|(_, kept)| kept.is_empty())
     }
@@ -148,7 +148,7 @@ impl Keyring {
         (age_ns < KEYS_LIFE_MS * 1_000_000).then(|| kept.clone())
     }
 
-    /// Reads all of them. Only in one's turn.
+    /// Reads all keys. Requires the lock `turn`.
     async fn read(&self, ports: &Ports) -> Result<Arc<Kept>, Failure> {
         let read = self.read_all(ports).await;
         let failed = read.as_ref().err().cloned();
@@ -168,12 +168,12 @@ impl Keyring {
         Ok(kept)
     }
 
-    /// Makes a key. It opens this host at once.
+    /// Creates a key. This host accepts it at once.
     ///
     /// # Errors
     ///
-    /// `invalid`, `limit` if there are too many or too many of one another, `denied` if the key that
-    /// makes it was revoked right now, and those of the memory.
+    /// `invalid`, `limit` if there are too many keys or the key has too many ancestors, `denied` if
+    /// the creator was revoked meanwhile, and those of the memory.
     pub(crate) async fn make(
         &self,
         ports: &Ports,
@@ -188,14 +188,14 @@ impl Keyring {
         let _turn = self.turn.lock().await;
         let kept = self.read(ports).await?;
         check_maker(kept.as_ref(), maker)?;
-        // Keys are listed in the order in which they were made, also those of one millisecond.
+        // Creation times are unique, so that lists show keys in the order of their creation.
         let newest_ms = kept.values().map(|record| record.created_ms).max();
         record.created_ms = newest_ms.map_or(now_ms, |newest_ms| now_ms.max(newest_ms + 1));
         let value = serde_json::to_value(&record)
             .map_err(|error| Failure::internal(format!("the key cannot be written: {error}")))?;
         put(ports, KEYS_PLACE, &record.id, value, None).await?;
-        // Another host may have revoked the maker meanwhile. Either it is seen here that the maker is
-        // gone, or that host sees the new key when it looks again.
+        // Another host may have revoked the creator meanwhile. Either this read finds the creator
+        // missing, or the next read of that host finds the new key.
         if let Err(failure) = check_alive(self.read(ports).await?.as_ref(), maker) {
             self.take_away(ports, std::slice::from_ref(&record.id)).await?;
             return Err(failure);
@@ -203,14 +203,14 @@ impl Keyring {
         Ok((record, key))
     }
 
-    /// Revokes a key, and those that came to be by it if that is wanted: they open this host no
-    /// longer when this returns. `None` if there is nothing to revoke. The keys that a key made are
-    /// found also when it was revoked before.
+    /// Revokes a key, and its descendants with `with_made`. When this returns, this host no longer
+    /// accepts these keys. Returns `None` if there is no such key. The descendants of a key that
+    /// was revoked earlier are still found.
     ///
     /// # Errors
     ///
-    /// `denied` to a tenant and `conflict` else if no key would be left that opens anything; those of
-    /// the memory.
+    /// If no active key would remain, `denied` for a tenant and `conflict` otherwise; those of the
+    /// memory.
     pub(crate) async fn revoke(
         &self,
         ports: &Ports,
@@ -227,8 +227,9 @@ impl Keyring {
             return Err(last(wanted.tenant));
         }
         let mut kept = self.take_away(ports, &done.revoked).await?;
-        // What came to be by them on another host meanwhile. Each round is of keys that those of the
-        // last one made, and such a chain has an end.
+        // Another host may have created descendants meanwhile. Each round revokes keys that the
+        // keys of the round before created, so the number of rounds is limited like the number of
+        // ancestors.
         for _ in 0..MAKERS {
             let more = meant(&kept, wanted, now_ms).revoked;
             if more.is_empty() {
@@ -241,9 +242,9 @@ impl Keyring {
         Ok(Some(done))
     }
 
-    /// Deletes keys and reads those that are left. Only in one's turn.
+    /// Deletes keys and reads the remaining ones. Requires the lock `turn`.
     async fn take_away(&self, ports: &Ports, ids: &[String]) -> Result<Arc<Kept>, Failure> {
-        // Nobody goes by what was read before, whatever becomes of this request meanwhile.
+        // Invalidate the cache first, so that no request uses it even if this one is aborted.
         *lock(&self.known) = None;
         for (id, place) in ids.iter().flat_map(|id| [(id, KEYS_PLACE), (id, USES_PLACE)]) {
             ports.memory.delete(&scope(), &[place.to_owned()], id).await?;
@@ -251,18 +252,18 @@ impl Keyring {
         self.read(ports).await
     }
 
-    /// Whether a key opens nothing any more.
+    /// Returns true if a key is revoked or expired.
     pub(crate) async fn is_revoked(&self, ports: &Ports, digest: &Digest) -> bool {
-        // Nobody is cut off because the keys cannot be read for a while.
+        // A failure to read the keys does not end open connections.
         let kept = self.kept(ports).await;
         kept.is_ok_and(|kept| !kept.opens(digest, ports.clock.now_ms()))
     }
 
-    /// Ends when a key opens nothing any more: at once if this host revokes it, and a moment later
-    /// if another one does or its time is over.
+    /// Waits until a key is revoked or expires. A revocation by this host is noticed at once, all
+    /// else within [`KEYS_LIFE_MS`].
     pub(crate) async fn revoked(&self, ports: &Ports, digest: &Digest) {
         loop {
-            // Before the look, so that nothing is missed between the two.
+            // Register before the check, so that no notification is lost between the two.
             let told = self.revoked.notified();
             if self.is_revoked(ports, digest).await {
                 return;
@@ -271,7 +272,7 @@ impl Keyring {
         }
     }
 
-    /// All keys of one tenant or of any, oldest first, with when each was last used.
+    /// Lists the keys of a tenant, or all keys, oldest first, with the time of their last use.
     ///
     /// # Errors
     ///
@@ -301,8 +302,8 @@ impl Keyring {
         Ok(keys)
     }
 
-    /// Notes that a key was used, unless that was done a moment ago. A failure is logged: nobody is
-    /// kept out because of it.
+    /// Records the use of a key, at most once per [`USE_NOTE_MS`]. A failure is logged and does not
+    /// affect the request.
     pub(crate) async fn note_use(&self, ports: &Ports, id: &str) {
         let now_ms = ports.clock.now_ms();
         {
@@ -310,7 +311,7 @@ impl Keyring {
             if noted.get(id).is_some_and(|at_ms| now_ms - at_ms < USE_NOTE_MS) {
                 return;
             }
-            // Revoked keys are among those; forgetting costs each of the others one write.
+            // The map also has revoked keys. Clearing it costs one write for each active key.
             if noted.len() >= 2 * KEYS {
                 noted.clear();
             }
@@ -318,36 +319,39 @@ impl Keyring {
         }
         let note = serde_json::json!({ USED_FIELD: now_ms });
         if let Err(failure) = put(ports, USES_PLACE, id, note, Some(USE_KEPT_MS)).await {
-            tracing::warn!(key = id, %failure, "cannot note that a key was used");
+            tracing::warn!(key = id, %failure, "failed to record the last use of a key");
         }
     }
 }
 
-/// Whether a key may be made, and by which.
+/// Checks that a key may be created, by the given creator.
 fn check_maker(kept: &Kept, maker: Option<&KeyRecord>) -> Result<(), Failure> {
     let limit = |message: String| Err(Failure::new(code::LIMIT, message));
     if kept.values().count() >= KEYS {
-        return limit(format!("there are {KEYS} keys, and no more may be; revoke some"));
+        return limit(format!("limit of {KEYS} keys reached; revoke unused keys"));
     }
     check_alive(kept, maker)?;
     let Some(maker) = maker else { return Ok(()) };
     if maker.makers.len() >= MAKERS {
         return limit(format!(
-            "the key `{}` came to be by {MAKERS} others, each made by the one before; make this one \
-             by an earlier of them (see `made_by`)",
+            "the key `{}` has {MAKERS} ancestors, which is the maximum; create the key with one of \
+             them instead (see `made_by`)",
             maker.id
         ));
     }
-    // The operator is not bound, whose key stands for no tenant.
+    // The limit does not apply to keys without a tenant, which are the operator's.
     let Some(tenant) = maker.tenant.as_deref() else { return Ok(()) };
     let of_it = |key: &&Arc<KeyRecord>| key.tenant.as_deref() == Some(tenant);
     if kept.values().filter(of_it).count() >= TENANT_KEYS {
-        return limit(format!("tenant `{tenant}` has {TENANT_KEYS} keys; revoke some"));
+        return limit(format!(
+            "limit of {TENANT_KEYS} keys of tenant `{tenant}` reached; revoke unused keys"
+        ));
     }
     Ok(())
 }
 
-/// Who revokes a key with all that it made must not miss one that it is just making.
+/// Checks that the creator was not revoked: a revocation with descendants must not miss a key that
+/// is being created.
 fn check_alive(kept: &Kept, maker: Option<&KeyRecord>) -> Result<(), Failure> {
     match maker {
         Some(maker) if kept.find(&maker.digest).is_none() => {
@@ -357,16 +361,16 @@ fn check_alive(kept: &Kept, maker: Option<&KeyRecord>) -> Result<(), Failure> {
     }
 }
 
-/// Whether nobody would get in any more by a key, or everybody without one. Keys that have expired
-/// keep a host closed and let nobody in, so they do not count unless they are all there is.
+/// Returns true if no active key would remain. If all keys have expired already, only the
+/// revocation of the last one counts: expired keys accept no request, but keep the host closed.
 fn leaves_none(kept: &Kept, revoked: &[String], now_ms: i64) -> bool {
     let mut left = kept.values().filter(|key| !revoked.contains(&key.id)).peekable();
     let is_empty = left.peek().is_none();
     is_empty || (kept.opens_any(now_ms) && left.all(|key| key.is_expired(now_ms)))
 }
 
-/// Which keys a revocation means: the one that is named before those that came to be by it, so that
-/// none comes to be meanwhile.
+/// Selects the keys of a revocation: the named key first and then its descendants, so that the
+/// named key cannot create further ones meanwhile.
 fn meant(kept: &Kept, wanted: Revocation<'_>, now_ms: i64) -> Revoked {
     let Revocation { id, tenant, with_made, .. } = wanted;
     let own = kept.values().filter(|key| tenant.is_none() || key.tenant.as_deref() == tenant);
@@ -382,26 +386,26 @@ fn meant(kept: &Kept, wanted: Revocation<'_>, now_ms: i64) -> Revoked {
     Revoked { revoked: ids(named), left: ids(made) }
 }
 
-/// Why the last key is not revoked.
+/// Returns the failure for the revocation of the last active key.
 fn last(tenant: Option<&str>) -> Failure {
     if tenant.is_some() {
-        let message = "no key that was made would be left that opens anything, and without any the \
-                       host may be open to everybody; the operator revokes the last one";
+        let message = "this is the last active key, and without keys the host may be open to every \
+                       caller; only the operator can revoke it";
         return Failure::new(code::DENIED, message);
     }
-    let message = "no key would be left that opens anything, and without any the host is open to \
-                   everybody who reaches it, or to nobody as long as one is left that has expired; \
-                   make another key first, or say with `--open` (`?open=true`) that it shall be \
-                   open, after those that have expired were revoked";
+    let message = "no active key would remain: without keys the host is open to every caller that \
+                   reaches it, and with expired keys only it rejects every request; create another \
+                   key first, or revoke this one with `--open` (`?open=true`)";
     Failure::new(code::CONFLICT, message)
 }
 
-/// Where the keys are kept: a host that loses all of them may be open to everybody.
+/// Returns the scope and namespace of the keys. A host that loses all keys may be open to every
+/// caller.
 pub fn keys_place() -> (MemoryScope, Vec<String>) {
     (scope(), vec![KEYS_PLACE.to_owned()])
 }
 
-/// No guest and no client works in this memory.
+/// Returns the memory scope of the host itself, which neither guests nor clients can access.
 fn scope() -> MemoryScope {
     MemoryScope::Host(None)
 }
@@ -444,15 +448,15 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_was_revoked_makes_none() {
+    fn revoked_key_cannot_create_keys() {
         let maker = key(Some("a"));
         assert_eq!(refused(std::slice::from_ref(&maker), Some(&maker)), None);
         assert_eq!(refused(&[key(None)], Some(&maker)).as_deref(), Some(code::DENIED));
-        assert_eq!(refused(&[], None), None, "the operator needs none");
+        assert_eq!(refused(&[], None), None, "the operator needs no key");
     }
 
     #[test]
-    fn there_are_so_many_keys_of_a_tenant_and_of_all() {
+    fn number_of_keys_is_limited_per_tenant_and_in_total() {
         let (maker, limit) = (key(Some("a")), Some(code::LIMIT.to_owned()));
         let operators = key(None);
         let mut kept = vec![operators.clone(), maker.clone()];
@@ -464,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_made_of_one_another_so_often_and_none_is_forgotten() {
+    fn chain_of_keys_is_limited_and_revoked_as_a_whole() {
         let mut chain = vec![key(None)];
         while refused(&chain, chain.last()).is_none() {
             let mut next = key(None);
@@ -476,11 +480,11 @@ mod tests {
         let id = chain[0].id.as_str();
         let wanted = Revocation { id, tenant: None, with_made: true, may_be_last: true };
         let kept = chain.iter().cloned().collect();
-        assert_eq!(meant(&kept, wanted, 0).revoked.len(), chain.len(), "by the first, all go");
+        assert_eq!(meant(&kept, wanted, 0).revoked.len(), chain.len(), "the first key revokes all");
     }
 
     #[test]
-    fn a_key_that_has_expired_is_not_one_that_is_left() {
+    fn expired_keys_do_not_count_as_active() {
         let (first, second) = (key(None), key(None));
         let mut expired = key(None);
         expired.within(&first);
@@ -492,9 +496,9 @@ mod tests {
         assert!(leaves_none(&[&first], &first, 0));
         assert!(!leaves_none(&[&first, &second, &expired], &first, 5));
         assert!(!leaves_none(&[&first, &expired], &first, 4));
-        assert!(leaves_none(&[&first, &expired], &first, 5), "nobody would get in");
+        assert!(leaves_none(&[&first, &expired], &first, 5), "no request would be accepted");
         assert!(!leaves_none(&[&first, &expired], &expired, 5));
-        assert!(leaves_none(&[&expired], &expired, 5), "everybody would get in");
+        assert!(leaves_none(&[&expired], &expired, 5), "every request would be accepted");
 
         let wanted =
             Revocation { id: &first.id, tenant: None, with_made: false, may_be_last: true };
@@ -503,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenant_revokes_its_own_only() {
+    fn tenant_revokes_only_its_own_keys() {
         let operators = key(None);
         let mut made = [key(Some("a")), key(Some("b"))];
         for made in &mut made {
@@ -515,7 +519,7 @@ mod tests {
             meant(&kept, Revocation { id, tenant, with_made: true, may_be_last: false }, 0).revoked
         };
         assert_eq!(revoke(None).len(), 3);
-        assert_eq!(revoke(None)[0], operators.id, "before those that it made");
+        assert_eq!(revoke(None)[0], operators.id, "before its descendants");
         assert_eq!(revoke(Some("a")), [made[0].id.clone()]);
     }
 }

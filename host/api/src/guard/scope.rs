@@ -1,11 +1,11 @@
-//! What a key opens.
+//! The scopes of API keys.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What a key opens; each also opens what stands before it.
+/// The permission level of a key. Each level includes the levels before it.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
 )]
@@ -13,9 +13,10 @@ use utoipa::ToSchema;
 pub enum KeyScope {
     /// Reading and searching.
     Read,
-    /// Everything that is done with threads, runs, assistants and documents.
+    /// All work on threads, runs, assistants and documents.
     Write,
-    /// Keys and model routes of its tenant; without a tenant everything that is the operator's.
+    /// Keys and model routes of the tenant of the key. Without a tenant, everything that requires
+    /// the operator.
     Admin,
 }
 
