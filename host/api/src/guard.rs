@@ -1,11 +1,10 @@
-//! What every request passes first: is it meant for this host, does a browser page of another
-//! origin send it, does the caller have a key that opens it, and does the caller ask too often.
+//! Middleware that checks every request: `Host` header, origin, API key and scope, rate limit.
 //!
-//! A host that listens on a loopback address is still reachable by every web page that the user
-//! opens. Two checks keep pages out: the `Host` header must not be a foreign name (a page whose
-//! name was rebound to 127.0.0.1), and a request that changes something must not come from a
-//! foreign origin. One for a WebSocket may lead to anything, and what comes over it can be read by
-//! any page, so it counts as one that changes something.
+//! A web page in the user's browser can send requests to a host on a loopback address, too. Two
+//! checks prevent this. The `Host` header must name this host, because the name of the page may
+//! have been rebound to 127.0.0.1. A request that changes something must not come from a page of
+//! another origin. An upgrade to a WebSocket counts as such a request: commands can follow, and any
+//! page can read what arrives over a WebSocket.
 
 pub mod access;
 mod admission;
@@ -44,23 +43,23 @@ pub use self::keyring::keys_place;
 pub use self::quotas::network_of;
 pub use self::refusal::Form;
 
-/// Headers that carry credentials: no guest sees them. Cookies are among them because those of
-/// `localhost` are shared with whatever else listens there.
+/// Headers with credentials, which no guest sees. Cookies are included because browsers share the
+/// cookies of `localhost` between all its ports.
 pub const CREDENTIAL_HEADERS: &[&str] =
     &["authorization", "proxy-authorization", "x-api-key", "cookie"];
 
-/// What stands before some paths.
+/// State of the guard middleware for a group of routes.
 #[derive(Clone)]
 pub struct Gate {
-    /// What is checked.
+    /// State of the API.
     pub state: ApiState,
-    /// How those are answered that may not pass.
+    /// Format of the responses that reject a request.
     pub form: Form,
-    /// What requests need and are counted as.
+    /// Required scope and share of each route.
     pub access: Arc<Access>,
 }
 
-/// Checks a request, and answers those that may not pass.
+/// Checks a request, and responds to rejected requests itself.
 pub async fn check(State(gate): State<Gate>, mut request: Request, next: Next) -> Response {
     let Gate { state, form, access } = gate;
     let origin = cors::allowed_origin(&state.config, request.headers());
@@ -86,8 +85,7 @@ fn refuse(config: &ApiConfig, request: &Request) -> Option<Problem> {
         return Some(Problem::new(
             api_code::HOST,
             format!(
-                "this server does not answer for the host name `{}`; add it to `server.hosts` in \
-                 wattle.toml",
+                "the host name `{}` is not allowed; add it to `server.hosts` in wattle.toml",
                 host.unwrap_or_default()
             ),
         ));
@@ -96,15 +94,15 @@ fn refuse(config: &ApiConfig, request: &Request) -> Option<Problem> {
         return Some(Problem::new(
             api_code::ORIGIN,
             format!(
-                "pages of `{origin}` may not change anything here; add it to `server.origins` in \
-                 wattle.toml"
+                "pages of `{origin}` must not change anything; add the origin to \
+                 `server.origins` in wattle.toml"
             ),
         ));
     }
     None
 }
 
-/// HTTP/1.1 names the host in a header, a request with an absolute target names it there.
+/// Returns the requested host: the authority of an absolute target, else the `Host` header.
 fn host_of(request: &Request) -> Option<&str> {
     request
         .uri()
@@ -113,15 +111,15 @@ fn host_of(request: &Request) -> Option<&str> {
         .or_else(|| host_header(request.headers()))
 }
 
-/// The header, of which a request has one (RFC 9112, 3.2): which of several another program goes by
-/// is not known.
+/// Returns the `Host` header. A request has exactly one (RFC 9112, 3.2); with several, another
+/// program on the way may use a different one than this host.
 fn host_header(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(header::HOST).iter();
     let host = values.next()?;
     values.next().is_none().then(|| host.to_str().ok()).flatten()
 }
 
-/// The origin of a browser page that may not send this request.
+/// Returns the origin of the request if pages of this origin must not send it.
 fn foreign_origin<'r>(
     config: &ApiConfig,
     method: &Method,
@@ -153,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn host_names_are_checked() {
+    fn only_allowed_host_names_pass() {
         let config = ApiConfig { hosts: ["wattle.example".into()].into(), ..Default::default() };
         let refused = Some(api_code::HOST.to_owned());
         for host in ["localhost", "localhost:8700", "127.0.0.1:1", "[::1]:8700", "wattle.example"] {
@@ -186,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_pages_change_nothing() {
+    fn pages_of_other_origins_cannot_send_writes() {
         let config =
             ApiConfig { origins: ["https://ui.example".into()].into(), ..Default::default() };
         let with = |method: &str, origin: &str| {
@@ -201,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_pages_open_no_socket() {
+    fn pages_of_other_origins_cannot_open_websockets() {
         let config =
             ApiConfig { origins: ["https://ui.example".into()].into(), ..Default::default() };
         let with = |origin: Option<&str>| {

@@ -1,14 +1,15 @@
-//! What a request needs and is counted as, by its route.
+//! The access of each route: the scope that a request requires, and the share of open requests that
+//! it counts for.
 //!
-//! A route says it beside its description, by the extension `x-wattle-access` of its operation in the
-//! OpenAPI document:
+//! A route declares its access in the extension `x-wattle-access` of its operation in the OpenAPI
+//! document:
 //!
-//! | field | values | without it |
+//! | field | values | default |
 //! |---|---|---|
-//! | `scope` | `none` for a request that needs no key, or the scope of the key | `read` for GET, else `write` |
-//! | `share` | `control`, `lasting` or `other`: which share of open requests it has | `other` |
+//! | `scope` | `none` if no key is required, or the required scope of the key | `read` for GET, else `write` |
+//! | `share` | `control`, `lasting` or `other`: the share of open requests | `other` |
 //!
-//! Paths that the document does not describe, such as endpoints of apps, are as without the extension.
+//! Paths that the document does not describe, such as endpoints of apps, have the defaults.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -24,37 +25,37 @@ use utoipa::openapi::{OpenApi, SecurityRequirement};
 use crate::guard::scope::KeyScope;
 use crate::openapi::operations;
 
-/// The extension.
+/// The name of the extension.
 const ACCESS: &str = "x-wattle-access";
 
-/// Routes that stand beside the described ones: the same as some of these, for other programs.
+/// Routes outside of the OpenAPI document, which repeat described routes for other programs.
 const UNDESCRIBED: &[(&str, Scope, Share)] = &[
     ("/healthz", Scope::None, Share::Control),
     ("/readyz", Scope::None, Share::Control),
     ("/metrics", Scope::Admin, Share::Control),
 ];
 
-/// The parameter by which leaving a stream ends its run.
+/// Query parameter with which a disconnect from a stream cancels the run.
 const CANCELS: &str = "cancel_on_disconnect";
 
-/// What a request is counted as.
+/// The share of open requests that a request counts for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Share {
-    /// Health, listing, cancelling, deleting: a share of its own, so that an operator can see and end
-    /// what fills the rest.
+    /// Health, listing, cancelling, deleting. The separate share keeps them available to an
+    /// operator when the other shares are exhausted.
     Control,
-    /// A stream of events, a WebSocket, or a wait.
+    /// Streams of events, WebSocket connections and waits.
     Lasting,
-    /// Anything else.
+    /// All other requests.
     Other,
 }
 
-/// What a route needs.
+/// The scope that a route requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Scope {
-    /// No key. Nothing of such a request is counted.
+    /// No key is required, and the request is not counted.
     None,
     Read,
     Write,
@@ -62,7 +63,7 @@ enum Scope {
 }
 
 impl Scope {
-    /// That of a route that says nothing.
+    /// Returns the default scope of a method.
     fn of(method: &Method) -> Self {
         if is_read(method) { Self::Read } else { Self::Write }
     }
@@ -77,28 +78,28 @@ impl Scope {
     }
 }
 
-/// What a route says, with what holds where it says nothing.
+/// The access of a route: the declared one, with defaults for what is not declared.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Said {
     scope: Scope,
     share: Share,
 }
 
-/// What a request needs and is counted as.
+/// The access that a request needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Need {
-    /// What its key must open; `None` if everybody may send it, as often as they like.
+    /// Required scope of the key; `None` if neither keys nor limits apply.
     pub(super) scope: Option<KeyScope>,
     pub(super) share: Share,
 }
 
-/// What all described routes say.
+/// The access of all described routes.
 #[derive(Clone, Debug, Default)]
 pub struct Access(matchit::Router<HashMap<Method, Said>>);
 
 impl Access {
-    /// That of the routes of a document, which then says it of every operation, also of those that said
-    /// nothing themselves.
+    /// Reads the access of all operations of a document, and writes the defaults into those that
+    /// declare none.
     pub(crate) fn declare(document: &mut OpenApi) -> Self {
         let mut paths: BTreeMap<&str, HashMap<Method, Said>> = BTreeMap::new();
         for (path, item) in &mut document.paths.paths {
@@ -114,7 +115,8 @@ impl Access {
         }
         let mut router = matchit::Router::new();
         for (path, methods) in paths {
-            // The server's own router has the same paths and refuses such as collide.
+            // Collisions are ignored here: the router of the server has the same paths and rejects
+            // them.
             let _ = router.insert(path, methods);
         }
         Self(router)
@@ -125,13 +127,13 @@ impl Access {
         self.0.at(path).ok()?.value.get(method).copied()
     }
 
-    /// What a request needs and is counted as.
+    /// Returns the access that a request needs.
     pub(super) fn need(&self, request: &Request) -> Need {
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
         let without = Said { scope: Scope::of(method), share: Share::Other };
         let Said { scope, share } = self.said(method, uri.path()).unwrap_or(without);
         let is_upgrade = headers.contains_key(header::UPGRADE);
-        // What comes over the connection after an upgrade may be anything.
+        // Any command can follow over the connection after an upgrade.
         let may_change =
             is_read(method) && (is_upgrade || cancels(uri.query().unwrap_or_default()));
         let least = if may_change { KeyScope::Write } else { KeyScope::Read };
@@ -143,13 +145,13 @@ impl Access {
         }
     }
 
-    /// Whether a request is for the health endpoint or the control plane.
+    /// Returns true if a request is for the health endpoint or the control plane.
     pub fn is_control(&self, method: &Method, path: &str) -> bool {
         self.said(method, path).is_some_and(|said| said.share == Share::Control)
     }
 }
 
-/// Writes down at an operation what it needs.
+/// Writes the access of an operation into its extension.
 fn write(said: Said, operation: &mut Operation) {
     let declared = Extensions::builder().add(ACCESS, json!(said)).build();
     operation.extensions.get_or_insert_default().merge(declared);
@@ -158,9 +160,10 @@ fn write(said: Said, operation: &mut Operation) {
     }
 }
 
-/// What an operation says. What makes no sense keeps everybody out but the operator.
+/// Returns the access of an operation. If the declaration is invalid, the operation requires
+/// `admin`.
 fn said(method: &Method, extensions: Option<&Extensions>) -> Said {
-    /// The extension.
+    /// The value of the extension.
     #[derive(Default, Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Declared {
@@ -250,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_route_says_what_it_needs() {
+    fn required_scope_follows_the_route() {
         needs("POST", "/things/search", &[], KeyScope::Read);
         needs("POST", "/things/search/more", &[], KeyScope::Write);
         needs("DELETE", "/things/search", &[], KeyScope::Write);
@@ -264,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_may_ask_whether_the_host_lives() {
+    fn health_and_options_need_no_key() {
         let access = Access::declare(&mut document());
         for (method, uri) in
             [("GET", "/alive"), ("HEAD", "/alive"), ("GET", "/healthz"), ("OPTIONS", "/x")]
@@ -277,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_whose_end_ends_the_run_is_no_reading() {
+    fn cancel_on_disconnect_requires_write() {
         for query in ["", "cancel_on_disconnect=false", "cancel_on_disconnect=0&x=1"] {
             needs("GET", &format!("/things/1/stream?{query}"), &[], KeyScope::Read);
         }
@@ -287,12 +290,12 @@ mod tests {
     }
 
     #[test]
-    fn an_upgrade_may_write() {
+    fn upgrade_requires_write() {
         needs("GET", "/things/1/stream", &[("upgrade", "websocket")], KeyScope::Write);
     }
 
     #[test]
-    fn a_route_says_what_it_is_counted_as() {
+    fn share_follows_the_route_and_the_request() {
         let access = Access::declare(&mut document());
         let share = |method, uri, headers: &[_]| access.need(&request(method, uri, headers)).share;
         assert_eq!(share("POST", "/things/search?limit=1", &[]), Share::Control);
@@ -306,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn the_document_says_what_every_route_needs() {
+    fn document_declares_the_access_of_every_route() {
         let mut document = document();
         Access::declare(&mut document);
         let document = serde_json::to_value(document).unwrap();

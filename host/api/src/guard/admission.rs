@@ -1,4 +1,4 @@
-//! Who may pass: a known key that opens what is asked for, not too often and not too much at once.
+//! Admission of requests: authentication, scope, rate limit and number of open requests.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -26,12 +26,12 @@ use crate::problem::{Problem, api_code};
 use crate::state::{ApiConfig, ApiState};
 use crate::traffic::Cut;
 
-/// What guards remember from request to request.
+/// State that the guards keep between requests.
 pub(crate) struct Ledger {
     pub(crate) keyring: Keyring,
     pub(super) quotas: Quotas,
     open: OpenRequests,
-    /// Bytes of bodies.
+    /// Bytes of request bodies in memory.
     bodies: Pool,
 }
 
@@ -47,19 +47,19 @@ impl Ledger {
     }
 }
 
-/// A request that may pass.
+/// A request that passed the guards.
 pub(super) struct Admitted {
-    /// None if it is not counted.
+    /// The slot of the request; `None` if the request is not counted.
     slot: Option<Slot>,
-    /// What its body takes.
+    /// The bytes of the body; `None` if the request is not counted.
     lease: Option<BodyLease>,
 }
 
 impl Admitted {
-    /// Answers it.
+    /// Runs the handler, and holds the slot until the response is sent.
     pub(super) async fn answer(self, request: Request, next: Next) -> Response {
         let answer = next.run(request).await;
-        // What was made of the body is the handler's; a stream may go on for hours without it.
+        // The handler has consumed the body by now. A streamed response can outlive it by hours.
         if let Some(lease) = &self.lease {
             lease.release();
         }
@@ -67,12 +67,12 @@ impl Admitted {
     }
 }
 
-/// Bytes that the body of a request may have, because of its key. It is among the extensions of the
-/// request: who takes the connection over, as for a WebSocket, heeds it for each message.
+/// Body limit of the API key in bytes, in the extensions of the request. WebSocket handlers apply
+/// it to each message.
 #[derive(Clone, Copy, Debug)]
 pub struct BodyLimit(pub usize);
 
-/// Lets a request pass or not. Whose it is stands among its extensions then.
+/// Admits or rejects a request. An admitted request has its key, user and limits in its extensions.
 pub(super) async fn admit(
     state: &ApiState,
     access: &Access,
@@ -120,7 +120,7 @@ pub(super) async fn admit(
     Ok(Admitted { slot: Some(slot), lease: Some(lease) })
 }
 
-/// The key of a request, if it brings a known one or needs none.
+/// Returns the key of a request. Returns `None` if the request has none and needs none.
 async fn holder(
     state: &ApiState,
     headers: &HeaderMap,
@@ -129,10 +129,11 @@ async fn holder(
 ) -> Result<Option<Holder>, Refusal> {
     match find(state, headers).await {
         Ok(found) => Ok(found),
-        // A link is its own key; who brings a wrong one beside it is nobody in particular.
+        // A link authorizes by itself. With an unknown key in addition, the request counts as one
+        // without a key.
         Err(_) if is_link => Ok(None),
         Err(problem) => {
-            // Who tries keys out is no faster than who has none.
+            // Requests with invalid keys count against the rate limit of their address.
             take_address(state, address)?;
             Err(problem.into())
         }
@@ -148,11 +149,11 @@ async fn find(state: &ApiState, headers: &HeaderMap) -> Result<Option<Holder>, P
     let keyring = &state.ledger.keyring;
     let kept = match keyring.kept(ports).await {
         Ok(kept) => kept,
-        // A host that had no keys needs none. What a request wants of the memory fails by itself.
+        // A host without keys requires none. A request that needs the memory then fails by itself.
         Err(_) if keyring.had_none() && !key::is_configured(config) => return Ok(None),
         Err(failure) => {
-            tracing::warn!(%failure, "cannot read the keys");
-            let detail = "the keys cannot be read now; try again";
+            tracing::warn!(%failure, "failed to load API keys");
+            let detail = "the API keys cannot be read at the moment; try again";
             return Err(Problem::new(code::UNAVAILABLE, detail).retry_after(OPEN_RETRY_SECONDS));
         }
     };
@@ -160,7 +161,7 @@ async fn find(state: &ApiState, headers: &HeaderMap) -> Result<Option<Holder>, P
         if !record.is_expired(ports.clock.now_ms()) {
             return Ok(Some(Holder::kept(record)));
         }
-        let detail = format!("the key `{}` has expired; ask for a new one", record.id);
+        let detail = format!("the key `{}` has expired; request a new one", record.id);
         return Err(Problem::new(api_code::UNAUTHORIZED, detail));
     }
     if kept.is_empty() && !key::is_configured(config) {
@@ -188,7 +189,8 @@ fn take_address(state: &ApiState, address: IpAddr) -> Result<IpAddr, Refusal> {
 
 fn too_often(what: &str, wait: Duration) -> Refusal {
     let seconds = wait.as_millis().div_ceil(1_000).max(1);
-    Refusal::too_many(format!("this {what} may not ask so often; try again in {seconds} s"), wait)
+    let detail = format!("rate limit of this {what} exceeded; retry after {seconds} s");
+    Refusal::too_many(detail, wait)
 }
 
 fn too_many_open(state: &ApiState, why: Full) -> Refusal {
@@ -197,7 +199,7 @@ fn too_many_open(state: &ApiState, why: Full) -> Refusal {
         return full("open requests").into();
     }
     Refusal::too_many(
-        "too many requests of this caller are open, streams and waits included; end some".into(),
+        "this caller has too many open requests, including streams and waits; end some".into(),
         Duration::from_secs(OPEN_RETRY_SECONDS),
     )
 }

@@ -1,4 +1,4 @@
-//! How often a caller may ask over a connection that stays open.
+//! The rate limit of a caller for a connection that stays open.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use crate::guard::open::Subject;
 use crate::guard::rate::Rate;
 use crate::state::ApiState;
 
-/// The budget that a request was taken from. It is among the extensions of the request: who takes
-/// the connection over, as for a WebSocket, takes what is asked for over it from the same.
+/// The rate limit that a request counted against, in the extensions of the request. WebSocket
+/// handlers count each command against it.
 #[derive(Clone)]
 pub struct Budget {
     state: ApiState,
@@ -16,16 +16,16 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// That of a caller. `rate` is the key's own, if it has one.
+    /// Creates the rate limit of a caller. `rate` is the rate of the key, if it has one of its own.
     pub(crate) fn new(state: &ApiState, subject: Subject, rate: Option<Rate>) -> Self {
         Self { state: state.clone(), subject, rate }
     }
 
-    /// Takes one request, as if it had come by itself.
+    /// Counts one command like a separate request.
     ///
     /// # Errors
     ///
-    /// How long the caller has to wait for the next.
+    /// The duration until the next command is allowed, if the rate limit is exceeded.
     pub fn take(&self) -> Result<(), Duration> {
         let quotas = &self.state.ledger.quotas;
         match &self.subject {

@@ -1,4 +1,4 @@
-//! Cross-origin answers for the configured origins, and for no other.
+//! Cross-origin resource sharing (CORS) with the configured origins.
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -14,22 +14,22 @@ const REQUEST_HEADERS: &str =
 const RESPONSE_HEADERS: &str = "location, content-location, etag, content-range, \
                                 x-pagination-total, x-pagination-next, retry-after";
 
-/// Seconds for which a browser may remember the answer.
+/// Seconds for which a browser may cache a preflight response.
 const MAX_AGE_SECONDS: &str = "600";
 
-/// The origin of the request, if it is a configured one.
+/// Returns the origin of the request if it is configured.
 pub(super) fn allowed_origin(config: &ApiConfig, headers: &HeaderMap) -> Option<HeaderValue> {
     let origin = headers.get(header::ORIGIN)?;
     config.origins.contains(origin.to_str().ok()?).then(|| origin.clone())
 }
 
-/// Whether a browser asks beforehand what it may send.
+/// Returns true for a CORS preflight request.
 pub(super) fn is_preflight(request: &Request) -> bool {
     request.method() == Method::OPTIONS
         && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// The answer to that.
+/// Returns the response to a preflight request.
 pub(super) fn preflight() -> Response {
     let headers = [
         (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, PUT, PATCH, DELETE"),
@@ -39,7 +39,7 @@ pub(super) fn preflight() -> Response {
     (StatusCode::NO_CONTENT, headers).into_response()
 }
 
-/// Lets pages of the origin read the answer.
+/// Allows pages of the origin to read the response.
 pub(super) fn allow(mut answer: Response, origin: HeaderValue) -> Response {
     let headers = answer.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);

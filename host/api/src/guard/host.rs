@@ -1,11 +1,11 @@
-//! Which `Host` headers are accepted.
+//! Validation of the `Host` header.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 use crate::state::ApiConfig;
 
-/// Whether a request for this host (and port) may pass: `localhost`, literal addresses and
-/// configured names. A literal address cannot be rebound, so it is always fine.
+/// Returns true if requests for this host (and port) are allowed: `localhost`, literal addresses
+/// and configured names. A literal address cannot be rebound, so it is always allowed.
 pub(super) fn is_allowed(config: &ApiConfig, host: Option<&str>) -> bool {
     match host.and_then(parse) {
         Some(Name::Address) => true,
@@ -19,14 +19,14 @@ pub(super) fn is_allowed(config: &ApiConfig, host: Option<&str>) -> bool {
 
 /// The host of an authority.
 enum Name<'a> {
-    /// An address that is written out.
+    /// A literal address.
     Address,
-    /// Anything else.
+    /// A name.
     Text(&'a str),
 }
 
-/// Takes `host[:port]` apart (RFC 9110, 7.2). `None` for what is not of this form: a part that one
-/// program reads as a port and another one as a host must not decide what passes.
+/// Parses `host[:port]` (RFC 9110, 7.2). Returns `None` for any other form: programs disagree about
+/// which part of such a text is the host.
 fn parse(authority: &str) -> Option<Name<'_>> {
     if let Some(literal) = authority.strip_prefix('[') {
         let (address, rest) = literal.split_once(']')?;
@@ -43,7 +43,7 @@ fn parse(authority: &str) -> Option<Name<'_>> {
     Some(if is_address { Name::Address } else { Name::Text(name) })
 }
 
-/// Whether a text is a port. `parse` alone would take a sign as well.
+/// Returns true if a text is a port. `parse` alone also accepts a sign.
 fn is_port(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok()
 }

@@ -1,4 +1,4 @@
-//! Bytes of request bodies that are in memory, of each caller and of all.
+//! Bytes of request bodies in memory, limited per caller and in total.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,13 +8,13 @@ use crate::guard::open::Subject;
 use crate::guard::pool::Pool;
 use crate::traffic::{Cut, Traffic};
 
-/// The limit for all bodies, by the limit for one.
+/// Returns the limit for all bodies, given the limit for one.
 pub(crate) fn body_bytes(body_limit_bytes: usize) -> usize {
     ALL_BODY_BYTES.max(body_limit_bytes.saturating_mul(LARGEST_BODIES))
 }
 
-/// The bytes that the body of a request takes, until they are released. It is among the extensions of
-/// the request. Clones share it.
+/// The bytes of one request body, until they are released. It is in the extensions of the request.
+/// Clones share it.
 #[derive(Clone)]
 pub(crate) struct BodyLease(Arc<Held>);
 
@@ -26,13 +26,13 @@ struct Held {
 }
 
 impl BodyLease {
-    /// A lease of no bytes.
+    /// Creates a lease of 0 bytes.
     pub(crate) fn new(pool: &Pool, subject: &Subject, traffic: &Arc<Traffic>) -> Self {
         let (pool, subject, traffic) = (pool.clone(), subject.clone(), traffic.clone());
         Self(Arc::new(Held { pool, subject, traffic, bytes: AtomicUsize::new(0) }))
     }
 
-    /// Takes more, and says whether there were as many.
+    /// Adds bytes to the lease. Returns false, and adds none, if the limit does not permit them.
     pub(crate) fn grow(&self, bytes: usize) -> bool {
         let Held { pool, subject, traffic, bytes: held } = &*self.0;
         let is_taken = pool.take(subject, bytes, usize::MAX).is_ok();
@@ -44,7 +44,7 @@ impl BodyLease {
         is_taken
     }
 
-    /// Returns all of them.
+    /// Releases all bytes.
     pub(crate) fn release(&self) {
         self.0.release();
     }
@@ -70,13 +70,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bodies_of_one_caller_leave_room_for_those_of_others() {
+    fn one_caller_cannot_take_all_body_memory() {
         let pool = Pool::new(100);
         let [one, other] = ["a", "b"].map(|id| Subject::Key(id.to_owned()));
         let lease = |subject| BodyLease::new(&pool, subject, &Arc::default());
         let large = lease(&one);
         assert!(large.grow(30) && large.grow(20) && !large.grow(1));
-        assert!(!lease(&one).grow(1), "it is the caller's, not the request's");
+        assert!(!lease(&one).grow(1), "the limit is per caller, not per request");
         let small = lease(&other);
         assert!(small.grow(25));
         large.release();
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_bodies_always_fit() {
+    fn limit_of_all_bodies_fits_several_large_ones() {
         assert_eq!(body_bytes(16 << 20), 256 << 20);
         assert_eq!(body_bytes(1 << 30), 4 << 30);
     }

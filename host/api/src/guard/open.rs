@@ -1,7 +1,7 @@
-//! Requests that are open: how many a caller has at once.
+//! Limits on the number of open requests.
 //!
-//! All of them count, not streams alone: what a request becomes is known only when it has begun its
-//! work, and by then a refusal would come too late.
+//! All requests count, not only streams: whether a request becomes a stream is known only after its
+//! handler has started, which is too late to reject it.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -16,29 +16,29 @@ use crate::guard::limits::{ALL_CONTROL_REQUESTS, CONTROL_REQUESTS, LASTING_PARTS
 use crate::guard::pool::{Full, Pool};
 use crate::state::ApiState;
 
-/// Who is counted.
+/// The caller whose requests are counted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Subject {
     /// A key, by its id.
     Key(String),
-    /// An address that asks without a key.
+    /// The address of requests without a key.
     Address(IpAddr),
 }
 
-/// The open requests of each caller.
+/// The open requests of all callers.
 #[derive(Clone)]
 pub(crate) struct OpenRequests {
     most: usize,
-    /// All but those of the control plane.
+    /// All requests except those of the control plane.
     all: Pool,
-    /// Streams and waits, which count there as well.
+    /// Streams and waits, which `all` counts as well.
     lasting: Pool,
     control: Pool,
 }
 
-/// One open request, until the last clone is gone. It is among the extensions of the request: who
-/// answers by taking the connection over, as for a WebSocket, keeps a clone as long as that lives,
-/// and ends it when [`Slot::revoked`] does.
+/// One open request, until the last clone is dropped. It is in the extensions of the request. A
+/// WebSocket handler keeps a clone while its connection is open, and closes the connection when
+/// [`Slot::revoked`] returns.
 #[derive(Clone)]
 pub struct Slot(Arc<Taken>);
 
@@ -46,12 +46,12 @@ struct Taken {
     subject: Subject,
     share: Share,
     requests: OpenRequests,
-    /// The key that was made by a command, if the request brought one.
+    /// The created key of the request, which can be revoked.
     key: Option<(ApiState, Digest)>,
 }
 
 impl OpenRequests {
-    /// At most so many of each caller, and of all.
+    /// Creates the limits for each caller and for all callers.
     pub(crate) fn new(limits: &Limits) -> Self {
         Self {
             most: limits.open,
@@ -61,8 +61,8 @@ impl OpenRequests {
         }
     }
 
-    /// Opens one, unless the caller or all have as many as they may. `key` is what lets it pass, if
-    /// that may be revoked.
+    /// Opens a request, unless the caller or the host has reached its limit. `key` is the key of
+    /// the request if it can be revoked.
     pub(crate) fn open(
         &self,
         subject: Subject,
@@ -93,14 +93,14 @@ impl OpenRequests {
     }
 }
 
-/// How many of so many may be streams and waits: one at least.
+/// Returns how many of `of` requests may be streams and waits: at least one.
 fn lasting(of: usize) -> usize {
     let (part, parts) = LASTING_PARTS;
     of.saturating_mul(part).div_ceil(parts)
 }
 
 impl Slot {
-    /// Whether the key of the request opens nothing any more.
+    /// Returns true if the key of the request is revoked or expired.
     pub async fn is_revoked(&self) -> bool {
         match &self.0.key {
             Some((state, digest)) => {
@@ -110,8 +110,8 @@ impl Slot {
         }
     }
 
-    /// Ends when the key of the request opens nothing any more: never, if it brought none that may be
-    /// revoked.
+    /// Waits until the key of the request is revoked or expires. Never returns if the request has
+    /// no key that can be revoked.
     pub async fn revoked(&self) {
         match &self.0.key {
             Some((state, digest)) => {
@@ -128,8 +128,8 @@ impl Drop for Taken {
     }
 }
 
-/// Keeps a request open until its answer was sent, or its key was revoked. An answer that lies ready
-/// is as good as sent.
+/// Holds the slot until the body is sent or the key is revoked. A complete body releases it at
+/// once.
 pub(super) fn hold(slot: Option<Slot>, answer: Response) -> Response {
     let is_ready = answer.body().size_hint().exact().is_some();
     let Some(slot) = slot.filter(|_| !is_ready) else { return answer };
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_has_so_many_at_once() {
+    fn open_requests_of_a_caller_are_limited() {
         let requests = requests(2, 100);
         let first = open(&requests, "a", Share::Other).unwrap();
         let kept = first.clone();
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(open(&requests, "a", Share::Other).err(), Some(Full::Caller));
         assert!(open(&requests, "b", Share::Other).is_ok());
         drop(first);
-        assert!(open(&requests, "a", Share::Other).is_err(), "a clone keeps it open");
+        assert!(open(&requests, "a", Share::Other).is_err(), "a clone holds the slot");
         drop(kept);
         assert!(open(&requests, "a", Share::Other).is_ok());
     }
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn no_caller_takes_what_others_need() {
+    fn one_caller_cannot_take_all_open_requests() {
         let requests = requests(100, 8);
         let all = |id: &str| -> Vec<_> {
             std::iter::from_fn(|| open(&requests, id, Share::Other).ok()).collect()
@@ -193,11 +193,11 @@ mod tests {
         assert_eq!(open(&requests, "a", Share::Other).err(), Some(Full::Host));
         let control: Vec<_> =
             std::iter::from_fn(|| open(&requests, "a", Share::Control).ok()).collect();
-        assert_eq!(control.len(), CONTROL_REQUESTS, "the control plane has its own");
+        assert_eq!(control.len(), CONTROL_REQUESTS, "the control plane has limits of its own");
     }
 
     #[tokio::test]
-    async fn a_stream_is_open_until_it_ends() {
+    async fn stream_counts_as_open_until_it_ends() {
         let requests = requests(1, 100);
         let stream = || open(&requests, "a", Share::Lasting);
         let (send, pieces) = tokio::sync::mpsc::channel::<Result<&str, std::io::Error>>(1);

@@ -1,15 +1,15 @@
-//! A resource with a limit for all callers, and a dynamic limit for each of them.
+//! A resource with a limit for all callers and a dynamic limit for each caller.
 //!
-//! A caller may hold at most as much as is still free: half of the resource if it is alone, a third
-//! if there are two, and so on. So the next caller always finds some, and nothing is reserved for
-//! callers that do not exist.
+//! A caller can hold at most as much as is free: half of the resource if it is the only caller, a
+//! third if there are two, and so on. So the next caller always finds a free part, and nothing is
+//! reserved for callers that do not exist.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::guard::open::Subject;
 
-/// The resource. Clones share it.
+/// The resource. Clones share its state.
 #[derive(Clone)]
 pub(crate) struct Pool {
     all: usize,
@@ -22,17 +22,17 @@ struct State {
     of: HashMap<Subject, usize>,
 }
 
-/// Why a caller is refused.
+/// The limit that rejects a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Full {
-    /// It holds as much as one caller may.
+    /// The maximum of one caller.
     Caller,
-    /// It holds its share of what all callers may hold.
+    /// The caller's share of the maximum of all callers.
     Host,
 }
 
 impl Pool {
-    /// A resource of this amount.
+    /// Creates a resource of the given amount.
     pub(crate) fn new(all: usize) -> Self {
         Self { all, state: Arc::default() }
     }
@@ -42,14 +42,14 @@ impl Pool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes some for a caller, which may hold `most`.
+    /// Takes an amount for a caller, which can hold `most` in total.
     pub(crate) fn take(&self, subject: &Subject, amount: usize, most: usize) -> Result<(), Full> {
         let mut state = self.lock();
         let own = state.of.get(subject).copied().unwrap_or_default() + amount;
         if own > most {
             return Err(Full::Caller);
         }
-        // What other callers do not hold: this one may hold half of it, rounded up.
+        // The part that other callers do not hold. The caller can hold half of it, rounded up.
         let free = (self.all + own - amount).saturating_sub(state.used);
         if own > free.div_ceil(2) {
             return Err(Full::Host);
@@ -59,7 +59,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Returns some.
+    /// Returns an amount to the pool.
     pub(crate) fn give(&self, subject: &Subject, amount: usize) {
         let mut state = self.lock();
         state.used -= amount;
@@ -80,7 +80,7 @@ mod tests {
         Subject::Key(id.to_string())
     }
 
-    /// How much a caller gets.
+    /// Returns the amount that a caller gets.
     fn fill(pool: &Pool, id: usize, most: usize) -> (usize, Full) {
         let mut got = 0;
         loop {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn every_further_caller_gets_something() {
+    fn further_callers_get_decreasing_shares() {
         let pool = Pool::new(64);
         assert_eq!(fill(&pool, 0, 20), (20, Full::Caller));
         assert_eq!(fill(&pool, 1, usize::MAX), (22, Full::Host));
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_is_there_again() {
+    fn returned_amount_is_available_again() {
         let pool = Pool::new(4);
         pool.take(&key(0), 2, 2).unwrap();
         assert_eq!(pool.take(&key(0), 1, 2), Err(Full::Caller));

@@ -1,4 +1,4 @@
-//! How often keys and addresses have asked of late.
+//! Rate limiters for keys and addresses.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -12,7 +12,7 @@ use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, RateLimiter};
 use crate::guard::limits::{Limits, REMEMBERED};
 use crate::guard::rate::Rate;
 
-/// One budget for each key, and one for each address that asks without one.
+/// One rate limiter for each key, and one for each address that sends requests without a key.
 pub(crate) struct Quotas {
     keys: Mutex<HashMap<String, KeyQuota>>,
     key_rate: Option<Rate>,
@@ -32,13 +32,13 @@ impl Quotas {
         }
     }
 
-    /// Takes one request from the budget of a key, or says how long it has to wait for the next.
+    /// Counts one request of a key. Fails with the duration until the next request is allowed.
     pub(crate) fn take_key(&self, id: &str, own: Option<Rate>) -> Result<(), Duration> {
         let Some(rate) = own.or(self.key_rate) else { return Ok(()) };
         let quota = {
-            // No code runs under this lock, so a poisoned one still holds whole data.
+            // No other code runs under this lock, so the data of a poisoned lock is consistent.
             let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-            // Revoked keys are among them; the others get one burst more than they should.
+            // The map also has revoked keys. Clearing it gives the other keys one additional burst.
             if keys.len() >= REMEMBERED {
                 keys.clear();
             }
@@ -48,7 +48,7 @@ impl Quotas {
         quota.check().map_err(|early| early.wait_time_from(self.clock.now()))
     }
 
-    /// The same for an address.
+    /// Counts one request of an address. Fails with the duration until the next request is allowed.
     pub(crate) fn take_address(&self, address: IpAddr) -> Result<(), Duration> {
         let Some(addresses) = &self.addresses else { return Ok(()) };
         if addresses.len() > REMEMBERED {
@@ -58,16 +58,16 @@ impl Quotas {
     }
 }
 
-/// Where a request comes from, as [`network_of`] counts it. Requests of the same process come from
-/// no address.
+/// Returns the network of the client of a request, see [`network_of`]. Requests from this process
+/// have the unspecified address.
 pub(crate) fn address_of(request: &Request) -> IpAddr {
     let info = request.extensions().get::<ConnectInfo<std::net::SocketAddr>>();
     let address = info.map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), |info| info.0.ip());
     network_of(address)
 }
 
-/// What is counted as one address: an address of IPv4, or the network of 64 bits that one customer
-/// of IPv6 mostly has.
+/// Returns the network that counts as one address: an IPv4 address, or the /64 prefix of an IPv6
+/// address, which providers usually assign to one customer.
 pub fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn each_key_has_a_budget_of_its_own() {
+    fn each_key_has_its_own_rate_limit() {
         let quotas = Quotas::new(&Limits { key_rate: rate("2/h"), ..Limits::default() });
         assert!(quotas.take_key("a", None).is_ok() && quotas.take_key("a", None).is_ok());
         let wait = quotas.take_key("a", None).unwrap_err();
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_rate_nothing_is_counted() {
+    fn without_a_rate_requests_are_unlimited() {
         let quotas = Quotas::new(&Limits::default());
         for _ in 0..1_000 {
             assert!(quotas.take_key("a", None).is_ok());
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_told_apart_as_customers_have_them() {
+    fn ipv6_clients_are_limited_per_64_prefix() {
         let quotas = Quotas::new(&Limits { address_rate: rate("1/h"), ..Limits::default() });
         assert!(quotas.take_address(from("10.0.0.1:1")).is_ok());
         assert!(quotas.take_address(from("10.0.0.2:1")).is_ok());

@@ -1,4 +1,4 @@
-//! How often somebody may ask: `10/s`, `600/m`, `5000/h`.
+//! Rate limits: `10/s`, `600/m`, `5000/h`.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -6,14 +6,14 @@ use std::num::NonZeroU32;
 use governor::Quota;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// So many requests in a while. As many may come at once if none came before.
+/// A number of requests per period, which is also the burst size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
     requests: NonZeroU32,
     per: Per,
 }
 
-/// The while.
+/// The period of a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Per {
     Second,
@@ -21,7 +21,7 @@ enum Per {
     Hour,
 }
 
-/// The letters of the whiles, with their seconds.
+/// Letters of the periods, with their seconds.
 const UNITS: [(&str, Per, u64); 3] =
     [("s", Per::Second, 1), ("m", Per::Minute, 60), ("h", Per::Hour, 3_600)];
 
@@ -36,7 +36,7 @@ pub struct RateError {
 }
 
 impl Rate {
-    /// The form in which requests are counted.
+    /// Returns the rate as a quota of `governor`.
     pub(crate) fn quota(self) -> Quota {
         match self.per {
             Per::Second => Quota::per_second(self.requests),
@@ -45,8 +45,7 @@ impl Rate {
         }
     }
 
-    /// The rate, or what is next to it and lets no more through than another: neither over time nor
-    /// at once.
+    /// Returns the rate, lowered so that it exceeds `most` neither in sustained rate nor in burst.
     #[must_use]
     pub fn within(self, most: Self) -> Self {
         if self.per_hour() > most.per_hour() {
@@ -55,7 +54,7 @@ impl Rate {
         if self.requests <= most.requests {
             return self;
         }
-        // The same over time in the shorter while of the other, so that less comes at once.
+        // Use the shorter period of `most`: the same sustained rate with a smaller burst.
         let requests = u32::try_from(self.per_hour() / (3_600 / most.unit().1));
         match requests.ok().and_then(NonZeroU32::new) {
             Some(requests) => Self { requests, per: most.per },
@@ -80,7 +79,7 @@ impl std::str::FromStr for Rate {
         let read = || {
             let (number, unit) = text.split_once('/')?;
             let (_, per, _) = UNITS.iter().find(|(letter, ..)| *letter == unit)?;
-            // `parse` would take a sign as well.
+            // `parse` also accepts a sign.
             let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
             let requests = is_number.then(|| number.parse().ok()).flatten()?;
             Some(Self { requests, per: *per })
@@ -113,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_read_and_write() {
+    fn rates_round_trip_and_invalid_ones_are_rejected() {
         for text in ["10/s", "1/m", "5000/h"] {
             assert_eq!(text.parse::<Rate>().unwrap().to_string(), text);
         }
@@ -123,13 +122,13 @@ mod tests {
     }
 
     #[test]
-    fn no_more_comes_through_than_by_another() {
+    fn capped_rate_is_not_above_cap() {
         let rate = |text: &str| text.parse::<Rate>().unwrap();
         for (own, most, within) in [
             ("1/s", "61/m", "1/s"),
             ("1/s", "59/m", "59/m"),
             ("7/m", "10/s", "7/m"),
-            // Fewer over time, and more at once.
+            // Lower sustained rate, larger burst.
             ("30000/h", "10/s", "8/s"),
             ("36000/h", "10/s", "10/s"),
             ("20/h", "10/m", "10/h"),

@@ -1,4 +1,4 @@
-//! Answers to requests that may not pass, in the form that their clients read.
+//! Responses that reject a request before its handler runs.
 
 use std::time::Duration;
 
@@ -10,20 +10,20 @@ use wattle_graph::failure::code;
 
 use crate::problem::Problem;
 
-/// The form in which a client gets a failure.
+/// The format of error responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// As `application/problem+json`.
+    /// `application/problem+json`.
     Problem,
-    /// As `{"detail": "..."}`, which clients of an Agent Server read.
+    /// `{"detail": "..."}`, the format of Agent Servers.
     Detail,
 }
 
-/// Why a request may not pass.
+/// The rejection of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Refusal {
     problem: Problem,
-    /// When it may be tried again.
+    /// Delay until the request can be retried.
     retry_after: Option<Duration>,
 }
 
@@ -35,7 +35,7 @@ impl From<Problem> for Refusal {
 }
 
 impl Refusal {
-    /// Something was asked for too often.
+    /// Creates a rejection with 429 and the delay until the request can be retried.
     pub(super) fn too_many(detail: String, wait: Duration) -> Self {
         let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1);
         let details = json!({ "retry_after_ms": wait_ms });
@@ -43,14 +43,14 @@ impl Refusal {
         Self { problem, retry_after: Some(wait) }
     }
 
-    /// The answer to a request for a path.
+    /// Converts the rejection into a response to a request for `path`.
     pub(super) fn answer(self, form: Form, path: &str) -> Response {
         let mut answer = match form {
             Form::Problem => self.problem.at(path).into_response(),
             Form::Detail => in_detail(&self.problem),
         };
         if let Some(wait) = self.retry_after {
-            // Whole seconds, and never too early.
+            // Round up to whole seconds, so that a retry is never too early.
             let seconds = wait.as_millis().div_ceil(1_000).max(1);
             answer.headers_mut().insert(header::RETRY_AFTER, number(seconds));
         }
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn both_forms_tell_when_to_try_again() {
+    async fn both_formats_have_retry_after() {
         let refusal = || Refusal::too_many("slower".into(), Duration::from_millis(1_001));
         let (status, retry, body) = told(refusal(), Form::Problem).await;
         assert_eq!((status, retry.as_deref()), (429, Some("2")));
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn other_refusals_do_not() {
+    async fn other_rejections_have_no_retry_after() {
         let refusal = Refusal::from(Problem::new(api_code::UNAUTHORIZED, "a key"));
         let (status, retry, body) = told(refusal, Form::Detail).await;
         assert_eq!((status, retry, body), (401, None, json!({ "detail": "a key" })));

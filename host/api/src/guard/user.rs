@@ -1,8 +1,9 @@
-//! The user of a request, as a proxy in front names it in a header.
+//! The user of a request, named by a trusted proxy in a header.
 //!
-//! The host does not authenticate users. It records the name that a trusted proxy gives, so it takes
-//! the header from addresses of such proxies only. From any other address a request with the header
-//! is refused: to ignore the header would hide that a proxy is missing in the configuration.
+//! The host does not authenticate users. It records the name that a trusted proxy sends, and
+//! accepts the header only from addresses of such proxies. A request with the header from any other
+//! address is rejected: ignoring the header would hide that a proxy is missing in the
+//! configuration.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -14,31 +15,31 @@ use wattle_graph::failure::code;
 use crate::guard::limits::USER_BYTES;
 use crate::problem::Problem;
 
-/// Which header names the user, and who may send it.
+/// The header that names the user, and the proxies that may send it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserHeader {
-    /// The header.
+    /// Name of the header.
     pub name: HeaderName,
-    /// Networks of the proxies that are trusted with it.
+    /// Networks of the trusted proxies.
     pub proxies: Vec<IpNet>,
 }
 
-/// The user whom a trusted proxy named, among the extensions of a request.
+/// The user that a trusted proxy named, in the extensions of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct User(pub(crate) String);
 
 impl UserHeader {
-    /// The user of a request; `None` if it names none.
+    /// Returns the user of a request; `None` if the request names no user.
     ///
     /// # Errors
     ///
-    /// `denied` if the request comes from no trusted proxy, `invalid` for a name that is none.
+    /// `denied` if the request does not come from a trusted proxy, `invalid` for an invalid name.
     pub(super) fn read(&self, request: &Request) -> Result<Option<User>, Problem> {
         let mut values = request.headers().get_all(&self.name).iter();
         let Some(value) = values.next() else { return Ok(None) };
         self.check_peer(request)?;
         if values.next().is_some() {
-            return Err(self.invalid("has several values, and a request has one user"));
+            return Err(self.invalid("has several values; a request has at most one user"));
         }
         self.parse(value)
     }
@@ -52,8 +53,8 @@ impl UserHeader {
         let from = peer.map_or_else(|| "this process".to_owned(), |peer: IpAddr| peer.to_string());
         let name = &self.name;
         let detail = format!(
-            "the header `{name}` is taken from a trusted proxy only, and the request comes from \
-             {from}; leave out the header, or add the proxy to `server.trusted_proxies`"
+            "the header `{name}` is accepted from trusted proxies only, and the request comes from \
+             {from}; omit the header, or add the proxy to `server.trusted_proxies`"
         );
         Err(Problem::new(code::DENIED, detail))
     }
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_one_bounded_line() {
+    fn user_name_is_one_line_of_limited_length() {
         let read = |values: &[&[u8]]| read(Some("[::1]:7"), values);
         assert_eq!(read(&["J\u{fc}rgen".as_bytes()]), Ok(Some("J\u{fc}rgen".to_owned())));
         assert_eq!(read(&[b""]), Ok(None));
