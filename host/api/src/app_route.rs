@@ -1,7 +1,7 @@
-//! The endpoints that apps answer themselves.
+//! The endpoints and pages of apps.
 //!
-//! Which app answers is decided for each request, from the catalog as it is then, so a reloaded
-//! app answers at once with its new routes.
+//! Each request reads the catalog again to find its app, so a reloaded app serves its new routes at
+//! once.
 
 mod answer;
 pub mod mount;
@@ -28,7 +28,7 @@ use crate::native::{apps, scope};
 use crate::problem::Problem;
 use crate::state::ApiState;
 
-/// Answers `/apps/{app}/...`.
+/// Serves `/apps/{app}/...`.
 pub async fn by_name(
     State(state): State<ApiState>,
     Path(params): Path<Vec<(String, String)>>,
@@ -41,7 +41,7 @@ pub async fn by_name(
     answer(found, state, &path, request).await
 }
 
-/// Answers every path that is not the host's own, by the app that is mounted there.
+/// Serves every path that the native API does not have, from the app that is mounted there.
 pub async fn by_mount(State(state): State<ApiState>, request: Request) -> Response {
     let path = request.uri().path().to_owned();
     let apps = state.engine.catalog().apps();
@@ -54,7 +54,7 @@ pub async fn by_mount(State(state): State<ApiState>, request: Request) -> Respon
     }
 }
 
-/// Answers every path by one app, on an address of its own.
+/// Serves every path from one app, on a listen address of the app's own.
 pub async fn alone(State(state): State<ApiState>, app: AppName, request: Request) -> Response {
     let path = request.uri().path().to_owned();
     let found = apps::find(&state, app.as_str());
@@ -113,22 +113,25 @@ async fn handle(
         tenant: asked.tenant.clone(),
     };
     let (stopping, app, state) = (state.stopping.clone(), app.clone(), state.clone());
-    // If the client has left by its end, the response is dropped, and with it the stream of a run.
+    // If the client disconnects before this completes, the response is dropped, and with it the
+    // stream of a run.
     let work = async move {
         let response = state.engine.handle_web(&app, request, principal).await;
         answer::answer(&state, &app, asked, response.map_err(answer::ended)?).await
     };
-    let broken = || Err(Problem::new(code::INTERNAL, "the host broke down over the request"));
+    let broken =
+        || Err(Problem::new(code::INTERNAL, "internal error: the request handler panicked"));
     detached::finish(stopping, work).await.unwrap_or_else(broken)
 }
 
-/// The endpoints that an app declares.
+/// Returns the endpoints that an app declares.
 pub(crate) fn routes(app: &App) -> &[Route] {
     let web = app.web.as_ref().and_then(|name| app.plugins.get(name));
     web.map_or(&[], |plugin| plugin.info().routes.as_slice())
 }
 
-/// Headers that a guest sees: text, and no credentials of the host.
+/// Returns the headers that a guest sees: those with text values, without the credentials of the
+/// host.
 fn visible_headers(request: &Request) -> Vec<(String, String)> {
     let text = |(name, value): (&axum::http::HeaderName, &axum::http::HeaderValue)| {
         Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
@@ -141,7 +144,7 @@ fn visible_headers(request: &Request) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The rest of a path after some segments, with its leading `/`.
+/// Returns the rest of a path after a number of segments, with its leading `/`.
 fn after_segments(path: &str, segments: usize) -> &str {
     let start = path.match_indices('/').nth(segments).map(|(index, _)| index);
     start.map_or("/", |start| &path[start..])
@@ -149,7 +152,7 @@ fn after_segments(path: &str, segments: usize) -> &str {
 
 fn nothing_at(path: &str) -> Problem {
     let detail = format!(
-        "there is nothing at `{path}`; see `GET /api/v1/apps` for the endpoints of apps and \
+        "there is no route for `{path}`; see `GET /api/v1/apps` for the endpoints of apps and \
          `GET /openapi.json` for those of the host"
     );
     Problem::new(code::NOT_FOUND, detail)
@@ -160,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_prefix_of_an_app_is_cut_off() {
+    fn app_prefix_is_removed() {
         assert_eq!(after_segments("/apps/asset/api/x", 2), "/api/x");
         assert_eq!(after_segments("/apps/asset/", 2), "/");
         assert_eq!(after_segments("/apps/asset", 2), "/");

@@ -1,4 +1,5 @@
-//! Answering with a blob: in pieces, with one byte range, and so that a browser never runs it.
+//! Responses with a blob: in chunks, with support for one byte range, and with headers that keep a
+//! browser from executing it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,17 +13,20 @@ use wattle_run::ports::blob::BlobRef;
 
 use crate::problem::{Problem, api_code};
 
-/// Bytes read from the store at a time: a slow client holds no more in memory.
+/// Bytes that are read from the store at a time, which bounds the memory of a response to a slow
+/// client.
 const PIECE_BYTES: u64 = 256 << 10;
 
-/// A digest always names the same bytes, so they may be kept for a year, by who may see them.
+/// A digest always names the same bytes, so that the cache of a client can keep them for a year.
+/// Shared caches must not store them: only authorized clients have access.
 const CACHE_CONTROL: &str = "private, max-age=31536000, immutable";
 
-/// Answers with a blob or a range of it.
+/// Responds with a blob or a range of it.
 ///
 /// # Errors
 ///
-/// `not-found`, `range` for a range outside the blob.
+/// `not-found` for an unknown blob, `range` for a range outside of the blob, and errors of the
+/// store.
 pub async fn answer(
     blobs: Arc<dyn BlobStore>,
     blob: BlobRef,
@@ -61,8 +65,8 @@ pub async fn answer(
     Ok(response)
 }
 
-/// The bytes came from somebody: a browser must neither guess their type nor run them as a page
-/// of this origin.
+/// Sets headers for untrusted content: a browser must neither guess its type nor execute it as a
+/// page of this origin.
 fn defuse(headers: &mut HeaderMap) {
     insert(headers, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
     insert(headers, header::CONTENT_SECURITY_POLICY, "sandbox; default-src 'none'");
@@ -93,7 +97,7 @@ fn body(blobs: Arc<dyn BlobStore>, blob: BlobRef, range: Range<u64>) -> Body {
 enum Wanted {
     Part(Range<u64>),
     Outside,
-    /// A header that is not understood is ignored, as RFC 9110 says.
+    /// The full blob. An invalid range header is ignored, as RFC 9110 requires.
     Whole,
 }
 
@@ -114,7 +118,7 @@ fn parse_range(header: &str, size: u64) -> Wanted {
 }
 
 fn outside(size: u64) -> Problem {
-    Problem::new(api_code::RANGE, format!("the range lies outside the {size} bytes of the blob"))
+    Problem::new(api_code::RANGE, format!("the range lies outside of the {size} bytes of the blob"))
 }
 
 #[cfg(test)]
@@ -122,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges() {
+    fn byte_ranges_follow_rfc_9110() {
         assert_eq!(parse_range("bytes=0-9", 100), Wanted::Part(0..10));
         assert_eq!(parse_range("bytes=90-", 100), Wanted::Part(90..100));
         assert_eq!(parse_range("bytes=-5", 100), Wanted::Part(95..100));

@@ -1,7 +1,7 @@
-//! Blobs under the paths that the host signed: for `<img>` and the like, which send no keys.
+//! Blobs under paths that the host signed, for `<img>` and other requests that cannot send a key.
 //!
-//! Nobody can guess such a path, so who has it may read. A request that says whose it is must be of
-//! the tenant that the link was made for.
+//! Such a path cannot be guessed, so it authorizes its holder to read the blob. A request that
+//! names a tenant must name the tenant of the link.
 
 use axum::extract::{Path, State};
 use axum::http::{Extensions, HeaderMap, Method};
@@ -14,13 +14,13 @@ use crate::native::scope;
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 
-/// Where links lead, on every address of the host.
+/// Path of links, on every address of the host.
 pub const ROUTE: &str = "/blobs/{tenant}/{name}";
 
-/// Reads a blob by its link, whole or one byte range. No key is needed.
+/// Reads a blob through a signed link, whole or one byte range. No key is needed.
 #[utoipa::path(get, path = "/blobs/{tenant}/{name}", tag = "host",
     params(
-        ("tenant" = String, Path, description = "the tenant, or `~`"),
+        ("tenant" = String, Path, description = "tenant of the link, or `~` for none"),
         ("name" = String, Path, description = "digest and signature"),
         ("range" = Option<String>, Header, description = "one byte range, such as `bytes=0-99`")),
     responses(
@@ -37,7 +37,7 @@ pub async fn get_linked_blob(
 ) -> Result<Response, Problem> {
     let ports = state.engine.ports();
     let linked = ports.links.read(&tenant, &name).ok_or_else(missing)?;
-    // A caller that names an unknown or forbidden tenant gets the same answer as for a missing blob.
+    // Respond as for a missing blob if the caller names an unknown or forbidden tenant.
     let named = scope::named_tenant(&state.config, &headers, &extensions).map_err(|_| missing())?;
     if named.is_some() && named != linked.tenant {
         return Err(missing());
@@ -45,7 +45,7 @@ pub async fn get_linked_blob(
     blob_body::answer(ports.blobs.clone(), linked.blob, &headers).await
 }
 
-/// Whether a request is for a link, which is its own key.
+/// Returns true if a request reads a signed link.
 pub(crate) fn is_link(method: &Method, path: &str) -> bool {
     let is_read = matches!(*method, Method::GET | Method::HEAD);
     let is_pair = |rest: &str| {
@@ -57,7 +57,7 @@ pub(crate) fn is_link(method: &Method, path: &str) -> bool {
 }
 
 fn missing() -> Problem {
-    Problem::new(code::NOT_FOUND, "there is no such blob, or the link is not one of this host")
+    Problem::new(code::NOT_FOUND, "there is no such blob, or this host did not sign the link")
 }
 
 #[cfg(test)]
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_reads_of_whole_links_pass_without_a_key() {
+    fn only_reads_of_complete_links_need_no_key() {
         assert!(is_link(&Method::GET, "/blobs/~/digest.signature"));
         assert!(is_link(&Method::HEAD, "/blobs/acme/digest.signature"));
         for path in [

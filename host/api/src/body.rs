@@ -1,4 +1,4 @@
-//! Reading request bodies: bounded, and with errors that name the field and its place.
+//! Reads request bodies, with limits, and with errors that name the field and its position.
 
 pub mod objects;
 
@@ -22,12 +22,13 @@ use crate::guard::limits::full;
 use crate::problem::{Problem, api_code};
 use crate::state::ApiState;
 
-/// Bytes that are set aside for a body before it comes: what a client declares is no reason to set
-/// more aside.
+/// Maximum initial buffer size. The declared length of a client is not trusted for a larger
+/// allocation.
 const FIRST_BYTES: usize = 64 << 10;
 
-/// Bytes of an oversized body that are read and thrown away before the answer, since most clients
-/// only look for an answer when they have sent everything. A larger one is cut off.
+/// Maximum number of bytes of an oversized body that are read and discarded before the response.
+/// Most clients read a response only after they have sent their body. The connection of a larger
+/// body is closed.
 const DRAIN_LIMIT_BYTES: usize = 64 << 20;
 
 /// A JSON body.
@@ -59,13 +60,14 @@ fn is_json(media_type: &str) -> bool {
     essence == "application/json" || essence.ends_with("+json")
 }
 
-/// Reads a whole body: at most so many bytes, or fewer if the key of the request has a limit of its
-/// own.
+/// Reads a whole body of at most `limit_bytes` bytes, or fewer if the API key of the request has a
+/// lower limit.
 ///
 /// # Errors
 ///
-/// `too-large` above the limit, `invalid` if the client stops in the middle, `timeout` (408) if it is
-/// too slow, `unavailable` if the bodies of all requests are too large together.
+/// `too-large` above the limit, `invalid` if the client disconnects before the end, `timeout` (408)
+/// if the body arrives too slowly, `unavailable` if the bodies of all requests exceed the limit of
+/// the host.
 pub async fn read(request: Request, limit_bytes: usize) -> Result<Bytes, Problem> {
     let own = request.extensions().get::<BodyLimit>().map(|own| own.0);
     let is_own = own.is_some_and(|own| own < limit_bytes);
@@ -98,13 +100,13 @@ pub async fn read(request: Request, limit_bytes: usize) -> Result<Bytes, Problem
 }
 
 fn broken_off(error: &axum::Error) -> Problem {
-    // The outer error is not borrowed for long enough to be one of them.
+    // The iteration starts at the source: the borrow of `error` is too short for an item.
     let mut causes = std::iter::successors(error.source(), |cause| (**cause).source());
     let late = causes.find_map(|cause| cause.downcast_ref::<std::io::Error>());
     match late.filter(|cause| cause.kind() == ErrorKind::TimedOut) {
         Some(late) => Problem::new(code::TIMEOUT, format!("the request is too slow: {late}"))
             .with_status(StatusCode::REQUEST_TIMEOUT),
-        None => Problem::new(code::INVALID, format!("the request body broke off: {error}")),
+        None => Problem::new(code::INVALID, format!("the request body is incomplete: {error}")),
     }
 }
 
@@ -121,15 +123,16 @@ async fn drain(body: Body) {
 
 fn too_large(limit_bytes: usize, is_of_key: bool) -> Problem {
     let hint = if is_of_key {
-        "the limit is that of its key: use another one if such requests are wanted"
+        "this is the limit of the API key; use a key with a higher limit"
     } else {
-        "raise `server.body_limit` in wattle.toml if such requests are wanted"
+        "raise `server.body_limit` in wattle.toml to accept it"
     };
     let detail = format!("the request body is larger than {limit_bytes} bytes; {hint}");
     Problem::new(api_code::TOO_LARGE, detail)
 }
 
-/// Parses JSON. Half of a character in a text is no reason to refuse it, see [`lenient::request`].
+/// Parses JSON. A lone surrogate in a string is replaced and is not an error, see
+/// [`lenient::request`].
 ///
 /// # Errors
 ///
@@ -179,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_field_and_its_place() {
+    fn errors_name_the_field_and_its_position() {
         let problem = parse::<Sample>(br#"{"input": {"count": "x"}}"#).unwrap_err();
         assert_eq!(problem.code, code::INVALID);
         assert!(problem.detail.contains("`input.count`"), "{}", problem.detail);
@@ -187,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_character_takes_no_request_away() {
+    fn lone_surrogate_is_replaced() {
         let read = parse::<Value>(br#"{"a": "caf\ud83d"}"#).unwrap();
         assert_eq!(read["a"], "caf\u{fffd}");
         let problem =
@@ -196,13 +199,13 @@ mod tests {
     }
 
     #[test]
-    fn rubbish_behind_the_document_is_refused() {
+    fn trailing_characters_are_rejected() {
         assert!(parse::<Value>(b"{} x").is_err());
         assert!(parse::<Value>(b"{").unwrap_err().detail.contains("the body"));
     }
 
     #[test]
-    fn json_media_types() {
+    fn json_media_types_are_recognized() {
         assert!(is_json("application/json; charset=utf-8"));
         assert!(is_json("application/merge-patch+json"));
         assert!(!is_json("text/plain"));

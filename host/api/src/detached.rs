@@ -1,19 +1,20 @@
-//! Work that is done to its end even if the client who asked for it has gone.
+//! Futures that complete even if their client disconnects.
 //!
-//! The server drops the future of a request when its client hangs up. Were a handler cut there, a
-//! run that it has just begun would have nobody whose leaving ends it.
+//! The server drops the future of a request when the client disconnects. If this dropped a handler
+//! that has just started a run, nothing would cancel the run: its disconnect guard would not exist
+//! yet.
 
 use std::future::Future;
 
 use tokio::sync::{oneshot, watch};
 
-/// Does some work. When the caller drops this, the work goes on until `stopping` becomes true.
-/// `None` if it broke down.
+/// Runs a future to completion. If the caller drops the returned future, the work continues until
+/// `stopping` becomes true. Returns `None` if the work panicked.
 pub async fn finish<T: Send + 'static>(
     mut stopping: watch::Receiver<bool>,
     work: impl Future<Output = T> + Send + 'static,
 ) -> Option<T> {
-    // Nothing is ever sent: the sender is dropped with the caller.
+    // Nothing is sent: the caller drops the sender.
     let (_here, gone) = oneshot::channel::<()>();
     let task = tokio::spawn(async move {
         let cut = async {
@@ -36,9 +37,9 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_is_awaited_is_answered() {
+    async fn awaited_work_completes_during_shutdown() {
         let (_stop, stopping) = watch::channel(true);
-        assert_eq!(finish(stopping, async { 7 }).await, Some(7), "a stop lets it end");
+        assert_eq!(finish(stopping, async { 7 }).await, Some(7), "shutdown does not abort it");
     }
 
     #[tokio::test]
@@ -56,7 +57,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stop_ends_what_nobody_waits_for() {
+    async fn shutdown_aborts_abandoned_work() {
         let (stop, stopping) = watch::channel(false);
         let (held, done) = oneshot::channel::<()>();
         let work = async move {
@@ -65,6 +66,6 @@ mod tests {
         };
         assert!(finish(stopping, work).now_or_never().is_none());
         stop.send(true).unwrap();
-        assert!(done.await.is_err(), "it was dropped");
+        assert!(done.await.is_err(), "the work was dropped");
     }
 }

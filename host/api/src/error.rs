@@ -1,46 +1,46 @@
-//! Why the API cannot be set up.
+//! Errors of the setup of the API.
 
 use wattle_graph::id::AppName;
 
-/// Why the API cannot be set up.
+/// An error of the setup of the API.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Two mounted apps answer the same requests.
+    /// Two mounted apps claim the same requests.
     #[error(
         "apps `{first}` and `{second}` both claim `{method} {path}`\n  hint: change `mount` under \
          `[apps.{second}]`, or give it a `listen` address of its own"
     )]
     MountConflict {
-        /// The app that comes first by name.
+        /// The first app by name.
         first: AppName,
-        /// The other app.
+        /// The second app by name.
         second: AppName,
-        /// The method.
+        /// Method of the requests.
         method: String,
-        /// The path, in the words of the second app.
+        /// Path of the second app, with its mount.
         path: String,
     },
-    /// An app with an address of its own claims a path that the host answers there.
+    /// An app with a listen address of its own claims a path of the host on that address.
     #[error(
-        "app `{app}` claims `{path}`, which the host answers itself on every address\n  hint: \
-         remove `listen` under `[apps.{app}]`, or have the app use another path"
+        "app `{app}` claims `{path}`, which the host serves itself on every address\n  hint: \
+         remove `listen` under `[apps.{app}]`, or change the path in the app"
     )]
     ReservedAlone {
         /// The app.
         app: AppName,
-        /// The path.
+        /// Claimed path.
         path: String,
     },
-    /// A mounted app claims a path that the host answers.
+    /// A mounted app claims a path of the host.
     #[error(
-        "app `{app}` claims `{path}`, which the host answers itself\n  hint: change `mount` under \
+        "app `{app}` claims `{path}`, which the host serves itself\n  hint: change `mount` under \
          `[apps.{app}]`, or give it a `listen` address of its own"
     )]
     Reserved {
         /// The app.
         app: AppName,
-        /// The path.
+        /// Claimed path.
         path: String,
     },
 }

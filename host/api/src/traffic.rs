@@ -1,31 +1,31 @@
-//! Counts of connections, and of requests and connections that the host refused or ended.
+//! Counts of connections, and of requests and connections that the host rejected or closed.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-/// Why the host refused or ended a connection or a request.
+/// The reason why the host rejected or closed a connection or a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// The head of a request did not arrive in time.
     Head,
-    /// The head of a request was on its way when the host stopped.
+    /// The host shut down before the head of a request was complete.
     Stop,
     /// The body of a request did not arrive in time.
     Body,
-    /// No request came for a while.
+    /// The connection was idle for too long.
     Idle,
-    /// The client did not take an answer in time.
+    /// The client did not read a response in time.
     Stalled,
     /// A connection without a request was closed to make room for a new one.
     Room,
     /// There were too many connections.
     Connections,
-    /// There were too many open requests, of the caller or of all.
+    /// There were too many open requests, of the caller or of all callers.
     Requests,
-    /// The bodies of requests needed too much memory.
+    /// Request bodies exceeded their memory limit.
     Bodies,
 }
 
-/// All reasons with their labels.
+/// All reasons with their labels in metrics.
 const CUTS: [(Cut, &str); 9] = [
     (Cut::Head, "head"),
     (Cut::Stop, "stop"),
@@ -38,17 +38,17 @@ const CUTS: [(Cut, &str); 9] = [
     (Cut::Bodies, "bodies"),
 ];
 
-/// The last line of a text of metrics in the OpenMetrics format.
+/// The last line of metrics in the OpenMetrics format.
 const END: &str = "# EOF\n";
 
 impl Cut {
-    /// The label of the reason in metrics.
+    /// Returns the label of the reason in metrics.
     pub fn label(self) -> &'static str {
         CUTS[self as usize].1
     }
 }
 
-/// The counts.
+/// Counts of connections and of closed or rejected ones.
 #[derive(Debug, Default)]
 pub struct Traffic {
     connections: AtomicI64,
@@ -56,32 +56,32 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// A connection was opened.
+    /// Counts an opened connection.
     pub fn opened(&self) {
         self.connections.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A connection was closed.
+    /// Counts a closed connection.
     pub fn closed(&self) {
         self.connections.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Connections that are open.
+    /// Returns the number of open connections.
     pub fn connections(&self) -> i64 {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// Counts a refusal or an end.
+    /// Counts a rejection or closing.
     pub fn cut(&self, cut: Cut) {
         self.cuts[cut as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many there were for a reason.
+    /// Returns the number of rejections and closings for a reason.
     pub fn cuts(&self, cut: Cut) -> u64 {
         self.cuts[cut as usize].load(Ordering::Relaxed)
     }
 
-    /// Adds the counts to a text of metrics.
+    /// Inserts the counts into the text of metrics.
     pub fn append_to(&self, metrics: &str) -> String {
         let open = self.connections();
         let cuts = CUTS.map(|(cut, label)| {
@@ -105,14 +105,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reasons_are_in_the_order_of_their_labels() {
+    fn labels_are_in_the_order_of_the_reasons() {
         for (index, (cut, label)) in CUTS.into_iter().enumerate() {
             assert_eq!((cut as usize, cut.label()), (index, label));
         }
     }
 
     #[test]
-    fn counts_come_before_the_end_of_the_text() {
+    fn counts_are_inserted_before_the_end_of_file_marker() {
         let traffic = Traffic::default();
         traffic.opened();
         traffic.cut(Cut::Stalled);

@@ -1,4 +1,4 @@
-//! What a host answers while it starts.
+//! Responses of a host that is starting.
 
 use axum::http::Uri;
 use axum::routing::get;
@@ -9,7 +9,8 @@ use wattle_graph::failure::{Failure, code};
 use crate::document::Health;
 use crate::problem::Problem;
 
-/// Says that the host lives. Everything else may be asked for later, for a reason that may change.
+/// Returns the router of a starting host. It serves the health endpoint, and rejects all other
+/// requests as `unavailable` with the current reason.
 pub fn router(reason: watch::Receiver<&'static str>) -> Router {
     Router::new()
         .route("/healthz", get(health))
@@ -21,7 +22,7 @@ async fn health() -> Json<Health> {
     Json(Health {
         status: "ok".into(),
         version: env!("CARGO_PKG_VERSION").into(),
-        // No command takes it for the server of its data folder yet.
+        // Commands must not yet take this host for the server of its data folder.
         instance: String::new(),
         recovery: None,
     })

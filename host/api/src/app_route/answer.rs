@@ -1,4 +1,4 @@
-//! What a guest answered, as an HTTP response.
+//! Converts the response of a guest into an HTTP response.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,22 +21,21 @@ use crate::state::ApiState;
 use crate::stream::follow::{Audience, Follow};
 use crate::stream::{ag_ui, ai_sdk, custom, sse};
 
-/// Headers that a guest may not set: the framing of the connection is the host's, and so is who
-/// may read answers across origins.
+/// Headers that a guest must not set: the host frames the connection. Headers that begin with
+/// `access-control-` are reserved as well.
 const HOST_HEADERS: &[&str] =
     &["connection", "content-length", "transfer-encoding", "upgrade", "te", "trailer"];
 
-/// What was asked.
+/// The parts of a request that the response depends on.
 pub(super) struct Asked {
-    /// How.
     pub(super) method: Method,
-    /// With which headers, the host's own included.
+    /// Headers of the request, with the credentials that the guest does not see.
     pub(super) headers: HeaderMap,
-    /// On whose behalf.
+    /// Tenant of the request.
     pub(super) tenant: Option<String>,
 }
 
-/// Turns the answer of a guest into a response.
+/// Converts the response of a guest into an HTTP response.
 pub(super) async fn answer(
     state: &ApiState,
     app: &App,
@@ -52,7 +51,7 @@ pub(super) async fn answer(
         }
         WebBody::HandOff(hand_off) => stream(state, app, asked, hand_off).await?,
     };
-    // A blob may have answered with a range or "not modified", which stands.
+    // Keep the status of a blob response with a range or "not modified".
     if answer.status() == StatusCode::OK {
         *answer.status_mut() = status(response.status)?;
     }
@@ -69,21 +68,19 @@ pub(super) async fn answer(
 
 fn status(number: u16) -> Result<StatusCode, Problem> {
     let status = StatusCode::from_u16(number).ok().filter(|status| !status.is_informational());
-    status.ok_or_else(|| {
-        broken(&format!("its handler answered with the status {number}, which HTTP does not have"))
-    })
+    status.ok_or_else(|| broken(&format!("its handler returned the invalid status {number}")))
 }
 
 fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Problem> {
     let parsed = name.parse::<HeaderName>().ok().zip(HeaderValue::from_str(value).ok());
     parsed.ok_or_else(|| {
         let name: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
-        broken(&format!("its handler answered with the header `{name}`, which is not valid"))
+        broken(&format!("its handler returned the invalid header `{name}`"))
     })
 }
 
 fn broken(what: &str) -> Problem {
-    Problem::new(code::INTERNAL, format!("the app is broken: {what}"))
+    Problem::new(code::INTERNAL, format!("error in the app: {what}"))
 }
 
 async fn stream(
@@ -100,7 +97,7 @@ async fn stream(
     let record = scope.thread_of(state, &app.name, &hand_off.thread).await?;
     let (run, begun) = run_of(state, &record, hand_off.run).await?;
     let seen = last_event_id(&asked.headers)?.or(hand_off.after).unwrap_or(0);
-    // A `HEAD` request follows no run.
+    // A `HEAD` request does not count as a client of the run.
     let audience = (asked.method != Method::HEAD)
         .then_some(Audience { cancel_after: hand_off.cancel_after_ms.map(Duration::from_millis) });
     let (thread, until) = (record.id, Until::Idle);
@@ -119,14 +116,14 @@ async fn stream(
 fn own_form(app: &App, name: &str) -> Result<Arc<StreamMapping>, Problem> {
     app.projections.streams.get(name).cloned().ok_or_else(|| {
         broken(&format!(
-            "its handler hands over to the stream `{name}`, for which there is no \
-             `streams/{name}.toml`"
+            "its handler returned a hand-off to stream `{name}`, but the app has no \
+             file `streams/{name}.toml`"
         ))
     })
 }
 
-/// Why a handler ended without an answer. What the guest did is the server's fault in the eyes of
-/// the client: always a 5xx.
+/// Converts the end of a handler without a response into a problem. A client cannot prevent an
+/// error of the guest, so the status is always 5xx.
 pub(super) fn ended(ended: Ended) -> Problem {
     let guest =
         |failure: Failure| Problem::from(failure).with_status(StatusCode::INTERNAL_SERVER_ERROR);
@@ -137,8 +134,10 @@ pub(super) fn ended(ended: Ended) -> Problem {
         | Ended::Unwound(Unwind::Divergence(failure) | Unwind::Limit(failure)) => guest(failure),
         Ended::Host(failure) | Ended::Unwound(Unwind::Log(failure)) => failure.into(),
         Ended::Unwound(Unwind::Cancelled | Unwind::Drained) => {
-            Problem::new(code::UNAVAILABLE, "the host stops; try again later")
+            Problem::new(code::UNAVAILABLE, "the host is shutting down; try again later")
         }
-        Ended::Unwound(Unwind::Suspended(_)) => broken("its handler asked a question"),
+        Ended::Unwound(Unwind::Suspended(_)) => {
+            broken("its handler raised an interrupt; web handlers cannot be suspended")
+        }
     }
 }

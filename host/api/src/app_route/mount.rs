@@ -1,4 +1,4 @@
-//! Which mounted app answers a path, and whether two of them claim the same.
+//! Resolves paths to mounted apps, and finds apps that claim the same path.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use wattle_run::app::App;
 use crate::app_route::{page, pattern, routes};
 use crate::error::Error;
 
-/// What the host answers itself, whatever is mounted.
+/// Paths of the host on the main address. No mounted app can serve them.
 const RESERVED: &[&str] = &[
     "/api/v1/{*rest}",
     "/apps/{*rest}",
@@ -20,11 +20,11 @@ const RESERVED: &[&str] = &[
     "/readyz",
 ];
 
-/// What the host answers itself on the address of an app.
+/// Path of the host on the listen address of an app.
 const RESERVED_ALONE: &str = "/blobs/{*rest}";
 
-/// Finds the mounted app for a request, and the path as the app sees it. An app that has the path
-/// for other methods only is taken if no other has it, so that it can say so.
+/// Returns the mounted app for a request, and the path relative to its mount. An app that has the
+/// path only for other methods is the fallback, so that it responds with 405.
 pub(super) fn resolve<'a, 'p>(
     apps: &'a [Arc<App>],
     method: &Method,
@@ -50,7 +50,7 @@ fn inner_path<'p>(mount: &str, path: &'p str) -> Option<&'p str> {
     inner.starts_with('/').then_some(inner)
 }
 
-/// Finds everything that mounted apps claim twice or take from the host.
+/// Returns the conflicts of mounted apps: paths that two of them claim, and paths of the host.
 pub fn conflicts(apps: &[&App]) -> Vec<Error> {
     let mut claims: Vec<(&App, String, String)> = Vec::new();
     let mut errors = Vec::new();
@@ -78,14 +78,14 @@ pub fn conflicts(apps: &[&App]) -> Vec<Error> {
     errors
 }
 
-/// Methods and patterns of everything that an app answers: its endpoints and its page.
+/// Returns the methods and patterns of everything that an app serves: its endpoints and its page.
 fn claimed(app: &App) -> impl Iterator<Item = (String, String)> {
     let routes = routes(app).iter().map(|route| (route.method.clone(), route.path.clone()));
     let pages = app.page.iter().flat_map(page::paths);
     routes.chain(pages.map(|path| (Method::GET.to_string(), path)))
 }
 
-/// Finds what an app takes from the host on an address of its own.
+/// Returns the conflict of an app with the host on the listen address of the app.
 pub fn conflict_alone(app: &App) -> Option<Error> {
     let mut claimed = claimed(app);
     let taken = claimed.find(|(_, path)| pattern::overlap(RESERVED_ALONE, path));

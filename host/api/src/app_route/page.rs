@@ -1,6 +1,6 @@
 //! The files of an app's page.
 //!
-//! The endpoints of an app go first; a page answers `GET` and `HEAD` of what is left.
+//! The endpoints of an app take precedence. A page serves `GET` and `HEAD` of the other paths.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
@@ -13,20 +13,21 @@ use wattle_run::page::{EntryDocument, IMMUTABLE, Page, PageFile};
 use crate::app_route::pattern;
 use crate::problem::Problem;
 
-/// What a page may load and do: its own files and its own origin. No inline script or style, no
-/// other origin, no plug-in, and no frame around it.
+/// The Content Security Policy of a page. A page can load only its own files, and can send requests
+/// only to its own origin. Inline scripts and styles, plug-ins and embedding in a frame are
+/// disabled.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
                       img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; \
                       frame-src 'self'; manifest-src 'self'; base-uri 'self'; form-action 'none'; \
                       frame-ancestors 'none'; object-src 'none'";
 
-/// A year, the longest that RFC 9111 speaks of: the file's name changes with its content.
+/// One year, the maximum that RFC 9111 suggests. The name of the file changes with its content.
 const FOREVER: &str = "public, max-age=31536000, immutable";
 
-/// Kept, but compared by `etag` before each use.
+/// Browsers store the file and compare its `etag` before each use.
 const CHECKED: &str = "no-cache";
 
-/// What a page has at a path.
+/// A match of a path in a page.
 pub(super) enum Found<'a> {
     /// The entry document.
     Entry,
@@ -34,7 +35,7 @@ pub(super) enum Found<'a> {
     File(&'a str, &'a PageFile),
 }
 
-/// What the page of an app has at a path below the root of the app.
+/// Returns the match of a path, relative to the root of the app, in the page of the app.
 pub(super) fn find<'a>(app: &'a App, method: &Method, path: &str) -> Option<Found<'a>> {
     let page = app.page.as_ref().filter(|_| matches!(*method, Method::GET | Method::HEAD))?;
     if let Some((name, file)) = page.file(path) {
@@ -43,13 +44,13 @@ pub(super) fn find<'a>(app: &'a App, method: &Method, path: &str) -> Option<Foun
     page.paths.iter().any(|known| pattern::covers(known, path)).then_some(Found::Entry)
 }
 
-/// Patterns of all paths at which a page answers.
+/// Returns the patterns of all paths that a page serves.
 pub(super) fn paths(page: &Page) -> impl Iterator<Item = String> {
     let files = page.files.iter().flat_map(|it| it.files.keys());
     page.paths.iter().cloned().chain(files.map(|name| format!("/{name}")))
 }
 
-/// Answers with what was found.
+/// Responds with the matched file or entry document.
 ///
 /// # Errors
 ///
@@ -80,11 +81,12 @@ fn not_built(app: &App) -> Problem {
     Problem::new(code::NOT_FOUND, detail)
 }
 
-/// The base of relative URLs: the root of the app as seen from the requested path. It is relative
-/// itself, so a page also works behind a proxy that adds a prefix.
+/// Returns the base of relative URLs: the root of the app, relative to the requested path. Because
+/// it is relative, a page also works behind a proxy that adds a prefix.
 fn base(asked: &str, path: &str) -> String {
     if !asked.ends_with(path) {
-        // The root of the app without the `/` at its end, which a browser takes for a file.
+        // The root of the app without its trailing `/`: a browser takes the last segment for a
+        // file.
         let last = asked.rsplit('/').next().unwrap_or_default();
         return format!("{last}/");
     }
@@ -103,7 +105,7 @@ fn answer_entry(entry: &EntryDocument, base: &str) -> Response {
     response
 }
 
-/// Text within the quotes of an attribute.
+/// Escapes a text for the value of an attribute in double quotes.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;")
 }
@@ -138,7 +140,7 @@ fn answer_file(name: &str, file: &PageFile, request: &HeaderMap) -> Response {
     response
 }
 
-/// The smallest form of a file that the client takes, with the name of its encoding.
+/// Returns the smallest encoding of a file that the client accepts, with the name of the encoding.
 fn form_of(file: &PageFile, request: &HeaderMap) -> (Option<&'static str>, Bytes) {
     let accepted = request.get_all(header::ACCEPT_ENCODING);
     let accepts = |encoding: &str| {
@@ -152,7 +154,8 @@ fn form_of(file: &PageFile, request: &HeaderMap) -> (Option<&'static str>, Bytes
     }
 }
 
-/// Whether an item of `accept-encoding` (RFC 9110, 12.5.3) takes an encoding: its weight is not 0.
+/// Returns true if an item of `accept-encoding` (RFC 9110, 12.5.3) accepts an encoding: it names
+/// the encoding with a weight above 0.
 fn accepts(item: &str, encoding: &str) -> bool {
     let mut parts = item.split(';').map(str::trim);
     let names_it = parts.next().is_some_and(|name| name.eq_ignore_ascii_case(encoding));
@@ -179,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_base_leads_to_the_root_of_the_app() {
+    fn base_resolves_to_the_app_root() {
         for (asked, path, expected) in [
             ("/", "/", "./"),
             ("/apps/asset/", "/", "./"),
@@ -193,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_get_the_smallest_form_that_they_take() {
+    fn smallest_accepted_encoding_is_sent() {
         let mut file = PageFile::new("assets/a.js", Bytes::from_static(b"plain"));
         file.brotli = Some(Bytes::from_static(b"br"));
         file.gzip = Some(Bytes::from_static(b"gz"));
@@ -212,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_file_is_not_sent_again() {
+    fn matching_etag_returns_304() {
         let file = PageFile::new("assets/a.js", Bytes::from_static(b"x"));
         let first = answer_file("assets/a.js", &file, &HeaderMap::new());
         assert_eq!(first.headers()[header::CACHE_CONTROL], FOREVER);

@@ -1,23 +1,24 @@
-//! Which declared route a path matches: `/items/{id}`, and `/files/{*path}` for a whole rest.
+//! Matches paths against declared routes: `/items/{id}`, and `/files/{*path}` for the rest of a
+//! path.
 
 use wattle_run::ports::sandbox::Route;
 
 /// Names and values of parameters, in the order of the path.
 type Params = Vec<(String, String)>;
 
-/// What was found for a request.
+/// The result of the lookup of a route.
 #[derive(Debug, PartialEq)]
 pub enum Found<'r> {
     /// A route with the values of its parameters, percent-decoded.
     Route(&'r Route, Params),
-    /// The path has routes, but for other methods.
+    /// The path exists for other methods, which are listed.
     OtherMethods(Vec<String>),
-    /// Nothing.
+    /// No route has the path.
     Nothing,
 }
 
-/// Finds the route of a request. Of several that match, the one with a fixed segment where the
-/// others have a parameter goes first. `HEAD` is answered by `GET`.
+/// Returns the route of a request. Of several matching routes, the one with a literal segment where
+/// the others have a parameter takes precedence. `HEAD` is served by `GET`.
 pub fn find<'r>(routes: &'r [Route], method: &str, path: &str) -> Found<'r> {
     let mut best: Option<(Vec<Kind>, &Route, Params)> = None;
     let mut other: Vec<String> = Vec::new();
@@ -44,12 +45,12 @@ pub fn find<'r>(routes: &'r [Route], method: &str, path: &str) -> Found<'r> {
     }
 }
 
-/// Whether a pattern matches a path.
+/// Returns true if a pattern matches a path.
 pub fn covers(pattern: &str, path: &str) -> bool {
     matches(pattern, path).is_some()
 }
 
-/// Whether two patterns match some common path.
+/// Returns true if some path matches both patterns.
 pub fn overlap(first: &str, second: &str) -> bool {
     let (mut first, mut second) = (segments(first), segments(second));
     loop {
@@ -69,7 +70,7 @@ pub fn overlap(first: &str, second: &str) -> bool {
     }
 }
 
-/// In the order of preference.
+/// The kind of a segment, in order of precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Fixed,
@@ -112,7 +113,7 @@ fn matches(pattern: &str, path: &str) -> Option<Params> {
     rest.next().is_none().then_some(params)
 }
 
-/// Undoes percent encoding; `None` if the result is not UTF-8.
+/// Decodes percent encoding. Returns `None` if the result is not UTF-8.
 fn decode(segment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(segment.len());
     let mut rest = segment.as_bytes();
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn routes_are_found() {
+    fn find_prefers_literal_segments_and_decodes_parameters() {
         let routes =
             ["GET /items/{id}", "GET /items/new", "POST /items", "GET /f/{*path}", "GET /"];
         check(&routes, "GET /items/7", "GET /items/{id} id=7");
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_overlap() {
+    fn overlap_finds_common_paths() {
         assert!(overlap("/a/{x}", "/a/b"));
         assert!(overlap("/a/{x}", "/{y}/b"));
         assert!(overlap("/a/{*rest}", "/a/b/c"));

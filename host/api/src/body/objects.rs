@@ -1,18 +1,19 @@
-//! Documents whose parts are objects where they must be.
+//! A deserializer adapter that accepts only JSON objects for structs.
 //!
-//! A derived reader takes a list for a structure too, by the order of its fields. No description of
-//! the API says so, and who sends one means something else.
+//! A derived `Deserialize` also accepts an array for a struct, by the order of the fields. The
+//! OpenAPI document does not allow this, and a client that sends an array has made an error.
 //!
-//! It sees what a reader takes from the document itself. Content of an enum's variant and what serde
-//! puts aside first (`untagged`, `flatten`, `tag`) are read past it, with lists for structures: such
-//! types need a reader of their own where that matters.
+//! The adapter covers what is deserialized from the document directly. The content of enum
+//! variants, and values that serde buffers first (`untagged`, `flatten`, `tag`), are deserialized
+//! without it and accept arrays for structs. Such types need a `Deserialize` of their own if this
+//! matters.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, Visitor};
 
-/// Reads what is a structure from objects only, also within lists, maps and other structures; not
-/// within enums and what is flattened.
+/// Accepts only objects for structs, also in lists, maps and other structs, but not in enums and
+/// flattened fields.
 #[derive(Debug)]
 pub struct Objects<T>(pub T);
 
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_no_structure_within_others_either() {
+    fn arrays_are_rejected_for_nested_structs() {
         for text in [
             "[]",
             "[null]",
@@ -217,14 +218,14 @@ mod tests {
             r#"{ "list": [[1]] }"#,
             r#"{ "named": { "a": [1] } }"#,
         ] {
-            assert!(serde_json::from_str::<Outer>(text).is_ok(), "{text} is read by itself");
+            assert!(serde_json::from_str::<Outer>(text).is_ok(), "serde alone accepts {text}");
             let why = read(text).unwrap_err().to_string();
             assert!(why.contains("sequence"), "{text}: {why}");
         }
     }
 
     #[test]
-    fn everything_else_is_read_as_it_is() {
+    fn other_values_are_deserialized_unchanged() {
         let text = r#"{ "inner": { "count": 1 }, "list": [{ "count": 2 }], "pair": [3, "a"],
             "any": [[1], { "x": [null, 1.5, -2, true, "s"] }], "named": { "b": { "count": 4 } } }"#;
         let found = read(text).unwrap();
