@@ -1,22 +1,23 @@
-//! The HTTP API of Wattle: native endpoints, the endpoints of apps, and who may call them.
+//! The HTTP API of Wattle: the native endpoints, the endpoints of apps, and the guards in front of
+//! both.
 //!
 //! # Layout
 //!
-//! * [`state`]: what handlers work with; [`router()`] puts everything together.
-//! * [`guard`]: checks of Host, Origin, key and budget that every request passes; the keys.
-//! * [`native`]: `/api/v1`, one resource a file; [`openapi`]: its description.
-//! * [`app_route`]: the endpoints that apps answer themselves.
-//! * [`stream`]: event logs as server-sent events, also in forms of apps' own.
-//! * [`projection`]: what a projection of the log sees besides the events.
-//! * `trace`: the trace of a thread, from its log.
-//! * [`document`]: the JSON documents that answers consist of.
-//! * [`body`]: reading request bodies; [`blob_body`]: answering with a blob; [`blob_link`]: blobs
-//!   by links that need no key.
-//! * [`detached`]: work that goes to its end even if its client has gone.
-//! * [`traffic`]: counts of connections, and of what was refused.
+//! * [`state`]: state of handlers; [`router()`] assembles the routes.
+//! * [`guard`]: checks of Host, Origin, API key and rate limit before every request; the API keys.
+//! * [`native`]: `/api/v1`, one resource per file; [`openapi`]: the OpenAPI document.
+//! * [`app_route`]: the endpoints and pages of apps.
+//! * [`stream`]: event logs as server-sent events, also in formats that an app defines.
+//! * [`projection`]: the state and the times that a projection of the log needs.
+//! * `trace`: the trace of a thread, read from its log.
+//! * [`document`]: the JSON documents of requests and responses.
+//! * [`body`]: reading of request bodies; [`blob_body`]: responses with a blob; [`blob_link`]:
+//!   signed links to blobs, which need no key.
+//! * [`detached`]: futures that complete after their client has disconnected.
+//! * [`traffic`]: counts of connections and of rejected requests.
 //! * [`problem`]: failures as `application/problem+json`, with the table of statuses.
-//! * [`error`]: why the API cannot be set up.
-//! * [`waiting`]: what a host answers before it has its store.
+//! * [`error`]: errors of the setup of the API.
+//! * [`waiting`]: responses of a host whose store is not open yet.
 
 pub mod app_route;
 pub mod blob_body;
@@ -51,19 +52,21 @@ use crate::guard::{Form, Gate};
 pub use self::native::scope::Operator;
 pub use self::state::{ApiConfig, ApiState};
 
-/// The whole API behind its guards: native endpoints, `/apps/{app}/...` and mounted apps.
+/// Returns the router of the whole API behind its guards: native endpoints, `/apps/{app}/...` and
+/// mounted apps.
 pub fn router(state: ApiState) -> Router {
     router_with(state, OpenApiRouter::new())
 }
 
-/// The whole API with further routes, behind the same guards and in the same document. These have no
-/// fallback of their own and are none of the paths that the API has itself; they go before those of
-/// mounted apps. Guards refuse there as Agent Servers do, with `{"detail": "..."}`.
+/// Returns the router of the whole API with further routes, behind the same guards and in the same
+/// OpenAPI document. The further routes must have no fallback and no path of the native API. They
+/// take precedence over the routes of mounted apps. Guards reject requests for them in the format
+/// of Agent Servers: `{"detail": "..."}`.
 pub fn router_with(state: ApiState, further: OpenApiRouter) -> Router {
     let (further, described) = further.split_for_parts();
     let (native, access) = native_router(described);
     let access = Arc::new(access);
-    // Listeners ask for it as well. A state has one router.
+    // The listeners need it, too. A state has one router, so this is the first `set`.
     let _ = state.access.set(access.clone());
     let gate = |form| {
         let gate = Gate { state: state.clone(), form, access: access.clone() };
@@ -73,13 +76,14 @@ pub fn router_with(state: ApiState, further: OpenApiRouter) -> Router {
     native.with_state(state.clone()).layer(gate(Form::Problem)).merge(further)
 }
 
-/// The same without checks of Host, Origin and keys, for callers in the same process. With
-/// [`Operator`] among its extensions a request is the operator's.
+/// Returns the router of the native API without checks of Host, Origin and keys, for callers in the
+/// same process. A request with [`Operator`] in its extensions has the rights of the operator.
 pub fn unguarded_router(state: ApiState) -> Router {
     native_router(OpenApiRouter::<()>::new().into_openapi()).0.with_state(state)
 }
 
-/// The native routes and those of apps, with what these and further routes need.
+/// Returns the native routes and the routes of apps, with the access requirements of these and of
+/// the further routes.
 fn native_router(further: OpenApi) -> (Router<ApiState>, Access) {
     let (native, document) = native::router().split_for_parts();
     let mut document = openapi::merged(document, further);
@@ -99,9 +103,9 @@ fn native_router(further: OpenApi) -> (Router<ApiState>, Access) {
     (router, access)
 }
 
-/// The endpoints of one app at their documented paths, for an address of its own.
+/// Returns the router of one app at its documented paths, for a listen address of the app's own.
 pub fn app_router(state: ApiState, app: AppName) -> Router {
-    // No path of an app is one of the host's.
+    // Paths of an app have no declared access, even if the native API has an equal path.
     let gate = Gate { state: state.clone(), form: Form::Problem, access: Arc::default() };
     let guards = middleware::from_fn_with_state(gate, guard::check);
     Router::new()

@@ -1,5 +1,4 @@
-//! The OpenAPI document of the native API, and what documents of further routes have in common with
-//! it.
+//! The OpenAPI document of the native API, and functions for the documents of further routes.
 
 use axum::Json;
 use axum::http::{Method, StatusCode};
@@ -20,25 +19,25 @@ use utoipa::openapi::{Components, ContentBuilder, OpenApi, Ref, RefOr};
                        Paths outside of `/api` and `/blobs` are those of an Agent Server, whose \
                        failures are documents with a `detail`."
     ),
-    // The one of traces is inside of itself, so it is not found by itself.
+    // The schema of traces refers to itself, so utoipa does not find it by itself.
     components(schemas(crate::problem::ProblemDocument, wattle_project::trace::GraphTrace)),
     tags(
         (name = "apps", description = "Loaded apps, their graphs and plugins"),
         (name = "threads", description = "Threads with state, history, events and trace"),
         (name = "runs", description = "Runs on threads"),
-        (name = "memory", description = "What agents remember over all threads"),
-        (name = "tenants", description = "Model routes that tenants bring along"),
-        (name = "keys", description = "API keys that are made and revoked while the host runs"),
+        (name = "memory", description = "Documents of the long-term memory"),
+        (name = "tenants", description = "Model routes of tenants"),
+        (name = "keys", description = "API keys that are created and revoked while the host runs"),
         (name = "host", description = "The host itself"),
     )
 )]
 struct Base;
 
-/// The names of both ways to send a key.
+/// Names of the two ways to send a key.
 const KEY: &str = "api_key";
 const BEARER: &str = "bearer";
 
-/// How requests to the native API are refused.
+/// Error responses of the native API.
 const REFUSALS: Refusals = Refusals {
     schema: "ProblemDocument",
     media_type: "application/problem+json",
@@ -48,20 +47,20 @@ const REFUSALS: Refusals = Refusals {
     of_bodies: &[400, 413, 415, 422],
 };
 
-/// How the requests of a part of the API are refused, whatever they ask for.
+/// Error responses of a part of the API, by the parts of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Refusals {
-    /// The document that says why.
+    /// Name of the schema of the error document.
     pub schema: &'static str,
-    /// Its media type.
+    /// Media type of the error document.
     pub media_type: &'static str,
-    /// Statuses of any request.
+    /// Statuses of every request.
     pub always: &'static [u16],
-    /// Statuses of those that name something in their path.
+    /// Statuses of requests with path parameters.
     pub of_paths: &'static [u16],
-    /// Statuses of those that can have a query.
+    /// Statuses of requests with a query.
     pub of_queries: &'static [u16],
-    /// Statuses of those that can have a body.
+    /// Statuses of requests with a body.
     pub of_bodies: &'static [u16],
 }
 
@@ -87,7 +86,7 @@ impl Refusals {
         statuses
     }
 
-    /// The name that an answer of a status has in the document.
+    /// Returns the name of the response with a status in the document.
     fn name(&self, status: u16) -> String {
         format!("{}{status}", self.schema)
     }
@@ -99,12 +98,12 @@ impl Refusals {
     }
 }
 
-/// The parts of the document that belong to no endpoint.
+/// Returns the parts of the document that belong to no endpoint.
 pub fn base() -> OpenApi {
     Base::openapi()
 }
 
-/// The document of the native endpoints with that of further ones.
+/// Merges the document of the native endpoints with that of further routes.
 pub(crate) fn merged(mut native: OpenApi, further: OpenApi) -> OpenApi {
     complete(&mut native, &REFUSALS);
     let components = native.components.get_or_insert_with(Components::new);
@@ -114,7 +113,7 @@ pub(crate) fn merged(mut native: OpenApi, further: OpenApi) -> OpenApi {
     components.add_security_scheme(BEARER, SecurityScheme::Http(bearer));
     let no_scopes: [&str; 0] = [];
     native.security = Some(vec![
-        // A host without keys needs none.
+        // A host without keys requires none.
         SecurityRequirement::default(),
         SecurityRequirement::new(KEY, no_scopes),
         SecurityRequirement::new(BEARER, no_scopes),
@@ -123,7 +122,7 @@ pub(crate) fn merged(mut native: OpenApi, further: OpenApi) -> OpenApi {
     native
 }
 
-/// Adds to a document how its requests are refused, and what each status means.
+/// Adds the error responses to all operations of a document, and the reason phrase of each status.
 pub fn complete(document: &mut OpenApi, refusals: &Refusals) {
     let OpenApi { paths, components, .. } = document;
     let shared = &mut components.get_or_insert_with(Components::new).responses;
@@ -149,7 +148,7 @@ pub fn complete(document: &mut OpenApi, refusals: &Refusals) {
     }
 }
 
-/// What a path answers, with the methods.
+/// Returns the operations of a path, with their methods.
 pub fn operations(path: &mut PathItem) -> impl Iterator<Item = (Method, &mut Operation)> {
     let PathItem { get, put, post, delete, patch, .. } = path;
     let all = [
@@ -167,7 +166,7 @@ fn meaning(status: &str) -> &'static str {
     status.and_then(|status| status.canonical_reason()).unwrap_or("Other")
 }
 
-/// Answers with the document.
+/// Responds with the document.
 pub fn answer(document: &OpenApi) -> Json<OpenApi> {
     Json(document.clone())
 }

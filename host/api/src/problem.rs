@@ -1,4 +1,4 @@
-//! Failures as `application/problem+json` (RFC 9457), with the one table of codes and statuses.
+//! Failures as `application/problem+json` (RFC 9457), with the table of codes and statuses.
 
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
@@ -8,13 +8,13 @@ use utoipa::ToSchema;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::ports::store::StoreError;
 
-/// Codes that only the API uses; the others are those of [`code`].
+/// Codes that only the API uses, in addition to those of [`code`].
 pub mod api_code {
-    /// No key, or an unknown one.
+    /// The request has no key or an unknown one, or names no tenant.
     pub const UNAUTHORIZED: &str = "unauthorized";
-    /// The `Host` header names a host that was not configured.
+    /// The `Host` header names a host that is not configured.
     pub const HOST: &str = "host-not-allowed";
-    /// A browser page of another origin tries to change something.
+    /// A browser page of another origin sent a request that changes something.
     pub const ORIGIN: &str = "origin-not-allowed";
     /// The path exists for other methods.
     pub const METHOD: &str = "method-not-allowed";
@@ -22,42 +22,42 @@ pub mod api_code {
     pub const TOO_LARGE: &str = "too-large";
     /// The request body is not JSON.
     pub const MEDIA_TYPE: &str = "unsupported-media-type";
-    /// The byte range lies outside the blob.
+    /// The byte range lies outside of the blob.
     pub const RANGE: &str = "range";
 }
 
-/// Every code that the host itself answers with, its status and its title. A code that is not
-/// here comes from a guest and is answered with 500.
+/// Codes of the host, with status and title. Any other code comes from a guest and has the status
+/// 500.
 ///
 /// `limit` is 422 and not 429: the same request would reach the same limit again, so clients must
-/// not repeat it by themselves.
+/// not retry it automatically.
 const TABLE: &[(&str, StatusCode, &str)] = &[
-    (code::INVALID, StatusCode::BAD_REQUEST, "the request makes no sense"),
+    (code::INVALID, StatusCode::BAD_REQUEST, "invalid request"),
     (code::DENIED, StatusCode::FORBIDDEN, "not granted"),
-    (code::NOT_FOUND, StatusCode::NOT_FOUND, "there is no such thing"),
-    (code::EXPIRED, StatusCode::GONE, "it has expired"),
+    (code::NOT_FOUND, StatusCode::NOT_FOUND, "not found"),
+    (code::EXPIRED, StatusCode::GONE, "expired"),
     (code::CONFLICT, StatusCode::CONFLICT, "not in the state that the request needs"),
-    (code::BUSY, StatusCode::CONFLICT, "somebody else is at work on it"),
+    (code::BUSY, StatusCode::CONFLICT, "busy"),
     (code::CANCELLED, StatusCode::CONFLICT, "cancelled on request"),
-    (code::LIMIT, StatusCode::UNPROCESSABLE_ENTITY, "a limit was reached"),
+    (code::LIMIT, StatusCode::UNPROCESSABLE_ENTITY, "limit exceeded"),
     (code::RATE_LIMITED, StatusCode::TOO_MANY_REQUESTS, "too many requests"),
     (code::UNSUPPORTED, StatusCode::NOT_IMPLEMENTED, "not supported by this host yet"),
-    (code::UNAVAILABLE, StatusCode::SERVICE_UNAVAILABLE, "something needed cannot be reached"),
-    (code::TIMEOUT, StatusCode::GATEWAY_TIMEOUT, "it took too long"),
+    (code::UNAVAILABLE, StatusCode::SERVICE_UNAVAILABLE, "temporarily unavailable"),
+    (code::TIMEOUT, StatusCode::GATEWAY_TIMEOUT, "timed out"),
     (code::TRAP, StatusCode::INTERNAL_SERVER_ERROR, "a plugin crashed"),
-    (code::BROKEN, StatusCode::INTERNAL_SERVER_ERROR, "what is stored was changed"),
-    (code::DIVERGENCE, StatusCode::INTERNAL_SERVER_ERROR, "a re-executed node did something else"),
-    (code::INTERNAL, StatusCode::INTERNAL_SERVER_ERROR, "a fault of the host"),
-    (api_code::UNAUTHORIZED, StatusCode::UNAUTHORIZED, "a key is needed"),
+    (code::BROKEN, StatusCode::INTERNAL_SERVER_ERROR, "stored data is damaged"),
+    (code::DIVERGENCE, StatusCode::INTERNAL_SERVER_ERROR, "a node diverged from its journal"),
+    (code::INTERNAL, StatusCode::INTERNAL_SERVER_ERROR, "internal error of the host"),
+    (api_code::UNAUTHORIZED, StatusCode::UNAUTHORIZED, "authentication required"),
     (api_code::HOST, StatusCode::MISDIRECTED_REQUEST, "unknown host name"),
-    (api_code::ORIGIN, StatusCode::FORBIDDEN, "the page's origin may not call"),
-    (api_code::METHOD, StatusCode::METHOD_NOT_ALLOWED, "the path has other methods"),
+    (api_code::ORIGIN, StatusCode::FORBIDDEN, "origin not allowed"),
+    (api_code::METHOD, StatusCode::METHOD_NOT_ALLOWED, "method not allowed"),
     (api_code::TOO_LARGE, StatusCode::PAYLOAD_TOO_LARGE, "the request is too large"),
     (api_code::MEDIA_TYPE, StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must be JSON"),
-    (api_code::RANGE, StatusCode::RANGE_NOT_SATISFIABLE, "no such range"),
+    (api_code::RANGE, StatusCode::RANGE_NOT_SATISFIABLE, "range not satisfiable"),
 ];
 
-/// The status that a code is answered with.
+/// Returns the status of responses with a code.
 pub fn status_of(code: &str) -> StatusCode {
     row(code).map_or(StatusCode::INTERNAL_SERVER_ERROR, |(_, status, _)| *status)
 }
@@ -66,42 +66,42 @@ fn row(code: &str) -> Option<&'static (&'static str, StatusCode, &'static str)> 
     TABLE.iter().find(|(known, ..)| *known == code)
 }
 
-/// The body of a problem answer.
+/// The body of an error response.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ProblemDocument {
-    /// A stable URI of the kind of problem.
+    /// Stable URI of the kind of problem.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The kind of problem in words.
+    /// The kind of problem, for people.
     pub title: String,
-    /// The HTTP status.
+    /// HTTP status of the response.
     pub status: u16,
-    /// What happened this time, and what to do.
+    /// What happened in this case, and what to do, for people.
     pub detail: String,
-    /// A stable word for programs.
+    /// Stable code, for programs.
     pub code: String,
-    /// The path that was asked for.
+    /// Path of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance: Option<String>,
-    /// Structured facts.
+    /// Structured data of the failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
-    /// Methods that the path has, for the `Allow` header.
+    /// Methods of the path, for the `Allow` header.
     #[serde(skip)]
     #[schema(ignore)]
     pub allow: Option<String>,
-    /// Seconds until the request may be tried again, for the `Retry-After` header.
+    /// Seconds until the request can be retried, for the `Retry-After` header.
     #[serde(skip)]
     #[schema(ignore)]
     pub retry_after: Option<u64>,
 }
 
-/// An answer that says why there is no other. Boxed, since it travels in many `Result`s.
+/// An error response. Boxed, because many `Result`s have it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem(pub Box<ProblemDocument>);
 
 impl Problem {
-    /// A problem with the status and title of its code.
+    /// Creates a problem with the status and title of its code.
     pub fn new(code: &str, detail: impl Into<String>) -> Self {
         let title = row(code).map_or("the app failed", |(_, _, title)| *title);
         Self(Box::new(ProblemDocument {
@@ -117,38 +117,38 @@ impl Problem {
         }))
     }
 
-    /// Something of the request does not exist.
+    /// Creates a `not-found` problem for something that the request names.
     pub fn not_found(what: &str, name: &str, hint: &str) -> Self {
         Self::new(code::NOT_FOUND, format!("there is no {what} `{name}`; {hint}"))
     }
 
-    /// Names the path that was asked for.
+    /// Sets the path of the request.
     pub fn at(mut self, path: &str) -> Self {
         self.0.instance = Some(path.to_owned());
         self
     }
 
-    /// The same problem with another status.
+    /// Replaces the status.
     pub fn with_status(mut self, status: StatusCode) -> Self {
         self.0.status = status.as_u16();
         self
     }
 
-    /// Says in how many seconds the request may be tried again.
+    /// Sets the seconds until the request can be retried.
     pub fn retry_after(mut self, seconds: u64) -> Self {
         self.0.retry_after = Some(seconds);
         self
     }
 
-    /// Adds structured facts.
+    /// Sets the structured data.
     pub fn with_details(mut self, details: Value) -> Self {
         self.0.details = Some(details);
         self
     }
 
-    /// The path exists for the given methods only.
+    /// Creates a `method-not-allowed` problem, with the methods that the path has.
     pub fn method_not_allowed(method: &Method, path: &str, allow: &str) -> Self {
-        let detail = format!("`{path}` does not answer {method}; it answers {allow}");
+        let detail = format!("`{path}` does not support {method}; allowed: {allow}");
         let mut problem = Self::new(api_code::METHOD, detail).at(path);
         problem.0.allow = Some(allow.to_owned());
         problem
@@ -163,11 +163,12 @@ impl std::ops::Deref for Problem {
     }
 }
 
-/// Seconds until a request may be tried again that failed for something that passes by itself: another
-/// host needs less to recover a run that this one stopped.
+/// Seconds until a request can be retried after a transient failure. Another host recovers a run
+/// that this host stopped in less time.
 const RETRY_SECONDS: u64 = 1;
 
-/// Seconds until a request may be tried again that failed so; `None` if that is of no use.
+/// Returns the seconds until a request can be retried after a failure; `None` if the failure is not
+/// transient.
 pub fn retry_seconds(failure: &Failure) -> Option<u64> {
     (failure.retryable && failure.code == code::UNAVAILABLE).then_some(RETRY_SECONDS)
 }
@@ -211,10 +212,9 @@ impl IntoResponse for Problem {
     }
 }
 
-/// Answers a native path that was asked for with a method it does not have. The framework adds
-/// the `Allow` header.
+/// Responds to a method that a native path does not have. The framework adds the `Allow` header.
 pub async fn method_not_allowed(method: Method, uri: Uri) -> Problem {
-    let detail = format!("`{}` does not answer {method}", uri.path());
+    let detail = format!("`{}` does not support {method}", uri.path());
     Problem::new(api_code::METHOD, detail).at(uri.path())
 }
 
@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_code_stands_in_the_table_once() {
+    fn every_code_is_in_the_table_once() {
         for (index, (code, ..)) in TABLE.iter().enumerate() {
             assert!(!TABLE[index + 1..].iter().any(|(other, ..)| other == code), "{code}");
         }
@@ -238,7 +238,7 @@ mod tests {
         insta::assert_json_snapshot!(*problem, @r#"
         {
           "type": "urn:wattle:problem:not-found",
-          "title": "there is no such thing",
+          "title": "not found",
           "status": 404,
           "detail": "there is no thread `x`",
           "code": "not-found",

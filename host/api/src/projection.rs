@@ -1,4 +1,5 @@
-//! What a projection sees of an event besides the event: its time, and the state of the thread.
+//! The data of an event that projections of apps read in addition: its time, and the state of the
+//! thread.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use wattle_run::app::App;
 use wattle_run::hostcall::clock::{Zoned, to_zone};
 use wattle_run::ports::Store;
 
-/// What holds for all events of a run.
+/// Returns the data that is the same for all events of a run.
 pub fn subject(app: &App, thread: &str, run: &str) -> Subject {
     Subject {
         app: app.name.as_str().into(),
@@ -20,24 +21,24 @@ pub fn subject(app: &App, thread: &str, run: &str) -> Subject {
     }
 }
 
-/// The thread as it was when an event happened. Events must be shown to it in order.
+/// The state of a thread at the time of an event. Events must be passed in order.
 pub struct Past {
     store: Arc<dyn Store>,
     thread: ThreadId,
     zone: String,
-    /// The checkpoint that the thread stood at.
+    /// Current checkpoint at the last event.
     checkpoint: Option<CheckpointId>,
-    /// The one that was read last, with its state.
+    /// Last checkpoint that was read, with its state.
     read: Option<(CheckpointId, Value)>,
 }
 
 impl Past {
-    /// The past of a thread, before any event; times are those of the zone.
+    /// Creates the state of a thread before its first event. Times are in `zone`.
     pub fn new(store: Arc<dyn Store>, zone: &str, thread: &ThreadId) -> Self {
         Self { store, thread: thread.clone(), zone: zone.to_owned(), checkpoint: None, read: None }
     }
 
-    /// Takes note of an event.
+    /// Applies an event.
     pub fn see(&mut self, event: &Event) {
         if event.namespace != Namespace::root() {
             return;
@@ -46,7 +47,7 @@ impl Past {
             EventKind::Checkpointed(checkpointed) => {
                 self.checkpoint = Some(checkpointed.checkpoint);
             }
-            // A run that goes on from a question has no checkpoint of its own at first.
+            // A run that resumes after an interrupt writes no checkpoint at first.
             EventKind::TaskFinished(finished) if self.checkpoint.is_none() => {
                 self.checkpoint = Some(finished.base);
             }
@@ -54,8 +55,8 @@ impl Past {
         }
     }
 
-    /// Channel values at the last checkpoint, an object; `null` before there is one, or if it
-    /// cannot be read.
+    /// Returns the channel values at the current checkpoint as an object. Returns `null` before the
+    /// first checkpoint, and if the state cannot be read.
     pub async fn state(&mut self) -> &Value {
         let wanted = self.checkpoint;
         if self.read.as_ref().map(|(id, _)| *id) != wanted {
@@ -72,19 +73,20 @@ impl Past {
         match self.store.checkpoint(thread, &Namespace::root(), Some(id)).await {
             Ok(tuple) => tuple.map(|tuple| tuple.checkpoint.state()).unwrap_or_default(),
             Err(error) => {
-                tracing::warn!(%thread, %error, "a projection goes without the state");
+                tracing::warn!(%thread, %error, "projecting an event without its state");
                 Value::Null
             }
         }
     }
 
-    /// When an event happened, such as `2025-01-15T10:30:45+08:00`; empty outside the years that a
-    /// calendar has.
+    /// Returns the time of an event, such as `2025-01-15T10:30:45+08:00`. Empty outside of the
+    /// years of the calendar.
     pub fn time(&self, event: &Event) -> String {
         to_zone(event.at_ms, &self.zone).as_ref().map(time).unwrap_or_default()
     }
 
-    /// The same down to milliseconds, such as `20250115-10-30-45-123`.
+    /// Returns the time of an event with milliseconds for file names, such as
+    /// `20250115-10-30-45-123`. Empty outside of the years of the calendar.
     pub fn stamp(&self, event: &Event) -> String {
         to_zone(event.at_ms, &self.zone).as_ref().map(stamp).unwrap_or_default()
     }
@@ -126,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_those_of_the_zone() {
+    fn times_are_in_the_time_zone() {
         for (zone, at, short) in [
             ("Asia/Shanghai", "2025-01-15T10:30:45+08:00", "20250115-10-30-45-123"),
             ("UTC", "2025-01-15T02:30:45+00:00", "20250115-02-30-45-123"),

@@ -1,4 +1,4 @@
-//! What handlers work with.
+//! State of the handlers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -18,44 +18,42 @@ use crate::guard::user::UserHeader;
 use crate::stream::presence::Presence;
 use crate::traffic::Traffic;
 
-/// Bytes of a request body unless configured: a picture of some 10 MiB as base64 in JSON.
+/// Default maximum size of a request body in bytes: an image of about 10 MiB as base64 in JSON.
 pub const BODY_LIMIT_BYTES: usize = 16 << 20;
 
-/// How long a client may take to read what it is sent at once, unless configured: slow networks need
-/// seconds.
+/// Default timeout for a client to read what was sent to it. Slow networks need seconds.
 pub const STALL: Duration = Duration::from_secs(30);
 
-/// Who may call, and how large a request may be.
+/// Access to the API: accepted hosts, origins and keys, and limits of requests.
 #[derive(Clone, Debug)]
 pub struct ApiConfig {
-    /// Host names that requests may be addressed to, beside `localhost` and literal addresses.
+    /// Accepted names in the `Host` header, in addition to `localhost` and literal addresses.
     pub hosts: BTreeSet<String>,
-    /// Origins of browser pages that may call. None by default: no CORS.
+    /// Origins of browser pages that can send requests. Empty by default, which disables CORS.
     pub origins: BTreeSet<String>,
-    /// Accepted keys, as [`ApiConfig::key`] makes them. Without any, and without keys that were
-    /// made by a command, everybody who can connect may call, which is only sound on a loopback
-    /// address.
+    /// Digests of the accepted keys of the operator, from [`ApiConfig::key`]. If no key exists,
+    /// configured or created, every caller is accepted. This is secure on a loopback address only.
     pub keys: BTreeSet<Digest>,
-    /// Whether requests need a key even if there is none at all, as on an address that others can
-    /// reach: the last key may be revoked while the host runs.
+    /// True to require a key even if no key exists, as on an address that other machines can reach:
+    /// the last key can be revoked while the host runs.
     pub needs_keys: bool,
-    /// How often callers may ask, and how much at once.
+    /// Limits of the number and rate of requests.
     pub limits: Limits,
-    /// Bytes of a request body; see [`BODY_LIMIT_BYTES`].
+    /// Maximum size of a request body in bytes; see [`BODY_LIMIT_BYTES`].
     pub body_limit_bytes: usize,
-    /// How long a client may take to read what it is sent at once; see [`STALL`].
+    /// Timeout for a client to read what was sent to it; see [`STALL`].
     pub stall: Duration,
-    /// Keys that stand for a tenant, in the same form. They are accepted too, and their requests
-    /// are the tenant's.
+    /// Digests of the accepted keys of tenants, with the tenant of each. Their requests belong to
+    /// the tenant.
     pub tenant_keys: BTreeMap<Digest, String>,
-    /// Header that names the tenant of a request, set by a proxy in front. With it, threads
-    /// belong to tenants. Without it (the default) the header of a client means nothing.
+    /// Header that names the tenant of a request, set by a proxy. With it, threads belong to
+    /// tenants. With `None` (the default), the header is ignored.
     pub tenant_header: Option<HeaderName>,
-    /// The tenant of requests that name none by key or header. Without it such a request is
-    /// refused if there is a header, and the operator's otherwise.
+    /// Tenant of requests that name none by key or header. With `None`, such a request is rejected
+    /// if `tenant_header` is set, and has no tenant otherwise.
     pub default_tenant: Option<String>,
-    /// Header that names the user of a request, for the events of what the request does. Without it
-    /// (the default) the header of a client means nothing.
+    /// Header that names the user of a request, who is recorded in events. With `None` (the
+    /// default), the header is ignored.
     pub user_header: Option<UserHeader>,
 }
 
@@ -78,49 +76,49 @@ impl Default for ApiConfig {
 }
 
 impl ApiConfig {
-    /// A key in the form in which it is kept: digests compare in a time that says nothing of the
-    /// key.
+    /// Returns the digest of a key. A comparison of digests takes no time that depends on the key.
     pub fn key(secret: &str) -> Digest {
         Digest::of(secret.as_bytes())
     }
 }
 
-/// Metrics as text.
+/// Exporter of metrics.
 #[derive(Clone)]
 pub struct MetricsText {
-    /// The form of the text.
+    /// Media type of the text.
     pub content_type: &'static str,
-    /// Writes it; called for every request.
+    /// Renders the metrics. Called for every request.
     pub text: Arc<dyn Fn() -> String + Send + Sync>,
 }
 
-/// What handlers work with. Cheap to clone.
+/// State of the handlers. Cheap to clone.
 #[derive(Clone)]
 pub struct ApiState {
-    /// Runs, threads, apps.
+    /// The engine.
     pub engine: Engine,
-    /// Who may call.
+    /// Access to the API.
     pub config: Arc<ApiConfig>,
-    /// What guards remember.
+    /// State of the guards.
     pub(crate) ledger: Arc<Ledger>,
-    /// What requests need and are counted as, once there is a router.
+    /// Access requirements of the routes; empty until the router is built.
     pub access: Arc<OnceLock<Arc<Access>>>,
-    /// Counts of connections, and of what was refused.
+    /// Counts of connections and of rejected requests.
     pub traffic: Arc<Traffic>,
-    /// Becomes true when the server stops: open streams end then.
+    /// Becomes true when the server shuts down, which ends open streams.
     pub stopping: watch::Receiver<bool>,
-    /// Plugins that belong to no app.
+    /// Standalone plugins.
     pub loose: LoosePlugins,
-    /// What `/metrics` answers; there is no such path without it.
+    /// Exporter for `/metrics`; with `None`, the path is 404.
     pub metrics: Option<MetricsText>,
-    /// Runs that clients of apps follow.
+    /// Clients of runs.
     pub presence: Presence,
-    /// Which server this is, so that a command knows whether it talks to the right one.
+    /// Id of the server, which changes with each start. Commands use it to check that they reached
+    /// the right server.
     pub instance: Arc<str>,
 }
 
 impl ApiState {
-    /// State for a server that runs until `stopping` becomes true.
+    /// Creates the state of a server that runs until `stopping` becomes true.
     pub fn new(engine: Engine, config: ApiConfig, stopping: watch::Receiver<bool>) -> Self {
         let loose = LoosePlugins::default();
         let ledger = Arc::new(Ledger::new(&config));
@@ -138,28 +136,28 @@ impl ApiState {
         }
     }
 
-    /// Whether there is a key that was made by a command and opens something.
+    /// Returns true if a created key is active.
     ///
     /// # Errors
     ///
-    /// Those of the memory in which they are kept.
+    /// Those of the memory that stores the keys.
     pub async fn has_kept_keys(&self) -> Result<bool, Failure> {
         let ports = self.engine.ports();
         let kept = self.ledger.keyring.kept(ports).await?;
         Ok(kept.opens_any(ports.clock.now_ms()))
     }
 
-    /// The same with plugins that belong to no app.
+    /// Sets the standalone plugins.
     pub fn with_loose_plugins(self, loose: LoosePlugins) -> Self {
         Self { loose, ..self }
     }
 
-    /// The same with metrics.
+    /// Sets the exporter of metrics.
     pub fn with_metrics(self, metrics: MetricsText) -> Self {
         Self { metrics: Some(metrics), ..self }
     }
 
-    /// The same with a word for which server this is.
+    /// Sets the id of the server.
     pub fn with_instance(self, instance: &str) -> Self {
         Self { instance: instance.into(), ..self }
     }
@@ -168,28 +166,27 @@ impl ApiState {
 /// Plugins by name.
 type Plugins = BTreeMap<PluginName, Arc<dyn Plugin>>;
 
-/// Plugins of the plugins folder, which belong to no app until a graph names them. A clone is the
-/// same set.
+/// Plugins of the plugins folder, which belong to no app. Clones share the set.
 #[derive(Clone, Default)]
 pub struct LoosePlugins(Arc<Mutex<Plugins>>);
 
 impl LoosePlugins {
-    /// No code runs under this lock, so a poisoned one still holds whole data.
+    /// No other code runs under this lock, so the data of a poisoned lock is consistent.
     fn lock(&self) -> MutexGuard<'_, Plugins> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a plugin in place of the one with its name.
+    /// Inserts a plugin, or replaces the one with its name.
     pub fn insert(&self, plugin: Arc<dyn Plugin>) {
         self.lock().insert(plugin.info().name.clone(), plugin);
     }
 
-    /// Takes a plugin away.
+    /// Removes a plugin.
     pub fn remove(&self, name: &PluginName) {
         self.lock().remove(name);
     }
 
-    /// All of them.
+    /// Returns all plugins.
     pub fn all(&self) -> BTreeMap<PluginName, Arc<dyn Plugin>> {
         self.lock().clone()
     }

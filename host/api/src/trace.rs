@@ -1,4 +1,4 @@
-//! The trace of a thread from its whole log.
+//! The trace of a thread, built from its log.
 
 use wattle_graph::failure::Failure;
 use wattle_graph::id::ThreadId;
@@ -6,7 +6,7 @@ use wattle_project::trace::{Trace, Tracer};
 use wattle_run::engine::Engine;
 use wattle_run::tail::range::EventRange;
 
-/// Reads the log of a thread page by page and builds its tree.
+/// Reads the log of a thread page by page and builds its trace.
 ///
 /// # Errors
 ///
