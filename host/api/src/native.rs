@@ -1,4 +1,4 @@
-//! The native API: `/api/v1`, one resource a file.
+//! The native API: `/api/v1`, one resource per file.
 
 pub mod apps;
 pub mod asked_by;
@@ -28,7 +28,7 @@ use crate::blob_link;
 use crate::openapi;
 use crate::state::ApiState;
 
-/// All native endpoints with their descriptions.
+/// Returns the router of all native endpoints, with their OpenAPI descriptions.
 pub fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::with_openapi(openapi::base())
         .routes(routes!(health::health))

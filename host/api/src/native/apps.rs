@@ -30,7 +30,7 @@ pub async fn get_app(
     Ok(Json(AppDocument::from(&*find(&state, &name)?)))
 }
 
-/// Describes a graph: its definition, and a picture of it as Mermaid.
+/// Describes a graph: its definition, and a Mermaid flow chart.
 #[utoipa::path(get, path = "/api/v1/apps/{app}/graphs/{graph}", tag = "apps",
     params(
         ("app" = String, Path, description = "name of the app"),
@@ -51,11 +51,11 @@ pub async fn get_graph(
     Ok(Json(GraphDocument::new(&app, pack)))
 }
 
-/// A loaded app.
+/// Returns a loaded app.
 ///
 /// # Errors
 ///
-/// `not-found`.
+/// `not-found` if no app of this name is loaded.
 pub(crate) fn find(state: &ApiState, name: &str) -> Result<Arc<App>, Problem> {
     let parsed = name.parse().ok();
     parsed.and_then(|name| state.engine.catalog().app(&name)).ok_or_else(|| {

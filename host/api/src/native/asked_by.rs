@@ -1,4 +1,4 @@
-//! Who sends a request, for the events of what it does.
+//! The principal of a request, which events record.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -11,8 +11,8 @@ use crate::native::scope::{Operator, tenant};
 use crate::problem::Problem;
 use crate::state::{ApiConfig, ApiState};
 
-/// Who sends a request; `None` if nothing is known. A request of the operator in the same process has
-/// the [`Principal`] that is among its extensions.
+/// The principal of a request; `None` if nothing is known about it. For an operator in the same
+/// process, it is the [`Principal`] in the extensions of the request.
 #[derive(Clone, Debug)]
 pub struct AskedBy(pub Option<Principal>);
 
@@ -26,7 +26,7 @@ impl FromRequestParts<ApiState> for AskedBy {
     }
 }
 
-/// The same of parts of a request.
+/// Returns the principal of a request.
 ///
 /// # Errors
 ///

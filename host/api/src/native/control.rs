@@ -1,4 +1,4 @@
-//! Runs that shall stand still, and what nodes with a cache did.
+//! Draining of runs, recovery of runs that were set aside, and the cache of nodes.
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
@@ -16,8 +16,8 @@ use crate::native::threads::invalid_query;
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 
-/// Asks a run to stand still before its next superstep. Resuming the thread without answers goes
-/// on. Not an error if the run has ended.
+/// Requests that a run stops before its next superstep. A resume of the thread without answers
+/// continues it. Not an error if the run has ended.
 #[utoipa::path(post, path = "/api/v1/threads/{thread}/runs/{run}/drain",
     extensions(("x-wattle-access" = json!({ "share": "control" }))), tag = "runs",
     params(
@@ -42,7 +42,7 @@ pub async fn drain_run(
     Ok((StatusCode::ACCEPTED, Json(record.into())))
 }
 
-/// Tries once more to go on with the run of a thread that was cut and set aside.
+/// Tries again to recover the run of a thread that was set aside.
 #[utoipa::path(post, path = "/api/v1/threads/{thread}/retry", tag = "threads",
     params(("thread" = String, Path, description = "id of the thread")),
     responses(
@@ -60,26 +60,26 @@ pub async fn retry_thread(
     Ok((StatusCode::ACCEPTED, Json(record.into())))
 }
 
-/// Whose work to forget.
+/// Which cache entries to delete.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct CacheFilter {
-    /// Only of this graph.
+    /// Only entries of this graph.
     graph: Option<String>,
-    /// Only of this node of the graph.
+    /// Only entries of this node of `graph`.
     node: Option<String>,
 }
 
-/// How much was forgotten.
+/// The number of deleted cache entries.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = ForgottenDocument)]
 pub struct ClearedDocument {
-    /// Entries.
+    /// Number of deleted entries.
     pub cleared: usize,
 }
 
-/// Forgets what the nodes of an app did that have a cache, for the tenant of the request.
+/// Deletes the cache entries of the nodes of an app, for the tenant of the request.
 #[utoipa::path(delete, path = "/api/v1/apps/{app}/cache", tag = "apps",
     params(("app" = String, Path, description = "name of the app"), CacheFilter),
     responses(
@@ -97,7 +97,7 @@ pub async fn clear_cache(
     let graph = filter.graph.map(GraphName::new).transpose().map_err(invalid_id)?;
     let node = filter.node.map(NodeName::new).transpose().map_err(invalid_id)?;
     if node.is_some() && graph.is_none() {
-        return Err(Problem::new(code::INVALID, "`node` needs the `graph` that it is in"));
+        return Err(Problem::new(code::INVALID, "`node` requires `graph`"));
     }
     if let Some(graph) = graph.as_ref().filter(|graph| !app.graphs.contains_key(*graph)) {
         let hint = format!("app `{}` has no graph of that name", app.name);

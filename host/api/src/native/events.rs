@@ -22,15 +22,16 @@ use crate::stream::{ag_ui, ai_sdk, sse};
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct EventFilter {
-    /// Only events after this number. The header `Last-Event-ID` goes first.
+    /// Only events after this sequence number. The header `Last-Event-ID` takes precedence.
     after: Option<u64>,
-    /// `idle`: the stream ends when the thread no longer runs. Without it the stream stays open.
+    /// `idle`: the stream ends when no run of the thread is running or due. By default the stream
+    /// stays open.
     #[param(value_type = Option<String>)]
     until: Option<UntilWord>,
     /// Only events of this run.
     run: Option<String>,
-    /// `ai-sdk` or `ag-ui`: one run (the newest unless `run` names another) from its first event to
-    /// its end, in the form that these clients read. They need neither `after` nor `until`.
+    /// `ai-sdk` or `ag-ui`: streams one run from its first event to its end, in the format of these
+    /// clients. The run is that of `run`, or the newest one. `after` and `until` are ignored.
     #[param(value_type = Option<String>)]
     format: Option<FormatWord>,
 }
@@ -48,18 +49,18 @@ enum FormatWord {
     AgUi,
 }
 
-/// Streams the events of a thread: `id` is the number of the event, `event` its type, `data` the
-/// event as JSON. A stream that broke off is taken up with `Last-Event-ID`. With `format`, the
-/// stream shows one run as a conversation instead; a thread without a run has none.
+/// Streams the events of a thread: `id` is the sequence number of the event, `event` its type,
+/// `data` the event as JSON. `Last-Event-ID` resumes a stream after a lost connection. With
+/// `format`, the stream shows one run as a conversation instead.
 #[utoipa::path(get, path = "/api/v1/threads/{thread}/events",
     extensions(("x-wattle-access" = json!({ "share": "lasting" }))), tag = "threads",
     params(
         ("thread" = String, Path, description = "id of the thread"),
-        ("Last-Event-ID" = Option<u64>, Header, description = "number of the last event seen"),
+        ("Last-Event-ID" = Option<u64>, Header, description = "number of the last received event"),
         EventFilter),
     responses(
         (status = 200, content_type = "text/event-stream"),
-        (status = 204, description = "the thread has no run that `format` could show"),
+        (status = 204, description = "the thread has no run to show in `format`"),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn stream_events(
     State(state): State<ApiState>,
@@ -94,8 +95,8 @@ pub async fn stream_events(
     })
 }
 
-/// The run that is meant, the thread's newest if none is named, and the number of the last event
-/// before it.
+/// Returns the named run, or the newest one of the thread, and the sequence number before its first
+/// event.
 ///
 /// # Errors
 ///
@@ -111,22 +112,22 @@ pub async fn run_of(
     match record.filter(|record| record.thread == thread.id) {
         Some(record) => Ok((Some(run), record.first_seq.saturating_sub(1))),
         None if is_named => {
-            let hint = format!("thread `{}` has none of that id", thread.id);
+            let hint = format!("thread `{}` has no run with that id", thread.id);
             Err(Problem::not_found("run", run.as_str(), &hint))
         }
         None => Ok((Some(run), 0)),
     }
 }
 
-/// The number of the last event that a client has seen.
+/// Returns the sequence number in the header `Last-Event-ID`.
 ///
 /// # Errors
 ///
-/// `invalid` if it is no number.
+/// `invalid` if it is not a number.
 pub fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     let Some(value) = headers.get("last-event-id") else { return Ok(None) };
     let number = value.to_str().ok().and_then(|text| text.trim().parse().ok());
     number.map(Some).ok_or_else(|| {
-        Problem::new(code::INVALID, "the header `Last-Event-ID` must hold the number of an event")
+        Problem::new(code::INVALID, "the header `Last-Event-ID` must be a sequence number")
     })
 }

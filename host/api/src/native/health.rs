@@ -1,4 +1,4 @@
-//! Whether the host lives.
+//! Liveness of the host.
 
 use axum::Json;
 use axum::extract::State;
@@ -6,7 +6,7 @@ use axum::extract::State;
 use crate::document::{Health, RecoveryDocument};
 use crate::state::ApiState;
 
-/// Says that the host lives. Needs no key.
+/// Reports that the host is running. No key is needed.
 #[utoipa::path(get, path = "/api/v1/health",
     extensions(("x-wattle-access" = json!({ "scope": "none", "share": "control" }))), tag = "host", responses((status = 200, body = Health)))]
 pub async fn health(State(state): State<ApiState>) -> Json<Health> {

@@ -8,7 +8,7 @@ use crate::native::scope::OfHost;
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 
-/// Lists live hosts that share the store, with their versions and loads. Only for the operator.
+/// Lists the live hosts that share the store, with version and load. Only for the operator.
 #[utoipa::path(get, path = "/api/v1/hosts",
     extensions(("x-wattle-access" = json!({ "scope": "admin", "share": "control" }))), tag = "host",
     responses(

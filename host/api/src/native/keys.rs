@@ -1,11 +1,12 @@
-//! API keys that are made and revoked while the host runs.
+//! API keys that are created and revoked while the host runs.
 //!
-//! The operator makes keys of any tenant and of none. A key with the scope `admin` that stands for a
-//! tenant makes keys of that tenant, with no wider limits than its own. Keys of `[tenants]` make
-//! none: those that they made would go on when the operator takes them out of the configuration.
+//! The operator creates keys for any tenant and for none. A created key of a tenant with the scope
+//! `admin` creates keys of that tenant, with no wider limits than its own. Configured keys of
+//! `[tenants]` create none, because the created keys would stay valid when the operator removes the
+//! configured one.
 //!
-//! A revoked key may have made others. After a rotation these stay, after a leak they must go: they
-//! are revoked only if the request says so, and the answer names those that are left.
+//! A revoked key can have descendants. After a rotation they stay valid, after a leak they must be
+//! revoked. They are revoked only if the request says so, and the response names those that remain.
 
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
@@ -28,9 +29,9 @@ use crate::native::threads::invalid_query;
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 
-/// Who may work on keys, and of whom.
+/// The right to manage keys, of all tenants or of one.
 pub struct KeyKeeper {
-    /// The tenant whose keys they may work on; those of all without it.
+    /// Tenant whose keys the caller can manage; `None` for all keys.
     tenant: Option<String>,
     holder: Option<Holder>,
 }
@@ -46,7 +47,7 @@ impl KeyKeeper {
         let may = match (&holder, &tenant) {
             (None, named) => named.is_none(),
             (Some(holder), None) => holder.is_operators(),
-            // The operator's, who works for a tenant, or one that was made for a tenant.
+            // An operator key on behalf of a tenant, or a created key of the tenant.
             (Some(holder), Some(_)) => {
                 holder.opens(KeyScope::Admin)
                     && (holder.is_operators() || holder.record().is_some())
@@ -55,14 +56,14 @@ impl KeyKeeper {
         if may {
             return Ok(Self { tenant, holder });
         }
-        Err(not_the_tenants("making keys", &tenant.unwrap_or_default()))
+        Err(not_the_tenants("managing keys", &tenant.unwrap_or_default()))
     }
 
-    /// Whose a wanted key is to be.
+    /// Returns the tenant of a new key.
     fn tenant_of(&self, wanted: &WantedKey) -> Result<Option<String>, Problem> {
         match (&self.tenant, &wanted.tenant) {
             (Some(own), Some(named)) if own != named => {
-                let detail = format!("the request does not come from the tenant `{named}`");
+                let detail = format!("the request does not belong to tenant `{named}`");
                 Err(Problem::new(code::DENIED, detail))
             }
             (own, named) => Ok(named.clone().or_else(|| own.clone())),
@@ -78,7 +79,8 @@ impl FromRequestParts<ApiState> for KeyKeeper {
     }
 }
 
-/// Makes a key and tells it, this once. Not for tenants, unless their key has the scope `admin`.
+/// Creates a key and returns it. The key is shown only in this response. Requires an operator key,
+/// or a tenant's key with the scope `admin`.
 #[utoipa::path(post, path = "/api/v1/keys",
     extensions(("x-wattle-access" = json!({ "scope": "admin" }))), tag = "keys",
     request_body = NewKeyDocument,
@@ -100,7 +102,7 @@ pub async fn make_key(
     Ok((StatusCode::CREATED, Json(MadeKeyDocument { known, key })))
 }
 
-/// Lists the keys that were made, oldest first, those that have expired among them.
+/// Lists the created keys, oldest first, including expired ones.
 #[utoipa::path(get, path = "/api/v1/keys",
     extensions(("x-wattle-access" = json!({ "scope": "admin", "share": "control" }))), tag = "keys",
     responses(
@@ -116,19 +118,21 @@ pub async fn list_keys(
     Ok(Json(keys.collect()))
 }
 
-/// How a key is revoked.
+/// Options of a revocation.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct RevokeFilter {
-    /// Whether with all keys that came to be by it, which also finds those of a key that is gone.
+    /// True to revoke all descendants of the key, too. Also finds those of a key that was revoked
+    /// earlier.
     made: bool,
-    /// Whether also if no key is left then, so that the host is open to everybody who reaches it.
+    /// True to revoke the last active key, after which every caller that reaches the host is
+    /// accepted.
     open: bool,
 }
 
-/// Revokes a key: it opens this host no longer when this is answered, and other hosts of the same
-/// database within two seconds. Streams that it opened end.
+/// Revokes a key. After the response this host rejects the key, and other hosts of the same
+/// database within two seconds. Streams of the key end.
 #[utoipa::path(delete, path = "/api/v1/keys/{key}",
     extensions(("x-wattle-access" = json!({ "scope": "admin", "share": "control" }))), tag = "keys",
     params(("key" = String, Path, description = "id of the key"), RevokeFilter),
@@ -137,7 +141,7 @@ pub struct RevokeFilter {
         (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 409, body = ProblemDocument, content_type = "application/problem+json",
-            description = "it is the last one")))]
+            description = "the key is the last active one")))]
 pub async fn revoke_key(
     State(state): State<ApiState>,
     keeper: KeyKeeper,
@@ -146,11 +150,12 @@ pub async fn revoke_key(
 ) -> Result<Json<RevokedKeysDocument>, Problem> {
     let Query(RevokeFilter { made, open }) = filter.map_err(invalid_query)?;
     let tenant = keeper.tenant.as_deref();
-    // Hosts of one database need not have the same configuration, so a tenant never gets there.
+    // Hosts of one database can have different configurations, so a tenant must never revoke the
+    // last key.
     let may_be_last = tenant.is_none() && (open || key::is_configured(&state.config));
     let wanted = Revocation { id: &id, tenant, with_made: made, may_be_last };
     let Some(done) = state.ledger.keyring.revoke(state.engine.ports(), wanted).await? else {
-        let hint = "it was revoked or never was; list keys with `GET /api/v1/keys`";
+        let hint = "it was revoked or never existed; list keys with `GET /api/v1/keys`";
         return Err(Problem::not_found("key", &id, hint));
     };
     let Revoked { revoked, left } = done;

@@ -1,4 +1,4 @@
-//! The long-term memory, for operators and for tenants: everybody sees their own.
+//! The long-term memory, of the tenant of a request or of a tenant that the operator names.
 
 use axum::Json;
 use axum::extract::{RawQuery, State};
@@ -18,12 +18,12 @@ use crate::native::threads::page_size;
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 
-/// Reads a document of the memory.
+/// Reads a document of the long-term memory.
 #[utoipa::path(get, path = "/api/v1/memory/items", tag = "memory",
     params(
-        ("tenant" = Option<String>, Query, description = "whose memory, if the operator asks"),
-        ("namespace" = Vec<String>, Query, description = "parts of its namespace, one at a time"),
-        ("key" = String, Query, description = "its key")),
+        ("tenant" = Option<String>, Query, description = "tenant of the memory; operator only"),
+        ("namespace" = Vec<String>, Query, description = "parts of the namespace, in order"),
+        ("key" = String, Query, description = "key of the document")),
     responses(
         (status = 200, body = MemoryDocument),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
@@ -38,15 +38,15 @@ pub async fn get_memory_item(
     let ports = state.engine.ports();
     let found = ports.memory.get(&whose, &namespace, &key, ports.clock.now_ms()).await?;
     found.map(|item| Json(item.into())).ok_or_else(|| {
-        let hint = "it was deleted, has expired or never was; look for others with \
+        let hint = "it was deleted, has expired or never existed; search documents with \
                     `POST /api/v1/memory/search`";
         Problem::not_found("document", &key, hint)
     })
 }
 
-/// Writes a document of the memory, in place of the one that is there.
+/// Writes a document of the long-term memory, or replaces it.
 #[utoipa::path(put, path = "/api/v1/memory/items", tag = "memory",
-    params(("tenant" = Option<String>, Query, description = "whose memory, if the operator asks")),
+    params(("tenant" = Option<String>, Query, description = "tenant of the memory; operator only")),
     request_body = PutMemoryDocument,
     responses(
         (status = 204),
@@ -68,12 +68,12 @@ pub async fn put_memory_item(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Deletes a document of the memory. Not an error if it is missing.
+/// Deletes a document of the long-term memory. Not an error if it does not exist.
 #[utoipa::path(delete, path = "/api/v1/memory/items", tag = "memory",
     params(
-        ("tenant" = Option<String>, Query, description = "whose memory, if the operator asks"),
-        ("namespace" = Vec<String>, Query, description = "parts of its namespace, one at a time"),
-        ("key" = String, Query, description = "its key")),
+        ("tenant" = Option<String>, Query, description = "tenant of the memory; operator only"),
+        ("namespace" = Vec<String>, Query, description = "parts of the namespace, in order"),
+        ("key" = String, Query, description = "key of the document")),
     responses((status = 204)))]
 pub async fn delete_memory_item(
     State(state): State<ApiState>,
@@ -87,11 +87,11 @@ pub async fn delete_memory_item(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Finds documents of the memory: those that hold most of the words first, newest update first
-/// without words.
+/// Searches the long-term memory. With words, documents with the most of them come first; without
+/// words, those with the newest update.
 #[utoipa::path(post, path = "/api/v1/memory/search",
     extensions(("x-wattle-access" = json!({ "scope": "read" }))), tag = "memory",
-    params(("tenant" = Option<String>, Query, description = "whose memory, if the operator asks")),
+    params(("tenant" = Option<String>, Query, description = "tenant of the memory; operator only")),
     request_body = MemorySearchDocument,
     responses(
         (status = 200, body = Page<MemoryDocument>),
@@ -116,17 +116,17 @@ pub async fn search_memory(
     Ok(Json(page(found.into_iter().map(Into::into).collect(), limit, offset)))
 }
 
-/// Lists namespaces of the memory that hold a document, in order.
+/// Lists the namespaces of the long-term memory that have a document, in order.
 #[utoipa::path(get, path = "/api/v1/memory/namespaces", tag = "memory",
     params(
-        ("tenant" = Option<String>, Query, description = "whose memory, if the operator asks"),
+        ("tenant" = Option<String>, Query, description = "tenant of the memory; operator only"),
         ("prefix" = Option<Vec<String>>, Query,
-            description = "parts that they begin with, one at a time; `*` stands for any"),
+            description = "first parts of the namespaces, repeated in order; `*` matches any"),
         ("suffix" = Option<Vec<String>>, Query,
-            description = "parts that they end with, one at a time; `*` stands for any"),
-        ("max_depth" = Option<usize>, Query, description = "cut to so many parts"),
-        ("limit" = Option<usize>, Query, description = "at most so many, 500 at the most"),
-        ("offset" = Option<usize>, Query, description = "skip so many")),
+            description = "last parts of the namespaces, repeated in order; `*` matches any"),
+        ("max_depth" = Option<usize>, Query, description = "cut namespaces to this many parts"),
+        ("limit" = Option<usize>, Query, description = "maximum number of items, up to 500"),
+        ("offset" = Option<usize>, Query, description = "number of items to skip")),
     responses((status = 200, body = Page<Vec<String>>)))]
 pub async fn list_memory_namespaces(
     State(state): State<ApiState>,
@@ -147,11 +147,12 @@ pub async fn list_memory_namespaces(
     Ok(Json(page(found, limit, offset)))
 }
 
-/// Deletes all documents in namespaces that begin as said, such as all that is known of one user.
+/// Deletes all documents in namespaces with a prefix, such as those about one user.
 #[utoipa::path(delete, path = "/api/v1/memory/namespaces", tag = "memory",
     params(
-        ("tenant" = Option<String>, Query, description = "whose memory, if the operator asks"),
-        ("prefix" = Vec<String>, Query, description = "parts that they begin with, one at a time")),
+        ("tenant" = Option<String>, Query, description = "tenant of the memory; operator only"),
+        ("prefix" = Vec<String>, Query,
+            description = "first parts of the namespaces, repeated in order")),
     responses((status = 200, body = ClearedDocument)))]
 pub async fn clear_memory(
     State(state): State<ApiState>,
@@ -163,22 +164,22 @@ pub async fn clear_memory(
     let prefix = query.all("prefix");
     query.refuse_others()?;
     if prefix.is_empty() {
-        let detail = "the query needs at least one `prefix`: all of the memory is not deleted at \
-                      once";
+        let detail = "the query requires at least one `prefix`: the whole memory cannot be deleted \
+                      at once";
         return Err(Problem::new(code::INVALID, detail));
     }
     let deleted = state.engine.ports().memory.clear(&whose, &prefix).await?;
     Ok(Json(ClearedDocument { deleted }))
 }
 
-/// The page out of one item more than it may have.
+/// Returns a page of at most `limit` items, of a list that was read with one item more.
 fn page<T>(mut items: Vec<T>, limit: usize, offset: usize) -> Page<T> {
     let next_offset = (items.len() > limit).then(|| offset.saturating_add(limit));
     items.truncate(limit);
     Page { items, next_offset }
 }
 
-/// A query in which a name may stand several times.
+/// Query parameters, of which a name can be repeated.
 struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
@@ -187,20 +188,20 @@ impl Parameters {
         Self(url::form_urlencoded::parse(query.as_bytes()).into_owned().collect())
     }
 
-    /// The memory of the tenant of a request, or of the one that the operator names.
+    /// Returns the memory of the tenant of a request, or of the tenant that the operator names.
     fn whose(&mut self, authority: Authority) -> Result<MemoryScope, Problem> {
         let named = self.one("tenant")?;
         named.as_deref().map(check_tenant).transpose()?;
         match (&authority.tenant, &named) {
             (Some(own), Some(named)) if own != named && !authority.is_operator => {
-                let detail = format!("the request does not come from the tenant `{named}`");
+                let detail = format!("the request does not belong to tenant `{named}`");
                 Err(Problem::new(code::DENIED, detail))
             }
             _ => Ok(MemoryScope::Agents(named.or(authority.tenant))),
         }
     }
 
-    /// Namespace and key of a document, and nothing else.
+    /// Returns namespace and key of a document. Any other parameter is an error.
     fn place(mut self) -> Result<(Vec<String>, String), Problem> {
         let namespace = self.all("namespace");
         let key = self.one("key")?.unwrap_or_default();
@@ -220,7 +221,7 @@ impl Parameters {
         if values.is_empty() {
             return Ok(value);
         }
-        Err(invalid(&format!("`{name}` stands more than once")))
+        Err(invalid(&format!("`{name}` must not be repeated")))
     }
 
     fn number(&mut self, name: &str) -> Result<Option<usize>, Problem> {
@@ -232,7 +233,7 @@ impl Parameters {
     fn refuse_others(&self) -> Result<(), Problem> {
         match self.0.first() {
             None => Ok(()),
-            Some((name, _)) => Err(invalid(&format!("`{name}` is not known here"))),
+            Some((name, _)) => Err(invalid(&format!("unknown parameter `{name}`"))),
         }
     }
 }
@@ -251,14 +252,14 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_parts_and_a_key() {
+    fn item_key_is_repeated_namespace_and_one_key() {
         let place = check("namespace=users&key=a%2Fb%00&namespace=4+2").unwrap();
         assert_eq!(place, (vec!["users".into(), "4 2".into()], "a/b\0".into()));
         for (query, wanted) in [
             ("", "namespace"),
             ("namespace=users", "key"),
-            ("namespace=users&key=a&key=b", "more than once"),
-            ("namespace=users&key=a&x=b", "`x` is not known"),
+            ("namespace=users&key=a&key=b", "must not be repeated"),
+            ("namespace=users&key=a&x=b", "unknown parameter `x`"),
             ("namespace=&key=a", "empty"),
         ] {
             let detail = check(query).unwrap_err();
@@ -267,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenant_names_nobody_else_and_the_operator_anybody() {
+    fn only_the_operator_can_name_another_tenant() {
         let whose = |own: Option<&str>, query: &str| {
             let tenant = own.map(ToOwned::to_owned);
             let authority = Authority { is_operator: tenant.is_none(), tenant };

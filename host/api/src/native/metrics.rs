@@ -1,4 +1,4 @@
-//! Metrics, as a collector reads them.
+//! The metrics endpoint.
 
 use axum::extract::State;
 use axum::http::{StatusCode, header};
@@ -7,8 +7,8 @@ use axum::response::{IntoResponse as _, Response};
 use crate::native::scope::OfHost;
 use crate::state::ApiState;
 
-/// All metrics as text. Behind the same guards as the API, and not for tenants: names of apps and
-/// routes are in there, and what all tenants do.
+/// Responds with all metrics as text. Only for the operator: labels name apps and routes, and the
+/// values are sums over all tenants.
 pub async fn metrics(State(state): State<ApiState>, _: OfHost) -> Response {
     match &state.metrics {
         Some(metrics) => {

@@ -1,4 +1,4 @@
-//! Plugins as the loaded apps use them.
+//! Plugins of loaded apps, and standalone plugins.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -11,9 +11,9 @@ use crate::native::scope::OfHost;
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 
-/// Lists the plugins of all apps: a plugin that several apps use is listed once for each, since
-/// its grants may differ. One that no app uses is listed without an app and without grants.
-/// Not for tenants: grants name secrets, databases and hosts.
+/// Lists the plugins of all apps. A plugin that several apps use is listed once for each app,
+/// because its grants can differ. A plugin that no app uses has neither an app nor grants. Only for
+/// the operator: grants name secrets, databases and hosts.
 #[utoipa::path(get, path = "/api/v1/plugins",
     extensions(("x-wattle-access" = json!({ "scope": "admin" }))), tag = "apps",
     responses(
@@ -23,12 +23,12 @@ pub async fn list_plugins(State(state): State<ApiState>, _: OfHost) -> Json<Vec<
     Json(all(&state))
 }
 
-/// Describes a plugin: imports, exports, nodes, grants, digest. Not for tenants.
+/// Describes a plugin: imports, exports, nodes, grants, digest. Only for the operator.
 #[utoipa::path(get, path = "/api/v1/plugins/{plugin}",
     extensions(("x-wattle-access" = json!({ "scope": "admin" }))), tag = "apps",
     params(("plugin" = String, Path, description = "name of the plugin")),
     responses(
-        (status = 200, body = Vec<PluginDocument>, description = "once for each app that uses it"),
+        (status = 200, body = Vec<PluginDocument>, description = "one for each app that uses it"),
         (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn get_plugin(

@@ -1,4 +1,4 @@
-//! Files that could not be loaded.
+//! Files and folders that could not be loaded.
 
 use axum::Json;
 use axum::extract::State;
@@ -8,7 +8,8 @@ use crate::native::scope::OfHost;
 use crate::problem::ProblemDocument;
 use crate::state::ApiState;
 
-/// Lists files and folders that could not be loaded. What was loaded before stays. Not for tenants.
+/// Lists the files and folders that could not be loaded. The version that was loaded before stays
+/// active. Only for the operator.
 #[utoipa::path(get, path = "/api/v1/problems",
     extensions(("x-wattle-access" = json!({ "scope": "admin" }))), tag = "host",
     responses(

@@ -1,4 +1,4 @@
-//! Whether runs can begin.
+//! Readiness of the host.
 
 use std::time::Duration;
 
@@ -12,24 +12,24 @@ use crate::document::RecoveryDocument;
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 
-/// How long the store may take to write a few bytes: far longer than any disk does that works.
+/// Timeout of the store for a small write. A working disk is much faster.
 const READY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// That runs can begin.
+/// The host is ready: runs can start.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Ready {
     /// Always `ready`.
     pub status: String,
-    /// Which server this is: another one after each start.
+    /// Id of the server, which changes with each start.
     pub instance: String,
-    /// How far the host is with runs that were cut before its start; absent when all of them go on
-    /// or have ended.
+    /// Progress of the recovery of runs that a crash or shutdown interrupted. Absent if no run
+    /// remains to recover and none is set aside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<RecoveryDocument>,
 }
 
-/// Says whether runs can begin: the store writes and flushes a few bytes for it, at most once a
-/// second however often it is asked. Needs no key.
+/// Reports whether runs can start. The store writes and flushes a few bytes for this, at most once
+/// a second. No key is needed.
 #[utoipa::path(get, path = "/api/v1/ready",
     extensions(("x-wattle-access" = json!({ "scope": "none", "share": "control" }))), tag = "host", responses(
     (status = 200, body = Ready),
@@ -47,12 +47,12 @@ pub async fn ready(State(state): State<ApiState>) -> Result<Json<Ready>, Problem
         Ok(Err(error)) => Err(unavailable(error.to_string())),
         Err(_) => {
             let seconds = READY_TIMEOUT.as_secs();
-            Err(unavailable(format!("the store did not write anything in {seconds} s")))
+            Err(unavailable(format!("the store completed no write within {seconds} s")))
         }
     }
 }
 
-/// A store that cannot be written now may be written later.
+/// The failure is retryable: the store can become available again.
 fn unavailable(detail: String) -> Problem {
     Failure::new(code::UNAVAILABLE, detail).retryable().into()
 }

@@ -18,14 +18,15 @@ use crate::native::scope::Scope;
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 
-/// Starts a run of one of the app's graphs, on a new thread or on one that is there. A thread has one
-/// run at a time: the run is pending until it may begin.
+/// Starts a run of one of the app's graphs, on a new or an existing thread. A thread has one
+/// running run at a time; further runs are pending.
 #[utoipa::path(post, path = "/api/v1/apps/{app}/runs", tag = "runs",
     params(("app" = String, Path, description = "name of the app")),
     request_body = StartDocument,
     responses(
         (status = 202, body = RunDocument, description = "started, or pending"),
-        (status = 200, body = RunDocument, description = "ended or stands still, with `wait`"),
+        (status = 200, body = RunDocument,
+            description = "with `wait`: the run has ended or is interrupted"),
         (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
@@ -70,23 +71,24 @@ pub async fn start_run(
     Ok(accepted(record.into()))
 }
 
-/// Milliseconds of a delay in seconds.
+/// Converts a delay from seconds to milliseconds.
 fn delay_ms(after_seconds: Option<f64>) -> Result<i64, Problem> {
     let seconds = after_seconds.unwrap_or(0.0);
     if !seconds.is_finite() || seconds < 0.0 {
-        let text = format!("`after_seconds` must be a number from 0 on, and is {seconds}");
+        let text = format!("`after_seconds` must be a number of at least 0, not {seconds}");
         return Err(Problem::new(code::INVALID, text));
     }
     Ok((seconds * 1000.0) as i64)
 }
 
-/// Answers open questions of a thread and goes on.
+/// Answers pending interrupts of a thread and continues it.
 #[utoipa::path(post, path = "/api/v1/threads/{thread}/resume", tag = "runs",
     params(("thread" = String, Path, description = "id of the thread")),
     request_body = ResumeDocument,
     responses(
-        (status = 202, body = RunDocument, description = "goes on"),
-        (status = 200, body = RunDocument, description = "ended or stands still, with `wait`"),
+        (status = 202, body = RunDocument, description = "resumed"),
+        (status = 200, body = RunDocument,
+            description = "with `wait`: the run has ended or is interrupted"),
         (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 409, body = ProblemDocument, content_type = "application/problem+json"),
@@ -145,7 +147,7 @@ pub async fn get_run(
     Ok(Json(scope.run(&state, &id).await?.into()))
 }
 
-/// Waits until a run has ended or stands still.
+/// Waits until a run has ended or is interrupted.
 #[utoipa::path(get, path = "/api/v1/runs/{run}/wait",
     extensions(("x-wattle-access" = json!({ "share": "lasting" }))), tag = "runs",
     params(("run" = String, Path, description = "id of the run")),
@@ -182,7 +184,7 @@ pub async fn cancel_run(
     Ok((StatusCode::ACCEPTED, Json(record.into())))
 }
 
-/// A thread id that the caller chose must be free or the caller's own.
+/// Checks that a thread id from a client is unused, or that the client can access the thread.
 pub(crate) async fn own_or_new(
     state: &ApiState,
     scope: &Scope,
@@ -196,7 +198,7 @@ pub(crate) async fn own_or_new(
     })
 }
 
-/// What is answered to a request that started a run.
+/// Responds to a request that started a run.
 pub(crate) async fn answer(state: &ApiState, run: RunRef, wait: bool) -> Result<Response, Problem> {
     if wait {
         let ended = state.engine.wait(&run).await?;

@@ -1,4 +1,4 @@
-//! What a request may see: its tenant, and threads and runs that are its own.
+//! Access of a request to tenants, threads and runs.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -11,10 +11,10 @@ use crate::guard::holder::Holder;
 use crate::problem::{Problem, api_code};
 use crate::state::{ApiConfig, ApiState};
 
-/// On whose behalf a request comes.
+/// The tenant whose resources a request can access.
 #[derive(Clone, Debug)]
 pub struct Scope {
-    /// The tenant; `None` if there are none.
+    /// The tenant; `None` for access to the threads of all tenants.
     pub tenant: Option<String>,
 }
 
@@ -23,7 +23,7 @@ impl FromRequestParts<ApiState> for Scope {
 
     async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Problem> {
         let tenant = match parts.extensions.get::<Operator>() {
-            // Nobody stands between the operator and this process who could name a tenant.
+            // The operator in the same process names no tenant.
             Some(Operator) => Ok(state.config.default_tenant.clone()),
             None => tenant(&state.config, &parts.headers, &parts.extensions),
         };
@@ -31,18 +31,18 @@ impl FromRequestParts<ApiState> for Scope {
     }
 }
 
-/// Put among the extensions of a request, says that it is the operator's own: for callers in the
-/// same process. No request that arrives by HTTP has it.
+/// Marks a request as the operator's, in the extensions of the request: for callers in the same
+/// process. Requests over HTTP never have it.
 #[derive(Clone, Copy, Debug)]
 pub struct Operator;
 
-/// On whose authority a request comes to what the operator may reach beyond tenants.
+/// The principal of a request for endpoints that the operator can use beyond tenants.
 #[derive(Clone, Debug)]
 pub struct Authority {
-    /// The tenant for whom it is if it does not say otherwise.
+    /// Tenant of the request if its parameters name none.
     pub tenant: Option<String>,
-    /// Whether it is the operator's: it comes from the same process, or there are neither keys nor
-    /// tenants, or its key is one of the operator's and it names no tenant.
+    /// True for the operator: the request comes from the same process, neither keys nor tenants
+    /// exist, or its key is an operator key and it names no tenant.
     pub is_operator: bool,
 }
 
@@ -72,9 +72,9 @@ impl FromRequestParts<ApiState> for Authority {
     }
 }
 
-/// A request for what is the host's and of no tenant, such as names of secrets in grants or paths of
-/// files: one that names a tenant, by key or header, may not see it, nor one whose key is none of
-/// the operator's.
+/// Admits only the operator, for data that belongs to no tenant, such as names of secrets in grants
+/// or paths of files. Rejects a request that names a tenant by key or header, or whose key is not
+/// an operator key.
 #[derive(Clone, Copy, Debug)]
 pub struct OfHost;
 
@@ -96,29 +96,29 @@ impl FromRequestParts<ApiState> for OfHost {
     }
 }
 
-/// The refusal of what is the operator's. The tenant is empty if the request names none and its key
-/// is not the operator's.
+/// Creates the problem of a request that only the operator may send. `tenant` is empty if the
+/// request names none and its key is not an operator key.
 pub fn not_the_tenants(what: &str, tenant: &str) -> Problem {
     let whose = if tenant.is_empty() {
-        "and the key does not have the scope `admin`".to_owned()
+        "but the key is not an operator key".to_owned()
     } else {
-        format!("not the tenant's `{tenant}`")
+        format!("but the request belongs to tenant `{tenant}`")
     };
     let detail = format!(
-        "{what} is the operator's, {whose}; send a key of `[auth]`, or one with the scope `admin` \
-         and no tenant, and name no tenant"
+        "{what} is reserved for the operator, {whose}; send a key of `[auth]`, or one with the \
+         scope `admin` and no tenant, and name no tenant"
     );
     Problem::new(code::DENIED, detail)
 }
 
-/// Characters of a tenant's name.
+/// Maximum number of characters in the name of a tenant.
 const TENANT_CHARS: usize = 64;
 
-/// The tenant that a request itself names, by key or header.
+/// Returns the tenant that a request names by key or header.
 ///
 /// # Errors
 ///
-/// `denied` and `invalid` as of [`tenant`].
+/// `denied` and `invalid` as in [`tenant`].
 pub fn named_tenant(
     config: &ApiConfig,
     headers: &HeaderMap,
@@ -137,12 +137,12 @@ pub fn named_tenant(
     }
 }
 
-/// The tenant of a request: that of its key, else the one that the header names, else the default.
+/// Returns the tenant of a request: that of its key, else that of the header, else the default.
 ///
 /// # Errors
 ///
-/// `unauthorized` if there is a header for tenants and the request names none, `denied` if it names
-/// another than its key stands for, `invalid` for a name that is none.
+/// `unauthorized` if `tenant_header` is configured and the request names no tenant, `denied` if
+/// header and key name different tenants, `invalid` for an invalid name.
 pub fn tenant(
     config: &ApiConfig,
     headers: &HeaderMap,
@@ -161,38 +161,38 @@ pub fn tenant(
     }
 }
 
-/// Whether a text can be a tenant's name.
+/// Checks that a text is a valid name of a tenant.
 ///
 /// # Errors
 ///
-/// `invalid`.
+/// `invalid` if it is not.
 pub fn check_tenant(name: &str) -> Result<(), Problem> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.@".contains(letter);
-    // Alone in a path, which links of blobs have, dots mean something else.
+    // As a segment of a path, such as in links of blobs, dots have another meaning.
     let is_dots = [".", ".."].contains(&name);
     let is_right = !name.is_empty() && name.len() <= TENANT_CHARS && !is_dots;
     if is_right && name.chars().all(is_plain) {
         return Ok(());
     }
     let detail = format!(
-        "a tenant's name has 1 to {TENANT_CHARS} ASCII letters, digits or `-`, `_`, `.`, `@`, and \
-         is not `.` or `..`"
+        "a tenant's name must be 1 to {TENANT_CHARS} ASCII letters, digits, `-`, `_`, `.` or `@`, \
+         but not `.` or `..`"
     );
     Err(Problem::new(code::INVALID, detail))
 }
 
 impl Scope {
-    /// A thread that this request may see.
+    /// Returns a thread that the request can access.
     ///
     /// # Errors
     ///
-    /// `not-found` if there is none, or if it belongs to another tenant.
+    /// `not-found` if the thread does not exist or belongs to another tenant.
     pub async fn thread(&self, state: &ApiState, id: &str) -> Result<ThreadRecord, Problem> {
         let missing = || {
             Problem::not_found(
                 "thread",
                 id,
-                "it was deleted, has expired or never was; list \
+                "it was deleted, has expired or never existed; list \
                  threads with `GET /api/v1/threads`",
             )
         };
@@ -204,11 +204,12 @@ impl Scope {
         Ok(head.record)
     }
 
-    /// A thread that an app's handler may hand over to: the same that its `runs` interface shows.
+    /// Returns a thread to which a handler of an app can hand off: one that its `runs` interface
+    /// shows.
     ///
     /// # Errors
     ///
-    /// `not-found` if there is none, or if it belongs to another app or tenant.
+    /// `not-found` if the thread does not exist or belongs to another app or tenant.
     pub async fn thread_of(
         &self,
         state: &ApiState,
@@ -218,18 +219,19 @@ impl Scope {
         let head = state.engine.ports().store.thread(thread).await?;
         let record = head.map(|head| head.record);
         record.filter(|record| record.is_of(app, self.tenant.as_deref())).ok_or_else(|| {
-            let hint = format!("app `{app}` has none of that name here, or it has expired");
+            let hint = format!("app `{app}` has no such thread here, or it has expired");
             Problem::not_found("thread", thread.as_str(), &hint)
         })
     }
 
-    /// A run that this request may see.
+    /// Returns a run that the request can access.
     ///
     /// # Errors
     ///
-    /// `not-found` if there is none, or if its thread belongs to another tenant.
+    /// `not-found` if the run does not exist or its thread belongs to another tenant.
     pub async fn run(&self, state: &ApiState, id: &str) -> Result<RunRecord, Problem> {
-        let missing = || Problem::not_found("run", id, "its thread was deleted, or it never was");
+        let missing =
+            || Problem::not_found("run", id, "its thread was deleted, or it never existed");
         let run = RunId::new(id).map_err(|error| Problem::new(code::INVALID, error.to_string()))?;
         let record = state.engine.ports().store.run(&run).await?.ok_or_else(missing)?;
         match self.thread(state, record.thread.as_str()).await {
@@ -259,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_goes_before_the_header_and_the_header_before_the_default() {
+    fn tenant_comes_from_key_then_header_then_default() {
         let key = (ApiConfig::key("k-acme"), "acme".to_owned());
         let config = ApiConfig {
             tenant_keys: [key].into(),
@@ -282,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn without_tenants_the_header_means_nothing() {
+    fn tenant_header_is_ignored_unless_configured() {
         assert_eq!(check(&ApiConfig::default(), &[("x-tenant", "other")]), Ok(None));
     }
 }

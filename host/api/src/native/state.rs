@@ -1,4 +1,4 @@
-//! Time travel: points of a thread's past, edits and forks.
+//! Time travel: history, edits and forks.
 
 use std::collections::BTreeMap;
 
@@ -28,13 +28,13 @@ use crate::native::threads::{invalid_query, page_size};
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 
-/// The checkpoint that a thread stands at, in a path.
+/// Name of the current checkpoint in a path.
 const LATEST: &str = "latest";
 
-/// Writes as an input.
+/// The `as_node` of an edit that writes as an input.
 const AS_INPUT: &str = "__input__";
 
-/// Changes nothing.
+/// The `as_node` of an edit that changes nothing.
 const AS_COPY: &str = "__copy__";
 
 /// Which checkpoints to list.
@@ -42,16 +42,16 @@ const AS_COPY: &str = "__copy__";
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct HistoryFilter {
-    /// Only older than this checkpoint.
+    /// Only checkpoints older than this one.
     before: Option<u64>,
-    /// At most so many, 500 at the most.
+    /// Maximum number of checkpoints, up to 500; 50 by default.
     limit: Option<usize>,
-    /// Whether to bring the state of each.
+    /// True to include the state of each checkpoint.
     state: bool,
-    /// Of this subgraph; of the thread's own graph without it.
+    /// Namespace of a subgraph; the root graph by default.
     namespace: String,
-    /// A JSON object whose facts must all be equal: `source`, `step`, `run`, or keys of the
-    /// metadata.
+    /// A JSON object with values that a checkpoint must have: `source`, `step`, `run`, or keys of
+    /// the metadata.
     filter: Option<String>,
 }
 
@@ -82,24 +82,24 @@ pub async fn get_history(
 
 fn facts(text: &str) -> Result<BTreeMap<String, Value>, Problem> {
     serde_json::from_str(text).map_err(|error| {
-        Problem::new(code::INVALID, format!("`filter` is not a JSON object of facts: {error}"))
+        Problem::new(code::INVALID, format!("`filter` is not a JSON object: {error}"))
     })
 }
 
-/// Which graph of a thread.
+/// The graph of a thread.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct OfGraph {
-    /// A subgraph; the thread's own graph without it.
+    /// Namespace of a subgraph; the root graph by default.
     namespace: String,
 }
 
-/// A thread at one of its checkpoints: state, tasks that run next, open questions.
+/// Returns a checkpoint of a thread: state, tasks that run next, pending interrupts.
 #[utoipa::path(get, path = "/api/v1/threads/{thread}/checkpoints/{checkpoint}", tag = "threads",
     params(
         ("thread" = String, Path, description = "id of the thread"),
-        ("checkpoint" = String, Path, description = "its number, or `latest`"),
+        ("checkpoint" = String, Path, description = "number of the checkpoint, or `latest`"),
         OfGraph),
     responses(
         (status = 200, body = CheckpointDocument),
@@ -116,7 +116,7 @@ pub async fn get_checkpoint(
     let checkpoint = match checkpoint.as_str() {
         LATEST => None,
         number => Some(number.parse().map(CheckpointId).map_err(|_| {
-            let text = format!("`{number}` is no checkpoint; name its number, or `{LATEST}`");
+            let text = format!("`{number}` is not a checkpoint; use a number or `{LATEST}`");
             Problem::new(code::INVALID, text)
         })?),
     };
@@ -125,8 +125,8 @@ pub async fn get_checkpoint(
     Ok(Json(CheckpointDocument::new(view, true)))
 }
 
-/// Edits the state of a thread that stands still, or of one of its subgraphs, as if nodes had
-/// finished with some writes. A thread that is not there is made if `app` is given.
+/// Edits the state of a thread without a running run, or of one of its subgraphs, as if nodes had
+/// finished with the given writes. With `app`, a missing thread is created.
 #[utoipa::path(post, path = "/api/v1/threads/{thread}/edits", tag = "threads",
     params(("thread" = String, Path, description = "id of the thread")),
     request_body = EditsDocument,
@@ -175,7 +175,7 @@ fn edit(document: EditDocument) -> Result<Edit, Problem> {
     };
     let EditDocument { values, overwrite, .. } = document;
     if let Some(name) = overwrite.iter().find(|name| !values.contains_key(*name)) {
-        let text = format!("`overwrite` names channel `{name}`, of which `values` has none");
+        let text = format!("`overwrite` names channel `{name}`, which `values` does not have");
         return Err(Problem::new(code::INVALID, text));
     }
     let writes = values.into_iter().map(|(name, value)| {
@@ -185,14 +185,15 @@ fn edit(document: EditDocument) -> Result<Edit, Problem> {
     Ok(Edit { as_node, writes: writes.collect::<Result<_, Problem>>()? })
 }
 
-/// Starts a run that goes on from the past of a thread: from a checkpoint, or from a host call, of
-/// whichever graph, that gets another answer; in the thread itself or in a copy.
+/// Starts a run from a checkpoint of a thread, or from a host call of any of its graphs with an
+/// overridden result; in the thread itself or in a copy.
 #[utoipa::path(post, path = "/api/v1/threads/{thread}/fork", tag = "threads",
     params(("thread" = String, Path, description = "id of the thread")),
     request_body = ForkDocument,
     responses(
         (status = 202, body = RunDocument, description = "started"),
-        (status = 200, body = RunDocument, description = "ended or stands still, with `wait`"),
+        (status = 200, body = RunDocument,
+            description = "with `wait`: the run has ended or is interrupted"),
         (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
@@ -222,11 +223,11 @@ fn fork(
         }
         (None, Some(call)) if input.is_none() => of_call(call)?,
         (None, Some(_)) => {
-            let text = "a fork of a call has no input; give one with a checkpoint";
+            let text = "a fork from a call takes no `input`; use a `checkpoint`";
             return Err(Problem::new(code::INVALID, text));
         }
         _ => {
-            let text = "name either a `checkpoint` or a `call` to fork from";
+            let text = "set either `checkpoint` or `call`";
             return Err(Problem::new(code::INVALID, text));
         }
     };
@@ -235,7 +236,7 @@ fn fork(
         (true, thread) => ForkInto::New { thread },
         (false, None) => ForkInto::Same,
         (false, Some(_)) => {
-            let text = "`thread_id` names the copy that `copy` asks for";
+            let text = "`thread_id` is the id of the copy and requires `copy`";
             return Err(Problem::new(code::INVALID, text));
         }
     };
@@ -259,7 +260,7 @@ fn of_call(document: CallDocument) -> Result<ForkFrom, Problem> {
             CallRef::Place { task: TaskId::new(task).map_err(invalid_id)?, scope, call }
         }
         _ => {
-            let text = "name a call by `seq`, or by `task`, `scope` and `call`";
+            let text = "select a call by `seq`, or by `task`, `scope` and `call`";
             return Err(Problem::new(code::INVALID, text));
         }
     };
@@ -267,7 +268,7 @@ fn of_call(document: CallDocument) -> Result<ForkFrom, Problem> {
         (Some(answer), None) => Ok(answer),
         (None, Some(failure)) => Err(failure),
         _ => {
-            let text = "give the call either an `answer` or a `failure`";
+            let text = "set either `answer` or `failure` of the call";
             return Err(Problem::new(code::INVALID, text));
         }
     };

@@ -1,4 +1,4 @@
-//! Looking after everything that is stored: what is damaged, and copies of it.
+//! Verification and backups of everything that is stored.
 
 use std::path::Path;
 
@@ -16,12 +16,12 @@ use crate::native::scope::{Authority, not_the_tenants};
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 
-/// A copy that was made.
+/// A backup that was created.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct BackupDocument {
-    /// The folder on the machine of the server.
+    /// Folder of the backup on the machine of the server.
     pub folder: String,
-    /// Blobs that are damaged and were left out.
+    /// Damaged blobs, which the backup does not have.
     #[schema(value_type = Vec<Value>)]
     pub damaged: Vec<Damage>,
 }
@@ -34,7 +34,7 @@ fn operator(authority: Authority) -> Result<(), Problem> {
     Err(not_the_tenants("the store", &tenant))
 }
 
-/// Reads everything that is stored and names what is damaged. Only for the operator.
+/// Reads everything that is stored, and lists damaged data. Only for the operator.
 #[utoipa::path(get, path = "/api/v1/store/verify",
     extensions(("x-wattle-access" = json!({ "scope": "admin" }))), tag = "store",
     responses(
@@ -54,8 +54,8 @@ pub async fn verify_store(
     Ok(Json(survey))
 }
 
-/// Copies threads, blobs and the long-term memory into a new folder of the data folder. Only for the
-/// operator.
+/// Copies threads, blobs and the long-term memory into a new folder of the data folder. Only for
+/// the operator.
 #[utoipa::path(post, path = "/api/v1/store/backup",
     extensions(("x-wattle-access" = json!({ "scope": "admin" }))), tag = "store",
     responses(
@@ -70,43 +70,43 @@ pub async fn back_up_store(
     operator(authority)?;
     let (answer, made) = oneshot::channel();
     let work = back_up(state.engine.ports().clone(), answer);
-    // If the client leaves, the folder of the backup is deleted, too.
+    // If the client disconnects, the folder of the backup is deleted, too.
     detached::finish(state.stopping.clone(), work).await;
-    let made = made.await.map_err(|_| Failure::internal("the backup broke off"))?;
+    let made = made.await.map_err(|_| Failure::internal("the backup was aborted"))?;
     Ok(Json(made?))
 }
 
-/// Makes a backup. The folder of one that fails, or whose client has left, is deleted.
+/// Creates a backup. The folder is deleted if the backup fails or the client has disconnected.
 async fn back_up(ports: Ports, answer: oneshot::Sender<Result<BackupDocument, Failure>>) {
     let folder = match ports.store.begin_backup().await {
         Ok(folder) => folder,
         Err(error) => {
-            // The client may have left.
+            // The client may have disconnected.
             let _ = answer.send(Err(error.into()));
             return;
         }
     };
     let made = match copy(&ports, &folder).await {
-        Ok(_) if answer.is_closed() => Err(Failure::new(code::CANCELLED, "nobody waits for it")),
+        Ok(_) if answer.is_closed() => Err(Failure::new(code::CANCELLED, "client disconnected")),
         Ok(damaged) => finish(&ports, &folder, damaged).await,
         Err(failure) => Err(failure),
     };
     if let Err(failure) = &made {
-        tracing::warn!(%failure, "a backup failed");
+        tracing::warn!(%failure, "backup failed");
         if let Err(error) = ports.store.drop_backup(&folder).await {
-            tracing::warn!(%error, "a backup that was not finished stays until the next start");
+            tracing::warn!(%error, "an unfinished backup remains until the next start");
         }
     }
     let _ = answer.send(made);
 }
 
-/// Writes everything into a folder; answers with the blobs that are damaged.
+/// Writes everything into a folder. Returns the damaged blobs.
 async fn copy(ports: &Ports, folder: &Path) -> Result<Vec<Damage>, Failure> {
-    // Blobs that threads mention when they are copied must not be swept before.
+    // Copy the blobs first, so that those that the copied threads mention are not swept before.
     ports.blobs.backup(folder).await?;
     ports.store.backup(folder).await?;
     ports.memory.backup(folder).await?;
-    // Those that threads began to mention meanwhile.
+    // Copy the blobs that threads have mentioned since then.
     ports.blobs.backup(folder).await
 }
 

@@ -1,4 +1,4 @@
-//! Model routes that tenants bring along. Keys in them go in and never come out.
+//! Model routes of tenants. Responses never contain the keys in them.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -13,18 +13,19 @@ use crate::native::scope::{Scope, check_tenant};
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 
-/// Under which name the API calls the model port.
+/// Name of the API as a caller of the model port.
 const API: &str = "api";
 
-/// Puts a model of the tenant's own behind a route, in place of the operator's.
+/// Sets a model of the tenant's own for a route, in place of the operator's.
 #[utoipa::path(put, path = "/api/v1/tenants/{tenant}/routes/{route}",
     extensions(("x-wattle-access" = json!({ "scope": "admin" }))), tag = "tenants",
     params(
         ("tenant" = String, Path, description = "name of the tenant"),
         ("route" = String, Path, description = "name of the route")),
-    request_body(content = Value, description = "the route's document; see the documentation"),
+    request_body(content = Value,
+        description = "the route, as the configuration reference describes it"),
     responses(
-        (status = 200, body = Value, description = "what is there now, without the key"),
+        (status = 200, body = Value, description = "the route, without its key"),
         (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 403, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn set_tenant_route(
@@ -39,7 +40,7 @@ pub async fn set_tenant_route(
     Ok(Json(model.get_route(&caller, &route).await?.unwrap_or_default()))
 }
 
-/// What the tenant put behind a route, without the key.
+/// Returns the tenant's own route, without its key.
 #[utoipa::path(get, path = "/api/v1/tenants/{tenant}/routes/{route}", tag = "tenants",
     params(
         ("tenant" = String, Path, description = "name of the tenant"),
@@ -56,12 +57,13 @@ pub async fn get_tenant_route(
     let caller = caller(&scope, &tenant)?;
     let found = state.engine.ports().model.get_route(&caller, &route).await?;
     found.map(Json).ok_or_else(|| {
-        let hint = format!("the tenant `{tenant}` has none of its own; the operator's holds");
+        let hint = format!("tenant `{tenant}` has no route of its own; the operator's applies");
         Problem::not_found("model route", &route, &hint)
     })
 }
 
-/// Goes back to the operator's route. Not an error if there is nothing to go back from.
+/// Deletes the tenant's own route, so that the operator's applies again. Not an error if the tenant
+/// has none.
 #[utoipa::path(delete, path = "/api/v1/tenants/{tenant}/routes/{route}",
     extensions(("x-wattle-access" = json!({ "scope": "admin" }))), tag = "tenants",
     params(
@@ -80,11 +82,12 @@ pub async fn remove_tenant_route(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// A tenant may only touch what is its own; a request without a tenant is the operator's.
+/// Returns the tenant as a caller of the model port. A tenant can access its own routes only; a
+/// request without a tenant is the operator's.
 fn caller(scope: &Scope, tenant: &str) -> Result<Caller, Problem> {
     check_tenant(tenant)?;
     if scope.tenant.as_ref().is_some_and(|own| own != tenant) {
-        let detail = format!("the request does not come from the tenant `{tenant}`");
+        let detail = format!("the request does not belong to tenant `{tenant}`");
         return Err(Problem::new(code::DENIED, detail));
     }
     let broken = |error: wattle_graph::id::IdError| Problem::new(code::INTERNAL, error.to_string());

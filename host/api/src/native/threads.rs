@@ -1,4 +1,4 @@
-//! Threads with state and trace.
+//! Threads, with their state and trace.
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
@@ -19,10 +19,10 @@ use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 use crate::trace;
 
-/// Items of a list unless the request says otherwise.
+/// Default number of items in a page.
 const DEFAULT_PAGE: usize = 50;
 
-/// Most items of a list: states may be large.
+/// Maximum number of items in a page: states can be large.
 const LARGEST_PAGE: usize = 500;
 
 /// Which threads to list.
@@ -30,15 +30,15 @@ const LARGEST_PAGE: usize = 500;
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ThreadFilter {
-    /// Only of this app.
+    /// Only threads of this app.
     #[param(value_type = Option<String>)]
     app: Option<AppName>,
-    /// Only `idle`, `running`, `interrupted` or `error`.
+    /// Only threads with this status: `idle`, `running`, `interrupted` or `error`.
     #[param(value_type = Option<String>)]
     status: Option<ThreadStatus>,
-    /// At most so many, 500 at the most.
+    /// Maximum number of threads, up to 500; 50 by default.
     limit: Option<usize>,
-    /// Skip so many.
+    /// Number of threads to skip.
     offset: usize,
 }
 
@@ -68,7 +68,7 @@ pub async fn list_threads(
     Ok(Json(Page { items: threads.into_iter().map(Into::into).collect(), next_offset }))
 }
 
-/// Describes a thread: status, state, open questions.
+/// Describes a thread: status, state, pending interrupts.
 #[utoipa::path(get, path = "/api/v1/threads/{thread}",
     extensions(("x-wattle-access" = json!({ "share": "control" }))), tag = "threads",
     params(("thread" = String, Path, description = "id of the thread")),
@@ -87,8 +87,8 @@ pub async fn get_thread(
     Ok(Json(view(&state, &scope, &id).await?.into()))
 }
 
-/// Deletes a thread with its runs, checkpoints and events. Runs that are pending or at work are
-/// cancelled. Only the operator can delete a thread that is damaged.
+/// Deletes a thread with its runs, checkpoints and events. Pending and running runs are cancelled.
+/// Only the operator can delete a damaged thread.
 #[utoipa::path(delete, path = "/api/v1/threads/{thread}",
     extensions(("x-wattle-access" = json!({ "share": "control" }))), tag = "threads",
     params(("thread" = String, Path, description = "id of the thread")),
@@ -109,7 +109,7 @@ pub async fn delete_thread(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The state of a thread alone.
+/// Returns the state of a thread.
 #[utoipa::path(get, path = "/api/v1/threads/{thread}/state", tag = "threads",
     params(("thread" = String, Path, description = "id of the thread")),
     responses(
@@ -123,7 +123,7 @@ pub async fn get_state(
     Ok(Json(view(&state, &scope, &id).await?.state))
 }
 
-/// What happened on a thread as a tree: runs, steps, tasks, attempts, host calls.
+/// Returns the trace of a thread as a tree: runs, supersteps, tasks, attempts, host calls.
 #[utoipa::path(get, path = "/api/v1/threads/{thread}/trace", tag = "threads",
     params(("thread" = String, Path, description = "id of the thread")),
     responses(
@@ -147,7 +147,7 @@ fn gone_if_none(view: Option<ThreadView>, id: &ThreadId) -> Result<ThreadView, P
     view.ok_or_else(|| Problem::new(code::EXPIRED, format!("thread `{id}` has expired")))
 }
 
-/// How many items a page has, if so many are wanted.
+/// Returns the number of items in a page for a requested limit.
 pub(crate) fn page_size(limit: Option<usize>) -> usize {
     limit.unwrap_or(DEFAULT_PAGE).clamp(1, LARGEST_PAGE)
 }
