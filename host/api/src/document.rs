@@ -1,6 +1,6 @@
-//! The JSON documents that answers consist of.
+//! The JSON documents of requests and responses.
 //!
-//! They are types of their own, so that the engine may change its types without changing the API.
+//! They are separate types, so that the types of the engine can change without a change of the API.
 
 pub mod app;
 pub mod host;
@@ -19,43 +19,43 @@ use wattle_run::engine::recover::Recovery;
 /// A page of a list.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Page<T> {
-    /// The items.
+    /// Items of the page.
     pub items: Vec<T>,
-    /// Offset of the next page; absent if this is the last.
+    /// Offset of the next page; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_offset: Option<usize>,
 }
 
-/// Whether the host lives.
+/// The liveness of the host.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Health {
     /// Always `ok`.
     pub status: String,
     /// Version of Wattle.
     pub version: String,
-    /// Which server this is: another one after each start.
+    /// Id of the server, which changes with each start.
     pub instance: String,
-    /// How far the host is with runs that were cut before its start; absent when all of them go on
-    /// or have ended.
+    /// Progress of the recovery of runs that a crash or shutdown interrupted. Absent if no run
+    /// remains to recover and none is set aside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<RecoveryDocument>,
 }
 
-/// How far the host is with runs that were cut before its start.
+/// The progress of the recovery of runs that a crash or shutdown interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RecoveryDocument {
-    /// Whether it has looked at all of them.
+    /// True if every found run was recovered or set aside.
     pub over: bool,
-    /// Runs that were found.
+    /// Number of runs that were found.
     pub found: usize,
-    /// Runs that go on.
+    /// Number of runs that continue.
     pub recovered: usize,
-    /// Runs that are set aside, since they cannot be gone on with.
+    /// Number of runs that are set aside, because they cannot be recovered.
     pub set_aside: usize,
 }
 
 impl RecoveryDocument {
-    /// How far a recovery is; `None` when nothing is left to do.
+    /// Returns the progress of a recovery; `None` if it is complete and no run is set aside.
     pub(crate) fn of(recovery: Recovery) -> Option<Self> {
         let Recovery { is_over, found, recovered, set_aside } = recovery;
         let is_done = is_over && set_aside == 0;
@@ -63,13 +63,13 @@ impl RecoveryDocument {
     }
 }
 
-/// A file or folder that could not be loaded. What was loaded from it before stays.
+/// A file or folder that could not be loaded. The version that was loaded before stays active.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LoadProblem {
-    /// What was to be loaded.
+    /// Path of the file or folder.
     pub path: String,
-    /// When, milliseconds since 1970.
+    /// Time of the attempt, in milliseconds since 1970.
     pub at_ms: i64,
-    /// What is wrong, and what to do.
+    /// Reason, and what to do.
     pub message: String,
 }

@@ -1,4 +1,4 @@
-//! Apps and graphs as documents.
+//! Documents of apps and graphs.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,26 +9,26 @@ use wattle_run::app::{App, GraphPack};
 /// An app.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct AppDocument {
-    /// Its name.
+    /// Name of the app.
     pub name: String,
-    /// What it is for.
+    /// Description of the app.
     pub doc: String,
-    /// The version its author gave it.
+    /// Version that the author gave the app.
     pub version: String,
-    /// Digest of everything it consists of.
+    /// Digest of everything that the app consists of.
     pub digest: String,
-    /// Names of its graphs.
+    /// Names of the app's graphs.
     pub graphs: Vec<String>,
-    /// Names of its plugins.
+    /// Names of the app's plugins.
     pub plugins: Vec<String>,
-    /// Names of its settings; the values stay inside.
+    /// Names of the app's settings, without their values.
     pub settings: Vec<String>,
-    /// Where its endpoints stand beside `/apps/<name>`.
+    /// Path at which the endpoints are mounted, in addition to `/apps/<name>`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mount: Option<String>,
-    /// Its endpoints.
+    /// Endpoints of the app.
     pub endpoints: Vec<Endpoint>,
-    /// Its page.
+    /// Page of the app.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page: Option<PageDocument>,
 }
@@ -36,38 +36,37 @@ pub struct AppDocument {
 /// The page of an app.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PageDocument {
-    /// Its title.
+    /// Title of the page.
     pub title: String,
-    /// Where it is on this server.
+    /// Path of the page on this server.
     pub path: String,
-    /// Inputs that a newcomer can try.
+    /// Examples of inputs.
     pub examples: Vec<String>,
-    /// Whether it was built. One that was not answers 404.
+    /// True if the page was built. A page that was not built responds with 404.
     pub built: bool,
 }
 
-/// An endpoint that an app answers itself.
+/// An endpoint of an app.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Endpoint {
-    /// Upper case.
+    /// HTTP method in upper case.
     pub method: String,
-    /// Where it can be called on this server: at its documented path if the app is mounted,
-    /// else below `/apps/<name>`.
+    /// Path on this server: below `mount` if the app is mounted, else below `/apps/<name>`.
     pub path: String,
 }
 
 /// A graph.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct GraphDocument {
-    /// Its app.
+    /// App of the graph.
     pub app: String,
-    /// Its name.
+    /// Name of the graph.
     pub name: String,
-    /// Digest of the graph and of every component of its app.
+    /// Digest of the graph and of all components of its app.
     pub version: String,
-    /// What its author wrote.
+    /// Definition of the graph, as its author wrote it.
     pub definition: Value,
-    /// The graph as a Mermaid flow chart, with the graphs inside of it.
+    /// The graph with its subgraphs as a Mermaid flow chart.
     pub mermaid: String,
 }
 
@@ -92,7 +91,7 @@ fn setting_names(settings: &Value) -> Vec<String> {
     settings.as_object().map(|map| map.keys().cloned().collect()).unwrap_or_default()
 }
 
-/// Where the endpoints of an app can be called.
+/// Returns the endpoints of an app with their paths on this server.
 pub fn endpoints(app: &App) -> Vec<Endpoint> {
     let Some(web) = app.web.as_ref().and_then(|name| app.plugins.get(name)) else {
         return Vec::new();
@@ -105,7 +104,7 @@ pub fn endpoints(app: &App) -> Vec<Endpoint> {
     web.info().routes.iter().map(endpoint).collect()
 }
 
-/// The path below which an app answers, without the `/` at its end.
+/// Returns the path at which an app is mounted, without a trailing `/`.
 fn prefix(app: &App) -> String {
     match &app.mount {
         Some(mount) => mount.trim_end_matches('/').to_owned(),
@@ -124,7 +123,7 @@ fn page(app: &App) -> Option<PageDocument> {
 }
 
 impl GraphDocument {
-    /// The document of a graph of an app.
+    /// Creates the document of a graph of an app.
     pub fn new(app: &App, pack: &GraphPack) -> Self {
         Self {
             app: app.name.to_string(),

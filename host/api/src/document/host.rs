@@ -1,4 +1,4 @@
-//! Documents of hosts that share a store.
+//! Documents of the hosts that share a store.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -7,36 +7,36 @@ use wattle_run::ports::store::LiveHost;
 /// A live host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct HostDocument {
-    /// The name under which it holds threads: another one after each start.
+    /// Name of the host as a lease holder, which changes with each start.
     pub host: String,
-    /// Whether it is the host that answers.
+    /// True for the host that responds.
     pub is_this: bool,
     /// Version of Wattle.
     pub version: String,
     /// `running`, or `stopping` while it shuts down.
     pub status: HostStatus,
-    /// When it started, milliseconds since 1970, by its own clock.
+    /// Time of its start by its own clock, in milliseconds since 1970.
     pub started_ms: i64,
-    /// Milliseconds since its newest heartbeat.
+    /// Milliseconds since the newest heartbeat of the host.
     pub silent_ms: u64,
-    /// Runs that it has at work.
+    /// Number of running runs of the host.
     pub runs: u32,
-    /// Runs that it has at work at most; others are pending.
+    /// Maximum number of running runs of the host; further runs are pending.
     pub max_runs: u32,
 }
 
-/// Whether a host begins runs.
+/// The status of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum HostStatus {
-    /// It begins runs.
+    /// The host starts runs.
     Running,
-    /// It shuts down.
+    /// The host shuts down and starts no runs.
     Stopping,
 }
 
 impl HostDocument {
-    /// A live host; `is_this` for the one that answers.
+    /// Creates the document of a live host. `is_this` is true for the host that responds.
     pub fn new(host: LiveHost, is_this: bool) -> Self {
         let LiveHost { holder, silent_ms, report } = host;
         Self {

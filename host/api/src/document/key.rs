@@ -1,4 +1,4 @@
-//! Documents of API keys, and requests for them.
+//! Documents of API keys, and requests to create them.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -7,40 +7,41 @@ use crate::guard::kept::{KeyRecord, WantedKey};
 use crate::guard::rate::Rate;
 use crate::guard::scope::KeyScope;
 
-/// A key, without what would open anything.
+/// An API key, without its secret.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct KeyDocument {
-    /// Its public id, which is also a part of the key.
+    /// Public id, which is also a part of the key.
     pub id: String,
-    /// What people call it.
+    /// Display name.
     pub name: String,
-    /// The tenant that it stands for.
+    /// Tenant of the key; absent for a key without a tenant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
-    /// What it opens; each scope also opens what those before it open.
+    /// Scopes of the key: `read`, `write`, `admin`. Each scope includes those before it.
     pub scopes: Vec<KeyScope>,
-    /// How often it may be used, such as `10/s`; as the host says without it.
+    /// Rate limit, such as `10/s`; absent if the default of the host applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub rate: Option<Rate>,
-    /// Bytes of a request's body, if it has a limit of its own.
+    /// Maximum size of a request body in bytes; absent if the limit of the host applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body_limit_bytes: Option<u64>,
-    /// When it was made, milliseconds since 1970.
+    /// Time of creation, in milliseconds since 1970.
     pub created_ms: i64,
-    /// When it ceases to open anything, milliseconds since 1970; never without it.
+    /// Time of expiry, in milliseconds since 1970; absent if the key does not expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_ms: Option<i64>,
-    /// When it was last used, milliseconds since 1970, to the minute.
+    /// Time of the last use, in milliseconds since 1970, with a resolution of a minute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_ms: Option<i64>,
-    /// The id of the key with which it was made, if that was itself made so. It may be revoked.
+    /// Id of the key with which this key was created, which may be revoked; absent if no created
+    /// key was used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_by: Option<String>,
 }
 
 impl KeyDocument {
-    /// A record as a document.
+    /// Creates the document of a record.
     pub fn new(record: KeyRecord, used_ms: Option<i64>) -> Self {
         let KeyRecord {
             id,
@@ -69,26 +70,26 @@ impl KeyDocument {
     }
 }
 
-/// A key that is wanted.
+/// Request to create an API key.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewKeyDocument {
-    /// What people call it: 1 to 128 characters.
+    /// Display name: one line of 1 to 128 characters.
     pub name: String,
-    /// The tenant that it shall stand for; that of the request without it.
+    /// Tenant of the key; the tenant of the request by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
-    /// What it shall open; `write` without any.
+    /// Scopes of the key; `write` by default.
     #[serde(default)]
     pub scopes: Vec<KeyScope>,
-    /// How often it may be used: a number and `/s`, `/m` or `/h`.
+    /// Rate limit: a number and `/s`, `/m` or `/h`; the default of the host by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub rate: Option<Rate>,
-    /// Bytes of a request's body, below the limit of the host.
+    /// Maximum size of a request body in bytes, below the limit of the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body_limit_bytes: Option<u64>,
-    /// How long it shall open anything, in milliseconds; for ever without it.
+    /// Lifetime in milliseconds; unlimited by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_in_ms: Option<u64>,
 }
@@ -100,21 +101,21 @@ impl From<NewKeyDocument> for WantedKey {
     }
 }
 
-/// Keys that were revoked.
+/// The result of a revocation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RevokedKeysDocument {
-    /// Their ids.
+    /// Ids of the revoked keys.
     pub revoked: Vec<String>,
-    /// Ids of keys that came to be by them and still open something.
+    /// Ids of active keys that were created with the revoked ones, and that remain.
     pub left: Vec<String>,
 }
 
-/// A key that was made. Only this answer shows it.
+/// A created key. The secret is shown only in this response.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct MadeKeyDocument {
-    /// What is known of it from now on.
+    /// The key without its secret.
     #[serde(flatten)]
     pub known: KeyDocument,
-    /// The key itself.
+    /// The key with its secret.
     pub key: String,
 }

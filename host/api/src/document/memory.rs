@@ -5,20 +5,21 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use wattle_run::ports::memory::{Item, PutItem};
 
-/// A document that outlives threads.
+/// A document of the long-term memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MemoryDocument {
-    /// Its namespace, such as `["users", "42"]`.
+    /// Namespace of the document, such as `["users", "42"]`.
     pub namespace: Vec<String>,
-    /// Its key, unique in the namespace.
+    /// Key of the document, unique in the namespace.
     pub key: String,
-    /// The document.
+    /// Value of the document.
     pub value: Value,
-    /// When it was first written, milliseconds since 1970.
+    /// Time of the first write, in milliseconds since 1970.
     pub created_ms: i64,
-    /// When it was last written, milliseconds since 1970.
+    /// Time of the last write, in milliseconds since 1970.
     pub updated_ms: i64,
-    /// Which share of the words searched for it holds, from 0 to 1.
+    /// Fraction of the searched words that the document has, from 0 to 1; absent without a search
+    /// for words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
 }
@@ -30,20 +31,20 @@ impl From<Item> for MemoryDocument {
     }
 }
 
-/// A document to be written.
+/// Request to write a document.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PutMemoryDocument {
-    /// Its namespace, at least one part.
+    /// Namespace of the document, with at least one part.
     pub namespace: Vec<String>,
-    /// Its key.
+    /// Key of the document.
     pub key: String,
-    /// The document.
+    /// Value of the document.
     pub value: Value,
-    /// How long it is kept, in milliseconds; for ever without it.
+    /// Lifetime in milliseconds; unlimited by default.
     #[serde(default)]
     pub ttl_ms: Option<u64>,
-    /// Whether a read or a search that finds it begins its time anew.
+    /// True if a read or a search that finds the document restarts its lifetime.
     #[serde(default)]
     pub refresh_on_read: bool,
 }
@@ -55,25 +56,25 @@ impl From<PutMemoryDocument> for PutItem {
     }
 }
 
-/// What to look for in the memory.
+/// A search for documents.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MemorySearchDocument {
-    /// Only in namespaces that begin so.
+    /// First parts of the namespaces to search.
     pub prefix: Vec<String>,
-    /// Fields that must hold a value, or meet `$eq`, `$ne`, `$gt`, `$gte`, `$lt`, `$lte`.
+    /// Fields that must have a value, or meet `$eq`, `$ne`, `$gt`, `$gte`, `$lt`, `$lte`.
     pub filter: Option<Value>,
-    /// Words to rank by; documents with none of them are left out.
+    /// Words by which documents are ranked. Documents with none of them are not found.
     pub query: Option<String>,
-    /// At most so many, 500 at the most; 50 without it.
+    /// Maximum number of documents, up to 500; 50 by default.
     pub limit: Option<usize>,
-    /// Skip so many.
+    /// Number of documents to skip.
     pub offset: usize,
 }
 
-/// How many documents were deleted.
+/// The number of deleted documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClearedDocument {
-    /// How many.
+    /// Number of deleted documents.
     pub deleted: usize,
 }

@@ -1,25 +1,25 @@
-//! How a run runs, as a document.
+//! The document of run options.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use wattle_graph::definition::NodeSet;
 use wattle_run::ports::store::{Durability, RunOptions};
 
-/// How one run runs, in place of what its graph says.
+/// Settings of the graph that a run replaces.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OptionsDocument {
-    /// Supersteps it may take.
+    /// Maximum number of supersteps of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recursion_limit: Option<u32>,
-    /// Tasks of a superstep that run at once.
+    /// Maximum number of tasks of a superstep that run in parallel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_concurrency: Option<u32>,
-    /// Nodes before which it stands still: a list of names, or `"*"` for all.
+    /// Nodes before which the run stops: a list of names, or `"*"` for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Value>)]
     pub interrupt_before: Option<NodeSet>,
-    /// Nodes after which it stands still: a list of names, or `"*"` for all.
+    /// Nodes after which the run stops: a list of names, or `"*"` for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Value>)]
     pub interrupt_after: Option<NodeSet>,
@@ -30,7 +30,7 @@ pub struct OptionsDocument {
 }
 
 impl OptionsDocument {
-    /// Whether nothing differs from what the graph says.
+    /// Returns true if the run replaces no setting.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }

@@ -1,4 +1,4 @@
-//! Plugins as documents.
+//! Documents of plugins.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,73 +6,73 @@ use utoipa::ToSchema;
 use wattle_run::grant::Grants;
 use wattle_run::ports::sandbox::PluginInfo;
 
-/// A plugin as an app uses it.
+/// A plugin, as an app uses it.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct PluginDocument {
-    /// Its name.
+    /// Name of the plugin.
     pub name: String,
-    /// The app that it is loaded for, if any.
+    /// App that uses the plugin; absent if none does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app: Option<String>,
-    /// Digest of its bytes.
+    /// Digest of the component.
     pub digest: String,
-    /// Bytes of the component.
+    /// Size of the component in bytes.
     pub size_bytes: u64,
-    /// Version of `wattle:plugin` that it was built for.
+    /// Version of `wattle:plugin` for which the plugin was built.
     pub contract: String,
-    /// Interfaces that it exports.
+    /// Exported interfaces.
     pub exports: Vec<String>,
-    /// Interfaces that it imports.
+    /// Imported interfaces.
     pub imports: Vec<String>,
-    /// Its nodes.
+    /// Nodes of the plugin.
     pub nodes: Vec<NodeDocument>,
-    /// Names of its tools.
+    /// Names of the plugin's tools.
     pub tools: Vec<String>,
-    /// Names of its reducers.
+    /// Names of the plugin's reducers.
     pub reducers: Vec<String>,
-    /// Its endpoints, as `GET /path`.
+    /// Endpoints of the plugin, as `GET /path`.
     pub routes: Vec<String>,
-    /// What it asks for in its own words, as TOML.
+    /// The manifest in the component, as TOML.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifest: Option<String>,
-    /// What it may do. What is not here is denied.
+    /// What the plugin is allowed to do. All else is denied.
     pub grants: GrantsDocument,
 }
 
 /// A node of a plugin.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct NodeDocument {
-    /// Its name.
+    /// Name of the node.
     pub name: String,
-    /// What it does.
+    /// Description of the node.
     pub doc: String,
-    /// JSON Schema of what it reads.
+    /// JSON Schema of the input.
     pub input_schema: Value,
-    /// JSON Schema of what it writes.
+    /// JSON Schema of the output.
     pub output_schema: Value,
 }
 
-/// What a plugin may do.
+/// What a plugin is allowed to do.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct GrantsDocument {
-    /// Model routes.
+    /// Model routes that the plugin may call.
     pub llm: Vec<String>,
-    /// Rules for outbound HTTP; secrets by name only.
+    /// Rules for outbound HTTP. Secrets are shown by name only.
     pub http: Vec<Value>,
-    /// Databases, each with `read-only`, `read-write`, or an object that says `access` and what
-    /// readers are kept to: `tables`, `schema`, `functions`, `timeout_ms`, `rows`, `bytes`.
+    /// Databases by name, each with `read-only`, `read-write`, or an object with `access` and the
+    /// limits of readers: `tables`, `schema`, `functions`, `timeout_ms`, `rows`, `bytes`.
     pub sql: Value,
-    /// Tools of other plugins and of servers, such as `date/*` and `mcp:graph/list`.
+    /// Tools of other plugins and of MCP servers, such as `date/*` and `mcp:graph/list`.
     #[serde(default)]
     pub tools: Vec<String>,
-    /// Parts of the long-term memory, each with the `namespace` that its names begin with and
-    /// `access`: `read` or `read-write`.
+    /// Parts of the long-term memory, each with a `namespace` prefix and `access`: `read` or
+    /// `read-write`.
     #[serde(default)]
     pub memory: Vec<Value>,
-    /// Model routes that its endpoints may set for a tenant.
+    /// Model routes that the plugin's endpoints may set for a tenant.
     #[serde(default)]
     pub tenant_routes: Vec<String>,
-    /// Limits.
+    /// Limits of the plugin.
     pub limits: Value,
 }
 
@@ -96,7 +96,7 @@ impl From<&Grants> for GrantsDocument {
 }
 
 impl PluginDocument {
-    /// The document of a plugin of an app.
+    /// Creates the document of a plugin. `app` is `None` for a plugin that no app uses.
     pub fn new(app: Option<&str>, info: &PluginInfo, grants: &Grants) -> Self {
         let node = |node: &wattle_run::ports::sandbox::NodeInfo| NodeDocument {
             name: node.name.clone(),

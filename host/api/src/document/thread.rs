@@ -1,4 +1,4 @@
-//! Threads and their history as documents.
+//! Documents of threads and checkpoints.
 
 use std::collections::BTreeMap;
 
@@ -17,26 +17,26 @@ use crate::document::run::{FailureDocument, QuestionDocument};
 /// A thread without its state, as lists show it.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ThreadSummary {
-    /// Its id.
+    /// Id of the thread.
     pub thread: String,
-    /// Its app.
+    /// App of the thread.
     pub app: String,
-    /// Its graph.
+    /// Graph of the thread.
     pub graph: String,
     /// `idle`, `running`, `interrupted` or `error`.
     #[schema(value_type = String)]
     pub status: ThreadStatus,
-    /// The newest run.
+    /// Newest run of the thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// Milliseconds since 1970.
+    /// Time of creation, in milliseconds since 1970.
     pub created_ms: i64,
-    /// Milliseconds since 1970.
+    /// Time of the last update, in milliseconds since 1970.
     pub updated_ms: i64,
-    /// Milliseconds since 1970.
+    /// Time of expiry, in milliseconds since 1970; absent if the thread does not expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_ms: Option<i64>,
-    /// Free facts.
+    /// Metadata of the thread.
     #[serde(default)]
     pub metadata: BTreeMap<String, Value>,
 }
@@ -44,77 +44,77 @@ pub struct ThreadSummary {
 /// A thread with its state.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ThreadDocument {
-    /// Everything but the state.
+    /// The thread without its state.
     #[serde(flatten)]
     pub summary: ThreadSummary,
-    /// Digest of the graph and components that it is pinned to.
+    /// Digest of the graph and components to which the thread is pinned.
     pub version: String,
-    /// The state as an object.
+    /// State of the thread: channel values by name.
     pub state: Value,
     /// Nodes that run next.
     pub next: Vec<String>,
-    /// Open questions.
+    /// Pending interrupts.
     pub interrupts: Vec<QuestionDocument>,
-    /// Why the last run failed.
+    /// Failure of the last run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureDocument>,
-    /// Why the run cannot be gone on with, if it was cut and set aside.
+    /// Reason why the run of the thread was set aside; absent if it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set_aside: Option<SetAsideDocument>,
 }
 
-/// Why a run that was cut cannot be gone on with. The state of its thread is not shown, since it may
-/// be what cannot be read.
+/// The reason why a run cannot be recovered. The document of its thread has no state, because the
+/// state may be what cannot be read.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SetAsideDocument {
-    /// Why.
+    /// Failure that prevents the recovery.
     pub failure: FailureDocument,
-    /// Since when, milliseconds since 1970.
+    /// Time since which the run is set aside, in milliseconds since 1970.
     pub since_ms: i64,
-    /// How often it was tried.
+    /// Number of attempts at recovery.
     pub attempts: u32,
 }
 
-/// One point of a thread's history.
+/// A checkpoint of a thread.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CheckpointDocument {
-    /// Its number in the thread.
+    /// Number of the checkpoint in the thread.
     pub id: u64,
-    /// The checkpoint before.
+    /// Parent checkpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<u64>,
-    /// The subgraph that it is of; absent for the thread's own graph.
+    /// Namespace of the subgraph; absent for the root graph.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// Superstep that runs next from here.
+    /// Number of the superstep that runs next.
     pub step: u32,
-    /// `input`, `loop`, `update` or `fork`.
+    /// Origin of the checkpoint: `input`, `loop` (a superstep), `update` (an edit) or `fork`.
     #[schema(value_type = String)]
     pub source: Source,
-    /// The run that wrote it; for an edit, an id that no run has.
+    /// Run that wrote the checkpoint; for an edit, an id that belongs to no run.
     pub run: String,
-    /// Digest of the code that made it.
+    /// Digest of the graph and components that wrote the checkpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Milliseconds since 1970.
+    /// Time of the checkpoint, in milliseconds since 1970.
     pub at_ms: i64,
     /// Nodes that run next.
     pub next: Vec<String>,
-    /// Channels that it wrote.
+    /// Channels that the checkpoint changed.
     pub changed: Vec<String>,
-    /// Nodes whose tasks or edits made it.
+    /// Nodes whose tasks or edits made the checkpoint.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writers: Vec<String>,
-    /// The tasks that run next, with what came of them so far.
+    /// Tasks that start from the checkpoint, with their results so far.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<TaskDocument>,
-    /// Open questions.
+    /// Pending interrupts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interrupts: Vec<QuestionDocument>,
-    /// Free facts.
+    /// Metadata of the edit that made the checkpoint.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, Value>,
-    /// The state as an object.
+    /// State at the checkpoint: channel values by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Value>,
 }
@@ -122,23 +122,24 @@ pub struct CheckpointDocument {
 /// A task that starts from a checkpoint.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct TaskDocument {
-    /// Its id.
+    /// Id of the task.
     pub id: String,
-    /// Its node.
+    /// Node of the task.
     pub node: String,
-    /// Which of the node's tasks, from 0.
+    /// Index among the tasks of the node in the superstep, from 0.
     pub index: u32,
-    /// What it wrote, each with `channel`, `value` and `overwrite`; absent unless it has finished.
+    /// Writes of a finished task, each with `channel`, `value` and `overwrite`; absent until the
+    /// task has finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Value>>)]
     pub writes: Option<Vec<Write>>,
-    /// Its last failure, if it has not finished.
+    /// Last failure of a task that has not finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureDocument>,
-    /// Ids of the questions that it waits for.
+    /// Ids of the pending interrupts of the task.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interrupts: Vec<String>,
-    /// The subgraph that runs as this task, whose history may be listed.
+    /// Namespace of the subgraph that runs as this task. Its history can be listed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
 }
@@ -184,7 +185,7 @@ impl From<ThreadView> for ThreadDocument {
 }
 
 impl ThreadDocument {
-    /// A thread whose run was set aside, without its state.
+    /// Creates the document of a thread whose run was set aside, without its state.
     pub fn set_aside(record: ThreadRecord, aside: SetAside) -> Self {
         Self {
             version: record.version.to_hex(),
@@ -203,7 +204,7 @@ impl ThreadDocument {
 }
 
 impl CheckpointDocument {
-    /// The document of a point of the past.
+    /// Creates the document of a checkpoint.
     pub fn new(view: StateView, with_state: bool) -> Self {
         Self {
             id: view.checkpoint.0,
