@@ -1,4 +1,4 @@
-//! A run as the events of AG-UI.
+//! Encodes a run as events of AG-UI.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ use crate::state::ApiState;
 use crate::stream::follow::{Follow, Follower, HEARTBEAT, response};
 use crate::stream::whole::{Form, messages};
 
-/// Answers with the stream of one run from its first event.
+/// Responds with the stream of one run from its first event.
 pub fn answer(state: &ApiState, follow: Follow, nodes: Vec<NodeName>) -> Response {
     let ports = state.engine.ports();
     let form = Own {
@@ -35,7 +35,7 @@ impl Form for Own {
         self.past.see(event);
         let wants_state = self.events.wants_state(event);
         let state = if wants_state { Some(self.past.state().await) } else { None };
-        // A state that cannot be read is none: a client would take `null` for the state.
+        // Leave out a state that cannot be read: the client would show `null` as the state.
         let state = state.filter(|state| !state.is_null());
         self.events.apply(event, state).iter().map(super::json_message).collect()
     }

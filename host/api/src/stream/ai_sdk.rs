@@ -1,4 +1,4 @@
-//! A run as the UI message stream of the AI SDK.
+//! Encodes a run as the UI message stream of the AI SDK.
 
 use std::collections::VecDeque;
 
@@ -14,16 +14,16 @@ use crate::state::ApiState;
 use crate::stream::follow::{Follow, Follower, HEARTBEAT, response};
 use crate::stream::whole::{Form, messages};
 
-/// Says which version of the protocol follows.
+/// Header with the version of the protocol.
 const VERSION_HEADER: &str = "x-vercel-ai-ui-message-stream";
 
-/// That version.
+/// Version of the protocol.
 const VERSION: &str = "v1";
 
-/// Says that no more follows.
+/// Last message of a stream.
 const DONE: Bytes = Bytes::from_static(b"data: [DONE]\n\n");
 
-/// Answers with the stream of one run from its first event.
+/// Responds with the stream of one run from its first event.
 pub fn answer(state: &ApiState, follow: Follow, nodes: Vec<NodeName>) -> Response {
     let follower = Follower::new(state, follow, HEARTBEAT);
     let form = Own(MessageStream::new(nodes));

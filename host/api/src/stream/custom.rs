@@ -1,7 +1,7 @@
-//! A run's log in an app's own form, as `streams/<name>.toml` describes it.
+//! Encodes a run in a format that an app defines in `streams/<name>.toml`.
 //!
-//! Messages are numbered and may refer to the state, so the run is always read from its first
-//! event; what the client has seen already is left out.
+//! Messages are numbered and can refer to the state, so the run is read from its first event.
+//! Messages that the client has already received are skipped.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,8 @@ use crate::state::ApiState;
 use crate::stream::follow::{Follow, Follower, response};
 use crate::stream::whole::{Form, messages};
 
-/// Answers with the stream of one run; `seen` is the last event that the client knows.
+/// Responds with the stream of one run. `seen` is the number of the last event that the client has
+/// received.
 pub fn answer(
     state: &ApiState,
     app: &App,
@@ -70,7 +71,7 @@ impl Form for Own {
         self.is_over
     }
 
-    /// An app describes no message for it.
+    /// The format of an app has no message for errors.
     fn unreadable(&mut self, _failure: &Failure) -> Option<Vec<Bytes>> {
         None
     }
@@ -80,8 +81,8 @@ impl Form for Own {
     }
 }
 
-/// A message on the wire. Only the last message of an event carries its number: a client that
-/// broke off in the middle gets all of the event again.
+/// Formats a message. Only the last message of an event has its number, so a client that
+/// disconnects in the middle receives the whole event again.
 fn wire(message: &Message, seq: Option<u64>) -> Bytes {
     let mut text = String::new();
     if let Some(seq) = seq {
@@ -106,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_cannot_leave_their_message() {
+    fn line_breaks_do_not_end_a_message() {
         let message = Message { event: Some("a".into()), data: "x\n\nevent: b".into() };
         assert_eq!(wire(&message, Some(7)), "id: 7\nevent: a\ndata: x\ndata: \ndata: event: b\n\n");
         assert_eq!(wire(&Message { event: None, data: String::new() }, None), "data: \n\n");

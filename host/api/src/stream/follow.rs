@@ -1,7 +1,8 @@
-//! Following the log of a thread for one client.
+//! Reads the log of a thread for one client.
 //!
-//! A [`Tail`] reads the log as the client takes it. What is added here is of the client: the stop of
-//! the host ends its stream, silence becomes a sign of life, and its presence is noted.
+//! A [`Tail`] reads the log at the pace of the client. This adds what concerns the connection: a
+//! shutdown of the host ends the stream, an idle stream gets heartbeats, and the client is counted
+//! as a follower of its run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,50 +22,50 @@ use wattle_run::tail::{self, Tail, TailQuery, Until};
 use crate::state::ApiState;
 use crate::stream::presence::Following;
 
-/// Silence after which a comment is sent unless an app says otherwise: proxies give up after half
-/// a minute.
+/// Default interval without an event after which a heartbeat is sent. Proxies close idle
+/// connections after about 30 seconds.
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// What to read.
+/// The events to read.
 #[derive(Clone, Debug)]
 pub struct Follow {
-    /// The thread.
+    /// Thread whose log is read.
     pub thread: ThreadId,
-    /// Only events of this run.
+    /// Only events of this run; `None` for all.
     pub run: Option<RunId>,
-    /// Only events after this one.
+    /// Only events after this sequence number.
     pub after: u64,
-    /// When reading ends. It always ends when the host stops or the thread is deleted.
+    /// End of the stream. A shutdown of the host and the deletion of the thread always end it.
     pub until: Until,
-    /// The reader is a client for which the run works, so that the run may be cancelled when all of
-    /// them have left.
+    /// Counts the client as a follower of the run, which can be cancelled when its last follower
+    /// disconnects.
     pub audience: Option<Audience>,
 }
 
-/// A client for which a run works.
+/// The policy for a run whose last follower disconnects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Audience {
-    /// Cancel the run when there was no such client for so long; `None` lets it run.
+    /// Cancel the run after this time without a follower; `None` lets it continue.
     pub cancel_after: Option<Duration>,
 }
 
-/// What comes next.
+/// The next item of a stream.
 pub(super) enum Next {
     /// An event.
     Event(Arc<Event>),
-    /// Nothing for a while.
+    /// No event for the heartbeat interval.
     Silence,
-    /// Nothing more, since the log cannot be read. Whether the run goes on is not known.
+    /// The last item: the log cannot be read. The run may still be running.
     Unreadable(Failure),
 }
 
-/// Follows a log for a client.
+/// Reads a log for a client.
 pub(super) struct Follower {
     thread: ThreadId,
     tail: Tail,
     stopping: watch::Receiver<bool>,
-    /// Silence after which that is said, so that proxies keep the connection and a client that is
-    /// gone is noticed.
+    /// Interval without an event after which a heartbeat is sent. It keeps the connection open
+    /// through proxies, and detects a client that has disconnected.
     heartbeat: Duration,
     following: Option<Following>,
 }
@@ -81,7 +82,8 @@ impl Follower {
         Self { thread, tail, stopping: state.stopping.clone(), heartbeat, following }
     }
 
-    /// What comes next; `None` at the end. Nothing comes after [`Next::Unreadable`].
+    /// Returns the next item; `None` at the end of the stream. [`Next::Unreadable`] is the last
+    /// item.
     pub(super) async fn next(&mut self) -> Option<Next> {
         let next = self.read_on().await;
         let is_over = match &next {
@@ -102,7 +104,7 @@ impl Follower {
                 Ok(tail::Next::CaughtUp) => {}
                 Ok(tail::Next::Idle | tail::Next::Gone | tail::Next::Replaced) => return None,
                 Err(failure) => {
-                    tracing::warn!(thread = %self.thread, error = %failure, "event stream ends");
+                    tracing::warn!(thread = %self.thread, error = %failure, "event stream aborted");
                     return Some(Next::Unreadable(failure));
                 }
             }
@@ -116,7 +118,7 @@ impl Follower {
     }
 }
 
-/// An answer of server-sent events.
+/// Returns a response of server-sent events.
 pub(super) fn response<E>(
     messages: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
 ) -> Response
@@ -126,7 +128,7 @@ where
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream; charset=utf-8"),
         (header::CACHE_CONTROL, "no-store"),
-        // nginx collects answers otherwise.
+        // nginx buffers responses by default.
         (header::HeaderName::from_static("x-accel-buffering"), "no"),
     ];
     (headers, Body::from_stream(messages)).into_response()

@@ -1,7 +1,8 @@
-//! Who follows a run, and what happens when nobody does any more.
+//! Counts the clients that follow a run, and cancels the run when the last one disconnects.
 //!
-//! A front end stops an answer by hanging up, and an app may want its run to end then. A page that
-//! is loaded again hangs up too, so a run is cancelled only when nobody has come back for a while.
+//! A user interface stops a completion by closing its connection, and an app can request that its
+//! run ends then. The reload of a page closes the connection, too, so the run is cancelled only if
+//! no client reconnects within a grace period.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,29 +16,31 @@ use wattle_run::hostcall::runs::{RunRef, Runs as _};
 
 use crate::state::ApiState;
 
-/// Longest time that a run waits for somebody to come back: what an app asks for beyond is cut, so
-/// that a run that nobody wants does not go on for hours.
+/// Maximum grace period. Longer periods of an app are cut, so that an abandoned run does not
+/// continue for hours.
 const LONGEST_GRACE: Duration = Duration::from_mins(10);
 
-/// Runs that clients of apps follow. A clone is the same set.
+/// Runs that clients of apps follow. Clones share the set.
 #[derive(Clone, Default)]
 pub struct Presence(Arc<Mutex<All>>);
 
 #[derive(Default)]
 struct All {
     runs: HashMap<RunId, Followed>,
-    /// Clients that ever came, to any run: a number is never given twice, so who waits for one run
-    /// is not mistaken when it was forgotten and is followed anew.
+    /// Number of clients that have connected to any run. Numbers are never reused, so a wait for
+    /// one client is not confused with a client that connects after the entry was removed.
     arrivals: u64,
 }
 
-/// A run that is followed, or was until a moment ago.
+/// A run with clients, or within its grace period.
 #[derive(Default)]
 struct Followed {
     now: usize,
-    /// The number of the last who came: who waits for nobody to be there sees that somebody was.
+    /// Number of the client that connected last, by which the end of a grace period detects clients
+    /// that have connected meanwhile.
     newest: u64,
-    /// How long nobody may be there. Once an app has said so it holds for all of its clients.
+    /// Grace period. The value of one client applies to all clients of the run; `None` lets the run
+    /// continue.
     cancel_after: Option<Duration>,
 }
 
@@ -58,8 +61,8 @@ impl Presence {
         followed.cancel_after = cancel_after.or(followed.cancel_after);
     }
 
-    /// One has left. If nobody is there now and the run is to be cancelled: how long to wait, and
-    /// who came last until now.
+    /// Records that a client disconnected. If it was the last one and the run is to be cancelled,
+    /// returns the grace period and the number of the newest client.
     fn leave(&self, run: &RunId, is_over: bool) -> Option<(Duration, u64)> {
         let mut all = self.lock();
         let followed = all.runs.get_mut(run)?;
@@ -75,7 +78,7 @@ impl Presence {
         wait
     }
 
-    /// Whether nobody has come since; the run is forgotten then.
+    /// Returns true if no client has connected since `newest`, and removes the run then.
     fn is_abandoned(&self, run: &RunId, newest: u64) -> bool {
         let mut all = self.lock();
         let same = |followed: &Followed| followed.now == 0 && followed.newest == newest;
@@ -87,13 +90,13 @@ impl Presence {
     }
 }
 
-/// One client that follows a run, for as long as this lives.
+/// One client of a run, until it is dropped.
 pub(super) struct Following {
     presence: Presence,
     engine: Engine,
     stopping: watch::Receiver<bool>,
     run: RunRef,
-    /// Where it waits when the client is gone: a connection may be dropped anywhere.
+    /// Runtime for the grace period: a connection can be dropped on any thread.
     runtime: Handle,
     is_over: bool,
 }
@@ -111,7 +114,7 @@ impl Following {
         }
     }
 
-    /// The stream ends by itself: it was not the client who left.
+    /// Records that the stream has ended by itself, so that the drop does not cancel the run.
     pub(super) fn end(&mut self) {
         self.is_over = true;
     }
@@ -126,16 +129,20 @@ impl Drop for Following {
         let (run, mut stopping) = (self.run.clone(), self.stopping.clone());
         self.runtime.spawn(async move {
             let is_over = tokio::select! {
-                // Runs that a stop of the host cuts go on after the next start.
+                // Runs that a shutdown of the host interrupts continue after the next start.
                 biased;
                 _ = stopping.wait_for(|stopping| *stopping) => return,
                 _ = engine.wait(&run) => true,
                 () = tokio::time::sleep(wait) => false,
             };
             if presence.is_abandoned(&run.run, newest) && !is_over {
-                tracing::info!(thread = %run.thread, run = %run.run, "nobody follows the run");
+                tracing::info!(
+                    thread = %run.thread,
+                    run = %run.run,
+                    "cancelling a run: its last client disconnected"
+                );
                 if let Err(failure) = engine.cancel(&run).await {
-                    tracing::warn!(run = %run.run, %failure, "cannot cancel the run");
+                    tracing::warn!(run = %run.run, %failure, "failed to cancel a run");
                 }
             }
         });
@@ -153,22 +160,22 @@ mod tests {
     }
 
     #[test]
-    fn only_the_last_who_leaves_begins_the_wait() {
+    fn last_disconnect_starts_the_grace_period() {
         let presence = Presence::default();
         presence.arrive(&run(), Some(WAIT));
         presence.arrive(&run(), None);
         assert_eq!(presence.leave(&run(), false), None);
-        assert_eq!(presence.leave(&run(), false), Some((WAIT, 2)), "also if it did not ask for it");
+        assert_eq!(presence.leave(&run(), false), Some((WAIT, 2)), "the period of another client");
         presence.arrive(&run(), None);
-        assert!(!presence.is_abandoned(&run(), 2), "somebody is there");
+        assert!(!presence.is_abandoned(&run(), 2), "a client is connected");
         assert_eq!(presence.leave(&run(), false), Some((WAIT, 3)));
-        assert!(!presence.is_abandoned(&run(), 2), "somebody was there");
+        assert!(!presence.is_abandoned(&run(), 2), "a client has connected since");
         assert!(presence.is_abandoned(&run(), 3));
         assert!(presence.lock().runs.is_empty());
     }
 
     #[test]
-    fn who_waited_for_a_run_that_was_forgotten_is_not_mistaken() {
+    fn earlier_grace_period_does_not_abandon_a_new_entry() {
         let presence = Presence::default();
         presence.arrive(&run(), Some(WAIT));
         let (_, old) = presence.leave(&run(), false).unwrap();
@@ -181,14 +188,14 @@ mod tests {
     }
 
     #[test]
-    fn no_wait_is_longer_than_the_limit() {
+    fn grace_period_is_limited() {
         let presence = Presence::default();
         presence.arrive(&run(), Some(Duration::MAX));
         assert_eq!(presence.leave(&run(), false), Some((LONGEST_GRACE, 1)));
     }
 
     #[test]
-    fn a_run_that_is_over_or_may_go_on_is_forgotten() {
+    fn ended_and_uncancellable_runs_are_removed() {
         let presence = Presence::default();
         for (cancel_after, is_over) in [(Some(WAIT), true), (None, false)] {
             presence.arrive(&run(), cancel_after);

@@ -1,4 +1,4 @@
-//! The host's own server-sent events: one message for each event of the log.
+//! The event log as server-sent events: one message for each event.
 
 use std::convert::Infallible;
 
@@ -13,7 +13,7 @@ use crate::state::ApiState;
 use crate::stream::follow::{Follow, Follower, HEARTBEAT, Next, response};
 use crate::stream::whole::SILENCE;
 
-/// Answers with the stream.
+/// Responds with the stream.
 pub fn answer(state: &ApiState, follow: Follow) -> Response {
     let follower = Some(Follower::new(state, follow, HEARTBEAT));
     response(stream::unfold(follower, |follower| async move {
@@ -27,18 +27,19 @@ pub fn answer(state: &ApiState, follow: Follow) -> Response {
     }))
 }
 
-/// The last message of a stream whose log cannot be read. It has no number, so a client that comes
-/// back asks for what follows the last event that it saw.
+/// Formats the last message of a stream whose log cannot be read. It has no number, so a client
+/// that reconnects resumes after the last event that it received.
 fn unreadable(failure: Failure) -> Bytes {
     let problem = Problem::from(failure);
     let data = serde_json::to_string(&*problem.0).unwrap_or_default();
     format!("event: error\ndata: {data}\n\n").into()
 }
 
-/// One event on the wire. JSON has no line breaks of its own, so one `data` line is enough.
+/// Formats an event. JSON text has no line breaks, so one `data` line is enough.
 fn message(event: &Event) -> Bytes {
     let data = serde_json::to_string(&event.shown()).unwrap_or_else(|error| {
-        // Events come out of JSON, so this cannot be; the reader still sees that one is missing.
+        // Not reachable, because events were read from JSON. The message would show the client that
+        // an event is missing.
         serde_json::json!({ "seq": event.seq, "type": "unreadable", "message": error.to_string() })
             .to_string()
     });
@@ -54,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_on_http_has_every_type_of_event() {
+    fn http_page_documents_every_event_type() {
         let page = include_str!("../../../docs/http.md");
         for name in EventKind::NAMES {
             assert!(page.contains(&format!("`{name}`")), "host/docs/http.md lacks `{name}`");
@@ -62,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_has_number_type_and_document() {
+    fn message_has_sequence_number_type_and_document() {
         let event = Event {
             seq: 7,
             at_ms: 1000,
@@ -84,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn events_that_change_the_past_are_sent_under_their_types() {
+    fn events_of_time_travel_are_sent_under_their_types() {
         let digest = "0".repeat(64);
         for kind in [
             json!({ "type": "forked", "from": 3 }),
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_call_needs_to_go_on_is_not_sent() {
+    fn internal_state_of_elicitations_is_not_sent() {
         let elicited = json!({ "round": 0, "digest": "0".repeat(64), "server": "s", "tool": "book",
             "asked": { "questions": {}, "state": "opaque" } });
         let document = json!({
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_of_an_answer_are_sent_under_their_type() {
+    fn deltas_are_sent_under_their_type() {
         let document = json!({
             "seq": 8, "at_ms": 1000, "run": "r", "type": "streamed", "task": "t", "node": "agent",
             "scope": [1], "call": 0, "deltas": [{ "kind": "text", "text": "hi" }],

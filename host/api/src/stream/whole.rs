@@ -1,5 +1,5 @@
-//! Streams that are always read from the first event of a run: what they say of an event depends
-//! on those before it.
+//! Streams that are read from the first event of a run, because the messages of an event depend on
+//! earlier events.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -11,28 +11,28 @@ use wattle_graph::failure::Failure;
 
 use crate::stream::follow::{Follower, Next};
 
-/// A wire form of a run.
+/// The encoder of a wire format.
 pub(super) trait Form: Send + 'static {
-    /// What is sent for an event. Called for each event of the run, in order.
+    /// Encodes an event as messages. Called for each event of the run, in order.
     fn take(&mut self, event: &Event) -> impl Future<Output = Vec<Bytes>> + Send;
 
-    /// Whether all was sent; asked after each event.
+    /// Returns true after the last message. Called after each event.
     fn is_over(&self) -> bool;
 
-    /// What is sent at last when the log cannot be read. `None` for a form that has no word for it:
-    /// the connection breaks off, so that the client does not take the end for that of the run.
+    /// Returns the last messages of a stream whose log cannot be read. With `None`, the connection
+    /// is aborted, so that the client does not take the end of the stream for the end of the run.
     fn unreadable(&mut self, failure: &Failure) -> Option<Vec<Bytes>>;
 
-    /// What is sent when nothing happens for a while.
+    /// Returns the heartbeat, which is sent after an interval without an event.
     fn silence(&self) -> Bytes {
         SILENCE
     }
 }
 
-/// A comment, which every client of server-sent events leaves out.
+/// A comment, which clients of server-sent events ignore.
 pub(super) const SILENCE: Bytes = Bytes::from_static(b":\n\n");
 
-/// The stream; `ready` is sent before everything else.
+/// Encodes the events of a follower. `ready` has the first messages.
 pub(super) fn messages(
     follower: Follower,
     form: impl Form,
@@ -48,9 +48,9 @@ pub(super) fn messages(
 struct Reading<F> {
     follower: Follower,
     form: F,
-    /// Messages that are ready to be sent.
+    /// Encoded messages that were not sent yet.
     ready: VecDeque<Bytes>,
-    /// Whether the log cannot be read.
+    /// True after a failure to read the log.
     is_broken: bool,
 }
 
