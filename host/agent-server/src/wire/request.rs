@@ -1,5 +1,5 @@
-//! What clients ask for. Fields that are not known here are ignored, as other servers do; values
-//! that make no sense are refused before anything is done.
+//! The bodies of requests. Unknown fields are ignored, as other servers do. Invalid values are
+//! refused before anything is changed.
 
 mod assistant;
 mod command;
@@ -38,13 +38,13 @@ pub use self::thread::{
     ThreadPatch, TtlWish, UpdateInput,
 };
 
-/// Why a request is refused.
+/// Why a request is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
-    /// It has not the shape of such a request (422).
+    /// The request is malformed (422).
     #[error("{0}")]
     Schema(String),
-    /// Its values do not go together (400).
+    /// The values cannot be combined (400).
     #[error("{0}")]
     Value(String),
 }
@@ -61,12 +61,12 @@ impl From<SubscriptionError> for Invalid {
     }
 }
 
-/// Reads the body of a request; an empty one is an empty object. Half of a character in a text is no reason to
-/// refuse it, see [`lenient::request`].
+/// Parses the body of a request; an empty one is an empty object. Unpaired surrogates in it are
+/// accepted, see [`lenient::request`].
 ///
 /// # Errors
 ///
-/// [`Invalid::Schema`], with the place in the document.
+/// [`Invalid::Schema`], with the path of the invalid value.
 pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Invalid> {
     let body = if body.trim_ascii().is_empty() { b"{}" } else { body };
     lenient::request(body, read)

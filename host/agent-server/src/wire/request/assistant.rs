@@ -1,4 +1,4 @@
-//! What clients do with assistants.
+//! Requests about assistants.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -10,10 +10,10 @@ use super::{IfExists, Invalid, SortOrder};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct AssistantCreate {
-    /// Its graph.
+    /// Id or name of the graph.
     #[schema(required = true, min_length = 1)]
     pub graph_id: String,
-    /// Its id; a fresh one without it.
+    /// Id of the assistant. By default the server generates one.
     #[schema(format = "uuid")]
     pub assistant_id: Option<String>,
     /// Settings of its runs.
@@ -21,95 +21,96 @@ pub struct AssistantCreate {
     /// The context of its runs.
     #[schema(value_type = Option<Object>)]
     pub context: Option<Value>,
-    /// Free facts.
+    /// Arbitrary metadata.
     pub metadata: Option<Map<String, Value>>,
-    /// If there is such an assistant already.
+    /// What happens if the assistant exists already.
     pub if_exists: Option<IfExists>,
-    /// What people call it.
+    /// Display name.
     pub name: Option<String>,
-    /// What it is for.
+    /// Description for people.
     pub description: Option<String>,
 }
 
-/// A change of an assistant, which makes a version of it.
+/// A change of an assistant, which creates a version.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct AssistantPatch {
-    /// Another graph.
+    /// Id or name of another graph.
     pub graph_id: Option<String>,
-    /// Settings in place of those that it has.
+    /// Settings that replace the current ones.
     pub config: Option<Map<String, Value>>,
-    /// A context in place of that which it has.
+    /// A context that replaces the current one.
     #[schema(value_type = Option<Object>)]
     pub context: Option<Value>,
-    /// Facts that are added to those that it has.
+    /// Metadata that is merged into the current metadata.
     pub metadata: Option<Map<String, Value>>,
-    /// What people call it.
+    /// Display name.
     pub name: Option<String>,
-    /// What it is for.
+    /// Description for people.
     pub description: Option<String>,
 }
 
-/// Versions of an assistant that are looked for.
+/// A search for versions of an assistant.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct AssistantVersions {
-    /// All of these facts must be equal.
+    /// Metadata that a version must contain.
     pub metadata: Option<Map<String, Value>>,
-    /// At most so many; ten without it.
+    /// Maximum number of versions. The default is 10.
     pub limit: Option<usize>,
-    /// Skip so many.
+    /// Number of versions to skip.
     pub offset: Option<usize>,
 }
 
-/// The version of an assistant that runs use from now on.
+/// The version of an assistant that later runs use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AssistantLatest {
-    /// Its number.
+    /// Number of the version.
     pub version: u32,
 }
 
-/// Assistants that are looked for.
+/// A search for assistants.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct AssistantSearch {
-    /// All of these facts must be equal.
+    /// Metadata that an assistant must contain.
     pub metadata: Option<Map<String, Value>>,
-    /// Only of this graph.
+    /// Only assistants of this graph.
     pub graph_id: Option<String>,
-    /// Only with this in their name.
+    /// Only assistants whose name contains this text.
     pub name: Option<String>,
-    /// At most so many; ten without it.
+    /// Maximum number of assistants. The default is 10.
     pub limit: Option<usize>,
-    /// Skip so many.
+    /// Number of assistants to skip.
     pub offset: Option<usize>,
-    /// `assistant_id`, `graph_id`, `name`, `created_at` or `updated_at`.
+    /// Field to sort by: `assistant_id`, `graph_id`, `name`, `created_at` (the default) or
+    /// `updated_at`.
     #[schema(pattern = "^(assistant_id|graph_id|name|created_at|updated_at)$")]
     pub sort_by: Option<String>,
-    /// Which end comes first.
+    /// Sort order. The default is `desc`.
     pub sort_order: Option<SortOrder>,
-    /// Only these fields of each.
+    /// Fields to return of each assistant.
     pub select: Option<Vec<String>>,
 }
 
-/// Assistants that are counted.
+/// A filter for assistants to count.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct AssistantCount {
-    /// All of these facts must be equal.
+    /// Metadata that an assistant must contain.
     pub metadata: Option<Map<String, Value>>,
-    /// Only of this graph.
+    /// Only assistants of this graph.
     pub graph_id: Option<String>,
-    /// Only with this in their name.
+    /// Only assistants whose name contains this text.
     pub name: Option<String>,
 }
 
-/// Settings and context of an assistant, which say the same of what its nodes are handed: clients
-/// of both ages read it where they know it.
+/// Normalizes the settings and the context of an assistant. `config.configurable` and the context
+/// get the same values, because older and newer clients read different ones.
 ///
 /// # Errors
 ///
-/// [`Invalid::Value`] if both say something, [`Invalid::Schema`] if one is no object.
+/// [`Invalid::Value`] if both have values, [`Invalid::Schema`] if one is not an object.
 pub fn settled(
     config: Option<Map<String, Value>>,
     context: Option<Value>,
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn context_and_settings_say_the_same() {
+    fn configurable_and_context_have_the_same_values() {
         let tags = json!({ "tags": ["a"], "configurable": { "x": 1 } });
         assert_eq!(both(tags.clone(), Value::Null), Ok(json!([tags, { "x": 1 }])));
         let only = json!([{ "configurable": { "x": 1 } }, { "x": 1 }]);

@@ -1,4 +1,4 @@
-//! Commands: what a run begins with in place of an input.
+//! Commands, with which a run starts in place of an input.
 
 use std::collections::BTreeSet;
 
@@ -10,13 +10,13 @@ use wattle_project::agent_server::message;
 use super::Invalid;
 use super::run::read_values;
 
-/// What a run begins with in place of an input.
+/// What a run starts with in place of an input.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Command {
     /// Values for the state: an object, or a list of pairs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update: Option<Value>,
-    /// Answers to open questions.
+    /// Answers to pending interrupts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<Value>,
     /// Nodes to run next: a name, an object with `node` and `input`, or a list of these.
@@ -24,10 +24,10 @@ pub struct Command {
     pub goto: Option<Value>,
 }
 
-/// A node that is to run next.
+/// A node that runs next.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Goto {
-    /// With the state.
+    /// With the state as its input.
     Node(String),
     /// With an input of its own.
     Send {
@@ -43,11 +43,12 @@ impl Command {
         self.update.is_none() && self.resume.is_none() && self.goto.is_none()
     }
 
-    /// Values for the state in order, with their messages in our form.
+    /// Returns the values for the state in order. Messages are converted to the form of the host.
     ///
     /// # Errors
     ///
-    /// [`Invalid::Schema`] for what are no channel values, with the first message that is none.
+    /// [`Invalid::Schema`] for an update that does not name channels, and for the first invalid
+    /// message.
     pub fn read_update(
         &self,
         channels: &BTreeSet<String>,
@@ -67,11 +68,12 @@ impl Command {
         Ok(read)
     }
 
-    /// The nodes that are to run next, with messages of their inputs in our form.
+    /// Returns the nodes that run next. Messages in their inputs are converted to the form of the
+    /// host.
     ///
     /// # Errors
     ///
-    /// [`Invalid::Schema`] for what names no node.
+    /// [`Invalid::Schema`] for a value that names no node.
     pub fn read_goto(
         &self,
         channels: &BTreeSet<String>,
@@ -148,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_to_run_are_names_or_have_inputs() {
+    fn goto_is_a_name_or_has_an_input() {
         let read = |goto: Value| {
             let command = command(json!({ "goto": goto }));
             command.read_goto(&channels(), &mut || "m".to_owned())

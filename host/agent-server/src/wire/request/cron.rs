@@ -1,4 +1,4 @@
-//! Runs that come again: what clients ask for.
+//! Requests about crons.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
@@ -7,69 +7,69 @@ use wattle_api::body::objects::Objects;
 
 use super::{Completion, Invalid, RunCreate, SortOrder};
 
-/// Fields of a request that are not those of a run.
+/// Fields of a request that do not belong to its runs.
 const OWN: &[&str] =
     &["schedule", "timezone", "end_time", "enabled", "on_run_completed", "thread_id", "cron_id"];
 
-/// Runs that are to come again.
+/// A new cron.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct CronCreate {
-    /// When, as five fields.
+    /// Schedule of five fields, as in `crontab`.
     #[schema(required = true, example = "0 9 * * 1-5")]
     pub schedule: String,
-    /// In which zone; UTC without it.
+    /// Time zone of the schedule. The default is UTC.
     pub timezone: Option<String>,
-    /// Not after that.
+    /// Time after which no run is created.
     pub end_time: Option<String>,
-    /// Whether they come at all.
+    /// Whether runs are created. The default is `true`.
     pub enabled: Option<bool>,
-    /// What happens at their ends to threads of their own.
+    /// What happens to a run's own thread when the run has ended.
     pub on_run_completed: Option<Completion>,
-    /// What is asked for each time, as for a run.
+    /// Request of each run.
     #[serde(flatten)]
     #[schema(value_type = RunCreate)]
     pub payload: Map<String, Value>,
 }
 
 impl CronCreate {
-    /// What is asked for each time, without what is `null`.
+    /// Returns the request of each run, without `null` values.
     pub fn payload(&self) -> Map<String, Value> {
         payload(&self.payload)
     }
 }
 
-/// What is to change; what is not named stays as it is.
+/// A change of a cron. Missing fields stay unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct CronPatch {
-    /// When, as five fields.
+    /// Schedule of five fields, as in `crontab`.
     pub schedule: Option<String>,
-    /// In which zone; `null` stands for UTC.
+    /// Time zone of the schedule. `null` selects UTC.
     #[serde(deserialize_with = "named", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub timezone: Option<Option<String>>,
-    /// Not after that; `null` takes the end away.
+    /// Time after which no run is created. `null` removes it.
     #[serde(deserialize_with = "named", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub end_time: Option<Option<String>>,
-    /// Whether they come at all.
+    /// Whether runs are created.
     pub enabled: Option<bool>,
-    /// What happens at their ends to threads of their own.
+    /// What happens to a run's own thread when the run has ended.
     pub on_run_completed: Option<Completion>,
-    /// Fields of the run.
+    /// Fields of the request of each run.
     #[serde(flatten)]
     pub payload: Map<String, Value>,
 }
 
 impl CronPatch {
-    /// Fields of the run that change.
+    /// Returns the changed fields of the request of each run.
     pub fn payload(&self) -> Map<String, Value> {
         payload(&self.payload)
     }
 }
 
-/// Whether a field is named, also with `null`.
+/// Distinguishes a field with the value `null` from a missing field.
 #[expect(clippy::option_option, reason = "not named, named with `null`, named with a value")]
 fn named<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
@@ -82,11 +82,11 @@ fn payload(fields: &Map<String, Value>) -> Map<String, Value> {
     given.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// The run that a payload asks for.
+/// Parses the run request in a payload.
 ///
 /// # Errors
 ///
-/// [`Invalid`] if it asks for none.
+/// [`Invalid`] if it is not the request of a run.
 pub fn run_of(payload: &Map<String, Value>) -> Result<RunCreate, Invalid> {
     let document = Value::Object(payload.clone());
     let read: Result<RunCreate, _> = serde_path_to_error::deserialize(Objects(document));
@@ -98,31 +98,31 @@ pub fn run_of(payload: &Map<String, Value>) -> Result<RunCreate, Invalid> {
     Ok(run)
 }
 
-/// Which are looked for.
+/// A search for crons.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct CronSearch {
-    /// Only of this assistant.
+    /// Only crons of this assistant.
     pub assistant_id: Option<String>,
-    /// Only on this thread.
+    /// Only crons on this thread.
     pub thread_id: Option<String>,
-    /// Only those that come, or do not.
+    /// Only enabled or only disabled crons.
     pub enabled: Option<bool>,
-    /// All of these facts must be equal.
+    /// Metadata that a cron must contain.
     pub metadata: Option<Map<String, Value>>,
-    /// At most so many; ten without it.
+    /// Maximum number of crons. The default is 10.
     pub limit: Option<usize>,
-    /// Skip so many.
+    /// Number of crons to skip.
     pub offset: Option<usize>,
-    /// `cron_id`, `assistant_id`, `thread_id`, `created_at`, `updated_at`, `next_run_date` or
-    /// `end_time`.
+    /// Field to sort by: `cron_id`, `assistant_id`, `thread_id`, `created_at` (the default),
+    /// `updated_at`, `next_run_date` or `end_time`.
     #[schema(
         pattern = "^((cron|assistant|thread)_id|(created|updated)_at|next_run_date|end_time)$"
     )]
     pub sort_by: Option<String>,
-    /// Which end comes first.
+    /// Sort order. The default is `desc`.
     pub sort_order: Option<SortOrder>,
-    /// Only these fields of each.
+    /// Fields to return of each cron.
     pub select: Option<Vec<String>>,
 }
 
@@ -134,7 +134,7 @@ mod tests {
     use crate::wire::request::parse;
 
     #[test]
-    fn what_is_of_the_run_is_its_payload() {
+    fn payload_has_the_fields_of_the_run() {
         let text = json!({
             "assistant_id": "a", "schedule": "* * * * *", "input": {}, "config": null,
             "enabled": false, "on_run_completed": "keep", "thread_id": "t",
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_tells_null_from_nothing() {
+    fn patch_distinguishes_null_from_missing() {
         let change: CronPatch = parse(br#"{"end_time": null}"#).unwrap();
         assert_eq!((change.end_time, change.timezone), (Some(None), None));
         let change: CronPatch = parse(br#"{"timezone": "UTC", "input": {"a": 1}}"#).unwrap();
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_that_is_no_run_says_where() {
+    fn invalid_payload_names_the_field() {
         let payload = |value: Value| value.as_object().unwrap().clone();
         let odd = payload(json!({ "assistant_id": "a", "interrupt_before": 7 }));
         assert!(run_of(&odd).unwrap_err().to_string().contains("interrupt_before"));

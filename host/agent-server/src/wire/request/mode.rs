@@ -1,4 +1,4 @@
-//! What a client wants to see of a run.
+//! The stream modes of a run.
 
 use std::collections::BTreeSet;
 
@@ -18,11 +18,11 @@ pub enum Modes {
 }
 
 impl Modes {
-    /// The modes; `values` without any.
+    /// Parses the modes; `values` by default.
     ///
     /// # Errors
     ///
-    /// [`Invalid::Schema`] if one of them is none.
+    /// [`Invalid::Schema`] for an unknown mode.
     pub fn read(modes: Option<&Self>) -> Result<BTreeSet<Mode>, Invalid> {
         let names = match modes {
             None => &[][..],

@@ -1,4 +1,4 @@
-//! A run that a client asks for.
+//! The request for a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,17 +11,17 @@ use wattle_run::hostcall::runs;
 
 use super::{Command, Invalid, Modes};
 
-/// What happens if the thread is at work already.
+/// What happens if the thread has an active run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Multitask {
     /// The request is refused.
     Reject,
-    /// The run that is at work is cancelled; what it did stays.
+    /// The active run is cancelled; what it wrote stays.
     Interrupt,
-    /// The run that is at work is cancelled and taken away.
+    /// The active run and what it wrote are deleted.
     Rollback,
-    /// The run waits for its turn.
+    /// The run waits in the queue of the thread.
     #[default]
     Enqueue,
 }
@@ -48,29 +48,29 @@ impl From<runs::Multitask> for Multitask {
     }
 }
 
-/// What happens if there is no such thread.
+/// What happens if the thread does not exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum IfMissing {
-    /// It is made.
+    /// It is created.
     Create,
     /// The request is refused.
     #[default]
     Reject,
 }
 
-/// What happens to the run when its client leaves.
+/// What happens to the run when its client disconnects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Disconnect {
     /// It is cancelled.
     Cancel,
-    /// It goes on.
+    /// It continues.
     #[default]
     Continue,
 }
 
-/// What happens at its end to the thread that a run without one was given.
+/// What happens to the thread of a stateless run when the run has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Completion {
@@ -85,10 +85,10 @@ pub enum Completion {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CancelAction {
-    /// What it did stays.
+    /// What the run wrote stays.
     #[default]
     Interrupt,
-    /// The run and what it did are taken away.
+    /// The run and what it wrote are deleted.
     Rollback,
 }
 
@@ -96,14 +96,14 @@ pub enum CancelAction {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum Nodes {
-    /// `*`, or the name of one.
+    /// `*` for all nodes, or the name of one.
     One(String),
-    /// By name.
+    /// Names of nodes.
     Some(Vec<String>),
 }
 
 impl Nodes {
-    /// The names; `None` stands for all.
+    /// Returns the names; `None` for all nodes.
     pub fn names(&self) -> Option<Vec<String>> {
         match self {
             Self::One(all) if all == "*" => None,
@@ -117,113 +117,113 @@ impl Nodes {
 /// Settings of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Config {
-    /// Words to find it by.
+    /// Tags of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
-    /// Supersteps it may take.
+    /// Maximum number of supersteps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recursion_limit: Option<u32>,
-    /// Values for the nodes.
+    /// The run context, for clients that do not send `context`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configurable: Option<Map<String, Value>>,
-    /// Free facts.
+    /// Arbitrary metadata.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
-    /// Tasks of a superstep that run at once.
+    /// Maximum number of tasks of a superstep that run in parallel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_concurrency: Option<u32>,
 }
 
-/// Answers to open questions.
+/// Answers to pending interrupts.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Resume {
-    /// To the only one that is open.
+    /// To the only pending interrupt.
     Only(Value),
-    /// By id.
+    /// By the ids of interrupts.
     ById(BTreeMap<String, Value>),
 }
 
-/// A run that a client asks for.
+/// The request for a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct RunCreate {
-    /// What runs: the id of an assistant, or the name of a graph.
+    /// Id of an assistant, or name of a graph.
     #[schema(required = true, min_length = 1)]
     pub assistant_id: String,
     /// Channel values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
-    /// What to begin with in place of an input.
+    /// Command to start with in place of an input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<Command>,
-    /// Settings.
+    /// Settings of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config: Option<Config>,
-    /// What nodes are handed.
+    /// The run context.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<Value>,
-    /// Free facts.
+    /// Arbitrary metadata.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
-    /// The checkpoint to go on from.
+    /// Checkpoint from which the run starts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<Checkpoint>,
-    /// The same by its id.
+    /// Id of the checkpoint from which the run starts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint_id: Option<String>,
-    /// Whom to tell of its end.
+    /// URL of the webhook.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = "uri", max_length = 2048)]
     pub webhook: Option<String>,
-    /// Nodes before which it stands still.
+    /// Nodes before which the run stops.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interrupt_before: Option<Nodes>,
-    /// Nodes after which it stands still.
+    /// Nodes after which the run stops.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interrupt_after: Option<Nodes>,
-    /// What the client wants to see of it.
+    /// Stream modes of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream_mode: Option<Modes>,
-    /// Whether it wants to see subgraphs.
+    /// Whether the stream includes subgraphs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream_subgraphs: Option<bool>,
-    /// Whether it may come back to the stream; here it always may.
+    /// Whether the stream can be resumed. Streams of this server always can.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream_resumable: Option<bool>,
     /// Keys of a feedback service, of which this server has none: nothing is sent for them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub feedback_keys: Option<Vec<String>>,
-    /// What happens if the thread is at work already.
+    /// What happens if the thread has an active run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub multitask_strategy: Option<Multitask>,
-    /// What happens if there is no such thread.
+    /// What happens if the thread does not exist.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub if_not_exists: Option<IfMissing>,
-    /// What happens when the client leaves.
+    /// What happens when the client disconnects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_disconnect: Option<Disconnect>,
-    /// What happens at its end to a thread of its own.
+    /// What happens to the thread of a stateless run when the run has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_completion: Option<Completion>,
-    /// Seconds until it may begin.
+    /// Delay of the run in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0)]
     pub after_seconds: Option<f64>,
-    /// What waits for the disk: `sync`, `async` or `exit`.
+    /// Durability of the run: `sync`, `async` or `exit`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^(sync|async|exit)$")]
     pub durability: Option<String>,
-    /// The same as older clients write it.
+    /// Parameter of older clients: `false` selects the durability `exit`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoint_during: Option<bool>,
 }
 
 impl RunCreate {
-    /// Whether its values make sense by themselves and together.
+    /// Checks the values, separately and in combination.
     ///
     /// # Errors
     ///
-    /// [`Invalid`], the first that does not.
+    /// [`Invalid`] for the first value that is not valid.
     pub fn check(&self) -> Result<(), Invalid> {
         if self.assistant_id.is_empty() {
             return Err(Invalid::Schema("`assistant_id` of the request is missing".to_owned()));
@@ -250,7 +250,8 @@ impl RunCreate {
         match self.durability.as_deref() {
             None | Some("sync" | "async" | "exit") => Ok(()),
             Some(other) => {
-                Err(Invalid::Schema(format!("`{other}` is no durability; use sync, async or exit")))
+                let why = format!("`{other}` is not a durability; use sync, async or exit");
+                Err(Invalid::Schema(why))
             }
         }
     }
@@ -260,17 +261,17 @@ impl RunCreate {
         given.is_some_and(|given| !given.is_empty())
     }
 
-    /// The input, if there is one.
+    /// Returns the input, if there is one.
     pub fn input(&self) -> Option<&Value> {
         self.input.as_ref().filter(|input| !input.is_null())
     }
 
-    /// The command, if it says anything.
+    /// Returns the command, unless it is empty.
     pub fn command(&self) -> Option<&Command> {
         self.command.as_ref().filter(|command| !command.is_empty())
     }
 
-    /// What nodes are handed: the context, or the values of the configuration.
+    /// Returns the run context: `context`, or else `config.configurable`.
     pub fn run_context(&self) -> Value {
         let context = self.context.clone().filter(|context| !is_nothing(context));
         let configured = || {
@@ -280,11 +281,11 @@ impl RunCreate {
         context.or_else(configured).unwrap_or_default()
     }
 
-    /// The input with its messages in our form.
+    /// Returns the input. Messages are converted to the form of the host.
     ///
     /// # Errors
     ///
-    /// [`Invalid::Schema`] with the first message that is none.
+    /// [`Invalid::Schema`] with the first invalid message.
     pub fn read_input(
         &self,
         channels: &BTreeSet<String>,
@@ -293,20 +294,20 @@ impl RunCreate {
         self.input().map(|input| read_values(input, channels, fresh)).transpose()
     }
 
-    /// The checkpoint that it goes on from.
+    /// Returns the checkpoint from which the run starts.
     pub fn checkpoint_id(&self) -> Option<&str> {
         let of_address = || self.checkpoint.as_ref()?.id();
         self.checkpoint_id.as_deref().or_else(of_address)
     }
 
-    /// Which graph's checkpoint it goes on from; the thread's own if empty.
+    /// Returns the namespace of that checkpoint; empty for the root graph.
     pub fn checkpoint_ns(&self) -> &str {
         self.checkpoint.as_ref().map_or("", |checkpoint| &checkpoint.checkpoint_ns)
     }
 }
 
 impl Command {
-    /// The answers: by id if every key of an object is the id of a question.
+    /// Returns the answers: by id if every key of an object is an interrupt id.
     pub fn resume(&self, open: &[String]) -> Option<Resume> {
         let answer = self.resume.as_ref()?;
         let by_id = answer.as_object().filter(|answers| {
@@ -319,7 +320,7 @@ impl Command {
     }
 }
 
-/// Whether it looks like the id of a question.
+/// Returns whether a text has the form of an interrupt id.
 fn is_id(text: &str) -> bool {
     text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
@@ -328,11 +329,11 @@ fn is_nothing(value: &Value) -> bool {
     value.is_null() || value.as_object().is_some_and(Map::is_empty)
 }
 
-/// Reads the messages of an input or an update; other channels stay as they are.
+/// Converts the messages of an input or an update; other channels stay unchanged.
 ///
 /// # Errors
 ///
-/// [`Invalid::Schema`] with the first message that is none.
+/// [`Invalid::Schema`] with the first invalid message.
 pub(super) fn read_values(
     values: &Value,
     channels: &BTreeSet<String>,
@@ -350,25 +351,25 @@ pub(super) fn read_values(
     values.iter().map(read).collect::<Result<Map<_, _>, _>>().map(Value::Object)
 }
 
-/// Runs that are to be cancelled.
+/// A request to cancel runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct CancelRuns {
-    /// The thread of `run_ids`.
+    /// Thread of the runs in `run_ids`.
     pub thread_id: Option<String>,
-    /// These runs.
+    /// Ids of runs to cancel.
     pub run_ids: Option<Vec<String>>,
-    /// All runs in this status: `pending`, `running` or `all`.
+    /// Cancels all runs in this status: `pending`, `running` or `all`.
     #[schema(pattern = "^(pending|running|all)$")]
     pub status: Option<String>,
 }
 
 impl CancelRuns {
-    /// Whether it names runs in one way.
+    /// Checks that the request selects runs in one way only.
     ///
     /// # Errors
     ///
-    /// [`Invalid::Schema`] if it names none, or in two ways.
+    /// [`Invalid::Schema`] if it selects none, or in two ways.
     pub fn check(&self) -> Result<(), Invalid> {
         let refuse = |why: &str| Err(Invalid::Schema(why.to_owned()));
         match (&self.status, &self.thread_id, &self.run_ids) {

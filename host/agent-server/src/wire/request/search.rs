@@ -1,4 +1,4 @@
-//! What clients look for.
+//! Searches for threads and runs.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -6,76 +6,77 @@ use utoipa::ToSchema;
 
 use crate::wire::shape::{RunStatus, ThreadStatus};
 
-/// Which end of a list comes first.
+/// The order of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SortOrder {
-    /// The smallest.
+    /// The smallest first.
     Asc,
-    /// The largest.
+    /// The largest first.
     #[default]
     Desc,
 }
 
-/// Threads that are looked for.
+/// A search for threads.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct ThreadSearch {
-    /// Only these.
+    /// Only threads with these ids.
     pub ids: Option<Vec<String>>,
-    /// All of these facts must be equal.
+    /// Metadata that a thread must contain.
     pub metadata: Option<Map<String, Value>>,
-    /// All of these channel values must be equal.
+    /// Channel values that a thread must contain.
     pub values: Option<Map<String, Value>>,
-    /// Only in this status.
+    /// Only threads in this status.
     pub status: Option<ThreadStatus>,
-    /// At most so many; ten without it.
+    /// Maximum number of threads. The default is 10.
     pub limit: Option<usize>,
-    /// Skip so many.
+    /// Number of threads to skip.
     pub offset: Option<usize>,
-    /// `thread_id`, `status`, `created_at`, `updated_at` or `state_updated_at`.
+    /// Field to sort by: `thread_id`, `status`, `created_at`, `updated_at` (the default) or
+    /// `state_updated_at`.
     #[schema(pattern = "^(thread_id|status|created_at|updated_at|state_updated_at)$")]
     pub sort_by: Option<String>,
-    /// Which end comes first.
+    /// Sort order. The default is `desc`.
     pub sort_order: Option<SortOrder>,
-    /// Only these fields of each.
+    /// Fields to return of each thread.
     pub select: Option<Vec<String>>,
-    /// Paths of values to show, by the names to show them under.
+    /// Paths of values to return, by the names of the values in the response.
     #[schema(value_type = Option<BTreeMap<String, String>>)]
     pub extract: Option<Map<String, Value>>,
 }
 
-/// Threads that are counted.
+/// A filter for threads to count.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct ThreadCount {
-    /// All of these facts must be equal.
+    /// Metadata that a thread must contain.
     pub metadata: Option<Map<String, Value>>,
-    /// All of these channel values must be equal.
+    /// Channel values that a thread must contain.
     pub values: Option<Map<String, Value>>,
-    /// Only in this status.
+    /// Only threads in this status.
     pub status: Option<ThreadStatus>,
 }
 
-/// Threads of which something is taken away.
+/// A request to prune or delete threads.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct ThreadPrune {
-    /// These.
+    /// Ids of the threads.
     pub thread_ids: Vec<String>,
-    /// `delete` or `keep_latest`.
+    /// `delete` (the default), or `keep_latest` to delete all but the newest state.
     #[schema(pattern = "^(delete|keep_latest)$")]
     pub strategy: Option<String>,
 }
 
-/// Which runs of a thread are listed.
+/// A filter for the runs of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunStatusFilter {
-    /// Only in this status.
+    /// Only runs in this status.
     pub status: Option<RunStatus>,
-    /// At most so many; ten without it.
+    /// Maximum number of runs. The default is 10.
     pub limit: Option<usize>,
-    /// Skip so many.
+    /// Number of runs to skip.
     pub offset: Option<usize>,
 }

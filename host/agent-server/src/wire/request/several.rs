@@ -1,15 +1,16 @@
-//! Lists that are cut off while they are read: a document of two bytes takes hundreds in memory.
+//! Lists with a maximum length, which is checked while they are parsed: a document of two bytes
+//! takes hundreds in memory.
 
 use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
-/// Reads a list of at most `N` documents.
+/// Deserializes a list of at most `N` items.
 ///
 /// # Errors
 ///
-/// That there are more, or that one of them cannot be read.
+/// If there are more items, or one of them is not valid.
 pub fn at_most<'de, const N: usize, T, D>(list: D) -> Result<Vec<T>, D::Error>
 where
     T: Deserialize<'de>,
@@ -18,11 +19,11 @@ where
     list.deserialize_seq(AtMost::<N, T>(PhantomData))
 }
 
-/// The same for a list that may be missing.
+/// Deserializes an optional list of at most `N` items.
 ///
 /// # Errors
 ///
-/// As of [`at_most`].
+/// As [`at_most`].
 pub fn at_most_if_any<'de, const N: usize, T, D>(list: D) -> Result<Option<Vec<T>>, D::Error>
 where
     T: Deserialize<'de>,
@@ -71,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_have_so_many() {
+    fn longer_list_is_rejected() {
         let read = |text: &str| serde_json::from_str::<Lists>(text).map(|it| (it.own, it.more));
         assert_eq!(read(r#"{ "own": [1, 2] }"#).unwrap(), (vec![1, 2], None));
         assert_eq!(read(r#"{ "own": [], "more": null }"#).unwrap(), (vec![], None));

@@ -1,4 +1,4 @@
-//! Documents of the long-term memory: what clients ask for.
+//! Requests about documents of the long-term memory.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -6,48 +6,48 @@ use utoipa::ToSchema;
 
 use super::Invalid;
 
-/// Between the labels of a namespace where it is one text.
+/// Separator of the labels of a namespace in a string.
 const LABEL_END: char = '.';
 
 /// Milliseconds of a minute.
 const MINUTE_MS: f64 = 60_000.0;
 
-/// A document to be written.
+/// A document to write.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ItemPut {
-    /// Labels from the widest to the narrowest.
+    /// Labels of the namespace, from the widest to the narrowest.
     #[schema(min_items = 1)]
     pub namespace: Vec<String>,
-    /// Its key there.
+    /// Key in the namespace.
     pub key: String,
     /// The document.
     pub value: Map<String, Value>,
-    /// Fields to search by meaning: `false`, or their names. Searches here go by words, in all
-    /// fields.
+    /// Fields for semantic search: `false`, or their names. Searches of this server match words in
+    /// all fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<Index>,
-    /// Minutes that it is kept; for ever without it.
+    /// Minutes until the document expires. By default it does not expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(exclusive_minimum = 0)]
     pub ttl: Option<f64>,
 }
 
-/// Which fields are searched by meaning.
+/// Fields for semantic search.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum Index {
-    /// All or none.
+    /// All fields or none.
     All(bool),
-    /// These.
+    /// Names of fields.
     Fields(Vec<String>),
 }
 
 impl ItemPut {
-    /// Milliseconds that it is kept.
+    /// Returns the milliseconds until the document expires.
     ///
     /// # Errors
     ///
-    /// [`Invalid::Schema`] for a time that has no end or no beginning.
+    /// [`Invalid::Schema`] if the duration is infinite or not positive.
     pub fn ttl_ms(&self) -> Result<Option<u64>, Invalid> {
         let Some(minutes) = self.ttl else { return Ok(None) };
         let ms = minutes * MINUTE_MS;
@@ -59,47 +59,48 @@ impl ItemPut {
     }
 }
 
-/// A document by its place.
+/// The address of a document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ItemPlace {
-    /// Labels from the widest to the narrowest.
+    /// Labels of the namespace, from the widest to the narrowest.
     #[serde(default)]
     pub namespace: Vec<String>,
-    /// Its key there.
+    /// Key in the namespace.
     pub key: String,
 }
 
-/// Documents that are looked for.
+/// A search for documents.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct ItemSearch {
-    /// Only in namespaces that begin so.
+    /// Prefix of the namespaces to search.
     pub namespace_prefix: Vec<String>,
-    /// Fields that must be so.
+    /// Conditions on fields of the document.
     pub filter: Option<Value>,
-    /// At most so many; ten without it.
+    /// Maximum number of documents. The default is 10.
     pub limit: Option<usize>,
-    /// Skip so many.
+    /// Number of documents to skip.
     pub offset: Option<usize>,
     /// Words to rank by.
     pub query: Option<String>,
-    /// `false`: those that are found live no longer for it. Else they do if they were written so.
+    /// `false`: the search does not restart the expiry of the documents that it finds. The default
+    /// is `true`.
     pub refresh_ttl: Option<bool>,
 }
 
-/// Namespaces that are looked for.
+/// A search for namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct NamespaceSearch {
-    /// Only those that begin so; `*` stands for any label.
+    /// Only namespaces with this prefix. `*` matches any label.
     pub prefix: Option<Vec<String>>,
-    /// Only those that end so.
+    /// Only namespaces with this suffix.
     pub suffix: Option<Vec<String>>,
-    /// Cut to so many labels.
+    /// Maximum number of labels. Longer namespaces are cut.
     pub max_depth: Option<usize>,
-    /// At most so many; a hundred without it.
+    /// Maximum number of namespaces. The default is 100.
     pub limit: Option<usize>,
-    /// Skip so many.
+    /// Number of namespaces to skip.
     pub offset: Option<usize>,
 }
 
@@ -107,7 +108,7 @@ pub struct NamespaceSearch {
 ///
 /// # Errors
 ///
-/// [`Invalid::Schema`] for one that is empty or has a period.
+/// [`Invalid::Schema`] for a label that is empty or contains a period.
 pub fn check_labels(labels: &[String]) -> Result<(), Invalid> {
     let wrong = labels.iter().find(|label| label.is_empty() || label.contains(LABEL_END));
     match wrong {
@@ -121,7 +122,7 @@ pub fn check_labels(labels: &[String]) -> Result<(), Invalid> {
     }
 }
 
-/// The labels of a namespace that is one text.
+/// Splits a namespace in a string into its labels.
 pub fn labels_of(text: &str) -> Vec<String> {
     if text.is_empty() {
         return Vec::new();
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_minutes() {
+    fn item_ttl_is_in_minutes() {
         let ttl = |ttl: Value| {
             let text = json!({ "namespace": ["a"], "key": "k", "value": {}, "ttl": ttl });
             parse::<ItemPut>(text.to_string().as_bytes()).unwrap().ttl_ms()
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_are_objects_and_indices_names() {
+    fn item_has_an_object_and_an_optional_index() {
         for (body, fine) in [
             (json!({ "namespace": ["a"], "key": "k", "value": {}, "index": false }), true),
             (json!({ "namespace": ["a"], "key": "k", "value": {}, "index": ["x"] }), true),

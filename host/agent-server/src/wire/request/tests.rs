@@ -1,4 +1,4 @@
-//! Requests that are read, and those that are refused.
+//! Valid and invalid requests.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ fn run(body: Value) -> Result<RunCreate, Invalid> {
 }
 
 #[test]
-fn a_request_of_the_python_client_is_read() {
+fn python_client_request_is_parsed() {
     let run = run(json!({
         "assistant_id": "agent", "input": { "messages": [] }, "config": {
             "recursion_limit": 7, "configurable": { "user": "ann" }, "future": 1 },
@@ -39,7 +39,7 @@ fn a_request_of_the_python_client_is_read() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_request_is_rejected() {
     for (body, expected) in [
         (json!({}), "schema: `assistant_id` of the request is missing"),
         (json!({ "assistant_id": 7 }), "schema: `assistant_id` of the request cannot be read"),
@@ -47,7 +47,10 @@ fn what_makes_no_sense_is_refused() {
             json!({ "assistant_id": "a", "stream_mode": "tools" }),
             "schema: `tools` is no stream mode",
         ),
-        (json!({ "assistant_id": "a", "durability": "never" }), "schema: `never` is no durability"),
+        (
+            json!({ "assistant_id": "a", "durability": "never" }),
+            "schema: `never` is not a durability",
+        ),
         (json!({ "assistant_id": "a", "after_seconds": -1 }), "schema: `after_seconds`"),
         (
             json!({ "assistant_id": "a", "config": { "configurable": { "x": 1 } },
@@ -71,7 +74,7 @@ fn what_makes_no_sense_is_refused() {
         assert!(refused.starts_with(expected), "{body}: {refused}");
     }
     assert!(parse::<RunCreate>(b"{").is_err() && parse::<RunCreate>(b"{} {}").is_err());
-    // A list is no object, though its items might be taken for the fields.
+    // A list is not an object, although its items could be taken for the fields.
     for list in ["[]", "[null, null]", r#"{ "config": [] }"#, r#"{ "checkpoint": ["x"] }"#] {
         assert!(parse::<RunCreate>(list.as_bytes()).is_err(), "{list}");
     }
@@ -79,13 +82,13 @@ fn what_makes_no_sense_is_refused() {
 }
 
 #[test]
-fn half_a_character_takes_no_request_away() {
+fn unpaired_surrogate_is_replaced() {
     let read: Value = parse(br#"{"input": {"content": "caf\ud83d"}}"#).unwrap();
     assert_eq!(read["input"]["content"], "caf\u{fffd}");
 }
 
 #[test]
-fn answers_go_to_the_only_question_or_by_id() {
+fn resume_answers_the_only_interrupt_or_by_id() {
     let open = vec!["q1".to_owned(), "q2".to_owned()];
     let digest = "f9d6d241fcacfb73669fbbc09de72af0";
     for (resume, by_id) in [
@@ -107,7 +110,7 @@ fn answers_go_to_the_only_question_or_by_id() {
 }
 
 #[test]
-fn messages_are_read_before_anything_is_done() {
+fn messages_of_an_input_are_converted() {
     let channels = BTreeSet::from(["messages".to_owned()]);
     let mut fresh = || "m".to_owned();
     let mut read = |input: Value| {
@@ -126,7 +129,7 @@ fn messages_are_read_before_anything_is_done() {
 }
 
 #[test]
-fn times_to_live_are_minutes() {
+fn thread_ttl_is_in_minutes() {
     let create: ThreadCreate = parse(br#"{ "ttl": 2 }"#).unwrap();
     let patch: ThreadPatch =
         parse(br#"{ "ttl": { "ttl": 0.5, "strategy": "keep_latest" } }"#).unwrap();
@@ -138,7 +141,7 @@ fn times_to_live_are_minutes() {
 }
 
 #[test]
-fn a_point_of_the_past_has_three_forms() {
+fn before_has_three_forms() {
     let before = |before: Value| {
         let body = json!({ "before": before }).to_string();
         let request: HistoryRequest = parse(body.as_bytes()).unwrap();

@@ -1,4 +1,4 @@
-//! What clients do with threads and their states.
+//! Requests about threads and their states.
 
 use std::collections::BTreeSet;
 
@@ -14,33 +14,33 @@ use super::run::read_values;
 use super::several::{at_most, at_most_if_any};
 use crate::wire::shape::Ttl;
 
-/// Supersteps of the past that a new thread is given, and tasks of one of them: longer ones are given
-/// step by step.
+/// Maximum number of supersteps of a new thread, and of updates in one of them. A longer history is
+/// written in several requests.
 const STEPS: usize = 1_000;
 
-/// What happens if there is such a thing already.
+/// What happens if the resource exists already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum IfExists {
     /// The request is refused.
     #[default]
     Raise,
-    /// The one that is there is the answer.
+    /// The existing resource is returned.
     DoNothing,
 }
 
-/// How long a thread is to be kept: minutes, or with what happens then.
+/// TTL of a thread: minutes, or an object with a strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum TtlWish {
-    /// Minutes; it is deleted then.
+    /// Minutes until the thread is deleted.
     Minutes(f64),
-    /// Both.
+    /// Minutes with a strategy.
     Whole(Ttl),
 }
 
 impl TtlWish {
-    /// What was asked for.
+    /// Returns the TTL with its strategy.
     pub fn ttl(self) -> Ttl {
         match self {
             Self::Minutes(minutes) => Ttl { strategy: Default::default(), minutes },
@@ -49,21 +49,21 @@ impl TtlWish {
     }
 }
 
-/// One step of the past that a new thread is given.
+/// A superstep in the history of a new thread.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Superstep {
-    /// What its tasks wrote: at most 1,000.
+    /// Updates of its tasks: at most 1,000.
     #[serde(deserialize_with = "at_most::<STEPS, _, _>")]
     pub updates: Vec<UpdateInput>,
 }
 
-/// What one task wrote.
+/// The update of one task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct UpdateInput {
     /// Channel values.
     pub values: Option<Value>,
-    /// Further wishes.
+    /// Command whose `update` is written in place of `values`.
     pub command: Option<Command>,
     /// The node that counts as the writer.
     pub as_node: Option<String>,
@@ -73,16 +73,16 @@ pub struct UpdateInput {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct ThreadCreate {
-    /// Its id; a fresh one without it.
+    /// Id of the thread. By default the server generates one.
     #[schema(format = "uuid")]
     pub thread_id: Option<String>,
-    /// Free facts.
+    /// Arbitrary metadata.
     pub metadata: Option<Map<String, Value>>,
-    /// If there is such a thread already.
+    /// What happens if the thread exists already.
     pub if_exists: Option<IfExists>,
-    /// How long it is kept.
+    /// TTL of the thread.
     pub ttl: Option<TtlWish>,
-    /// Its past: at most 1,000 steps.
+    /// History of the thread: at most 1,000 supersteps.
     #[serde(deserialize_with = "at_most_if_any::<STEPS, _, _>")]
     pub supersteps: Option<Vec<Superstep>>,
 }
@@ -91,53 +91,53 @@ pub struct ThreadCreate {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct ThreadPatch {
-    /// Facts that are added to those that it has.
+    /// Metadata that is merged into the current metadata.
     pub metadata: Option<Map<String, Value>>,
-    /// How long it is kept.
+    /// TTL of the thread.
     pub ttl: Option<TtlWish>,
 }
 
-/// A change of a thread's state.
+/// An update of the state of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct StateUpdate {
-    /// Channel values: an object, or a list of such.
+    /// Channel values: an object, or a list of objects.
     pub values: Option<Value>,
     /// The node that counts as the writer.
     pub as_node: Option<String>,
-    /// The checkpoint to change.
+    /// Checkpoint to update. The default is the current one.
     pub checkpoint: Option<Checkpoint>,
-    /// The same by its id.
+    /// Id of the checkpoint to update.
     pub checkpoint_id: Option<String>,
 }
 
 impl StateUpdate {
-    /// The checkpoint to change.
+    /// Returns the checkpoint to update.
     pub fn checkpoint_id(&self) -> Option<&str> {
         let of_address = || self.checkpoint.as_ref()?.id();
         self.checkpoint_id.as_deref().or_else(of_address)
     }
 }
 
-/// A state that is asked for by its address.
+/// A request for a state by the address of its checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct StateRequest {
-    /// Where.
+    /// Address of the checkpoint.
     pub checkpoint: Checkpoint,
-    /// Whether with the states of subgraphs.
+    /// Whether to include the states of subgraphs.
     pub subgraphs: Option<bool>,
-    /// Only these fields.
+    /// Fields to return.
     pub select: Option<Vec<String>>,
 }
 
-/// A checkpoint before which history is wanted.
+/// A checkpoint before which the history is requested.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Before {
     /// By its id.
     Id(String),
-    /// By the configuration that other libraries keep it in.
+    /// By the configuration in which other libraries keep it.
     Config {
         /// The address.
         configurable: Checkpoint,
@@ -147,7 +147,7 @@ pub enum Before {
 }
 
 impl Before {
-    /// The id of the checkpoint.
+    /// Returns the id of the checkpoint.
     pub fn id(&self) -> Option<&str> {
         match self {
             Self::Id(id) => Some(id),
@@ -158,28 +158,28 @@ impl Before {
     }
 }
 
-/// Which points of a thread's past are wanted.
+/// A filter for the history of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct HistoryRequest {
-    /// At most so many; one without it.
+    /// Maximum number of states. The default is 1.
     pub limit: Option<usize>,
-    /// Only older ones.
+    /// Only states older than this checkpoint.
     pub before: Option<Before>,
-    /// All of these facts must be equal.
+    /// Metadata that a state must have.
     pub metadata: Option<Map<String, Value>>,
-    /// Of which graph.
+    /// Address of the graph whose history is listed.
     pub checkpoint: Option<Checkpoint>,
-    /// Only these fields.
+    /// Fields to return.
     pub select: Option<Vec<String>>,
 }
 
 impl StateUpdate {
-    /// The values with their messages in our form.
+    /// Returns the values. Messages are converted to the form of the host.
     ///
     /// # Errors
     ///
-    /// [`Invalid::Schema`] with the first message that is none.
+    /// [`Invalid::Schema`] with the first invalid message.
     pub fn read(&self, channels: &BTreeSet<String>, fresh: Fresh<'_>) -> Result<Value, Invalid> {
         read_values(self.values.as_ref().unwrap_or(&Value::Null), channels, fresh)
     }
