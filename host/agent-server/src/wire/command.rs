@@ -1,7 +1,7 @@
-//! Commands of the streaming protocol, and what they are answered.
+//! Commands of the streaming protocol, and their replies.
 //!
-//! A command that cannot be done is no error of HTTP: its answer says so, under the number that the
-//! client gave the command.
+//! A command that fails is not an HTTP error: its reply reports the failure under the number that
+//! the client gave the command.
 
 mod params;
 
@@ -17,34 +17,34 @@ pub use self::params::{
 /// A command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Command {
-    /// The number that its answer names.
+    /// The number that the reply repeats.
     pub id: u64,
-    /// What is to be done.
+    /// The name of the command, such as `run.start`.
     pub method: String,
-    /// With what.
+    /// The parameters; an empty object by default.
     pub params: Value,
 }
 
-/// Why a command was not done, in the words that clients know.
+/// The error code of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
-    /// What it says makes no sense, or not now.
+    /// A parameter is invalid, or does not fit the state of the thread.
     InvalidArgument,
     /// There is no such command.
     UnknownCommand,
-    /// It failed.
+    /// The command failed.
     UnknownError,
-    /// Nothing has run yet.
+    /// The thread has not run yet, or has no such run.
     NoSuchRun,
-    /// Nobody subscribed under that id.
+    /// The connection has no such subscription.
     NoSuchSubscription,
-    /// There is no such graph in the thread.
+    /// The thread has no such graph.
     NoSuchNamespace,
-    /// The question is not open.
+    /// The interrupt is not pending.
     NoSuchInterrupt,
     /// There is no such checkpoint.
     NoSuchCheckpoint,
-    /// Not by this way.
+    /// The command is not available over this transport.
     NotSupported,
 }
 
@@ -64,33 +64,33 @@ impl Code {
     }
 }
 
-/// Why a command was not done.
+/// The error of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// In a word.
+    /// The error code.
     pub code: Code,
-    /// For people.
+    /// The text for people.
     pub message: String,
 }
 
 impl Refusal {
-    /// A refusal.
+    /// Creates an error.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
 
-    /// The answer to a command; without a number to something that is none.
+    /// Returns the reply to a command; without a number for a message that is not a command.
     pub fn answer(&self, id: Option<u64>) -> Value {
         json!({ "type": "error", "id": id, "error": self.code.word(), "message": self.message })
     }
 }
 
 impl Command {
-    /// Reads a command. Half of a character in a text is no reason to refuse it, see [`lenient::request`].
+    /// Parses a command. Unpaired surrogates in it are accepted, see [`lenient::request`].
     ///
     /// # Errors
     ///
-    /// [`Code::InvalidArgument`] if it is none.
+    /// [`Code::InvalidArgument`] if the message is not a command.
     pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
         let invalid = |why: String| Refusal::new(Code::InvalidArgument, why);
         let mut document: Value = lenient::request(bytes, |bytes| {
@@ -107,11 +107,11 @@ impl Command {
         Ok(Self { id, method, params: params.unwrap_or_else(|| json!({})) })
     }
 
-    /// Reads its parameters.
+    /// Parses the parameters.
     ///
     /// # Errors
     ///
-    /// [`Code::InvalidArgument`] with the place in them.
+    /// [`Code::InvalidArgument`] with the path of the invalid parameter.
     pub fn read<T: serde::de::DeserializeOwned>(&self) -> Result<T, Refusal> {
         let read = serde_path_to_error::deserialize(Objects(&self.params));
         read.map_err(|error| {
@@ -122,8 +122,8 @@ impl Command {
     }
 }
 
-/// The answer to a command that was done. Everything that led to it has no higher number than
-/// `through`, and what it leads to has one.
+/// Returns the reply to a command that succeeded. Events that led to the result have numbers up to
+/// `through`, and events that the command causes have higher ones.
 pub fn done(id: u64, result: &Value, through: u64) -> Value {
     let meta = json!({ "applied_through_seq": through });
     json!({ "type": "success", "id": id, "result": result, "meta": meta })
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_read_and_answered_by_their_number() {
+    fn reply_has_the_number_of_its_command() {
         let command = Command::parse(br#"{"id": 3, "method": "state.get"}"#).unwrap();
         assert_eq!((command.id, command.params), (3, json!({})));
         let answer = done(3, &json!({ "run_id": "r" }), 1_999);
@@ -150,14 +150,14 @@ mod tests {
     }
 
     #[test]
-    fn half_a_character_takes_no_command_away() {
+    fn unpaired_surrogate_is_replaced() {
         let text = br#"{"id": 1, "method": "run.start", "params": {"a": "caf\ud83d"}}"#;
         let command = Command::parse(text).unwrap();
         assert_eq!(command.params, json!({ "a": "caf\u{fffd}" }));
     }
 
     #[test]
-    fn what_is_no_command_is_refused() {
+    fn invalid_command_is_rejected() {
         for text in ["", "{", "[]", "{\"id\": 1}", r#"{"id": -1, "method": "m"}"#, r#"{"id":1.5}"#]
         {
             let refused = Command::parse(text.as_bytes()).unwrap_err();

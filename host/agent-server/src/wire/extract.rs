@@ -4,46 +4,46 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-/// Paths of one request.
+/// Maximum number of paths in a request.
 const PATHS: usize = 10;
 
-/// Fields of a thread that paths begin with.
+/// The fields of a thread with which paths begin.
 const ROOTS: &[&str] = &["values", "metadata", "config", "context", "interrupts", "error"];
 
-/// Paths by the names under which their values are shown.
+/// Paths by the names of their values in the response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extract(BTreeMap<String, Vec<Part>>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
     Field(String),
-    /// From the end if negative.
+    /// Counted from the end if negative.
     Item(i64),
 }
 
 impl Extract {
-    /// Reads the paths of a request.
+    /// Parses the paths of a request.
     ///
     /// # Errors
     ///
-    /// Which one is none.
+    /// Which path is not valid.
     pub fn read(paths: &Map<String, Value>) -> Result<Self, String> {
         if paths.len() > PATHS {
             return Err(format!("`extract` has {} paths, more than {PATHS}", paths.len()));
         }
         let read = paths.iter().map(|(name, path)| {
-            let text = path.as_str().ok_or_else(|| format!("path `{name}` must be a text"))?;
+            let text = path.as_str().ok_or_else(|| format!("path `{name}` must be a string"))?;
             Ok((name.clone(), parse(text).map_err(|why| format!("path `{text}`: {why}"))?))
         });
         read.collect::<Result<_, String>>().map(Self)
     }
 
-    /// Whether nothing is wanted.
+    /// Returns whether there are no paths.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The values; `null` where there is none.
+    /// Returns the values; `null` where there is none.
     pub fn of(&self, document: &Value) -> Value {
         let value = |path: &Vec<Part>| {
             let found = path.iter().try_fold(document, |value, part| part.of(value));
@@ -78,7 +78,7 @@ fn parse(path: &str) -> Result<Vec<Part>, String> {
         while !rest.is_empty() {
             let item = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'));
             let (item, further) = item.ok_or("a bracket is not closed")?;
-            let item = item.parse().map_err(|_| format!("`{item}` is no place in a list"))?;
+            let item = item.parse().map_err(|_| format!("`{item}` is not an index of a list"))?;
             parts.push(Part::Item(item));
             rest = further;
         }
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_path_is_refused() {
+    fn invalid_path_is_rejected() {
         for path in ["", "values.", "values[x]", "values[0", "values[0]x", "secret.a", "[0]"] {
             assert!(read(path).is_err(), "{path}");
         }

@@ -1,5 +1,5 @@
-//! Forms of requests and answers that are put together where they are needed, for the document that
-//! describes the server.
+//! OpenAPI schemas of requests and responses that are put together where they are needed and have
+//! no type of their own.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +15,15 @@ use wattle_project::agent_server::mode::Mode;
 use super::request::{Before, Modes};
 use super::shape::{Assistant, Cron, FoundItem, Run, Thread, ThreadState};
 
-/// Why a request is not answered.
+/// The body of an error response.
 #[derive(Debug, ToSchema)]
 pub struct FaultDocument {
-    /// What is wrong, and what to do.
+    /// What is wrong, and how to correct it.
     pub detail: String,
 }
 
-/// A document of which only some fields may be there, since a request can name those it wants.
+/// Returns the schema of a document in which no field is required, because a request can select
+/// fields.
 fn part<T: ToSchema>() -> RefOr<Schema> {
     let mut schema = T::schema();
     if let RefOr::T(Schema::Object(object)) = &mut schema {
@@ -33,7 +34,7 @@ fn part<T: ToSchema>() -> RefOr<Schema> {
 
 macro_rules! parts {
     ($($part:ident of $whole:ty),* $(,)?) => {$(
-        #[doc = concat!("Fields of a [`", stringify!($whole), "`], those that were asked for.")]
+        #[doc = concat!("The selected fields of a [`", stringify!($whole), "`].")]
         #[derive(Clone, Copy, Debug)]
         pub struct $part;
 
@@ -45,7 +46,7 @@ macro_rules! parts {
 
         impl ToSchema for $part {
             fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
-                // It may be inside of itself.
+                // The type may contain itself.
                 known::<$whole>(schemas);
             }
         }
@@ -107,146 +108,147 @@ impl ToSchema for Before {
     }
 }
 
-/// Whether the server lives.
+/// The health of the server.
 #[derive(Debug, ToSchema)]
 pub struct Alive {
-    /// It does.
+    /// Always `true`.
     pub ok: bool,
-    /// How other services stand; there are none.
+    /// Status of other services. There are none.
     #[schema(value_type = Object)]
     pub services: Map<String, Value>,
 }
 
-/// What the server is and can do.
+/// The version and the capabilities of the server.
 #[derive(Debug, ToSchema)]
 pub struct Info {
-    /// Its version.
+    /// Version of the server.
     pub version: String,
-    /// What it can do.
+    /// Capabilities by name.
     pub flags: BTreeMap<String, bool>,
-    /// What it runs on.
+    /// The software of the host.
     pub host: BTreeMap<String, String>,
 }
 
-/// How many threads something was taken away from.
+/// The result of a request to prune threads.
 #[derive(Debug, ToSchema)]
 pub struct Pruned {
-    /// So many.
+    /// Number of threads that were pruned or deleted.
     pub pruned_count: usize,
 }
 
-/// What a thread takes in the store.
+/// The sizes of a thread in the store.
 #[derive(Debug, ToSchema)]
 pub struct Storage {
-    /// The thread.
+    /// Id of the thread.
     pub thread_id: String,
-    /// All that is kept of it, as stored.
+    /// Stored bytes of the thread.
     pub total_bytes: u64,
-    /// The newest value of each channel as JSON.
+    /// Bytes of the newest value of each channel as JSON.
     pub channels: BTreeMap<String, u64>,
 }
 
-/// The checkpoint that a change of a state made.
+/// The checkpoint that an update of a state made.
 #[derive(Debug, ToSchema)]
 pub struct StateUpdated {
-    /// Where it is.
+    /// Address of the checkpoint.
     pub checkpoint: Checkpoint,
-    /// The same as other libraries keep it.
+    /// The same address, under the name that other libraries use.
     pub configurable: Checkpoint,
-    /// Its id.
+    /// Id of the checkpoint.
     pub checkpoint_id: String,
 }
 
-/// Documents that were found.
+/// Documents that match a search.
 #[derive(Debug, ToSchema)]
 pub struct FoundItems {
-    /// The best first.
+    /// The best match comes first.
     pub items: Vec<FoundItem>,
 }
 
-/// Namespaces that were found.
+/// Namespaces that match a search.
 #[derive(Debug, ToSchema)]
 pub struct FoundNamespaces {
-    /// In order, each by its labels.
+    /// Sorted namespaces, each as its labels.
     pub namespaces: Vec<Vec<String>>,
 }
 
-/// Crons that are counted.
+/// A filter for crons to count.
 #[derive(Debug, ToSchema)]
 pub struct CronCount {
-    /// Only of this assistant.
+    /// Only crons of this assistant.
     pub assistant_id: Option<String>,
-    /// Only on this thread.
+    /// Only crons on this thread.
     pub thread_id: Option<String>,
-    /// Only those that come, or do not.
+    /// Only enabled or only disabled crons.
     pub enabled: Option<bool>,
-    /// All of these facts must be equal.
+    /// Metadata that a cron must contain.
     pub metadata: Option<Map<String, Value>>,
 }
 
-/// One event of a stream.
+/// One event of an event stream.
 #[derive(Debug, ToSchema)]
 pub struct StreamedEvent {
-    /// Its kind.
+    /// Name of the event.
     pub event: String,
-    /// What it says, as one line of JSON.
+    /// JSON on one line.
     pub data: String,
-    /// What a client names to come back; the streams of failures have none.
+    /// Id with which a client resumes the stream. Error events have none.
     #[schema(required = false)]
     pub id: String,
 }
 
-/// A graph as it is drawn.
+/// A graph as a drawing.
 #[derive(Debug, ToSchema)]
 pub struct Drawing {
-    /// Its nodes, with its beginning and its end.
+    /// Nodes, with the start and the end.
     pub nodes: Vec<DrawnNode>,
-    /// The ways between them.
+    /// Edges between the nodes.
     pub edges: Vec<DrawnEdge>,
 }
 
 /// A node of a drawing.
 #[derive(Debug, ToSchema)]
 pub struct DrawnNode {
-    /// Its name, behind those of the nodes that it is inside of.
+    /// Name of the node, prefixed with the names of the nodes that contain it.
     pub id: String,
-    /// `runnable`, or `schema` for beginning and end.
+    /// `runnable`, or `schema` for the start and the end.
     #[schema(pattern = "^(runnable|schema)$")]
     pub r#type: String,
-    /// What it is: its name, as a text or in an object.
+    /// Name of the node, as a string or in an object.
     pub data: Value,
 }
 
-/// A way of a drawing.
+/// An edge of a drawing.
 #[derive(Debug, ToSchema)]
 pub struct DrawnEdge {
-    /// From this node.
+    /// Node at which the edge starts.
     pub source: String,
-    /// To this one.
+    /// Node at which the edge ends.
     pub target: String,
-    /// Whether it is taken only at times.
+    /// Whether the edge has a condition.
     #[schema(required = false)]
     pub conditional: bool,
 }
 
-/// What runs of a graph take and give.
+/// JSON Schemas of a graph.
 #[derive(Debug, ToSchema)]
 pub struct GraphSchemas {
-    /// The graph.
+    /// Id of the graph.
     pub graph_id: String,
-    /// What it takes.
+    /// Schema of the input of a run.
     #[schema(value_type = Object)]
     pub input_schema: Value,
-    /// What it gives.
+    /// Schema of the output of a run.
     #[schema(value_type = Object)]
     pub output_schema: Value,
-    /// What it works on.
+    /// Schema of the state.
     #[schema(value_type = Object)]
     pub state_schema: Value,
-    /// Its settings: graphs here do not say which they have.
+    /// Schema of `config.configurable`, which is the run context. `null` if the graph declares
+    /// none.
     #[schema(value_type = Option<Object>)]
     pub config_schema: Value,
-    /// Its context: graphs here do not say which they have.
+    /// Schema of the run context. `null` if the graph declares none.
     #[schema(value_type = Option<Object>)]
     pub context_schema: Value,
 }
@@ -254,55 +256,55 @@ pub struct GraphSchemas {
 /// A command of the streaming protocol.
 #[derive(Debug, ToSchema)]
 pub struct CommandDocument {
-    /// The number that its answer names.
+    /// Number that the reply repeats.
     pub id: u64,
-    /// What is to be done, such as `run.start`.
+    /// Name of the command, such as `run.start`.
     pub method: String,
-    /// With what.
+    /// Parameters of the command.
     pub params: Option<Value>,
 }
 
-/// The answer to a command.
+/// The reply to a command.
 #[derive(Debug, ToSchema)]
 #[serde(untagged)]
 pub enum CommandAnswer {
-    /// It was done.
+    /// The command succeeded.
     Done(CommandDone),
-    /// It was not.
+    /// The command failed.
     Refused(CommandRefused),
 }
 
-/// A command was done.
+/// The reply to a command that succeeded.
 #[derive(Debug, ToSchema)]
 pub struct CommandDone {
     /// `success`.
     #[schema(pattern = "^success$")]
     pub r#type: String,
-    /// The number of the command.
+    /// Number of the command.
     pub id: u64,
-    /// What it led to.
+    /// Result of the command.
     pub result: Value,
-    /// How far the thread was then.
+    /// Position in the log of the thread.
     pub meta: CommandMeta,
 }
 
-/// How far a thread was.
+/// A position in the log of a thread.
 #[derive(Debug, ToSchema)]
 pub struct CommandMeta {
-    /// Events up to this number led to the answer.
+    /// Highest number of the events that led to the result.
     pub applied_through_seq: u64,
 }
 
-/// A command was not done.
+/// The reply to a command that failed.
 #[derive(Debug, ToSchema)]
 pub struct CommandRefused {
     /// `error`.
     #[schema(pattern = "^error$")]
     pub r#type: String,
-    /// The number of the command; `null` for what is none.
+    /// Number of the command. `null` if the message is not a command.
     pub id: Option<u64>,
-    /// Why, in a word.
+    /// Error code.
     pub error: String,
-    /// Why, for people.
+    /// Text for people.
     pub message: String,
 }

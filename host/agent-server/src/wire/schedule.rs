@@ -1,40 +1,41 @@
-//! When something comes again: five fields as `cron` has them, in a time zone.
+//! Schedules of crons: five fields as in `crontab`, in a time zone.
 //!
-//! When clocks go on or back, schedules behave as those of `cron` do. One for certain hours comes
-//! once each time: what is skipped in spring comes that much later, and what a clock has twice in
-//! autumn comes the first time only. One for every so many hours goes by the time that passes.
+//! At changes of daylight saving time, schedules behave as those of `cron`. A schedule for certain
+//! hours matches once: a time that is skipped in spring matches later by the length of the gap, and
+//! a time that occurs twice in autumn matches only the first time. A schedule for intervals of
+//! hours follows the elapsed time.
 
 use cronexpr::{Crontab, MakeTimestamp, parse_crontab};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
 
-/// The zone of schedules that name none.
+/// The time zone of schedules that name none.
 const UTC: &str = "UTC";
 
 /// Fields of a schedule: minute, hour, day of the month, month, day of the week.
 const FIELDS: usize = 5;
 
-/// What the field of the hours begins with if it does not name certain ones.
+/// First character of a field of hours that names no certain ones.
 const ANY: char = '*';
 
-/// Hours that a clock goes on by, at the most.
+/// Maximum number of hours by which a clock is set forward.
 const LARGEST_GAP: i64 = 2;
 
-/// When something comes again.
+/// A parsed schedule.
 #[derive(Clone, Debug)]
 pub struct Schedule {
-    /// In UTC if it is for certain hours, which are those of clocks in the zone.
+    /// In UTC if it is for certain hours, which are then those of the local time.
     crontab: Crontab,
     clocks: Option<TimeZone>,
 }
 
 impl Schedule {
-    /// Reads a schedule.
+    /// Parses a schedule.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, or with the zone.
+    /// Why the schedule or the time zone is not valid.
     pub fn read(fields: &str, zone: Option<&str>) -> Result<Self, String> {
         let parts: Vec<&str> = fields.split_whitespace().collect();
         let &[_, hours, ..] = parts.as_slice() else { return Err(wrong_count(parts.len())) };
@@ -49,22 +50,23 @@ impl Schedule {
         let zone = if clocks.is_some() { UTC } else { zone };
         let crontab = parse_crontab(&format!("{} {zone}", parts.join(" ")));
         let crontab = crontab.map_err(|error| {
-            // Above the last line it points into the text, which nobody sees in one line of JSON.
+            // The lines above the last one point into the text, which is of no use in one line of
+            // JSON.
             let why = error.to_string();
             format!("`schedule` cannot be read: {}", why.lines().last().unwrap_or_default().trim())
         })?;
         Ok(Self { crontab, clocks })
     }
 
-    /// The first time after another, milliseconds since 1970; `None` if there is none.
+    /// Returns the first match after a time, in milliseconds since 1970; `None` if there is none.
     pub fn after(&self, ms: i64) -> Option<i64> {
         let time = Timestamp::from_millisecond(ms).ok()?;
         let Some(clocks) = &self.clocks else {
             let next = self.crontab.find_next(MakeTimestamp(time)).ok()?;
             return Some(next.timestamp().as_millisecond());
         };
-        // What a clock shows is taken for a time in UTC, and back. From a little earlier, as what
-        // was skipped comes late.
+        // Local times are treated as times in UTC, and converted back. The search starts a little
+        // earlier, because a skipped time matches late.
         let shown = time.to_zoned(clocks.clone()).datetime();
         let mut shown = shown.checked_sub(LARGEST_GAP.hours()).ok()?;
         loop {
@@ -82,7 +84,7 @@ fn wrong_count(count: usize) -> String {
     format!("`schedule` must have {FIELDS} fields, such as `0 9 * * 1-5`, not {count}")
 }
 
-/// Reads a time as clients write it; one without an offset is in UTC.
+/// Parses a time, in milliseconds since 1970. A time without an offset is in UTC.
 pub fn read_time(text: &str) -> Option<i64> {
     let with_offset = text.parse::<Timestamp>();
     let time = with_offset.or_else(|_| {
@@ -104,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_time_is_in_the_zone() {
+    fn next_time_is_in_the_time_zone() {
         for (fields, zone, time, next) in [
             ("0 9 * * *", None, "2026-11-22T09:00:00Z", "2026-11-23T09:00"),
             ("0 9 * * *", None, "2026-11-22T08:59:59.999Z", "2026-11-22T09:00"),
@@ -124,17 +126,17 @@ mod tests {
     }
 
     #[test]
-    fn clocks_that_go_on_or_back_skip_and_double_nothing() {
+    fn daylight_saving_time_neither_skips_nor_repeats_a_match() {
         for (fields, time, next) in [
-            // In spring there is no 2:30.
+            // 2:30 is skipped in spring.
             ("30 2 * * *", "2026-03-28T12:00:00Z", "2026-03-29T01:30"),
             ("30 2 * * *", "2026-03-29T01:10:00Z", "2026-03-29T01:30"),
             ("30 2 * * *", "2026-03-29T01:30:00Z", "2026-03-30T00:30"),
-            // In autumn there are two.
+            // 2:30 occurs twice in autumn.
             ("30 2 * * *", "2026-10-24T12:00:00Z", "2026-10-25T00:30"),
             ("30 2 * * *", "2026-10-25T00:30:00Z", "2026-10-26T01:30"),
             ("30 2 * * *", "2026-10-25T01:10:00Z", "2026-10-26T01:30"),
-            // By the hours that pass.
+            // Intervals follow the elapsed time.
             ("0 * * * *", "2026-10-25T00:00:00Z", "2026-10-25T01:00"),
             ("0 * * * *", "2026-03-29T00:30:00Z", "2026-03-29T01:00"),
             ("0 */2 * * *", "2026-03-29T00:30:00Z", "2026-03-29T02:00"),
@@ -145,12 +147,12 @@ mod tests {
     }
 
     #[test]
-    fn what_never_comes_has_no_next_time() {
+    fn impossible_date_has_no_next_time() {
         assert_eq!(after("0 0 30 2 *", None, "2026-01-01T00:00:00Z"), None);
     }
 
     #[test]
-    fn other_forms_are_refused() {
+    fn invalid_schedule_is_rejected() {
         for (fields, zone, why) in [
             ("* * * *", None, "not 4"),
             ("* * * * * *", None, "not 6"),

@@ -1,4 +1,4 @@
-//! What clients are answered: threads, runs, states and assistants as documents.
+//! The bodies of responses: threads, runs, states and assistants as documents.
 
 mod assistant;
 mod cron;

@@ -1,4 +1,4 @@
-//! Webhooks: addresses that may be called, and how what is sent there is signed.
+//! The URLs that webhooks may call, and the signatures of webhooks.
 
 mod allow;
 mod sign;
@@ -10,23 +10,23 @@ use url::{Host, Url};
 pub use self::allow::{AllowRule, AllowRuleError};
 pub use self::sign::{SigningKey, SigningKeyError};
 
-/// Bytes of an address: it stands in documents and headers, and longer ones are data.
+/// Maximum length of a URL in bytes. URLs are stored in documents and sent in headers.
 pub const ADDRESS_BYTES: usize = 2_048;
 
-/// Whether an address may be reached; the second argument says whether a private one may be.
+/// Decides whether an address may be reached. The second argument permits private addresses.
 pub type Reachable = fn(IpAddr, bool) -> bool;
 
-/// An address that may be called, as far as can be seen without resolving its name.
+/// A URL that may be called, before its host name is resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// The address.
+    /// The URL.
     pub url: Url,
-    /// Whether its name may lead to a private or loopback address.
+    /// Whether its host name may resolve to a private or loopback address.
     pub private: bool,
 }
 
 impl Target {
-    /// Reads the address of a webhook.
+    /// Parses the URL of a webhook.
     ///
     /// # Errors
     ///
@@ -34,16 +34,16 @@ impl Target {
     pub fn read(text: &str, allow: &[AllowRule], reachable: Reachable) -> Result<Self, String> {
         let refuse = |why: &str| Err(format!("the webhook {why}"));
         if text.len() > ADDRESS_BYTES {
-            return refuse(&format!("has an address of more than {ADDRESS_BYTES} bytes"));
+            return refuse(&format!("has a URL of more than {ADDRESS_BYTES} bytes"));
         }
         let Ok(url) = Url::parse(text) else {
-            return refuse("is no address; write for example `https://example.com/hook`");
+            return refuse("is not a URL; for example `https://example.com/hook`");
         };
         if !matches!(url.scheme(), "http" | "https") {
-            return refuse("must have an address with `https` or `http`");
+            return refuse("must have a URL with `https` or `http`");
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return refuse("must have an address without user and password");
+            return refuse("must have a URL without user and password");
         }
         let private = allow.iter().any(|rule| rule.covers(&url));
         let may_be_reached = match url.host() {
@@ -63,7 +63,7 @@ impl Target {
     }
 }
 
-/// Names that lead to the machine itself, whatever a resolver says.
+/// Returns whether a name stands for the machine itself, whatever a resolver returns.
 fn is_local(name: &str) -> bool {
     let name = name.trim_end_matches('.').to_ascii_lowercase();
     name == "localhost" || name.ends_with(".localhost")
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn public_addresses_may_be_called_and_local_ones_need_a_rule() {
+    fn local_addresses_need_a_rule() {
         for (text, allow, fine) in [
             ("https://example.com/hook?a=b", &[][..], true),
             ("http://example.com:8080/", &[], true),

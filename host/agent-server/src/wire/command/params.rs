@@ -1,4 +1,4 @@
-//! What commands are given, and the runs that they ask for.
+//! The parameters of commands, and the runs that they request.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -8,36 +8,36 @@ use wattle_project::agent_server::v2::Subscription;
 use super::{Code, Refusal};
 use crate::wire::request::{self, Config, IfMissing, Modes, Multitask, RunCreate};
 
-/// What the streams of runs that a command began show by the first version of the protocol.
+/// The stream modes of runs that commands create, in the streams of single runs.
 const MODES: &[&str] = &["values", "updates", "messages-tuple", "custom", "tasks"];
 
-/// `run.start`.
+/// The parameters of `run.start`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct RunStart {
-    /// What runs.
+    /// The id of an assistant, or the name of a graph.
     pub assistant_id: Option<String>,
-    /// Channel values, or the answer to the open question.
+    /// Channel values, or the answer to the pending interrupt.
     pub input: Option<Value>,
-    /// Settings.
+    /// Settings of the run.
     pub config: Option<Config>,
-    /// What nodes are handed.
+    /// The run context.
     pub context: Option<Value>,
-    /// Free facts.
+    /// Arbitrary metadata.
     pub metadata: Option<Map<String, Value>>,
-    /// What happens if the thread is at work already; a word that is none stands for the default.
+    /// What happens if the thread has an active run; an unknown value stands for the default.
     pub multitask_strategy: Option<Value>,
-    /// The same as older clients write it.
+    /// The name of `multitask_strategy` in older clients.
     #[serde(rename = "multitaskStrategy")]
     pub multitask_strategy_older: Option<Value>,
 }
 
 impl RunStart {
-    /// The run that it asks for. `answers` says whether the input is the answer to a question.
+    /// Returns the requested run. With `answers`, the input answers the pending interrupt.
     ///
     /// # Errors
     ///
-    /// [`Code::InvalidArgument`] if it does not say what is to run.
+    /// [`Code::InvalidArgument`] if there is no assistant.
     pub fn request(self, answers: bool) -> Result<RunCreate, Refusal> {
         let Some(assistant_id) = self.assistant_id.filter(|id| !id.is_empty()) else {
             let why = "`run.start` needs an `assistant_id`";
@@ -60,7 +60,7 @@ impl RunStart {
         })
     }
 
-    /// Whether it goes on from an earlier checkpoint.
+    /// Returns whether the run starts from an earlier checkpoint.
     pub fn forks(&self) -> bool {
         let configurable = self.config.as_ref().and_then(|config| config.configurable.as_ref());
         let checkpoint = configurable.and_then(|places| places.get("checkpoint_id"));
@@ -68,7 +68,7 @@ impl RunStart {
     }
 }
 
-/// A run of an assistant as commands begin it.
+/// Returns a run of an assistant with the settings of all commands.
 fn of(assistant_id: String) -> RunCreate {
     let modes = MODES.iter().map(|mode| (*mode).to_owned()).collect();
     RunCreate {
@@ -82,30 +82,30 @@ fn of(assistant_id: String) -> RunCreate {
     }
 }
 
-/// `input.respond`.
+/// The parameters of `input.respond`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct InputRespond {
-    /// The question.
+    /// The id of the interrupt.
     pub interrupt_id: Option<String>,
     /// The answer.
     pub response: Value,
-    /// Several questions, in place of one.
+    /// The answers to several interrupts, in place of one.
     pub responses: Option<Vec<Response>>,
     /// Values for the state.
     pub update: Option<Value>,
     /// Nodes to run next.
     pub goto: Option<Value>,
-    /// Settings.
+    /// Settings of the run.
     pub config: Option<Config>,
-    /// Free facts.
+    /// Arbitrary metadata.
     pub metadata: Option<Map<String, Value>>,
 }
 
-/// The answer to one question.
+/// The answer to one interrupt.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Response {
-    /// The question.
+    /// The id of the interrupt.
     pub interrupt_id: String,
     /// The answer.
     #[serde(default)]
@@ -113,7 +113,7 @@ pub struct Response {
 }
 
 impl InputRespond {
-    /// The answers by their questions.
+    /// Returns the answers by interrupt id.
     ///
     /// # Errors
     ///
@@ -133,7 +133,7 @@ impl InputRespond {
         Ok(answers)
     }
 
-    /// The run that it asks for.
+    /// Returns the requested run.
     pub fn request(self, assistant: String, answers: Map<String, Value>) -> RunCreate {
         let command = request::Command {
             resume: Some(Value::Object(answers)),
@@ -149,42 +149,42 @@ impl InputRespond {
     }
 }
 
-/// `state.get`.
+/// The parameters of `state.get`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct GetState {
-    /// The subgraph; the thread's own graph without it.
+    /// The path of the subgraph; empty for the root graph.
     pub namespace: Vec<String>,
     /// Only these channels.
     pub keys: Option<Vec<String>>,
 }
 
-/// `state.listCheckpoints`.
+/// The parameters of `state.listCheckpoints`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ListCheckpoints {
-    /// The subgraph; the thread's own graph without it.
+    /// The path of the subgraph; empty for the root graph.
     pub namespace: Vec<String>,
-    /// At most so many.
+    /// Maximum number of checkpoints.
     pub limit: Option<usize>,
-    /// Only older than this one.
+    /// Only checkpoints older than this one.
     pub before: Option<String>,
 }
 
-/// `state.fork`.
+/// The parameters of `state.fork`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct StateFork {
-    /// The checkpoint to go on from.
+    /// The checkpoint from which the run starts.
     pub checkpoint_id: Option<String>,
-    /// Channel values on top of its state.
+    /// Channel values to write on top of the state.
     pub input: Option<Value>,
-    /// Settings.
+    /// Settings of the run.
     pub config: Option<Config>,
 }
 
 impl StateFork {
-    /// The run that it asks for.
+    /// Returns the requested run.
     ///
     /// # Errors
     ///
@@ -203,55 +203,55 @@ impl StateFork {
     }
 }
 
-/// `agent.getTree`.
+/// The parameters of `agent.getTree`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct GetTree {
-    /// The run; the newest without it.
+    /// The id of the run; by default the newest one.
     pub run_id: Option<String>,
 }
 
-/// `subscription.subscribe`, and the body of a request for a stream.
+/// The parameters of `subscription.subscribe`, and the body of a request for an event stream.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct Subscribe {
-    /// What is wanted.
+    /// Channels to subscribe to.
     #[schema(required = true, min_items = 1)]
     pub channels: Vec<String>,
-    /// Only in and below these graphs.
+    /// Only events of these namespaces and those below them.
     pub namespaces: Option<Vec<Vec<String>>>,
-    /// How far below.
+    /// Maximum depth below the namespaces.
     pub depth: Option<usize>,
-    /// Only what has a higher number.
+    /// Only events with a higher number.
     pub since: Option<u64>,
 }
 
 impl Subscribe {
-    /// What the subscriber wants.
+    /// Converts the parameters to a subscription.
     ///
     /// # Errors
     ///
-    /// [`request::Invalid::Value`] if a channel is none, or there is none.
+    /// [`request::Invalid::Value`] if there is no channel or an unknown one.
     pub fn subscription(&self) -> Result<Subscription, request::Invalid> {
         let namespaces = self.namespaces.clone().unwrap_or_default();
         Ok(Subscription::new(&self.channels, namespaces, self.depth)?)
     }
 }
 
-/// `subscription.unsubscribe`.
+/// The parameters of `subscription.unsubscribe`.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Unsubscribe {
-    /// Whose.
+    /// The id of the subscription.
     pub subscription_id: String,
 }
 
-/// `subscription.reconnect`.
+/// The parameters of `subscription.reconnect`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Reconnect {
-    /// The last event that the client knows.
+    /// The id of the last event that the client has.
     pub last_event_id: Option<String>,
-    /// Whose; all without it.
+    /// The ids of subscriptions; by default all.
     pub subscriptions: Option<Vec<String>>,
 }
 
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_waits_for_its_turn_unless_it_is_told_otherwise() {
+    fn run_start_enqueues_by_default() {
         for (params, strategy) in [
             (json!({}), Multitask::Enqueue),
             (json!({ "multitask_strategy": "rollback" }), Multitask::Rollback),
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn an_input_is_an_answer_where_a_question_is_open() {
+    fn input_answers_the_pending_interrupt() {
         let start: RunStart = read(json!({ "assistant_id": "agent", "input": { "a": 1 } }));
         assert!(!start.forks());
         let request = start.clone().request(true).unwrap();
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn one_question_or_several_are_answered() {
+    fn respond_answers_one_or_several_interrupts() {
         let one = json!({ "namespace": [], "interrupt_id": "a", "response": "yes" });
         let many = json!({ "responses": [
             { "namespace": [], "interrupt_id": "a", "response": "yes" }, { "interrupt_id": "b" },

@@ -1,4 +1,4 @@
-//! A graph with settings, as clients address it.
+//! An assistant as a document.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -10,33 +10,33 @@ use wattle_project::agent_server::time::iso;
 /// A graph with settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Assistant {
-    /// Its id.
+    /// Id of the assistant.
     #[schema(format = "uuid")]
     pub assistant_id: String,
-    /// The graph.
+    /// Id of the graph.
     pub graph_id: String,
     /// Settings of its runs.
     pub config: Value,
     /// The context of its runs.
     pub context: Value,
-    /// Free facts.
+    /// Arbitrary metadata.
     pub metadata: Map<String, Value>,
-    /// What people call it.
+    /// Display name.
     pub name: String,
-    /// When it was made.
+    /// Time of its creation.
     #[schema(format = DateTime)]
     pub created_at: String,
-    /// When it was changed.
+    /// Time of its last change.
     #[schema(format = DateTime)]
     pub updated_at: String,
-    /// Grows with each change.
+    /// Number of the version.
     pub version: u32,
-    /// What it is for.
+    /// Description for people.
     pub description: Option<String>,
 }
 
 impl Assistant {
-    /// The one that a graph has by itself, since the graph is there.
+    /// Returns the default assistant of a graph.
     pub fn of_graph(graph: &str, description: Option<String>, since_ms: i64) -> Self {
         Self {
             assistant_id: assistant_uuid(graph).to_string(),

@@ -1,4 +1,4 @@
-//! Runs that come again, as a document.
+//! A cron as a document.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -6,40 +6,40 @@ use utoipa::ToSchema;
 
 use crate::wire::request::Completion;
 
-/// Runs that come again.
+/// A schedule that requests runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Cron {
-    /// Its id.
+    /// Id of the cron.
     #[schema(format = "uuid")]
     pub cron_id: String,
-    /// What runs.
+    /// Id of the assistant.
     pub assistant_id: String,
-    /// On which thread; on one of its own each time without it.
+    /// Thread of the runs. By default each run has a thread of its own.
     pub thread_id: Option<String>,
-    /// What happens at their ends to threads of their own.
+    /// What happens to a run's own thread when the run has ended.
     pub on_run_completed: Option<Completion>,
-    /// Not after that.
+    /// Time after which no run is created.
     #[schema(format = DateTime)]
     pub end_time: Option<String>,
-    /// When, as five fields.
+    /// Schedule of five fields, as in `crontab`.
     pub schedule: String,
-    /// In which zone; UTC without it.
+    /// Time zone of the schedule. The default is UTC.
     pub timezone: Option<String>,
-    /// When it was made.
+    /// Time of its creation.
     #[schema(format = DateTime)]
     pub created_at: String,
-    /// When it was changed.
+    /// Time of its last change.
     #[schema(format = DateTime)]
     pub updated_at: String,
-    /// What is asked for each time.
+    /// Request of each run.
     pub payload: Map<String, Value>,
-    /// Who made it: always `null`, since keys stand for tenants and not for people.
+    /// User who created it: always `null`, because keys stand for tenants and not for users.
     pub user_id: Option<String>,
-    /// When the next run begins.
+    /// Time of the next run.
     #[schema(format = DateTime)]
     pub next_run_date: Option<String>,
-    /// Free facts.
+    /// Arbitrary metadata.
     pub metadata: Map<String, Value>,
-    /// Whether runs come at all.
+    /// Whether runs are created.
     pub enabled: bool,
 }

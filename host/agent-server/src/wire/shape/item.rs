@@ -7,30 +7,30 @@ use wattle_run::ports::memory;
 
 use wattle_project::agent_server::time::iso;
 
-/// A document.
+/// A document of the long-term memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Item {
-    /// Labels from the widest to the narrowest.
+    /// Labels of the namespace, from the widest to the narrowest.
     pub namespace: Vec<String>,
-    /// Its key there.
+    /// Key in the namespace.
     pub key: String,
     /// The document.
     pub value: Value,
-    /// When it was first written.
+    /// Time of the first write.
     #[schema(format = DateTime)]
     pub created_at: String,
-    /// When it was last written.
+    /// Time of the last write.
     #[schema(format = DateTime)]
     pub updated_at: String,
 }
 
-/// A document that was found.
+/// A document that matches a search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct FoundItem {
-    /// Which.
+    /// The document.
     #[serde(flatten)]
     pub item: Item,
-    /// How well it fits the words, from 0 to 1; `null` without words.
+    /// How well it matches the query, from 0 to 1. `null` without a query.
     pub score: Option<f64>,
 }
 

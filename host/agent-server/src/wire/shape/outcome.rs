@@ -1,4 +1,4 @@
-//! What a client gets that waited for a run.
+//! The result of a run for a client that waited for it.
 
 use serde_json::{Map, Value, json};
 use wattle_project::agent_server::document::{ERROR, INTERRUPT, Interrupt};
@@ -8,8 +8,8 @@ use wattle_run::hostcall::runs::{EndedRun, RunOutcome};
 
 use super::question::interrupt;
 
-/// The values of a run that ended or stands still, with its open questions; a failure in their
-/// place if it failed, which is no error of the request.
+/// Returns the values of a run that ended or stopped, with its pending interrupts. For a failed run
+/// it returns the failure in place of the values, which is not an error of the request.
 pub fn outcome(lens: &Lens, ended: &EndedRun) -> Value {
     match &ended.outcome {
         RunOutcome::Failed { failure } => {

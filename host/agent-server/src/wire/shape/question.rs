@@ -1,9 +1,9 @@
-//! Questions to people.
+//! Interrupts as documents.
 
 use wattle_project::agent_server::document::Interrupt;
 use wattle_run::hostcall::runs::OpenQuestion;
 
-/// An open question as clients know it.
+/// Returns a pending interrupt as a document.
 pub(super) fn interrupt(question: &OpenQuestion) -> Interrupt {
     Interrupt {
         value: question.payload.clone(),

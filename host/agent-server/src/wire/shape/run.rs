@@ -9,26 +9,26 @@ use wattle_run::ports::store::RunRecord;
 
 use crate::wire::request::Multitask;
 
-/// How a run stands.
+/// The status of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
-    /// Waits for its turn.
+    /// It has not started yet.
     Pending,
-    /// Is at work.
+    /// It is being executed.
     Running,
-    /// Reached its end, or stands still at a question.
+    /// It completed, or stopped at an interrupt or a breakpoint.
     Success,
-    /// Failed.
+    /// It failed.
     Error,
-    /// Took too long.
+    /// It failed because of a timeout.
     Timeout,
-    /// Was cancelled.
+    /// It was cancelled.
     Interrupted,
 }
 
 impl RunStatus {
-    /// How a run of the engine stands.
+    /// Returns the status of a run of the engine.
     pub fn of(record: &RunRecord) -> Self {
         let too_long = || record.failure.as_ref().is_some_and(|it| it.code == code::TIMEOUT);
         match record.status {
@@ -41,7 +41,7 @@ impl RunStatus {
         }
     }
 
-    /// Whether nothing more will come of it.
+    /// Returns whether the run has ended.
     pub fn is_over(self) -> bool {
         !matches!(self, Self::Pending | Self::Running)
     }
@@ -50,24 +50,24 @@ impl RunStatus {
 /// A run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Run {
-    /// Its id.
+    /// Id of the run.
     pub run_id: String,
-    /// Its thread.
+    /// Id of the thread.
     pub thread_id: String,
-    /// What runs.
+    /// Id of the assistant.
     pub assistant_id: String,
-    /// When it was asked for.
+    /// Time of its creation.
     #[schema(format = DateTime)]
     pub created_at: String,
-    /// When it changed.
+    /// Time of its last change.
     #[schema(format = DateTime)]
     pub updated_at: String,
-    /// Free facts.
+    /// Arbitrary metadata.
     pub metadata: Map<String, Value>,
-    /// How it stands.
+    /// Status of the run.
     pub status: RunStatus,
-    /// What was asked for.
+    /// Fields of the request.
     pub kwargs: Value,
-    /// What happens if the thread is at work already.
+    /// What happens if the thread has an active run.
     pub multitask_strategy: Multitask,
 }

@@ -1,4 +1,4 @@
-//! The state of a thread at one of its checkpoints.
+//! The state of a thread at a checkpoint.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -18,59 +18,59 @@ use super::question::interrupt;
 /// The node that takes the input of a run.
 const START: &str = "__start__";
 
-/// The first element of the path of a task that an edge leads to.
+/// The first element of the path of a task that an edge started.
 const BY_EDGE: &str = "__pregel_pull";
 
-/// A thread, or one of its subgraphs, at a checkpoint.
+/// The state of a thread, or of one of its subgraphs, at a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ThreadState {
     /// Channel values.
     pub values: Value,
     /// Nodes that run next.
     pub next: Vec<String>,
-    /// The tasks that run next, with what came of them so far.
+    /// Tasks that run next, with their results so far.
     pub tasks: Vec<Task>,
-    /// Facts: how the checkpoint came to be, and those of its run.
+    /// Metadata of the checkpoint and of its run.
     pub metadata: Map<String, Value>,
-    /// When it was made.
+    /// Time at which the checkpoint was made.
     #[schema(format = DateTime)]
     pub created_at: Option<String>,
-    /// Where it is.
+    /// Address of the checkpoint.
     pub checkpoint: Checkpoint,
-    /// The one before.
+    /// Address of the checkpoint before.
     pub parent_checkpoint: Option<Checkpoint>,
-    /// The questions at which the thread stands still, or stood still here.
+    /// Interrupts that are pending, or were pending when the thread last stopped here.
     pub interrupts: Vec<Interrupt>,
-    /// The id of the checkpoint.
+    /// Id of the checkpoint.
     pub checkpoint_id: Option<String>,
-    /// The id of the one before.
+    /// Id of the checkpoint before.
     pub parent_checkpoint_id: Option<String>,
 }
 
 /// A task that starts from a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Task {
-    /// Its id.
+    /// Id of the task.
     pub id: String,
-    /// Its node.
+    /// Name of the node.
     pub name: String,
-    /// How it came to be.
+    /// What started the task.
     pub path: Vec<Value>,
-    /// Why it failed.
+    /// Why the task failed.
     pub error: Option<String>,
-    /// Questions that it waits for, or waited for last.
+    /// Interrupts that are pending, or were pending last.
     pub interrupts: Vec<Interrupt>,
-    /// Where the states of the graph are that runs as this task.
+    /// Address of the states of the subgraph that runs as this task.
     pub checkpoint: Option<Checkpoint>,
-    /// The state of that graph, if it was asked for.
+    /// State of that subgraph, if requested.
     #[schema(no_recursion)]
     pub state: Option<Box<ThreadState>>,
-    /// What it wrote, if it has finished.
+    /// What the task wrote, if it has finished.
     pub result: Option<Value>,
 }
 
 impl ThreadState {
-    /// The state of a point of the past. `facts` stand beside those of the checkpoint.
+    /// Creates the state of a checkpoint. `facts` are added to the metadata of the checkpoint.
     pub fn new(lens: &Lens, view: &StateView, facts: &Map<String, Value>) -> Self {
         let at = |id| lens.checkpoint(&view.namespace, id);
         let mut checkpoint = at(view.checkpoint);
@@ -99,8 +99,8 @@ impl ThreadState {
         }
     }
 
-    /// The point before the input that made a checkpoint, at which clients find the input waiting.
-    /// `before` is the state of then. The store has no checkpoint there.
+    /// Creates the state before the input that made a checkpoint, at which clients find the input
+    /// pending. `before` has the values at that time. The store has no checkpoint there.
     pub fn before_input(
         lens: &Lens,
         made: &StateView,
@@ -135,7 +135,7 @@ impl ThreadState {
         }
     }
 
-    /// The state of a thread that has not run yet.
+    /// Creates the state of a thread that has not run yet.
     pub fn blank(lens: &Lens) -> Self {
         Self {
             values: json!({}),
@@ -153,7 +153,7 @@ impl ThreadState {
 }
 
 impl Task {
-    /// A task as the engine sees it; the state of its graph is not part of that.
+    /// Creates a task as the engine sees it, without the state of its subgraph.
     pub fn new(lens: &Lens, view: &TaskView) -> Self {
         Self {
             id: task_uuid(&view.id),
@@ -168,8 +168,8 @@ impl Task {
     }
 }
 
-/// Where the states of the graph of a task are. The name of one that keeps its state over tasks says
-/// nothing of this one, so it needs the checkpoint too.
+/// Returns the address of the states of a task's subgraph. A subgraph that keeps its state has the
+/// same namespace in all tasks, so its address needs the checkpoint too.
 fn graph_of(lens: &Lens, namespace: &Namespace, view: &TaskView) -> Checkpoint {
     match view.child.filter(|_| namespace.task().is_none()) {
         Some(child) => lens.checkpoint(namespace, child),

@@ -1,4 +1,4 @@
-//! Documents, field for field.
+//! Documents, field by field.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -86,7 +86,7 @@ fn view(namespace: &str) -> StateView {
 }
 
 #[test]
-fn a_graph_that_keeps_its_state_is_named_with_its_checkpoint() {
+fn address_of_a_stateful_subgraph_has_a_checkpoint() {
     let mut view = view("");
     view.tasks[1].namespace = Some(Namespace::new("done"));
     let state = ThreadState::new(&lens(), &view, &Map::new());
@@ -95,7 +95,7 @@ fn a_graph_that_keeps_its_state_is_named_with_its_checkpoint() {
 }
 
 #[test]
-fn a_state_has_all_that_clients_read() {
+fn state_has_all_fields_of_clients() {
     let facts = Map::from_iter([("graph_id".to_owned(), "agent".into())]);
     let state = json!(ThreadState::new(&lens(), &view(""), &facts));
     let (two, one) = (lens().checkpoint_id(CheckpointId(2)), lens().checkpoint_id(CheckpointId(1)));
@@ -130,7 +130,7 @@ fn a_state_has_all_that_clients_read() {
 }
 
 #[test]
-fn the_state_of_a_nested_graph_names_those_around_it() {
+fn state_of_a_subgraph_names_its_parent_graphs() {
     let namespace = format!("outer:{}", task("c"));
     let state = ThreadState::new(&lens(), &view(&namespace), &Map::new());
     let shown = "outer:cccccccc-cccc-cccc-cccc-cccccccccccc";
@@ -141,7 +141,7 @@ fn the_state_of_a_nested_graph_names_those_around_it() {
 }
 
 #[test]
-fn a_thread_that_has_not_run_has_an_empty_state() {
+fn unbound_thread_has_an_empty_state() {
     let state = json!(ThreadState::blank(&lens()));
     assert_eq!((&state["values"], &state["next"]), (&json!({}), &json!([])));
     assert_eq!(state["checkpoint"], json!({ "thread_id": "t", "checkpoint_ns": "" }));
@@ -154,7 +154,7 @@ fn ended(outcome: RunOutcome) -> EndedRun {
 }
 
 #[test]
-fn who_waits_gets_values_questions_or_the_failure() {
+fn outcome_has_values_interrupts_or_the_failure() {
     let open = json!([{ "value": "sure?", "id": question().id, "response_schema": null }]);
     let failure = Failure::new("denied", "not allowed");
     for (ends, expected) in [
@@ -174,7 +174,7 @@ fn who_waits_gets_values_questions_or_the_failure() {
 }
 
 #[test]
-fn a_run_that_waits_for_an_answer_was_a_success() {
+fn interrupted_run_has_the_status_success() {
     let record = |status, code: &str| RunRecord {
         id: RunId::new("r").unwrap(),
         thread: ThreadId::new("t").unwrap(),
@@ -205,7 +205,7 @@ fn a_run_that_waits_for_an_answer_was_a_success() {
 }
 
 #[test]
-fn every_graph_has_an_assistant() {
+fn every_graph_has_a_default_assistant() {
     let assistant = json!(Assistant::of_graph("agent", None, 1_795_293_813_058));
     let expected = json!({
         "assistant_id": "fe096781-5601-53d2-b2f6-0d3403f7e9ca", "graph_id": "agent",

@@ -15,18 +15,18 @@ use wattle_project::agent_server::time::iso;
 
 use super::question::interrupt;
 
-/// Milliseconds of a minute, the unit of times to live.
+/// Milliseconds of a minute, the unit of TTLs.
 const MINUTE_MS: f64 = 60_000.0;
 
-/// What a thread does.
+/// The status of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ThreadStatus {
-    /// Nothing.
+    /// It has no active run.
     Idle,
-    /// A run is at work or waits for its turn.
+    /// It has a running or pending run.
     Busy,
-    /// Waits for answers.
+    /// It has stopped at an interrupt or a breakpoint, and can be resumed.
     Interrupted,
     /// Its last run failed.
     Error,
@@ -43,31 +43,31 @@ impl From<Stands> for ThreadStatus {
     }
 }
 
-/// What is taken away from a thread whose time to live is over.
+/// What is deleted when the TTL of a thread has expired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TtlStrategy {
     /// The whole thread.
     #[default]
     Delete,
-    /// Everything but its newest state.
+    /// All but its newest state.
     KeepLatest,
 }
 
-/// How long a thread is kept.
+/// The TTL of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Ttl {
-    /// What happens then.
+    /// What is deleted when the TTL has expired.
     #[serde(default)]
     pub strategy: TtlStrategy,
-    /// Minutes since its last change.
+    /// Minutes since the last change of the thread.
     #[serde(rename = "ttl", alias = "default_ttl")]
     #[schema(minimum = 0)]
     pub minutes: f64,
 }
 
 impl Ttl {
-    /// What the engine keeps of it; `None` if it is no time.
+    /// Returns the TTL of the engine; `None` if the minutes are not valid.
     pub fn read(self) -> Option<ThreadTtl> {
         let is_time = self.minutes.is_finite() && self.minutes >= 0.0;
         let strategy = match self.strategy {
@@ -92,39 +92,39 @@ impl From<ThreadTtl> for Ttl {
 /// A thread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Thread {
-    /// Its id.
+    /// Id of the thread.
     pub thread_id: String,
-    /// When it was made.
+    /// Time of its creation.
     #[schema(format = DateTime)]
     pub created_at: String,
-    /// When it changed.
+    /// Time of its last change.
     #[schema(format = DateTime)]
     pub updated_at: String,
-    /// When its state changed.
+    /// Time of the last change of its state.
     #[schema(format = DateTime)]
     pub state_updated_at: String,
-    /// Free facts.
+    /// Arbitrary metadata.
     pub metadata: Map<String, Value>,
-    /// What it does.
+    /// Status of the thread.
     pub status: ThreadStatus,
     /// Settings of its runs.
     pub config: Value,
-    /// Its state; `null` before its first run.
+    /// Channel values. `null` before the first run.
     pub values: Option<Value>,
-    /// Open questions by the task that waits.
+    /// Pending interrupts by the id of their task.
     pub interrupts: BTreeMap<String, Vec<Interrupt>>,
-    /// Why its last run failed.
+    /// Why the last run failed.
     pub error: Option<Value>,
-    /// How long it is kept.
+    /// TTL of the thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl: Option<Ttl>,
-    /// Values that a search asked for by their paths.
+    /// Values of the paths in `extract` of a search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extracted: Option<Value>,
 }
 
 impl Thread {
-    /// A thread where it stands; without a state before its first run.
+    /// Creates a thread with its current state; without a state before the first run.
     pub fn new(lens: &Lens, record: &ThreadRecord, state: Option<&StateView>) -> Self {
         let changed_ms = state.map_or(record.updated_ms, |state| state.at_ms);
         Self {

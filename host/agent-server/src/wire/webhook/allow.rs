@@ -1,4 +1,4 @@
-//! Rules that open private addresses to webhooks.
+//! Rules that permit private addresses for webhooks.
 
 use std::str::FromStr;
 
@@ -15,9 +15,9 @@ pub struct AllowRule {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Hosts {
-    /// Itself.
+    /// One host.
     One(Host<String>),
-    /// Every name below it.
+    /// Every name below a domain.
     Below(String),
 }
 
@@ -27,16 +27,16 @@ enum Ports {
     One(u16),
 }
 
-/// A text that is no rule.
+/// The error of a text that is not a rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` names no addresses; write scheme and host, such as `http://127.0.0.1:*` or \
+    "`{0}` is not an address rule; use scheme and host, such as `http://127.0.0.1:*` or \
      `https://*.internal.example`"
 )]
 pub struct AllowRuleError(String);
 
 impl AllowRule {
-    /// Whether it opens an address.
+    /// Returns whether the rule permits a URL.
     pub fn covers(&self, url: &Url) -> bool {
         let host = match (&self.host, url.host()) {
             (Hosts::One(own), Some(host)) => *own == host.to_owned(),
@@ -60,7 +60,7 @@ impl AllowRule {
             "http" => 80,
             _ => return None,
         };
-        // Colons in brackets are those of an address.
+        // Colons in brackets belong to an IPv6 address.
         let port = place.rsplit_once(':').filter(|(_, port)| !port.ends_with(']'));
         let (host, port) = match port {
             Some((host, "*")) => (host, Ports::Any),
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_no_rule() {
+    fn invalid_rule_is_rejected() {
         for text in
             ["", "127.0.0.1", "ftp://a", "http://", "http://a:b", "http://a/b", "http://*.::1"]
         {

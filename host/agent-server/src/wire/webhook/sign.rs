@@ -1,28 +1,28 @@
-//! Signatures by the Standard Webhooks specification: who knows the secret can tell that a message
-//! comes from this server, and that it is not an old one.
+//! Signatures by the Standard Webhooks specification: a receiver that has the secret can verify
+//! that a request comes from this server and is recent.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
-/// What secrets begin with that are written as base64.
+/// Prefix of secrets in base64.
 const ENCODED: &str = "whsec_";
 
-/// Bytes of a secret at least: fewer can be guessed.
+/// Minimum length of a secret in bytes: shorter ones can be guessed.
 const SHORTEST: usize = 16;
 
-/// What messages are signed with.
+/// The key that signs webhooks.
 #[derive(Clone)]
 pub struct SigningKey(Vec<u8>);
 
-/// A secret that nothing can be signed with.
+/// Why a secret cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SigningKeyError {
-    /// After the mark stands something else than base64.
-    #[error("the secret is no base64 after `{ENCODED}`")]
+    /// The text after the prefix is not base64.
+    #[error("the secret is not base64 after `{ENCODED}`")]
     Encoding,
-    /// It could be guessed.
+    /// The secret is too short.
     #[error("the secret has fewer than {SHORTEST} bytes")]
     Short,
 }
@@ -34,7 +34,7 @@ impl std::fmt::Debug for SigningKey {
 }
 
 impl SigningKey {
-    /// Reads a secret: `whsec_` with base64, or any other text as it is.
+    /// Parses a secret: `whsec_` with base64, or any other text as it is.
     ///
     /// # Errors
     ///
@@ -51,7 +51,7 @@ impl SigningKey {
         Ok(Self(key))
     }
 
-    /// The signature of a message: what `webhook-signature` says.
+    /// Returns the signature of a request, which is the value of `webhook-signature`.
     pub fn sign(&self, id: &str, timestamp_s: i64, body: &[u8]) -> String {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("keys of any length will do");
         mac.update(format!("{id}.{timestamp_s}.").as_bytes());
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_example_of_the_specification_is_signed_as_it_says() {
+    fn example_of_the_specification_has_the_expected_signature() {
         let key = SigningKey::new("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
         let body = br#"{"test": 2432232314}"#;
         let signature = key.sign("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, body);
