@@ -1,7 +1,7 @@
 //! The OpenAPI document of the paths of this server.
 //!
-//! Each handler is described beside its code, and only described ones can be routed. What many have
-//! in common is added here.
+//! Each handler is described next to its code, and only described handlers can be routed. This
+//! module adds what many of them have in common.
 
 use utoipa::OpenApi as _;
 use utoipa::openapi::{Content, Object, OpenApi, RefOr, Required, Schema};
@@ -13,18 +13,18 @@ use crate::wire::outline::FaultDocument;
 #[openapi(
     components(schemas(FaultDocument)),
     tags(
-        (name = "agent-server", description = "The Agent Server itself"),
+        (name = "agent-server", description = "Health and capabilities of the server"),
         (name = "agent-assistants", description = "Graphs with settings"),
         (name = "agent-threads", description = "Threads with state and history"),
-        (name = "agent-runs", description = "Runs on threads, and runs without one"),
-        (name = "agent-crons", description = "Runs that come again"),
-        (name = "agent-store", description = "What agents remember over all threads"),
+        (name = "agent-runs", description = "Runs on threads, and stateless runs"),
+        (name = "agent-crons", description = "Schedules that request runs"),
+        (name = "agent-store", description = "Long-term memory of agents"),
         (name = "agent-protocol", description = "Commands and typed events of threads"),
     )
 )]
 struct Base;
 
-/// How requests are refused: as `{"detail": "..."}`.
+/// Error responses: `{"detail": "..."}`.
 const REFUSALS: Refusals = Refusals {
     schema: "FaultDocument",
     media_type: "application/json",
@@ -34,7 +34,7 @@ const REFUSALS: Refusals = Refusals {
     of_bodies: &[413, 422],
 };
 
-/// The parts of the document that belong to no path.
+/// Returns the parts of the document that belong to no path.
 pub(crate) fn base() -> OpenApi {
     Base::openapi()
 }
@@ -54,14 +54,15 @@ pub(crate) fn completed(mut document: OpenApi) -> OpenApi {
             name.and_then(|name| schemas?.get(name)).is_some_and(needs_nothing)
         });
         if takes_nothing {
-            // No body is an empty object.
+            // A missing body counts as an empty object.
             body.required = Some(Required::False);
         }
     }
     document
 }
 
-/// What must be there has no default, though a reader may have one to see that it is missing.
+/// Removes the defaults of required properties. Deserialization has them so that a check can name
+/// the missing value.
 fn without_needless_defaults(schema: &mut RefOr<Schema>) {
     match schema {
         RefOr::T(Schema::Object(Object { properties, required, .. })) => {
@@ -78,13 +79,13 @@ fn without_needless_defaults(schema: &mut RefOr<Schema>) {
     }
 }
 
-/// The schema that a body has by its name.
+/// Returns the name of the schema of a body.
 fn name_of(content: &RefOr<Content>) -> Option<&str> {
     let RefOr::T(Content { schema: Some(RefOr::Ref(schema)), .. }) = content else { return None };
     schema.ref_location.rsplit('/').next()
 }
 
-/// Whether an empty object is one of these.
+/// Returns whether an empty object matches a schema.
 fn needs_nothing(schema: &RefOr<Schema>) -> bool {
     matches!(schema, RefOr::T(Schema::Object(object)) if object.required.is_empty())
 }

@@ -1,4 +1,4 @@
-//! The paths of the protocol, one resource a file.
+//! The paths of the API, one resource per file.
 
 mod assistants;
 mod cancel;
@@ -25,7 +25,7 @@ use utoipa_axum::routes;
 use crate::agents::Agents;
 use crate::openapi;
 
-/// All of them, with their descriptions.
+/// Returns all paths with their descriptions.
 pub(crate) fn all(agents: Agents) -> OpenApiRouter {
     let described = OpenApiRouter::with_openapi(openapi::base())
         .routes(routes!(info::ok))
@@ -66,13 +66,13 @@ pub(crate) fn all(agents: Agents) -> OpenApiRouter {
     OpenApiRouter::with_openapi(openapi::completed(document)).merge(router.into())
 }
 
-/// The paths that answer while the host starts.
+/// Returns the paths that respond while the host starts.
 pub(crate) fn starting() -> Router {
     Router::new().route("/ok", get(info::ok))
 }
 
 async fn method_not_allowed(method: Method, uri: Uri) -> Response {
-    let detail = format!("`{}` does not answer {method}", uri.path());
+    let detail = format!("`{}` does not support {method}", uri.path());
     let body = axum::Json(serde_json::json!({ "detail": detail }));
     (StatusCode::METHOD_NOT_ALLOWED, body).into_response()
 }

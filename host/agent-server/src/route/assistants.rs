@@ -1,4 +1,4 @@
-//! Assistants: graphs with settings. Each graph is one by itself, which nobody changes.
+//! Assistants: graphs with settings. Each graph has a default assistant, which cannot be changed.
 
 mod about;
 mod find;
@@ -32,23 +32,23 @@ use crate::wire::request::{
 };
 use crate::wire::shape::Assistant;
 
-/// Most assistants, or versions of one, of one answer.
+/// Maximum number of assistants, or of versions of one, in a response.
 const LARGEST_PAGE: usize = 1_000;
 
-/// Assistants of one tenant, besides those of graphs: all of their documents are read for a list.
-/// Requests at once may each make the last one, so there can be a few more.
+/// Maximum number of assistants of a tenant, besides default ones: a list reads all of their
+/// records. Concurrent requests may exceed it by a few.
 const TENANT_ASSISTANTS: usize = 1_000;
 
-/// Versions of one assistant: all are read for a list of them, and none is ever taken away.
+/// Maximum number of versions of an assistant: a list reads all of them, and none is ever deleted.
 const VERSIONS: u32 = 1_000;
 
-/// Bytes of what one version says: lists of assistants and of versions hold it whole.
+/// Maximum size in bytes of one version: lists of assistants and of versions contain it whole.
 const SETTINGS_BYTES: usize = 64 << 10;
 
-/// What an assistant is called that has no name.
+/// Name of an assistant that is created without one.
 const UNTITLED: &str = "Untitled";
 
-/// The fact of a thread that says by which assistant it ran first.
+/// Metadata key of a thread with the assistant of its first run.
 const ASSISTANT_ID: &str = "assistant_id";
 
 pub(super) fn routes() -> OpenApiRouter<Agents> {
@@ -65,7 +65,7 @@ pub(super) fn routes() -> OpenApiRouter<Agents> {
         .routes(routes!(about::subgraph))
 }
 
-/// Makes an assistant.
+/// Creates an assistant.
 #[utoipa::path(post, path = "/assistants",
     operation_id = "agent_create_assistant", tag = "agent-assistants",
     request_body = AssistantCreate,
@@ -109,20 +109,20 @@ async fn create(
     if let Some(doc) = doc.make(agents.ports(), &scope(&caller)).await? {
         return Ok(Json(doc.shape()));
     }
-    // Another host has made it right now.
+    // Another host has created it meanwhile.
     match known(&agents, &caller, id).await? {
         Some(there) => existing(there, if_exists),
         None => Err(contested(&id.to_string())),
     }
 }
 
-/// The answer to one who would make what is there.
+/// Returns the response to a request to create an assistant that exists.
 fn existing(there: Assistant, if_exists: IfExists) -> Result<Json<Assistant>, Fault> {
     match if_exists {
         IfExists::DoNothing => Ok(Json(there)),
         IfExists::Raise => {
             let id = there.assistant_id;
-            Err(Fault::conflict(format!("there is an assistant `{id}` already")))
+            Err(Fault::conflict(format!("assistant `{id}` exists already")))
         }
     }
 }
@@ -148,16 +148,16 @@ fn check_size(version: &Version) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Somebody else was faster each time.
+/// Returns the error for an assistant that other requests changed during each attempt.
 fn contested(id: &str) -> Fault {
-    Fault::conflict(format!("assistant `{id}` is being changed all the time; try again"))
+    Fault::conflict(format!("assistant `{id}` is being changed by other requests; try again"))
 }
 
 fn scope(caller: &Caller) -> MemoryScope {
     MemoryScope::Host(caller.tenant.clone())
 }
 
-/// Settings that no run could have are refused at once.
+/// Checks settings that no run could have.
 fn check_config(config: &Map<String, Value>) -> Result<(), Fault> {
     let read = serde_json::from_value::<Config>(config.clone().into());
     read.map(drop).map_err(|error| {
@@ -166,7 +166,7 @@ fn check_config(config: &Map<String, Value>) -> Result<(), Fault> {
     })
 }
 
-/// The assistant of a UUID: one that a client made, or that of a graph.
+/// Returns the assistant of a UUID: a default one, or one that a client created.
 async fn known(agents: &Agents, caller: &Caller, id: Uuid) -> Result<Option<Assistant>, Fault> {
     if let Some(made) = made(agents, caller.tenant.as_ref(), id).await? {
         return Ok(Some(made.shape()));
@@ -178,7 +178,7 @@ async fn known(agents: &Agents, caller: &Caller, id: Uuid) -> Result<Option<Assi
 /// Reads an assistant, by its id or by the name of a graph.
 #[utoipa::path(get, path = "/assistants/{id}",
     operation_id = "agent_get_assistant", tag = "agent-assistants",
-    params(("id" = String, Path, description = "an assistant, or a graph by its name")),
+    params(("id" = String, Path, description = "id of an assistant, or name of a graph")),
     responses((status = 200, body = Assistant)))]
 async fn read(
     State(agents): State<Agents>,
@@ -193,13 +193,13 @@ async fn read(
     Ok(Json(of_graph(&found)))
 }
 
-/// An assistant that can be changed.
+/// Reads an assistant that a client created, for a change.
 async fn own(agents: &Agents, caller: &Caller, id: &str) -> Result<Kept<AssistantDoc>, Fault> {
     if let Ok(graph) = graphs::find(agents.engine().catalog(), id) {
         let graph = &graph.id;
         let text = format!(
-            "assistant `{id}` is graph `{graph}` itself, and is there as long as that; make \
-             another of the graph"
+            "assistant `{id}` is the default assistant of graph `{graph}`, which cannot be changed \
+             or deleted; create another assistant of the graph"
         );
         return Err(Fault::conflict(text));
     }
@@ -207,10 +207,10 @@ async fn own(agents: &Agents, caller: &Caller, id: &str) -> Result<Kept<Assistan
     found.ok_or_else(|| Fault::missing("assistant", id))
 }
 
-/// Changes an assistant: makes a version of it, which runs use from then on.
+/// Changes an assistant: creates a version, which later runs use.
 #[utoipa::path(patch, path = "/assistants/{id}",
     operation_id = "agent_update_assistant", tag = "agent-assistants",
-    params(("id" = String, Path, description = "an assistant, or a graph by its name")),
+    params(("id" = String, Path, description = "id of an assistant, or name of a graph")),
     request_body = AssistantPatch,
     responses(
         (status = 200, body = Assistant),
@@ -229,11 +229,11 @@ fn no_version(assistant: &str, number: u32) -> Fault {
     Fault::missing(&format!("version {number} of the assistant"), assistant)
 }
 
-/// The version that a change makes of an assistant.
+/// Returns the version that a change creates.
 fn patched(agents: &Agents, doc: &AssistantDoc, request: AssistantPatch) -> Result<Version, Fault> {
     if doc.newest >= VERSIONS {
         let text = format!(
-            "assistant `{}` has {VERSIONS} versions, as many as there may be; make another one",
+            "assistant `{}` has the maximum of {VERSIONS} versions; create another assistant",
             doc.id
         );
         return Err(Fault::conflict(text));
@@ -245,13 +245,13 @@ fn patched(agents: &Agents, doc: &AssistantDoc, request: AssistantPatch) -> Resu
     };
     let (config, context) = match (request.config, request.context) {
         (None, None) => (config, context),
-        // The other one says the same, so it goes with what is replaced.
+        // `config.configurable` has the values of the context, so it is replaced with it.
         (None, context) => {
             let mut config = config;
             config.remove("configurable");
             settled(Some(config), context)?
         }
-        // What nodes are handed stays unless one of both says otherwise.
+        // The context stays unless the request has a context or `config.configurable`.
         (Some(given), None) if !given.contains_key("configurable") => {
             settled(Some(given), Some(context))?
         }
@@ -275,12 +275,12 @@ fn patched(agents: &Agents, doc: &AssistantDoc, request: AssistantPatch) -> Resu
     Ok(used)
 }
 
-/// Deletes an assistant with its versions, and its threads if that is wanted.
+/// Deletes an assistant with its versions, and its threads if `delete_threads` is set.
 #[utoipa::path(delete, path = "/assistants/{id}",
     operation_id = "agent_delete_assistant", tag = "agent-assistants",
     params(
-        ("id" = String, Path, description = "an assistant, or a graph by its name"),
-        ("delete_threads" = Option<bool>, Query, description = "whether with the threads that it ran first on")),
+        ("id" = String, Path, description = "id of an assistant, or name of a graph"),
+        ("delete_threads" = Option<bool>, Query, description = "also delete the threads whose first run used the assistant")),
     responses(
         (status = 204),
         (status = 409, body = FaultDocument)))]
@@ -308,7 +308,7 @@ async fn take_away(
         let all = ThreadQuery { tenant: caller.tenant.clone(), ..ThreadQuery::default() };
         let threads = agents.ports().store.threads(&all).await?;
         let is_its = |it: &ThreadRecord| {
-            // Operators see threads of all tenants, and ids are chosen by each tenant.
+            // The operator sees threads of all tenants, and each tenant chooses ids of its own.
             it.tenant == caller.tenant
                 && it.metadata.get(ASSISTANT_ID).is_some_and(|id| *id == doc.id.as_str())
         };
@@ -319,11 +319,11 @@ async fn take_away(
     Ok(doc.forget(agents.ports(), &scope(caller)).await?)
 }
 
-/// Lists versions, the newest first.
+/// Lists the versions of an assistant, newest first.
 #[utoipa::path(post, path = "/assistants/{id}/versions",
     extensions(("x-wattle-access" = json!({ "scope": "read" }))),
     operation_id = "agent_list_assistant_versions", tag = "agent-assistants",
-    params(("id" = String, Path, description = "an assistant, or a graph by its name")),
+    params(("id" = String, Path, description = "id of an assistant, or name of a graph")),
     request_body = AssistantVersions,
     responses((status = 200, body = Vec<Assistant>)))]
 async fn versions(
@@ -350,10 +350,10 @@ async fn versions(
     Ok(page)
 }
 
-/// Lets runs use another version.
+/// Selects the version that later runs use.
 #[utoipa::path(post, path = "/assistants/{id}/latest",
     operation_id = "agent_set_assistant_version", tag = "agent-assistants",
-    params(("id" = String, Path, description = "an assistant, or a graph by its name")),
+    params(("id" = String, Path, description = "id of an assistant, or name of a graph")),
     request_body = AssistantLatest,
     responses((status = 200, body = Assistant)))]
 async fn latest(
@@ -370,15 +370,15 @@ async fn latest(
     changed(&agents, &caller, &id, &Change::Use(request.version)).await
 }
 
-/// What becomes of an assistant.
+/// A change of an assistant.
 enum Change {
-    /// Another version, which is used from then on.
+    /// Creates a version, which becomes the current one.
     Version(Box<AssistantPatch>),
-    /// The version of a number is used.
+    /// Selects an existing version by its number.
     Use(u32),
 }
 
-/// Changes an assistant as it is when nobody else changes it.
+/// Changes an assistant by compare-and-swap.
 async fn changed(
     agents: &Agents,
     caller: &Caller,

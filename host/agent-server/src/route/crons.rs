@@ -1,4 +1,4 @@
-//! Runs that come again: make, look for, read, change, delete.
+//! Crons: create, search, read, change and delete.
 
 use axum::Json;
 use axum::extract::State;
@@ -25,19 +25,19 @@ use crate::wire::request::{CronCreate, CronPatch, CronSearch, SortOrder, run_of}
 use crate::wire::schedule::{Schedule, read_time};
 use crate::wire::shape::Cron;
 
-/// Crons of one tenant: all of their documents are read for a list.
+/// Maximum number of crons of a tenant: a list reads all of their records.
 const TENANT_CRONS: usize = 1_000;
 
-/// Crons of all tenants: all of their entries are read several times a minute.
+/// Maximum number of crons of all tenants: the scheduler reads all entries several times a minute.
 const ALL_CRONS: usize = 10_000;
 
-/// Bytes of what a cron asks for: lists of crons hold it whole.
+/// Maximum size in bytes of the run request of a cron: lists of crons contain it whole.
 const PAYLOAD_BYTES: usize = 64 << 10;
 
-/// Most crons of one answer.
+/// Maximum number of crons in a response.
 const LARGEST_PAGE: usize = 1_000;
 
-/// Fields that `select` knows.
+/// Fields that `select` accepts.
 const FIELDS: &[&str] = &[
     "cron_id",
     "assistant_id",
@@ -56,7 +56,7 @@ const FIELDS: &[&str] = &[
     NOW,
 ];
 
-/// The field that says when an answer was made.
+/// The field with the time of the response.
 const NOW: &str = "now";
 
 pub(super) fn routes() -> OpenApiRouter<Agents> {
@@ -68,7 +68,7 @@ pub(super) fn routes() -> OpenApiRouter<Agents> {
         .routes(routes!(read, update, delete))
 }
 
-/// Makes a cron whose runs each have a thread of their own.
+/// Creates a cron whose runs each have a thread of their own.
 #[utoipa::path(post, path = "/runs/crons", operation_id = "agent_create_cron", tag = "agent-crons",
     request_body = CronCreate,
     responses(
@@ -84,10 +84,10 @@ async fn create(
     make(&agents, &caller, None, &request).await
 }
 
-/// Makes a cron whose runs are on one thread.
+/// Creates a cron whose runs are on one thread.
 #[utoipa::path(post, path = "/threads/{id}/runs/crons",
     operation_id = "agent_create_thread_cron", tag = "agent-crons",
-    params(("id" = String, Path, description = "the thread")),
+    params(("id" = String, Path, description = "id of the thread")),
     request_body = CronCreate,
     responses(
         (status = 200, body = Cron),
@@ -136,12 +136,13 @@ async fn make(
     Ok(Json(doc.shape(now_ms)))
 }
 
-/// What would fail each time is refused at once. Answers the id of the assistant.
+/// Checks a cron, so that one whose runs would all fail is refused. Returns the id of the
+/// assistant.
 async fn check(agents: &Agents, doc: &CronDoc) -> Result<String, Fault> {
     let schedule = Schedule::read(&doc.schedule, doc.timezone.as_deref());
     let schedule = schedule.map_err(Fault::unprocessable)?;
     if schedule.after(agents.now_ms()).is_none() {
-        let text = format!("`schedule` never comes: `{}`", doc.schedule);
+        let text = format!("`schedule` matches no future time: `{}`", doc.schedule);
         return Err(Fault::unprocessable(text));
     }
     let bytes = Value::Object(doc.payload.clone()).to_string().len();
@@ -152,7 +153,7 @@ async fn check(agents: &Agents, doc: &CronDoc) -> Result<String, Fault> {
     let run = run_of(&doc.payload)?;
     order::check(agents, &run)?;
     if doc.thread.is_none() && (run.command().is_some() || run.input().is_none()) {
-        let text = "a cron without a thread needs an `input`; there is nothing to go on from";
+        let text = "a cron without a thread needs an `input` and takes no `command`";
         return Err(Fault::value(text));
     }
     let graph = assistants::find(agents, doc.tenant.as_ref(), &run.assistant_id).await?;
@@ -160,13 +161,13 @@ async fn check(agents: &Agents, doc: &CronDoc) -> Result<String, Fault> {
 }
 
 fn time(text: &str) -> Result<i64, Fault> {
-    read_time(text).ok_or_else(|| Fault::unprocessable(format!("`end_time` is no time: `{text}`")))
+    read_time(text).ok_or_else(|| Fault::unprocessable(format!("`end_time` is invalid: `{text}`")))
 }
 
 /// Reads a cron.
 #[utoipa::path(get, path = "/runs/crons/{cron}",
     operation_id = "agent_get_cron", tag = "agent-crons",
-    params(("cron" = String, Path, description = "the cron")),
+    params(("cron" = String, Path, description = "id of the cron")),
     responses((status = 200, body = Cron)))]
 async fn read(
     State(agents): State<Agents>,
@@ -177,7 +178,8 @@ async fn read(
     Ok(Json(doc.shape(agents.now_ms())))
 }
 
-/// A cron that the caller may see. The operator sees all, and needs to look for whose it is.
+/// Reads a cron that the caller may access. The operator may access all, so its entry names the
+/// tenant.
 async fn find(agents: &Agents, caller: &Caller, id: &str) -> Result<Kept<CronDoc>, Fault> {
     let cron = uuid("cron", id)?.to_string();
     let missing = || Fault::missing("cron", id);
@@ -192,7 +194,7 @@ async fn find(agents: &Agents, caller: &Caller, id: &str) -> Result<Kept<CronDoc
 /// Changes a cron.
 #[utoipa::path(patch, path = "/runs/crons/{cron}",
     operation_id = "agent_update_cron", tag = "agent-crons",
-    params(("cron" = String, Path, description = "the cron")),
+    params(("cron" = String, Path, description = "id of the cron")),
     request_body = CronPatch,
     responses(
         (status = 200, body = Cron),
@@ -214,7 +216,8 @@ async fn update(
         let changed = doc.replace(agents.ports(), now_ms, &old).await?;
         Ok::<_, Fault>(changed.map(|doc| doc.shape(now_ms)))
     });
-    let contested = || Fault::conflict(format!("cron `{id}` changes all the time; try again"));
+    let contested =
+        || Fault::conflict(format!("cron `{id}` is being changed by other requests; try again"));
     let changed = changed.await?.ok_or_else(contested)?;
     agents.crons().change();
     Ok(Json(changed))
@@ -223,7 +226,7 @@ async fn update(
 fn apply(doc: &mut CronDoc, change: CronPatch) -> Result<(), Fault> {
     for (name, value) in change.payload() {
         match (doc.payload.get_mut(&name), value) {
-            // Facts are added, as those of threads are.
+            // Metadata is merged, as that of threads is.
             (Some(Value::Object(known)), Value::Object(further)) if name == "metadata" => {
                 known.extend(further);
             }
@@ -247,7 +250,7 @@ fn apply(doc: &mut CronDoc, change: CronPatch) -> Result<(), Fault> {
 /// Deletes a cron.
 #[utoipa::path(delete, path = "/runs/crons/{cron}",
     operation_id = "agent_delete_cron", tag = "agent-crons",
-    params(("cron" = String, Path, description = "the cron")),
+    params(("cron" = String, Path, description = "id of the cron")),
     responses((status = 204)))]
 async fn delete(
     State(agents): State<Agents>,
@@ -276,7 +279,7 @@ pub(super) async fn forget_of_thread(
     Ok(())
 }
 
-/// All crons of a tenant, or of everybody.
+/// Returns all crons of a tenant, or of all tenants.
 async fn all(agents: &Agents, tenant: Option<&String>) -> Result<Vec<CronDoc>, Fault> {
     let entries: Vec<Due> = dues(agents.ports()).every().await?;
     let mut docs = Vec::new();
@@ -293,8 +296,8 @@ async fn all(agents: &Agents, tenant: Option<&String>) -> Result<Vec<CronDoc>, F
     request_body = CronSearch,
     responses(
         (status = 200, body = Vec<CronPart>,
-            headers(("X-Pagination-Total" = usize, description = "how many there are"),
-                ("X-Pagination-Next" = usize, description = "where the next ones begin"))),
+            headers(("X-Pagination-Total" = usize, description = "total number of matches"),
+                ("X-Pagination-Next" = usize, description = "offset of the next page"))),
         (status = 404, body = FaultDocument)))]
 async fn search(
     State(agents): State<Agents>,
@@ -362,7 +365,7 @@ async fn wanted(
     Ok(all.iter().map(|doc| doc.shape(now_ms)).filter(is_wanted).collect())
 }
 
-/// Times of one form sort as their texts do; what is not there comes first.
+/// Sorts crons. Times of one format sort like their texts; a missing value is the smallest.
 fn sort(found: &mut [Cron], by: Option<&str>, order: SortOrder) -> Result<(), Fault> {
     let key: fn(&Cron) -> Option<&String> = match by.unwrap_or("created_at") {
         "cron_id" => |cron| Some(&cron.cron_id),

@@ -1,4 +1,4 @@
-//! A graph as clients draw it: nodes, and the ways between them.
+//! A graph as clients draw it: nodes and edges.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use wattle_run::app::App;
 const START_NODE: &str = "__start__";
 const END_NODE: &str = "__end__";
 
-/// Draws a graph. So many levels of the graphs that run as its nodes are drawn in their places.
+/// Draws a graph. Subgraphs up to a number of levels replace the nodes that run them.
 pub(super) fn of(app: &App, graph: &Graph, levels: usize) -> Value {
     let Drawing { nodes, ways } = Drawing::of(app, graph, levels);
     let nodes: Vec<Value> = nodes.iter().map(Node::document).collect();
@@ -20,7 +20,7 @@ pub(super) fn of(app: &App, graph: &Graph, levels: usize) -> Value {
 }
 
 struct Node {
-    /// Its name, behind those of the nodes that it is inside of.
+    /// Its name, prefixed with the names of the nodes that contain it.
     id: String,
     name: String,
 }
@@ -84,7 +84,7 @@ impl Drawing {
         drawing
     }
 
-    /// Draws what is inside of a node in its place.
+    /// Replaces a node by the drawing of its subgraph.
     fn open(&mut self, name: &str, mut inside: Self) {
         let place = |id: &str| format!("{name}:{id}");
         let (first, last) = (place(&inside.first()), place(&inside.last()));
@@ -110,7 +110,8 @@ impl Drawing {
         }
     }
 
-    /// Where it begins. The beginning itself is not drawn if it leads to one node anyway.
+    /// Returns the node at which the drawing starts. The start node is not drawn if it leads to a
+    /// single node unconditionally.
     fn first(&mut self) -> String {
         let leading: Vec<&Way> = self.ways.iter().filter(|it| it.source == START_NODE).collect();
         match leading.as_slice() {
@@ -123,7 +124,7 @@ impl Drawing {
         }
     }
 
-    /// Where it ends, likewise.
+    /// Returns the node at which the drawing ends, in the same way.
     fn last(&mut self) -> String {
         let leading: Vec<&Way> = self.ways.iter().filter(|it| it.target == END_NODE).collect();
         match leading.as_slice() {
@@ -146,7 +147,7 @@ fn ways(graph: &Graph) -> Vec<Way> {
     let definition = graph.definition();
     let mut ways: Vec<Way> =
         graph.entry().iter().map(|to| Way::of(START_NODE, to, false)).collect();
-    // Nodes that lead somewhere; after the others comes the end.
+    // Nodes with edges, branches or `goto`. The others lead to the end.
     let mut leading: BTreeSet<&NodeName> = BTreeSet::new();
     let mut draw = |from: &'_ [NodeName], to: &[NodeName], is_conditional: bool| {
         for from in from {

@@ -1,11 +1,11 @@
-//! Whether the server lives, and what it can do.
+//! Health and capabilities of the server.
 
 use axum::Json;
 use serde_json::{Value, json};
 
 use crate::wire::outline::{Alive, Info};
 
-/// Whether it lives.
+/// Reports that the server is running.
 #[utoipa::path(get, path = "/ok",
     extensions(("x-wattle-access" = json!({ "scope": "none", "share": "control" }))), operation_id = "agent_ok", tag = "agent-server",
     responses((status = 200, body = Alive)))]
@@ -13,7 +13,7 @@ pub(super) async fn ok() -> Json<Value> {
     Json(json!({ "ok": true, "services": {} }))
 }
 
-/// What it can do.
+/// Returns the version and the capabilities of the server.
 #[utoipa::path(get, path = "/info", operation_id = "agent_info", tag = "agent-server",
     responses((status = 200, body = Info)))]
 pub(super) async fn info() -> Json<Value> {

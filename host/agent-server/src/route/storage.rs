@@ -1,4 +1,4 @@
-//! What a thread takes in the store.
+//! Sizes of a thread in the store.
 
 use std::collections::BTreeMap;
 
@@ -19,11 +19,11 @@ pub(super) fn routes() -> OpenApiRouter<Agents> {
     OpenApiRouter::new().routes(routes!(storage))
 }
 
-/// Bytes of all that is kept of a thread, as stored, and of the newest value of each channel as
-/// JSON. Logs hold changes of values, so that the one is no sum of the other.
+/// Returns the stored bytes of a thread, and the bytes of the newest value of each channel as JSON.
+/// The log stores changes of values, so the total is not the sum of the channels.
 #[utoipa::path(get, path = "/threads/{id}/storage",
     operation_id = "agent_get_storage", tag = "agent-threads",
-    params(("id" = String, Path, description = "the thread")),
+    params(("id" = String, Path, description = "id of the thread")),
     responses((status = 200, body = Storage)))]
 async fn storage(
     State(agents): State<Agents>,

@@ -1,4 +1,4 @@
-//! The long-term memory: the one that agents of the caller's tenant read and write.
+//! The long-term memory of the agents of the caller's tenant.
 
 use axum::Json;
 use axum::extract::State;
@@ -22,7 +22,7 @@ use crate::wire::request::{
 };
 use crate::wire::shape::{FoundItem, Item};
 
-/// Namespaces of an answer unless it says otherwise.
+/// Default number of namespaces in a response.
 const NAMESPACES: usize = 100;
 
 pub(super) fn routes() -> OpenApiRouter<Agents> {
@@ -49,7 +49,7 @@ async fn write(
     let ttl_ms = request.ttl_ms()?;
     let item = PutItem {
         ttl_ms,
-        // As the reference does it; reads may say otherwise.
+        // As the reference server does; a read can override it.
         refresh_on_read: ttl_ms.is_some(),
         namespace: request.namespace,
         key: request.key,
@@ -63,9 +63,9 @@ async fn write(
 /// Reads a document; `null` if there is none.
 #[utoipa::path(get, path = "/store/items", operation_id = "agent_get_item", tag = "agent-store",
     params(
-        ("namespace" = String, Query, description = "its labels, with periods between them"),
-        ("key" = String, Query, description = "its key"),
-        ("refresh_ttl" = Option<bool>, Query, description = "`false`: the document lives no longer for it")),
+        ("namespace" = String, Query, description = "labels of the namespace, separated by periods"),
+        ("key" = String, Query, description = "key of the document"),
+        ("refresh_ttl" = Option<bool>, Query, description = "`false`: the read does not restart the expiry of the document")),
     responses((status = 200, body = Option<Item>)))]
 async fn read(
     State(agents): State<Agents>,
@@ -104,7 +104,7 @@ async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Finds documents.
+/// Searches documents.
 #[utoipa::path(post, path = "/store/items/search",
     extensions(("x-wattle-access" = json!({ "scope": "read" }))),
     operation_id = "agent_search_items", tag = "agent-store",
@@ -131,7 +131,7 @@ async fn search(
     Ok(Json(json!({ "items": items })))
 }
 
-/// Lists namespaces that hold a document.
+/// Lists namespaces that contain documents.
 #[utoipa::path(post, path = "/store/namespaces",
     extensions(("x-wattle-access" = json!({ "scope": "read" }))),
     operation_id = "agent_list_namespaces", tag = "agent-store",

@@ -142,7 +142,7 @@ async fn the_assistant_of_a_graph_stays_as_it_is() {
     ] {
         let refused = host.call(method, &path, Some(body)).await;
         assert_eq!(refused.status, 409, "{}", refused.text);
-        assert!(refused.text.contains("graph `agent` itself"), "{}", refused.text);
+        assert!(refused.text.contains("default assistant of graph `agent`"), "{}", refused.text);
     }
     let versions = host.post(&format!("/assistants/{id}/versions"), json!({})).await.ok();
     assert_eq!(versions.as_array().unwrap().len(), 1);

@@ -1,4 +1,4 @@
-//! What an assistant runs: its graph as a drawing and by its schemas, with the graphs inside of it.
+//! The graph of an assistant: its drawing, and its schemas with those of its subgraphs.
 
 use axum::Json;
 use axum::extract::State;
@@ -16,21 +16,21 @@ use crate::query::Query;
 use crate::route::drawing;
 use crate::wire::outline::{Drawing, FaultDocument, GraphSchemas};
 
-/// Between two levels of a namespace.
+/// Separator of the levels of a namespace.
 const LEVEL: char = '|';
 
-/// Levels of subgraphs that an answer shows at most: an app may nest them without end.
+/// Maximum number of levels of subgraphs in a response: an app may nest them without limit.
 const DEEPEST: usize = 16;
 
 async fn by_id(agents: &Agents, caller: &Caller, id: &str) -> Result<AgentGraph, Fault> {
     assistants::find(agents, caller.tenant.as_ref(), id).await
 }
 
-/// Nodes and ways of its graph. `xray` draws the graphs that run as nodes in their places.
+/// Draws the graph of an assistant. `xray` replaces nodes by the subgraphs that they run.
 #[utoipa::path(get, path = "/assistants/{id}/graph",
     operation_id = "agent_get_graph", tag = "agent-assistants",
     params(
-        ("id" = String, Path, description = "an assistant, or a graph by its name"),
+        ("id" = String, Path, description = "id of an assistant, or name of a graph"),
         ("xray" = Option<String>, Query, description = "levels of subgraphs to draw, or `true` for all of them")),
     responses(
         (status = 200, body = Drawing),
@@ -46,7 +46,7 @@ pub(super) async fn graph(
     Ok(Json(drawing::of(&found.app, &found.pack.graph, depth)))
 }
 
-/// How many levels of graphs are drawn: a number, all or none.
+/// Returns how many levels of subgraphs are drawn: a number, all or none.
 fn depth(query: &Query) -> Result<usize, Fault> {
     match query.text("xray").and_then(|text| text.parse().ok()) {
         Some(depth) => Ok(depth),
@@ -54,10 +54,10 @@ fn depth(query: &Query) -> Result<usize, Fault> {
     }
 }
 
-/// What its runs take and give.
+/// Returns the schemas of the graph of an assistant.
 #[utoipa::path(get, path = "/assistants/{id}/schemas",
     operation_id = "agent_get_schemas", tag = "agent-assistants",
-    params(("id" = String, Path, description = "an assistant, or a graph by its name")),
+    params(("id" = String, Path, description = "id of an assistant, or name of a graph")),
     responses(
         (status = 200, body = GraphSchemas),
         (status = 409, body = FaultDocument)))]
@@ -70,7 +70,8 @@ pub(super) async fn schemas(
     Ok(Json(schemas_of(&found.id, &found.pack)))
 }
 
-/// A graph takes and gives its channels. Clients know the schema of the run context under two names.
+/// Returns the schemas of a graph. Its input and output are its channels. Clients use two names for
+/// the schema of the run context.
 fn schemas_of(id: &str, pack: &GraphPack) -> Value {
     let definition = pack.graph.definition();
     let (channels, context) = (&definition.channels, &definition.context_schema);
@@ -87,12 +88,12 @@ fn schemas_of(id: &str, pack: &GraphPack) -> Value {
     })
 }
 
-/// The schemas of the graphs that run as its nodes, by namespace.
+/// Returns the schemas of the subgraphs that run as nodes, by namespace.
 #[utoipa::path(get, path = "/assistants/{id}/subgraphs",
     operation_id = "agent_get_subgraphs", tag = "agent-assistants",
     params(
-        ("id" = String, Path, description = "an assistant, or a graph by its name"),
-        ("recurse" = Option<bool>, Query, description = "whether with graphs further inside")),
+        ("id" = String, Path, description = "id of an assistant, or name of a graph"),
+        ("recurse" = Option<bool>, Query, description = "include subgraphs of subgraphs")),
     responses(
         (status = 200, body = BTreeMap<String, GraphSchemas>),
         (status = 409, body = FaultDocument)))]
@@ -109,13 +110,13 @@ pub(super) async fn subgraphs(
     Ok(Json(Value::Object(inside)))
 }
 
-/// The same of one namespace, as far as it is there.
+/// Returns the schemas of the subgraph of one namespace, if it exists.
 #[utoipa::path(get, path = "/assistants/{id}/subgraphs/{namespace}",
     operation_id = "agent_get_subgraph", tag = "agent-assistants",
     params(
-        ("id" = String, Path, description = "an assistant, or a graph by its name"),
-        ("namespace" = String, Path, description = "nodes from the outermost on, with `|` between them"),
-        ("recurse" = Option<bool>, Query, description = "whether with graphs further inside")),
+        ("id" = String, Path, description = "id of an assistant, or name of a graph"),
+        ("namespace" = String, Path, description = "names of nodes from the outermost one, separated by `|`"),
+        ("recurse" = Option<bool>, Query, description = "include subgraphs of subgraphs")),
     responses(
         (status = 200, body = BTreeMap<String, GraphSchemas>),
         (status = 409, body = FaultDocument)))]
@@ -134,7 +135,7 @@ pub(super) async fn subgraph(
     Ok(Json(Value::Object(inside)))
 }
 
-/// A namespace as the graph knows it: which task a node ran as is not part of that.
+/// Removes the task ids from a namespace.
 fn without_tasks(namespace: &str) -> String {
     let level = |level: &str| level.split(':').next().unwrap_or_default().to_owned();
     namespace.split(LEVEL).map(level).collect::<Vec<_>>().join("|")
@@ -173,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_namespace_is_known_without_its_tasks() {
+    fn task_ids_are_removed_from_a_namespace() {
         assert_eq!(without_tasks("a:0af3|b|c:1.2"), "a|b|c");
         assert_eq!(without_tasks("a"), "a");
     }

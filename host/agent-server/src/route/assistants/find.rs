@@ -1,4 +1,4 @@
-//! Assistants that are looked for, made ones and those of graphs alike.
+//! Searches for assistants, both default ones and those that clients created.
 
 use std::cmp::Ordering;
 
@@ -19,7 +19,7 @@ use crate::wire::outline::AssistantPart;
 use crate::wire::request::{AssistantCount, AssistantSearch, SortOrder};
 use crate::wire::shape::Assistant;
 
-/// Fields that `select` knows.
+/// Fields that `select` accepts.
 const FIELDS: &[&str] = &[
     "assistant_id",
     "graph_id",
@@ -40,8 +40,8 @@ const FIELDS: &[&str] = &[
     request_body = AssistantSearch,
     responses(
         (status = 200, body = Vec<AssistantPart>,
-            headers(("X-Pagination-Total" = usize, description = "how many there are"),
-                ("X-Pagination-Next" = usize, description = "where the next ones begin")))))]
+            headers(("X-Pagination-Total" = usize, description = "total number of matches"),
+                ("X-Pagination-Next" = usize, description = "offset of the next page")))))]
 pub(super) async fn search(
     State(agents): State<Agents>,
     caller: Caller,
@@ -94,7 +94,7 @@ async fn find(
     Ok(found)
 }
 
-/// Of those that are alike the order is by graph.
+/// Sorts assistants. Equal ones are sorted by graph.
 fn sort(found: &mut [Assistant], by: Option<&str>, order: SortOrder) -> Result<(), Fault> {
     let compare: fn(&Assistant, &Assistant) -> Ordering = match by.unwrap_or("created_at") {
         "created_at" => |one, other| one.created_at.cmp(&other.created_at),
