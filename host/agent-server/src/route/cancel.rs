@@ -1,4 +1,4 @@
-//! Runs that are to be cancelled.
+//! Cancels runs.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -17,21 +17,21 @@ use crate::whole::whole;
 use crate::wire::outline::FaultDocument;
 use crate::wire::request::CancelRuns;
 
-/// Runs that one request may name: each is looked for.
+/// Maximum number of runs that a request may name: each is looked up.
 const NAMED: usize = 1_000;
 
-/// Pending runs that are listed at once.
+/// Number of pending runs in one page of the store.
 const LISTED: usize = 1_000;
 
-/// Cancels one run.
+/// Cancels a run.
 #[utoipa::path(post, path = "/threads/{id}/runs/{run}/cancel",
     extensions(("x-wattle-access" = json!({ "share": "control" }))),
     operation_id = "agent_cancel_run", tag = "agent-runs",
     params(
-        ("id" = String, Path, description = "the thread"),
-        ("run" = String, Path, description = "the run"),
-        ("wait" = Option<bool>, Query, description = "whether to answer when it is over"),
-        ("action" = Option<String>, Query, description = "`interrupt`, or `rollback` to take away what it did")),
+        ("id" = String, Path, description = "id of the thread"),
+        ("run" = String, Path, description = "id of the run"),
+        ("wait" = Option<bool>, Query, description = "wait until the run has ended"),
+        ("action" = Option<String>, Query, description = "`interrupt`, or `rollback` to also delete the run and what it wrote")),
     responses(
         (status = 200, body = Value),
         (status = 202),
@@ -47,7 +47,7 @@ pub(super) async fn one(
     cancelled(&agents, &caller, run, &query).await
 }
 
-/// Cancels a run, and answers with its values if they are waited for.
+/// Cancels a run, and returns its values if the request waits for them.
 pub(super) async fn cancelled(
     agents: &Agents,
     caller: &Caller,
@@ -74,10 +74,10 @@ fn forgets(query: &Query) -> Result<bool, Fault> {
     }
 }
 
-/// Cancels several runs: some of a thread, or all in a status.
+/// Cancels several runs: named runs of a thread, or all runs in a status.
 #[utoipa::path(post, path = "/runs/cancel",
     extensions(("x-wattle-access" = json!({ "share": "control" }))), operation_id = "agent_cancel_runs", tag = "agent-runs",
-    params(("action" = Option<String>, Query, description = "`interrupt`, or `rollback` to take away what it did")),
+    params(("action" = Option<String>, Query, description = "`interrupt`, or `rollback` to also delete the runs and what they wrote")),
     request_body = CancelRuns,
     responses(
         (status = 204),
@@ -96,16 +96,17 @@ pub(super) async fn several(
         _ => in_status(&agents, &caller, request.status.as_deref()).await?,
     };
     if meant.is_empty() {
-        return Err(Fault::missing(
-            "run to cancel",
-            request.status.as_deref().unwrap_or("of these"),
-        ));
+        let text = match &request.status {
+            Some(status) => format!("there is no run to cancel in status `{status}`"),
+            None => "none of these runs can be cancelled".to_owned(),
+        };
+        return Err(Fault::not_found(text));
     }
     let own = agents.clone();
     let work = async move {
         for run in meant {
             match cancel(&own, &run, forget, caller.principal.as_ref()).await {
-                // It has ended meanwhile.
+                // The run has ended meanwhile.
                 Err(fault) if fault.status() == StatusCode::NOT_FOUND => {}
                 done => done?,
             }
@@ -123,7 +124,8 @@ async fn of_thread(
 ) -> Result<Vec<RunRef>, Fault> {
     if runs.len() > NAMED {
         let count = runs.len();
-        return Err(Fault::unprocessable(format!("{count} runs are more than {NAMED} at once")));
+        let text = format!("a request cancels at most {NAMED} runs, not {count}");
+        return Err(Fault::unprocessable(text));
     }
     let thread = caller.thread(agents, thread).await?;
     let mut meant = Vec::with_capacity(runs.len());
@@ -161,7 +163,7 @@ async fn in_status(
     Ok(meant)
 }
 
-/// The pending runs of all threads of the caller.
+/// Returns the pending runs of all threads that the caller may access.
 async fn pending(agents: &Agents, caller: &Caller) -> Result<Vec<RunRef>, Fault> {
     let store = &agents.ports().store;
     let (mut found, mut after) = (Vec::new(), None);

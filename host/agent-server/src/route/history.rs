@@ -1,4 +1,4 @@
-//! The points of a thread's past, newest first.
+//! The history of a thread, newest first.
 
 use std::collections::BTreeMap;
 
@@ -20,23 +20,23 @@ use crate::view;
 use crate::wire::outline::ThreadStatePart;
 use crate::wire::request::{Before, HistoryRequest};
 
-/// Points of an answer unless it says otherwise.
+/// Default number of states in a response.
 const PAGE: usize = 1;
 
-/// Most points of one answer: each comes with its whole state.
+/// Maximum number of states in a response: each is whole.
 const LARGEST_PAGE: usize = 1_000;
 
-/// Points that are read at once, and lie in memory whole.
+/// Number of states that are read at a time and are in memory whole.
 const READ: usize = 16;
 
-/// Lists the points of a thread, the newest first.
+/// Lists the history of a thread, newest first.
 #[utoipa::path(get, path = "/threads/{id}/history",
     operation_id = "agent_get_history", tag = "agent-threads",
     params(
-        ("id" = String, Path, description = "the thread"),
-        ("limit" = Option<usize>, Query, description = "at most so many"),
-        ("before" = Option<String>, Query, description = "only older than this checkpoint"),
-        ("select" = Option<Vec<String>>, Query, description = "only these fields")),
+        ("id" = String, Path, description = "id of the thread"),
+        ("limit" = Option<usize>, Query, description = "maximum number of states"),
+        ("before" = Option<String>, Query, description = "only states older than this checkpoint"),
+        ("select" = Option<Vec<String>>, Query, description = "fields to return")),
     responses((status = 200, body = Vec<ThreadStatePart>)))]
 pub(super) async fn get(
     State(agents): State<Agents>,
@@ -54,11 +54,11 @@ pub(super) async fn get(
     read(&agents, &record, request).await
 }
 
-/// Lists those points of a thread that a document asks for.
+/// Lists the states in the history of a thread that match a filter, newest first.
 #[utoipa::path(post, path = "/threads/{id}/history",
     extensions(("x-wattle-access" = json!({ "scope": "read" }))),
     operation_id = "agent_search_history", tag = "agent-threads",
-    params(("id" = String, Path, description = "the thread")),
+    params(("id" = String, Path, description = "id of the thread")),
     request_body = HistoryRequest,
     responses((status = 200, body = Vec<ThreadStatePart>)))]
 pub(super) async fn post(
@@ -98,7 +98,7 @@ async fn read(
     match before {
         Some(Point::Made(id)) => {
             query.before = Some(id);
-            // What an input made comes right behind the point before that.
+            // If an input made the checkpoint, the state before the input comes next.
             if let Some(made) = input(agents, record, &query, id).await? {
                 let state = view::before_input(agents, record, &made).await?;
                 states.push(&view::selected(&state, &fields)?)?;
@@ -112,7 +112,7 @@ async fn read(
         query.limit = Some(limit);
         let views = agents.engine().history(&record.id, query.clone()).await?;
         for view in &views {
-            // Points before inputs count, too.
+            // States before inputs count, too.
             if states.len() == wanted {
                 break;
             }
@@ -131,7 +131,7 @@ async fn read(
     Ok(states)
 }
 
-/// A checkpoint, if an input made it and the query would find it.
+/// Returns a checkpoint if an input made it and the query matches it.
 async fn input(
     agents: &Agents,
     record: &ThreadRecord,
@@ -147,7 +147,7 @@ async fn input(
     Ok(found.filter(|view| view.checkpoint == id && view.source == Source::Input))
 }
 
-/// What the checkpoints must have; `None` if the thread itself has it otherwise.
+/// Returns the filter for checkpoints; `None` if the thread itself does not match.
 fn filter(record: &ThreadRecord, wanted: Map<String, Value>) -> Option<BTreeMap<String, Value>> {
     let facts = view::facts(record);
     let mut filter = BTreeMap::new();
@@ -167,8 +167,8 @@ fn filter(record: &ThreadRecord, wanted: Map<String, Value>) -> Option<BTreeMap<
     Some(filter)
 }
 
-/// States of a copy name the runs of the thread that was copied. The store finds them by the runs of
-/// the copy.
+/// Replaces a run in the filter. States of a copied thread name the runs of the original thread,
+/// but the store finds them by the runs of the copy.
 async fn own_run(
     agents: &Agents,
     record: &ThreadRecord,

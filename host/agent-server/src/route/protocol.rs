@@ -37,7 +37,7 @@ use crate::wire::outline::{
     CommandAnswer, CommandDocument, CommandRefused, FaultDocument, StreamedEvent,
 };
 
-/// What clients send in place of an id when they want all that there is.
+/// Values that clients send in place of an id to request all events.
 const ALL: &[&str] = &["-", "0", "0-0"];
 
 pub(super) fn routes() -> OpenApiRouter<Agents> {
@@ -47,10 +47,10 @@ pub(super) fn routes() -> OpenApiRouter<Agents> {
         .routes(routes!(events, open))
 }
 
-/// Does a command.
+/// Executes a command.
 #[utoipa::path(post, path = "/threads/{id}/commands",
     operation_id = "agent_command", tag = "agent-protocol",
-    params(("id" = String, Path, description = "the thread")),
+    params(("id" = String, Path, description = "id of the thread")),
     request_body = CommandDocument,
     responses(
         (status = 200, body = CommandAnswer),
@@ -77,7 +77,7 @@ async fn commands(
     Ok(Json(whole(&agents, Box::pin(work)).await?).into_response())
 }
 
-/// The thread of a stream or a command, which may not be there yet.
+/// Returns the id of the thread of a stream or a command. The thread may not exist yet.
 async fn thread(agents: &Agents, caller: &Caller, id: &str) -> Result<ThreadId, Fault> {
     let thread = ThreadId::new(id).map_err(|error| Fault::unprocessable(error.to_string()))?;
     let own = caller.find_thread(agents, id).await?;
@@ -87,11 +87,11 @@ async fn thread(agents: &Agents, caller: &Caller, id: &str) -> Result<ThreadId, 
     Ok(thread)
 }
 
-/// The typed events of a thread, from its beginning on; they do not end by themselves.
+/// Streams the typed events of a thread from its first event. The stream stays open.
 #[utoipa::path(post, path = "/threads/{id}/stream/events",
     extensions(("x-wattle-access" = json!({ "scope": "read", "share": "lasting" }))),
     operation_id = "agent_stream_events", tag = "agent-protocol",
-    params(("id" = String, Path, description = "the thread")),
+    params(("id" = String, Path, description = "id of the thread")),
     request_body = Subscribe,
     responses(
         (status = 200, body = StreamedEvent, content_type = "text/event-stream"),
@@ -114,7 +114,7 @@ async fn events(
     Ok(of_events(HttpBody::from_stream(body)))
 }
 
-/// Events as server-sent events.
+/// Subscriptions as server-sent events.
 struct Told {
     feed: Feed,
     ready: VecDeque<Bytes>,
@@ -148,11 +148,11 @@ impl Told {
     }
 }
 
-/// Commands and events over a WebSocket.
+/// Opens a WebSocket for commands and events.
 #[utoipa::path(get, path = "/threads/{id}/stream/events",
     extensions(("x-wattle-access" = json!({ "share": "lasting" }))),
     operation_id = "agent_open_socket", tag = "agent-protocol",
-    params(("id" = String, Path, description = "the thread")),
+    params(("id" = String, Path, description = "id of the thread")),
     responses(
         (status = 101),
         (status = 400, body = FaultDocument)))]
@@ -167,7 +167,7 @@ async fn open(
 ) -> Result<Response, Fault> {
     let upgrade = upgrade.map_err(|rejection| {
         let why = rejection.body_text();
-        Fault::value(format!("open a WebSocket here, or ask by POST for a stream: {why}"))
+        Fault::value(format!("open a WebSocket here, or request a stream with POST: {why}"))
     })?;
     let thread = thread(&agents, &caller, &id).await;
     let pass = Pass {
@@ -178,15 +178,15 @@ async fn open(
     Ok(socket::open(agents, caller, thread, pass, upgrade))
 }
 
-/// All runs of a thread as one stream.
+/// Streams all runs of a thread.
 #[utoipa::path(get, path = "/threads/{id}/stream",
     extensions(("x-wattle-access" = json!({ "share": "lasting" }))),
     operation_id = "agent_stream_runs", tag = "agent-protocol",
     params(
-        ("id" = String, Path, description = "the thread"),
-        ("stream_modes" = Option<Vec<String>>, Query, description = "`run_modes` (without it), `lifecycle` or `state_update`"),
-        ("stream_mode" = Option<Vec<String>>, Query, description = "the same as clients write it"),
-        ("Last-Event-ID" = Option<String>, Header, description = "the last event that is known")),
+        ("id" = String, Path, description = "id of the thread"),
+        ("stream_modes" = Option<Vec<String>>, Query, description = "`run_modes` (default), `lifecycle` or `state_update`"),
+        ("stream_mode" = Option<Vec<String>>, Query, description = "the name of `stream_modes` in requests of clients"),
+        ("Last-Event-ID" = Option<String>, Header, description = "id of the last event that the client has")),
     responses((status = 200, body = StreamedEvent, content_type = "text/event-stream")))]
 async fn runs(
     State(agents): State<Agents>,
@@ -196,13 +196,13 @@ async fn runs(
     headers: HeaderMap,
 ) -> Result<Response, Fault> {
     let record = caller.thread(&agents, &id).await?;
-    // The one is what the server reads, the other what its clients write.
+    // The reference server reads `stream_modes`, and its clients send `stream_mode`.
     let names = [query.list("stream_modes"), query.list("stream_mode")].concat();
     let parts = Parts::read(&names)?;
     let after = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     let after = after.map(|id| {
         let number = if ALL.contains(&id.trim()) { Some(0) } else { EventId::number_of(id) };
-        number.ok_or_else(|| Fault::unprocessable(format!("`{id}` is no id of an event")))
+        number.ok_or_else(|| Fault::unprocessable(format!("`{id}` is not an event id")))
     });
     joined::answer(&agents, &record, parts, after.transpose()?).await
 }

@@ -1,4 +1,4 @@
-//! Runs of a thread: ask for one, follow it, wait for it, read it, delete it.
+//! Runs of a thread: create, stream, wait, read, list and delete.
 
 use std::sync::Arc;
 
@@ -31,10 +31,10 @@ use crate::wire::outline::{FaultDocument, RunPart, StreamedEvent};
 use crate::wire::request::{Modes, RunCreate};
 use crate::wire::shape::{Run, RunStatus};
 
-/// Most runs of one answer.
+/// Maximum number of runs in a response.
 const LARGEST_PAGE: usize = 1_000;
 
-/// Fields that `select` knows.
+/// Fields that `select` accepts.
 const FIELDS: &[&str] = &[
     "run_id",
     "thread_id",
@@ -47,24 +47,24 @@ const FIELDS: &[&str] = &[
     "multitask_strategy",
 ];
 
-/// Says of a client's leaving that it ends the run.
+/// The parameter that cancels the run when its client disconnects.
 const LEAVING: &str = "cancel_on_disconnect";
 
-/// A run that was just asked for.
+/// A run that a request created.
 pub(super) struct Asked {
     pub(super) run: AskedRun,
-    /// The client for whom it works, if its leaving ends it.
+    /// The guard that cancels the run when the client disconnects, if requested.
     pub(super) presence: Option<Presence>,
 }
 
-/// Asks for a run and does not wait.
+/// Creates a run and returns at once.
 #[utoipa::path(post, path = "/threads/{id}/runs",
     operation_id = "agent_create_run", tag = "agent-runs",
-    params(("id" = String, Path, description = "the thread")),
+    params(("id" = String, Path, description = "id of the thread")),
     request_body = RunCreate,
     responses(
         (status = 200, body = Run,
-            headers(("Content-Location" = String, description = "the run"))),
+            headers(("Content-Location" = String, description = "path of the run"))),
         (status = 400, body = FaultDocument),
         (status = 409, body = FaultDocument)))]
 pub(super) async fn create(
@@ -80,16 +80,16 @@ pub(super) async fn create(
     Ok(placed(Json(run.shape()).into_response(), &place(&asked), None))
 }
 
-/// Asks for a run and answers with what it leads to.
+/// Creates a run and waits for its result.
 #[utoipa::path(post, path = "/threads/{id}/runs/wait",
     extensions(("x-wattle-access" = json!({ "share": "lasting" }))),
     operation_id = "agent_wait_for_new_run", tag = "agent-runs",
-    params(("id" = String, Path, description = "the thread")),
+    params(("id" = String, Path, description = "id of the thread")),
     request_body = RunCreate,
     responses(
         (status = 200, body = Value,
-            headers(("Content-Location" = String, description = "the run"),
-                ("Location" = String, description = "where the answer goes on if it breaks off"))),
+            headers(("Content-Location" = String, description = "path of the run"),
+                ("Location" = String, description = "path that resumes the response after a lost connection"))),
         (status = 400, body = FaultDocument),
         (status = 409, body = FaultDocument)))]
 pub(super) async fn wait(
@@ -103,16 +103,16 @@ pub(super) async fn wait(
     Ok(placed(answer::wait(&agents, run.reference(), presence), &place, Some("join")))
 }
 
-/// Asks for a run and answers with its stream.
+/// Creates a run and streams it.
 #[utoipa::path(post, path = "/threads/{id}/runs/stream",
     extensions(("x-wattle-access" = json!({ "share": "lasting" }))),
     operation_id = "agent_stream_new_run", tag = "agent-runs",
-    params(("id" = String, Path, description = "the thread")),
+    params(("id" = String, Path, description = "id of the thread")),
     request_body = RunCreate,
     responses(
         (status = 200, body = StreamedEvent, content_type = "text/event-stream",
-            headers(("Content-Location" = String, description = "the run"),
-                ("Location" = String, description = "where the answer goes on if it breaks off"))),
+            headers(("Content-Location" = String, description = "path of the run"),
+                ("Location" = String, description = "path that resumes the response after a lost connection"))),
         (status = 400, body = FaultDocument),
         (status = 409, body = FaultDocument)))]
 pub(super) async fn stream(
@@ -128,7 +128,7 @@ pub(super) async fn stream(
     Ok(placed(response, &place, Some("stream")))
 }
 
-/// The stream of a run that was just asked for.
+/// Returns the stream of a run that a request created.
 pub(super) async fn streamed(
     agents: &Agents,
     asked: Asked,
@@ -144,8 +144,8 @@ pub(super) async fn streamed(
     Ok(stream::answer(agents, &thread, run, wish, presence))
 }
 
-/// Asks for a run. A client that leaves meanwhile has left it, too: the run is begun, and what comes
-/// of it is dropped with its presence.
+/// Creates a run. If the client disconnects meanwhile, the run is created nevertheless, and
+/// dropping its guard cancels it if that was requested.
 async fn begin(
     agents: &Agents,
     caller: Caller,
@@ -161,7 +161,7 @@ async fn begin(
     whole(agents, Box::pin(work)).await
 }
 
-/// The thread of a run as it is since the run was asked for.
+/// Returns the thread of a run as it is after the run was created.
 pub(super) async fn record(agents: &Agents, run: &AskedRun) -> Result<ThreadRecord, Fault> {
     let head = agents.ports().store.thread(&run.thread).await?;
     let head = head.ok_or_else(|| Fault::missing("thread", run.thread.as_str()))?;
@@ -172,7 +172,7 @@ fn place(run: &AskedRun) -> String {
     format!("/threads/{}/runs/{}", segment(run.thread.as_str()), segment(run.run.as_str()))
 }
 
-/// An id as one segment of a path: those of the native API are any text.
+/// Encodes an id as one segment of a path: ids of the native API may have any characters.
 pub(super) fn segment(id: &str) -> String {
     let mut text = String::with_capacity(id.len());
     for byte in id.bytes() {
@@ -185,16 +185,16 @@ pub(super) fn segment(id: &str) -> String {
     text
 }
 
-/// Lists the runs of a thread, the newest first.
+/// Lists the runs of a thread, newest first.
 #[utoipa::path(get, path = "/threads/{id}/runs",
     extensions(("x-wattle-access" = json!({ "share": "control" }))),
     operation_id = "agent_list_runs", tag = "agent-runs",
     params(
-        ("id" = String, Path, description = "the thread"),
-        ("limit" = Option<usize>, Query, description = "at most so many"),
-        ("offset" = Option<usize>, Query, description = "skip so many"),
-        ("status" = Option<RunStatus>, Query, description = "only in this status"),
-        ("select" = Option<Vec<String>>, Query, description = "only these fields")),
+        ("id" = String, Path, description = "id of the thread"),
+        ("limit" = Option<usize>, Query, description = "maximum number of runs"),
+        ("offset" = Option<usize>, Query, description = "number of runs to skip"),
+        ("status" = Option<RunStatus>, Query, description = "only runs in this status"),
+        ("select" = Option<Vec<String>>, Query, description = "fields to return")),
     responses((status = 200, body = Vec<RunPart>)))]
 pub(super) async fn list(
     State(agents): State<Agents>,
@@ -227,7 +227,7 @@ pub(super) async fn list(
 
 fn status(word: &str) -> Result<RunStatus, Fault> {
     serde_json::from_value(word.into())
-        .map_err(|_| Fault::unprocessable(format!("`status` of runs is never `{word}`")))
+        .map_err(|_| Fault::unprocessable(format!("`{word}` is not a status of runs")))
 }
 
 /// Reads a run.
@@ -235,8 +235,8 @@ fn status(word: &str) -> Result<RunStatus, Fault> {
     extensions(("x-wattle-access" = json!({ "share": "control" }))),
     operation_id = "agent_get_run", tag = "agent-runs",
     params(
-        ("id" = String, Path, description = "the thread"),
-        ("run" = String, Path, description = "the run")),
+        ("id" = String, Path, description = "id of the thread"),
+        ("run" = String, Path, description = "id of the run")),
     responses((status = 200, body = Run)))]
 pub(super) async fn get(
     State(agents): State<Agents>,
@@ -248,13 +248,13 @@ pub(super) async fn get(
     Ok(Json(run.shape()))
 }
 
-/// Takes a run away with what it did.
+/// Deletes a run and what it wrote.
 #[utoipa::path(delete, path = "/threads/{id}/runs/{run}",
     extensions(("x-wattle-access" = json!({ "share": "control" }))),
     operation_id = "agent_delete_run", tag = "agent-runs",
     params(
-        ("id" = String, Path, description = "the thread"),
-        ("run" = String, Path, description = "the run")),
+        ("id" = String, Path, description = "id of the thread"),
+        ("run" = String, Path, description = "id of the run")),
     responses(
         (status = 204),
         (status = 409, body = FaultDocument)))]
@@ -269,18 +269,18 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Answers with what a run leads to.
+/// Waits for the result of a run.
 #[utoipa::path(get, path = "/threads/{id}/runs/{run}/join",
     extensions(("x-wattle-access" = json!({ "share": "lasting" }))),
     operation_id = "agent_join_run", tag = "agent-runs",
     params(
-        ("id" = String, Path, description = "the thread"),
-        ("run" = String, Path, description = "the run"),
-        ("cancel_on_disconnect" = Option<bool>, Query, description = "whether the run ends when its client leaves")),
+        ("id" = String, Path, description = "id of the thread"),
+        ("run" = String, Path, description = "id of the run"),
+        ("cancel_on_disconnect" = Option<bool>, Query, description = "cancel the run when its client disconnects")),
     responses(
         (status = 200, body = Value,
-            headers(("Content-Location" = String, description = "the run"),
-                ("Location" = String, description = "where the answer goes on if it breaks off")))))]
+            headers(("Content-Location" = String, description = "path of the run"),
+                ("Location" = String, description = "path that resumes the response after a lost connection")))))]
 pub(super) async fn join(
     State(agents): State<Agents>,
     caller: Caller,
@@ -292,7 +292,7 @@ pub(super) async fn join(
     joined(&agents, run, &query)
 }
 
-/// What a run leads to, and where that was asked for.
+/// Returns the result of a run with the path of the run.
 pub(super) fn joined(agents: &Agents, run: KnownRun, query: &Query) -> Result<Response, Fault> {
     let place = place(&run.asked);
     let presence = watching(agents, &run, query)?;
@@ -304,20 +304,20 @@ fn watching(agents: &Agents, run: &KnownRun, query: &Query) -> Result<Option<Pre
     Ok(cancels.then(|| Presence::new(agents, run.asked.reference())))
 }
 
-/// Answers with the stream of a run.
+/// Streams a run.
 #[utoipa::path(get, path = "/threads/{id}/runs/{run}/stream",
     extensions(("x-wattle-access" = json!({ "share": "lasting" }))),
     operation_id = "agent_join_run_stream", tag = "agent-runs",
     params(
-        ("id" = String, Path, description = "the thread"),
-        ("run" = String, Path, description = "the run"),
-        ("stream_mode" = Option<Vec<Mode>>, Query, description = "what to see of it; as asked for with the run without"),
-        ("cancel_on_disconnect" = Option<bool>, Query, description = "whether the run ends when its client leaves"),
-        ("Last-Event-ID" = Option<String>, Header, description = "the last event that is known")),
+        ("id" = String, Path, description = "id of the thread"),
+        ("run" = String, Path, description = "id of the run"),
+        ("stream_mode" = Option<Vec<Mode>>, Query, description = "stream modes; those of the run by default"),
+        ("cancel_on_disconnect" = Option<bool>, Query, description = "cancel the run when its client disconnects"),
+        ("Last-Event-ID" = Option<String>, Header, description = "id of the last event that the client has")),
     responses(
         (status = 200, body = StreamedEvent, content_type = "text/event-stream",
-            headers(("Content-Location" = String, description = "the run"),
-                ("Location" = String, description = "where the answer goes on if it breaks off")))))]
+            headers(("Content-Location" = String, description = "path of the run"),
+                ("Location" = String, description = "path that resumes the response after a lost connection")))))]
 pub(super) async fn join_stream(
     State(agents): State<Agents>,
     caller: Caller,
@@ -332,8 +332,8 @@ pub(super) async fn join_stream(
     Ok(placed(response, &place, Some(&query.again("stream"))))
 }
 
-/// The stream of a run from where the client knows it. A run that is over says nothing to a client
-/// that does not say what it knows.
+/// Returns the stream of a run after the last event that the client has. If the run has ended and
+/// the client names no event, the stream is empty.
 pub(super) fn joined_stream(
     agents: &Agents,
     thread: &ThreadRecord,
@@ -344,7 +344,7 @@ pub(super) fn joined_stream(
     let after = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     let after = after.map(|id| {
         let number = EventId::number_of(id);
-        number.ok_or_else(|| Fault::unprocessable(format!("`{id}` is no id of an event")))
+        number.ok_or_else(|| Fault::unprocessable(format!("`{id}` is not an event id")))
     });
     let after = after.transpose()?;
     let wish = Wish {
@@ -360,7 +360,7 @@ pub(super) fn joined_stream(
     Ok(stream::answer(agents, thread, run.asked, wish, presence))
 }
 
-/// What the client asks for, or else what was asked for with the run.
+/// Returns the stream modes of the request, or else those that were requested with the run.
 fn modes(run: &AskedRun, query: &Query) -> Result<std::collections::BTreeSet<Mode>, Fault> {
     let wanted = query.list("stream_mode");
     if !wanted.is_empty() {

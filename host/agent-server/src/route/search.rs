@@ -1,8 +1,8 @@
-//! Threads that are looked for.
+//! Searches for threads.
 //!
-//! The store filters by tenant and status; facts are compared here in what it lists anyway. A few
-//! threads that are named are read by their ids. Values are compared thread by thread, in order,
-//! until there are enough for the page, or too many were read for it.
+//! The store filters by tenant and status. Metadata is compared here, in the records that the store
+//! lists. If a request names only a few ids, these threads are read one by one. Values are compared
+//! thread by thread, in order, until the page is full or the limit of states is reached.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -24,17 +24,18 @@ use crate::wire::outline::ThreadPart;
 use crate::wire::request::{SortOrder, ThreadCount, ThreadSearch};
 use crate::wire::shape::ThreadStatus;
 
-/// Threads of an answer unless it says otherwise.
+/// Default number of items in a response.
 pub(super) const PAGE: usize = 10;
 
-/// Most threads of one answer: each comes with its whole state, and [`Page`] bounds them together.
+/// Maximum number of threads in a response: each has its whole state, and [`Page`] limits their
+/// total size.
 const LARGEST_PAGE: usize = 1_000;
 
-/// Ids up to which each thread is read by itself. More are looked for in a list of all threads, which
-/// a store that is far away sends at once.
+/// Maximum number of ids for which each thread is read separately. For more ids, the store lists
+/// all threads, which takes one request to a remote store.
 const NAMED: usize = 100;
 
-/// Fields that `select` knows.
+/// Fields that `select` accepts.
 const FIELDS: &[&str] = &[
     "thread_id",
     "created_at",
@@ -50,10 +51,10 @@ const FIELDS: &[&str] = &[
     "ttl",
 ];
 
-/// Those of them that come from its state.
+/// The fields that come from the state.
 const OF_STATE: &[&str] = &["state_updated_at", "values", "interrupts"];
 
-/// Headers that say where a list goes on.
+/// Returns the headers with the total number of matches and the offset of the next page.
 pub(super) fn pagination(total: usize, offset: usize, shown: usize) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert("x-pagination-total", HeaderValue::from(total));
@@ -71,8 +72,8 @@ pub(super) fn pagination(total: usize, offset: usize, shown: usize) -> HeaderMap
     request_body = ThreadSearch,
     responses(
         (status = 200, body = Vec<ThreadPart>,
-            headers(("X-Pagination-Total" = usize, description = "how many there are; with `values` at least so many"),
-                ("X-Pagination-Next" = usize, description = "where the next ones begin")))))]
+            headers(("X-Pagination-Total" = usize, description = "total number of matches; with `values`, a lower bound"),
+                ("X-Pagination-Next" = usize, description = "offset of the next page")))))]
 pub(super) async fn search(
     State(agents): State<Agents>,
     caller: Caller,
@@ -90,7 +91,7 @@ pub(super) async fn search(
     sort(&mut found, request.sort_by.as_deref(), request.sort_order.unwrap_or_default())?;
     let offset = request.offset.unwrap_or(0);
     let limit = request.limit.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
-    // One more than are shown, so that it is known whether there are any.
+    // One more than the page has, to know whether there are more.
     let found = wanted.with_values(&agents, found, offset.saturating_add(limit + 1)).await?;
     let total = found.len();
     let mut page = Page::new();
@@ -100,7 +101,7 @@ pub(super) async fn search(
     Ok((pagination(total, offset, page.len()), page))
 }
 
-/// A thread with the fields that are wanted. Its state is read only if one of them needs it.
+/// Returns a thread with the selected fields. Its state is read only if one of them needs it.
 async fn shown(
     agents: &Agents,
     record: &ThreadRecord,
@@ -149,7 +150,7 @@ struct Wanted<'r> {
 }
 
 impl Wanted<'_> {
-    /// Threads of which everything else than values is as wanted.
+    /// Returns the threads that match everything except values.
     async fn records(&self, agents: &Agents, caller: &Caller) -> Result<Vec<ThreadRecord>, Fault> {
         let ids = self.ids.map(|ids| ids.iter().map(String::as_str).collect::<HashSet<_>>());
         let mut found = match &ids {
@@ -164,14 +165,14 @@ impl Wanted<'_> {
     async fn listed(&self, agents: &Agents, caller: &Caller) -> Result<Vec<ThreadRecord>, Fault> {
         let query = ThreadQuery {
             tenant: caller.tenant.clone(),
-            // A thread whose run waits for its turn is busy in any status of the store.
+            // A thread with a pending run is busy, whatever its status in the store.
             status: self.status.and_then(store_status),
             ..ThreadQuery::default()
         };
         Ok(agents.ports().store.threads(&query).await?)
     }
 
-    /// Those that have the values, not more than are asked for: each costs a look at its state.
+    /// Returns at most `most` threads that have the values: each costs a read of its state.
     async fn with_values(
         &self,
         agents: &Agents,
@@ -205,7 +206,7 @@ impl Wanted<'_> {
     }
 }
 
-/// Threads of some ids, as far as the caller may see them. What is no id names nothing.
+/// Returns the threads with some ids that the caller may access. An invalid id names no thread.
 async fn named(
     agents: &Agents,
     caller: &Caller,
@@ -219,7 +220,7 @@ async fn named(
     Ok(found)
 }
 
-/// The status by which the store finds these; `None` if several have them.
+/// Returns the status by which the store filters; `None` if several match.
 fn store_status(status: ThreadStatus) -> Option<Stands> {
     match status {
         ThreadStatus::Interrupted => Some(Stands::Interrupted),
@@ -229,7 +230,7 @@ fn store_status(status: ThreadStatus) -> Option<Stands> {
     }
 }
 
-/// Whether a value has all of another: objects may have more fields.
+/// Returns whether a value contains another one: objects may have more fields.
 pub(super) fn holds(known: &Value, wanted: &Value) -> bool {
     match (known, wanted) {
         (Value::Object(known), Value::Object(wanted)) => wanted
@@ -245,7 +246,7 @@ async fn has_values(
     wanted: &Map<String, Value>,
     looks: &mut Looks,
 ) -> Result<bool, Fault> {
-    // Without what is pending, which changes no value.
+    // Pending tasks change no value, so they are not read.
     let latest = agents.ports().store.latest(&record.id).await?;
     let Some(tuple) = latest.and_then(|latest| latest.tuple) else { return Ok(false) };
     let state = tuple.checkpoint.state();
@@ -268,8 +269,8 @@ fn sort(found: &mut [ThreadRecord], by: Option<&str>, order: SortOrder) -> Resul
             return Err(Fault::unprocessable(text));
         }
     };
-    // Of two that are alike the one that was made later counts as the larger, and of two that were
-    // made at once their ids decide, so that pages neither skip nor repeat any.
+    // Of equal threads, the one that was created later counts as larger. If that is equal too,
+    // their ids decide, so that pages neither skip nor repeat a thread.
     found.sort_by(|one, other| {
         let order_of = compare(one, other)
             .then(one.created_ms.cmp(&other.created_ms))

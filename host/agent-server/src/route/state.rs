@@ -1,4 +1,5 @@
-//! The state of a thread: read at any of its points, changed where it stands or from an earlier one.
+//! The state of a thread: read at any position of its history, changed at the current or an earlier
+//! checkpoint.
 
 use std::collections::BTreeSet;
 
@@ -25,20 +26,20 @@ use crate::wire::outline::{FaultDocument, StateUpdated, ThreadStatePart};
 use crate::wire::request::{StateRequest, StateUpdate, Superstep, UpdateInput};
 use crate::wire::shape::ThreadState;
 
-/// Names that clients have for what is no node of the graph.
+/// Names of clients for writers that are not nodes of the graph.
 const INPUTS: &[&str] = &["__start__", "__input__"];
 const COPY: &str = "__copy__";
 
-/// The fact of a thread that says which graph it is to run.
+/// Metadata key of a thread with the graph that it is to run.
 const GRAPH_ID: &str = "graph_id";
 
-/// Where a thread stands.
+/// Reads the current state of a thread.
 #[utoipa::path(get, path = "/threads/{id}/state",
     operation_id = "agent_get_state", tag = "agent-threads",
     params(
-        ("id" = String, Path, description = "the thread"),
-        ("subgraphs" = Option<bool>, Query, description = "whether with the states of subgraphs"),
-        ("select" = Option<Vec<String>>, Query, description = "only these fields")),
+        ("id" = String, Path, description = "id of the thread"),
+        ("subgraphs" = Option<bool>, Query, description = "include the states of subgraphs"),
+        ("select" = Option<Vec<String>>, Query, description = "fields to return")),
     responses((status = 200, body = ThreadStatePart)))]
 pub(super) async fn get(
     State(agents): State<Agents>,
@@ -51,14 +52,14 @@ pub(super) async fn get(
     Ok(Json(view::selected(&state, &query.list("select"))?))
 }
 
-/// A thread at one of its checkpoints.
+/// Reads the state of a thread at a checkpoint.
 #[utoipa::path(get, path = "/threads/{id}/state/{checkpoint}",
     operation_id = "agent_get_state_by_id", tag = "agent-threads",
     params(
-        ("id" = String, Path, description = "the thread"),
+        ("id" = String, Path, description = "id of the thread"),
         ("checkpoint" = String, Path, description = "id of the checkpoint"),
-        ("subgraphs" = Option<bool>, Query, description = "whether with the states of subgraphs"),
-        ("select" = Option<Vec<String>>, Query, description = "only these fields")),
+        ("subgraphs" = Option<bool>, Query, description = "include the states of subgraphs"),
+        ("select" = Option<Vec<String>>, Query, description = "fields to return")),
     responses((status = 200, body = ThreadStatePart)))]
 pub(super) async fn by_id(
     State(agents): State<Agents>,
@@ -72,11 +73,11 @@ pub(super) async fn by_id(
     Ok(Json(view::selected(&state, &query.list("select"))?))
 }
 
-/// A thread, or one of its subgraphs, at a checkpoint.
+/// Reads the state of a thread, or of one of its subgraphs, at a checkpoint.
 #[utoipa::path(post, path = "/threads/{id}/state/checkpoint",
     extensions(("x-wattle-access" = json!({ "scope": "read" }))),
     operation_id = "agent_get_state_at", tag = "agent-threads",
-    params(("id" = String, Path, description = "the thread")),
+    params(("id" = String, Path, description = "id of the thread")),
     request_body = StateRequest,
     responses((status = 200, body = ThreadStatePart)))]
 pub(super) async fn at(
@@ -116,10 +117,10 @@ async fn read(
     }
 }
 
-/// Writes to the state as if a node had finished with that.
+/// Writes to the state of a thread as if a node had finished with these writes.
 #[utoipa::path(post, path = "/threads/{id}/state",
     operation_id = "agent_update_state", tag = "agent-threads",
-    params(("id" = String, Path, description = "the thread")),
+    params(("id" = String, Path, description = "id of the thread")),
     request_body = StateUpdate,
     responses(
         (status = 200, body = StateUpdated),
@@ -133,15 +134,15 @@ pub(super) async fn update(
 ) -> Result<Json<Value>, Fault> {
     let record = caller.thread(&agents, &id).await?;
     if agents.engine().has_pending(&record.id).await? {
-        let text = format!("a run waits for its turn on thread `{id}`; change the state behind it");
+        let text = format!("thread `{id}` has a pending run; change the state after that run");
         return Err(Fault::conflict(text));
     }
     let ground = Ground::of(&agents, &record).await?;
     let edit = ground.edit(request.values.as_ref(), request.as_node.as_deref())?;
     let checkpoint = match request.checkpoint_id().map(|id| point_of(&record, id)).transpose()? {
         Some(Point::BeforeInput(_)) => {
-            let text =
-                "the state before an input is changed by another input; start a run from there";
+            let text = "the state before an input cannot be changed; start a run from it with \
+                        another `input`";
             return Err(Fault::unprocessable(text));
         }
         Some(Point::Made(checkpoint)) => Some(checkpoint),
@@ -165,11 +166,11 @@ pub(super) async fn update(
     })))
 }
 
-/// Gives a new thread a past.
+/// Gives a new thread a history.
 ///
 /// # Errors
 ///
-/// 400 if it is not said which graph it is of; 422 for what does not fit the graph.
+/// 400 if the thread names no graph, 422 for supersteps that do not fit the graph.
 pub(super) async fn lived(
     agents: &Agents,
     caller: &Caller,
@@ -187,7 +188,7 @@ pub(super) async fn lived(
     Ok(())
 }
 
-/// What the state of a thread is made of.
+/// The graph of a thread, for edits of its state.
 struct Ground {
     app: AppName,
     graph: GraphName,
@@ -221,14 +222,14 @@ impl Ground {
         Ok(Edit { as_node: writer(values, as_node)?, writes: writes(values, &self.channels)? })
     }
 
-    /// What a task of the past wrote. The next superstep says where it led.
+    /// Converts an update of a past superstep. The next superstep determines which nodes ran next.
     fn lived(&self, update: UpdateInput) -> Result<Edit, Fault> {
         let UpdateInput { values, command, as_node } = update;
         let as_node = as_node.as_deref();
         let Some(command) = command else { return self.edit(values.as_ref(), as_node) };
         if command.goto.is_some() || command.resume.is_some() {
-            let text = "a `command` of `supersteps` may only hold an `update`; name what ran next \
-                        in the next superstep";
+            let text = "a `command` of `supersteps` may only have an `update`; the next superstep \
+                        has the nodes that ran next";
             return Err(Fault::unprocessable(text));
         }
         let written = command.read_update(&self.channels, &mut fresh)?;
@@ -237,7 +238,7 @@ impl Ground {
     }
 }
 
-/// The graph of a thread; of one that has not run yet the one that its facts name.
+/// Returns the graph of a thread. A thread that has not run yet names it in its metadata.
 async fn graph_of(agents: &Agents, record: &ThreadRecord) -> Result<(AppName, GraphName), Fault> {
     if !record.is_blank() {
         return Ok((record.app.clone(), record.graph.clone()));
@@ -245,7 +246,7 @@ async fn graph_of(agents: &Agents, record: &ThreadRecord) -> Result<(AppName, Gr
     let Some(named) = record.metadata.get(GRAPH_ID).and_then(Value::as_str) else {
         let id = &record.id;
         let text = format!(
-            "thread `{id}` has no graph yet; run it first, or make it with `{GRAPH_ID}` in its \
+            "thread `{id}` has no graph yet; run it first, or create it with `{GRAPH_ID}` in its \
              metadata"
         );
         return Err(Fault::value(text));

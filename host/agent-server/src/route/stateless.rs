@@ -1,5 +1,5 @@
-//! Runs without a thread: each gets one of its own, which has the id of the run and is deleted when
-//! the run is over, unless it is to be kept.
+//! Stateless runs. Each gets a thread of its own with the id of the run, which is deleted after the
+//! run unless the request keeps it.
 
 use std::sync::Arc;
 
@@ -30,20 +30,20 @@ use crate::wire::outline::{FaultDocument, StreamedEvent};
 use crate::wire::request::{RunCreate, at_most};
 use crate::wire::shape::Run;
 
-/// Runs that one request may ask for.
+/// Maximum number of runs in a batch.
 const BATCH: usize = 100;
 
-/// Several runs that are asked for at once.
+/// A batch of requests for runs.
 #[derive(Deserialize)]
 #[serde(transparent)]
 pub(super) struct Batch(#[serde(deserialize_with = "at_most::<BATCH, _, _>")] Vec<RunCreate>);
 
-/// Asks for a run and does not wait.
+/// Creates a stateless run and returns at once.
 #[utoipa::path(post, path = "/runs", operation_id = "agent_create_lone_run", tag = "agent-runs",
     request_body = RunCreate,
     responses(
         (status = 200, body = Run,
-            headers(("Content-Location" = String, description = "the run"))),
+            headers(("Content-Location" = String, description = "path of the run"))),
         (status = 400, body = FaultDocument),
         (status = 404, body = FaultDocument),
         (status = 409, body = FaultDocument)))]
@@ -59,7 +59,7 @@ pub(super) async fn create(
     Ok(placed(Json(run).into_response(), &place(&asked), None))
 }
 
-/// Asks for several: for all of them, also if the client leaves meanwhile.
+/// Creates several stateless runs, all of them even if the client disconnects.
 #[utoipa::path(post, path = "/runs/batch",
     operation_id = "agent_create_lone_runs", tag = "agent-runs",
     request_body = Vec<RunCreate>,
@@ -89,15 +89,15 @@ pub(super) async fn batch(
     Ok(Json(whole(&agents, Box::pin(work)).await?))
 }
 
-/// Asks for a run and answers with what it leads to.
+/// Creates a stateless run and waits for its result.
 #[utoipa::path(post, path = "/runs/wait",
     extensions(("x-wattle-access" = json!({ "share": "lasting" }))),
     operation_id = "agent_wait_for_new_lone_run", tag = "agent-runs",
     request_body = RunCreate,
     responses(
         (status = 200, body = Value,
-            headers(("Content-Location" = String, description = "the run"),
-                ("Location" = String, description = "where the answer goes on if it breaks off"))),
+            headers(("Content-Location" = String, description = "path of the run"),
+                ("Location" = String, description = "path that resumes the response after a lost connection"))),
         (status = 400, body = FaultDocument),
         (status = 404, body = FaultDocument),
         (status = 409, body = FaultDocument)))]
@@ -111,15 +111,15 @@ pub(super) async fn wait(
     Ok(placed(answer::wait(&agents, run.reference(), presence), &place, Some("join")))
 }
 
-/// Asks for a run and answers with its stream.
+/// Creates a stateless run and streams it.
 #[utoipa::path(post, path = "/runs/stream",
     extensions(("x-wattle-access" = json!({ "share": "lasting" }))),
     operation_id = "agent_stream_new_lone_run", tag = "agent-runs",
     request_body = RunCreate,
     responses(
         (status = 200, body = StreamedEvent, content_type = "text/event-stream",
-            headers(("Content-Location" = String, description = "the run"),
-                ("Location" = String, description = "where the answer goes on if it breaks off"))),
+            headers(("Content-Location" = String, description = "path of the run"),
+                ("Location" = String, description = "path that resumes the response after a lost connection"))),
         (status = 400, body = FaultDocument),
         (status = 404, body = FaultDocument),
         (status = 409, body = FaultDocument)))]
@@ -134,7 +134,7 @@ pub(super) async fn stream(
     Ok(placed(streamed(&agents, asked, &request).await?, &place, Some("stream")))
 }
 
-/// Asks for a run, as of a run on a thread.
+/// Creates a stateless run, even if the client disconnects meanwhile.
 async fn begin(agents: &Agents, caller: Caller, request: Arc<RunCreate>) -> Result<Asked, Fault> {
     let own = agents.clone();
     let work = async move {
@@ -153,13 +153,13 @@ async fn shown(agents: &Agents, thread: &ThreadRecord, asked: &AskedRun) -> Resu
     Ok(run.shape())
 }
 
-/// A run by its id alone, with its thread.
+/// Finds a run and its thread by the id of the run.
 async fn find(
     agents: &Agents,
     caller: &Caller,
     id: &str,
 ) -> Result<(ThreadRecord, KnownRun), Fault> {
-    // A refusal must not tell which thread of somebody else the run is of.
+    // The error must not reveal the thread of another tenant.
     let missing = |fault: Fault| {
         if fault.status().is_client_error() { Fault::missing("run", id) } else { fault }
     };
@@ -176,7 +176,7 @@ async fn find(
 
 /// Reads a run.
 #[utoipa::path(get, path = "/runs/{run}", operation_id = "agent_get_run_by_id", tag = "agent-runs",
-    params(("run" = String, Path, description = "the run")),
+    params(("run" = String, Path, description = "id of the run")),
     responses((status = 200, body = Run)))]
 pub(super) async fn get(
     State(agents): State<Agents>,
@@ -187,17 +187,17 @@ pub(super) async fn get(
     Ok(Json(run.shape()))
 }
 
-/// Answers with what a run leads to.
+/// Waits for the result of a run.
 #[utoipa::path(get, path = "/runs/{run}/join",
     extensions(("x-wattle-access" = json!({ "share": "lasting" }))),
     operation_id = "agent_join_run_by_id", tag = "agent-runs",
     params(
-        ("run" = String, Path, description = "the run"),
-        ("cancel_on_disconnect" = Option<bool>, Query, description = "whether the run ends when its client leaves")),
+        ("run" = String, Path, description = "id of the run"),
+        ("cancel_on_disconnect" = Option<bool>, Query, description = "cancel the run when its client disconnects")),
     responses(
         (status = 200, body = Value,
-            headers(("Content-Location" = String, description = "the run"),
-                ("Location" = String, description = "where the answer goes on if it breaks off")))))]
+            headers(("Content-Location" = String, description = "path of the run"),
+                ("Location" = String, description = "path that resumes the response after a lost connection")))))]
 pub(super) async fn join(
     State(agents): State<Agents>,
     caller: Caller,
@@ -208,19 +208,19 @@ pub(super) async fn join(
     joined(&agents, run, &query)
 }
 
-/// Answers with the stream of a run.
+/// Streams a run.
 #[utoipa::path(get, path = "/runs/{run}/stream",
     extensions(("x-wattle-access" = json!({ "share": "lasting" }))),
     operation_id = "agent_join_run_stream_by_id", tag = "agent-runs",
     params(
-        ("run" = String, Path, description = "the run"),
-        ("stream_mode" = Option<Vec<Mode>>, Query, description = "what to see of it; as asked for with the run without"),
-        ("cancel_on_disconnect" = Option<bool>, Query, description = "whether the run ends when its client leaves"),
-        ("Last-Event-ID" = Option<String>, Header, description = "the last event that is known")),
+        ("run" = String, Path, description = "id of the run"),
+        ("stream_mode" = Option<Vec<Mode>>, Query, description = "stream modes; those of the run by default"),
+        ("cancel_on_disconnect" = Option<bool>, Query, description = "cancel the run when its client disconnects"),
+        ("Last-Event-ID" = Option<String>, Header, description = "id of the last event that the client has")),
     responses(
         (status = 200, body = StreamedEvent, content_type = "text/event-stream",
-            headers(("Content-Location" = String, description = "the run"),
-                ("Location" = String, description = "where the answer goes on if it breaks off")))))]
+            headers(("Content-Location" = String, description = "path of the run"),
+                ("Location" = String, description = "path that resumes the response after a lost connection")))))]
 pub(super) async fn join_stream(
     State(agents): State<Agents>,
     caller: Caller,
@@ -239,9 +239,9 @@ pub(super) async fn join_stream(
     extensions(("x-wattle-access" = json!({ "share": "control" }))),
     operation_id = "agent_cancel_run_by_id", tag = "agent-runs",
     params(
-        ("run" = String, Path, description = "the run"),
-        ("wait" = Option<bool>, Query, description = "whether to answer when it is over"),
-        ("action" = Option<String>, Query, description = "`interrupt`, or `rollback` to take away what it did")),
+        ("run" = String, Path, description = "id of the run"),
+        ("wait" = Option<bool>, Query, description = "wait until the run has ended"),
+        ("action" = Option<String>, Query, description = "`interrupt`, or `rollback` to also delete the run and what it wrote")),
     responses(
         (status = 200, body = Value),
         (status = 202),

@@ -1,4 +1,4 @@
-//! Threads: make, read, change, delete, copy.
+//! Threads: create, read, change, delete, copy and prune.
 
 use std::collections::BTreeMap;
 
@@ -25,10 +25,10 @@ use crate::wire::outline::{FaultDocument, Pruned};
 use crate::wire::request::{IfExists, ThreadCreate, ThreadPatch, ThreadPrune, TtlWish};
 use crate::wire::shape::Thread;
 
-/// Threads that one request may prune: it may have to delete each of them.
+/// Maximum number of threads that a request may prune: it may have to delete each of them.
 const PRUNED: usize = 1_000;
 
-/// Makes a thread.
+/// Creates a thread.
 #[utoipa::path(post, path = "/threads", operation_id = "agent_create_thread", tag = "agent-threads",
     request_body = ThreadCreate,
     responses(
@@ -60,7 +60,7 @@ async fn made(
     {
         return match if_exists {
             IfExists::DoNothing => Ok(record),
-            IfExists::Raise => Err(Fault::conflict(format!("there is a thread `{id}` already"))),
+            IfExists::Raise => Err(Fault::conflict(format!("thread `{id}` exists already"))),
         };
     }
     let new = NewThread {
@@ -72,7 +72,7 @@ async fn made(
     };
     let record = match (agents.engine().create_thread(new).await, id) {
         (Ok(record), _) => record,
-        // Somebody else has just made it.
+        // Another request has created it meanwhile.
         (Err(failure), Some(id)) if if_exists == IfExists::DoNothing => {
             let known = caller.find_thread(agents, id).await?;
             return known.ok_or_else(|| failure.into());
@@ -94,7 +94,7 @@ async fn made(
 #[utoipa::path(get, path = "/threads/{id}",
     extensions(("x-wattle-access" = json!({ "share": "control" }))),
     operation_id = "agent_get_thread", tag = "agent-threads",
-    params(("id" = String, Path, description = "the thread")),
+    params(("id" = String, Path, description = "id of the thread")),
     responses((status = 200, body = Thread)))]
 pub(super) async fn get(
     State(agents): State<Agents>,
@@ -105,12 +105,12 @@ pub(super) async fn get(
     Ok(Json(view::thread(&agents, &record).await?))
 }
 
-/// Changes facts of a thread.
+/// Changes the metadata or the TTL of a thread.
 #[utoipa::path(patch, path = "/threads/{id}",
     operation_id = "agent_update_thread", tag = "agent-threads",
     params(
-        ("id" = String, Path, description = "the thread"),
-        ("Prefer" = Option<String>, Header, description = "`return=minimal` for no answer")),
+        ("id" = String, Path, description = "id of the thread"),
+        ("Prefer" = Option<String>, Header, description = "`return=minimal` for a response without a body")),
     request_body = ThreadPatch,
     responses(
         (status = 200, body = Thread),
@@ -139,12 +139,12 @@ pub(super) async fn update(
     Ok(Json(view::thread(&agents, &record).await?).into_response())
 }
 
-/// Deletes a thread with its runs. Those at work are cancelled. Only the operator can delete a thread
-/// that is damaged.
+/// Deletes a thread with its runs. Active runs are cancelled. Only the operator can delete a
+/// damaged thread.
 #[utoipa::path(delete, path = "/threads/{id}",
     extensions(("x-wattle-access" = json!({ "share": "control" }))),
     operation_id = "agent_delete_thread", tag = "agent-threads",
-    params(("id" = String, Path, description = "the thread")),
+    params(("id" = String, Path, description = "id of the thread")),
     responses(
         (status = 204),
         (status = 409, body = FaultDocument)))]
@@ -162,7 +162,7 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Deletes a thread with its runs. Those at work are cancelled.
+/// Deletes a thread with its runs. Active runs are cancelled.
 pub(super) async fn remove(agents: &Agents, record: ThreadRecord) -> Result<(), Fault> {
     let own = agents.clone();
     whole(agents, Box::pin(async move { take_away(&own, record).await })).await
@@ -174,10 +174,10 @@ async fn take_away(agents: &Agents, record: ThreadRecord) -> Result<(), Fault> {
     forget_of_thread(agents, record.tenant.as_ref(), record.id.as_str()).await
 }
 
-/// Copies a thread with its past.
+/// Copies a thread with its history.
 #[utoipa::path(post, path = "/threads/{id}/copy",
     operation_id = "agent_copy_thread", tag = "agent-threads",
-    params(("id" = String, Path, description = "the thread")),
+    params(("id" = String, Path, description = "id of the thread")),
     responses(
         (status = 200, body = Thread),
         (status = 409, body = FaultDocument)))]
@@ -194,7 +194,7 @@ pub(super) async fn copy(
     Ok(Json(view::thread(&agents, &record).await?))
 }
 
-/// Takes the past of several threads away, or all of them.
+/// Deletes several threads, or all but their newest states.
 #[utoipa::path(post, path = "/threads/prune",
     operation_id = "agent_prune_threads", tag = "agent-threads",
     request_body = ThreadPrune,
@@ -216,11 +216,10 @@ pub(super) async fn prune(
     };
     let count = request.thread_ids.len();
     if count > PRUNED {
-        return Err(Fault::unprocessable(format!(
-            "{count} threads are more than {PRUNED} at once"
-        )));
+        let text = format!("a request prunes at most {PRUNED} threads, not {count}");
+        return Err(Fault::unprocessable(text));
     }
-    // All of them are looked for before anything is done.
+    // Look up all threads before the first one is changed.
     let mut found = BTreeMap::new();
     for id in &request.thread_ids {
         let known = caller.find_thread(&agents, id).await?;
