@@ -1,4 +1,4 @@
-//! The Agent Server over one engine: what its handlers work with.
+//! The state that the handlers of the Agent Server API share.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::crons::Crons;
 use crate::feed::Holds;
 use crate::webhooks::{Hooks, Webhooks};
 
-/// What handlers work with. A handle: cheap to clone.
+/// The state that handlers share. Cloning it is cheap.
 #[derive(Clone)]
 pub struct Agents(Arc<Inner>);
 
@@ -23,12 +23,12 @@ struct Inner {
 }
 
 impl Agents {
-    /// A server over the engine of an API, with its guards and limits.
+    /// Creates the state for the engine of a native API, with the guards and limits of that API.
     pub fn new(api: &ApiState) -> Self {
         Self::with_webhooks(api, Webhooks::default())
     }
 
-    /// The same with settings for webhooks.
+    /// Creates the state with settings for webhooks.
     pub fn with_webhooks(api: &ApiState, webhooks: Webhooks) -> Self {
         Self(Arc::new(Inner {
             api: api.clone(),
@@ -39,9 +39,9 @@ impl Agents {
         }))
     }
 
-    /// Does from now on what has its own time: begins the runs of crons, tells webhooks of the ends
-    /// of runs, also of those that ended before, and looks after what other hosts leave. Ends with the
-    /// host.
+    /// Starts the background tasks: the cron scheduler, the delivery of webhooks, also of runs that
+    /// ended earlier, and the takeover of webhooks from other hosts. Enqueues the runs that a host
+    /// of an older version left in its queue. The tasks stop when the host shuts down.
     pub async fn start(&self) {
         self.enqueue_old_runs().await;
         self.keep_reconciling();
@@ -61,7 +61,7 @@ impl Agents {
         self.engine().ports()
     }
 
-    /// The name of this host among those that share its store.
+    /// Returns the name of this host among the hosts that share its store.
     pub(crate) fn host(&self) -> &str {
         &self.engine().holder().0
     }
@@ -78,7 +78,7 @@ impl Agents {
         &self.0.hooks
     }
 
-    /// What delays the pauses and ends of runs on connections.
+    /// Returns the delays of pauses and ends of runs on connections.
     pub(crate) fn holds(&self) -> &Holds {
         &self.0.holds
     }

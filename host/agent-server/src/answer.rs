@@ -1,4 +1,4 @@
-//! Answers that come when a run is over.
+//! Responses with the result of a run, sent when the run has ended.
 
 use std::io;
 use std::pin::Pin;
@@ -16,13 +16,14 @@ use crate::follow::HEARTBEAT;
 use crate::presence::Presence;
 use crate::run::ended;
 
-/// White space before a document means nothing, and shows that the connection lives.
+/// Whitespace before a JSON document has no meaning. It keeps the connection alive.
 const SIGN_OF_LIFE: Bytes = Bytes::from_static(b"\n");
 
 type Ending = Pin<Box<dyn Future<Output = Option<Value>> + Send>>;
 
-/// Answers with the values of a run when it is over. The answer breaks off if the host shuts down
-/// before: clients then ask again at the address of the `Location` header.
+/// Returns a response with the values of a run, sent when the run has ended. The body breaks off if
+/// the host shuts down earlier: clients then repeat the request at the address in the `Location`
+/// header.
 pub(crate) fn wait(agents: &Agents, run: RunRef, presence: Option<Presence>) -> Response {
     let agents = agents.clone();
     let ending: Ending = Box::pin(async move { ended(&agents, run).await });
@@ -50,7 +51,8 @@ fn body(ending: Ending, presence: Option<Presence>) -> impl Stream<Item = io::Re
     })
 }
 
-/// Where an answer's run is found, and where the answer goes on if it breaks off.
+/// Adds the headers `Content-Location`, the path of the run, and `Location`, the path that resumes
+/// the response after a lost connection.
 pub(crate) fn placed(mut response: Response, run: &str, goes_on: Option<&str>) -> Response {
     let headers = response.headers_mut();
     if let Ok(place) = HeaderValue::from_str(run) {

@@ -1,4 +1,4 @@
-//! From what a client asks for to the run that is to be.
+//! Resolves a run request into a run specification. Writes nothing.
 
 pub(crate) mod run;
 
@@ -23,14 +23,15 @@ use crate::graphs::{self, AgentGraph};
 
 use crate::wire::request::{Command, Goto, Nodes, RunCreate};
 
-/// Keys of `config.configurable` that name places, not values for nodes.
+/// Keys of `config.configurable` that address a thread, a checkpoint or a run. They are not values
+/// for nodes.
 const PLACES: &[&str] =
     &["thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map", "run_id"];
 
-/// Names of the end, to which a command may lead.
+/// Names of the end of a graph that clients use in `goto` and `as_node`.
 pub(crate) const ENDS: &[&str] = &["__end__", END];
 
-/// Fields of the request that stand in the document of the run.
+/// Fields of the request that the document of the run contains.
 const KWARGS: &[&str] = &[
     "input",
     "command",
@@ -44,12 +45,12 @@ const KWARGS: &[&str] = &[
     "durability",
 ];
 
-/// The run that a request asks for on a thread. Nothing is written.
+/// Resolves a request into a run on a thread. Writes nothing.
 ///
 /// # Errors
 ///
-/// 422 for what has not the right form, 400 for what does not go together or cannot be answered,
-/// 409 for a thread of another graph.
+/// 422 for an invalid value, 400 for values that cannot be combined or an interrupt that cannot be
+/// answered, 409 for a thread of another graph.
 pub(crate) async fn run(
     agents: &Agents,
     graph: &AgentGraph,
@@ -88,7 +89,7 @@ pub(crate) async fn run(
     })
 }
 
-/// A thread stays with the graph that it began with.
+/// Checks the graph of a run. A thread keeps the graph of its first run.
 fn check_graph(agents: &Agents, graph: &AgentGraph, thread: &ThreadRecord) -> Result<(), Fault> {
     if thread.is_blank() || (thread.app == graph.app.name && thread.graph == *graph.name()) {
         return Ok(());
@@ -115,7 +116,7 @@ async fn kind(
         let checkpoint = match checkpoint {
             Some(Point::BeforeInput(_)) => {
                 let text =
-                    "a `command` goes on from where something ran; nothing has before an input";
+                    "a `command` cannot start before an input; name a checkpoint after the input";
                 return Err(Fault::unprocessable(text));
             }
             Some(Point::Made(checkpoint)) => Some(checkpoint),
@@ -125,7 +126,7 @@ async fn kind(
     }
     match (input, checkpoint) {
         (input, Some(Point::Made(checkpoint))) => Ok(RunKind::Fork { checkpoint, input }),
-        // The input that waits there is what made the checkpoint.
+        // This checkpoint is the one after the input, so it contains the old input.
         (None, Some(Point::BeforeInput(checkpoint))) => {
             Ok(RunKind::Fork { checkpoint, input: None })
         }
@@ -141,21 +142,22 @@ async fn kind(
     }
 }
 
-/// The id of a new run.
+/// Returns a new run id.
 ///
 /// # Errors
 ///
-/// None: a UUID is an id.
+/// None: a UUID is a valid run id.
 pub(crate) fn new_run() -> Result<RunId, Fault> {
     RunId::new(fresh()).map_err(|error| Fault::unprocessable(error.to_string()))
 }
 
-/// An id for a message that has none.
+/// Generates an id for a message that has none.
 pub(crate) fn fresh() -> String {
     Uuid::now_v7().to_string()
 }
 
-/// What the engine would refuse is refused before the run stands in a queue.
+/// Checks the channels of an input, so that an input that the engine would refuse is refused before
+/// its run is enqueued.
 fn check_input(graph: &AgentGraph, input: &Value) -> Result<(), Fault> {
     let Value::Object(fields) = input else {
         return Err(Fault::unprocessable("`input` must be an object of channel values"));
@@ -179,7 +181,7 @@ fn check_channels<'n>(
     Err(Fault::unprocessable(text))
 }
 
-/// What a command leads to.
+/// Resolves the `command` of a request.
 async fn commanded(
     agents: &Agents,
     graph: &AgentGraph,
@@ -213,7 +215,9 @@ async fn commanded(
     let is_plain = writes.is_empty() && goto.is_empty() && sends.is_empty();
     match &command.resume {
         Some(resume) if is_plain => Ok(RunKind::Answer { answer: Answer::Matched(resume.clone()) }),
-        None if is_plain => Err(Fault::value("`command` wants nothing to happen")),
+        None if is_plain => {
+            Err(Fault::value("`command` is empty; set `update`, `resume` or `goto`"))
+        }
         resume => Ok(RunKind::Command {
             command: step::Command { writes, goto, sends },
             answer: resume.clone().map(Answer::Matched),
@@ -222,7 +226,7 @@ async fn commanded(
     }
 }
 
-/// A node of the graph.
+/// Finds a node of the graph by its name.
 fn node(graph: &AgentGraph, name: &str) -> Result<NodeName, Fault> {
     let nodes = graph.pack.graph.nodes();
     if let Some(node) = nodes.keys().find(|node| node.as_str() == name) {
@@ -235,8 +239,8 @@ fn node(graph: &AgentGraph, name: &str) -> Result<NodeName, Fault> {
     Err(Fault::unprocessable(text))
 }
 
-/// Whether something can be answered. Questions are open where the thread stands, so a checkpoint
-/// says nothing if it is that.
+/// Checks that `resume` can be answered. Interrupts are pending only at the current checkpoint, so
+/// naming that checkpoint has no effect, and the result is `None`.
 async fn answerable(
     agents: &Agents,
     thread: &ThreadRecord,
@@ -244,17 +248,18 @@ async fn answerable(
     checkpoint: Option<CheckpointId>,
 ) -> Result<Option<CheckpointId>, Fault> {
     if thread.is_blank() {
-        let text = format!("thread `{}` has not run yet, so nothing can be answered", thread.id);
+        let text = format!("thread `{}` has not run yet, so it has no interrupts", thread.id);
         return Err(Fault::value(text));
     }
     if checkpoint.is_some() {
         let head = agents.ports().store.thread(&thread.id).await?;
         if head.and_then(|head| head.current) != checkpoint {
-            let text = "a question is answered where the thread stands; leave out the checkpoint";
+            let text = "interrupts are answered at the current checkpoint; omit the checkpoint";
             return Err(Fault::value(text));
         }
     }
-    // A run at work may still ask, so what waits for it is matched when its turn comes.
+    // A running or pending run may still raise interrupts, so the engine matches the answers when
+    // the new run starts.
     if thread.status != ThreadStatus::Running && !agents.engine().has_pending(&thread.id).await? {
         let view = agents.engine().thread(&thread.id).await?;
         let open = view.map(|view| view.interrupts).unwrap_or_default();
@@ -270,27 +275,27 @@ fn checkpoint(thread: &ThreadRecord, request: &RunCreate) -> Result<Option<Point
     };
     let named = request.checkpoint_id().or_else(configured);
     if named.is_some() && !request.checkpoint_ns().is_empty() {
-        let text = "a run goes on from a checkpoint of the thread itself, not from one of a \
-                    subgraph; change that with `POST /threads/{id}/state`, then run the thread";
+        let text = "a run starts from a checkpoint of the root graph, not from one of a subgraph; \
+                    edit the subgraph with `POST /threads/{id}/state`, then run the thread";
         return Err(Fault::unprocessable(text));
     }
     named.map(|id| point_of(thread, id)).transpose()
 }
 
-/// A point of a thread's past.
+/// A position in the history of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Point {
     /// A checkpoint.
     Made(CheckpointId),
-    /// What was before the input that made a checkpoint.
+    /// The state before the input that made a checkpoint.
     BeforeInput(CheckpointId),
 }
 
-/// A point of a thread's past by the id that clients know.
+/// Parses the id of a position in the history, as clients write it.
 ///
 /// # Errors
 ///
-/// 404 if it is none of this thread.
+/// 404 if the id is not one of this thread.
 pub(crate) fn point_of(thread: &ThreadRecord, id: &str) -> Result<Point, Fault> {
     match input_of(thread.origin(), id) {
         Some(made) => Ok(Point::BeforeInput(made)),
@@ -298,11 +303,11 @@ pub(crate) fn point_of(thread: &ThreadRecord, id: &str) -> Result<Point, Fault> 
     }
 }
 
-/// A checkpoint of a thread by the id that clients know.
+/// Parses the id of a checkpoint, as clients write it.
 ///
 /// # Errors
 ///
-/// 404 if it is none of this thread.
+/// 404 if the id is not one of this thread.
 pub(crate) fn of_thread(thread: &ThreadRecord, id: &str) -> Result<CheckpointId, Fault> {
     checkpoint_of(thread.origin(), id).ok_or_else(|| Fault::missing("checkpoint", id))
 }
@@ -318,8 +323,8 @@ fn options(graph: &AgentGraph, request: &RunCreate) -> RunOptions {
     }
 }
 
-/// Names of other nodes than the graph has stop no run, as on a LangGraph server: clients send one
-/// list to several graphs.
+/// Converts a selection of nodes. Names that the graph does not have are ignored, as on a LangGraph
+/// server: clients send one list to several graphs.
 fn nodes(graph: &AgentGraph, named: &Nodes) -> NodeSet {
     let Some(names) = named.names() else { return NodeSet::All };
     let known = graph.pack.graph.nodes().keys();
@@ -328,8 +333,9 @@ fn nodes(graph: &AgentGraph, named: &Nodes) -> NodeSet {
     )
 }
 
-/// `async` asks that a step does not wait for the checkpoint before it. Output commit, the default,
-/// keeps that and loses nothing that anybody saw.
+/// Returns the durability of a run. `async` requests that a superstep does not wait until the
+/// checkpoint before it is durable. The default, `commit`, does not wait either, and loses nothing
+/// that a client saw.
 fn durability(request: &RunCreate) -> Durability {
     match (request.durability.as_deref(), request.checkpoint_during) {
         (Some("sync"), _) => Durability::Sync,

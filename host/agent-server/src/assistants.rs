@@ -1,4 +1,5 @@
-//! Assistants by their ids: those that graphs have by themselves, and those that clients made.
+//! Assistants by their ids: the default assistant of each graph, and assistants that clients
+//! created.
 
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -13,11 +14,12 @@ use crate::graphs::{self, AgentGraph, Made};
 use crate::wire::request::{Config, RunCreate};
 use crate::wire::shape::Assistant;
 
-/// What an assistant runs, by the id of the assistant or by the name of a graph.
+/// Resolves the id of an assistant, or the name of a graph, to a graph with settings.
 ///
 /// # Errors
 ///
-/// 404 for a UUID and 422 for a name that nothing has; 409 for an assistant whose graph is gone.
+/// 404 for an unknown UUID, 422 for an unknown name, 409 for an assistant whose graph is not
+/// loaded.
 pub(crate) async fn find(
     agents: &Agents,
     tenant: Option<&String>,
@@ -37,7 +39,7 @@ pub(crate) async fn find(
     Ok(AgentGraph { made: Some(Made { id: uuid, doc }), ..graph })
 }
 
-/// An assistant that a client made.
+/// Reads an assistant that a client created.
 pub(crate) async fn made(
     agents: &Agents,
     tenant: Option<&String>,
@@ -46,7 +48,7 @@ pub(crate) async fn made(
     Ok(kept(agents, tenant, id).await?.map(|kept| kept.doc))
 }
 
-/// The same, to be changed.
+/// Reads an assistant that a client created, for a change.
 pub(crate) async fn kept(
     agents: &Agents,
     tenant: Option<&String>,
@@ -56,7 +58,7 @@ pub(crate) async fn kept(
     assistants(agents.ports(), scope).get_to_change(&id.to_string()).await
 }
 
-/// All that a tenant has, those of graphs first.
+/// Lists the assistants of a tenant, the default assistants of graphs first.
 pub(crate) async fn all(
     agents: &Agents,
     tenant: Option<&String>,
@@ -68,15 +70,15 @@ pub(crate) async fn all(
     Ok(own.chain(made.iter().map(AssistantDoc::shape)).collect())
 }
 
-/// The assistant that a graph has by itself. It is there since its app was loaded, which nobody
-/// writes down.
+/// Returns the default assistant of a graph. Its creation time is 0, because no record has the time
+/// at which its app was loaded.
 pub(crate) fn of_graph(graph: &AgentGraph) -> Assistant {
     let doc = &graph.app.doc;
     Assistant::of_graph(&graph.id, (!doc.is_empty()).then(|| doc.clone()), 0)
 }
 
-/// A request with the settings of its assistant, as far as it has none of its own: key by key for
-/// settings and what nodes are handed.
+/// Returns the request with the settings of its assistant as defaults. Settings and context are
+/// merged key by key; values of the request replace those of the assistant.
 pub(crate) fn settled(graph: &AgentGraph, request: &RunCreate) -> RunCreate {
     let Some(Made { doc, .. }) = &graph.made else { return request.clone() };
     let handed = over(&doc.used.context, request.run_context());
@@ -87,7 +89,8 @@ pub(crate) fn settled(graph: &AgentGraph, request: &RunCreate) -> RunCreate {
     RunCreate { config: Some(config), context: Some(handed), ..request.clone() }
 }
 
-/// One value over another: objects key by key.
+/// Merges two objects key by key; keys of the second replace those of the first. For other values,
+/// the second is the result unless it is `null`.
 fn over(under: &Value, value: Value) -> Value {
     match (under, value) {
         (Value::Object(under), Value::Object(fields)) => {

@@ -1,4 +1,4 @@
-//! Who asks, and which threads and runs that may be about.
+//! Extractors: the caller of a request, its body and its path.
 
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
@@ -16,12 +16,12 @@ use crate::agents::Agents;
 use crate::fault::Fault;
 use crate::wire::request::parse;
 
-/// Who asks.
+/// The tenant and the principal of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
-    /// The tenant; `None` if there are none.
+    /// The tenant; `None` if the request names none.
     pub(crate) tenant: Option<String>,
-    /// Whom the events of what it does name.
+    /// The principal that events record.
     pub(crate) principal: Option<Principal>,
 }
 
@@ -36,16 +36,16 @@ impl FromRequestParts<Agents> for Caller {
 }
 
 impl Caller {
-    /// Somebody of a tenant who asks through the server itself.
+    /// Returns a caller for requests of the server itself, such as those of crons.
     pub(crate) fn of(tenant: Option<String>) -> Self {
         Self { tenant, principal: None }
     }
 
-    /// A thread that it may see; `None` if there is none.
+    /// Finds a thread that the caller may access; `None` if there is none.
     ///
     /// # Errors
     ///
-    /// 422 for an id that is no UUID and names nothing.
+    /// 422 for an id that names no thread and is not a UUID.
     pub(crate) async fn find_thread(
         &self,
         agents: &Agents,
@@ -60,23 +60,23 @@ impl Caller {
         Ok(own)
     }
 
-    /// The same, if there must be one.
+    /// Returns a thread that the caller may access.
     ///
     /// # Errors
     ///
-    /// 404 if there is none, or as of [`Caller::find_thread`].
+    /// 404 if there is none, else as [`Caller::find_thread`].
     pub(crate) async fn thread(&self, agents: &Agents, id: &str) -> Result<ThreadRecord, Fault> {
         let found = self.find_thread(agents, id).await?;
         found.ok_or_else(|| Fault::missing("thread", id))
     }
 
-    /// Whether a thread is the caller's to see.
+    /// Returns whether the caller may access a thread.
     pub(crate) fn may_see(&self, record: &ThreadRecord) -> bool {
         self.tenant.is_none() || record.tenant == self.tenant
     }
 }
 
-/// Whether a request is the operator's and for no tenant in particular.
+/// Whether a request comes from the operator and names no tenant.
 pub(crate) struct IsOperator(pub(crate) bool);
 
 impl FromRequestParts<Agents> for IsOperator {
@@ -88,17 +88,17 @@ impl FromRequestParts<Agents> for IsOperator {
     }
 }
 
-/// Reads a UUID.
+/// Parses a UUID.
 ///
 /// # Errors
 ///
-/// 422 if it is none.
+/// 422 if the text is not a UUID.
 pub(crate) fn uuid(what: &str, text: &str) -> Result<Uuid, Fault> {
-    let refused = |_| Fault::unprocessable(format!("the {what} id `{text}` is no UUID"));
+    let refused = |_| Fault::unprocessable(format!("the {what} id `{text}` is not a UUID"));
     Uuid::try_parse(text).map_err(refused)
 }
 
-/// A JSON body; an empty one is an empty object.
+/// A JSON body. An empty body counts as an empty object.
 pub(crate) struct Body<T>(pub(crate) T);
 
 impl<T: DeserializeOwned> FromRequest<Agents> for Body<T> {
@@ -110,7 +110,7 @@ impl<T: DeserializeOwned> FromRequest<Agents> for Body<T> {
     }
 }
 
-/// Parts of the path.
+/// The parameters of the path.
 pub(crate) struct Place<T>(pub(crate) T);
 
 impl<T: DeserializeOwned + Send> FromRequestParts<Agents> for Place<T> {

@@ -1,4 +1,4 @@
-//! Why a request is not answered, in the form `{"detail": "..."}`.
+//! Errors of the Agent Server API: a status and `{"detail": "..."}`.
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -11,21 +11,21 @@ use wattle_run::ports::store::StoreError;
 
 use crate::wire::request::Invalid;
 
-/// Codes that clients of this protocol know by another status than those of the native API.
+/// Failure codes whose status differs from that of the native API.
 const TABLE: &[(&str, StatusCode)] = &[
     (code::INVALID, StatusCode::UNPROCESSABLE_ENTITY),
     (code::EXPIRED, StatusCode::NOT_FOUND),
     (api_code::MEDIA_TYPE, StatusCode::UNPROCESSABLE_ENTITY),
-    // Clients try 501 again, and again in vain.
+    // Clients retry 501, which cannot succeed.
     (code::UNSUPPORTED, StatusCode::UNPROCESSABLE_ENTITY),
 ];
 
-/// An answer that says why there is no other.
+/// An error of the Agent Server API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     status: StatusCode,
     detail: String,
-    /// Seconds until the request may be tried again.
+    /// Seconds until a retry.
     retry_after: Option<u64>,
 }
 
@@ -34,37 +34,37 @@ impl Fault {
         Self { status, detail: detail.into(), retry_after: None }
     }
 
-    /// Something of the request does not exist.
+    /// Returns 404 for something that does not exist.
     pub(crate) fn missing(what: &str, id: &str) -> Self {
         Self::not_found(format!("there is no {what} `{id}`"))
     }
 
-    /// The same in other words.
+    /// Returns 404 with a text.
     pub(crate) fn not_found(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, detail)
     }
 
-    /// The request is not of the form that it needs.
+    /// Returns 422: the request is malformed.
     pub(crate) fn unprocessable(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
     }
 
-    /// The form is right, and what it says cannot be done.
+    /// Returns 400: the request is well-formed but cannot be carried out.
     pub(crate) fn value(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, detail)
     }
 
-    /// Something stands in the way.
+    /// Returns 409: the request conflicts with the current state.
     pub(crate) fn conflict(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, detail)
     }
 
-    /// What it says.
+    /// Returns the text for the client.
     pub(crate) fn detail(&self) -> &str {
         &self.detail
     }
 
-    /// The status that it is answered with.
+    /// Returns the status of the response.
     pub(crate) fn status(&self) -> StatusCode {
         self.status
     }
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_have_the_statuses_that_clients_know() {
+    fn failure_codes_map_to_statuses() {
         for (code, status) in [
             (code::INVALID, 422),
             (code::NOT_FOUND, 404),

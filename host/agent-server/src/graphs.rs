@@ -1,4 +1,4 @@
-//! Graphs by the ids that clients know them by, and the assistant that each has by itself.
+//! Graphs by the ids that clients use, and the default assistant of each.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,38 +14,36 @@ use wattle_run::catalog::Catalog;
 use crate::doc::assistant::AssistantDoc;
 use crate::fault::Fault;
 
-/// How the refusal of an unknown assistant begins: programs look for these words.
+/// Beginning of the error for an unknown assistant. Programs search for these words.
 const NOT_FOUND: &str = "Assistant not found";
 
 /// A graph of a loaded app.
 #[derive(Clone)]
 pub(crate) struct AgentGraph {
-    /// Its name, if no other app has a graph of that name; `app/graph` otherwise.
+    /// The name of the graph if no other app has a graph of that name, `app/graph` otherwise.
     pub(crate) id: String,
-    /// Its app.
     pub(crate) app: Arc<App>,
-    /// What runs.
+    /// The graph and its version.
     pub(crate) pack: Arc<GraphPack>,
-    /// The assistant that a client made of it, if it is meant by that.
+    /// The assistant that a client created, if the request named one.
     pub(crate) made: Option<Made>,
 }
 
-/// An assistant that a client made.
+/// An assistant that a client created.
 #[derive(Clone)]
 pub(crate) struct Made {
-    /// Its id.
     pub(crate) id: Uuid,
-    /// What is known of it.
+    /// Its record.
     pub(crate) doc: AssistantDoc,
 }
 
 impl AgentGraph {
-    /// The id of its assistant.
+    /// Returns the id of the assistant.
     pub(crate) fn assistant(&self) -> Uuid {
         self.made.as_ref().map_or_else(|| assistant_uuid(&self.id), |made| made.id)
     }
 
-    /// Its name in the app.
+    /// Returns the name of the graph in its app.
     pub(crate) fn name(&self) -> &GraphName {
         &self.pack.graph.name
     }
@@ -62,7 +60,7 @@ impl AgentGraph {
     }
 }
 
-/// All graphs, by app and name.
+/// Lists all graphs, by app and name.
 pub(crate) fn all(catalog: &Catalog) -> Vec<AgentGraph> {
     let apps = catalog.apps();
     let is_unique =
@@ -79,17 +77,17 @@ pub(crate) fn all(catalog: &Catalog) -> Vec<AgentGraph> {
     apps.iter().flat_map(of_app).collect()
 }
 
-/// A graph by its id.
+/// Finds a graph by its id.
 pub(crate) fn by_id(catalog: &Catalog, id: &str) -> Option<AgentGraph> {
     all(catalog).into_iter().find(|graph| graph.id == id)
 }
 
-/// The graph of the assistant that it has by itself, named by its UUID or by the graph. For all
-/// assistants see [`crate::assistants::find`].
+/// Finds the graph of a default assistant, by the UUID of the assistant or by a name of the graph.
+/// [`crate::assistants::find`] also finds assistants that clients created.
 ///
 /// # Errors
 ///
-/// 404 for a UUID and 422 for a name that nothing has.
+/// 404 for an unknown UUID, 422 for an unknown name.
 pub(crate) fn find(catalog: &Catalog, assistant: &str) -> Result<AgentGraph, Fault> {
     let graphs = all(catalog);
     if let Ok(uuid) = Uuid::try_parse(assistant) {
@@ -106,17 +104,17 @@ pub(crate) fn find(catalog: &Catalog, assistant: &str) -> Result<AgentGraph, Fau
     })
 }
 
-/// A graph by the names that the engine has for it.
+/// Finds a graph by the names of its app and of the graph.
 pub(crate) fn by_name(catalog: &Catalog, app: &AppName, graph: &GraphName) -> Option<AgentGraph> {
     all(catalog).into_iter().find(|known| known.is(app, graph))
 }
 
-/// The id of a graph, whether it is loaded or not.
+/// Returns the id of a graph, which may not be loaded.
 pub(crate) fn id_of(catalog: &Catalog, app: &AppName, graph: &GraphName) -> String {
     by_name(catalog, app, graph).map_or_else(|| format!("{app}/{graph}"), |known| known.id)
 }
 
-/// Channels that hold conversations, of a graph and of its subgraphs.
+/// Returns the channels with messages, of a graph and of its subgraphs.
 pub(crate) fn conversations(app: &App, pack: &GraphPack) -> BTreeSet<String> {
     let (mut seen, mut channels) = (BTreeSet::new(), BTreeSet::new());
     collect(app, pack, &mut seen, &mut channels);

@@ -1,25 +1,30 @@
 //! The Agent Server API: Wattle for clients of LangGraph servers.
 //!
-//! Threads, runs and states are the engine's. This crate shows them in another form, and adds what
-//! the engine does not know: assistants, crons, webhooks, runs without a thread.
+//! The engine owns threads, runs and states. This crate converts them to the documents of this API,
+//! and adds what the engine does not have: assistants, crons, webhooks and stateless runs.
 //!
 //! # Layout
 //!
-//! * [`wire`]: what goes over the wire, without anything that reads or writes it.
-//! * [`agents`]: what handlers work with; `route`: the paths, one resource a file; [`router`] puts
-//!   them together, and `openapi` their descriptions.
-//! * `caller` and `query`: who asks, for what. `fault`: why there is no answer; `page`: how much there
-//!   may be of it. `whole`: work that goes on when its client hangs up.
-//! * `graphs`: graphs by the ids that clients know; `assistants`: these with settings. `view`: threads as documents.
-//! * `order`: from a request to a run; `asked`: what is to be run; `submit`: how the engine is asked for
-//!   it. `doc`: what this server keeps beside threads.
-//! * `hosts`: several that share their documents, and the webhooks that one that died leaves to the
-//!   others.
-//! * `crons`: runs that begin when their time comes. [`webhooks`]: telling others of their end.
-//! * `run`: what became of a run; `answer`: as one document; `follow` and `stream`: as it goes on;
-//!   `presence`: clients whose leaving ends a run; `past`: the states that events are shown with.
-//! * `command`: what clients of the streaming protocol have done; `feed`: the typed events of a
-//!   thread, `socket`: both over one connection. `joined`: all runs of a thread as one stream.
+//! * [`wire`]: requests, responses and commands as plain data, without I/O.
+//! * [`agents`]: the state that handlers share. `route`: the paths, one resource per file.
+//!   [`router`] combines them, and `openapi` describes them.
+//! * `caller` and `query`: extractors for the caller, the body, the path and the query. `fault`:
+//!   errors of this API. `page`: limits on the size of a response. `whole`: work that completes
+//!   even if its client disconnects.
+//! * `graphs`: graphs by the ids that clients use. `assistants`: graphs with settings. `view`:
+//!   threads as documents.
+//! * `order`: creates the run of a request. `asked`: resolves a request into a run specification.
+//!   `submit`: passes it to the engine. `doc`: records that this server stores in addition to
+//!   threads.
+//! * `hosts`: takes over the webhooks of hosts that died.
+//! * `crons`: creates the runs of crons that are due. [`webhooks`]: notifies URLs of the end of
+//!   runs.
+//! * `run`: a run and its result. `answer`: the response with this result. `follow` and `stream`:
+//!   the stream of a run. `presence`: cancels a run when its client disconnects. `past`: the states
+//!   with which events are rendered.
+//! * `command`: executes commands of the streaming protocol. `feed`: the typed events of a thread.
+//!   `socket`: commands and events over one WebSocket. `joined`: all runs of a thread as one
+//!   stream.
 
 pub mod agents;
 mod answer;
@@ -54,13 +59,14 @@ pub mod wire;
 pub use self::agents::Agents;
 pub use self::webhooks::Webhooks;
 
-/// All paths of the server with their descriptions, at the root. They have no guards of their own: merge them behind those
-/// of the API, see [`wattle_api::router_with`].
+/// Returns the router of all paths with their OpenAPI descriptions. It has no guards: merge it
+/// behind those of the native API, see [`wattle_api::router_with`].
 pub fn router(agents: Agents) -> utoipa_axum::router::OpenApiRouter {
     route::all(agents)
 }
 
-/// `GET /ok` alone, for a host that starts: it answers before there are [`Agents`].
+/// Returns the router of `GET /ok` only, for a host that is starting: the path responds before
+/// [`Agents`] exist.
 pub fn starting_router() -> axum::Router {
     route::starting()
 }

@@ -1,4 +1,5 @@
-//! From a request to a run that is begun or waits: on a thread, or on one of its own.
+//! Creates runs, on an existing thread or on a new thread of their own. A run starts at once or
+//! enters the thread queue.
 
 use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
@@ -19,15 +20,17 @@ use crate::submit::submit;
 use crate::view::TEMPORARY;
 use crate::wire::request::{Completion, IfMissing, RunCreate};
 
-/// How long a thread of a run's own is there when nothing happens on it any more: long enough for a
-/// client that lost its connection to come back, also if the host died meanwhile.
+/// TTL in milliseconds of the thread of a stateless run, counted from its last event. It is long
+/// enough for a client to reconnect after a lost connection or a crash of the host.
 const KEPT_MS: u64 = 60_000;
 
-/// Asks for a run on a thread, which is made if there is none and the request wants that.
+/// Creates a run on a thread. If the thread does not exist, it is created if the request allows
+/// that.
 ///
 /// # Errors
 ///
-/// 404 for a thread that is not there; 422 and 400 for what cannot be run; those of [`submit`].
+/// 404 for a thread that does not exist, 422 and 400 for a run that is not valid, and those of
+/// [`submit`].
 pub(crate) async fn on_thread(
     agents: &Agents,
     caller: &Caller,
@@ -43,11 +46,11 @@ pub(crate) async fn on_thread(
     Ok((thread, asked))
 }
 
-/// Asks for a run that gets a thread of its own, which has the id of the run.
+/// Creates a stateless run. Its thread has the id of the run.
 ///
 /// # Errors
 ///
-/// 400 for a run that would have to go on from somewhere; 409 if there is such a thread; else as of
+/// 400 for a run that needs an existing thread, 409 if there is such a thread, else as
 /// [`on_thread`].
 pub(crate) async fn alone(
     agents: &Agents,
@@ -58,7 +61,7 @@ pub(crate) async fn alone(
     check(agents, request)?;
     let graph = assistants::find(agents, caller.tenant.as_ref(), &request.assistant_id).await?;
     if request.command().is_some() || request.input().is_none() {
-        let text = "a run without a thread begins with an `input`; there is nothing to go on from";
+        let text = "a stateless run needs an `input` and takes no `command`";
         return Err(Fault::value(text));
     }
     let keep = request.on_completion.unwrap_or_default() == Completion::Keep;
@@ -86,8 +89,8 @@ pub(crate) async fn alone(
     }
 }
 
-/// Deletes the thread of a run that did not begin, unless it has one. A failure is logged; the client
-/// gets the reason why its run did not begin.
+/// Deletes the thread of a run that was not created, unless it has a run. A failure is logged,
+/// because the client gets the reason why its run was not created.
 async fn take_back(agents: &Agents, thread: &ThreadId) {
     let done = match has_runs(agents, thread).await {
         Ok(true) => Ok(()),
@@ -95,16 +98,18 @@ async fn take_back(agents: &Agents, thread: &ThreadId) {
         Err(fault) => Err(fault),
     };
     if let Err(fault) = done {
-        tracing::warn!(%thread, why = fault.detail(), "a thread stays whose run did not begin");
+        let why = fault.detail();
+        tracing::warn!(%thread, why, "failed to delete the thread of a run that did not start");
     }
 }
 
-/// Whether a thread has a run: that of a cron, by another host meanwhile.
+/// Returns whether a thread has a run: another host may have created that of a cron meanwhile.
 async fn has_runs(agents: &Agents, thread: &ThreadId) -> Result<bool, Fault> {
     Ok(!agents.ports().store.newest_runs(thread, 0, 1).await?.is_empty())
 }
 
-/// The thread that a host made for the same run of a cron, and did not come to begin it.
+/// Returns the thread that another host created for the same run of a cron, without creating the
+/// run.
 async fn left_over(
     agents: &Agents,
     caller: &Caller,
@@ -112,8 +117,8 @@ async fn left_over(
     failure: Failure,
 ) -> Result<ThreadRecord, Fault> {
     if failure.code == code::BUSY {
-        // It is not there before that host has made it, and that host may die over it.
-        let text = format!("another host is just making thread `{run}`; try again");
+        // The thread does not exist until that host has created it, and that host may die before.
+        let text = format!("another host is creating thread `{run}`; try again");
         return Err(Failure::new(code::UNAVAILABLE, text).into());
     }
     if failure.code != code::CONFLICT {
@@ -124,11 +129,11 @@ async fn left_over(
     own.ok_or_else(|| failure.into())
 }
 
-/// Whether a request can lead to a run at all.
+/// Checks that a request can lead to a run.
 ///
 /// # Errors
 ///
-/// As of [`RunCreate::check`]; 422 also for facts that are too large, and for a webhook that this
+/// As [`RunCreate::check`]; also 422 for metadata that is too large, and for a webhook that this
 /// host may not call.
 pub(crate) fn check(agents: &Agents, request: &RunCreate) -> Result<(), Fault> {
     request.check()?;
@@ -154,7 +159,7 @@ async fn begin_on(
     Ok(asked)
 }
 
-/// The time begins anew with everything that happens on the thread.
+/// Returns the TTL of the thread of a stateless run. Every event of the thread restarts it.
 fn temporary(request: &RunCreate) -> ThreadTtl {
     let wait_ms = request.after_seconds.unwrap_or(0.0) * 1000.0;
     #[expect(clippy::cast_sign_loss, reason = "it was checked that it is not negative")]
@@ -162,11 +167,11 @@ fn temporary(request: &RunCreate) -> ThreadTtl {
     ThreadTtl { after_ms, strategy: PruneStrategy::Delete }
 }
 
-/// A thread that a run is to be on: the one that is there, or a new one if that is wanted.
+/// Returns the thread of a run: the existing one, or a new one if that is allowed.
 ///
 /// # Errors
 ///
-/// 404 if there is none and none is to be made.
+/// 404 if there is none and a new one is not allowed.
 pub(crate) async fn existing_or_new(
     agents: &Agents,
     caller: &Caller,
@@ -183,7 +188,7 @@ pub(crate) async fn existing_or_new(
     let new = NewThread { thread, tenant: caller.tenant.clone(), ..NewThread::default() };
     match agents.engine().create_thread(new).await {
         Ok(record) => Ok(record),
-        // Somebody else has just made it.
+        // Another request has created it meanwhile.
         Err(failure) if failure.code == code::CONFLICT => caller.thread(agents, id).await,
         Err(failure) => Err(failure.into()),
     }

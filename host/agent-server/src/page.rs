@@ -1,7 +1,8 @@
-//! What one answer may hold, and what may be read for it: lists come with whole states.
+//! Limits on the size of a response and on the states that a search reads: lists contain whole
+//! states.
 //!
-//! Clients go through a list by its offset and do not look at where a shorter page says that it goes
-//! on. So an answer that would be too large is refused and never cut.
+//! Clients page by offset and ignore continuation hints. A response above the limit is therefore
+//! refused and not truncated.
 
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
@@ -12,19 +13,19 @@ use wattle_run::json::weight;
 
 use crate::fault::Fault;
 
-/// Bytes of the documents of one answer, unless it is one document. They lie in memory until they
-/// are sent, and many answers are sent at once; a page of a hundred threads has some 300 KiB for
-/// each.
+/// Maximum size in bytes of the documents of one response, unless it has a single document. They
+/// are in memory until they are sent, and many responses are sent at the same time. A page of a
+/// hundred threads has about 300 KiB for each.
 const ANSWER_BYTES: usize = 32 << 20;
 
-/// States that are read for one answer to find those with certain values: some seconds of work.
+/// Maximum number of states that a search by values reads: some seconds of work.
 const STATES: usize = 10_000;
 
-/// Bytes of these states, about: states may be large, and each is read whole.
+/// Approximate maximum size in bytes of these states: a state may be large, and each is read whole.
 const STATES_BYTES: u64 = 256 << 20;
 
-/// A list of documents as it is sent. They are written down one by one, so that never more than one
-/// lies in memory in its large form.
+/// A JSON array as the body of a response. Documents are serialized one by one, so that at most one
+/// is in memory in its larger form.
 #[derive(Debug)]
 pub(crate) struct Page {
     text: Vec<u8>,
@@ -33,7 +34,7 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// Without any document.
+    /// Creates an empty array.
     pub(crate) fn new() -> Self {
         Self::of(ANSWER_BYTES)
     }
@@ -42,7 +43,7 @@ impl Page {
         Self { text: vec![b'['], documents: 0, most_bytes }
     }
 
-    /// How many documents it has.
+    /// Returns the number of documents.
     pub(crate) fn len(&self) -> usize {
         self.documents
     }
@@ -51,13 +52,13 @@ impl Page {
     ///
     /// # Errors
     ///
-    /// 422 if it is too much with those before it.
+    /// 422 if the array becomes too large.
     pub(crate) fn push(&mut self, document: &impl Serialize) -> Result<(), Fault> {
         if self.documents > 0 {
             self.text.push(b',');
         }
         serde_json::to_writer(&mut self.text, document).map_err(|error| {
-            Failure::internal(format!("a document of the answer cannot be written: {error}"))
+            Failure::internal(format!("a document of the response cannot be written: {error}"))
         })?;
         if self.documents > 0 && self.text.len() > self.most_bytes {
             return Err(self.too_large());
@@ -69,7 +70,7 @@ impl Page {
     fn too_large(&self) -> Fault {
         let Self { documents, most_bytes, .. } = self;
         let text = format!(
-            "the answer would be larger than {most_bytes} bytes; name the fields you need with \
+            "the response would be larger than {most_bytes} bytes; name the fields you need with \
              `select`, or set `limit` to {documents} or less"
         );
         Fault::unprocessable(text)
@@ -84,7 +85,7 @@ impl IntoResponse for Page {
     }
 }
 
-/// What is read to find threads by their values.
+/// The budget of a search by values.
 #[derive(Debug, Default)]
 pub(crate) struct Looks {
     states: usize,
@@ -92,11 +93,11 @@ pub(crate) struct Looks {
 }
 
 impl Looks {
-    /// Counts the values of a state that was read.
+    /// Counts a state that was read.
     ///
     /// # Errors
     ///
-    /// 422 if it is one too many.
+    /// 422 if the budget is exceeded.
     pub(crate) fn count(&mut self, values: &Value) -> Result<(), Failure> {
         self.states += 1;
         self.bytes = self.bytes.saturating_add(weight(values));
@@ -105,7 +106,7 @@ impl Looks {
         }
         let text = format!(
             "too many threads have to be read to compare their `values`: more than {STATES}, or \
-             {STATES_BYTES} bytes of them; say more of them with `metadata`, `status` or `ids`"
+             {STATES_BYTES} bytes of them; narrow the search by `metadata`, `status` or `ids`"
         );
         Err(Failure::new(code::LIMIT, text).with_details(json!({ "limit": "states" })))
     }
@@ -118,7 +119,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_page_is_a_list() {
+    async fn page_is_a_json_array() {
         for (documents, expected) in [
             (vec![], json!([])),
             (vec![json!({ "a": 1 })], json!([{ "a": 1 }])),
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_holds_one_document_of_any_size_and_several_up_to_a_limit() {
+    fn page_has_one_document_of_any_size_or_several_up_to_a_limit() {
         let large = json!("x".repeat(90));
         let mut page = Page::of(100);
         page.push(&large).unwrap();
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_states_are_read() {
+    fn search_reads_a_limited_number_of_states() {
         let mut looks = Looks::default();
         for _ in 0..STATES {
             looks.count(&json!({})).unwrap();

@@ -1,5 +1,5 @@
-//! Queries of addresses as both clients write them: lists by repetition or as JSON, truth as
-//! `true` or `1`.
+//! Query parameters as both official clients write them: lists by repetition or as JSON, booleans
+//! as `true` or `1`.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::agents::Agents;
 use crate::fault::Fault;
 
-/// What stands behind the `?`.
+/// The query parameters of a request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Query(Vec<(String, String)>);
 
@@ -25,25 +25,25 @@ impl Query {
         Self(url::form_urlencoded::parse(text.as_bytes()).into_owned().collect())
     }
 
-    /// The value of a key; the first, if it stands there more than once.
+    /// Returns the value of a key; the first one if the key is repeated.
     pub(crate) fn text(&self, key: &str) -> Option<&str> {
         self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
 
-    /// Whether something is wanted; not, without it.
+    /// Returns a boolean; `false` if the key is missing.
     ///
     /// # Errors
     ///
-    /// 422 if it says neither.
+    /// 422 if the value is not a boolean.
     pub(crate) fn flag(&self, key: &str) -> Result<bool, Fault> {
         Ok(self.wish(key)?.unwrap_or(false))
     }
 
-    /// Whether something is wanted, if the query says so.
+    /// Returns a boolean; `None` if the key is missing.
     ///
     /// # Errors
     ///
-    /// As of [`Query::flag`].
+    /// As [`Query::flag`].
     pub(crate) fn wish(&self, key: &str) -> Result<Option<bool>, Fault> {
         match self.text(key) {
             None | Some("") => Ok(None),
@@ -55,27 +55,27 @@ impl Query {
         }
     }
 
-    /// A number.
+    /// Returns a number; `None` if the key is missing.
     ///
     /// # Errors
     ///
-    /// 422 if it is none.
+    /// 422 if the value is not a number.
     pub(crate) fn number(&self, key: &str) -> Result<Option<usize>, Fault> {
         let Some(text) = self.text(key).filter(|text| !text.is_empty()) else { return Ok(None) };
         let number = text.parse();
         number
             .map(Some)
-            .map_err(|_| Fault::unprocessable(format!("`{key}` is no number: `{text}`")))
+            .map_err(|_| Fault::unprocessable(format!("`{key}` is not a number: `{text}`")))
     }
 
-    /// All values of a key, also those of JSON lists.
+    /// Returns all values of a key, including the items of JSON lists.
     pub(crate) fn list(&self, key: &str) -> Vec<String> {
         let values = self.0.iter().filter(|(name, _)| name == key).map(|(_, value)| value);
-        // A client that has nothing to say may say so with an empty value.
+        // Clients may send an empty value in place of an empty list.
         values.filter(|value| !value.is_empty()).flat_map(|value| each(value)).collect()
     }
 
-    /// The path of what was asked for here, to be asked for in the same way again.
+    /// Returns a path with these parameters, for a later request.
     pub(crate) fn again(&self, path: &str) -> String {
         let mut query = url::form_urlencoded::Serializer::new(String::new());
         query.extend_pairs(self.0.iter().filter(|(_, value)| !value.is_empty()));
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_clients_are_understood() {
+    fn parameters_of_both_clients_are_parsed() {
         let python = Query::parse("wait=true&stream_mode=values&stream_mode=custom&limit=7");
         let js = Query::parse("wait=1&stream_mode=%5B%22values%22%2C%22custom%22%5D");
         for query in [&python, &js] {
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_can_be_asked_again() {
+    fn query_is_repeated_without_empty_values() {
         let query =
             Query::parse("stream_mode=values&stream_mode=custom&cancel_on_disconnect=&x=%20");
         assert_eq!(query.again("stream"), "stream?stream_mode=values&stream_mode=custom&x=+");

@@ -1,4 +1,4 @@
-//! One run as this server knows it, and waiting for what becomes of it.
+//! A run with its request and its record, and the result of a run.
 
 mod listed;
 
@@ -25,18 +25,18 @@ pub(crate) use self::listed::Listed;
 /// A run of a thread.
 #[derive(Clone)]
 pub(crate) struct KnownRun {
-    /// What was asked for.
+    /// The request.
     pub(crate) asked: AskedRun,
-    /// How it stands.
+    /// The record of the engine.
     pub(crate) record: RunRecord,
 }
 
 impl KnownRun {
-    /// The run of that id.
+    /// Finds a run of a thread by its id.
     ///
     /// # Errors
     ///
-    /// 404 if the thread has none.
+    /// 404 if the thread has no such run.
     pub(crate) async fn find(
         agents: &Agents,
         thread: &ThreadRecord,
@@ -53,7 +53,7 @@ impl KnownRun {
 
     async fn of(agents: &Agents, thread: &ThreadRecord, record: RunRecord) -> Result<Self, Fault> {
         let asked = match AskedRun::of(&record, thread) {
-            // A host of before kept what was asked for elsewhere.
+            // Hosts of older versions stored the request elsewhere.
             None if record.created_ms.is_none() => {
                 let (ports, tenant) = (agents.ports(), thread.tenant.as_ref());
                 old::run(ports, tenant, &thread.id, &record.id).await?
@@ -68,18 +68,18 @@ impl KnownRun {
         Ok(Self { asked, record })
     }
 
-    /// As clients see it.
+    /// Returns the run as clients see it.
     pub(crate) fn shape(&self) -> Run {
         self.asked.shape(&self.record)
     }
 
-    /// Whether nothing more will come of it.
+    /// Returns whether the run has ended.
     pub(crate) fn is_over(&self) -> bool {
         RunStatus::of(&self.record).is_over()
     }
 }
 
-/// A run that was asked for by another API.
+/// Returns the run of another API as a request.
 fn of_other_api(agents: &Agents, thread: &ThreadRecord, record: &RunRecord) -> AskedRun {
     let graph_id = graphs::id_of(agents.engine().catalog(), &thread.app, &thread.graph);
     AskedRun {
@@ -105,19 +105,19 @@ fn of_other_api(agents: &Agents, thread: &ThreadRecord, record: &RunRecord) -> A
     }
 }
 
-/// What became of a run that waited.
+/// The result of waiting for the start of a run.
 pub(crate) enum Turn {
-    /// It has begun.
+    /// The run has started.
     Begun(Box<RunRecord>),
-    /// It could not begin.
+    /// The run failed before it started.
     Failed(Failure),
-    /// It was cancelled, or taken away.
+    /// The run was cancelled before it started, or deleted.
     Gone,
-    /// The host stops.
+    /// The host is shutting down.
     Stopping,
 }
 
-/// Waits until a run has begun, or will not.
+/// Waits until a run has started, or will not start.
 ///
 /// # Errors
 ///
@@ -135,15 +135,15 @@ pub(crate) async fn turn(agents: &Agents, run: &RunRef) -> Result<Turn, Failure>
     })
 }
 
-/// The values of a run when it is over, with its open questions, or why it failed. `None` if the
-/// host shuts down before.
+/// Waits for the end of a run and returns its values with its pending interrupts, or its failure.
+/// `None` if the host shuts down earlier.
 pub(crate) async fn ended(agents: &Agents, run: RunRef) -> Option<Value> {
     let end = end(agents, run).await;
     let is_stopping = *agents.api().stopping.borrow();
     match end {
         Ok(End::Values(values)) => Some(values),
         Ok(End::Stopping) => None,
-        // A run that stops here has not failed.
+        // A shutdown is not a failure of the run.
         Err(fault) if is_stopping && fault.status() == StatusCode::SERVICE_UNAVAILABLE => None,
         Ok(End::Failed(failure)) => Some(json!({ ERROR: error_of(&failure) })),
         Err(fault) => {
@@ -152,20 +152,20 @@ pub(crate) async fn ended(agents: &Agents, run: RunRef) -> Option<Value> {
     }
 }
 
-/// The result of a wait for a run.
+/// The result of waiting for the end of a run.
 enum End {
-    /// Its values when it is over.
+    /// The values at its end.
     Values(Value),
-    /// Why it never began.
+    /// The run failed before it started.
     Failed(Failure),
-    /// The host shuts down.
+    /// The host is shutting down.
     Stopping,
 }
 
 async fn end(agents: &Agents, run: RunRef) -> Result<End, Fault> {
     let thread = run.thread.clone();
     let ended = match turn(agents, &run).await? {
-        // A run that ends in the grace of a stop is still answered.
+        // A run that ends in the grace period of a shutdown still gets its response.
         Turn::Begun(_) => agents.engine().wait(&run).await?,
         Turn::Failed(failure) => return Ok(End::Failed(failure)),
         Turn::Stopping => return Ok(End::Stopping),

@@ -1,7 +1,7 @@
-//! Runs that clients ask for and take out, with the webhooks that are booked for them.
+//! Creates, cancels and deletes runs together with their webhooks.
 //!
-//! Whose turn it is, the engine decides. What is done to a thread is done to its end, also if the
-//! client who asked for it hangs up.
+//! The engine decides which run of a thread is next. Changes of a thread complete even if the
+//! client disconnects.
 
 use wattle_graph::failure::code;
 use wattle_graph::id::{RunId, ThreadId};
@@ -15,19 +15,20 @@ use crate::fault::Fault;
 use crate::webhooks::{book, unbook};
 use crate::whole::whole;
 
-/// Begins a run or enqueues it; returns once that is durable.
+/// Starts a run or enqueues it; returns once that is durable.
 ///
 /// # Errors
 ///
-/// 409 for a thread at work and the strategy `reject`; 503 if too many runs are pending; those of the
-/// engine.
+/// 409 for a thread with an active run and the strategy `reject`, 503 if too many runs are pending,
+/// and those of the engine.
 pub(crate) async fn submit(agents: &Agents, asked: AskedRun) -> Result<(), Fault> {
     let own = agents.clone();
     whole(agents, Box::pin(async move { take_in(&own, asked).await })).await
 }
 
 async fn take_in(agents: &Agents, asked: AskedRun) -> Result<(), Fault> {
-    // Before the run can begin. It is dropped, and so watched, once it is known whether there is a run.
+    // Stored before the run can start. Dropping it starts the delivery, once it is known whether
+    // the run exists.
     let _booking = book(agents, &asked).await?;
     if asked.terms.strategy == Multitask::Rollback {
         unbook_all(agents, &asked.thread).await?;
@@ -35,13 +36,13 @@ async fn take_in(agents: &Agents, asked: AskedRun) -> Result<(), Fault> {
     let (run, is_of_cron) = (asked.run.clone(), asked.is_of_cron());
     match agents.engine().create_run(asked.request(is_of_cron)).await {
         Ok(_) => Ok(()),
-        // Another host has begun or enqueued the same run of a cron.
+        // Another host has created the same run of a cron.
         Err(_) if is_of_cron && agents.ports().store.run(&run).await?.is_some() => Ok(()),
         Err(failure) => Err(failure.into()),
     }
 }
 
-/// Forgets the webhooks of the runs of a thread that are pending or at work.
+/// Deletes the webhooks of the pending and running runs of a thread.
 async fn unbook_all(agents: &Agents, thread: &ThreadId) -> Result<(), Fault> {
     let store = &agents.ports().store;
     let query =
@@ -57,11 +58,12 @@ async fn unbook_all(agents: &Agents, thread: &ThreadId) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Cancels a run for a principal, pending or at work; with `forget` it is taken away with what it did.
+/// Cancels a pending or running run for a principal. `forget` also deletes the run and what it
+/// wrote.
 ///
 /// # Errors
 ///
-/// 404 if there is nothing to cancel.
+/// 404 if the run is neither pending nor running.
 pub(crate) async fn cancel(
     agents: &Agents,
     run: &RunRef,
@@ -84,7 +86,7 @@ pub(crate) async fn cancel(
     whole(agents, Box::pin(work)).await
 }
 
-/// Takes a run away with what it did, cancelled before if need be.
+/// Deletes a run and what it wrote. An active run is cancelled first.
 ///
 /// # Errors
 ///
@@ -98,7 +100,7 @@ pub(crate) async fn remove(agents: &Agents, thread: &ThreadId, run: &RunId) -> R
     whole(agents, Box::pin(work)).await
 }
 
-/// Deletes a thread with its runs. Those that are pending or at work are cancelled.
+/// Deletes a thread with its runs. Pending and running runs are cancelled.
 ///
 /// # Errors
 ///

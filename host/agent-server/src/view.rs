@@ -1,4 +1,4 @@
-//! Threads as documents: what the engine knows of them, with what only this server knows.
+//! Threads as documents: the data of the engine together with that of this server.
 
 use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
@@ -16,10 +16,11 @@ use crate::fault::Fault;
 use crate::graphs;
 use crate::wire::shape::{Task, Thread, ThreadState, ThreadStatus};
 
-/// Fact of a thread that was made for one run without a thread; lists leave it out.
+/// Metadata key of the thread of a stateless run. Lists leave such threads out.
 pub(crate) const TEMPORARY: &str = "__temporary";
 
-/// How a thread is shown. One whose code is gone shows its messages as they are stored.
+/// Returns the lens of a thread. If the code of the thread is gone, its messages are shown as they
+/// are stored.
 pub(crate) fn lens(agents: &Agents, record: &ThreadRecord) -> Lens {
     let catalog = agents.engine().catalog();
     let code = catalog.version(&record.app, &record.graph, record.version);
@@ -30,7 +31,7 @@ pub(crate) fn lens(agents: &Agents, record: &ThreadRecord) -> Lens {
     }
 }
 
-/// How the thread of a run is shown, also if the run has not bound it to its graph yet.
+/// Returns the lens of the thread of a run, also before the run has bound the thread to its graph.
 pub(crate) fn run_lens(agents: &Agents, record: &ThreadRecord, asked: &AskedRun) -> Lens {
     let shown = lens(agents, record);
     if !record.is_blank() {
@@ -41,7 +42,7 @@ pub(crate) fn run_lens(agents: &Agents, record: &ThreadRecord, asked: &AskedRun)
     Lens { channels: channels.unwrap_or_default(), ..shown }
 }
 
-/// What a thread does, also if only this server knows that.
+/// Returns the status of a thread. A thread with a pending run is busy, whatever its record says.
 pub(crate) fn status(agents: &Agents, record: &ThreadRecord) -> ThreadStatus {
     if agents.engine().is_waiting(&record.id) {
         return ThreadStatus::Busy;
@@ -49,13 +50,13 @@ pub(crate) fn status(agents: &Agents, record: &ThreadRecord) -> ThreadStatus {
     record.status.into()
 }
 
-/// A thread as a document.
+/// Returns a thread as a document.
 pub(crate) async fn thread(agents: &Agents, record: &ThreadRecord) -> Result<Thread, Fault> {
     let state = state_of(agents, record, &Namespace::root(), None).await?;
     thread_at(agents, record, state).await
 }
 
-/// The same with a state that was read already; without one if nobody wants to see it.
+/// Returns a thread as a document with a state that was read already, or without a state.
 pub(crate) async fn thread_at(
     agents: &Agents,
     record: &ThreadRecord,
@@ -71,7 +72,7 @@ pub(crate) async fn thread_at(
     Ok(thread)
 }
 
-/// A point of a thread; `None` if it has none yet.
+/// Reads a state of a thread; `None` if it has none yet.
 pub(crate) async fn state_of(
     agents: &Agents,
     record: &ThreadRecord,
@@ -83,13 +84,13 @@ pub(crate) async fn state_of(
     }
     match agents.engine().state(&record.id, namespace, checkpoint).await {
         Ok(view) => Ok(Some(view)),
-        // A subgraph that has not run yet has none either.
+        // A subgraph that has not run yet has no state either.
         Err(failure) if failure.code == code::NOT_FOUND && checkpoint.is_none() => Ok(None),
         Err(failure) => Err(failure.into()),
     }
 }
 
-/// Facts that stand in the metadata of every state of a thread.
+/// Returns the metadata of a thread that every state of it contains.
 pub(crate) fn facts(record: &ThreadRecord) -> Map<String, Value> {
     let known = ["graph_id", "assistant_id"]
         .into_iter()
@@ -97,7 +98,7 @@ pub(crate) fn facts(record: &ThreadRecord) -> Map<String, Value> {
     known.collect()
 }
 
-/// The state of a thread at one of its points, with those of its subgraphs if wanted.
+/// Returns a state of a thread as a document, with the states of its subgraphs if requested.
 pub(crate) async fn state(
     agents: &Agents,
     record: &ThreadRecord,
@@ -120,14 +121,14 @@ pub(crate) async fn state(
     Ok(state)
 }
 
-/// The point before the input that made a state.
+/// Returns the state before the input that made a checkpoint.
 pub(crate) async fn before_input(
     agents: &Agents,
     record: &ThreadRecord,
     made: &StateView,
 ) -> Result<ThreadState, Fault> {
     let before = match made.parent {
-        // It may have been pruned.
+        // The parent may have been pruned.
         Some(parent) => nested(agents, record, &made.namespace, Some(parent)).await?,
         None => None,
     };
@@ -138,7 +139,7 @@ pub(crate) async fn before_input(
     Ok(state)
 }
 
-/// Where the graph of a task stands; `None` if it has not run yet or its states are gone.
+/// Reads a state of the subgraph of a task; `None` if it has not run yet or its states are gone.
 async fn nested(
     agents: &Agents,
     record: &ThreadRecord,
@@ -151,8 +152,9 @@ async fn nested(
     }
 }
 
-/// Whether the newest state of a subgraph is none that came only after a point of the graph
-/// around it. One that keeps its state has it from task to task; others are of one task alone.
+/// Returns whether the newest state of a subgraph is not from after a checkpoint of its parent
+/// graph. A subgraph that keeps its state has the same namespace in all tasks; others have one per
+/// task.
 fn had_begun(nested: &StateView, around: &StateView) -> bool {
     let made_at = nested.parents.get(&around.namespace);
     nested.namespace.task().is_some() || made_at.is_some_and(|at| *at <= around.checkpoint)
@@ -169,8 +171,8 @@ async fn nest(
     Ok(())
 }
 
-/// The run that made a state. In a copy of a thread it is the run of the thread that was copied, as
-/// everything else of the state is.
+/// Returns the run that made a state. In a copy of a thread it is the run of the original thread,
+/// like everything else in the state.
 async fn run_of(
     agents: &Agents,
     record: &ThreadRecord,
@@ -180,11 +182,11 @@ async fn run_of(
         return Ok(view.run.clone());
     }
     let run = agents.ports().store.run(&view.run).await?;
-    // An edit of a state is no run.
+    // An edit has no run record.
     Ok(run.map_or_else(|| view.run.clone(), |run| run.origin().clone()))
 }
 
-/// Fields of a state that `select` knows.
+/// Fields of a state that `select` accepts.
 const STATE_FIELDS: &[&str] = &[
     "values",
     "next",
@@ -198,20 +200,20 @@ const STATE_FIELDS: &[&str] = &[
     "parent_checkpoint_id",
 ];
 
-/// Only some fields of a state.
+/// Returns a state with the selected fields only.
 ///
 /// # Errors
 ///
-/// 422 for one that it cannot have.
+/// 422 for an unknown field.
 pub(crate) fn selected(state: &ThreadState, fields: &[String]) -> Result<Value, Fault> {
     select(state, Some(fields), STATE_FIELDS)
 }
 
-/// Only some fields of a document.
+/// Returns a document with the selected fields only.
 ///
 /// # Errors
 ///
-/// 422 for one that it cannot have.
+/// 422 for an unknown field.
 pub(crate) fn select<T: serde::Serialize>(
     document: &T,
     fields: Option<&[String]>,
@@ -221,7 +223,8 @@ pub(crate) fn select<T: serde::Serialize>(
     let Some(fields) = fields.filter(|fields| !fields.is_empty()) else { return Ok(value) };
     if let Some(field) = fields.iter().find(|field| !known.contains(&field.as_str())) {
         let known = known.join(", ");
-        return Err(Fault::unprocessable(format!("`select` names `{field}`; it knows {known}")));
+        let text = format!("`select` has the unknown field `{field}`; known fields are {known}");
+        return Err(Fault::unprocessable(text));
     }
     if let Value::Object(document) = &mut value {
         document.retain(|name, _| fields.contains(name));

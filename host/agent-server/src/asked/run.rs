@@ -1,7 +1,7 @@
-//! A run as a client asked for it.
+//! A run as a client requested it.
 //!
-//! The engine keeps it as part of the run's record: what the engine itself needs as [`RunSpec`], and
-//! what only clients of this server see in the field of that which the engine does not read.
+//! The engine stores it with the record of the run. [`RunSpec`] has what the engine needs. Its
+//! field `client`, which the engine does not read, has what only clients of this server see.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -13,17 +13,17 @@ use wattle_run::ports::store::{RunKind, RunOptions, RunRecord, RunSpec, ThreadRe
 
 use crate::wire::shape::{Run, RunStatus};
 
-/// Bytes of an input that the record of a run keeps as the client wrote it. The input is in the log
-/// too, and lists of runs read every record whole.
+/// Maximum size in bytes of an input that the record of a run keeps as the client wrote it. The log
+/// has the input too, and lists of runs read each record whole.
 const KEPT_INPUT_BYTES: usize = 64 << 10;
 
-/// The fact of a run that says which cron began it.
+/// The metadata key of a run that names its cron.
 pub(crate) const CRON_FACT: &str = "cron_id";
 
 /// The field of `kwargs` with the input.
 const INPUT: &str = "input";
 
-/// A run as a client asked for it.
+/// A run as a client requested it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AskedRun {
     pub(crate) run: RunId,
@@ -31,28 +31,27 @@ pub(crate) struct AskedRun {
     pub(crate) tenant: Option<String>,
     pub(crate) app: AppName,
     pub(crate) graph: GraphName,
-    /// What it does.
     pub(crate) kind: RunKind,
     pub(crate) options: RunOptions,
     pub(crate) context: Value,
     /// Milliseconds since 1970.
     pub(crate) created_ms: i64,
-    /// When it may begin, milliseconds since 1970.
+    /// Earliest start, milliseconds since 1970.
     pub(crate) due_ms: i64,
-    /// Who asked.
+    /// Who requested the run.
     pub(crate) principal: Option<Principal>,
-    /// What only clients see.
+    /// The part that only clients see.
     pub(crate) terms: Terms,
 }
 
-/// What only clients of this server see of a run.
+/// The part of a run that only clients of this server see.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Terms {
-    /// Its assistant.
+    /// The id of the assistant.
     pub(crate) assistant: String,
-    /// The version of that which it runs.
+    /// The version of the assistant that runs.
     pub(crate) assistant_version: u32,
-    /// The id of its graph.
+    /// The id of the graph.
     pub(crate) graph_id: String,
     /// The fields of the request.
     pub(crate) kwargs: Map<String, Value>,
@@ -61,11 +60,12 @@ pub(crate) struct Terms {
 }
 
 impl AskedRun {
-    /// The run of a record; `None` if it was asked for by another API.
+    /// Creates the run from its record; `None` if another API created the record.
     pub(crate) fn of(record: &RunRecord, thread: &ThreadRecord) -> Option<Self> {
         let spec = record.spec.as_deref()?;
         let mut terms = Terms::deserialize(&spec.client).ok()?;
-        // A large one was left out, and is shown as the graph takes it until the run begins.
+        // A large input is not in `kwargs`. Until the run starts, its specification has the input
+        // in the form of the graph.
         if terms.kwargs.get(INPUT).is_some_and(Value::is_null) {
             let input = spec.kind.input().cloned().unwrap_or_default();
             terms.kwargs.insert(INPUT.to_owned(), input);
@@ -86,10 +86,10 @@ impl AskedRun {
         })
     }
 
-    /// The request of the engine for it.
+    /// Converts the run to a request to the engine.
     pub(crate) fn request(self, is_patient: bool) -> CreateRun {
         let Terms { graph_id, assistant, strategy, .. } = &self.terms;
-        // What the first run of a thread is of, stays said of the thread.
+        // A thread keeps the graph and the assistant of its first run in its metadata.
         let facts = [("graph_id", graph_id), ("assistant_id", assistant)];
         let metadata = facts.map(|(name, id)| (name.to_owned(), json!(id))).into();
         let strategy = *strategy;
@@ -120,17 +120,17 @@ impl AskedRun {
         }
     }
 
-    /// Whether a cron began it: then other hosts may be about to begin the same.
+    /// Returns whether a cron created the run. If so, another host may be creating the same run.
     pub(crate) fn is_of_cron(&self) -> bool {
         self.terms.metadata.contains_key(CRON_FACT)
     }
 
-    /// Its name for the engine.
+    /// Returns the reference of the run for the engine.
     pub(crate) fn reference(&self) -> RunRef {
         RunRef { thread: self.thread.clone(), run: self.run.clone() }
     }
 
-    /// As clients see it.
+    /// Converts the run to the document that clients see.
     pub(crate) fn shape(&self, record: &RunRecord) -> Run {
         let changed_ms = record.ended_ms.unwrap_or(record.started_ms);
         Run {

@@ -1,5 +1,5 @@
-//! The runs of a thread, the newest first, read only as far as somebody wants to see them: a page of
-//! the newest costs the same however long the thread is.
+//! The runs of a thread, newest first, read page by page: the newest runs cost the same on a thread
+//! of any length.
 
 use std::collections::VecDeque;
 
@@ -9,26 +9,26 @@ use crate::agents::Agents;
 use crate::fault::Fault;
 use crate::run::KnownRun;
 
-/// Records that are read at once: some more than a page has that says nothing else.
+/// Number of records in one read: some more than a page has by default.
 const READ: usize = 32;
 
-/// Reads the runs of a thread.
+/// A reader of the runs of a thread.
 pub(crate) struct Listed<'a> {
     agents: &'a Agents,
     thread: &'a ThreadRecord,
     records: VecDeque<RunRecord>,
-    /// How many records were read.
+    /// The number of records that were read.
     read: usize,
     is_over: bool,
 }
 
 impl<'a> Listed<'a> {
-    /// From the newest on.
+    /// Creates a reader that begins with the newest run.
     pub(crate) fn new(agents: &'a Agents, thread: &'a ThreadRecord) -> Self {
         Self { agents, thread, records: VecDeque::new(), read: 0, is_over: false }
     }
 
-    /// The next run; `None` after the oldest.
+    /// Returns the next run; `None` after the oldest.
     pub(crate) async fn next(&mut self) -> Result<Option<KnownRun>, Fault> {
         if self.records.is_empty() && !self.is_over {
             let store = &self.agents.ports().store;

@@ -147,8 +147,8 @@ async fn what_cannot_be_carried_out_is_refused_and_nothing_is_done() {
         (json!({ "goto": 7 }), 422, "`command.goto`"),
         (json!({ "update": { "nothing": 1 } }), 422, "`command.update`"),
         (json!({ "update": { "messages": [{ "role": "nobody" }] } }), 422, "`nobody`"),
-        (json!({ "update": {} }), 400, "wants nothing"),
-        (json!({ "goto": "__end__" }), 400, "wants nothing"),
+        (json!({ "update": {} }), 400, "`command` is empty"),
+        (json!({ "goto": "__end__" }), 400, "`command` is empty"),
     ] {
         let refused = command(&host, &id, "agent", wish.clone()).await;
         assert_eq!(refused.status, status, "{wish}: {}", refused.text);
