@@ -1,12 +1,13 @@
-//! Runs that come again: each begins when its time has come.
+//! The cron scheduler: creates the run of a cron when the cron is due.
 //!
-//! The id of a run derives from its cron and from the time at which it is due, so hosts that share
-//! a store begin it once, and so does a host that died between beginning it and noting that. What
-//! came due while no host was there begins once, late, however often it would have come.
+//! The id of a run derives from its cron and from the time at which the cron is due. Hosts that
+//! share a store therefore create the run once, and so does a host that crashes after it created
+//! the run and before it stored the next due time. If a cron was due while no host was running, its
+//! run is created late, and only once.
 //!
-//! When the next run is due is reckoned from the time at which a host looked, and noted only if
-//! nobody has noted anything else since: a host that takes long skips nothing that comes due
-//! meanwhile, and takes nothing back that others have done.
+//! The scheduler computes the next due time from the time at which it listed the crons. It stores
+//! it only if the entry has not changed since. A slow host therefore neither skips a due time nor
+//! overwrites the changes of other hosts.
 
 use std::time::Duration;
 
@@ -24,32 +25,32 @@ use crate::fault::Fault;
 use crate::order;
 use crate::wire::request::{IfMissing, run_of};
 
-/// Pause between looks at what is due, also if nothing is for longer: other hosts write the same
-/// entries, and a clock may be set.
+/// Longest pause between two lists of all crons. Other hosts write the same entries, and the clock
+/// may be set.
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
 
-/// Shortest pause between looks: what cannot begin right now is tried again.
+/// Shortest pause between two lists: a run that cannot be created now is tried again.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(200);
 
-/// Milliseconds until a run that could not begin is tried again: whatever stands in its way, such as
-/// a full queue, is rarely gone at once.
+/// Delay in milliseconds before another attempt to create a run. Causes of a failure, such as a
+/// full queue, rarely end at once.
 const LATE_MS: i64 = 15_000;
 
-/// What requests tell the one that begins the runs.
+/// The signal that wakes the scheduler.
 #[derive(Default)]
 pub(crate) struct Crons {
     changed: Notify,
 }
 
 impl Crons {
-    /// Something may be due earlier than it was.
+    /// Wakes the scheduler, because a cron may be due earlier than before.
     pub(crate) fn change(&self) {
         self.changed.notify_one();
     }
 }
 
-/// The run of a cron that is due at a time. The id begins with that, as ids of other runs begin with
-/// the time at which they were asked for: lists go by them.
+/// Returns the run id of a cron for a due time. The id begins with the due time, as ids of other
+/// runs begin with their creation time: lists sort by it.
 pub(crate) fn run_id(cron: &Uuid, due_ms: i64) -> Result<RunId, Fault> {
     let name = Uuid::new_v5(cron, iso(due_ms).as_bytes());
     let [_, _, _, _, _, _, rest @ ..] = name.into_bytes();
@@ -59,13 +60,13 @@ pub(crate) fn run_id(cron: &Uuid, due_ms: i64) -> Result<RunId, Fault> {
 }
 
 impl Agents {
-    /// Begins what is due, and answers when the next is, milliseconds since 1970.
+    /// Creates the runs that are due. Returns the next due time, milliseconds since 1970.
     pub async fn run_crons(&self) -> Option<i64> {
         let looked_ms = self.now_ms();
         let entries = match dues(self.ports()).every::<Due>().await {
             Ok(entries) => entries,
             Err(failure) => {
-                tracing::error!(%failure, "cannot look for runs that are due");
+                tracing::error!(%failure, "failed to list due crons");
                 return None;
             }
         };
@@ -77,7 +78,8 @@ impl Agents {
                     Ok(Some(earlier_ms)) => next_ms = earlier_ms,
                     Ok(None) => continue,
                     Err(failure) => {
-                        tracing::warn!(cron = %due.cron, %failure, "a due time is not computed again");
+                        let cron = due.cron;
+                        tracing::warn!(%cron, %failure, "failed to recompute a due time");
                     }
                 }
             }
@@ -86,7 +88,8 @@ impl Agents {
                     Ok(Some(later_ms)) => next_ms = later_ms,
                     Ok(None) => continue,
                     Err(failure) => {
-                        tracing::info!(cron = %due.cron, %failure, "a run is late");
+                        let cron = due.cron;
+                        tracing::info!(%cron, %failure, "failed to create a cron run; retrying");
                         next_ms = self.now_ms().saturating_add(LATE_MS);
                     }
                 }
@@ -114,14 +117,14 @@ impl Agents {
             };
             tokio::select! {
                 () = running => {}
-                // What is due then begins after the next start.
+                // A run that is due meanwhile is created after the next start of a host.
                 _ = stopping.wait_for(|stopping| *stopping) => {}
             }
         });
     }
 
-    /// Computes when the next run is due after the clock was set back; otherwise it would be as late
-    /// as the clock was early.
+    /// Recomputes the next due time after the clock was set back. Otherwise the run would be late
+    /// by as much as the clock was ahead.
     async fn compute_again(&self, listed: &Due, looked_ms: i64) -> Result<Option<i64>, Failure> {
         let (ports, key) = (self.ports(), listed.cron.to_string());
         let Some(entry) = dues(ports).get_to_change::<Due>(&key).await? else { return Ok(None) };
@@ -135,15 +138,15 @@ impl Agents {
         Ok(next_ms)
     }
 
-    /// Begins a run that was due when it was looked for, and notes when the next is.
+    /// Creates a run that was due when the crons were listed, and stores the next due time.
     ///
     /// # Errors
     ///
-    /// Why that is to be tried again.
+    /// The failure, if the run is to be tried again.
     async fn run_cron(&self, listed: &Due, looked_ms: i64) -> Result<Option<i64>, Failure> {
         let (ports, key) = (self.ports(), listed.cron.to_string());
         let Some(due) = dues(ports).get_to_change::<Due>(&key).await? else { return Ok(None) };
-        // Another host was faster, or it was changed while others were begun.
+        // Another host was faster, or the cron changed while other runs were created.
         let (true, Some(due_ms)) = (due.doc == *listed, listed.next_ms) else {
             return Ok(due.doc.next_ms);
         };
@@ -158,7 +161,8 @@ impl Agents {
                     return Err(Failure::internal(fault.detail().to_owned()));
                 }
                 Err(fault) => {
-                    tracing::warn!(cron = %doc.cron, why = fault.detail(), "a run does not begin");
+                    let why = fault.detail();
+                    tracing::warn!(cron = %doc.cron, why, "failed to create a cron run");
                     if self.has_lost_its_thread(&doc).await? {
                         doc.forget(ports).await?;
                         return Ok(None);
@@ -169,7 +173,7 @@ impl Agents {
         if let Some(later) = dues(ports).change(&due, doc.due(looked_ms)).await? {
             return Ok(later.doc.next_ms);
         }
-        // It was changed or deleted while its run began, or another host was faster.
+        // The cron changed or was deleted while its run was created, or another host was faster.
         let noted: Option<Due> = dues(ports).get(&key).await?;
         Ok(noted.and_then(|due| due.next_ms))
     }
@@ -184,7 +188,7 @@ impl Agents {
         if self.has_begun(&run).await? {
             return Ok(());
         }
-        tracing::info!(cron = %doc.cron, %run, "a run is due");
+        tracing::info!(cron = %doc.cron, %run, "creating a cron run");
         let asked = if doc.thread.is_some() {
             request.if_not_exists = Some(IfMissing::Reject);
             order::on_thread(self, &caller, thread, run.clone(), &request).await
@@ -193,13 +197,13 @@ impl Agents {
             order::alone(self, &caller, run.clone(), &request).await
         };
         match asked {
-            // By another host meanwhile.
+            // Another host has created it meanwhile.
             Err(_) if matches!(self.has_begun(&run).await, Ok(true)) => Ok(()),
             asked => asked.map(drop),
         }
     }
 
-    /// Whether the thread of a cron is gone: it may have expired.
+    /// Returns whether the thread of a cron is gone: it may have expired.
     async fn has_lost_its_thread(&self, doc: &CronDoc) -> Result<bool, Failure> {
         let Some(thread) = &doc.thread else { return Ok(false) };
         let Ok(thread) = ThreadId::new(thread) else { return Ok(true) };
@@ -207,7 +211,7 @@ impl Agents {
         Ok(head.map_err(|error| Failure::internal(error.to_string()))?.is_none())
     }
 
-    /// Whether a run has begun or is pending, on any host.
+    /// Returns whether the run exists, pending or not, on any host.
     async fn has_begun(&self, run: &RunId) -> Result<bool, Fault> {
         Ok(self.ports().store.run(run).await?.is_some())
     }

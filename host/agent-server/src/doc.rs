@@ -1,9 +1,10 @@
-//! What the server keeps beside threads: documents in the memory of the host, which no guest and no
-//! client works in.
+//! Records that the server stores in addition to threads, in the memory scope of the host, which
+//! neither guests nor clients can access.
 //!
-//! * [`assistant`]: a graph with settings that a client made.
-//! * [`old`]: runs as older hosts kept them. [`webhook`]: where the end of a run is reported.
-//! * [`cron`]: runs that come again and again.
+//! * [`assistant`]: assistants that clients created.
+//! * [`old`]: runs as older versions stored them. [`webhook`]: webhooks whose delivery is not
+//!   complete.
+//! * [`cron`]: crons and their due times.
 
 pub(crate) mod assistant;
 pub(crate) mod cron;
@@ -17,22 +18,23 @@ use wattle_graph::failure::Failure;
 use wattle_run::ports::Ports;
 use wattle_run::ports::memory::{Item, MemoryScope, PutItem};
 
-/// First part of the namespaces of all documents of this server.
+/// First part of the namespaces of all records of this server.
 const ROOT: &str = "agent";
 
-/// Documents that are listed at most: as many as one answer of the memory holds.
+/// Number of records in one list request, which is the maximum of the memory.
 const LISTED: usize = wattle_run::limit::MEMORY_RESULTS;
 
-/// Attempts at a change of one document that others get in between. Each of them lets one of those
-/// through and brings it to its end, so that many at once would have to change the same document.
+/// Maximum number of attempts to change a record by compare-and-swap. Each failed attempt means
+/// that another writer succeeded, so the limit is reached only if that many requests change the
+/// same record at the same time.
 const ATTEMPTS: usize = 16;
 
-/// Tries to change a document again and again while others change it in between, each of which the
-/// next attempt reads anew. `None` if somebody always does.
+/// Repeats a compare-and-swap until it succeeds. Each attempt reads the record again. Returns
+/// `None` if other writers were faster each time.
 ///
 /// # Errors
 ///
-/// Those of an attempt: it is the last one.
+/// Those of an attempt, which is then the last one.
 pub(crate) async fn attempts<T, E, A>(attempt: impl Fn() -> A) -> Result<Option<T>, E>
 where
     A: Future<Output = Result<Option<T>, E>>,
@@ -45,16 +47,16 @@ where
     Ok(None)
 }
 
-/// A document as it stands, to be changed unless somebody else changes it first.
+/// A record with the value that was read. [`Shelf::change`] fails if the stored value differs.
 #[derive(Clone, Debug)]
 pub(crate) struct Kept<T> {
-    /// What it says.
+    /// The decoded value.
     pub(crate) doc: T,
     pub(crate) key: String,
     known: Value,
 }
 
-/// Where documents of one kind are.
+/// The records of one type, under one namespace of the memory.
 pub(crate) struct Shelf<'p> {
     ports: &'p Ports,
     scope: MemoryScope,
@@ -72,12 +74,12 @@ impl<'p> Shelf<'p> {
         self.ports.memory.get(&self.scope, &self.namespace, key, now_ms).await
     }
 
-    /// What a document says.
+    /// Reads a record.
     pub(crate) async fn get<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, Failure> {
         self.item(key).await?.map(|item| read(item.value)).transpose()
     }
 
-    /// A document as it stands, for [`Self::change`].
+    /// Reads a record for [`Self::change`].
     pub(crate) async fn get_to_change<T: DeserializeOwned>(
         &self,
         key: &str,
@@ -85,7 +87,7 @@ impl<'p> Shelf<'p> {
         self.item(key).await?.map(keep).transpose()
     }
 
-    /// Writes a document where none is, durable when this returns. `None` if another one is there.
+    /// Inserts a record, durable when this returns. `None` if the key exists.
     pub(crate) async fn make<T: Serialize>(
         &self,
         key: &str,
@@ -94,8 +96,8 @@ impl<'p> Shelf<'p> {
         self.put_if(key, None, document).await
     }
 
-    /// Writes a document in place of one that was read, durable when this returns. `None` if that
-    /// has been changed or deleted meanwhile.
+    /// Replaces a record that was read, durable when this returns. `None` if it was changed or
+    /// deleted since.
     pub(crate) async fn change<T: Serialize>(
         &self,
         kept: &Kept<T>,
@@ -116,7 +118,7 @@ impl<'p> Shelf<'p> {
         Ok(is_there.then(|| Kept { doc: document, key: key.to_owned(), known: value }))
     }
 
-    /// Writes a document, durable when this returns.
+    /// Writes a record, durable when this returns.
     pub(crate) async fn put<T: Serialize>(
         &self,
         key: &str,
@@ -143,20 +145,20 @@ impl<'p> Shelf<'p> {
         self.ports.memory.delete(&self.scope, &self.namespace, key).await
     }
 
-    /// Deletes a document that was read. Whether none is there now; if not, it has been changed
-    /// meanwhile.
+    /// Deletes a record that was read. Returns `true` if no record has its key now, `false` if it
+    /// was changed since.
     pub(crate) async fn remove<T>(&self, kept: &Kept<T>) -> Result<bool, Failure> {
         let (memory, now_ms) = (&self.ports.memory, self.ports.clock.now_ms());
         memory.delete_if(&self.scope, &self.namespace, &kept.key, &kept.known, now_ms).await
     }
 
-    /// All documents, in the order of their keys: for small ones of which there may be many.
+    /// Lists all records by key. There may be many, so they should be small.
     pub(crate) async fn every<T: DeserializeOwned>(&self) -> Result<Vec<T>, Failure> {
         Ok(self.under("").await?.into_iter().map(|kept| kept.doc).collect())
     }
 
-    /// Those whose keys begin so, to be changed. One that cannot be read does not keep the others
-    /// from anybody.
+    /// Lists the records whose keys have a prefix, for a change. A record that cannot be decoded is
+    /// logged and skipped, so that the others stay available.
     pub(crate) async fn under<T: DeserializeOwned>(
         &self,
         beginning: &str,
@@ -177,7 +179,9 @@ impl<'p> Shelf<'p> {
                     Ok(kept) => all.push(kept),
                     Err(failure) => {
                         let kind = self.namespace.join("/");
-                        tracing::error!(kind, key, %failure, "a document is passed over");
+                        tracing::error!(
+                            kind, key, %failure, "skipped a record that cannot be decoded"
+                        );
                     }
                 }
             }

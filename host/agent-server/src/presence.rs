@@ -1,4 +1,4 @@
-//! Clients for whom a run works: when one leaves that asked for it, the run is cancelled.
+//! Cancels a run when its client disconnects.
 
 use tokio::runtime::Handle;
 use wattle_run::hostcall::runs::RunRef;
@@ -8,11 +8,11 @@ use crate::asked::run::AskedRun;
 use crate::submit::cancel;
 use crate::wire::request::{Disconnect, RunCreate};
 
-/// A client that is there, for as long as this lives.
+/// A connected client. Dropping this guard cancels the run, unless the response has ended.
 pub(crate) struct Presence {
     agents: Agents,
     run: RunRef,
-    /// Where the run is cancelled: a connection may be dropped anywhere.
+    /// The runtime that executes the cancel: a connection may be dropped outside of it.
     runtime: Handle,
     is_over: bool,
 }
@@ -22,13 +22,13 @@ impl Presence {
         Self { agents: agents.clone(), run, runtime: Handle::current(), is_over: false }
     }
 
-    /// The client that asks for a run, if its leaving ends that.
+    /// Creates the guard of the client that requests a run, if a disconnect is to cancel the run.
     pub(crate) fn of(agents: &Agents, asked: &AskedRun, request: &RunCreate) -> Option<Self> {
         let cancels = request.on_disconnect.unwrap_or_default() == Disconnect::Cancel;
         cancels.then(|| Self::new(agents, asked.reference()))
     }
 
-    /// The answer ends by itself: it was not the client who left.
+    /// Disarms the guard, because the response ends without a disconnect.
     pub(crate) fn end(&mut self) {
         self.is_over = true;
     }
@@ -36,16 +36,18 @@ impl Presence {
 
 impl Drop for Presence {
     fn drop(&mut self) {
-        // Runs that a stop of the host cuts go on after the next start.
+        // Runs that a shutdown of the host stops continue after the next start.
         if self.is_over || *self.agents.api().stopping.borrow() {
             return;
         }
         let (agents, run) = (self.agents.clone(), self.run.clone());
         self.runtime.spawn(async move {
-            tracing::info!(thread = %run.thread, run = %run.run, "the client of the run has left");
-            // It may have ended in the same moment.
+            let RunRef { thread, run: id } = &run;
+            tracing::info!(%thread, run = %id, "cancelling a run: its client disconnected");
+            // The run may have ended at the same moment.
             if let Err(fault) = cancel(&agents, &run, false, None).await {
-                tracing::debug!(run = %run.run, fault = fault.detail(), "the run is not cancelled");
+                let why = fault.detail();
+                tracing::debug!(run = %id, why, "failed to cancel a run of a disconnected client");
             }
         });
     }

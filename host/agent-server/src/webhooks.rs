@@ -1,7 +1,7 @@
-//! Webhooks: a POST to a client's URL when a run is over, whatever its result.
+//! Webhooks: a POST to a client's URL when a run has ended, whatever its result.
 //!
-//! A webhook is stored before its run begins (`crate::doc::webhook`) and deleted after an answer of
-//! 2xx. A failed attempt is repeated, with pauses that grow, also after a restart of the host. So a
+//! A webhook is stored before its run starts (`crate::doc::webhook`) and deleted after a response
+//! of 2xx. A failed attempt is retried with growing pauses, also after a restart of the host. So a
 //! webhook is delivered at least once, and never again after a 2xx that was read and stored. All
 //! attempts have the same `webhook-id`.
 //!
@@ -32,8 +32,8 @@ use crate::doc::{Kept, attempts};
 use crate::fault::Fault;
 use crate::wire::webhook::Target;
 
-/// Pauses before further attempts, about nine hours together: longer than most outages, and short
-/// enough that the payload is of use.
+/// Pauses before retries, about nine hours in total: longer than most outages, and short enough
+/// that the payload is still useful.
 pub const RETRIES: [Duration; 7] = [
     Duration::from_secs(5),
     Duration::from_secs(30),
@@ -47,25 +47,25 @@ pub const RETRIES: [Duration; 7] = [
 /// Settings of webhooks.
 #[derive(Clone, Debug)]
 pub struct Webhooks {
-    /// The key that signs requests. Without it they are not signed.
+    /// The key that signs requests. Without a key, requests are not signed.
     pub key: Option<SigningKey>,
-    /// Private addresses that may be called.
+    /// Private addresses that webhooks may reach.
     pub allow: Vec<AllowRule>,
-    /// Which addresses may be reached at all.
+    /// Decides which addresses may be reached at all.
     pub reachable: Reachable,
-    /// Pauses before further attempts; see [`RETRIES`].
+    /// Pauses before retries; see [`RETRIES`].
     pub retries: Vec<Duration>,
 }
 
 impl Default for Webhooks {
-    /// Unsigned, to names on the internet alone.
+    /// Returns settings without a key, which permit host names on the internet only.
     fn default() -> Self {
         Self { key: None, allow: Vec::new(), reachable: |_, _| false, retries: RETRIES.to_vec() }
     }
 }
 
 impl Webhooks {
-    /// Whether a URL may be called. What its name resolves to is checked by each attempt.
+    /// Checks that a URL may be called. Each attempt checks the addresses of its host name.
     pub(crate) fn check(&self, url: &str) -> Result<(), Fault> {
         self.target(url).map(drop).map_err(Fault::unprocessable)
     }
@@ -75,18 +75,18 @@ impl Webhooks {
     }
 }
 
-/// The webhooks that this host delivers, and the runs with webhooks that it begins.
+/// The webhooks that this host delivers, and the runs with webhooks that it is starting.
 #[derive(Default)]
 pub(crate) struct Hooks {
     work: Mutex<Work>,
-    /// Notified when something is taken out of the work.
+    /// Notified when an entry of the work is removed.
     changed: Notify,
 }
 
 #[derive(Default)]
 struct Work {
     delivering: HashSet<RunId>,
-    /// How many requests begin a run.
+    /// The number of requests that are starting a run.
     beginning: HashMap<RunId, usize>,
 }
 
@@ -96,7 +96,7 @@ impl Hooks {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until something holds of the work.
+    /// Waits until the work meets a condition.
     async fn until(&self, mut holds: impl FnMut(&mut Work) -> bool) {
         loop {
             let mut changed = pin!(self.changed.notified());
@@ -108,7 +108,7 @@ impl Hooks {
         }
     }
 
-    /// Waits until no request of this host begins a run.
+    /// Waits until no request of this host is starting the run.
     async fn begun(&self, run: &RunId) {
         self.until(|work| !work.beginning.contains_key(run)).await;
     }
@@ -121,13 +121,13 @@ struct Claim {
 }
 
 impl Claim {
-    /// `None` if another task has it.
+    /// Returns the claim; `None` if another task has it.
     fn take(agents: &Agents, run: &RunId) -> Option<Self> {
         let is_new = agents.hooks().lock().delivering.insert(run.clone());
         is_new.then(|| Self { agents: agents.clone(), run: run.clone() })
     }
 
-    /// Waits until no other task has it.
+    /// Waits until no other task has the claim.
     async fn wait(agents: Agents, run: RunId) -> Self {
         agents.hooks().until(|work| work.delivering.insert(run.clone())).await;
         Self { agents, run }
@@ -141,7 +141,7 @@ impl Drop for Claim {
     }
 }
 
-/// A request that begins a run.
+/// A request that is starting a run.
 struct Beginning {
     agents: Agents,
     run: RunId,
@@ -169,12 +169,12 @@ impl Drop for Beginning {
     }
 }
 
-/// A stored webhook of a run that is about to begin. Its delivery starts when this is dropped: then
-/// the run has begun or does not exist.
+/// A stored webhook of a run that is about to start. Dropping it starts the delivery: then the run
+/// has started or does not exist.
 pub(crate) struct Booking {
     agents: Agents,
     hook: Kept<Hook>,
-    /// `None` if a task of this host delivers a webhook of the same run already.
+    /// `None` if a task of this host already delivers a webhook of the same run.
     claim: Option<Claim>,
     beginning: Option<Beginning>,
     runtime: Handle,
@@ -189,7 +189,7 @@ impl Drop for Booking {
             spawn(hook, claim);
             return;
         }
-        // That task may have looked for the run before it began.
+        // That task may have looked for the run before the run started.
         let claim = Claim::wait(self.agents.clone(), hook.doc.run.clone());
         tokio::spawn(async move { spawn(hook, claim.await) });
     }
@@ -197,13 +197,13 @@ impl Drop for Booking {
 
 /// Stores the webhook of a run, if the request has one.
 ///
-/// A webhook of the same run may be stored already: another host began the same run of a cron and
-/// died over it, or this one could not begin it before. It is written once more for this request, so
-/// that no task deletes it that did not find the run.
+/// A webhook of the same run may be stored already: another host crashed while it created the same
+/// run of a cron, or an earlier attempt of this host failed. It is written again for this request,
+/// so that a task that did not find the run cannot delete it.
 ///
 /// # Errors
 ///
-/// 422 for one that may not be called.
+/// 422 for a URL that may not be called.
 pub(crate) async fn book(agents: &Agents, asked: &AskedRun) -> Result<Option<Booking>, Fault> {
     let url = asked.terms.kwargs.get("webhook").and_then(|url| url.as_str());
     let Some(url) = url else { return Ok(None) };
@@ -231,7 +231,7 @@ pub(crate) async fn book(agents: &Agents, asked: &AskedRun) -> Result<Option<Boo
             return Ok(None);
         };
         if known.doc.has_payload {
-            // The run is over.
+            // The run has ended.
             return Ok(Some(None));
         }
         let Hook { host, request, .. } = hook.clone();
@@ -239,7 +239,7 @@ pub(crate) async fn book(agents: &Agents, asked: &AskedRun) -> Result<Option<Boo
         Ok::<_, Failure>(shelf.change(&known, again).await?.map(Some))
     });
     let contested = || {
-        let text = format!("the webhook of run `{}` changes all the time; try again", hook.run);
+        let text = format!("the webhook of run `{}` is being changed; try again", hook.run);
         Failure::new(code::UNAVAILABLE, text)
     };
     let stored = stored.await;
@@ -247,7 +247,7 @@ pub(crate) async fn book(agents: &Agents, asked: &AskedRun) -> Result<Option<Boo
         let (agents, runtime) = (agents.clone(), Handle::current());
         return Ok(Some(Booking { agents, hook, claim, beginning, runtime }));
     }
-    // A task that was to deliver what is stored may have found the claim.
+    // A task that was to deliver the stored webhook may have found it claimed.
     drop((claim, beginning));
     deliver_stored(agents, &asked.run).await;
     match stored? {
@@ -256,12 +256,12 @@ pub(crate) async fn book(agents: &Agents, asked: &AskedRun) -> Result<Option<Boo
     }
 }
 
-/// Delivers the webhook of a run, if it is left to this host and no task does so already.
+/// Delivers the webhook of a run, if it belongs to this host and no task delivers it already.
 async fn deliver_stored(agents: &Agents, run: &RunId) {
     match hooks(agents.ports()).get_to_change::<Hook>(run.as_str()).await {
         Ok(Some(hook)) if hook.doc.host == agents.host() => keep_delivering(agents, hook),
         Ok(_) => {}
-        Err(failure) => tracing::warn!(%run, %failure, "a webhook cannot be read"),
+        Err(failure) => tracing::warn!(%run, %failure, "failed to read a webhook"),
     }
 }
 
@@ -274,7 +274,7 @@ pub(crate) async fn unbook(agents: &Agents, run: &RunId) -> Result<(), Failure> 
     hooks(agents.ports()).delete(run.as_str()).await
 }
 
-/// Delivers a webhook in the background, until the host stops, unless a task does so already.
+/// Delivers a webhook in the background until the host shuts down, unless a task does so already.
 fn keep_delivering(agents: &Agents, hook: Kept<Hook>) {
     if let Some(claim) = Claim::take(agents, &hook.doc.run) {
         spawn(hook, claim);
@@ -287,13 +287,13 @@ fn spawn(hook: Kept<Hook>, claim: Claim) {
         let mut stopping = agents.api().stopping.clone();
         tokio::select! {
             () = deliver::deliver(agents, hook) => {}
-            // It goes on after the next start, or on another host.
+            // The delivery continues after the next start, or on another host.
             _ = stopping.wait_for(|stopping| *stopping) => {}
         }
     });
 }
 
-/// The stored webhooks of all hosts.
+/// Returns the stored webhooks of all hosts.
 ///
 /// # Errors
 ///

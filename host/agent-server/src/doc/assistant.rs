@@ -1,8 +1,9 @@
-//! An assistant that a client made: a graph with settings, in all of its versions.
+//! An assistant that a client created: a graph with settings, in all of its versions.
 //!
-//! Two shelves hold it. The newest word on each assistant, which lists read, and under the
-//! assistant each of its versions, which never change. The first is the one that counts: hosts that
-//! share the documents change it one after the other, each what the one before it left.
+//! Two collections hold it. One has the current record of each assistant, which lists read. The
+//! other has the versions of each assistant, which never change. The current record is
+//! authoritative: hosts that share the store change it one after the other, each based on the
+//! change before.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -14,16 +15,16 @@ use wattle_run::ports::memory::MemoryScope;
 use crate::doc::{Kept, Shelf};
 use crate::wire::shape::Assistant;
 
-/// An assistant as it stands.
+/// The current record of an assistant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AssistantDoc {
-    /// Its id, a UUID.
+    /// A UUID.
     pub(crate) id: String,
-    /// When it was made, milliseconds since 1970.
+    /// Creation time, milliseconds since 1970.
     pub(crate) created_ms: i64,
-    /// When it was changed, milliseconds since 1970.
+    /// Time of the last change, milliseconds since 1970.
     pub(crate) updated_ms: i64,
-    /// The highest version that there is.
+    /// The highest version number.
     pub(crate) newest: u32,
     /// The version that runs use.
     pub(crate) used: Version,
@@ -32,26 +33,26 @@ pub(crate) struct AssistantDoc {
 /// One version of an assistant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Version {
-    /// From 1.
+    /// Counted from 1.
     pub(crate) number: u32,
-    /// When it was made, milliseconds since 1970.
+    /// Creation time, milliseconds since 1970.
     pub(crate) created_ms: i64,
-    /// The id of its graph.
+    /// The id of the graph.
     pub(crate) graph_id: String,
     /// Settings of its runs.
     pub(crate) config: Map<String, Value>,
     /// The context of its runs.
     pub(crate) context: Value,
-    /// Free facts.
+    /// Arbitrary metadata.
     pub(crate) metadata: Map<String, Value>,
-    /// What people call it.
+    /// Display name.
     pub(crate) name: String,
-    /// What it is for.
+    /// Description for people.
     pub(crate) description: Option<String>,
 }
 
 impl Version {
-    /// As clients see it.
+    /// Converts the version to the document that clients see.
     pub(crate) fn shape(&self, assistant: &str) -> Assistant {
         Assistant {
             assistant_id: assistant.to_owned(),
@@ -69,7 +70,7 @@ impl Version {
 }
 
 impl AssistantDoc {
-    /// As clients see it.
+    /// Converts the assistant to the document that clients see.
     pub(crate) fn shape(&self) -> Assistant {
         Assistant {
             created_at: iso(self.created_ms),
@@ -78,7 +79,7 @@ impl AssistantDoc {
         }
     }
 
-    /// Writes a new one down, durable when this returns. `None` if there is one of its id.
+    /// Inserts a new assistant, durable when this returns. `None` if the id exists.
     pub(crate) async fn make(
         self,
         ports: &Ports,
@@ -91,15 +92,15 @@ impl AssistantDoc {
         Ok(Some(made.doc))
     }
 
-    /// Writes it down in place of what it was, durable when this returns. `None` if somebody else
-    /// has changed or deleted that meanwhile.
+    /// Replaces the stored assistant, durable when this returns. `None` if it was changed or
+    /// deleted since it was read.
     pub(crate) async fn replace(
         self,
         ports: &Ports,
         scope: &MemoryScope,
         old: &Kept<Self>,
     ) -> Result<Option<Self>, Failure> {
-        // A crash may have come before it was kept.
+        // A crash may have come before the version was stored.
         let number = old.doc.used.number;
         let kept: Option<Version> =
             versions(ports, scope.clone(), &self.id).get(&key(number)).await?;
@@ -115,19 +116,19 @@ impl AssistantDoc {
     }
 
     /// Stores the version in use. The assistant records its number before, so two requests cannot
-    /// make two versions of one number.
+    /// create two versions with one number.
     async fn keep_version(&self, ports: &Ports, scope: &MemoryScope) -> Result<(), Failure> {
         let versions = versions(ports, scope.clone(), &self.id);
         versions.put(&key(self.used.number), &self.used, None).await
     }
 
-    /// Forgets it with its versions.
+    /// Deletes the assistant with its versions.
     pub(crate) async fn forget(&self, ports: &Ports, scope: &MemoryScope) -> Result<(), Failure> {
         assistants(ports, scope.clone()).delete(&self.id).await?;
         versions(ports, scope.clone(), &self.id).clear().await
     }
 
-    /// One of its versions.
+    /// Reads one version.
     pub(crate) async fn version(
         &self,
         ports: &Ports,
@@ -140,15 +141,15 @@ impl AssistantDoc {
         versions(ports, scope.clone(), &self.id).get(&key(number)).await
     }
 
-    /// All of its versions, the newest first.
+    /// Lists all versions, newest first.
     pub(crate) async fn versions(
         &self,
         ports: &Ports,
         scope: &MemoryScope,
     ) -> Result<Vec<Version>, Failure> {
         let mut all: Vec<Version> = versions(ports, scope.clone(), &self.id).every().await?;
-        // One beyond the newest is of an assistant of the same id that was deleted while it was
-        // changed, and the one that is used may not be kept yet.
+        // A version above the newest one belongs to a deleted assistant of the same id, which
+        // another request was changing at that time. The version in use may not be stored yet.
         all.retain(|version| version.number <= self.newest && version.number != self.used.number);
         all.push(self.used.clone());
         all.sort_by_key(|version| std::cmp::Reverse(version.number));
@@ -156,7 +157,7 @@ impl AssistantDoc {
     }
 }
 
-/// The assistants of a tenant.
+/// Returns the collection of the assistants of a tenant.
 pub(crate) fn assistants(ports: &Ports, scope: MemoryScope) -> Shelf<'_> {
     Shelf::new(ports, scope, &["assistants"])
 }

@@ -1,8 +1,9 @@
-//! Runs that come again: what is to be run, and when.
+//! Crons: a schedule and the run that it requests.
 //!
-//! The document says what the client wants, and only requests write it. When the next run is due
-//! stands apart, in an entry that is small and that hosts write as runs begin: they look at all
-//! entries often. An entry that does not go with its document is made anew from that.
+//! The record of a cron has the values that the client requested, and only requests of clients
+//! write it. The next due time is in a separate entry, which hosts write when they create runs: it
+//! is small, because hosts list all entries often. An entry whose revision differs from that of the
+//! record is recomputed from the record.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -17,14 +18,14 @@ use crate::wire::request::Completion;
 use crate::wire::schedule::Schedule;
 use crate::wire::shape::Cron;
 
-/// Runs that come again.
+/// A cron.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CronDoc {
     pub(crate) cron: Uuid,
     pub(crate) tenant: Option<String>,
     /// The assistant's id.
     pub(crate) assistant: String,
-    /// The thread; each run gets one of its own without it.
+    /// The thread; by default each run gets one of its own.
     pub(crate) thread: Option<String>,
     pub(crate) schedule: String,
     pub(crate) timezone: Option<String>,
@@ -32,25 +33,25 @@ pub(crate) struct CronDoc {
     pub(crate) end_ms: Option<i64>,
     pub(crate) enabled: bool,
     pub(crate) on_run_completed: Option<Completion>,
-    /// What is asked for each time.
+    /// The run request of each run.
     pub(crate) payload: Map<String, Value>,
     /// Milliseconds since 1970.
     pub(crate) created_ms: i64,
     /// Milliseconds since 1970.
     pub(crate) updated_ms: i64,
-    /// Changes with every change.
+    /// A new id after each change.
     pub(crate) revision: Uuid,
 }
 
 impl CronDoc {
-    /// When the first run after a time is due; `None` if there is none.
+    /// Returns the first due time after a time, milliseconds since 1970; `None` if there is none.
     pub(crate) fn next_ms(&self, after_ms: i64) -> Option<i64> {
         let schedule = Schedule::read(&self.schedule, self.timezone.as_deref()).ok()?;
         let next = schedule.after(after_ms).filter(|_| self.enabled)?;
         self.end_ms.is_none_or(|end_ms| next <= end_ms).then_some(next)
     }
 
-    /// When it is due, as of now.
+    /// Returns the entry of the cron with the first due time after `now_ms`.
     pub(crate) fn due(&self, now_ms: i64) -> Due {
         Due {
             cron: self.cron,
@@ -62,7 +63,7 @@ impl CronDoc {
         }
     }
 
-    /// As clients see it.
+    /// Converts the cron to the document that clients see.
     pub(crate) fn shape(&self, now_ms: i64) -> Cron {
         let metadata = self.payload.get("metadata").and_then(Value::as_object);
         Cron {
@@ -83,15 +84,15 @@ impl CronDoc {
         }
     }
 
-    /// Writes a new one down with its entry, which comes first: one without a document is removed when it
-    /// is due, and a document without an entry would never be due.
+    /// Stores a new cron with its entry. The entry is written first: an entry without a cron is
+    /// removed when it is due, and a cron without an entry would never be due.
     pub(crate) async fn save(&self, ports: &Ports, now_ms: i64) -> Result<(), Failure> {
         self.due(now_ms).save(ports).await?;
         shelf(ports, self.tenant.as_ref()).put(&self.cron.to_string(), self, None).await
     }
 
-    /// Writes it down in place of what it was, and then its entry, durable when this returns. `None`
-    /// if somebody else has changed or deleted that meanwhile.
+    /// Replaces the stored cron, and then its entry, durable when this returns. `None` if the cron
+    /// was changed or deleted since it was read.
     pub(crate) async fn replace(
         self,
         ports: &Ports,
@@ -99,7 +100,8 @@ impl CronDoc {
         old: &Kept<Self>,
     ) -> Result<Option<Self>, Failure> {
         let (key, due) = (self.cron.to_string(), self.due(now_ms));
-        // One that is never due is never looked at: so not, should the host die after the document.
+        // An entry without a due time gets one before the cron is written: the scheduler ignores
+        // such entries, also after a crash between the two writes.
         if due.next_ms.is_some()
             && let Some(entry) = dues(ports).get_to_change::<Due>(&key).await?
             && entry.doc.next_ms.is_none()
@@ -112,8 +114,8 @@ impl CronDoc {
         Ok(Some(new.doc))
     }
 
-    /// Makes the entry match the stored document, which other requests may have changed or deleted.
-    /// The entry is read first: a later change of the document updates the entry later as well.
+    /// Makes the entry match the stored cron, which other requests may have changed or deleted. The
+    /// entry is read first, so a later writer of the cron also updates the entry later.
     async fn settle(&self, ports: &Ports, now_ms: i64) -> Result<(), Failure> {
         let key = self.cron.to_string();
         let settled = attempts(|| async {
@@ -125,11 +127,11 @@ impl CronDoc {
             }
             Ok(dues(ports).change(&entry, doc.due(now_ms)).await?.map(drop))
         });
-        // If it is not, the entry is made anew when it is due.
+        // Otherwise the scheduler recomputes the entry when it is due.
         settled.await.map(drop)
     }
 
-    /// Forgets it with its entry.
+    /// Deletes the cron with its entry.
     pub(crate) async fn forget(&self, ports: &Ports) -> Result<(), Failure> {
         let key = self.cron.to_string();
         shelf(ports, self.tenant.as_ref()).delete(&key).await?;
@@ -137,52 +139,54 @@ impl CronDoc {
     }
 }
 
-/// How far the clocks of hosts that share a store may differ, in milliseconds.
+/// Tolerated difference between the clocks of hosts that share a store, in milliseconds.
 const CLOCK_SKEW_MS: i64 = 60_000;
 
-/// When the next run is due.
+/// The next due time of a cron.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Due {
     pub(crate) cron: Uuid,
     pub(crate) tenant: Option<String>,
     pub(crate) thread: Option<String>,
-    /// Milliseconds since 1970; never without it.
+    /// Milliseconds since 1970; `None` if the cron is never due.
     pub(crate) next_ms: Option<i64>,
-    /// The time from which that was computed, milliseconds since 1970; 0 in entries of older versions.
+    /// The time from which `next_ms` was computed, milliseconds since 1970; 0 in entries of older
+    /// versions.
     #[serde(default)]
     pub(crate) as_of_ms: i64,
-    /// Of the document that it goes with.
+    /// The revision of the cron from which it was computed.
     pub(crate) revision: Uuid,
 }
 
 impl Due {
-    /// Writes it down, durable when this returns.
+    /// Writes the entry, durable when this returns.
     async fn save(&self, ports: &Ports) -> Result<(), Failure> {
         dues(ports).put(&self.cron.to_string(), self, None).await
     }
 
-    /// Whether it was computed from a time that has not come: the clock was set back since.
+    /// Returns whether the entry was computed from a time in the future: the clock was set back
+    /// since.
     pub(crate) fn is_of_the_future(&self, now_ms: i64) -> bool {
         self.as_of_ms > now_ms.saturating_add(CLOCK_SKEW_MS)
     }
 
-    /// Forgets it.
+    /// Deletes the entry.
     pub(crate) async fn forget(&self, ports: &Ports) -> Result<(), Failure> {
         dues(ports).delete(&self.cron.to_string()).await
     }
 
-    /// What it is the entry of.
+    /// Reads the cron of the entry.
     pub(crate) async fn document(&self, ports: &Ports) -> Result<Option<CronDoc>, Failure> {
         shelf(ports, self.tenant.as_ref()).get(&self.cron.to_string()).await
     }
 }
 
-/// The documents of a tenant.
+/// Returns the collection of the crons of a tenant.
 pub(crate) fn shelf<'p>(ports: &'p Ports, tenant: Option<&String>) -> Shelf<'p> {
     Shelf::new(ports, MemoryScope::Host(tenant.cloned()), &["crons"])
 }
 
-/// The entries of all tenants.
+/// Returns the collection of the entries of all tenants.
 pub(crate) fn dues(ports: &Ports) -> Shelf<'_> {
     Shelf::new(ports, MemoryScope::Host(None), &["dues"])
 }

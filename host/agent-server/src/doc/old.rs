@@ -1,8 +1,8 @@
-//! Runs as hosts kept them before store format 4: documents in the memory, beside a queue of those that
-//! had not begun.
+//! Runs as hosts stored them before store format 4: records in the memory, and a queue of the runs
+//! that had not started.
 //!
-//! Documents of runs that have begun are read where they are, since records of such runs do not say
-//! what was asked for. What is in the queue is enqueued in the store when a host starts.
+//! The records of runs that have started are still read, because the run records of the store do
+//! not have their requests. Queued runs are enqueued in the store when a host starts.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -19,7 +19,7 @@ use crate::agents::Agents;
 use crate::asked::run::{AskedRun, Terms};
 use crate::doc::Shelf;
 
-/// A run as it was asked for.
+/// A run with its request.
 #[derive(Deserialize)]
 struct OldRun {
     run: RunId,
@@ -43,7 +43,7 @@ struct OldRun {
     state: State,
 }
 
-/// What a run does.
+/// The kind of a run.
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum Work {
@@ -71,7 +71,7 @@ enum Work {
     },
 }
 
-/// How a run stood that had not begun.
+/// The status of a run that had not started.
 #[derive(PartialEq, Eq, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum State {
@@ -80,7 +80,7 @@ enum State {
     Failed,
 }
 
-/// A run in the queue.
+/// An entry of the queue.
 #[derive(Deserialize)]
 struct Queued {
     run: RunId,
@@ -89,7 +89,7 @@ struct Queued {
     stage: Stage,
 }
 
-/// How far a run in the queue was.
+/// The state of an entry of the queue.
 #[derive(PartialEq, Eq, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum Stage {
@@ -141,7 +141,7 @@ impl From<OldRun> for AskedRun {
     }
 }
 
-/// What was asked for with a run that an older host began.
+/// Reads the request of a run that an older host started.
 ///
 /// # Errors
 ///
@@ -156,7 +156,7 @@ pub(crate) async fn run(
     Ok(old.map(AskedRun::from))
 }
 
-/// Forgets what was asked for on a thread.
+/// Deletes the stored requests of a thread.
 ///
 /// # Errors
 ///
@@ -170,11 +170,12 @@ pub(crate) async fn forget(
 }
 
 impl Agents {
-    /// Enqueues the runs that an older host left in its queue, in the order in which they were asked
-    /// for. What cannot be read or enqueued stays until the next start, with the reason in the log.
+    /// Enqueues the runs that an older host left in its queue, in the order of their creation.
+    /// Entries that cannot be read or enqueued stay until the next start, and the log has the
+    /// reason.
     pub(crate) async fn enqueue_old_runs(&self) {
         if let Err(failure) = enqueue(self).await {
-            tracing::error!(%failure, "the queue of an older host cannot be read");
+            tracing::error!(%failure, "failed to read the queue of an older host");
         }
     }
 }
@@ -194,7 +195,7 @@ async fn enqueue(agents: &Agents) -> Result<(), Failure> {
         if let Some(old) = old
             && let Err(failure) = enqueue_one(agents, old).await
         {
-            tracing::error!(entry = key, %failure, "a run of an older host cannot be enqueued");
+            tracing::error!(entry = key, %failure, "failed to enqueue a run of an older host");
             continue;
         }
         queue.delete(&key).await?;
@@ -208,7 +209,7 @@ async fn enqueue_one(agents: &Agents, old: OldRun) -> Result<(), Failure> {
         return Ok(());
     }
     let mut request = AskedRun::from(old).request(true);
-    // Others of the queue are enqueued one after the other.
+    // The runs of the queue keep their order, whatever their strategies.
     request.strategy = Multitask::Enqueue;
     agents.engine().create_run(request).await.map(drop)
 }

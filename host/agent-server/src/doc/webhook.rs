@@ -1,5 +1,5 @@
-//! Stored webhooks. A webhook is stored before its run begins, so a host that starts again or that
-//! recovers the run finds it.
+//! Stored webhooks. A webhook is stored before its run starts, so a host that restarts or recovers
+//! the run finds it.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ pub(crate) struct Hook {
     pub(crate) tenant: Option<String>,
     /// The client's URL.
     pub(crate) url: String,
-    /// Failed attempts.
+    /// Number of failed attempts.
     pub(crate) attempts: usize,
     /// Earliest time of the next attempt, milliseconds since 1970.
     pub(crate) next_ms: i64,
@@ -29,18 +29,20 @@ pub(crate) struct Hook {
     pub(crate) has_payload: bool,
     /// The host that delivers it.
     pub(crate) host: String,
-    /// The request that began the run last, or is about to.
+    /// The request that last started the run, or is about to start it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) request: String,
 }
 
 impl Hook {
-    /// Whether the stored webhook is this one: no host has changed, taken over or deleted it since.
+    /// Returns whether the stored webhook equals this one: no host has changed, taken over or
+    /// deleted it since.
     pub(crate) async fn is_own(&self, ports: &Ports) -> Result<bool, Failure> {
         Ok(hooks(ports).get(self.run.as_str()).await?.as_ref() == Some(self))
     }
 
-    /// Deletes it unless it was changed since, and its payload afterwards. `false` if it was changed.
+    /// Deletes the webhook unless it was changed since, and its payload afterwards. Returns `false`
+    /// if it was changed.
     pub(crate) async fn forget_unchanged(
         kept: &Kept<Self>,
         ports: &Ports,
@@ -52,13 +54,14 @@ impl Hook {
         Ok(true)
     }
 
-    /// Deletes it, and its payload afterwards: a stored webhook has its payload, unless it was made again in between.
+    /// Deletes the webhook, and its payload afterwards, so that a stored webhook has its payload
+    /// unless it is stored again in between.
     pub(crate) async fn forget(&self, ports: &Ports) -> Result<(), Failure> {
         hooks(ports).delete(self.run.as_str()).await?;
         payloads(ports).delete(self.run.as_str()).await
     }
 
-    /// Stores its payload, durable when this returns.
+    /// Stores the payload, durable when this returns.
     pub(crate) async fn save_payload(
         &self,
         ports: &Ports,
@@ -67,18 +70,18 @@ impl Hook {
         payloads(ports).put(self.run.as_str(), payload, None).await
     }
 
-    /// Its stored payload.
+    /// Reads the stored payload.
     pub(crate) async fn payload(&self, ports: &Ports) -> Result<Option<Payload>, Failure> {
         payloads(ports).get(self.run.as_str()).await
     }
 }
 
-/// What a webhook sends: the run as it was at its end.
+/// The payload of a webhook: the run at its end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Payload(pub(crate) Map<String, Value>);
 
 impl Payload {
-    /// The body of a request at a time, milliseconds since 1970.
+    /// Returns the body of a request that is sent at `now_ms`, milliseconds since 1970.
     pub(crate) fn body(&self, now_ms: i64) -> Bytes {
         let mut fields = self.0.clone();
         fields.insert("webhook_sent_at".to_owned(), iso(now_ms).into());
@@ -86,18 +89,18 @@ impl Payload {
     }
 }
 
-/// The field of a run's `kwargs` that says why its webhook was given up.
+/// The field of a run's `kwargs` with the reason why the delivery of its webhook was abandoned.
 pub(crate) const PROBLEM: &str = "webhook_error";
 
-/// How long that field is kept, in milliseconds: 30 days, so that a person can look into the failure.
+/// Retention of that field in milliseconds: 30 days, so that a person can investigate the failure.
 const PROBLEM_MS: u64 = 30 * 86_400_000;
 
-/// Why the webhook of a run was given up.
+/// Reads why the delivery of a webhook was abandoned.
 pub(crate) async fn problem(ports: &Ports, run: &RunId) -> Result<Option<String>, Failure> {
     problems(ports).get(run.as_str()).await
 }
 
-/// Notes why the webhook of a run is given up.
+/// Stores why the delivery of a webhook is abandoned.
 pub(crate) async fn note_problem(ports: &Ports, run: &RunId, why: &str) -> Result<(), Failure> {
     problems(ports).put(run.as_str(), &why, Some(PROBLEM_MS)).await
 }
@@ -106,7 +109,8 @@ fn problems(ports: &Ports) -> Shelf<'_> {
     Shelf::new(ports, MemoryScope::Host(None), &["webhook-problems"])
 }
 
-/// The webhooks of all tenants. Payloads stand apart, because lists read whole documents.
+/// Returns the collection of the webhooks of all tenants. Payloads are in another collection,
+/// because lists read whole records.
 pub(crate) fn hooks(ports: &Ports) -> Shelf<'_> {
     Shelf::new(ports, MemoryScope::Host(None), &["webhooks"])
 }

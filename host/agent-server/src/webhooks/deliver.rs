@@ -1,4 +1,4 @@
-//! The delivery of one webhook: from the end of its run to an answer of 2xx.
+//! The delivery of one webhook: from the end of its run to a response of 2xx.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,15 +20,15 @@ use crate::wire::webhook::Target;
 /// Pause after an error of the store.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// How long an answer may take: a receiver is to answer first and work afterwards.
+/// Timeout of a request in milliseconds. A receiver should respond first and work afterwards.
 const TIMEOUT_MS: u32 = 15_000;
 
-/// Who asks, for the outbound guard.
+/// The name of the caller for the outbound guard.
 const NAME: &str = "webhooks";
 
-/// What follows an attempt.
+/// The step after an attempt.
 enum Next {
-    /// Nothing: the webhook was delivered, given up, or taken over by another host.
+    /// Nothing: the webhook was delivered, abandoned, or taken over by another host.
     Nothing,
     /// Another attempt.
     Again(Duration),
@@ -51,7 +51,7 @@ pub(super) async fn deliver(agents: &Agents, mut hook: Kept<Hook>) {
             Ok(Next::Nothing) => return,
             Ok(Next::Again(pause)) => tokio::time::sleep(pause).await,
             Err(failure) => {
-                tracing::warn!(run = %hook.doc.run, %failure, "a webhook cannot be read or written");
+                tracing::warn!(run = %hook.doc.run, %failure, "failed to read or write a webhook");
                 tokio::time::sleep(LOOK_AGAIN).await;
             }
         }
@@ -63,14 +63,14 @@ async fn step(agents: &Agents, hook: &mut Kept<Hook>) -> Result<Next, Failure> {
     if !hook.doc.has_payload {
         let payload = payload::at_end(agents, &hook.doc).await;
         let payload = payload.map_err(|fault| Failure::internal(fault.detail().to_owned()))?;
-        // A client may have deleted the run, after it cancelled it. Another host may have taken the
-        // webhook over.
+        // A client may have cancelled and deleted the run. Another host may have taken over the
+        // webhook.
         if !hook.doc.is_own(ports).await? {
             return look_again(agents, hook).await;
         }
         let Some(payload) = payload else {
             agents.hooks().begun(&hook.doc.run).await;
-            // A request that was about to begin the run has changed it.
+            // A request that was about to start the run has changed the webhook.
             if Hook::forget_unchanged(hook, ports).await? {
                 return Ok(Next::Nothing);
             }
@@ -79,7 +79,7 @@ async fn step(agents: &Agents, hook: &mut Kept<Hook>) -> Result<Next, Failure> {
         hook.doc.save_payload(ports, &payload).await?;
         let ready = Hook { has_payload: true, ..hook.doc.clone() };
         let Some(ready) = hooks(ports).change(hook, ready).await? else {
-            // If the run was deleted meanwhile, nobody else deletes the payload.
+            // If the run was deleted meanwhile, no other task deletes the payload.
             if hooks(ports).get::<Hook>(hook.doc.run.as_str()).await?.is_none() {
                 hook.doc.forget(ports).await?;
             }
@@ -91,7 +91,8 @@ async fn step(agents: &Agents, hook: &mut Kept<Hook>) -> Result<Next, Failure> {
         return look_again(agents, hook).await;
     }
     let Some(payload) = hook.doc.payload(ports).await? else {
-        // A host that found no run has deleted it, together with an earlier webhook of this run.
+        // A host that found no run has deleted the payload, together with an earlier webhook of
+        // this run.
         let again = Hook { has_payload: false, ..hook.doc.clone() };
         let Some(again) = hooks(ports).change(hook, again).await? else {
             return look_again(agents, hook).await;
@@ -101,7 +102,7 @@ async fn step(agents: &Agents, hook: &mut Kept<Hook>) -> Result<Next, Failure> {
     };
     match send(agents, &hook.doc, &payload).await {
         Ok(()) => {
-            tracing::info!(run = %hook.doc.run, "a webhook was delivered");
+            tracing::info!(run = %hook.doc.run, "webhook delivered");
             hook.doc.forget(ports).await?;
             Ok(Next::Nothing)
         }
@@ -110,7 +111,7 @@ async fn step(agents: &Agents, hook: &mut Kept<Hook>) -> Result<Next, Failure> {
     }
 }
 
-/// Goes on with a webhook as it is stored now, unless it was deleted or another host delivers it.
+/// Continues with the stored webhook, unless it was deleted or another host delivers it.
 async fn look_again(agents: &Agents, hook: &mut Kept<Hook>) -> Result<Next, Failure> {
     let stored = hooks(agents.ports()).get_to_change::<Hook>(hook.doc.run.as_str()).await?;
     let stored = stored.filter(|stored| stored.doc.host == hook.doc.host);
@@ -125,7 +126,7 @@ async fn again(agents: &Agents, hook: &mut Kept<Hook>, why: &str) -> Result<Next
         return give_up(agents, &hook.doc, why).await;
     };
     let (run, attempts) = (&hook.doc.run, hook.doc.attempts + 1);
-    tracing::info!(%run, attempts, why, "an attempt to deliver a webhook failed");
+    tracing::info!(%run, attempts, why, "webhook attempt failed; retrying");
     let pause_ms = i64::try_from(pause.as_millis()).unwrap_or(i64::MAX);
     let next_ms = agents.now_ms().saturating_add(pause_ms);
     let later = Hook { attempts, next_ms, ..hook.doc.clone() };
@@ -136,9 +137,9 @@ async fn again(agents: &Agents, hook: &mut Kept<Hook>, why: &str) -> Result<Next
     Ok(Next::Again(pause))
 }
 
-/// Ends the delivery. The run's `kwargs` say why.
+/// Abandons the delivery. The `kwargs` of the run have the reason.
 async fn give_up(agents: &Agents, hook: &Hook, why: &str) -> Result<Next, Failure> {
-    tracing::warn!(run = %hook.run, why, "a webhook is given up");
+    tracing::warn!(run = %hook.run, why, "webhook delivery abandoned");
     let ports = agents.ports();
     webhook::note_problem(ports, &hook.run, why).await?;
     hook.forget(ports).await?;
@@ -146,7 +147,7 @@ async fn give_up(agents: &Agents, hook: &Hook, why: &str) -> Result<Next, Failur
 }
 
 async fn send(agents: &Agents, hook: &Hook, payload: &Payload) -> Result<(), Miss> {
-    // The rules may have changed since the request for the run.
+    // The rules may have changed since the run was requested.
     let target = agents.webhooks().target(&hook.url).map_err(Miss::Never)?;
     let rule = rule(&target);
     let limits = NetLimits { redirects: 0, ..NetLimits::default() };
@@ -155,12 +156,12 @@ async fn send(agents: &Agents, hook: &Hook, payload: &Payload) -> Result<(), Mis
     let sent = ports.net.send(&caller(hook), &[rule], &limits, &request, &*ports.blobs).await;
     match sent {
         Ok(answer) if (200..300).contains(&answer.status) => Ok(()),
-        Ok(answer) => Err(Miss::Retry(format!("it answered with status {}", answer.status))),
+        Ok(answer) => Err(Miss::Retry(format!("the URL responded with status {}", answer.status))),
         Err(failure) if failure.code == code::DENIED => {
             let host = target.url.host_str().unwrap_or_default();
             let why = format!(
-                "`{host}` leads to an address that this host may not call; its operator can allow \
-                 private ones under `[server.webhooks]`"
+                "`{host}` resolves to an address that this host may not call; its operator can \
+                 allow private ones under `[server.webhooks]`"
             );
             Err(Miss::Never(why))
         }
@@ -191,8 +192,8 @@ fn request(agents: &Agents, hook: &Hook, target: &Target, payload: &Payload) -> 
     }
 }
 
-/// Allows the webhook's URL only, and private addresses behind its name only if the operator allows
-/// them.
+/// Returns a rule that allows the webhook's URL only. It allows private addresses behind its host
+/// name only if the operator does.
 fn rule(target: &Target) -> HttpRule {
     let url = &target.url;
     let host = match url.host() {

@@ -14,7 +14,7 @@ use crate::run::{KnownRun, Turn, turn};
 use crate::view;
 use crate::wire::shape::outcome;
 
-/// Bytes of the values in a payload. A client reads larger values by the API.
+/// Maximum size in bytes of the values in a payload. A client reads larger values by the API.
 const VALUES_BYTES: usize = 4 << 20;
 
 /// The end of a run.
@@ -23,7 +23,7 @@ struct End {
     failure: Option<Failure>,
 }
 
-/// Waits until a run is over. `None` if the run was deleted.
+/// Waits until a run has ended, and returns the payload. `None` if the run was deleted.
 ///
 /// # Errors
 ///
@@ -42,7 +42,7 @@ pub(super) async fn at_end(agents: &Agents, hook: &Hook) -> Result<Option<Payloa
     Ok(Some(payload(agents, &known, end)))
 }
 
-/// The run; `None` if it was deleted.
+/// Finds the run; `None` if it was deleted.
 async fn known(agents: &Agents, run: &RunRef) -> Result<Option<KnownRun>, Fault> {
     let Some(head) = agents.ports().store.thread(&run.thread).await? else { return Ok(None) };
     match KnownRun::find(agents, &head.record, run.run.as_str()).await {
