@@ -1,4 +1,5 @@
-//! Commands of the streaming protocol: each is done, and answered once that is durable.
+//! Executes commands of the streaming protocol. A command gets its reply once its effects are
+//! durable.
 
 mod run;
 mod state;
@@ -15,18 +16,18 @@ use crate::caller::Caller;
 use crate::fault::Fault;
 use crate::wire::command::{Code, Command, Refusal, done};
 
-/// Commands that only a connection can do that stays open.
+/// Prefix of the commands that need a WebSocket connection.
 const OF_CONNECTIONS: &str = "subscription.";
 
-/// Whose thread a command is about.
+/// The thread of a command, and the caller who sent it.
 pub(crate) struct Target<'a> {
     pub(crate) agents: &'a Agents,
     pub(crate) caller: &'a Caller,
-    /// The thread, which may not be there yet.
+    /// The thread, which may not exist yet.
     pub(crate) thread: &'a ThreadId,
 }
 
-/// Does a command. The answer is a document also if it cannot be done.
+/// Executes a command. The reply is a document even if the command fails.
 pub(crate) async fn perform(target: &Target<'_>, command: &Command) -> Value {
     let answered = match end(target).await {
         Ok(end) => (attempt(target, command).await).map(|result| done(command.id, &result, end)),
@@ -44,7 +45,7 @@ async fn attempt(target: &Target<'_>, command: &Command) -> Result<Value, Refusa
         "state.listCheckpoints" => state::list(target, command.read()?).await,
         "agent.getTree" => tree::get(target, command.read()?).await,
         method if method.starts_with(OF_CONNECTIONS) => {
-            let why = format!("`{method}` needs a WebSocket; other streams are what they ask for");
+            let why = format!("`{method}` needs a WebSocket; other streams have one subscription");
             Err(Refusal::new(Code::NotSupported, why))
         }
         method => {
@@ -54,7 +55,7 @@ async fn attempt(target: &Target<'_>, command: &Command) -> Result<Value, Refusa
     }
 }
 
-/// The highest number of an event of a thread so far.
+/// Returns the highest event number of a thread so far.
 pub(crate) async fn end(target: &Target<'_>) -> Result<u64, Refusal> {
     let head = target.agents.ports().store.thread(target.thread).await;
     let head = head.map_err(|error| refused(&error.into()))?;
@@ -62,13 +63,13 @@ pub(crate) async fn end(target: &Target<'_>) -> Result<u64, Refusal> {
 }
 
 impl Target<'_> {
-    /// The thread, if it is there and the caller may see it.
+    /// Finds the thread; `None` if it does not exist or the caller may not access it.
     async fn find(&self) -> Result<Option<ThreadRecord>, Refusal> {
         let found = self.caller.find_thread(self.agents, self.thread.as_str()).await;
         found.map_err(|fault| refused(&fault))
     }
 
-    /// The thread, which must have run.
+    /// Returns the thread if it has run.
     async fn has_run(&self) -> Result<ThreadRecord, Refusal> {
         let found = self.find().await?.filter(|record| !record.is_blank());
         found.ok_or_else(|| {
@@ -78,7 +79,7 @@ impl Target<'_> {
     }
 }
 
-/// Why a command was not done, in the words of the protocol.
+/// Converts an API error to an error of the protocol.
 pub(crate) fn refused(fault: &Fault) -> Refusal {
     let code = match fault.status() {
         status if status.is_server_error() => Code::UnknownError,

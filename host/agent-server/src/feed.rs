@@ -1,16 +1,16 @@
-//! The typed events of a thread for those who subscribe to them.
+//! Subscriptions to the typed events of a thread.
 //!
-//! # What a subscription costs
+//! # Cost of a subscription
 //!
-//! Nothing is kept for subscribers. Each begins with the thread's first event, and what it knows
-//! already is folded once more and left out, so the events of all have the same numbers. That is
-//! one reading of the log, in pages of which one is in memory at a time, and for subscribers that
-//! see states one reading of each checkpoint that is new to them. Work and bytes read grow with the
-//! length of the thread; memory grows only with what is open in it: messages and tools that have
-//! not ended, ids of messages, and the state of each graph that has not ended. A thread whose past
-//! was pruned is shorter. Subscribers of one connection share one reading. A later subscriber
-//! is brought to where the others are before anything new is sent, so that the numbers that a
-//! connection sends grow for each of them.
+//! The server stores nothing for a subscription. Each one folds the log from the first event of the
+//! thread and skips the events that its client has, so an event has the same number in all
+//! subscriptions. This reads the log once, with one page in memory at a time. For subscriptions
+//! with states it also reads each checkpoint that is new to the client once. Work and bytes read
+//! grow with the length of the thread. Memory grows only with what has not ended: messages and
+//! tools, ids of messages, and the state of each graph. The log of a pruned thread is shorter.
+//! Subscriptions of one connection share one reader. A later subscription catches up with the
+//! others before anything new is sent, so that the numbers that a connection sends increase for
+//! each of them.
 
 mod hold;
 mod log;
@@ -34,7 +34,7 @@ pub(crate) use self::hold::Holds;
 use self::hold::{Connection, Scope};
 pub(crate) use self::log::{Ready, ThreadLog};
 
-/// The subscribers of one connection.
+/// The subscriptions of one connection.
 pub(crate) struct Feed {
     agents: Agents,
     log: ThreadLog,
@@ -43,20 +43,20 @@ pub(crate) struct Feed {
     connection: Connection,
 }
 
-/// Somebody who wants some of the events.
+/// A subscription of a client.
 struct Subscriber {
     id: String,
     subscription: Subscription,
-    /// What it knows has no higher number.
+    /// The highest event number that the client has.
     since: u64,
-    /// The last event of the log from which it got what it wants.
+    /// The sequence number of the last event that was encoded for the subscription.
     at: u64,
-    /// What was folded so far, and by the code of which version it is shown.
+    /// The encoder, and the record of the thread for whose version it renders.
     fold: Option<(V2, ThreadRecord)>,
 }
 
 impl Feed {
-    /// Of a thread that is there or may come.
+    /// Creates an empty set of subscriptions to a thread, which may not exist yet.
     pub(crate) fn new(agents: &Agents, tenant: Option<String>, thread: &ThreadId) -> Self {
         Self {
             agents: agents.clone(),
@@ -67,15 +67,15 @@ impl Feed {
         }
     }
 
-    /// Adds a subscriber. It gets everything from the thread's beginning on except what it knows.
+    /// Adds a subscription. It receives all events of the thread with a number above `since`.
     pub(crate) fn subscribe(&mut self, id: String, subscription: Subscription, since: u64) {
         self.subscribers.push(Subscriber { id, subscription, since, at: 0, fold: None });
         self.begin_anew();
         self.connection.see(self.scope(), 0, true);
     }
 
-    /// Tells a subscriber everything again from its beginning on but what it knows. Answers whether
-    /// there is such a one.
+    /// Restarts a subscription: it receives all events with a number above `since` again. Returns
+    /// whether it exists.
     pub(crate) fn repeat(&mut self, id: &str, since: u64) -> bool {
         let found = self.subscribers.iter().position(|subscriber| subscriber.id == id);
         let Some(place) = found else { return false };
@@ -84,7 +84,7 @@ impl Feed {
         true
     }
 
-    /// Takes a subscriber away. Answers whether there was such a one.
+    /// Removes a subscription. Returns whether it existed.
     pub(crate) fn unsubscribe(&mut self, id: &str) -> bool {
         let before = self.subscribers.len();
         self.subscribers.retain(|subscriber| subscriber.id != id);
@@ -92,16 +92,16 @@ impl Feed {
         self.subscribers.len() < before
     }
 
-    /// The ids of all.
+    /// Returns the ids of all subscriptions.
     pub(crate) fn subscribers(&self) -> Vec<String> {
         self.subscribers.iter().map(|subscriber| subscriber.id.clone()).collect()
     }
 
-    /// Waits for something to tell, once the client was handed everything that was taken before.
-    /// Nothing is lost if that is given up.
+    /// Waits for an event to send. The client must have been sent everything that was taken before.
+    /// This method is cancel safe.
     pub(crate) async fn ready(&mut self) -> Ready {
         if self.subscribers.is_empty() {
-            // There is no subscriber to send to; the thread may still end.
+            // Without a subscription nothing is sent, but the thread may be deleted.
             return self.log.idle().await;
         }
         self.connection.handed(self.log.position());
@@ -119,7 +119,7 @@ impl Feed {
         ready
     }
 
-    /// Waits until the client may be handed the next event.
+    /// Waits until the next event may be sent to the client.
     async fn hold(&mut self) -> Ready {
         let Some(event) = self.log.next() else { return Ready::Event };
         let now_ms = self.agents.now_ms();
@@ -131,7 +131,7 @@ impl Feed {
         }
     }
 
-    /// What the client sees of the thread.
+    /// Returns what the client sees of the thread.
     fn scope(&self) -> Scope {
         let of = |wanted: fn(&Subscription) -> bool| {
             self.subscribers.iter().any(|subscriber| wanted(&subscriber.subscription))
@@ -145,7 +145,7 @@ impl Feed {
         }
     }
 
-    /// What subscribers get of the next event, each thing once.
+    /// Takes the next event and returns what the subscriptions get of it, each typed event once.
     pub(crate) async fn take(&mut self) -> Vec<Sent> {
         let Some(event) = self.log.pop() else { return Vec::new() };
         let Some(ThreadHead { record, last_seq, .. }) = self.log.head() else { return Vec::new() };
@@ -166,7 +166,7 @@ impl Feed {
         told.into_values().collect()
     }
 
-    /// Reads from the beginning on, for the subscribers that have got the least.
+    /// Rewinds to the first event, for the subscriptions that have received the least.
     fn begin_anew(&mut self) {
         self.log.rewind();
         self.past = Past::new(&self.agents, self.log.id(), false);
@@ -178,7 +178,7 @@ impl Subscriber {
         self.fold.as_ref().is_some_and(|(fold, _)| fold.shows_state())
     }
 
-    /// What was folded so far; made as soon as it is known what the thread is.
+    /// Returns the encoder. It is created with the first event, because it depends on the thread.
     fn fold(&mut self, agents: &Agents, record: &ThreadRecord, last_seq: u64) -> &V2 {
         let is_new = |(_, seen): &(V2, ThreadRecord)| seen.version != record.version;
         if self.fold.as_ref().is_none_or(is_new) {
@@ -189,7 +189,7 @@ impl Subscriber {
                     fold
                 }
                 None => {
-                    // Beyond the end is what a thread had that was deleted since.
+                    // A number beyond the end is from a deleted thread with the same id.
                     let is_of_it = self.since <= EventId::end_of(last_seq);
                     let since = if is_of_it { self.since } else { 0 };
                     V2::new(self.subscription.clone(), lens, graph).after(since)
@@ -211,7 +211,7 @@ impl Subscriber {
     }
 }
 
-/// How a thread is shown, and the name of its graph.
+/// Returns the lens of a thread and the name of its graph.
 fn shown(agents: &Agents, record: &ThreadRecord) -> (Lens, String) {
     let graph = graphs::id_of(agents.engine().catalog(), &record.app, &record.graph);
     (view::lens(agents, record), graph)

@@ -1,4 +1,4 @@
-//! Reading what a run writes into the log, until nothing more comes of it.
+//! The tail of one run: its events until its end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,36 +12,36 @@ use wattle_run::tail::{self, Tail, TailQuery, Until};
 
 use crate::agents::Agents;
 
-/// Silence after which a sign of life is sent: clients measure it and give a connection up after
-/// some of them.
+/// Time without an event after which a stream sends a heartbeat. Clients measure it and close a
+/// connection after several missing ones.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(5);
 
-/// What comes next.
+/// The next item of a tail.
 pub(crate) enum Next {
     /// An event of the run.
     Event(Arc<Event>),
-    /// Nothing for a while.
+    /// There was no event for the heartbeat interval.
     Silence,
-    /// Nothing more: the run is over and everybody can see that, or it is gone.
+    /// The run has ended and all requests see that, or it was deleted. No event follows.
     Over,
-    /// Nothing more from this host, which stops. The run is not over.
+    /// The host is shutting down. No event follows, but the run has not ended.
     Stopping,
-    /// Nothing more, since the log cannot be read. Whether the run goes on is not known.
+    /// The log cannot be read. No event follows, and whether the run continues is not known.
     Unreadable(Failure),
 }
 
-/// Reads the events of one run.
+/// The tail of the events of one run.
 pub(crate) struct Log {
     agents: Agents,
     run: RunRef,
     tail: Tail,
     stopping: watch::Receiver<bool>,
-    /// Whether its last event was read. What comes after it in the log is of later runs.
+    /// Whether the last event of the run was read. Later events in the log are from later runs.
     has_ended: bool,
 }
 
 impl Log {
-    /// Reads from the first event of a run.
+    /// Creates a tail that begins with the first event of a run.
     pub(crate) fn new(agents: &Agents, record: &RunRecord) -> Self {
         let run = RunRef { thread: record.thread.clone(), run: record.id.clone() };
         let tail = agents.engine().tail(TailQuery {
@@ -54,7 +54,7 @@ impl Log {
         Self { agents: agents.clone(), run, tail, stopping, has_ended: false }
     }
 
-    /// What comes next.
+    /// Waits for the next item.
     pub(crate) async fn next(&mut self) -> Next {
         loop {
             if self.has_ended {
@@ -66,13 +66,14 @@ impl Log {
                     self.has_ended = is_root && matches!(event.kind, EventKind::RunEnded(_));
                     return Next::Event(event);
                 }
-                // A run that was set aside is at work here: its client waits until it goes on.
+                // A run that was set aside counts as running, so its client waits until it
+                // continues.
                 Ok(tail::Next::CaughtUp) if self.tail.is_at_work() => {}
                 Ok(tail::Next::CaughtUp | tail::Next::Idle) => return self.over().await,
                 Ok(tail::Next::Gone | tail::Next::Replaced) => return Next::Over,
                 Err(failure) => {
                     let thread = &self.run.thread;
-                    tracing::warn!(%thread, error = %failure, "the stream of a run ends");
+                    tracing::warn!(%thread, error = %failure, "run stream aborted");
                     return Next::Unreadable(failure);
                 }
             }
@@ -83,7 +84,7 @@ impl Log {
         }
     }
 
-    /// The thread is free again before the stream ends.
+    /// Waits until the thread is free, so that a stream does not end earlier.
     async fn over(&self) -> Next {
         let _ = self.agents.engine().wait(&self.run).await;
         Next::Over

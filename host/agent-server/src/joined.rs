@@ -1,7 +1,7 @@
 //! All runs of a thread as one stream of frames, which stays open.
 //!
-//! It begins where the client says, or with what happens next. The frames are those of the runs'
-//! own streams, so the run of the first of them is folded from its beginning.
+//! It begins after the number that the client names, or with the next event. The frames are those
+//! of the streams of the runs, so the run of the first frame is folded from its first event.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
@@ -29,29 +29,29 @@ use crate::stream::{Shower, error, of_events};
 use crate::view;
 use crate::wire::request::Modes;
 
-/// Frames that say which run it is, and when it is over.
+/// Event name of the frames at the start and at the end of a run.
 const METADATA: &str = "metadata";
 
-/// Frames of states that a client has changed.
+/// Event name of the frames with a state that a client changed.
 const STATE_UPDATE: &str = "state_update";
 
-/// What a client wants to see of a thread.
+/// The stream modes of a thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Parts {
-    /// What each run's own stream shows.
+    /// The frames of the stream of each run.
     pub(crate) runs: bool,
-    /// How runs begin and end.
+    /// The starts and ends of runs.
     pub(crate) lifecycle: bool,
     /// Changes of the state by clients.
     pub(crate) updates: bool,
 }
 
 impl Parts {
-    /// Reads the names; the runs without any.
+    /// Parses the names of modes; `run_modes` by default.
     ///
     /// # Errors
     ///
-    /// 422 for a name that is none.
+    /// 422 for an unknown name.
     pub(crate) fn read(names: &[String]) -> Result<Self, Fault> {
         let mut parts = Self { runs: names.is_empty(), ..Self::default() };
         for name in names {
@@ -61,8 +61,8 @@ impl Parts {
                 STATE_UPDATE => parts.updates = true,
                 other => {
                     let text = format!(
-                        "`{other}` is no stream mode of a thread; use one of run_modes, lifecycle, \
-                         state_update"
+                        "`{other}` is not a stream mode of a thread; use one of run_modes, \
+                         lifecycle, state_update"
                     );
                     return Err(Fault::unprocessable(text));
                 }
@@ -80,7 +80,7 @@ impl Parts {
     }
 }
 
-/// Answers with the stream of a thread: what comes after a number, or from now on.
+/// Returns a response with the stream of a thread, after a number or from now on.
 ///
 /// # Errors
 ///
@@ -104,7 +104,7 @@ struct Joined {
     parts: Parts,
     log: ThreadLog,
     after: u64,
-    /// The run whose events come, unless they are of none.
+    /// The run of the current event, with its encoder; without one for events of no run.
     run: Option<(RunId, Option<Shower>)>,
     ready: VecDeque<Bytes>,
     is_over: bool,
@@ -121,11 +121,11 @@ impl Joined {
         let head = store.thread(&thread.id).await?;
         let last_seq = head.map_or(0, |head| head.last_seq);
         let end = EventId::end_of(last_seq);
-        // Beyond the end is what a thread had that was deleted since.
+        // A number beyond the end is from a deleted thread with the same id.
         let after = after.map_or(end, |after| if after <= end { after } else { 0 });
         let runs = store.runs(&thread.id).await?;
         let known = runs.iter().map(|run| run.first_seq);
-        // The run that the next event is of, or one before it.
+        // The run of the next event, or an earlier one.
         let first = known.filter(|first| *first <= EventId::seq_of(after)).max().unwrap_or(1);
         let (tenant, before) = (thread.tenant.clone(), first.saturating_sub(1));
         Ok(Self {
@@ -150,9 +150,9 @@ impl Joined {
             match self.log.ready().await {
                 Ready::Event => {
                     if let Err(fault) = self.take().await {
-                        // A client that comes back gets then what is left out here.
+                        // A client that reconnects then gets the frames that are left out here.
                         let (thread, error) = (self.log.id(), fault.detail());
-                        tracing::warn!(%thread, error, "the stream of a thread ends");
+                        tracing::warn!(%thread, error, "thread stream aborted");
                         self.break_off(&Failure::internal(fault.detail()));
                     }
                 }
@@ -164,7 +164,7 @@ impl Joined {
         }
     }
 
-    /// Says at last why nothing more comes.
+    /// Sends an error frame and ends the stream.
     fn break_off(&mut self, failure: &Failure) {
         self.ready.push_back(error(failure));
         self.is_over = true;
@@ -190,11 +190,11 @@ impl Joined {
     }
 }
 
-/// What shows a run; `None` for events of no run.
+/// Creates the encoder of a run; `None` for events of no run.
 ///
 /// # Errors
 ///
-/// Those of the store: without the run its frames would be left out for good.
+/// Those of the store: without the run, its frames would be left out for good.
 async fn shower(
     agents: &Agents,
     thread: &ThreadRecord,
@@ -203,7 +203,7 @@ async fn shower(
 ) -> Result<Option<Shower>, Fault> {
     let asked = match KnownRun::find(agents, thread, run.as_str()).await {
         Ok(known) => known.asked,
-        // There is none, whatever its id looks like.
+        // There is no such run, whatever the form of the id.
         Err(fault) if fault.status().is_client_error() => return Ok(None),
         Err(fault) => return Err(fault),
     };
@@ -212,14 +212,14 @@ async fn shower(
     Ok(Some(Shower::new(agents, thread, &asked, modes, subgraphs)))
 }
 
-/// What was asked for with the run.
+/// Returns the stream modes that were requested with the run.
 fn modes(asked: &AskedRun) -> BTreeSet<Mode> {
     let modes = asked.terms.kwargs.get("stream_mode").cloned();
     let modes = modes.and_then(|modes| serde_json::from_value::<Modes>(modes).ok());
     Modes::read(modes.as_ref()).unwrap_or_default()
 }
 
-/// What a thread's stream says and no run's does.
+/// Returns the frame that only the stream of a thread has.
 async fn own(
     agents: &Agents,
     thread: &ThreadRecord,

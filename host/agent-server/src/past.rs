@@ -1,9 +1,8 @@
-//! What events are to be shown with: the state that the thread stood at, and what had happened
-//! there.
+//! The state and the earlier events with which an event is rendered.
 //!
-//! States are read from the store. A run of durability `exit` stores its last one only, so those
-//! before it are made again from what its tasks wrote; they are the same on every reading of the
-//! log, whether the run is over or not.
+//! States are read from the store. A run with durability `exit` stores only its last state, so its
+//! earlier states are recomputed from the writes of its tasks. They are the same on every reading
+//! of the log, whether the run has ended or not.
 
 mod start;
 
@@ -21,29 +20,30 @@ use wattle_run::unkept;
 
 use crate::agents::Agents;
 
-/// Reads the past of one thread. Events must come in order, from the first of a run.
+/// Reads the states for the events of one thread. Events must come in order, from the first of a
+/// run.
 pub(crate) struct Past {
     agents: Agents,
     thread: ThreadId,
-    /// Whether anybody asks for states.
+    /// Whether an encoder needs states.
     is_asked: bool,
-    /// The run at work, if it stores only its last state.
+    /// The current run, if it stores only its last state.
     exit: Option<Exit>,
 }
 
 /// A run that stores only its last state.
 struct Exit {
     code: (Arc<App>, Arc<GraphPack>),
-    /// Where it stands; `None` if that is not known any more.
+    /// Its current state; `None` if it is unknown.
     lineage: Option<Lineage>,
 }
 
-/// What an event is shown with.
+/// The data with which an event is rendered.
 #[derive(Default)]
 pub(crate) struct Shown {
-    /// The state.
+    /// The checkpoint whose state is rendered.
     pub(crate) checkpoint: Option<Checkpoint>,
-    /// What had happened where a run goes on.
+    /// The events between the checkpoint from which a run continues and its start.
     pub(crate) before: Vec<Event>,
 }
 
@@ -52,17 +52,18 @@ impl Past {
         Self { agents: agents.clone(), thread: thread.clone(), is_asked, exit: None }
     }
 
-    /// From now on somebody asks for states.
+    /// Records that an encoder needs states from now on.
     pub(crate) fn ask(&mut self) {
         self.is_asked = true;
     }
 
-    /// What an event is to be shown with. What cannot be read is left out.
+    /// Returns the data with which an event is rendered. It is empty if the store cannot be read.
     pub(crate) async fn show(&mut self, event: &Event, need: Option<&Need>) -> Shown {
         match self.look(event, need).await {
             Ok(shown) => shown,
             Err(error) => {
-                tracing::warn!(thread = %self.thread, %error, "a stream goes without a state");
+                let thread = &self.thread;
+                tracing::warn!(%thread, %error, "streaming an event without its state");
                 Shown::default()
             }
         }
@@ -91,7 +92,7 @@ impl Past {
         Ok(Shown { checkpoint, ..Shown::default() })
     }
 
-    /// A run begins, or is taken up again.
+    /// Handles the start or the recovery of a run.
     async fn begin(
         &mut self,
         event: &Event,
@@ -128,7 +129,7 @@ impl Past {
         })
     }
 
-    /// Where a run goes on from, with what had happened there before it began.
+    /// Returns the checkpoint from which a run continues, with the events between it and the run.
     async fn stands(
         &self,
         run: &RunRecord,
@@ -160,7 +161,7 @@ impl Past {
         Ok(code.map(|code| Exit { code, lineage }))
     }
 
-    /// A run that stores only its last state has made one.
+    /// Handles a checkpoint of a run that stores only its last state.
     async fn arrive(
         &mut self,
         event: &Event,
@@ -171,7 +172,7 @@ impl Past {
             _ => self.read(&event.namespace, made.checkpoint).await.map_err(unreadable)?,
         };
         let Some(exit) = &mut self.exit else { return Ok(stored) };
-        // What is not taken from here on is not known any more.
+        // If an error follows, the state is unknown from here on.
         let lineage = exit.lineage.take();
         let checkpoint = match (stored, lineage) {
             (Some(stored), _) => stored,

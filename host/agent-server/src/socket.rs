@@ -1,5 +1,5 @@
-//! The streaming protocol over one WebSocket: commands one way, their answers and the events of
-//! subscriptions the other way.
+//! The streaming protocol over one WebSocket: commands from the client, their replies and the
+//! events of subscriptions to the client.
 
 use std::time::Duration;
 
@@ -26,41 +26,42 @@ use crate::fault::Fault;
 use crate::feed::{Feed, Ready};
 use crate::wire::command::{Code, Command, Reconnect, Refusal, Subscribe, Unsubscribe, done};
 
-/// Subscriptions of one connection: each event is folded once for each of them. Clients have one
-/// for each part of a page that looks at a thread.
+/// Maximum number of subscriptions of one connection: each event is encoded once for each of them.
+/// Clients have one for each part of a page that shows a thread.
 const SUBSCRIPTIONS: usize = 64;
 
-/// What is added to a status of HTTP for the code of a close.
+/// The difference between the code of a close frame and an HTTP status.
 const CLOSE: u16 = 4_000;
 
-/// Bytes of the reason of a close: frames that are no messages have at most 125, two of which are
-/// its code.
+/// Maximum size in bytes of the reason of a close frame: control frames have at most 125 bytes, two
+/// of which are the code.
 const REASON_BYTES: usize = 123;
 
-/// Pings of one connection in [`PING_PERIOD`]. Each is answered with a frame, which waits in memory
-/// while the client does not read; browsers send none, and libraries one in some seconds.
+/// Maximum number of pings of one connection in [`PING_PERIOD`]. Each gets a pong frame, which
+/// stays in memory while the client does not read. Browsers send no pings, and libraries send one
+/// every few seconds.
 const PINGS: u32 = 20;
 
 /// The period in which pings are counted.
 const PING_PERIOD: Duration = Duration::from_secs(10);
 
-/// Commands of one connection that wait for the one at work. Who sends more is not listened to until
-/// there is room again; clients mostly wait for each answer.
+/// Maximum number of commands of one connection that wait for the one that is being executed. The
+/// connection is not read while there is no room; most clients wait for each reply.
 const WAITING: usize = 16;
 
-/// What the guards gave a connection; nothing where no guard stands.
+/// What the guards attach to a connection; empty if there are no guards.
 #[derive(Default)]
 pub(crate) struct Pass {
-    /// Held as long as the connection is open.
+    /// The permit of the request, held while the connection is open.
     pub(crate) slot: Option<Slot>,
-    /// What each command is taken from.
+    /// The rate limit that each command counts against.
     pub(crate) budget: Option<Budget>,
-    /// How large each message may be, if less than the server allows.
+    /// Maximum size of a message, if smaller than that of the server.
     pub(crate) limit: Option<BodyLimit>,
 }
 
-/// Answers with a WebSocket. What is wrong with the thread is said by closing it, since pages
-/// cannot read the answer to a request for a WebSocket.
+/// Upgrades the connection. Errors about the thread are sent as a close frame, because browsers
+/// cannot read the response to a failed upgrade.
 pub(crate) fn open(
     agents: Agents,
     caller: Caller,
@@ -77,7 +78,7 @@ pub(crate) fn open(
             Err(fault) => End::Told(of_fault(&fault)),
         };
         if let End::Told(frame) = end {
-            // The client may be gone already.
+            // The client may have disconnected already.
             let _ = timeout(stall, socket.send(Message::Close(Some(frame)))).await;
         }
     })
@@ -98,21 +99,21 @@ struct Session {
     thread: ThreadId,
     feed: Feed,
     pass: Pass,
-    /// Commands that are to be done.
+    /// Commands to execute.
     commands: mpsc::Sender<Command>,
-    /// What came of them.
+    /// Replies to commands.
     answers: mpsc::Receiver<Value>,
     pings: Pings,
 }
 
-/// Pings since the period began.
+/// The number of pings in a period.
 struct Pings {
     begun: Instant,
     count: u32,
 }
 
 impl Pings {
-    /// Counts one, and says whether there may be so many.
+    /// Counts a ping. Returns `false` if there were too many.
     fn take(&mut self) -> bool {
         if self.begun.elapsed() >= PING_PERIOD {
             *self = Self::default();
@@ -128,18 +129,18 @@ impl Default for Pings {
     }
 }
 
-/// What happens next.
+/// What a session handles next.
 enum Said {
     Client(Option<Result<Message, axum::Error>>),
     Thread(Ready),
-    /// A command was done, or not; `None` if none will be done any more.
+    /// The reply to a command; `None` if no further command will be executed.
     Done(Option<Value>),
     Revoked,
 }
 
-/// Why nothing goes on.
+/// Why a session ends.
 enum End {
-    /// The client is gone.
+    /// The client has disconnected.
     Left,
     /// The client gets the reason in a close frame.
     Told(CloseFrame),
@@ -149,7 +150,7 @@ impl Session {
     fn new(agents: Agents, caller: Caller, thread: ThreadId, pass: Pass) -> Self {
         let feed = Feed::new(&agents, caller.tenant.clone(), &thread);
         let (commands, waiting) = mpsc::channel(WAITING);
-        // Only one answer may wait, so the worker does not run ahead of what the client gets.
+        // Only one reply may wait, so that the worker does not run ahead of the client.
         let (done, answers) = mpsc::channel(1);
         let worker = Worker {
             agents: agents.clone(),
@@ -162,7 +163,7 @@ impl Session {
         Self { agents, caller, thread, feed, pass, commands, answers, pings }
     }
 
-    /// Goes on until one side has enough, or the key of the client opens nothing any more.
+    /// Runs until the client disconnects, the server closes the connection, or the key is revoked.
     async fn run(&mut self, socket: &mut WebSocket) -> End {
         let slot = self.pass.slot.take();
         let revoked = async {
@@ -173,7 +174,7 @@ impl Session {
         };
         tokio::pin!(revoked);
         loop {
-            // As long as there is no room, a command is at work, whose answer ends the wait.
+            // While there is no room, a command is being executed, and its reply ends the wait.
             let has_room = self.commands.capacity() > 0;
             let said = tokio::select! {
                 message = socket.recv(), if has_room => Said::Client(message),
@@ -211,8 +212,8 @@ impl Session {
             }
             Some(Ok(Message::Close(_)) | Err(_)) | None => return Err(End::Left),
         };
-        // It was read whole, as the server allows: a connection that ends in the middle of a message
-        // would not tell why.
+        // The server reads messages up to its own limit, because a connection that ends in the
+        // middle of a message could not report the reason.
         if let Some(BodyLimit(bytes)) = self.pass.limit
             && text.len() > bytes
         {
@@ -232,7 +233,7 @@ impl Session {
                 self.say(socket, sent.into_iter().map(|sent| sent.data)).await
             }
             Ready::Anew => Ok(()),
-            // Proxies cut connections in which nothing happens.
+            // Proxies close connections that are idle.
             Ready::Silence => self.in_time(socket.send(Message::Ping(Bytes::new()))).await,
             Ready::Gone => {
                 let fault = Fault::missing("thread", self.thread.as_str());
@@ -249,9 +250,9 @@ impl Session {
         }
     }
 
-    /// The answer to what can be said at once; `None` for a command that takes its time.
+    /// Returns the reply to a command that is executed at once; `None` if the worker executes it.
     async fn answer(&mut self, text: &[u8]) -> Option<Value> {
-        // What is no command counts too: it was read.
+        // An invalid command counts too, because it was read.
         let taken = self.pass.budget.as_ref().map_or(Ok(()), Budget::take);
         let command = match Command::parse(text) {
             Ok(command) => command,
@@ -266,7 +267,7 @@ impl Session {
             "subscription.reconnect" => self.reconnect(&command),
             _ => {
                 let id = command.id;
-                // There was room when it was heard.
+                // There was room when the message was received.
                 let sent = self.commands.try_send(command);
                 return sent.err().map(|_| too_many().answer(Some(id)));
             }
@@ -278,7 +279,7 @@ impl Session {
         Some(ended.unwrap_or_else(|refusal| refusal.answer(Some(command.id))))
     }
 
-    /// Sends documents; they leave together.
+    /// Sends documents and flushes once.
     async fn say(
         &self,
         socket: &mut WebSocket,
@@ -293,8 +294,9 @@ impl Session {
         .await
     }
 
-    /// Ends the session of a client that is gone or too slow. Until then the documents stay in memory,
-    /// and neither commands nor a revoked key are noticed.
+    /// Sends with a timeout, and ends the session of a client that is gone or too slow. Until the
+    /// send completes, the documents stay in memory, and neither commands nor a revoked key are
+    /// noticed.
     async fn in_time(
         &self,
         sending: impl Future<Output = Result<(), axum::Error>>,
@@ -340,13 +342,13 @@ impl Session {
         Ok(json!({}))
     }
 
-    /// Subscriptions end with their connection, so one of another cannot be restored; those of this
-    /// one get again what the client does not know.
+    /// Restores subscriptions. They end with their connection, so those of another connection
+    /// cannot be restored. Those of this connection receive again what the client does not have.
     fn reconnect(&mut self, command: &Command) -> Result<Value, Refusal> {
         let params: Reconnect = command.read()?;
         let since = params.last_event_id.as_deref().map(|id| {
             EventId::number_of(id).ok_or_else(|| {
-                let why = format!("`{id}` is no id of an event");
+                let why = format!("`{id}` is not an event id");
                 Refusal::new(Code::InvalidArgument, why)
             })
         });
@@ -360,18 +362,18 @@ impl Session {
     }
 }
 
-/// Does the commands of a connection.
+/// Executes the commands of a connection.
 struct Worker {
     agents: Agents,
     caller: Caller,
     thread: ThreadId,
-    /// Held until the last command is done: a connection that is closed meanwhile still counts.
+    /// Held until the last command has completed: a connection that is closed earlier still counts.
     slot: Option<Slot>,
 }
 
 impl Worker {
-    /// Does them one after another. Those that it has are done even if the client leaves meanwhile,
-    /// but none is begun with a key that was revoked.
+    /// Executes commands one after another. Commands in the queue are executed even if the client
+    /// disconnects, but none with a key that was revoked.
     async fn work(self, mut commands: mpsc::Receiver<Command>, done: mpsc::Sender<Value>) {
         while let Some(command) = commands.recv().await {
             if let Some(slot) = &self.slot
@@ -382,7 +384,7 @@ impl Worker {
             let target =
                 Target { agents: &self.agents, caller: &self.caller, thread: &self.thread };
             let answer = perform(&target, &command).await;
-            // Nobody hears it if the client has left.
+            // There is no receiver if the client has disconnected.
             let _ = done.send(answer).await;
         }
     }
@@ -390,16 +392,16 @@ impl Worker {
 
 fn too_often(wait: Duration) -> Refusal {
     let seconds = wait.as_millis().div_ceil(1_000).max(1);
-    let why = format!("this caller may not ask so often; try again in {seconds} s");
+    let why = format!("rate limit exceeded; retry after {seconds} s");
     Refusal::new(Code::UnknownError, why)
 }
 
 fn too_many() -> Refusal {
-    let why = format!("{WAITING} commands of this connection wait already; wait for their answers");
+    let why = format!("{WAITING} commands of this connection wait already; wait for their replies");
     Refusal::new(Code::UnknownError, why)
 }
 
-/// What is said before a stream ends that cannot go on.
+/// Returns the error that a stream sends before it ends because the thread cannot be read.
 pub(crate) fn unreadable() -> Value {
     Refusal::new(Code::UnknownError, "the thread cannot be read; try again").answer(None)
 }

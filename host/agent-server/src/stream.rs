@@ -1,7 +1,7 @@
 //! A run as server-sent events.
 //!
-//! The frames are made from the log, each time anew from the first event of the run; a client that
-//! comes back is not sent those that it names as known.
+//! Each stream encodes the log from the first event of the run. A client that reconnects is not
+//! sent the frames that it names as known.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
@@ -28,17 +28,17 @@ use crate::presence::Presence;
 use crate::run::{Turn, turn};
 use crate::view;
 
-/// What a client wants to see.
+/// What a client requests of the stream of a run.
 pub(crate) struct Wish {
-    /// Which kinds of frames.
+    /// The kinds of frames.
     pub(crate) modes: BTreeSet<Mode>,
-    /// Whether of subgraphs too.
+    /// Whether to include subgraphs.
     pub(crate) subgraphs: bool,
     /// Only frames whose ids have a higher number.
     pub(crate) after: u64,
 }
 
-/// Answers with the stream of a run.
+/// Returns a response with the stream of a run.
 pub(crate) fn answer(
     agents: &Agents,
     thread: &ThreadRecord,
@@ -54,23 +54,23 @@ pub(crate) fn answer(
     of_events(Body::from_stream(body))
 }
 
-/// A stream in which nothing comes.
+/// Returns a stream without frames.
 pub(crate) fn nothing() -> Response {
     of_events(Body::empty())
 }
 
-/// An answer of server-sent events.
+/// Returns a response of server-sent events.
 pub(crate) fn of_events(body: Body) -> Response {
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream; charset=utf-8"),
         (header::CACHE_CONTROL, "no-store"),
-        // nginx collects answers otherwise.
+        // nginx buffers responses otherwise.
         (header::HeaderName::from_static("x-accel-buffering"), "no"),
     ];
     (headers, body).into_response()
 }
 
-/// The frames of one run.
+/// The encoder of the frames of one run.
 pub(crate) struct Shower {
     v1: V1,
     past: Past,
@@ -96,7 +96,7 @@ impl Shower {
         Self { v1, past }
     }
 
-    /// What an event becomes. They must come in order from the first of the run.
+    /// Returns the frames of an event. Events must come in order from the first of the run.
     pub(crate) async fn take(&mut self, event: &Event) -> Vec<Frame> {
         let need = self.v1.needs(event);
         let shown = self.past.show(event, need.as_ref()).await;
@@ -116,11 +116,11 @@ struct Frames {
 }
 
 enum Phase {
-    /// For its turn.
+    /// The run is pending.
     Waiting,
-    /// The log is read.
+    /// The log of the run is read.
     Reading(Box<Log>),
-    /// Nothing more comes.
+    /// No frame follows.
     Over,
 }
 
@@ -159,7 +159,7 @@ impl Frames {
                             Phase::Reading(Box::new(Log::new(&self.agents, &record)))
                         }
                         Ok(Turn::Gone) => Phase::Over,
-                        // The client comes back: the run is not over.
+                        // The client reconnects, because the run has not ended.
                         Ok(Turn::Stopping) => return self.end(),
                         Err(_) if *self.agents.api().stopping.borrow() => return self.end(),
                         Ok(Turn::Failed(failure)) | Err(failure) => {
@@ -176,7 +176,7 @@ impl Frames {
                     }
                     Next::Silence => return Some(HEARTBEAT.into()),
                     Next::Over => self.phase = Phase::Over,
-                    // Nor is it here.
+                    // The run has not ended here either.
                     Next::Stopping => return self.end(),
                     Next::Unreadable(failure) => {
                         self.ready.push_back(error(&failure));
@@ -187,7 +187,7 @@ impl Frames {
         }
     }
 
-    /// The stream ends by itself: its client has not left.
+    /// Ends the stream. Its client has not disconnected.
     fn end(&mut self) -> Option<Bytes> {
         if let Some(presence) = &mut self.presence {
             presence.end();
@@ -196,8 +196,9 @@ impl Frames {
     }
 }
 
-/// The last frame of a run that could not begin, or of a log that cannot be read. It has no id: no
-/// event says so, and a client that comes back asks for what follows the frames that it has.
+/// Returns the last frame of a run that could not start, or of a log that cannot be read. It has no
+/// id: no event has this frame, and a client that reconnects requests what follows the frames that
+/// it has.
 pub(crate) fn error(failure: &Failure) -> Bytes {
     let data: Value = error_of(failure);
     format!("event: error\r\ndata: {data}\r\n\r\n").into()

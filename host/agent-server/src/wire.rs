@@ -1,13 +1,13 @@
-//! What clients send and are answered, as pure functions of plain data.
+//! Requests and responses as plain data, with pure functions.
 //!
-//! The streams of runs and threads, and what they share with answers, are in
+//! The streams of runs and threads, and what they share with responses, are in
 //! [`wattle_project::agent_server`].
 //!
 //! * [`extract`]: values of a document by their paths.
 //! * [`command`]: commands of the streaming protocol.
-//! * [`request`]: what clients ask for. [`shape`]: what they are answered. [`outline`]: what else of
-//!   both is described.
-//! * [`schedule`]: when runs come again. [`webhook`]: where and how their ends are reported.
+//! * [`request`]: bodies of requests. [`shape`]: bodies of responses. [`outline`]: further OpenAPI
+//!   schemas of both.
+//! * [`schedule`]: schedules of crons. [`webhook`]: URLs and signatures of webhooks.
 
 pub mod command;
 pub mod extract;

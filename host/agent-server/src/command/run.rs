@@ -1,4 +1,4 @@
-//! Commands that begin runs.
+//! Commands that create runs.
 
 use serde_json::{Value, json};
 use wattle_run::hostcall::runs::{OpenQuestion, Runs as _};
@@ -13,8 +13,8 @@ use crate::run::KnownRun;
 use crate::wire::command::{Code, InputRespond, Refusal, RunStart, StateFork};
 use crate::wire::request::RunCreate;
 
-/// Begins a run, on a new thread if there is none. An input is the answer to a question if one is
-/// open, unless the run goes on from an earlier checkpoint.
+/// Creates a run, on a new thread if there is none. The input answers a pending interrupt if there
+/// is one, unless the run starts from an earlier checkpoint.
 pub(super) async fn start(target: &Target<'_>, params: RunStart) -> Result<Value, Refusal> {
     let may_answer = params.input.is_some() && !params.forks();
     let known = if may_answer { target.find().await? } else { None };
@@ -25,7 +25,7 @@ pub(super) async fn start(target: &Target<'_>, params: RunStart) -> Result<Value
     begin(target, &params.request(answers)?).await
 }
 
-/// Answers questions, with a run of the assistant that ran last.
+/// Answers interrupts with a run of the assistant that ran last.
 pub(super) async fn respond(target: &Target<'_>, params: InputRespond) -> Result<Value, Refusal> {
     let answers = params.answers()?;
     let record = target.has_run().await?;
@@ -46,7 +46,7 @@ pub(super) async fn respond(target: &Target<'_>, params: InputRespond) -> Result
     begin(target, &params.request(assistant, answers)).await
 }
 
-/// Goes on from an earlier checkpoint, with a run of the assistant that ran last.
+/// Creates a run from an earlier checkpoint, with the assistant that ran last.
 pub(super) async fn fork(target: &Target<'_>, params: StateFork) -> Result<Value, Refusal> {
     let record = target.has_run().await?;
     let request = params.request(assistant(target, &record).await?)?;
@@ -54,7 +54,7 @@ pub(super) async fn fork(target: &Target<'_>, params: StateFork) -> Result<Value
         asked::point_of(&record, id).map_err(|fault| no_checkpoint(&fault))?;
     }
     let mut begun = begin(target, &request).await.map_err(|refusal| match refusal.code {
-        // It is an id of this thread, and nothing stands there.
+        // The id belongs to this thread, but there is no such checkpoint.
         Code::NoSuchRun => Refusal { code: Code::NoSuchCheckpoint, ..refusal },
         _ => refusal,
     })?;
@@ -88,14 +88,14 @@ async fn open(target: &Target<'_>) -> Result<Vec<OpenQuestion>, Refusal> {
     Ok(view.map(|view| view.interrupts).unwrap_or_default())
 }
 
-/// The assistant that ran last on a thread.
+/// Returns the assistant of the last run of a thread.
 async fn assistant(target: &Target<'_>, record: &ThreadRecord) -> Result<String, Refusal> {
     let agents = target.agents;
     if let Some(run) = &record.run {
         match KnownRun::find(agents, record, run.as_str()).await {
             Ok(run) => return Ok(run.asked.terms.assistant),
             Err(fault) if fault.status().is_server_error() => return Err(refused(&fault)),
-            // It was taken away.
+            // The run was deleted.
             Err(_) => {}
         }
     }

@@ -14,17 +14,17 @@ use crate::asked::of_thread;
 use crate::view;
 use crate::wire::command::{Code, GetState, ListCheckpoints, Refusal};
 
-/// Checkpoints of one answer unless it says otherwise.
+/// Default number of checkpoints in a reply.
 const PAGE: usize = 10;
 
-/// Most checkpoints of one answer: each is read with its whole state, of which the answer shows
-/// nothing, and all of them are in memory at once.
+/// Maximum number of checkpoints in a reply. Each is read with its whole state, and all of them are
+/// in memory at once, although the reply does not contain the states.
 const LARGEST_PAGE: usize = 100;
 
-/// Between two levels of a namespace.
+/// Separator of the levels of a namespace.
 const LEVEL: &str = "|";
 
-/// Where a thread stands, or one of its subgraphs.
+/// Returns the current state of a thread or of one of its subgraphs.
 pub(super) async fn get(target: &Target<'_>, params: GetState) -> Result<Value, Refusal> {
     let namespace = namespace(&params.namespace);
     let found = match target.find().await? {
@@ -52,7 +52,7 @@ pub(super) async fn get(target: &Target<'_>, params: GetState) -> Result<Value, 
     Ok(json!({ "values": values, "checkpoint": checkpoint }))
 }
 
-/// The points of a thread's past, newest first, without their states.
+/// Lists the checkpoints of a thread, newest first, without their states.
 pub(super) async fn list(target: &Target<'_>, params: ListCheckpoints) -> Result<Value, Refusal> {
     let Some(record) = target.find().await?.filter(|record| !record.is_blank()) else {
         return Ok(json!({ "checkpoints": [] }));

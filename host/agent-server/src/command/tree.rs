@@ -1,4 +1,4 @@
-//! The graphs of a run, each inside of the one that started it.
+//! The graphs of a run as a tree of subgraphs.
 
 use std::collections::BTreeMap;
 
@@ -14,16 +14,16 @@ use crate::view;
 use crate::wire::command::{Code, GetTree, Refusal};
 use crate::wire::request::Invalid;
 
-/// A graph.
+/// A graph of a run with its last lifecycle event.
 struct Graph {
     name: Value,
     status: Value,
 }
 
-/// The graphs of a run by their namespaces, the thread's own first.
+/// The graphs of a run by their namespaces, the root graph first.
 type Graphs = BTreeMap<Vec<String>, Graph>;
 
-/// The graphs of a run as it stands; of the newest, unless it is named.
+/// Returns the current graphs of a run; of the newest run by default.
 pub(super) async fn get(target: &Target<'_>, params: GetTree) -> Result<Value, Refusal> {
     let record = target.has_run().await?;
     let no_run = |why: String| Refusal::new(Code::NoSuchRun, why);
@@ -48,7 +48,7 @@ pub(super) async fn get(target: &Target<'_>, params: GetTree) -> Result<Value, R
     }
 }
 
-/// Reads the log to where it ends now.
+/// Folds the log up to its current end.
 async fn read(target: &Target<'_>, run: &RunId, mut fold: V2) -> Result<Graphs, Refusal> {
     let store = &target.agents.ports().store;
     let head = store.thread(target.thread).await.map_err(|error| refused(&error.into()))?;
@@ -78,7 +78,7 @@ fn note(graphs: &mut Graphs, sent: &Sent) {
 fn branch(graphs: &Graphs, place: &[String]) -> Option<Value> {
     let Graph { name, status } = graphs.get(place)?;
     let is_child = |other: &Vec<String>| other.len() > place.len() && other.starts_with(place);
-    // Levels between that have no graph of their own are none of the tree.
+    // Levels of a namespace without a graph of their own are not part of the tree.
     let is_direct = |other: &Vec<String>| {
         let between = place.len() + 1..other.len();
         !between.into_iter().any(|depth| graphs.contains_key(&other[..depth]))

@@ -1,24 +1,24 @@
-//! When a connection is handed the beginning, the pauses and the end of a run.
+//! Delays of the start, the pauses and the end of a run on connections.
 //!
 //! A client opens several connections for one run, one after another: first one for lifecycle
 //! events, then one for each part of the run that it shows. The official clients close every
-//! projection as soon as one connection says that the run paused or ended, and they drop events
-//! that nothing in the client subscribes to yet. A run of some milliseconds is over before the
-//! second connection is opened, so without this module its messages reach nobody.
+//! projection as soon as one connection reports that the run paused or ended, and they drop events
+//! that nothing in the client subscribes to yet. A run of some milliseconds has ended before the
+//! second connection is open, so without this module the client would not show its messages.
 //!
-//! * **A beginning** is handed to a connection that was open before the run was asked for
-//!   [`HEAD_START`] after the command was answered: the client has then subscribed.
-//! * **A pause or an end** is handed to a connection [`GRACE`] after the run began, its command was
-//!   answered and the newest content connection of the thread was opened. A connection that sees
-//!   lifecycle events only waits in addition until every content connection of the thread was handed
-//!   what came before, and for [`HEAD_START`] behind that.
+//! * **A start** is sent to a connection that was open before the run was requested [`HEAD_START`]
+//!   after the reply to the command: the client has then subscribed.
+//! * **A pause or an end** is sent to a connection [`GRACE`] after the reply to the command of the
+//!   run, or after the newest content connection of the thread was opened within that grace. A
+//!   connection that sees only lifecycle events also waits until every content connection of the
+//!   thread was sent what came before, and [`HEAD_START`] longer.
 //!
-//! A connection that sees all channels waits for no pause or end. No event waits longer than
-//! [`LONGEST`], whatever other connections do, and an event older than that does not wait at all: a
-//! replay is as fast as without this module. Content never waits.
+//! A connection that sees all channels gets pauses and ends without delay. No event is delayed by
+//! more than [`LONGEST`], whatever other connections do, and an event older than that is not
+//! delayed at all: a replay is as fast as without this module. Content is never delayed.
 //!
-//! What is known here is of this host: neither commands nor connections of other hosts are waited
-//! for. Runs that no command of the streaming protocol asked for have no grace.
+//! The data of this module is local to the host: it knows neither commands nor connections of other
+//! hosts. Runs that no command of the streaming protocol requested have no grace.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,23 +29,23 @@ use tokio::time::{Instant, sleep_until};
 use wattle_graph::event::{Event, EventKind};
 use wattle_graph::id::{RunId, ThreadId};
 
-/// How long a client may take from the answer to its command to its first content connection, and
-/// from each connection to the next: up to three round trips, which a TLS handshake needs, of 80 ms.
-/// A run that takes longer than this pays nothing.
+/// Time that a client may take from the reply to its command to its first content connection, and
+/// from each connection to the next: up to three round trips of 80 ms, as a TLS handshake needs. A
+/// run that takes longer than this is not delayed.
 pub(crate) const GRACE: Duration = Duration::from_millis(250);
 
-/// How much later than content on one connection an event on another connection is sent that makes
-/// the client drop content: the time that a client needs to read what has arrived.
+/// Time by which an event on another connection must follow content so that the client does not
+/// drop the content: what a client needs to read what has arrived.
 pub(crate) const HEAD_START: Duration = Duration::from_millis(30);
 
-/// The longest time from an event to its delivery: a connection that nobody reads delays the others
-/// by no more than this.
+/// Maximum delay of an event. A connection that its client does not read delays the others by no
+/// more than this.
 pub(crate) const LONGEST: Duration = Duration::from_secs(1);
 
-/// Threads that are known before the first sweep for those that nobody needs.
+/// Number of threads before the first sweep of unused ones.
 const FIRST_SWEEP: usize = 64;
 
-/// The threads that have connections or whose runs were just asked for. A handle: cheap to clone.
+/// The threads that have connections, or whose runs were requested recently. Cloning it is cheap.
 #[derive(Clone, Default)]
 pub(crate) struct Holds(Arc<Mutex<Threads>>);
 
@@ -66,26 +66,26 @@ struct Thread {
 #[derive(Default)]
 struct State {
     commands: BTreeMap<RunId, Answered>,
-    /// The last event that each content connection was handed, by the numbers of connections.
+    /// The last event that each content connection was sent, by the numbers of connections.
     handed: BTreeMap<u64, u64>,
     /// The number of the next connection or command.
     next: u64,
 }
 
-/// A command that asked for a run.
+/// A command that requested a run.
 #[derive(Clone, Copy)]
 struct Answered {
-    /// Connections with lower numbers were open before.
+    /// Connections with lower numbers were open before the command.
     number: u64,
     answered: Option<Instant>,
-    /// When pauses and the end of the run may be handed over.
+    /// When pauses and the end of the run may be sent.
     due: Option<Instant>,
 }
 
 /// What a connection sees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// Lifecycle events and questions only.
+    /// Lifecycle events and interrupts only.
     #[default]
     Lifecycle,
     /// Some content.
@@ -94,7 +94,8 @@ pub(crate) enum Scope {
     All,
 }
 
-/// A command that asks for a run, until it is answered. It counts as refused if this is dropped.
+/// A command that requests a run, until its reply. Dropping it without a reply means that the
+/// command failed.
 pub(crate) struct Command {
     thread: Arc<Thread>,
     run: RunId,
@@ -109,22 +110,22 @@ pub(crate) struct Connection {
     held: Option<Held>,
 }
 
-/// The event that a connection waits for.
+/// The event that a connection delays.
 #[derive(Clone, Copy)]
 struct Held {
     seq: u64,
-    /// When it is delivered whatever happens.
+    /// The latest time of its delivery.
     until: Instant,
-    /// When it was first seen that the content connections were handed what came before.
+    /// When the content connections were first seen to have been sent what came before.
     caught_up: Option<Instant>,
 }
 
 impl Holds {
-    /// Notes that a command asks for a run.
+    /// Records that a command requests a run.
     pub(crate) fn command(&self, thread: &ThreadId, run: &RunId) -> Command {
         let thread = self.thread(thread);
         let mut state = thread.lock();
-        // The others have been answered for so long that they delay nothing any more.
+        // The other replies are so old that they delay nothing any more.
         state.commands.retain(|_, it| it.due.is_none_or(|due| due > Instant::now()));
         let number = state.number();
         state.commands.insert(run.clone(), Answered { number, answered: None, due: None });
@@ -162,13 +163,14 @@ impl Thread {
 }
 
 impl State {
-    /// Whether a command was answered so recently that it still delays events.
+    /// Returns whether a reply is so recent that it still delays events.
     fn is_recent(&self) -> bool {
         self.commands.values().any(|it| it.due.is_none_or(|due| due > Instant::now()))
     }
 
-    /// A content connection was opened: another may follow. One that is opened later than the grace
-    /// allows is of another client, or a page that was loaded again.
+    /// Extends the grace, because another content connection may follow the one that was opened
+    /// now. A connection that is opened after the grace belongs to another client or a reloaded
+    /// page, and extends nothing.
     fn extend(&mut self) {
         let now = Instant::now();
         for due in self.commands.values_mut().filter_map(|command| command.due.as_mut()) {
@@ -183,7 +185,7 @@ impl State {
         self.next
     }
 
-    /// When the beginning of a run may be handed to a connection; `None` if not before something
+    /// Returns when the start of a run may be sent to a connection; `None` if not before something
     /// changes.
     fn beginning(&self, run: &RunId, connection: u64) -> Option<Instant> {
         match self.commands.get(run) {
@@ -192,7 +194,8 @@ impl State {
         }
     }
 
-    /// The same for a pause or the end of a run.
+    /// Returns when a pause or the end of a run may be sent; `None` if not before something
+    /// changes.
     fn end(&self, run: &RunId, scope: Scope, held: &mut Held) -> Option<Instant> {
         let due = match self.commands.get(run) {
             Some(command) => command.due?,
@@ -210,7 +213,7 @@ impl State {
 }
 
 impl Command {
-    /// Notes that the command is answered now, and that the run will be or was begun.
+    /// Records that the reply to the command is sent now, and that the run was created.
     pub(crate) fn answered(self) {
         self.thread.change(|state| {
             if let Some(command) = state.commands.get_mut(&self.run) {
@@ -232,8 +235,8 @@ impl Drop for Command {
 }
 
 impl Connection {
-    /// Notes what the connection sees from now on, beginning with the event behind one. New content
-    /// counts as a connection that is opened now.
+    /// Records what the connection sees from now on, beginning with the event after `after`. New
+    /// content counts as a connection that is opened now.
     pub(crate) fn see(&mut self, scope: Scope, after: u64, is_new: bool) {
         self.scope = scope;
         let number = self.number;
@@ -249,7 +252,7 @@ impl Connection {
         });
     }
 
-    /// Notes that the client was handed everything up to an event.
+    /// Records that the client was sent everything up to an event.
     pub(crate) fn handed(&self, seq: u64) {
         let is_new = |handed: &mut u64| std::mem::replace(handed, seq) != seq;
         let has_changed = self.thread.lock().handed.get_mut(&self.number).is_some_and(is_new);
@@ -258,10 +261,11 @@ impl Connection {
         }
     }
 
-    /// Waits until the client may be handed an event. Nothing is lost if that is given up.
+    /// Waits until an event may be sent to the client. This method is cancel safe.
     pub(crate) async fn may_have(&mut self, event: &Event, now_ms: i64) {
         loop {
-            // Before anything is looked at: a later change ends the wait below.
+            // Mark changes as seen before the state is read: a later change then ends the wait
+            // below.
             self.news.borrow_and_update();
             let Some((due, until)) = self.due(event, now_ms) else { return };
             let due = due.unwrap_or(until).min(until);
@@ -275,8 +279,8 @@ impl Connection {
         }
     }
 
-    /// When an event may be handed over, if that is known, and the latest time; `None` for an event
-    /// that does not wait.
+    /// Returns when an event may be sent, if that is known, and the latest time; `None` for an
+    /// event that is not delayed.
     fn due(&mut self, event: &Event, now_ms: i64) -> Option<(Option<Instant>, Instant)> {
         let begins = match &event.kind {
             EventKind::RunStarted(_) if event.namespace.is_root() => true,
@@ -311,7 +315,7 @@ impl Drop for Connection {
     }
 }
 
-/// What is left of the longest time from an event on. Clocks of other hosts may be ahead.
+/// Returns what is left of the maximum delay of an event. The clock of another host may be ahead.
 fn left(at_ms: i64, now_ms: i64) -> Duration {
     let gone_ms = u64::try_from(now_ms.saturating_sub(at_ms)).unwrap_or(0);
     LONGEST.saturating_sub(Duration::from_millis(gone_ms))
@@ -324,7 +328,7 @@ mod tests {
 
     use super::*;
 
-    /// Milliseconds at which the run of these tests began and ended, by the clock of the host.
+    /// Start and end of the run in these tests, milliseconds since 1970.
     const THEN_MS: i64 = 1_000_000;
 
     fn end() -> Event {
@@ -360,7 +364,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn without_another_connection_an_end_waits_for_the_grace() {
+    async fn run_end_waits_for_the_grace_without_other_connections() {
         for (scope, grace) in
             [(Scope::Lifecycle, GRACE), (Scope::Content, GRACE), (Scope::All, Duration::ZERO)]
         {
@@ -368,15 +372,15 @@ mod tests {
             commanded(&holds).answered();
             assert_eq!(waited(&mut connection(&holds, scope)).await, grace, "{scope:?}");
             let again = waited(&mut connection(&holds, Scope::Content)).await;
-            assert_eq!(grace + again, GRACE, "a page that is loaded again");
+            assert_eq!(grace + again, GRACE, "a reloaded page");
         }
         let holds = Holds::default();
         let unasked = waited(&mut connection(&holds, Scope::Content)).await;
-        assert_eq!(unasked, Duration::ZERO, "no command asked for it");
+        assert_eq!(unasked, Duration::ZERO, "no command requested the run");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn each_content_connection_extends_the_grace_until_it_is_over() {
+    async fn content_connection_extends_the_grace_before_its_end() {
         let holds = Holds::default();
         let mut watcher = connection(&holds, Scope::Lifecycle);
         commanded(&holds).answered();
@@ -392,7 +396,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_content_connection_is_waited_for_until_it_has_read_or_time_is_up() {
+    async fn run_end_waits_for_content_connections_up_to_a_limit() {
         let holds = Holds::default();
         let mut watcher = connection(&holds, Scope::Lifecycle);
         let content = connection(&holds, Scope::Content);
@@ -411,11 +415,11 @@ mod tests {
         assert_eq!(from.elapsed(), Duration::ZERO, "a replay does not wait");
         drop((stalled, content));
         let mut watcher = connection(&holds, Scope::Lifecycle);
-        assert_eq!(waited(&mut watcher).await, Duration::ZERO, "they have left");
+        assert_eq!(waited(&mut watcher).await, Duration::ZERO, "both connections are closed");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_end_waits_for_the_answer_to_the_command_unless_it_is_refused() {
+    async fn run_end_waits_for_the_reply_unless_the_command_fails() {
         let holds = Holds::default();
         let command = commanded(&holds);
         let mut watcher = connection(&holds, Scope::Lifecycle);
@@ -430,7 +434,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn threads_that_nobody_needs_are_forgotten() {
+    async fn unused_threads_are_removed() {
         let holds = Holds::default();
         let kept = holds.connect(&ThreadId::new("kept").unwrap());
         for number in 0..10 * FIRST_SWEEP {

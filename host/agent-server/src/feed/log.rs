@@ -1,4 +1,4 @@
-//! Reading the log of a whole thread, which may not be there yet.
+//! The tail of the log of a thread, which may not exist yet.
 
 use std::sync::Arc;
 
@@ -12,29 +12,29 @@ use wattle_run::tail::{Next, Tail, TailQuery, Until};
 use crate::agents::Agents;
 use crate::follow::HEARTBEAT;
 
-/// What there is.
+/// The result of waiting for an event.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Ready {
-    /// An event.
+    /// An event is ready.
     Event,
-    /// Another thread has the id now, whose log begins anew.
+    /// A new thread has the id. Its log is read from the first event.
     Anew,
-    /// Nothing for a while.
+    /// There was no event for the heartbeat interval.
     Silence,
-    /// Nothing more: the thread was deleted, or it is somebody else's.
+    /// The thread was deleted, or belongs to another tenant. No event follows.
     Gone,
-    /// Nothing more from this host, which stops.
+    /// The host is shutting down. No event follows.
     Stopping,
-    /// Nothing more, since the log cannot be read.
+    /// The log cannot be read. No event follows.
     Unreadable(Failure),
 }
 
-/// Reads the events of all runs of a thread for a tenant.
+/// The tail of the events of all runs of a thread, for a tenant.
 pub(crate) struct ThreadLog {
     tenant: Option<String>,
     thread: ThreadId,
     tail: Tail,
-    /// The last event that was taken; 0 before the first.
+    /// The sequence number of the last event that was taken; 0 before the first.
     position: u64,
     /// The event that is ready.
     ready: Option<Arc<Event>>,
@@ -42,7 +42,7 @@ pub(crate) struct ThreadLog {
 }
 
 impl ThreadLog {
-    /// Reads from the event on that comes after one.
+    /// Creates a tail that reads the events after a sequence number.
     pub(crate) fn new(
         agents: &Agents,
         tenant: Option<String>,
@@ -56,28 +56,28 @@ impl ThreadLog {
         Self { tenant, thread, tail, position: after, ready: None, stopping }
     }
 
-    /// The thread.
+    /// Returns the id of the thread.
     pub(crate) fn id(&self) -> &ThreadId {
         &self.thread
     }
 
-    /// The thread as it was when it existed and was looked at last.
+    /// Returns the thread as it was when it existed and was read last.
     pub(crate) fn head(&self) -> Option<&ThreadHead> {
         self.tail.head()
     }
 
-    /// Reads from the first event on.
+    /// Continues with the first event.
     pub(crate) fn rewind(&mut self) {
         self.tail.seek(0);
         (self.position, self.ready) = (0, None);
     }
 
-    /// The last event that was taken; 0 before the first.
+    /// Returns the sequence number of the last event that was taken; 0 before the first.
     pub(crate) fn position(&self) -> u64 {
         self.position
     }
 
-    /// The event that is ready.
+    /// Returns the event that is ready, without taking it.
     pub(crate) fn next(&self) -> Option<Arc<Event>> {
         self.ready.clone()
     }
@@ -89,7 +89,7 @@ impl ThreadLog {
         Some(event)
     }
 
-    /// Waits for an event. Nothing is lost if that is given up.
+    /// Waits for an event. This method is cancel safe.
     pub(crate) async fn ready(&mut self) -> Ready {
         loop {
             if self.ready.is_some() {
@@ -101,7 +101,8 @@ impl ThreadLog {
         }
     }
 
-    /// Waits for anything but events. Events are read again after [`ThreadLog::rewind`] only.
+    /// Waits for anything other than an event. Events are read again only after
+    /// [`ThreadLog::rewind`].
     pub(crate) async fn idle(&mut self) -> Ready {
         self.tail.seek(u64::MAX);
         self.ready = None;
@@ -112,7 +113,7 @@ impl ThreadLog {
         }
     }
 
-    /// Reads on, or waits for news where there is nothing to read.
+    /// Reads the next item, or waits for a change if there is none.
     async fn look(&mut self) -> Option<Ready> {
         let next = match self.tail.next().await {
             Ok(next) => next,
@@ -131,12 +132,12 @@ impl ThreadLog {
                 Some(Ready::Anew)
             }
             Next::Gone if self.head().is_some() => Some(Ready::Gone),
-            // It may come yet.
+            // The thread may be created later.
             Next::Gone | Next::CaughtUp | Next::Idle => self.wait().await,
         }
     }
 
-    /// Whether the thread is somebody else's.
+    /// Returns whether the thread belongs to another tenant.
     fn is_foreign(&self) -> bool {
         self.tenant.is_some() && self.head().is_some_and(|head| head.record.tenant != self.tenant)
     }
@@ -149,7 +150,7 @@ impl ThreadLog {
     }
 
     fn unreadable(&self, failure: Failure) -> Ready {
-        tracing::warn!(thread = %self.thread, error = %failure, "the stream of a thread ends");
+        tracing::warn!(thread = %self.thread, error = %failure, "thread stream aborted");
         Ready::Unreadable(failure)
     }
 }

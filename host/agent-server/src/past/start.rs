@@ -1,4 +1,4 @@
-//! Where a thread stood when a run began.
+//! The checkpoint from which a run continues.
 
 use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::{Event, EventKind, RunReason};
@@ -7,17 +7,17 @@ use wattle_run::ports::store::{CheckpointQuery, RunRecord, StoreError};
 
 use crate::agents::Agents;
 
-/// Checkpoints that are read first on the way back, each with its whole state: a run that has just
-/// begun has made one, and the one before it is where it goes on from.
+/// Number of checkpoints that the search reads first, each with its whole state. A run that has
+/// just started has made one, and continues from the one before.
 const FIRST_PAGE: usize = 2;
 
-/// Checkpoints that are read at a time at most; each page is twice as long as the one before.
+/// Maximum number of checkpoints in one read. Each read has twice as many as the one before.
 const LARGEST_PAGE: usize = 16;
 
-/// Events after the first of a run among which it is said where it forks.
+/// Number of events after the first one of a run among which a fork is recorded.
 const FIRST_EVENTS: usize = 4;
 
-/// The checkpoint that a run goes on from; `None` if it is the first of its thread.
+/// Finds the checkpoint from which a run continues; `None` for the first run of its thread.
 pub(super) async fn start(
     agents: &Agents,
     run: &RunRecord,
@@ -55,7 +55,7 @@ pub(super) async fn start(
     }
 }
 
-/// Whether a checkpoint was made before a run began.
+/// Returns whether a checkpoint was made before a run started.
 async fn is_before(
     agents: &Agents,
     run: &RunRecord,
@@ -65,7 +65,7 @@ async fn is_before(
     if meta.run == run.id {
         return Ok(false);
     }
-    // An edit is no run; its time must tell.
+    // An edit has no run record, so its time decides.
     let maker = agents.ports().store.run(&meta.run).await?;
     Ok(maker.map_or(meta.at_ms <= run.started_ms, |maker| maker.first_seq < run.first_seq))
 }

@@ -318,7 +318,7 @@ async fn commands_count_as_requests_do() {
     let refused = socket.command(3, "state.get", json!({})).await;
     assert_eq!(refused["error"], "unknown_error");
     let why = refused["message"].as_str().unwrap();
-    assert!(why.contains("try again in"), "{why}");
+    assert!(why.contains("retry after"), "{why}");
 }
 
 #[tokio::test]
