@@ -1,4 +1,4 @@
-//! Graphs as assistants, assistants that clients make of them, and what is said of the server.
+//! Default assistants of graphs, assistants that clients create, and the health of the server.
 
 use serde_json::{Value, json};
 use wattle_api::ApiConfig;
@@ -6,7 +6,7 @@ use wattle_api::ApiConfig;
 use crate::host::{Host, request};
 
 #[tokio::test]
-async fn every_graph_is_an_assistant_by_itself() {
+async fn graph_has_a_default_assistant() {
     let host = Host::new();
     let found = host.post("/assistants/search", json!({ "limit": 2 })).await;
     assert_eq!(found.header("x-pagination-total"), "5");
@@ -24,7 +24,7 @@ async fn every_graph_is_an_assistant_by_itself() {
 }
 
 #[tokio::test]
-async fn a_graph_is_drawn_and_described() {
+async fn graph_has_a_drawing_and_schemas() {
     let host = Host::new();
     let drawn = host.get("/assistants/agent/graph").await.ok();
     let nodes: Vec<_> = drawn["nodes"].as_array().unwrap().iter().map(|it| &it["id"]).collect();
@@ -46,7 +46,7 @@ async fn a_graph_is_drawn_and_described() {
 }
 
 #[tokio::test]
-async fn the_server_says_what_it_is() {
+async fn health_and_version_are_reported() {
     let host = Host::new();
     assert_eq!(host.get("/ok").await.ok(), json!({ "ok": true, "services": {} }));
     assert!(host.get("/info").await.ok()["version"].is_string());
@@ -54,7 +54,7 @@ async fn the_server_says_what_it_is() {
 }
 
 #[tokio::test]
-async fn what_runs_inside_of_a_graph_is_drawn_and_described() {
+async fn subgraph_has_a_drawing_and_schemas() {
     let host = Host::new();
     let drawn = host.get("/assistants/outer/graph?xray=true").await.ok();
     let nodes: Vec<_> = drawn["nodes"].as_array().unwrap().iter().map(|it| &it["id"]).collect();
@@ -81,7 +81,7 @@ async fn make(host: &Host, body: Value) -> Value {
 }
 
 #[tokio::test]
-async fn an_assistant_is_made_changed_and_deleted() {
+async fn assistant_is_created_changed_and_deleted() {
     let host = Host::new();
     let wish = json!({ "graph_id": "agent", "name": "mine", "metadata": { "team": "a" },
         "context": { "x": 1 } });
@@ -89,7 +89,7 @@ async fn an_assistant_is_made_changed_and_deleted() {
     let id = made["assistant_id"].as_str().unwrap();
     let path = format!("/assistants/{id}");
     assert_eq!((&made["version"], &made["graph_id"]), (&json!(1), &json!("agent")));
-    assert_eq!(made["config"], json!({ "configurable": { "x": 1 } }), "both say the same");
+    assert_eq!(made["config"], json!({ "configurable": { "x": 1 } }), "the values of the context");
     assert_eq!(host.get(&path).await.ok(), made);
     let change = json!({ "metadata": { "label": 7 }, "config": { "tags": ["t"] } });
     let changed = host.call("PATCH", &path, Some(change)).await.ok();
@@ -107,7 +107,7 @@ async fn an_assistant_is_made_changed_and_deleted() {
 }
 
 #[tokio::test]
-async fn an_id_that_is_taken_is_refused_or_answered() {
+async fn create_with_an_existing_id_fails_or_returns_it() {
     let host = Host::new();
     let id = "01a1ffdc-22ab-744e-a2fc-8bb051a654f8";
     let wish = |if_exists: &str| json!({ "graph_id": "agent", "assistant_id": id, "if_exists": if_exists });
@@ -131,7 +131,7 @@ async fn an_id_that_is_taken_is_refused_or_answered() {
 }
 
 #[tokio::test]
-async fn the_assistant_of_a_graph_stays_as_it_is() {
+async fn default_assistant_cannot_be_changed() {
     let host = Host::new();
     let id = "fe096781-5601-53d2-b2f6-0d3403f7e9ca";
     let taken = json!({ "graph_id": "agent", "assistant_id": id });
@@ -152,7 +152,7 @@ async fn the_assistant_of_a_graph_stays_as_it_is() {
 }
 
 #[tokio::test]
-async fn versions_stay_and_can_be_gone_back_to() {
+async fn earlier_version_can_be_selected() {
     let host = Host::new();
     let made = make(&host, json!({ "graph_id": "context", "context": { "n": 1 } })).await;
     let path = format!("/assistants/{}", made["assistant_id"].as_str().unwrap());
@@ -176,7 +176,7 @@ async fn versions_stay_and_can_be_gone_back_to() {
 }
 
 #[tokio::test]
-async fn a_run_has_the_settings_of_its_assistant() {
+async fn run_has_the_settings_of_its_assistant() {
     let host = Host::new();
     let wish = json!({ "graph_id": "context", "context": { "x": 1, "y": 2 },
         "metadata": { "team": "a" } });
@@ -205,7 +205,7 @@ async fn a_run_has_the_settings_of_its_assistant() {
 }
 
 #[tokio::test]
-async fn threads_go_with_their_assistant_if_that_is_wanted() {
+async fn delete_threads_deletes_the_threads_of_an_assistant() {
     let host = Host::new();
     for (query, status) in [("", 200), ("?delete_threads=true", 404)] {
         let made = make(&host, json!({ "graph_id": "slow" })).await;
@@ -220,7 +220,7 @@ async fn threads_go_with_their_assistant_if_that_is_wanted() {
 }
 
 #[tokio::test]
-async fn a_tenant_sees_its_own_assistants_only() {
+async fn assistants_of_other_tenants_are_not_found() {
     let keys = [("k-a", "a"), ("k-b", "b")];
     let keys = keys.map(|(key, tenant)| (ApiConfig::key(key), tenant.to_owned()));
     let host = Host::with_config(ApiConfig { tenant_keys: keys.into(), ..ApiConfig::default() });

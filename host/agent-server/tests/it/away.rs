@@ -1,4 +1,4 @@
-//! The memory or the store of the host cannot be reached.
+//! The memory or the store of the host is unavailable.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,10 +16,10 @@ use wattle_store::{MemoryStore, VolatileMemory};
 
 use crate::host::{Host, Parts, request};
 
-/// More than the time for which a host goes by what it read of the keys.
+/// More than the time for which a host uses its copy of the keys.
 const LATER_MS: u32 = 3_000;
 
-/// A memory that is away at times.
+/// A memory that can become unavailable.
 #[derive(Clone, Default)]
 struct Away {
     is_away: Arc<AtomicBool>,
@@ -31,7 +31,7 @@ impl Hook for Away {
     async fn before(&self, _: Call<'_>) -> Result<(), Failure> {
         if self.is_away.load(Ordering::SeqCst) {
             self.refused.fetch_add(1, Ordering::SeqCst);
-            return Err(Failure::new(code::UNAVAILABLE, "the memory is away"));
+            return Err(Failure::new(code::UNAVAILABLE, "the memory is unavailable"));
         }
         Ok(())
     }
@@ -46,7 +46,7 @@ fn host(away: &Away) -> (Host, ManualClock) {
 }
 
 #[tokio::test]
-async fn a_host_without_keys_needs_none_when_its_memory_is_away() {
+async fn host_without_keys_needs_none_while_its_memory_is_unavailable() {
     let away = Away::default();
     let (host, clock) = host(&away);
     host.get("/info").await.ok();
@@ -54,11 +54,11 @@ async fn a_host_without_keys_needs_none_when_its_memory_is_away() {
     clock.advance_ms(LATER_MS);
     host.get("/info").await.ok();
     host.get("/api/v1/threads").await.ok();
-    assert_eq!(away.refused.load(Ordering::SeqCst), 1, "the keys are asked for once in a while");
+    assert_eq!(away.refused.load(Ordering::SeqCst), 1, "the keys are read once per interval");
 }
 
 #[tokio::test]
-async fn a_host_with_keys_says_when_to_come_back() {
+async fn host_with_keys_sends_retry_after_while_its_memory_is_unavailable() {
     let away = Away::default();
     let (host, clock) = host(&away);
     let mut made = request("POST", "/api/v1/keys", Some(json!({ "name": "k" })));
@@ -74,7 +74,7 @@ async fn a_host_with_keys_says_when_to_come_back() {
     assert_eq!(host.get("/ok").await.status, 200);
 }
 
-/// A store whose threads cannot be read at times.
+/// A store whose threads can become unreadable.
 struct Forgetful {
     below: Arc<dyn Store>,
     is_away: AtomicBool,
@@ -100,7 +100,7 @@ impl Layer for Forgetful {
 }
 
 #[tokio::test]
-async fn what_a_store_cannot_read_now_is_not_missing_and_is_asked_for_again() {
+async fn failed_read_of_the_store_is_503_and_not_404() {
     let store = Arc::new(Layered::<Forgetful>::over(Arc::new(MemoryStore::new())));
     let parts = Parts { store: store.clone(), ..Parts::default() };
     let host = Host::with_parts(ApiConfig::default(), parts);
@@ -121,7 +121,7 @@ async fn what_a_store_cannot_read_now_is_not_missing_and_is_asked_for_again() {
 }
 
 #[tokio::test]
-async fn what_only_files_can_is_not_promised_for_later() {
+async fn unsupported_store_operation_has_no_retry_after() {
     let host = Host::new();
     for (method, path) in [("GET", "/api/v1/store/verify"), ("POST", "/api/v1/store/backup")] {
         let refused = host.call(method, path, None).await;

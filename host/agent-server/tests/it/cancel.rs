@@ -1,4 +1,4 @@
-//! Runs that are cancelled.
+//! Cancels of runs.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ async fn begun(host: &Host) -> (String, String) {
 }
 
 #[tokio::test]
-async fn a_cancelled_run_is_interrupted() {
+async fn cancelled_run_has_status_interrupted() {
     let host = Host::new();
     let (_, run) = begun(&host).await;
     let cancelled = host.post(&format!("{run}/cancel?wait=0&action=interrupt"), Value::Null).await;
@@ -25,7 +25,7 @@ async fn a_cancelled_run_is_interrupted() {
 }
 
 #[tokio::test]
-async fn the_values_of_a_cancelled_run_are_waited_for() {
+async fn cancel_with_wait_returns_values() {
     let host = Host::new();
     let (_, run) = begun(&host).await;
     let cancelled = host.post(&format!("{run}/cancel?wait=true"), Value::Null).await;
@@ -34,18 +34,18 @@ async fn the_values_of_a_cancelled_run_are_waited_for() {
 }
 
 #[tokio::test]
-async fn a_run_is_rolled_back() {
+async fn cancel_with_rollback_deletes_the_run() {
     let host = Host::new();
     let (id, run) = begun(&host).await;
     let cancelled = host.post(&format!("{run}/cancel?action=rollback"), Value::Null).await;
     assert_eq!(cancelled.status, 202);
     assert_eq!(host.get(&run).await.status, 404);
     let state = host.get(&format!("/threads/{id}/state")).await.ok();
-    assert_eq!(state["values"], json!({}), "its thread is as it was before");
+    assert_eq!(state["values"], json!({}), "its thread has the state from before the run");
 }
 
 #[tokio::test]
-async fn several_runs_are_cancelled_at_once() {
+async fn cancel_by_status_cancels_several_runs() {
     let host = Host::new();
     let (id, run) = begun(&host).await;
     let waiting = json!({ "assistant_id": "slow", "input": { "word": "b" } });

@@ -1,4 +1,4 @@
-//! Commands: values and nodes that a run begins with in place of an input.
+//! Commands: values and nodes with which a run starts in place of an input.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ async fn input(host: &Host, id: &str, graph: &str, input: Value) -> Value {
     host.post(&format!("/threads/{id}/runs/wait"), run).await.ok()
 }
 
-/// A thread of `agent` that waits at its question.
+/// A thread of `agent` with a pending interrupt.
 async fn asking(host: &Host) -> String {
     let id = host.thread().await;
     let values = input(host, &id, "agent", json!({})).await;
@@ -23,7 +23,7 @@ async fn asking(host: &Host) -> String {
 }
 
 #[tokio::test]
-async fn an_update_goes_with_an_answer() {
+async fn resume_and_update_are_combined() {
     let host = Host::new();
     let id = asking(&host).await;
     let both = json!({ "resume": "yes", "update": { "items": ["mine"], "messages": "hi" } });
@@ -36,14 +36,14 @@ async fn an_update_goes_with_an_answer() {
 }
 
 #[tokio::test]
-async fn an_answer_to_a_question_that_was_answered_never_answers_another_one() {
+async fn answer_to_an_earlier_interrupt_is_rejected() {
     let host = Host::new();
     let id = asking(&host).await;
     let open = async || {
         let state = host.get(&format!("/threads/{id}/state")).await.ok();
         state["interrupts"][0]["id"].as_str().unwrap().to_owned()
     };
-    // The node that is gone to leads on to the question again.
+    // The node of `goto` leads to the interrupt again.
     command(&host, &id, "agent", json!({ "goto": "greet" })).await.ok();
     let stale = open().await;
     command(&host, &id, "agent", json!({ "resume": { &stale: "yes" } })).await.ok();
@@ -58,27 +58,27 @@ async fn an_answer_to_a_question_that_was_answered_never_answers_another_one() {
             assert!(refused.text.contains(&stale), "{}", refused.text);
         }
     }
-    assert_eq!(open().await, fresh, "it is still open");
+    assert_eq!(open().await, fresh, "the interrupt is still pending");
     let ended = command(&host, &id, "agent", json!({ "resume": { &fresh: "no" } })).await.ok();
     assert_eq!(ended["value"], "no");
 }
 
 #[tokio::test]
-async fn a_node_runs_beside_what_is_pending() {
+async fn goto_runs_beside_pending_tasks() {
     let host = Host::new();
     let id = asking(&host).await;
     let values = command(&host, &id, "agent", json!({ "goto": "greet" })).await.ok();
-    assert_eq!(values["__interrupt__"].as_array().unwrap().len(), 1, "the question is still open");
+    assert_eq!(values["__interrupt__"].as_array().unwrap().len(), 1, "it is still pending");
     assert_eq!(values["items"], json!(["greeted"]), "the superstep has not ended");
     let state = host.get(&format!("/threads/{id}/state")).await.ok();
     assert_eq!(state["next"], json!(["ask", "greet"]));
     let values = command(&host, &id, "agent", json!({ "resume": "yes" })).await.ok();
     assert_eq!(values["items"], json!(["greeted", "asked", "greeted"]));
-    assert!(values["__interrupt__"].is_array(), "the node leads on to the question again");
+    assert!(values["__interrupt__"].is_array(), "the node leads to the interrupt again");
 }
 
 #[tokio::test]
-async fn an_answer_a_node_and_an_update_go_together() {
+async fn resume_goto_and_update_are_combined() {
     let host = Host::new();
     let id = asking(&host).await;
     let all =
@@ -89,7 +89,7 @@ async fn an_answer_a_node_and_an_update_go_together() {
 }
 
 #[tokio::test]
-async fn a_thread_that_has_ended_goes_on_where_it_is_told() {
+async fn goto_continues_an_ended_thread() {
     let host = Host::new();
     let id = host.thread().await;
     input(&host, &id, "slow", json!({ "word": "a" })).await;
@@ -101,16 +101,16 @@ async fn a_thread_that_has_ended_goes_on_where_it_is_told() {
     let values = command(&host, &id, "slow", send).await.ok();
     assert_eq!(values["items"], json!(["a", "b", "b", "c"]));
     let history = host.post(&format!("/threads/{id}/history"), json!({ "limit": 99 })).await.ok();
-    // Behind it is the point before the input.
+    // The state before the input is older.
     let oldest = history.as_array().unwrap().iter().nth_back(1).unwrap();
     let run = json!({ "assistant_id": "slow", "command": { "update": { "word": "z" } },
         "checkpoint_id": oldest["checkpoint_id"] });
     let values = host.post(&format!("/threads/{id}/runs/wait"), run).await.ok();
-    assert_eq!(values, json!({ "items": ["z"], "word": "z" }), "from the past");
+    assert_eq!(values, json!({ "items": ["z"], "word": "z" }), "from an earlier checkpoint");
 }
 
 #[tokio::test]
-async fn a_thread_begins_with_a_command() {
+async fn command_starts_a_new_thread() {
     let host = Host::new();
     let id = host.thread().await;
     let begin = json!({ "update": { "word": "a" }, "goto": [{ "node": "hold", "input": {} }] });
@@ -121,7 +121,7 @@ async fn a_thread_begins_with_a_command() {
 }
 
 #[tokio::test]
-async fn a_command_waits_for_its_turn() {
+async fn command_is_enqueued_behind_a_running_run() {
     let host = Host::new();
     host.hold();
     let id = host.thread().await;
@@ -139,7 +139,7 @@ async fn a_command_waits_for_its_turn() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_carried_out_is_refused_and_nothing_is_done() {
+async fn invalid_command_is_rejected_and_writes_nothing() {
     let host = Host::new();
     let id = asking(&host).await;
     for (wish, status, why) in [
@@ -157,7 +157,7 @@ async fn what_cannot_be_carried_out_is_refused_and_nothing_is_done() {
     let runs = host.get(&format!("/threads/{id}/runs")).await.ok();
     assert_eq!(runs.as_array().unwrap().len(), 1);
     let history = host.post(&format!("/threads/{id}/history"), json!({ "limit": 99 })).await.ok();
-    // Behind it is the point before the input.
+    // The state before the input is older.
     let oldest = history.as_array().unwrap().iter().nth_back(1).unwrap();
     let run = json!({ "assistant_id": "agent", "command": { "resume": 1 },
         "checkpoint": oldest["checkpoint"] });
@@ -166,11 +166,11 @@ async fn what_cannot_be_carried_out_is_refused_and_nothing_is_done() {
     let run = json!({ "assistant_id": "agent", "command": { "resume": "yes" },
         "checkpoint": history[0]["checkpoint"] });
     let here = host.post(&format!("/threads/{id}/runs/wait"), run).await.ok();
-    assert_eq!(here["value"], "yes", "the checkpoint is where the thread stands");
+    assert_eq!(here["value"], "yes", "the checkpoint is the current one");
 }
 
 #[tokio::test]
-async fn the_stream_of_a_command_begins_with_what_it_wrote() {
+async fn stream_of_a_command_starts_with_its_update() {
     let host = Host::new();
     let id = asking(&host).await;
     let run = json!({ "assistant_id": "agent", "stream_mode": ["values", "updates"],

@@ -1,4 +1,4 @@
-//! Runs that come again.
+//! Crons.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ async fn on_thread(host: &Host, cron: Value) -> (String, Value) {
     (id, made)
 }
 
-/// The runs of a thread, when all of them are over.
+/// Waits until all runs of a thread have ended, and returns them.
 async fn runs(host: &Host, id: &str) -> Vec<Value> {
     let listed = host.get(&format!("/threads/{id}/runs")).await.ok();
     for run in listed.as_array().unwrap() {
@@ -49,7 +49,7 @@ async fn runs(host: &Host, id: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_cron_is_made_found_changed_and_deleted() {
+async fn cron_is_created_read_changed_and_deleted() {
     let (host, _) = host();
     let made = host.post("/runs/crons", hourly()).await.ok();
     assert_eq!(made["schedule"], "0 * * * *");
@@ -124,11 +124,11 @@ async fn crons_are_searched_and_counted() {
     assert_eq!(count(json!({})).await, 2);
     assert_eq!(count(facts).await, 1);
     host.call("DELETE", &format!("/threads/{thread}"), None).await;
-    assert_eq!(count(json!({})).await, 1, "the crons of a thread go with it");
+    assert_eq!(count(json!({})).await, 1, "the crons of a thread are deleted with it");
 }
 
 #[tokio::test]
-async fn a_run_begins_when_its_time_has_come() {
+async fn run_is_created_when_its_cron_is_due() {
     let (host, clock) = host();
     let (id, cron) = on_thread(&host, hourly()).await;
     assert_eq!(host.agents.run_crons().await, Some(NOW_MS - 30_000 + HOUR_MS));
@@ -150,7 +150,7 @@ async fn a_run_begins_when_its_time_has_come() {
 }
 
 #[tokio::test]
-async fn what_came_due_while_no_host_was_there_begins_once() {
+async fn missed_cron_fires_once_after_downtime() {
     let (host, clock) = host();
     let (id, cron) = on_thread(&host, hourly()).await;
     clock.advance(10 * HOUR_MS);
@@ -163,7 +163,7 @@ async fn what_came_due_while_no_host_was_there_begins_once() {
 }
 
 #[tokio::test]
-async fn several_hosts_begin_it_once() {
+async fn several_hosts_create_one_run_per_due_time() {
     let (host, clock) = host();
     let (id, _) = on_thread(&host, hourly()).await;
     let mut kept = hourly();
@@ -180,7 +180,7 @@ async fn several_hosts_begin_it_once() {
 }
 
 #[tokio::test]
-async fn a_thread_at_work_gets_it_in_its_turn() {
+async fn cron_run_is_enqueued_on_a_busy_thread() {
     let (host, clock) = host();
     host.hold();
     let (id, _) = on_thread(&host, hourly()).await;
@@ -198,7 +198,7 @@ async fn a_thread_at_work_gets_it_in_its_turn() {
 }
 
 #[tokio::test]
-async fn it_ends_and_rests_when_it_is_told_to() {
+async fn cron_respects_end_time_and_enabled() {
     let (host, clock) = host();
     let mut ending = hourly();
     ending["end_time"] = json!("2026-11-22T10:30:00+00:00");
@@ -215,7 +215,7 @@ async fn it_ends_and_rests_when_it_is_told_to() {
     let place = format!("/runs/crons/{}", cron["cron_id"].as_str().unwrap());
     host.call("PATCH", &place, Some(json!({ "enabled": true }))).await.ok();
     host.agents.run_crons().await;
-    assert!(runs(&host, &rests).await.is_empty(), "it was not due before");
+    assert!(runs(&host, &rests).await.is_empty(), "a disabled cron has no due time");
     clock.advance(HOUR_MS);
     host.agents.run_crons().await;
     assert_eq!(runs(&host, &rests).await.len(), 1);
@@ -226,7 +226,7 @@ async fn it_ends_and_rests_when_it_is_told_to() {
 }
 
 #[tokio::test]
-async fn runs_of_their_own_have_threads_that_go_or_stay() {
+async fn thread_of_a_stateless_cron_run_is_deleted_or_kept() {
     let (host, clock) = host();
     host.post("/runs/crons", hourly()).await.ok();
     clock.advance(HOUR_MS);
@@ -242,11 +242,11 @@ async fn runs_of_their_own_have_threads_that_go_or_stay() {
 }
 
 #[tokio::test]
-async fn the_cron_of_a_thread_that_is_gone_ends() {
+async fn cron_of_an_expired_thread_is_deleted() {
     let (host, clock) = host();
     let (id, _) = on_thread(&host, hourly()).await;
     let thread = wattle_graph::id::ThreadId::new(&id).unwrap();
-    // As a thread does that has expired: nobody asks the server for it.
+    // The thread disappears as after its TTL, without a request to delete it.
     host.engine.ports().store.delete_thread(&thread).await.unwrap();
     clock.advance(HOUR_MS);
     assert_eq!(host.agents.run_crons().await, None);
@@ -254,7 +254,7 @@ async fn the_cron_of_a_thread_that_is_gone_ends() {
 }
 
 #[tokio::test]
-async fn what_would_never_run_is_refused() {
+async fn cron_that_can_never_run_is_rejected() {
     let (host, _) = host();
     let with = |field: &str, value: Value| {
         let mut cron = hourly();
@@ -283,7 +283,7 @@ async fn what_would_never_run_is_refused() {
 }
 
 #[tokio::test]
-async fn crons_belong_to_tenants() {
+async fn crons_of_other_tenants_are_not_found() {
     let clock = Hand::at(NOW_MS);
     let host = two_tenants(Parts { clock: clock.clone(), ..Parts::default() });
     let made = with_key(&host, "k-a", "POST", "/runs/crons", Some(hourly())).await.ok();

@@ -1,4 +1,4 @@
-//! Many clients at one thread.
+//! Many clients of one thread.
 
 use std::sync::atomic::Ordering;
 
@@ -11,10 +11,10 @@ use wattle_api::ApiConfig;
 use crate::gated::Gated;
 use crate::host::{Host, Parts, request};
 
-/// Clients that follow the thread.
+/// Number of clients that stream the thread.
 const CLIENTS: usize = 200;
 
-/// Reads until a stream says something.
+/// Reads until a stream contains a text.
 async fn until(stream: &mut BodyDataStream, word: &str) {
     loop {
         let piece = stream.next().await.unwrap().unwrap();
@@ -25,7 +25,7 @@ async fn until(stream: &mut BodyDataStream, word: &str) {
 }
 
 #[tokio::test]
-async fn streams_of_one_thread_share_readings() {
+async fn streams_of_one_thread_share_reads() {
     let store = Gated::new();
     let parts = Parts { store: store.clone(), ..Parts::default() };
     let host = Host::with_parts(ApiConfig::default(), parts);

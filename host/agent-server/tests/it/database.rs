@@ -1,4 +1,5 @@
-//! A database that is away for a while: runs keep their logs, and requests hear when to come back.
+//! A database that is unreachable for a while: runs keep their logs, and responses have
+//! `retry-after`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,14 +16,14 @@ use wattle_store::{PostgresConfig, PostgresStore};
 
 use crate::host::{Host, Parts};
 
-/// Far longer than the database is away.
+/// Far longer than the database is unreachable.
 const LEASE: Duration = Duration::from_mins(5);
 
-/// Runs that are at work meanwhile.
+/// Number of runs that are executed meanwhile.
 const RUNS: usize = 4;
 
 #[tokio::test]
-async fn no_run_loses_its_log_while_a_proxy_has_no_database_behind_it() {
+async fn runs_keep_their_logs_while_a_proxy_has_no_database() {
     let postgres = need!(Postgres::for_test());
     let link = Link::to(postgres.port()).await.unwrap();
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", link.port());

@@ -43,7 +43,7 @@ async fn thread(durability: &str) -> Vec<Vec<(String, Value)>> {
         let streamed = host.post(&format!("/threads/{ID}/runs/stream"), run).await;
         let place = streamed.header("location").to_owned();
         let frames = streamed.frames();
-        // The same again from the log.
+        // A later client reads the same frames from the log.
         let mut again = request("GET", &place, None);
         again.headers_mut().insert("last-event-id", "-1".parse().unwrap());
         assert_eq!(host.send(again).await.frames(), frames, "{durability}");
@@ -60,14 +60,14 @@ async fn thread(durability: &str) -> Vec<Vec<(String, Value)>> {
 }
 
 #[tokio::test]
-async fn their_streams_have_every_state() {
+async fn stream_with_durability_exit_has_every_state() {
     let (exit, sync) = (thread("exit").await, thread("sync").await);
     assert!(exit[0].iter().filter(|(kind, _)| kind == "values").count() > 2, "{exit:?}");
     assert_eq!(exit, sync);
 }
 
 #[tokio::test]
-async fn questions_that_a_run_leaves_open_stay_in_its_stream() {
+async fn stream_has_the_interrupts_that_a_run_did_not_answer() {
     let graphs = r#"
         [graphs.agent]
         entry = ["one", "other"]
@@ -100,7 +100,7 @@ async fn questions_that_a_run_leaves_open_stay_in_its_stream() {
         let (kind, last, _) = frames.last().unwrap();
         assert_eq!(kind, "values");
         assert_eq!(last["__interrupt__"], json!([open[1]]), "{durability}");
-        // What was written before the run began is in the state that it leads to.
+        // The state that a stream starts with has the writes of earlier runs.
         run["command"] = answers(1);
         let frames = host.post(&runs, run).await.frames();
         let mut items = frames.last().unwrap().1["items"].as_array().unwrap().clone();

@@ -1,4 +1,4 @@
-//! A store in memory whose reads a test holds up or lets fail.
+//! A store in memory whose reads a test blocks or lets fail.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,9 +14,9 @@ pub(crate) struct Gated {
     below: Arc<dyn Store>,
     /// Whether checkpoints may be read.
     pub(crate) checkpoints: watch::Sender<bool>,
-    /// So many of the next reads of one run fail.
+    /// Number of reads of runs that fail next.
     pub(crate) failing_runs: AtomicUsize,
-    /// How often events were read.
+    /// Number of reads of events.
     pub(crate) event_reads: AtomicUsize,
 }
 

@@ -1,5 +1,4 @@
-//! A long thread costs as much as a short one: what is asked of its newest end reads as many records
-//! however many there were before.
+//! Costs of a long thread: requests for its newest part read as many records as on a short thread.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -15,10 +14,10 @@ use wattle_store::{MemoryStore, VolatileMemory};
 
 use crate::host::{Host, Parts};
 
-/// How many records each kind of read of the store answered; how often the memory was called.
+/// The number of records that each kind of read returned, and the number of calls of the memory.
 type Reads = BTreeMap<&'static str, usize>;
 
-/// A store that counts what is read.
+/// A store that counts the records that are read.
 struct Counted {
     below: Arc<dyn Store>,
     reads: Mutex<Reads>,
@@ -39,24 +38,24 @@ impl Layer for Counted {
     }
 }
 
-/// Counts the calls for documents of the server.
+/// Counts the calls for records of the server.
 #[derive(Default)]
 struct Calls(Mutex<Reads>);
 
 #[async_trait]
 impl Hook for Calls {
     async fn after(&self, call: Call<'_>) -> Result<(), Failure> {
-        // The keys of the host are looked for once, by somebody else.
+        // Keys of the host are in another namespace and are read once.
         if call.namespace.first().is_none_or(|part| part != "agent") {
             return Ok(());
         }
-        assert_ne!(call.method, "search", "looks at everything there is");
+        assert_ne!(call.method, "search", "a search scans all records");
         *self.0.lock().unwrap().entry(call.method).or_default() += 1;
         Ok(())
     }
 }
 
-/// A server whose reads are counted.
+/// A server that counts its reads.
 struct Counting {
     host: Host,
     store: Arc<Layered<Counted>>,
@@ -72,14 +71,14 @@ impl Counting {
         Self { host: Host::with_parts(ApiConfig::default(), parts), store, memory }
     }
 
-    /// What was read since this was asked last.
+    /// Returns the reads since the last call of this method.
     fn reads(&self) -> Reads {
         let mut reads = std::mem::take(&mut *self.store.reads.lock().unwrap());
         reads.append(&mut self.memory.0.lock().unwrap());
         reads
     }
 
-    /// What each of the requests reads that want the newest of a thread.
+    /// Returns the reads of each request for the newest part of a thread.
     async fn of_each(&self, thread: &str) -> Vec<(&'static str, Reads)> {
         let path = |rest: &str| format!("/threads/{thread}{rest}");
         let run = json!({
@@ -108,14 +107,14 @@ impl Counting {
 }
 
 #[tokio::test]
-async fn what_is_asked_of_the_newest_reads_no_more_of_a_long_thread() {
+async fn requests_for_the_newest_part_read_no_more_of_a_long_thread() {
     let counting = Counting::new();
     let host = &counting.host;
     let thread = host.thread().await;
     let run = json!({ "assistant_id": "context", "input": { "value": 1 } });
     let update = json!({ "values": { "value": 2 } });
     let mut before = None;
-    // Both times more than are read at once.
+    // More than one page of the log, both times.
     for _ in 0..2 {
         for _ in 0..70 {
             host.post(&format!("/threads/{thread}/runs/wait"), run.clone()).await.ok();
@@ -127,12 +126,12 @@ async fn what_is_asked_of_the_newest_reads_no_more_of_a_long_thread() {
     let reads: BTreeMap<_, _> = before.unwrap().into_iter().collect();
     let runs = &reads["runs"];
     assert!(runs.values().sum::<usize>() < 100, "{runs:?}");
-    // Each comes with the whole state: two of the run, and a few before them.
+    // Each checkpoint has the whole state: two of the run, and a few before it.
     assert!(reads["stream"]["checkpoints"] <= 6, "{:?}", reads["stream"]);
 }
 
 #[tokio::test]
-async fn a_run_after_a_cancelled_one_reads_no_more_of_a_long_thread() {
+async fn run_after_a_cancelled_one_reads_no_more_of_a_long_thread() {
     let counting = Counting::new();
     let host = &counting.host;
     let thread = host.thread().await;
@@ -164,7 +163,7 @@ async fn a_run_after_a_cancelled_one_reads_no_more_of_a_long_thread() {
 }
 
 #[tokio::test]
-async fn threads_that_are_named_are_read_alone() {
+async fn search_by_ids_reads_these_threads_only() {
     let counting = Counting::new();
     let host = &counting.host;
     let mut ids = Vec::new();
@@ -182,7 +181,7 @@ async fn threads_that_are_named_are_read_alone() {
     }
     assert_eq!(found, wanted);
     assert_eq!(counting.reads(), [("thread", 2)].into());
-    // Many are found in one list of all.
+    // Many ids are looked up in a list of all threads.
     let many: Vec<String> = (0..100).map(|n| format!("{n}")).chain(ids.clone()).collect();
     let search = json!({ "ids": many, "limit": 100, "select": ["thread_id"] });
     let found = host.post("/threads/search", search).await.ok();
@@ -191,7 +190,7 @@ async fn threads_that_are_named_are_read_alone() {
 }
 
 #[tokio::test]
-async fn a_search_by_values_reads_each_state_once() {
+async fn search_by_values_reads_each_state_once() {
     let counting = Counting::new();
     let host = &counting.host;
     for n in 0..20 {
@@ -205,7 +204,7 @@ async fn a_search_by_values_reads_each_state_once() {
     let found = host.post("/threads/search", search.clone()).await.ok();
     assert_eq!(found.as_array().unwrap().len(), 1);
     assert_eq!(counting.reads(), [("threads", 20), ("thread", 20), ("checkpoint", 20)].into());
-    // Those that other conditions leave out are not read.
+    // States of threads that other conditions exclude are not read.
     let mut search = search;
     search["metadata"] = json!({ "graph_id": "other" });
     assert_eq!(host.post("/threads/search", search).await.ok(), json!([]));

@@ -1,4 +1,4 @@
-//! A run whose end can be read before its place on the thread is free.
+//! A run whose end can be read before its thread is free.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,7 +51,7 @@ impl Layer for Late {
 }
 
 #[tokio::test]
-async fn a_prompt_answer_waits_for_the_end_of_the_run() {
+async fn early_answer_waits_for_the_end_of_the_run() {
     let store = Arc::new(Layered::<Late>::over(Arc::new(MemoryStore::new())));
     let parts = Parts { store: store.clone(), ..Parts::default() };
     let host = Host::with_parts(ApiConfig::default(), parts);

@@ -30,8 +30,8 @@ use wattle_store::{MemoryBlobs, MemoryStore, VolatileMemory};
 
 use crate::plugin::{Closures, Nothing, Ticking};
 
-/// `agent` says something and asks; `slow` waits until it is let go; `broken` fails; `outer` runs
-/// `agent` as its node.
+/// `agent` writes a message and raises an interrupt. `slow` waits for a signal of the test.
+/// `broken` fails. `outer` runs `agent` as a subgraph.
 const GRAPHS: &str = r#"
 [graphs.agent]
 entry = "greet"
@@ -84,9 +84,9 @@ plugin = "p"
 pub(crate) struct Host {
     pub(crate) router: Router,
     pub(crate) engine: Engine,
-    /// Whether nodes of `slow` may end.
+    /// Whether nodes of `slow` may complete.
     pub(crate) let_go: watch::Sender<bool>,
-    /// How many nodes of `slow` were begun.
+    /// Number of nodes of `slow` that were started.
     pub(crate) begun: watch::Receiver<usize>,
     pub(crate) state: ApiState,
     pub(crate) agents: Agents,
@@ -94,7 +94,7 @@ pub(crate) struct Host {
     stop: watch::Sender<bool>,
 }
 
-/// What a test puts in place of the usual.
+/// The adapters that a test replaces.
 pub(crate) struct Parts {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) memory: Arc<dyn Memory>,
@@ -117,7 +117,7 @@ impl Default for Parts {
     }
 }
 
-/// An answer that was read to its end.
+/// A response whose body was read.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -131,7 +131,7 @@ impl Answer {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// The body of an answer with status 200.
+    /// Returns the body of a response with status 200.
     #[track_caller]
     pub(crate) fn ok(&self) -> Value {
         assert_eq!(self.status, 200, "{}", self.text);
@@ -143,7 +143,7 @@ impl Answer {
         self.headers.get(name).unwrap_or_else(|| panic!("no {name}")).to_str().unwrap()
     }
 
-    /// The frames of a stream: kind, data, id.
+    /// Returns the frames of a stream: kind, data, id.
     #[track_caller]
     pub(crate) fn frames(&self) -> Vec<(String, Value, String)> {
         assert_eq!(self.status, 200, "{}", self.text);
@@ -216,7 +216,7 @@ impl Host {
         Self::with_parts(config, Parts::default())
     }
 
-    /// A server with other surroundings.
+    /// Creates a server with other adapters.
     pub(crate) fn with_parts(config: ApiConfig, parts: Parts) -> Self {
         let (let_go, go) = watch::channel(true);
         let (begins, begun) = watch::channel(0);
@@ -224,7 +224,7 @@ impl Host {
         Self::of(config, app, parts, (let_go, begun))
     }
 
-    /// A server with other graphs over one plugin, which may ask a model.
+    /// Creates a server with other graphs over one plugin, which may call a model.
     pub(crate) fn with_model(graphs: &str, plugin: Closures, model: Arc<dyn Model>) -> Self {
         let (let_go, begun) = (watch::channel(true).0, watch::channel(0).1);
         let parts = Parts { model, ..Parts::default() };
@@ -260,12 +260,12 @@ impl Host {
         Self { router, engine, let_go, begun, state, agents, webhooks, stop }
     }
 
-    /// The server does nothing any more.
+    /// Stops the background tasks and streams of the server.
     pub(crate) fn die(&self) {
         self.stop.send_replace(true);
     }
 
-    /// The same engine under another server, after this one has stopped.
+    /// Stops the server and creates another one over the same engine.
     pub(crate) fn reborn(self) -> Self {
         self.die();
         let (stop, stopping) = watch::channel(false);
@@ -276,19 +276,19 @@ impl Host {
         Self { router, state, agents, stop, ..self }
     }
 
-    /// The same engine under another server, as after a restart.
+    /// Creates another server over the same engine, as after a restart.
     pub(crate) fn restarted(&self) -> (Agents, Router) {
         let agents = Agents::new(&self.state);
         let further = wattle_agent_server::router(agents.clone());
         (agents, router_with(self.state.clone(), further))
     }
 
-    /// Nodes of `slow` wait from now on.
+    /// Lets nodes of `slow` wait from now on.
     pub(crate) fn hold(&self) {
         self.let_go.send_replace(false);
     }
 
-    /// Waits until so many nodes of `slow` were begun.
+    /// Waits until `count` nodes of `slow` were started.
     pub(crate) async fn begun(&self, count: usize) {
         self.begun.clone().wait_for(|begun| *begun >= count).await.unwrap();
     }
@@ -313,7 +313,7 @@ impl Host {
         self.send(request(method, path, body)).await
     }
 
-    /// A new thread.
+    /// Creates a thread.
     pub(crate) async fn thread(&self) -> String {
         let made = self.post("/threads", json!({ "metadata": {} })).await.ok();
         made["thread_id"].as_str().unwrap().to_owned()

@@ -1,5 +1,5 @@
-//! Several hosts over one store and one memory: what one leaves, another takes on, and nothing is
-//! done twice.
+//! Several hosts over one store and one memory: one host takes over the work of another, and
+//! nothing is done twice.
 
 mod assistants;
 mod crons;
@@ -30,11 +30,11 @@ use crate::store::Hand;
 /// 2026-11-22T09:00:30Z.
 const NOW_MS: i64 = 1_795_338_030_000;
 
-/// After so long without a heartbeat, a host is not live.
+/// Time without a heartbeat after which a host is not live.
 const LEASE_MS: i64 = wattle_run::ports::store::LEASE_MS.cast_signed();
 
-/// The way of one host to the store that all share. Gates know its calls by their names, such as
-/// `lease` and `run`; and `lease done` when a thread is leased.
+/// The access of one host to the shared store. Gates know its calls by their names, such as `lease`
+/// and `run`. The name `lease done` is for a thread whose lease was acquired.
 struct Shared {
     below: Arc<dyn Store>,
     gates: Arc<Gates>,
@@ -76,9 +76,9 @@ impl Layer for Shared {
     }
 }
 
-/// The way of one host to the memory that all share. Each call gives way to others, so that theirs
-/// come in between. Gates know them by method and kind of document, such as `get runs`; and by
-/// `get runs done` when one was made, and is not answered yet.
+/// The access of one host to the shared memory. Each call yields, so that calls of other hosts come
+/// in between. Gates know the calls by method and collection, such as `get runs`. The name `get
+/// runs done` is for a call that was executed and has not returned.
 struct Way(Arc<Gates>);
 
 fn kind(call: Call<'_>) -> &str {
@@ -99,7 +99,7 @@ impl Hook for Way {
     }
 }
 
-/// What hosts have in common.
+/// What the hosts share.
 struct Common {
     store: Arc<dyn Store>,
     memory: Arc<dyn Memory>,
@@ -120,12 +120,12 @@ impl Common {
         Self { store, memory: Arc::new(VolatileMemory::new()), clock, net }
     }
 
-    /// A host that has reported to the store, so that the others know of it.
+    /// Creates a host that has sent a heartbeat, so that the others know it.
     async fn host(&self) -> Host {
         self.gated().await.0
     }
 
-    /// The same, with the gates through which it goes to what is common.
+    /// Creates a host, and returns the gates of its access to what the hosts share.
     async fn gated(&self) -> (Host, Arc<Gates>) {
         let store = Layered::<Shared>::over(self.store.clone());
         let gates = store.gates.clone();
@@ -142,12 +142,12 @@ impl Common {
     }
 }
 
-/// How often nodes of `slow` were begun, on all hosts together.
+/// Returns how many nodes of `slow` were started, on all hosts together.
 fn executions<const N: usize>(hosts: [&Host; N]) -> usize {
     hosts.iter().map(|host| *host.begun.borrow()).sum()
 }
 
-/// Lets what is begun in the background go as far as it can.
+/// Lets background tasks proceed until they wait.
 async fn settle() {
     for _ in 0..1_000 {
         tokio::task::yield_now().await;
@@ -158,14 +158,14 @@ fn slow(word: &str) -> Value {
     json!({ "assistant_id": "slow", "input": { "word": word } })
 }
 
-/// Asks for a run, and answers with its place.
+/// Creates a run and returns its path.
 async fn begin(host: &Host, thread: &str, run: Value) -> String {
     let made = host.post(&format!("/threads/{thread}/runs"), run).await;
     made.ok();
     made.header("content-location").to_owned()
 }
 
-/// Waits for the end of a run.
+/// Waits for the end of a run and returns its items.
 async fn items(host: &Host, place: &str) -> Value {
     host.get(&format!("{place}/join")).await.ok()["items"].clone()
 }

@@ -32,7 +32,7 @@ fn kinds(frames: &[Frame]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn runs_follow_each_other_with_the_frames_of_their_own_streams() {
+async fn thread_stream_has_the_frames_of_each_run() {
     let host = Host::new();
     let id = host.thread().await;
     let runs = format!("/threads/{id}/runs/stream");
@@ -61,7 +61,7 @@ async fn runs_follow_each_other_with_the_frames_of_their_own_streams() {
 }
 
 #[tokio::test]
-async fn an_id_of_a_thread_that_was_there_before_wants_all() {
+async fn event_id_of_a_deleted_thread_requests_all_frames() {
     let host = Host::new();
     let id = host.thread().await;
     host.post(&format!("/threads/{id}/runs/wait"), slow("a")).await.ok();
@@ -71,7 +71,7 @@ async fn an_id_of_a_thread_that_was_there_before_wants_all() {
 }
 
 #[tokio::test]
-async fn a_read_that_fails_ends_the_stream_and_leaves_no_run_out() {
+async fn failed_read_ends_the_stream_and_loses_no_run() {
     let store = Gated::new();
     let parts = Parts { store: store.clone(), ..Parts::default() };
     let host = Host::with_parts(ApiConfig::default(), parts);
@@ -81,14 +81,14 @@ async fn a_read_that_fails_ends_the_stream_and_leaves_no_run_out() {
     store.failing_runs.store(1, Ordering::SeqCst);
     let (kind, error, number) = live.next().await.unwrap();
     assert_eq!((kind.as_str(), number.as_str()), ("error", ""), "{error}");
-    assert_eq!(live.next().await, None, "the client comes back");
+    assert_eq!(live.next().await, None, "the client reconnects");
     let mut live = Live::open(&host, joined(&id, "", Some("-1"))).await;
     let frames = live.until(is_done).await;
     assert_eq!(kinds(&frames), ["metadata", "values", "updates", "values", "metadata"]);
 }
 
 #[tokio::test]
-async fn without_an_id_it_begins_with_what_happens_next() {
+async fn thread_stream_starts_with_the_next_event_by_default() {
     let host = Host::new();
     let id = host.thread().await;
     let runs = format!("/threads/{id}/runs");
@@ -104,7 +104,7 @@ async fn without_an_id_it_begins_with_what_happens_next() {
 }
 
 #[tokio::test]
-async fn a_client_may_see_the_ends_of_runs_or_changes_of_the_state_alone() {
+async fn stream_modes_select_ends_of_runs_and_changes_of_the_state() {
     let host = Host::new();
     let id = host.thread().await;
     host.post(&format!("/threads/{id}/runs/wait"), slow("a")).await.ok();
@@ -129,7 +129,7 @@ async fn a_client_may_see_the_ends_of_runs_or_changes_of_the_state_alone() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused() {
+async fn invalid_request_is_rejected() {
     let host = Host::new();
     let id = host.thread().await;
     let nobody = "01a1ffdc-22ab-744e-a2fc-8bb051a654f8";

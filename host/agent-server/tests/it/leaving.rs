@@ -1,4 +1,4 @@
-//! Clients that leave while what they asked for is being done.
+//! Clients that disconnect while their requests are being executed.
 
 use std::time::Duration;
 
@@ -9,16 +9,16 @@ use serde_json::{Value, json};
 
 use crate::host::{Answer, Host, request};
 
-/// Longest wait for something that is about to happen.
+/// Maximum wait for something that is about to happen.
 const SOON: Duration = Duration::from_secs(10);
 
-/// Sends a request, and leaves as soon as there is anything to wait for.
+/// Sends a request, and disconnects as soon as the response has to be waited for.
 #[track_caller]
 fn leave(host: &Host, request: Request<Body>) {
-    assert!(host.raw(request).now_or_never().is_none(), "it was answered at once");
+    assert!(host.raw(request).now_or_never().is_none(), "there was a response at once");
 }
 
-/// Asks again and again until the answer is as wanted.
+/// Repeats a request until the response meets a condition.
 async fn until(ask: impl AsyncFn() -> Answer, is_it: impl Fn(&Answer) -> bool) {
     let looking = async {
         while !is_it(&ask().await) {
@@ -39,7 +39,7 @@ fn is_first(answer: &Answer, status: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_run_whose_client_leaves_while_it_begins_is_cancelled() {
+async fn disconnect_during_the_start_cancels_the_run() {
     for way in ["wait", "stream"] {
         let host = Host::new();
         host.hold();
@@ -50,7 +50,7 @@ async fn a_run_whose_client_leaves_while_it_begins_is_cancelled() {
 }
 
 #[tokio::test]
-async fn one_without_a_thread_is_cancelled_too() {
+async fn disconnect_cancels_a_stateless_run() {
     for way in ["wait", "stream"] {
         let host = Host::new();
         host.hold();
@@ -66,12 +66,12 @@ async fn one_without_a_thread_is_cancelled_too() {
 }
 
 #[tokio::test]
-async fn a_run_that_goes_on_without_its_client_ends_by_itself() {
+async fn run_continues_after_a_disconnect_by_default() {
     let host = Host::new();
     host.hold();
     let runs = format!("/threads/{}/runs", host.thread().await);
     leave(&host, request("POST", &format!("{runs}/wait"), Some(slow("continue"))));
-    // A run in the background has no client that could leave it.
+    // A run in the background has no client that could disconnect.
     leave(&host, request("POST", &runs, Some(slow("cancel"))));
     host.begun(1).await;
     host.let_go.send_replace(true);
@@ -87,7 +87,7 @@ async fn a_run_that_goes_on_without_its_client_ends_by_itself() {
 }
 
 #[tokio::test]
-async fn a_thread_is_deleted_as_a_whole() {
+async fn delete_of_a_thread_completes_after_a_disconnect() {
     let host = Host::new();
     host.hold();
     let thread = format!("/threads/{}", host.thread().await);
@@ -98,7 +98,7 @@ async fn a_thread_is_deleted_as_a_whole() {
 }
 
 #[tokio::test]
-async fn several_runs_are_asked_for_and_cancelled_as_a_whole() {
+async fn batch_and_cancel_complete_after_a_disconnect() {
     let host = Host::new();
     host.hold();
     let kept = || {

@@ -1,4 +1,4 @@
-//! Streams that do not end by themselves, read as they go on.
+//! Streams that stay open, read while they continue.
 
 use axum::body::{Body, BodyDataStream};
 use axum::http::Request;
@@ -25,13 +25,13 @@ impl Live {
         Self { body: response.into_body().into_data_stream(), text: String::new() }
     }
 
-    /// The typed events of a thread.
+    /// Opens the stream of the typed events of a thread.
     pub(crate) async fn events(host: &Host, thread: &str, wanted: Value) -> Self {
         let path = format!("/threads/{thread}/stream/events");
         Self::open(host, request("POST", &path, Some(wanted))).await
     }
 
-    /// The next frame; `None` at the end of the stream. Signs of life are left out.
+    /// Returns the next frame; `None` at the end of the stream. Heartbeats are left out.
     pub(crate) async fn next(&mut self) -> Option<Frame> {
         loop {
             if let Some((block, rest)) = self.text.split_once("\r\n\r\n") {
@@ -47,7 +47,7 @@ impl Live {
         }
     }
 
-    /// Frames up to and with one that is the last.
+    /// Returns the frames up to the last one, included.
     pub(crate) async fn until(&mut self, is_last: impl Fn(&Frame) -> bool) -> Vec<Frame> {
         let mut frames = Vec::new();
         loop {
@@ -60,13 +60,13 @@ impl Live {
         }
     }
 
-    /// Frames up to the last word of a run.
+    /// Returns the frames up to the end of a run.
     pub(crate) async fn run(&mut self) -> Vec<Frame> {
         self.until(|(kind, data, _)| kind == "lifecycle" && is_last_word(data)).await
     }
 }
 
-/// Whether an event is the last word of a run.
+/// Returns whether an event ends a run.
 pub(crate) fn is_last_word(event: &Value) -> bool {
     let params = &event["params"];
     let words = ["completed", "failed", "interrupted"];

@@ -1,4 +1,4 @@
-//! The Agent Server as its clients see it: requests and answers over an engine in memory.
+//! The Agent Server as its clients see it: requests and responses over an engine in memory.
 
 #![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 

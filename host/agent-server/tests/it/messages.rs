@@ -1,4 +1,4 @@
-//! Messages of models: the id under which one grows is the id that it has in the end.
+//! Ids of messages of models: a message keeps its id from its first delta to its end.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use wattle_run::ports::{BlobStore, Caller, Model};
 use crate::host::{Answer, Host, request};
 use crate::plugin::Closures;
 
-/// `talker` speaks; `asker` speaks, and asks a person before its words are kept.
+/// `talker` adds a completion. `asker` adds it after an interrupt.
 const GRAPHS: &str = r#"
 [graphs.talker]
 entry = "speak"
@@ -34,7 +34,7 @@ messages = { reducer = "messages" }
 plugin = "p"
 "#;
 
-/// A model that says `Hello` in two pieces, after it took back its first words if that is wanted.
+/// A model that returns `Hello` in two deltas, after a restart if that is requested.
 struct Talker {
     hesitates: bool,
 }
@@ -80,7 +80,7 @@ fn prompt() -> CompletionRequest {
     CompletionRequest::new("chat", messages)
 }
 
-/// An answer as a node keeps it.
+/// Returns a completion as a node stores it.
 fn kept(answer: &Completion) -> Value {
     json!({ "messages": [{ "id": answer.id, "role": "assistant", "content": "Hello" }] })
 }
@@ -102,7 +102,7 @@ async fn stream(host: &Host, thread: &str, run: Value) -> Answer {
     host.post(&format!("/threads/{thread}/runs/stream"), run).await
 }
 
-/// Ids of the messages in a stream, in order, and the text of each.
+/// Returns the ids of the messages in a stream, in order, with their texts.
 fn told(answer: &Answer) -> Vec<(String, String)> {
     let mut told: Vec<(String, String)> = Vec::new();
     for (_, data, _) in answer.frames().into_iter().filter(|(kind, ..)| kind == "messages") {
@@ -115,7 +115,7 @@ fn told(answer: &Answer) -> Vec<(String, String)> {
     told
 }
 
-/// The id of the only message of the last state of a stream.
+/// Returns the id of the only message in the last state of a stream.
 fn last_id(answer: &Answer) -> String {
     let values = answer.frames().into_iter().rfind(|(kind, ..)| kind == "values").unwrap().1;
     assert_eq!(values["messages"].as_array().unwrap().len(), 1, "{values}");
@@ -123,7 +123,7 @@ fn last_id(answer: &Answer) -> String {
 }
 
 #[tokio::test]
-async fn a_message_has_one_id_while_it_grows_and_in_the_end() {
+async fn message_has_one_id_while_streamed_and_when_stored() {
     let host = host(false);
     let thread = host.thread().await;
     let streamed = stream(&host, &thread, json!({ "assistant_id": "talker", "input": {} })).await;
@@ -135,7 +135,7 @@ async fn a_message_has_one_id_while_it_grows_and_in_the_end() {
 }
 
 #[tokio::test]
-async fn a_client_that_reconnects_gets_the_same_ids() {
+async fn reconnect_receives_same_message_ids() {
     let host = host(true);
     let thread = host.thread().await;
     let first = stream(&host, &thread, json!({ "assistant_id": "talker", "input": {} })).await;
@@ -150,18 +150,18 @@ async fn a_client_that_reconnects_gets_the_same_ids() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_given_anew_is_kept_under_its_last_id() {
+async fn restarted_completion_is_stored_under_its_last_id() {
     let host = host(true);
     let thread = host.thread().await;
     let streamed = stream(&host, &thread, json!({ "assistant_id": "talker", "input": {} })).await;
     let told = told(&streamed);
     assert_eq!(told.last(), Some(&(last_id(&streamed), "Hello".to_owned())));
     let ids: BTreeSet<&String> = told.iter().map(|(id, _)| id).collect();
-    assert_eq!(ids.len(), told.len(), "pieces of a void answer are not gone on with: {told:?}");
+    assert_eq!(ids.len(), told.len(), "discarded deltas are not continued: {told:?}");
 }
 
 #[tokio::test]
-async fn an_answer_that_is_kept_by_a_later_run_has_the_id_of_its_pieces() {
+async fn completion_stored_by_a_later_run_keeps_its_id() {
     let host = host(false);
     let thread = host.thread().await;
     let asked = stream(&host, &thread, json!({ "assistant_id": "asker", "input": {} })).await;

@@ -1,4 +1,4 @@
-//! What this server and the native API know of one another.
+//! Threads and runs that both this API and the native API use.
 
 use std::collections::BTreeMap;
 
@@ -29,21 +29,21 @@ fn start(run: &str) -> StartRun {
 }
 
 #[tokio::test]
-async fn a_chosen_run_id_is_given_out_once() {
+async fn run_id_is_used_once() {
     let host = Host::new();
     host.hold();
     let run = host.engine.start(start("mine")).await.unwrap();
     assert_eq!(run.run.as_str(), "mine");
     let twice = host.engine.start(start("mine")).await.unwrap_err();
-    assert_eq!(twice.code, code::CONFLICT, "while it is at work");
+    assert_eq!(twice.code, code::CONFLICT, "while the run is running");
     host.let_go.send_replace(true);
     host.engine.wait(&run).await.unwrap();
     let twice = host.engine.start(start("mine")).await.unwrap_err();
-    assert_eq!(twice.code, code::CONFLICT, "when it is over");
+    assert_eq!(twice.code, code::CONFLICT, "when the run has ended");
 }
 
 #[tokio::test]
-async fn ids_of_any_text_are_told_as_addresses() {
+async fn ids_of_any_text_are_encoded_in_paths() {
     let host = Host::new();
     let thread = Some("case 1/2?\u{e9}".parse().unwrap());
     let run = host.engine.start(StartRun { thread, ..start("a#1") }).await.unwrap();
@@ -58,7 +58,7 @@ async fn ids_of_any_text_are_told_as_addresses() {
 }
 
 #[tokio::test]
-async fn a_thread_without_a_graph_is_bound_by_the_first_run_of_any_api() {
+async fn first_run_of_any_api_binds_an_unbound_thread() {
     let host = Host::new();
     let made = json!({ "metadata": { "user": "u" } });
     let id = host.post("/threads", made).await.ok()["thread_id"].as_str().unwrap().to_owned();
@@ -76,7 +76,7 @@ async fn a_thread_without_a_graph_is_bound_by_the_first_run_of_any_api() {
 }
 
 #[tokio::test]
-async fn an_id_is_taken_once() {
+async fn thread_id_is_used_once() {
     let host = Host::new();
     let new = || NewThread { thread: Some("t".parse().unwrap()), ..NewThread::default() };
     host.engine.create_thread(new()).await.unwrap();
@@ -84,7 +84,7 @@ async fn an_id_is_taken_once() {
 }
 
 #[tokio::test]
-async fn threads_with_other_ids_are_found() {
+async fn thread_id_of_the_native_api_is_found() {
     let host = Host::new();
     let run = json!({
         "graph": "slow", "input": { "word": "a" }, "thread_id": "case 7", "wait": true,
@@ -98,7 +98,7 @@ async fn threads_with_other_ids_are_found() {
 }
 
 #[tokio::test]
-async fn pages_may_read_where_a_list_goes_on() {
+async fn cors_exposes_pagination_headers() {
     let origins = ["https://ui.example".to_owned()].into();
     let host = Host::with_config(ApiConfig { origins, ..ApiConfig::default() });
     let mut search = request("POST", "/threads/search", Some(json!({})));
@@ -111,7 +111,7 @@ async fn pages_may_read_where_a_list_goes_on() {
 }
 
 #[tokio::test]
-async fn settings_of_a_run_reach_the_engine() {
+async fn settings_of_a_run_are_passed_to_the_engine() {
     let host = Host::new();
     let id = host.thread().await;
     let run = json!({
@@ -125,7 +125,7 @@ async fn settings_of_a_run_reach_the_engine() {
 }
 
 #[tokio::test]
-async fn a_thread_that_has_not_run_is_exported_without_code() {
+async fn unbound_thread_is_exported_without_code() {
     let host = Host::new();
     let id = host.thread().await;
     let export = host.get(&format!("/api/v1/threads/{id}/export?code=true")).await;
@@ -135,7 +135,7 @@ async fn a_thread_that_has_not_run_is_exported_without_code() {
 }
 
 #[tokio::test]
-async fn a_run_that_another_api_took_away_is_gone() {
+async fn run_deleted_by_the_native_api_is_not_found() {
     let host = Host::new();
     let id = host.thread().await;
     let run = json!({ "assistant_id": "slow", "input": { "word": "a" } });

@@ -1,4 +1,4 @@
-//! The document of all paths: whole, true to what is there, and as published.
+//! The OpenAPI document of all paths: complete, consistent, and as published.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use wattle_api::native;
 
 use crate::host::Host;
 
-/// What an operation may be asked with.
+/// Methods of operations.
 const METHODS: [&str; 5] = ["get", "put", "post", "delete", "patch"];
 
 async fn document() -> Value {
@@ -32,7 +32,7 @@ fn operations(document: &Value) -> impl Iterator<Item = (&String, &String, &Valu
 #[tokio::test]
 async fn the_document_is_as_published() {
     let mut document = document().await;
-    // The native ones are published by their own test.
+    // The native paths have a snapshot of their own.
     let own = native::router().into_openapi();
     let schemas = own.components.as_ref().unwrap().schemas.clone();
     let paths = document["paths"].as_object_mut().unwrap();
@@ -82,7 +82,7 @@ async fn every_operation_has_its_own_id_and_a_summary() {
 }
 
 #[tokio::test]
-async fn every_schema_that_is_named_is_there() {
+async fn every_referenced_schema_exists() {
     let document = document().await;
     let text = document.to_string();
     let named = text.split("\"#/components/schemas/").skip(1);
@@ -92,7 +92,7 @@ async fn every_schema_that_is_named_is_there() {
 }
 
 #[tokio::test]
-async fn no_body_is_an_empty_object_where_nothing_is_needed() {
+async fn body_is_optional_where_no_field_is_required() {
     let document = document().await;
     let needs = |path: &str| document["paths"][path]["post"]["requestBody"]["required"].clone();
     assert_eq!(needs("/threads"), false);

@@ -1,4 +1,4 @@
-//! What the past of a thread shows: questions that were answered since, and nested graphs.
+//! The history of a thread: interrupts that were answered since, and subgraphs.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use wattle_run::hostcall::runs::RunOutcome;
 use crate::host::Host;
 use crate::plugin::{Closures, Nothing};
 
-/// `twice` asks twice; `outer` runs `twice` as a node that keeps its state, `caller` by a call.
+/// `twice` raises two interrupts. `outer` runs `twice` as a node that keeps its state, `caller` by
+/// a call.
 const GRAPHS: &str = r#"
     [graphs.twice]
     entry = "ask"
@@ -69,7 +70,7 @@ async fn run(host: &Host, thread: &str, graph: &str, more: Value) {
     host.post(&format!("/threads/{thread}/runs/wait"), request).await.ok();
 }
 
-/// A thread that has asked and was answered so often.
+/// Creates a thread on which as many interrupts were answered.
 async fn answered(host: &Host, graph: &str, times: usize) -> String {
     let thread = host.thread().await;
     run(host, &thread, graph, json!({ "input": {} })).await;
@@ -79,7 +80,7 @@ async fn answered(host: &Host, graph: &str, times: usize) -> String {
     thread
 }
 
-/// The checkpoints, without the points before inputs.
+/// Returns the checkpoints, without the states before inputs.
 async fn history(host: &Host, thread: &str) -> Vec<Value> {
     let all = host.post(&format!("/threads/{thread}/history"), json!({ "limit": 20 })).await.ok();
     let all = all.as_array().unwrap().iter().filter(|state| state["next"] != json!(["__start__"]));
@@ -91,14 +92,14 @@ fn payloads(interrupts: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_question_that_was_answered_stays_in_the_past() {
+async fn history_keeps_an_answered_interrupt() {
     let host = host();
     let thread = answered(&host, "twice", 2).await;
     let all = history(&host, &thread).await;
     let (end, asked) = (&all[0], &all[1]);
     assert_eq!((&end["next"], &end["interrupts"]), (&json!([]), &json!([])));
     assert_eq!(asked["next"], json!(["ask"]));
-    // The one at which the task stood still last.
+    // The interrupt at which the task stopped last.
     assert_eq!(payloads(&asked["interrupts"]), ["two?"]);
     let task = &asked["tasks"][0];
     assert_eq!(task["interrupts"], asked["interrupts"]);
@@ -108,7 +109,7 @@ async fn a_question_that_was_answered_stays_in_the_past() {
 }
 
 #[tokio::test]
-async fn where_a_thread_stands_only_open_questions_are_shown() {
+async fn current_state_has_pending_interrupts_only() {
     let host = host();
     let thread = answered(&host, "twice", 1).await;
     let state = host.get(&format!("/threads/{thread}/state")).await.ok();
@@ -119,7 +120,7 @@ async fn where_a_thread_stands_only_open_questions_are_shown() {
 }
 
 #[tokio::test]
-async fn a_question_that_was_left_open_stays_in_the_past() {
+async fn history_keeps_an_unanswered_interrupt() {
     let host = host();
     let thread = answered(&host, "twice", 0).await;
     run(&host, &thread, "twice", json!({ "input": {} })).await;
@@ -131,7 +132,7 @@ async fn a_question_that_was_left_open_stays_in_the_past() {
 }
 
 #[tokio::test]
-async fn a_task_names_the_graph_that_it_ran() {
+async fn task_names_the_subgraph_that_it_ran() {
     let host = host();
     for (graph, is_kept) in [("outer", true), ("caller", false)] {
         let thread = answered(&host, graph, 2).await;
@@ -153,7 +154,7 @@ async fn a_task_names_the_graph_that_it_ran() {
 }
 
 #[tokio::test]
-async fn a_graph_that_keeps_its_state_is_shown_as_it_was() {
+async fn history_of_a_stateful_subgraph_has_its_earlier_states() {
     let host = host();
     let thread = answered(&host, "outer", 2).await;
     run(&host, &thread, "outer", json!({ "input": {} })).await;
@@ -171,7 +172,7 @@ async fn a_graph_that_keeps_its_state_is_shown_as_it_was() {
 }
 
 #[tokio::test]
-async fn a_point_before_a_graph_had_begun_does_not_show_what_became_of_it() {
+async fn state_before_the_start_of_a_subgraph_has_none_of_its_states() {
     let host = host();
     let thread = host.thread().await;
     run(&host, &thread, "outer", json!({ "input": {}, "interrupt_before": ["inner"] })).await;
@@ -188,7 +189,7 @@ async fn a_point_before_a_graph_had_begun_does_not_show_what_became_of_it() {
     assert_eq!(whole["tasks"][0]["name"], "inner");
     assert_eq!(whole["tasks"][0]["state"], Value::Null);
 
-    // Where the thread stands, the graph stands as it was left.
+    // In the current state of the thread, the subgraph has its last state.
     run(&host, &thread, "outer", json!({ "input": {}, "interrupt_before": ["inner"] })).await;
     let now = host.get(&format!("/threads/{thread}/state?subgraphs=true")).await.ok();
     assert_eq!(now["next"], json!(["inner"]));
@@ -196,7 +197,7 @@ async fn a_point_before_a_graph_had_begun_does_not_show_what_became_of_it() {
 }
 
 #[tokio::test]
-async fn the_state_of_a_graph_that_asks_comes_with_its_question() {
+async fn state_of_an_interrupted_subgraph_has_its_interrupt() {
     let host = host();
     for graph in ["outer", "caller"] {
         let thread = answered(&host, graph, 1).await;

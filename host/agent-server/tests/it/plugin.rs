@@ -1,4 +1,4 @@
-//! A plugin whose nodes are closures, and adapters that answer nothing.
+//! A plugin whose nodes are closures, and adapters without any function.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -52,7 +52,7 @@ impl Closures {
         Self { info, nodes: BTreeMap::new() }
     }
 
-    /// Adds a node that gives an object of channel updates.
+    /// Adds a node that returns an object of channel updates.
     pub(crate) fn node<F, Fut>(mut self, name: &str, run: F) -> Self
     where
         F: Fn(NodeCall, Arc<Gate>) -> Fut + Send + Sync + 'static,
@@ -120,7 +120,7 @@ impl Plugin for Closures {
     }
 }
 
-/// Every adapter that these tests do without.
+/// The adapters that these tests do not need.
 pub(crate) struct Nothing;
 
 #[async_trait]
@@ -192,7 +192,7 @@ impl Sql for Nothing {
     }
 }
 
-/// Time that goes on from a fixed start.
+/// A clock that runs from a fixed start.
 pub(crate) struct Ticking(pub(crate) Instant);
 
 impl Clock for Ticking {

@@ -19,7 +19,7 @@ use crate::plugin::{Closures, Nothing};
 
 pub(crate) const ID: &str = "01a1ffdc-22ab-744e-a2fc-8bb051a654f8";
 
-/// Longest wait for something that is about to happen.
+/// Maximum wait for something that is about to happen.
 const SOON: Duration = Duration::from_secs(10);
 
 pub(crate) async fn command(host: &Host, method: &str, params: Value) -> Value {
@@ -49,7 +49,7 @@ pub(crate) async fn start(host: &Host, input: Value) -> String {
     result(&answer)["run_id"].as_str().unwrap().to_owned()
 }
 
-/// Kinds and words of events.
+/// Returns the kinds of events, with the lifecycle event of each.
 pub(crate) fn told(frames: &[Frame]) -> Vec<String> {
     let word = |(kind, data, _): &Frame| match data["params"]["data"]["event"].as_str() {
         Some(word) => format!("{kind} {word}"),
@@ -64,7 +64,7 @@ fn question(frames: &[Frame]) -> &str {
 }
 
 #[tokio::test]
-async fn a_stream_opens_before_its_thread_and_goes_over_all_runs() {
+async fn event_stream_opens_before_its_thread_and_spans_all_runs() {
     let host = Host::new();
     let wanted = json!({ "channels": ["lifecycle", "input", "values", "updates", "custom"] });
     let mut live = Live::events(&host, ID, wanted.clone()).await;
@@ -114,7 +114,7 @@ async fn a_stream_opens_before_its_thread_and_goes_over_all_runs() {
 }
 
 #[tokio::test]
-async fn who_comes_back_is_told_what_it_does_not_know() {
+async fn reconnect_receives_missed_events() {
     let host = Host::new();
     start(&host, json!({ "value": "v" })).await;
     let all = ["lifecycle", "input", "values", "updates", "custom", "tasks", "checkpoints"];
@@ -126,13 +126,13 @@ async fn who_comes_back_is_told_what_it_does_not_know() {
         let mut live = Live::events(&host, ID, wanted).await;
         assert_eq!(live.run().await, frames[known + 1..], "since {since}");
     }
-    // What is beyond the end is of a thread that had the id before.
+    // A number beyond the end is from an earlier thread with the same id.
     let mut live = Live::events(&host, ID, json!({ "channels": all, "since": 1_u64 << 40 })).await;
     assert_eq!(live.run().await, frames);
 }
 
 #[tokio::test]
-async fn an_answer_to_a_command_names_where_its_events_begin() {
+async fn reply_to_a_command_names_the_number_before_its_events() {
     let host = Host::new();
     let first = command(&host, "run.start", json!({ "assistant_id": "slow", "input": {} })).await;
     let mut live = Live::events(&host, ID, json!({ "channels": ["lifecycle"] })).await;
@@ -147,7 +147,7 @@ async fn an_answer_to_a_command_names_where_its_events_begin() {
 }
 
 #[tokio::test]
-async fn a_subscriber_sees_its_channels_and_graphs_only() {
+async fn subscription_filters_by_channel_and_namespace() {
     let host = nested();
     command(&host, "run.start", json!({ "assistant_id": "outer", "input": {} })).await;
     let ids = async |wanted: Value| {
@@ -211,8 +211,8 @@ fn nested() -> Host {
     Host::with_model(graphs, plugin, std::sync::Arc::new(Nothing))
 }
 
-/// The reference server's own graph, as far as what it streams goes: a message piece by piece, a
-/// tool's call by hand, a question.
+/// The graph of the reference server, for what it streams: a message in two deltas, a tool call
+/// that a node writes, and an interrupt.
 pub(crate) fn reference() -> Host {
     let graphs = r#"
         [graphs.agent]
@@ -271,7 +271,7 @@ pub(crate) fn reference() -> Host {
 }
 
 #[tokio::test]
-async fn a_thread_streams_as_the_reference_server_streams_it() {
+async fn event_stream_equals_that_of_the_reference_server() {
     let host = reference();
     let channels = ["lifecycle", "values", "updates", "messages", "tools", "input", "custom"];
     let mut live = Live::events(&host, ID, json!({ "channels": channels })).await;
@@ -282,7 +282,7 @@ async fn a_thread_streams_as_the_reference_server_streams_it() {
         assert_eq!((&event["type"], &event["method"]), (&json!("event"), &json!(kind)));
         let id = event["event_id"].as_str().unwrap();
         assert!(event["params"]["timestamp"].is_i64());
-        // Whose beginning, end or question it is, stands in the id and nowhere else.
+        // Only the id names the run of a start, an end or an interrupt.
         let names_run = id.strip_prefix("synth:").and_then(|rest| rest.split_once(':'));
         let of_run = ["lifecycle", "input.requested"].contains(&kind.as_str());
         assert_eq!(names_run.map(|(run, _)| run), of_run.then_some(run.as_str()), "{id}");
@@ -301,14 +301,14 @@ async fn a_thread_streams_as_the_reference_server_streams_it() {
     assert_eq!(ours.len(), 20);
 }
 
-/// Without the id of the tool's answer, which the reference server's node leaves out.
+/// Removes the id of the tool message, which the node of the reference server leaves out.
 fn without_ids(line: &Value) -> Value {
     let text = line.to_string().replace("\"id\":\"msg-1\",", "");
     serde_json::from_str(&text).unwrap()
 }
 
 #[tokio::test]
-async fn an_input_answers_a_question_that_is_open() {
+async fn input_of_run_start_answers_a_pending_interrupt() {
     let host = Host::new();
     let mut live = Live::events(&host, ID, json!({ "channels": ["lifecycle", "input"] })).await;
     start(&host, json!({ "value": "v" })).await;
@@ -318,13 +318,13 @@ async fn an_input_answers_a_question_that_is_open() {
     assert_eq!(told(&live.run().await), expected);
     let state = command(&host, "state.get", json!({ "keys": ["value"] })).await;
     assert_eq!(result(&state)["values"], json!({ "value": "certainly" }));
-    // Nothing is open any more, so that it is an input again.
+    // No interrupt is pending any more, so it is an input again.
     let params = json!({ "assistant_id": "agent", "input": "certainly" });
     refused(&command(&host, "run.start", params).await, "invalid_argument");
 }
 
 #[tokio::test]
-async fn several_questions_are_answered_at_once_or_not_at_all() {
+async fn respond_answers_all_interrupts_or_none() {
     let host = Host::new();
     refused(&command(&host, "input.respond", json!({})).await, "invalid_argument");
     let nothing = json!({ "interrupt_id": "0", "response": 1 });
@@ -345,7 +345,7 @@ async fn several_questions_are_answered_at_once_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn states_are_read_and_gone_on_from() {
+async fn states_are_read_and_forked() {
     let host = Host::new();
     let nothing = command(&host, "state.get", json!({ "namespace": [] })).await;
     assert_eq!(result(&nothing), &json!({ "values": {} }));
@@ -376,7 +376,7 @@ async fn states_are_read_and_gone_on_from() {
 }
 
 #[tokio::test]
-async fn what_is_no_command_is_refused() {
+async fn invalid_command_is_rejected() {
     let host = Host::new();
     let path = format!("/threads/{ID}/commands");
     for wrong in [json!({}), json!([]), json!({ "id": "x", "method": "run.start" })] {
@@ -393,12 +393,12 @@ async fn what_is_no_command_is_refused() {
     let unknown = json!({ "assistant_id": "nobody", "input": {} });
     refused(&command(&host, "run.start", unknown).await, "invalid_argument");
     refused(&command(&host, "agent.getTree", json!({})).await, "no_such_run");
-    assert_eq!(host.get(&format!("/threads/{ID}")).await.status, 404, "nothing made it");
+    assert_eq!(host.get(&format!("/threads/{ID}")).await.status, 404, "no command created it");
     assert_eq!(host.post("/threads/x/commands", json!({})).await.status, 422);
 }
 
 #[tokio::test]
-async fn a_failure_is_the_last_word() {
+async fn failed_run_ends_with_a_failed_event() {
     let host = Host::new();
     let mut live = Live::events(&host, ID, json!({ "channels": ["lifecycle"] })).await;
     command(&host, "run.start", json!({ "assistant_id": "broken", "input": {} })).await;
@@ -412,7 +412,7 @@ async fn a_failure_is_the_last_word() {
 }
 
 #[tokio::test]
-async fn a_stream_ends_with_its_thread() {
+async fn event_stream_ends_when_its_thread_is_deleted() {
     let host = Host::new();
     let id = host.thread().await;
     let mut live = Live::events(&host, &id, json!({ "channels": ["lifecycle"] })).await;
@@ -424,7 +424,7 @@ async fn a_stream_ends_with_its_thread() {
 }
 
 #[tokio::test]
-async fn a_stream_outlives_a_run_that_is_taken_back() {
+async fn event_stream_continues_after_a_rollback() {
     let host = Host::new();
     host.hold();
     let id = host.thread().await;
@@ -446,7 +446,7 @@ async fn a_stream_outlives_a_run_that_is_taken_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_is_told() {
+async fn idle_stream_sends_heartbeats() {
     let host = Host::new();
     let path = format!("/threads/{ID}/stream/events");
     let wanted = json!({ "channels": ["values"] });
@@ -457,7 +457,7 @@ async fn silence_is_told() {
 }
 
 #[tokio::test]
-async fn threads_of_others_are_not_there() {
+async fn threads_of_other_tenants_are_not_found() {
     let config =
         ApiConfig { tenant_header: Some("x-tenant".parse().unwrap()), ..ApiConfig::default() };
     let host = Host::with_config(config);
@@ -480,7 +480,7 @@ async fn threads_of_others_are_not_there() {
 }
 
 #[tokio::test]
-async fn an_answer_may_change_the_state() {
+async fn respond_can_update_the_state() {
     let host = Host::new();
     let mut live = Live::events(&host, ID, json!({ "channels": ["lifecycle", "input"] })).await;
     start(&host, json!({ "value": "v" })).await;
@@ -495,7 +495,7 @@ async fn an_answer_may_change_the_state() {
     assert!(items.contains(&json!("more")) && items.contains(&json!("asked")), "{items:?}");
 }
 
-/// A store that lets others go first whenever it has written.
+/// A store that yields after each write.
 struct Slow(Arc<dyn Store>);
 
 #[async_trait]
@@ -516,7 +516,7 @@ impl Layer for Slow {
 }
 
 #[tokio::test]
-async fn a_thread_that_a_command_makes_gets_its_run_whenever_the_client_leaves() {
+async fn thread_created_by_a_command_gets_its_run_after_a_disconnect() {
     let params = json!({ "assistant_id": "slow", "input": { "word": "a" } });
     let body = json!({ "id": 7, "method": "run.start", "params": params });
     let mut were_left = 0;
@@ -552,5 +552,5 @@ async fn a_thread_that_a_command_makes_gets_its_run_whenever_the_client_leaves()
         assert!(waited.is_ok(), "left after {polls} polls, the thread has no run");
         were_left += 1;
     }
-    assert!(were_left > 0, "nobody could leave");
+    assert!(were_left > 0, "no client could disconnect");
 }

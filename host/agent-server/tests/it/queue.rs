@@ -1,4 +1,4 @@
-//! Several runs of one thread: whose turn it is.
+//! Several runs of one thread: the thread queue and multitask strategies.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ async fn status(host: &Host, place: &str) -> Value {
 }
 
 #[tokio::test]
-async fn runs_wait_for_their_turn_in_order() {
+async fn enqueued_runs_start_in_order() {
     let host = Host::new();
     host.hold();
     let id = host.thread().await;
@@ -43,7 +43,7 @@ async fn runs_wait_for_their_turn_in_order() {
 }
 
 #[tokio::test]
-async fn a_second_run_is_refused() {
+async fn reject_refuses_a_second_run() {
     let host = Host::new();
     host.hold();
     let id = host.thread().await;
@@ -54,7 +54,7 @@ async fn a_second_run_is_refused() {
 }
 
 #[tokio::test]
-async fn an_interrupted_run_stays() {
+async fn interrupt_cancels_earlier_runs_and_keeps_them() {
     let host = Host::new();
     host.hold();
     let id = host.thread().await;
@@ -72,7 +72,7 @@ async fn an_interrupted_run_stays() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_rolled_back_is_gone() {
+async fn rollback_deletes_the_running_run() {
     let host = Host::new();
     let id = host.thread().await;
     host.call("PATCH", &format!("/threads/{id}"), Some(json!({ "metadata": { "u": 1 } })))
@@ -88,11 +88,11 @@ async fn a_run_that_is_rolled_back_is_gone() {
     let history = host.post(&format!("/threads/{id}/history"), json!({ "limit": 9 })).await.ok();
     assert!(history.as_array().unwrap().iter().all(|it| it["values"]["word"] != "a"));
     let thread = host.get(&format!("/threads/{id}")).await.ok();
-    assert_eq!(thread["metadata"]["u"], 1, "what was said of the thread stays");
+    assert_eq!(thread["metadata"]["u"], 1, "the metadata of the thread stays");
 }
 
 #[tokio::test]
-async fn runs_that_never_began_stay_when_the_only_other_run_of_their_thread_is_deleted() {
+async fn delete_of_the_only_started_run_keeps_runs_that_never_started() {
     let host = Host::new();
     let id = host.thread().await;
     let first = begin(&host, &id, slow("a", "enqueue")).await;
@@ -110,7 +110,7 @@ async fn runs_that_never_began_stay_when_the_only_other_run_of_their_thread_is_d
 }
 
 #[tokio::test]
-async fn a_run_begins_later_and_its_thread_is_busy_until_then() {
+async fn delayed_run_makes_its_thread_busy() {
     let host = Host::new();
     let id = host.thread().await;
     let mut run = slow("a", "enqueue");
@@ -129,7 +129,7 @@ async fn a_run_begins_later_and_its_thread_is_busy_until_then() {
 }
 
 #[tokio::test]
-async fn pending_runs_are_known_after_a_restart_of_the_server() {
+async fn pending_run_survives_a_restart_of_the_server() {
     let host = Host::new();
     host.hold();
     let id = host.thread().await;
@@ -145,7 +145,7 @@ async fn pending_runs_are_known_after_a_restart_of_the_server() {
 }
 
 #[tokio::test]
-async fn the_stream_of_a_run_that_waits_begins_with_it() {
+async fn stream_of_a_pending_run_starts_with_the_run() {
     let host = Host::new();
     host.hold();
     let id = host.thread().await;
@@ -160,7 +160,7 @@ async fn the_stream_of_a_run_that_waits_begins_with_it() {
 }
 
 #[tokio::test]
-async fn a_list_of_runs_that_would_be_too_large_is_refused_and_not_cut() {
+async fn too_large_list_of_runs_is_refused_and_not_truncated() {
     let host = Host::new();
     host.hold();
     let id = host.thread().await;

@@ -1,4 +1,4 @@
-//! Streams of runs that go on with what another run of the thread left.
+//! Streams of runs that continue with what another run of the thread left.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use crate::host::{Host, Parts, request};
 use crate::live::{Frame, Live};
 use crate::plugin::{Closures, Nothing};
 
-/// The inner graph's second node fails the first time.
+/// Creates a host with a subgraph whose second node fails the first time.
 fn failing_once() -> Host {
     let graphs = r#"
         [graphs.outer]
@@ -58,7 +58,7 @@ fn rejoined(thread: &str, run: &str, query: &str, after: &str) -> Request<Body> 
     request
 }
 
-/// What the tasks of a node read.
+/// Returns what the tasks of a node read.
 fn inputs(frames: &[Frame], node: &str) -> Vec<Value> {
     let begun = frames.iter().filter(|(_, data, _)| {
         data["payload"]["name"] == node && data["payload"].get("input").is_some()
@@ -67,7 +67,7 @@ fn inputs(frames: &[Frame], node: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_nested_graph_that_is_tried_again_is_streamed_as_it_was_before() {
+async fn resumed_subgraph_is_streamed_as_before() {
     let host = failing_once();
     let thread = host.thread().await;
     let modes = ["values", "updates", "tasks", "checkpoints", "debug", "messages"];
@@ -87,7 +87,7 @@ async fn a_nested_graph_that_is_tried_again_is_streamed_as_it_was_before() {
         let modes: String = modes.map(|mode| format!("&stream_mode={mode}")).concat();
         let query = format!("?{}", &modes[1..]);
         let again = host.send(rejoined(&thread, run, &query, "-1")).await.frames();
-        assert_eq!(again, *frames, "a later client gets the same");
+        assert_eq!(again, *frames, "a later client gets the same frames");
         let numbers: Vec<u64> = frames.iter().map(|(.., id)| number(id)).collect();
         assert!(numbers.is_sorted_by(|one, other| one < other), "{numbers:?}");
     }
@@ -98,7 +98,7 @@ fn number(id: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn typed_events_of_it_are_the_same_for_who_comes_later() {
+async fn typed_events_of_a_resumed_subgraph_are_the_same_for_later_clients() {
     let host = failing_once();
     let thread = host.thread().await;
     let wanted = json!({ "channels": ["lifecycle", "tasks", "values", "updates", "checkpoints"] });
@@ -120,14 +120,14 @@ async fn typed_events_of_it_are_the_same_for_who_comes_later() {
 }
 
 #[tokio::test]
-async fn the_stream_of_a_run_reads_no_further_than_the_run() {
+async fn stream_of_a_run_reads_no_later_runs() {
     let store = Gated::new();
     let parts = Parts { store: store.clone(), ..Parts::default() };
     let host = Host::with_parts(ApiConfig::default(), parts);
     let thread = host.thread().await;
     let run = json!({ "assistant_id": "slow", "input": { "word": "w" } });
     let first = host.post(&format!("/threads/{thread}/runs/stream"), run.clone()).await.frames();
-    // Some pages of the log.
+    // Several pages of the log.
     for _ in 0..60 {
         host.post(&format!("/threads/{thread}/runs/wait"), run.clone()).await.ok();
     }

@@ -1,4 +1,4 @@
-//! Runs: what they lead to, questions, faults.
+//! Runs: their results, interrupts and failures.
 
 use serde_json::{Value, json};
 use wattle_api::ApiConfig;
@@ -10,7 +10,7 @@ fn slow(word: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_run_is_waited_for() {
+async fn wait_returns_the_values_of_a_run() {
     let host = Host::new();
     let id = host.thread().await;
     let ended = host.post(&format!("/threads/{id}/runs/wait"), slow("a")).await;
@@ -31,7 +31,7 @@ async fn a_run_is_waited_for() {
 }
 
 #[tokio::test]
-async fn surprise_1_a_run_that_asks_is_a_success_and_its_thread_is_interrupted() {
+async fn interrupted_run_has_status_success() {
     let host = Host::new();
     let id = host.thread().await;
     let wait = format!("/threads/{id}/runs/wait");
@@ -55,14 +55,14 @@ async fn surprise_1_a_run_that_asks_is_a_success_and_its_thread_is_interrupted()
     let resume = json!({ "assistant_id": "agent", "command": { "resume": "yes" } });
     let ended = host.post(&wait, resume.clone()).await.ok();
     assert_eq!((&ended["value"], &ended["items"]), (&json!("yes"), &json!(["greeted", "asked"])));
-    assert_eq!(host.post(&wait, resume).await.status, 400, "nothing is asked any more");
+    assert_eq!(host.post(&wait, resume).await.status, 400, "no interrupt is pending any more");
     let runs = host.get(&format!("/threads/{id}/runs")).await.ok();
     assert_eq!(runs.as_array().unwrap().len(), 2);
     assert_eq!(runs[0]["kwargs"]["command"], json!({ "resume": "yes" }), "the newest first");
 }
 
 #[tokio::test]
-async fn questions_are_answered_by_id() {
+async fn interrupts_are_answered_by_id() {
     let host = Host::new();
     let id = host.thread().await;
     let wait = format!("/threads/{id}/runs/wait");
@@ -75,7 +75,7 @@ async fn questions_are_answered_by_id() {
 }
 
 #[tokio::test]
-async fn surprise_2_a_failure_is_an_answer() {
+async fn wait_returns_a_failure_with_status_200() {
     let host = Host::new();
     let id = host.thread().await;
     let wait = format!("/threads/{id}/runs/wait");
@@ -93,7 +93,7 @@ async fn surprise_2_a_failure_is_an_answer() {
 }
 
 #[tokio::test]
-async fn a_run_without_an_end_has_the_name_that_clients_look_for() {
+async fn run_above_the_recursion_limit_fails_with_graph_recursion_error() {
     let host = Host::new();
     let run = json!({ "assistant_id": "agent", "input": {}, "config": { "recursion_limit": 1 } });
     let error = host.post("/runs/wait", run).await.ok()["__error__"].clone();
@@ -103,7 +103,7 @@ async fn a_run_without_an_end_has_the_name_that_clients_look_for() {
 }
 
 #[tokio::test]
-async fn surprise_10_nothing_is_written_for_a_request_that_is_refused() {
+async fn rejected_request_writes_nothing() {
     let host = Host::new();
     let id = host.thread().await;
     let wait = format!("/threads/{id}/runs/wait");
@@ -147,7 +147,7 @@ async fn surprise_10_nothing_is_written_for_a_request_that_is_refused() {
 }
 
 #[tokio::test]
-async fn what_only_other_services_use_is_accepted() {
+async fn fields_for_other_services_are_accepted() {
     let host = Host::new();
     let id = host.thread().await;
     let mut run = slow("a");
@@ -157,13 +157,13 @@ async fn what_only_other_services_use_is_accepted() {
     run["stream_mode"] = json!("updates");
     let stream = host.post(&format!("/threads/{id}/runs/stream"), run).await;
     let kinds: Vec<String> = stream.frames().into_iter().map(|(kind, ..)| kind).collect();
-    assert_eq!(kinds, ["metadata", "updates"], "there is no feedback to ask for");
+    assert_eq!(kinds, ["metadata", "updates"], "feedback keys add no frame");
     let runs = host.get(&format!("/threads/{id}/runs")).await.ok();
     assert_eq!(runs[0]["kwargs"]["feedback_keys"], json!(["thumbs"]));
 }
 
 #[tokio::test]
-async fn a_missing_thread_is_made_if_that_is_wanted() {
+async fn if_not_exists_creates_a_missing_thread() {
     let host = Host::new();
     let wait = "/threads/01a1ffdc-22ab-744e-a2fc-8bb051a654f8/runs/wait";
     assert_eq!(host.post(wait, slow("a")).await.status, 404);
@@ -173,7 +173,7 @@ async fn a_missing_thread_is_made_if_that_is_wanted() {
 }
 
 #[tokio::test]
-async fn a_thread_stays_with_its_graph() {
+async fn thread_keeps_its_graph() {
     let host = Host::new();
     let wait = format!("/threads/{}/runs/wait", host.thread().await);
     host.post(&wait, slow("a")).await.ok();
@@ -183,7 +183,7 @@ async fn a_thread_stays_with_its_graph() {
 }
 
 #[tokio::test]
-async fn context_comes_from_either_place() {
+async fn context_is_read_from_context_or_configurable() {
     let host = Host::new();
     for (field, value) in [
         ("context", json!({ "user": "u" })),
@@ -201,7 +201,7 @@ async fn context_comes_from_either_place() {
 }
 
 #[tokio::test]
-async fn a_run_stands_still_before_a_node_and_goes_on_without_input() {
+async fn interrupt_before_stops_and_a_run_without_input_continues() {
     let host = Host::new();
     let id = host.thread().await;
     let wait = format!("/threads/{id}/runs/wait");
@@ -214,7 +214,7 @@ async fn a_run_stands_still_before_a_node_and_goes_on_without_input() {
 }
 
 #[tokio::test]
-async fn a_breakpoint_at_a_node_of_another_graph_stops_nothing() {
+async fn breakpoint_at_an_unknown_node_is_ignored() {
     let host = Host::new();
     for names in [json!(["nowhere"]), json!(["a b"])] {
         let mut run = slow("a");
@@ -243,11 +243,11 @@ async fn runs_are_listed_by_status_and_deleted() {
     assert_eq!(host.call("DELETE", &format!("{runs}/{newest}"), None).await.status, 204);
     assert_eq!(host.get(&runs).await.ok().as_array().unwrap().len(), 1);
     let state = host.get(&format!("/threads/{id}/state")).await.ok();
-    assert_eq!(state["values"]["items"], json!(["a"]), "what it did is gone");
+    assert_eq!(state["values"]["items"], json!(["a"]), "what it wrote is gone");
 }
 
 #[tokio::test]
-async fn a_tenant_sees_its_own_threads_only() {
+async fn threads_of_other_tenants_are_not_found() {
     let keys = [("k-a", "a"), ("k-b", "b")];
     let keys = keys.map(|(key, tenant)| (ApiConfig::key(key), tenant.to_owned()));
     let host = Host::with_config(ApiConfig { tenant_keys: keys.into(), ..ApiConfig::default() });
@@ -273,7 +273,7 @@ async fn a_tenant_sees_its_own_threads_only() {
 }
 
 #[tokio::test]
-async fn runs_of_all_kinds_are_listed_once_by_when_they_were_asked_for() {
+async fn list_merges_runs_of_both_apis_by_creation_time() {
     let host = Host::new();
     let id = host.thread().await;
     let path = format!("/threads/{id}/runs");
@@ -285,7 +285,7 @@ async fn runs_of_all_kinds_are_listed_once_by_when_they_were_asked_for() {
     });
     let text = |answer: &Value, name: &str| answer[name].as_str().unwrap().to_owned();
     let (mut asked, mut waiting) = (Vec::new(), Vec::new());
-    // More than are read at once.
+    // More than one page of the store.
     for n in 0..100 {
         match n % 5 {
             0 => {

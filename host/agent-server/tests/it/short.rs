@@ -1,5 +1,5 @@
 //! Runs that pause or end before their client has opened all of its connections. The clock of the
-//! runtime is paused, so each test sees what waits for a connection and what for time.
+//! runtime is paused, so each test distinguishes waits for a connection from waits for time.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -20,41 +20,42 @@ use crate::host::{Host, Parts};
 use crate::live::{Frame, Live};
 use crate::protocol::{ID, command, reference, result, start, told};
 
-/// What a client sees that watches how a run goes on.
+/// Channels of a client that watches the lifecycle of a run.
 const LIFECYCLE: [&str; 2] = ["lifecycle", "input"];
 
-/// What it opens for its projections.
+/// Channels that the client opens for its projections.
 const CONTENT: [&str; 3] = ["messages", "custom:progress", "lifecycle"];
 
-/// The times that the documentation names: the grace, what content is ahead by, and the bound.
+/// The times that the documentation states: the grace, the lead of content, and the maximum delay.
 const GRACE: Duration = Duration::from_millis(250);
 const HEAD_START: Duration = Duration::from_millis(30);
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// How often a test looks whether something happens that must not.
+/// Number of checks that something does not happen.
 const LOOKS: u32 = 200;
 
-/// How often the official client reads a run, unless [`READS`] names another number.
+/// Number of runs that the official client reads, unless [`READS`] has another number.
 const FEW: u32 = 12;
 
-/// The environment variable with the number for a long trial: 200 take a minute on a quiet machine.
+/// The environment variable with the number of runs for a long test: 200 take a minute on a quiet
+/// machine.
 const READS: &str = "WATTLE_SHORT_RUNS";
 
-/// How long the client may take for each of its runs.
+/// Maximum time of the client for each of its runs.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 async fn open(host: &Host, channels: &[&str]) -> Live {
     Live::events(host, ID, json!({ "channels": channels })).await
 }
 
-/// Waits until no run of the thread is at work, without letting time pass.
+/// Waits until no run of the thread is active, without letting time pass.
 async fn stands_still(host: &Host) {
     while host.get(&format!("/threads/{ID}")).await.ok()["status"] == "busy" {
         tokio::task::yield_now().await;
     }
 }
 
-/// What a connection is handed until time would have to pass.
+/// Returns what a connection is sent until time would have to pass.
 async fn at_once(live: &mut Live) -> Vec<Frame> {
     let mut frames = Vec::new();
     for _ in 0..LOOKS {
@@ -71,7 +72,7 @@ fn has(frames: &[Frame], kind: &str) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_waits_for_the_connection_that_shows_what_came_before() {
+async fn pause_waits_for_the_connection_with_earlier_content() {
     let host = reference();
     let mut watcher = open(&host, &LIFECYCLE).await;
     start(&host, json!({ "messages": [], "value": "i", "items": [] })).await;
@@ -80,9 +81,9 @@ async fn a_pause_waits_for_the_connection_that_shows_what_came_before() {
     let opened = Instant::now();
     let mut content = open(&host, &CONTENT).await;
     let read = at_once(&mut content).await;
-    assert!(has(&read, "messages") && has(&read, "custom"), "content does not wait");
+    assert!(has(&read, "messages") && has(&read, "custom"), "content is not delayed");
     assert_eq!(opened.elapsed(), Duration::ZERO);
-    // Both connections are handed the pause at the same time.
+    // Both connections are sent the pause at the same time.
     let paused = tokio::select! {
         biased;
         paused = watcher.until(|(kind, ..)| kind == "input.requested") => paused,
@@ -93,7 +94,7 @@ async fn a_pause_waits_for_the_connection_that_shows_what_came_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_another_connection_a_pause_an_end_and_a_cancel_wait_for_the_grace() {
+async fn pause_end_and_cancel_wait_for_the_grace_without_other_connections() {
     for (graph, last) in [("agent", "input.requested"), ("slow", "lifecycle completed")] {
         let host = Host::new();
         let mut watcher = open(&host, &LIFECYCLE).await;
@@ -117,7 +118,7 @@ async fn without_another_connection_a_pause_an_end_and_a_cancel_wait_for_the_gra
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_nobody_reads_delays_a_pause_by_a_second_at_most() {
+async fn unread_connection_delays_a_pause_by_at_most_a_second() {
     let host = reference();
     let mut watcher = open(&host, &LIFECYCLE).await;
     let _unread = open(&host, &CONTENT).await;
@@ -125,12 +126,12 @@ async fn a_connection_that_nobody_reads_delays_a_pause_by_a_second_at_most() {
     let answered = Instant::now();
     watcher.until(|(kind, ..)| kind == "input.requested").await;
     let waited = answered.elapsed();
-    // The beginning waits, too, and the clock of the host does not know that.
+    // The start is delayed too, and the clock of the host does not include that.
     assert!(waited > GRACE && waited <= LONGEST + GRACE, "{waited:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_sees_everything_and_who_replays_waits_for_nothing() {
+async fn connection_with_all_channels_and_replay_are_not_delayed() {
     let clock = ManualClock::at_ms(1_000_000);
     let parts = Parts { clock: Arc::new(clock.clone()), ..Parts::default() };
     let host = Host::with_parts(ApiConfig::default(), parts);
@@ -148,13 +149,13 @@ async fn who_sees_everything_and_who_replays_waits_for_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_begins_behind_the_answer_for_who_was_there_before() {
+async fn run_starts_after_the_reply_on_earlier_connections() {
     let host = reference();
     let mut content = open(&host, &CONTENT).await;
     let mut whole = open(&host, &["custom"]).await;
     start(&host, json!({ "messages": [], "value": "i", "items": [] })).await;
     stands_still(&host).await;
-    assert_eq!(at_once(&mut content).await, [], "its client knows nothing of the run yet");
+    assert_eq!(at_once(&mut content).await, [], "its client does not know the run yet");
     assert_eq!(at_once(&mut whole).await, []);
     assert!(has(&at_once(&mut open(&host, &["custom"]).await).await, "custom"), "this one does");
     let answered = Instant::now();
@@ -162,7 +163,7 @@ async fn a_run_begins_behind_the_answer_for_who_was_there_before() {
     assert!(answered.elapsed() <= HEAD_START);
 }
 
-/// The official client, whose environment `cargo xtask clients` makes.
+/// The official client. `cargo xtask clients` creates its environment.
 #[tokio::test]
 async fn the_client_for_python_reads_runs_without_delay() {
     let python = need!(clients::python("langgraph-py", "python"));

@@ -1,4 +1,4 @@
-//! The streaming protocol over WebSockets, by real connections.
+//! The streaming protocol over WebSockets, with real connections.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::live::is_last_word;
 
 const ID: &str = "01a1ffdc-22ab-744e-a2fc-8bb051a654f8";
 
-/// An address at which a server listens for as long as the test goes on.
+/// Lets a server listen until the end of the test, and returns its address.
 async fn listen(host: &Host) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -29,7 +29,7 @@ async fn listen(host: &Host) -> String {
     address
 }
 
-/// A connection, and what came over it before the answer that was waited for.
+/// A connection, with the messages that arrived before a reply that was waited for.
 struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>, VecDeque<Value>);
 
 impl Socket {
@@ -63,7 +63,7 @@ impl Socket {
         self.0.next().await.unwrap().unwrap()
     }
 
-    /// Documents up to and with one that is the last.
+    /// Returns the documents up to the last one, included.
     async fn until(&mut self, is_last: impl Fn(&Value) -> bool) -> Vec<Value> {
         let mut said = Vec::new();
         loop {
@@ -82,12 +82,12 @@ impl Socket {
         }
     }
 
-    /// The code with which the other side closes.
+    /// Returns the code with which the server closes the connection.
     async fn closed(&mut self) -> u16 {
         self.closed_with().await.0
     }
 
-    /// The same with the reason.
+    /// Returns the code and the reason with which the server closes the connection.
     async fn closed_with(&mut self) -> (u16, String) {
         loop {
             if let Message::Close(frame) = self.next().await {
@@ -121,7 +121,8 @@ async fn commands_and_events_share_a_connection() {
     let rest = socket.until(is_last_word).await;
     assert_eq!(rest.last().unwrap()["params"]["data"]["event"], "completed");
 
-    // A later subscriber on the same connection gets everything, and others get nothing twice.
+    // A later subscription on the same connection gets all events, and the other one gets none
+    // twice.
     let wanted = json!({ "channels": ["lifecycle"] });
     let subscribed = socket.command(4, "subscription.subscribe", wanted.clone()).await;
     let second = subscribed["result"]["subscription_id"].as_str().unwrap().to_owned();
@@ -133,7 +134,7 @@ async fn commands_and_events_share_a_connection() {
     let mut seqs: Vec<u64> = said.iter().filter_map(|said| said["seq"].as_u64()).collect();
     assert!(seqs.is_sorted_by(|one, other| one < other), "{seqs:?}");
     seqs.dedup();
-    assert_eq!(seqs.len(), methods(&said).len(), "each once for both");
+    assert_eq!(seqs.len(), methods(&said).len(), "each event once for both subscriptions");
 
     let known = said[said.len() - 2]["event_id"].as_str().unwrap();
     let again = json!({ "run_id": "r", "last_event_id": known, "subscriptions": [first] });
@@ -155,7 +156,7 @@ async fn commands_and_events_share_a_connection() {
 }
 
 #[tokio::test]
-async fn who_comes_back_is_told_what_it_does_not_know() {
+async fn reconnect_receives_missed_events() {
     let host = Host::new();
     let address = listen(&host).await;
     let wanted = json!({ "channels": ["lifecycle", "values"] });
@@ -173,7 +174,7 @@ async fn who_comes_back_is_told_what_it_does_not_know() {
 }
 
 #[tokio::test]
-async fn what_is_no_command_is_refused_and_nothing_ends() {
+async fn invalid_command_keeps_the_connection_open() {
     let host = Host::new();
     let address = listen(&host).await;
     let mut socket = Socket::open(&address, ID, &[]).await.unwrap();
@@ -205,7 +206,7 @@ async fn what_is_no_command_is_refused_and_nothing_ends() {
 }
 
 #[tokio::test]
-async fn a_close_tells_why() {
+async fn close_frame_has_the_reason() {
     let config =
         ApiConfig { tenant_header: Some("x-tenant".parse().unwrap()), ..ApiConfig::default() };
     let host = Host::with_config(config);
@@ -227,7 +228,7 @@ async fn a_close_tells_why() {
 }
 
 #[tokio::test]
-async fn a_socket_passes_the_same_guards() {
+async fn websocket_passes_the_guards_of_http() {
     let config = ApiConfig {
         origins: ["https://ui.example".to_owned()].into(),
         keys: [ApiConfig::key("s3cret")].into(),
@@ -255,7 +256,7 @@ async fn a_socket_passes_the_same_guards() {
 }
 
 #[tokio::test]
-async fn a_command_that_takes_its_time_holds_nothing_up() {
+async fn slow_command_does_not_block_events() {
     let store = Gated::new();
     let parts = Parts { store: store.clone(), ..Parts::default() };
     let host = Host::with_parts(ApiConfig::default(), parts);
@@ -284,7 +285,7 @@ async fn a_command_that_takes_its_time_holds_nothing_up() {
 }
 
 #[tokio::test]
-async fn what_waits_is_done_when_the_client_has_left() {
+async fn queued_commands_complete_after_a_disconnect() {
     let store = Gated::new();
     let parts = Parts { store: store.clone(), ..Parts::default() };
     let host = Host::with_parts(ApiConfig::default(), parts);
@@ -303,7 +304,7 @@ async fn what_waits_is_done_when_the_client_has_left() {
 }
 
 #[tokio::test]
-async fn commands_count_as_requests_do() {
+async fn commands_count_against_the_rate_limit() {
     let limits = Limits { key_rate: "4/h".parse().ok(), ..Limits::default() };
     let keys = [ApiConfig::key("s3cret")].into();
     let host = Host::with_config(ApiConfig { keys, limits, ..ApiConfig::default() });
@@ -322,7 +323,7 @@ async fn commands_count_as_requests_do() {
 }
 
 #[tokio::test]
-async fn a_message_may_be_as_large_as_a_request_of_its_key() {
+async fn message_size_has_the_body_limit_of_the_key() {
     let host = Host::new();
     let wanted = json!({ "name": "small", "body_limit_bytes": 200 });
     let mut made = request("POST", "/api/v1/keys", Some(wanted));
@@ -341,14 +342,14 @@ async fn a_message_may_be_as_large_as_a_request_of_its_key() {
     assert_eq!(code, 1_009);
     assert!(reason.contains("200 bytes") && reason.contains("key"), "{reason}");
 
-    // Of a large one the whole is read, so that the client hears why.
+    // A message above the limit is read whole, so that the client receives the reason.
     let mut socket = Socket::open(&address, ID, &key).await.unwrap();
     socket.0.send(Message::binary(vec![b' '; 4 << 20])).await.unwrap();
     assert_eq!(socket.closed().await, 1_009);
 }
 
 #[tokio::test]
-async fn what_is_no_websocket_is_told_so() {
+async fn plain_request_to_the_websocket_path_is_400() {
     let host = Host::new();
     let plain = host.get(&format!("/threads/{ID}/stream/events")).await;
     assert_eq!(plain.status, 400);
@@ -361,7 +362,7 @@ async fn a_client_that_pings_too_often_is_disconnected() {
     let address = listen(&host).await;
     let mut socket = Socket::open(&address, ID, &[]).await.unwrap();
     for _ in 0..50 {
-        // It may be closed before all are sent.
+        // The connection may be closed before all pings are sent.
         let _ = socket.0.send(Message::Ping(Default::default())).await;
     }
     let (code, reason) = socket.closed_with().await;

@@ -1,4 +1,4 @@
-//! States: at any point, with a past, changed by hand.
+//! States: at any checkpoint, in the history, and after updates.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ async fn history(host: &Host, id: &str, request: Value) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn every_point_of_the_past_can_be_read() {
+async fn every_state_of_the_history_can_be_read() {
     let host = Host::new();
     let id = ran(&host).await;
     let all = history(&host, &id, json!({ "limit": 10 })).await;
@@ -59,7 +59,7 @@ async fn every_point_of_the_past_can_be_read() {
 }
 
 #[tokio::test]
-async fn a_run_begins_anew_before_an_input() {
+async fn run_from_before_an_input_replaces_or_repeats_it() {
     let host = Host::new();
     let id = ran(&host).await;
     let all = history(&host, &id, json!({ "limit": 10 })).await;
@@ -68,7 +68,7 @@ async fn a_run_begins_anew_before_an_input() {
         let checkpoint = &at["parent_checkpoint"];
         json!({ "assistant_id": "slow", "input": input, "checkpoint": checkpoint })
     };
-    // As a client edits a message: in place of the input that it came with, the first one too.
+    // A client edits a message by replacing the input with it; the first input too.
     for (at, items) in [(&all[1], json!(["a", "c"])), (&all[4], json!(["c"]))] {
         let ended = host.post(&wait, run(at, json!({ "word": "c" }))).await.ok();
         assert_eq!(ended, json!({ "items": items, "word": "c" }));
@@ -77,7 +77,7 @@ async fn a_run_begins_anew_before_an_input() {
         assert_eq!(host.post(&wait, run(at, Value::Null)).await.ok()["items"], items);
     }
     let first = history(&host, &id, json!({ "limit": 1, "before": all[0]["checkpoint"] })).await;
-    assert_eq!(first, all[1..2], "what was there stays");
+    assert_eq!(first, all[1..2], "the earlier state stays");
     let before = &all[5]["checkpoint"];
     let update = json!({ "values": { "word": "z" }, "checkpoint": before });
     assert_eq!(host.post(&format!("/threads/{id}/state"), update).await.status, 422);
@@ -94,7 +94,7 @@ async fn a_run_begins_anew_before_an_input() {
 }
 
 #[tokio::test]
-async fn a_checkpoint_of_another_thread_is_none_of_this() {
+async fn checkpoint_of_another_thread_is_not_found() {
     let host = Host::new();
     let (one, other) = (ran(&host).await, ran(&host).await);
     let state = host.get(&format!("/threads/{one}/state")).await.ok();
@@ -106,7 +106,7 @@ async fn a_checkpoint_of_another_thread_is_none_of_this() {
 }
 
 #[tokio::test]
-async fn a_state_is_changed_by_hand() {
+async fn update_state_writes_channels() {
     let host = Host::new();
     let id = ran(&host).await;
     let path = format!("/threads/{id}/state");
@@ -123,7 +123,7 @@ async fn a_state_is_changed_by_hand() {
 }
 
 #[tokio::test]
-async fn a_state_is_not_changed_in_front_of_a_run_that_waits() {
+async fn update_state_is_rejected_before_a_pending_run() {
     let host = Host::new();
     let update = json!({ "values": { "items": ["x"] }, "as_node": "hold" });
     let later = json!({ "assistant_id": "slow", "input": { "word": "a" }, "after_seconds": 3_600 });
@@ -135,7 +135,7 @@ async fn a_state_is_not_changed_in_front_of_a_run_that_waits() {
 }
 
 #[tokio::test]
-async fn a_state_is_changed_from_an_earlier_point() {
+async fn update_state_forks_from_an_earlier_checkpoint() {
     let host = Host::new();
     let id = ran(&host).await;
     let all = history(&host, &id, json!({ "limit": 10 })).await;
@@ -150,7 +150,7 @@ async fn a_state_is_changed_from_an_earlier_point() {
 }
 
 #[tokio::test]
-async fn a_new_thread_has_a_state_written_if_its_graph_is_known() {
+async fn update_state_of_a_new_thread_needs_its_graph() {
     let host = Host::new();
     let id = host.thread().await;
     let update = json!({ "values": { "word": "w" }, "as_node": "__start__" });
@@ -164,7 +164,7 @@ async fn a_new_thread_has_a_state_written_if_its_graph_is_known() {
 }
 
 #[tokio::test]
-async fn a_run_goes_on_from_an_earlier_point() {
+async fn run_forks_from_an_earlier_checkpoint() {
     let host = Host::new();
     let id = ran(&host).await;
     let all = history(&host, &id, json!({ "limit": 10 })).await;
@@ -180,7 +180,7 @@ async fn a_run_goes_on_from_an_earlier_point() {
 }
 
 #[tokio::test]
-async fn the_state_of_a_nested_graph_is_read_and_changed() {
+async fn state_of_a_subgraph_is_read_and_updated() {
     let host = Host::new();
     let id = host.thread().await;
     let run = json!({ "assistant_id": "outer", "input": {} });
@@ -196,7 +196,7 @@ async fn the_state_of_a_nested_graph_is_read_and_changed() {
         host.post(&format!("/threads/{id}/state/checkpoint"), body).await
     };
     let bare = json!({ "thread_id": id, "checkpoint_ns": ns });
-    assert_eq!(at(bare.clone()).await.ok()["checkpoint"], *place, "its newest");
+    assert_eq!(at(bare.clone()).await.ok()["checkpoint"], *place, "the newest checkpoint");
     let mut mapped = bare.clone();
     mapped["checkpoint_map"] = place["checkpoint_map"].clone();
     assert_eq!(&at(mapped.clone()).await.ok()["checkpoint"], place);
@@ -217,7 +217,7 @@ async fn the_state_of_a_nested_graph_is_read_and_changed() {
 }
 
 #[tokio::test]
-async fn only_some_fields_of_a_state_are_wanted() {
+async fn select_returns_some_fields_of_a_state() {
     let host = Host::new();
     let id = ran(&host).await;
     let names = |state: &Value| state.as_object().unwrap().keys().cloned().collect::<Vec<_>>();

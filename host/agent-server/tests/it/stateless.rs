@@ -1,4 +1,4 @@
-//! Runs without a thread.
+//! Stateless runs.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ fn slow(word: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_run_has_a_thread_of_its_own_that_nobody_sees() {
+async fn thread_of_a_stateless_run_is_hidden() {
     let host = Host::new();
     let ended = host.post("/runs/wait", slow("a")).await;
     assert_eq!(ended.ok()["items"], json!(["a"]));
@@ -26,7 +26,7 @@ async fn a_run_has_a_thread_of_its_own_that_nobody_sees() {
 }
 
 #[tokio::test]
-async fn surprise_8_its_stream_can_be_had_again_where_it_says() {
+async fn location_resumes_a_stateless_stream() {
     let host = Host::new();
     let streamed = host.post("/runs/stream", slow("a")).await;
     let location = streamed.header("location").to_owned();
@@ -37,7 +37,7 @@ async fn surprise_8_its_stream_can_be_had_again_where_it_says() {
 }
 
 #[tokio::test]
-async fn it_is_asked_for_and_joined_and_cancelled() {
+async fn stateless_run_can_be_joined_and_cancelled() {
     let host = Host::new();
     let made = host.post("/runs", slow("a")).await;
     made.ok();
@@ -52,7 +52,7 @@ async fn it_is_asked_for_and_joined_and_cancelled() {
 }
 
 #[tokio::test]
-async fn several_are_asked_for_at_once() {
+async fn batch_creates_runs() {
     let host = Host::new();
     let made = host.post("/runs/batch", json!([slow("a"), slow("b")])).await.ok();
     let ids: Vec<_> = made.as_array().unwrap().iter().map(|it| it["run_id"].clone()).collect();
@@ -70,7 +70,7 @@ async fn several_are_asked_for_at_once() {
 }
 
 #[tokio::test]
-async fn a_run_of_another_tenant_does_not_tell_its_thread() {
+async fn run_of_another_tenant_does_not_reveal_its_thread() {
     let host = two_tenants(Parts::default());
     let run = json!({
         "graph": "slow", "input": { "word": "a" }, "thread_id": "case-of-somebody", "wait": true,
@@ -84,7 +84,7 @@ async fn a_run_of_another_tenant_does_not_tell_its_thread() {
 }
 
 #[tokio::test]
-async fn it_cannot_go_on_from_anywhere() {
+async fn stateless_run_needs_an_input() {
     let host = Host::new();
     let resume = json!({ "assistant_id": "agent", "command": { "resume": 1 } });
     assert_eq!(host.post("/runs/wait", resume).await.status, 400);

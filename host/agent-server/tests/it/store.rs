@@ -1,4 +1,4 @@
-//! The long-term memory as clients reach it.
+//! The long-term memory through the API.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -10,7 +10,7 @@ use wattle_run::ports::memory::MemoryScope;
 
 use crate::host::{Answer, Host, Parts, request};
 
-/// A clock that a test moves.
+/// A clock that a test sets.
 pub(crate) struct Hand(pub(crate) AtomicI64);
 
 impl Hand {
@@ -37,7 +37,7 @@ impl Clock for Hand {
     }
 }
 
-/// A request with the key of a tenant.
+/// Sends a request with the key of a tenant.
 pub(crate) async fn with_key(
     host: &Host,
     key: &str,
@@ -64,7 +64,7 @@ async fn put(host: &Host, namespace: &[&str], key: &str, value: Value) {
 }
 
 #[tokio::test]
-async fn a_document_is_written_read_and_deleted() {
+async fn document_is_written_read_and_deleted() {
     let host = Host::new();
     put(&host, &["users", "4 2"], "likes", json!({ "fruit": "plum" })).await;
     let place = "/store/items?namespace=users.4%202&key=likes";
@@ -89,7 +89,7 @@ async fn a_document_is_written_read_and_deleted() {
 }
 
 #[tokio::test]
-async fn documents_are_found_by_place_fields_and_words() {
+async fn documents_are_found_by_namespace_fields_and_words() {
     let host = Host::new();
     put(&host, &["facts", "a"], "1", json!({ "kind": "fruit", "text": "plums are blue" })).await;
     put(&host, &["facts", "b"], "2", json!({ "kind": "fruit", "text": "pears are green" })).await;
@@ -136,7 +136,7 @@ async fn namespaces_are_listed() {
 }
 
 #[tokio::test]
-async fn a_document_lives_as_long_as_it_says_since_it_was_read() {
+async fn read_restarts_the_expiry_of_a_document() {
     let clock = Hand::at(1_736_908_245_123);
     let parts = Parts { clock: clock.clone(), ..Parts::default() };
     let host = Host::with_parts(ApiConfig::default(), parts);
@@ -152,7 +152,7 @@ async fn a_document_lives_as_long_as_it_says_since_it_was_read() {
 }
 
 #[tokio::test]
-async fn a_read_that_wishes_it_so_begins_no_time_anew() {
+async fn read_without_refresh_ttl_keeps_the_expiry() {
     let clock = Hand::at(1_736_908_245_123);
     let parts = Parts { clock: clock.clone(), ..Parts::default() };
     let host = Host::with_parts(ApiConfig::default(), parts);
@@ -174,7 +174,7 @@ async fn a_read_that_wishes_it_so_begins_no_time_anew() {
 }
 
 #[tokio::test]
-async fn what_is_no_place_or_document_is_refused() {
+async fn invalid_namespace_key_or_document_is_rejected() {
     let host = Host::new();
     let item = |namespace: Value, key: &str, value: Value| json!({ "namespace": namespace, "key": key, "value": value });
     for body in [
@@ -199,7 +199,7 @@ async fn what_is_no_place_or_document_is_refused() {
 }
 
 #[tokio::test]
-async fn tenants_have_memories_of_their_own() {
+async fn tenants_have_separate_memories() {
     let host = two_tenants(Parts::default());
     let item = json!({ "namespace": ["a"], "key": "k", "value": { "of": "a" } });
     let put = with_key(&host, "k-a", "PUT", "/store/items", Some(item)).await;
@@ -216,7 +216,7 @@ async fn tenants_have_memories_of_their_own() {
 }
 
 #[tokio::test]
-async fn what_a_thread_takes_is_told() {
+async fn storage_sizes_of_a_thread_are_reported() {
     let host = Host::new();
     let id = host.thread().await;
     let before = host.get(&format!("/threads/{id}/storage")).await.ok();

@@ -15,7 +15,7 @@ fn kinds(answer: &Answer) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn surprise_4_a_stream_begins_with_its_run_and_ends_without_a_word() {
+async fn stream_starts_with_metadata_and_ends_without_an_end_event() {
     let host = Host::new();
     let id = host.thread().await;
     let streamed = host.post(&format!("/threads/{id}/runs/stream"), agent(json!("values"))).await;
@@ -30,12 +30,12 @@ async fn surprise_4_a_stream_begins_with_its_run_and_ends_without_a_word() {
     assert_eq!(kind, "values");
     assert_eq!(last["__interrupt__"][0]["value"], "Are we good?");
     assert!(frames.iter().all(|(kind, ..)| kind == "metadata" || kind == "values"));
-    // What both clients look at when the stream closes.
+    // Both clients read the run when the stream closes.
     assert_eq!(host.get(&place).await.ok()["status"], "success");
 }
 
 #[tokio::test]
-async fn surprise_7_ids_grow_strictly() {
+async fn event_ids_increase_strictly() {
     let host = Host::new();
     let id = host.thread().await;
     let modes = json!(["values", "updates", "custom", "tasks", "checkpoints", "debug"]);
@@ -50,7 +50,7 @@ async fn surprise_7_ids_grow_strictly() {
 }
 
 #[tokio::test]
-async fn surprise_6_a_run_is_streamed_again_from_any_event() {
+async fn stream_resumes_from_any_event_id() {
     let host = Host::new();
     let id = host.thread().await;
     let modes = json!(["values", "updates", "custom"]);
@@ -63,17 +63,17 @@ async fn surprise_6_a_run_is_streamed_again_from_any_event() {
         }
         host.send(request).await
     };
-    assert_eq!(again(Some("-1")).await.frames(), first.frames(), "everything");
+    assert_eq!(again(Some("-1")).await.frames(), first.frames(), "all frames");
     let frames = first.frames();
     assert_eq!(again(Some(&frames[2].2)).await.frames(), frames[3..]);
-    assert_eq!(again(None).await.frames(), [], "of a run that is over");
+    assert_eq!(again(None).await.frames(), [], "the run has ended");
     assert_eq!(again(Some("x")).await.status, 422);
     let custom = host.get(&format!("{place}?stream_mode=custom")).await;
     assert_eq!(custom.status, 200);
 }
 
 #[tokio::test]
-async fn the_stream_of_a_resumed_run_begins_with_where_it_stood() {
+async fn stream_of_a_resumed_run_starts_with_the_current_state() {
     let host = Host::new();
     let id = host.thread().await;
     host.post(&format!("/threads/{id}/runs/wait"), agent(json!("values"))).await.ok();
@@ -92,7 +92,7 @@ async fn the_stream_of_a_resumed_run_begins_with_where_it_stood() {
 }
 
 #[tokio::test]
-async fn a_failure_ends_the_stream() {
+async fn failed_run_ends_its_stream_with_an_error() {
     let host = Host::new();
     let id = host.thread().await;
     let run = json!({ "assistant_id": "broken", "input": {} });
@@ -103,7 +103,7 @@ async fn a_failure_ends_the_stream() {
 }
 
 #[tokio::test]
-async fn a_run_ends_with_its_client_if_that_is_wanted() {
+async fn on_disconnect_cancels_the_run() {
     let host = Host::new();
     host.hold();
     let id = host.thread().await;
@@ -123,7 +123,7 @@ async fn a_run_ends_with_its_client_if_that_is_wanted() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused_of_a_run_that_is_over_too() {
+async fn invalid_query_is_rejected_for_an_ended_run() {
     let host = Host::new();
     let id = host.thread().await;
     let run = json!({ "assistant_id": "slow", "input": { "word": "a" } });

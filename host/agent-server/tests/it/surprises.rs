@@ -1,5 +1,4 @@
-//! Behaviors of the protocol that surprise. Others are beside what they belong to; all of them are
-//! named `surprise_<n>_`.
+//! Behaviors of the protocol that differ from what a client may expect.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request, header};
@@ -14,7 +13,7 @@ fn slow() -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn surprise_2_who_waits_hears_an_empty_line_every_five_seconds() {
+async fn wait_sends_an_empty_line_every_five_seconds() {
     let host = Host::new();
     host.hold();
     let id = host.thread().await;
@@ -36,7 +35,7 @@ async fn surprise_2_who_waits_hears_an_empty_line_every_five_seconds() {
 }
 
 #[tokio::test]
-async fn surprise_3_what_is_deleted_is_answered_with_nothing() {
+async fn delete_returns_no_content() {
     let host = Host::new();
     let id = host.thread().await;
     let ended = host.post(&format!("/threads/{id}/runs/wait"), slow()).await;
@@ -62,7 +61,7 @@ async fn surprise_3_what_is_deleted_is_answered_with_nothing() {
 }
 
 #[tokio::test]
-async fn surprise_5_a_stream_says_where_it_goes_on() {
+async fn stream_returns_the_location_that_resumes_it() {
     let host = Host::new();
     host.hold();
     let id = host.thread().await;
@@ -71,7 +70,7 @@ async fn surprise_5_a_stream_says_where_it_goes_on() {
     let path = format!("/threads/{id}/runs/stream");
     let response = host.raw(request("POST", &path, Some(run))).await;
     let location = response.headers()["location"].to_str().unwrap().to_owned();
-    // Of the same origin, whatever stands between, so without one.
+    // The location has no origin, so that it is valid behind any proxy.
     assert!(location.starts_with(&format!("/threads/{id}/runs/")), "{location}");
     let mut body = response.into_body().into_data_stream();
     let first = String::from_utf8(body.next().await.unwrap().unwrap().to_vec()).unwrap();
@@ -89,7 +88,7 @@ async fn surprise_5_a_stream_says_where_it_goes_on() {
 }
 
 #[tokio::test]
-async fn surprise_9_pages_of_other_origins_may_read_where_a_run_is() {
+async fn cors_exposes_location_headers() {
     let origin = "https://ui.example";
     let host = Host::with_config(ApiConfig {
         origins: [origin.to_owned()].into(),

@@ -1,4 +1,4 @@
-//! Tenants: what belongs to another one is as good as not there. Keys that are made for them.
+//! Tenants: resources of another tenant are not found. Keys that are created for tenants.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +18,7 @@ use wattle_run::ports::{Clock, Memory, Ports};
 
 use crate::host::{Answer, Host, read, request};
 
-/// A host with two tenants, whose keys are `k-a` and `k-b`.
+/// Creates a host with two tenants, whose keys are `k-a` and `k-b`.
 fn two_tenants() -> Host {
     let keys = [("k-a", "a"), ("k-b", "b")];
     let keys = keys.map(|(key, tenant)| (ApiConfig::key(key), tenant.to_owned()));
@@ -31,7 +31,7 @@ async fn with_key(host: &Host, key: &str, method: &str, path: &str, body: Option
     host.send(request).await
 }
 
-/// A thread of the first tenant with a run that has ended.
+/// Creates a thread of the first tenant with a run that has ended.
 async fn thread_with_run(host: &Host) -> (String, String) {
     let made = with_key(host, "k-a", "POST", "/threads", Some(json!({}))).await.ok();
     let thread = format!("/threads/{}", made["thread_id"].as_str().unwrap());
@@ -43,7 +43,7 @@ async fn thread_with_run(host: &Host) -> (String, String) {
 }
 
 #[tokio::test]
-async fn every_resource_of_another_tenant_is_missing() {
+async fn thread_resources_of_another_tenant_are_not_found() {
     let host = two_tenants();
     let (thread, run) = thread_with_run(&host).await;
     let state = with_key(&host, "k-a", "GET", &format!("{thread}/state"), None).await.ok();
@@ -89,7 +89,7 @@ async fn every_resource_of_another_tenant_is_missing() {
         let found = with_key(&host, "k-b", "POST", path, Some(json!({}))).await.ok();
         assert!(found == json!([]) || found == json!(0), "{path}: {found}");
     }
-    // And all of it is still there.
+    // The resources of the first tenant still exist.
     let kept = with_key(&host, "k-a", "GET", &run, None).await.ok();
     assert_eq!(kept["status"], "success");
     let state = with_key(&host, "k-a", "GET", &format!("{thread}/state"), None).await.ok();
@@ -97,7 +97,7 @@ async fn every_resource_of_another_tenant_is_missing() {
 }
 
 #[tokio::test]
-async fn runs_without_a_thread_are_the_tenants_too() {
+async fn stateless_runs_of_another_tenant_are_not_found() {
     let host = two_tenants();
     let start = json!({
         "assistant_id": "slow", "input": { "word": "a" }, "on_completion": "keep",
@@ -117,7 +117,7 @@ async fn runs_without_a_thread_are_the_tenants_too() {
 }
 
 #[tokio::test]
-async fn assistants_and_crons_of_another_tenant_are_missing() {
+async fn assistants_and_crons_of_another_tenant_are_not_found() {
     let host = two_tenants();
     let wanted = json!({ "graph_id": "slow", "name": "own" });
     let made = with_key(&host, "k-a", "POST", "/assistants", Some(wanted)).await.ok();
@@ -151,7 +151,7 @@ async fn assistants_and_crons_of_another_tenant_are_missing() {
 }
 
 #[tokio::test]
-async fn documents_of_another_tenant_are_missing() {
+async fn documents_of_another_tenant_are_not_found() {
     let host = two_tenants();
     let item = json!({ "namespace": ["users"], "key": "k", "value": { "own": true } });
     let put = with_key(&host, "k-a", "PUT", "/store/items", Some(item)).await;
@@ -169,7 +169,7 @@ async fn documents_of_another_tenant_are_missing() {
 }
 
 #[tokio::test]
-async fn refusals_are_in_the_form_of_the_protocol() {
+async fn rejections_have_the_error_body_of_the_protocol() {
     let host = two_tenants();
     for (answer, status) in [
         (host.get("/threads/x").await, 401),
@@ -188,7 +188,7 @@ async fn refusals_are_in_the_form_of_the_protocol() {
     assert_eq!((native.status, &native.json()["code"]), (401, &json!("unauthorized")));
 }
 
-/// Time that goes on when the test says so.
+/// A clock that a test advances.
 #[derive(Default)]
 struct Stepped(AtomicU64);
 
@@ -206,7 +206,7 @@ impl Clock for Stepped {
     }
 }
 
-/// Another host of the same database: what it knows of keys is its own.
+/// Creates another host with the same database, which has its own copy of the keys.
 fn another(ports: &Ports) -> (ApiState, Router) {
     let engine = Engine::new(ports.clone(), Catalog::new(), EngineConfig::default());
     let state = ApiState::new(engine, ApiConfig::default(), watch::channel(false).1);
@@ -215,7 +215,7 @@ fn another(ports: &Ports) -> (ApiState, Router) {
 }
 
 #[tokio::test]
-async fn a_revoked_key_opens_other_hosts_for_two_seconds_at_most() {
+async fn revoked_key_is_accepted_by_other_hosts_for_at_most_two_seconds() {
     let clock = Arc::new(Stepped::default());
     let ports = Ports { clock: clock.clone(), ..Host::new().engine.ports().clone() };
     let ((first, _), (_, second)) = (another(&ports), another(&ports));
@@ -240,13 +240,13 @@ async fn a_revoked_key_opens_other_hosts_for_two_seconds_at_most() {
     let refused = as_operator("DELETE", &path, None).await;
     assert_eq!((refused.status, &refused.json()["code"]), (409, &json!("conflict")));
     assert!(refused.json()["detail"].as_str().unwrap().contains("`--open`"), "{}", refused.text);
-    assert_eq!(elsewhere("nobody's").await, 401, "no host becomes open by that");
+    assert_eq!(elsewhere("nobody's").await, 401, "the refused request opens no host");
     let revoked = as_operator("DELETE", &format!("{path}?open=true"), None).await;
     assert_eq!(revoked.ok(), json!({ "revoked": [id], "left": [] }));
     clock.0.fetch_add(1_999, Ordering::SeqCst);
     assert_eq!(elsewhere(key).await, 200);
     clock.0.fetch_add(1, Ordering::SeqCst);
-    // With the last key gone, as it was wished, this host is as open as one without keys.
+    // The last key is revoked, so this host now accepts requests without keys.
     assert_eq!(as_operator("GET", "/api/v1/keys", None).await.json(), json!([]));
     assert_eq!(elsewhere(key).await, 200);
     let other = as_operator("POST", "/api/v1/keys", Some(json!({ "name": "other" }))).await;
@@ -256,7 +256,7 @@ async fn a_revoked_key_opens_other_hosts_for_two_seconds_at_most() {
 }
 
 #[tokio::test]
-async fn the_use_of_a_key_is_noted_once_a_minute() {
+async fn use_of_a_key_is_recorded_once_a_minute() {
     let clock = Arc::new(Stepped(AtomicU64::new(1_000)));
     let ports = Ports { clock: clock.clone(), ..Host::new().engine.ports().clone() };
     let (state, router) = another(&ports);
@@ -281,7 +281,7 @@ async fn the_use_of_a_key_is_noted_once_a_minute() {
     assert_eq!(used(62_000).await, json!(62_000));
 }
 
-/// A memory whose database is gone.
+/// A memory whose database is unavailable.
 struct Gone;
 
 fn gone() -> Failure {
@@ -373,7 +373,7 @@ impl Memory for Gone {
 }
 
 #[tokio::test]
-async fn nobody_passes_by_keys_that_cannot_be_read() {
+async fn unreadable_keys_reject_all_but_configured_keys() {
     let ports = Ports { memory: Arc::new(Gone), ..Host::new().engine.ports().clone() };
     let engine = Engine::new(ports, Catalog::new(), EngineConfig::default());
     let config = ApiConfig { keys: [ApiConfig::key("k-env")].into(), ..ApiConfig::default() };

@@ -1,11 +1,11 @@
-//! Threads: make, read, change, find, delete.
+//! Threads: create, read, change, search and delete.
 
 use serde_json::{Value, json};
 
 use crate::host::{Answer, Host, request};
 
 #[tokio::test]
-async fn a_thread_is_there_before_its_first_run() {
+async fn thread_exists_before_its_first_run() {
     let host = Host::new();
     let made = host.post("/threads", json!({ "metadata": { "user": "u" } })).await.ok();
     assert_eq!((&made["status"], &made["metadata"]), (&json!("idle"), &json!({ "user": "u" })));
@@ -19,7 +19,7 @@ async fn a_thread_is_there_before_its_first_run() {
 }
 
 #[tokio::test]
-async fn a_chosen_id_is_a_uuid_and_free() {
+async fn chosen_thread_id_is_an_unused_uuid() {
     let host = Host::new();
     let id = "01a1ffdc-22ab-744e-a2fc-8bb051a654f8";
     let wish = |if_exists: &str| json!({ "thread_id": id, "if_exists": if_exists });
@@ -33,7 +33,7 @@ async fn a_chosen_id_is_a_uuid_and_free() {
 }
 
 #[tokio::test]
-async fn ids_that_are_none_are_told_from_those_that_name_nothing() {
+async fn invalid_id_is_422_and_unknown_id_is_404() {
     let host = Host::new();
     let nothing = "01a1ffdc-22ab-744e-a2fc-8bb051a654f8";
     for path in ["", "/state", "/history", "/runs"] {
@@ -48,7 +48,7 @@ async fn ids_that_are_none_are_told_from_those_that_name_nothing() {
 }
 
 #[tokio::test]
-async fn facts_of_a_thread_are_added_to() {
+async fn patch_merges_metadata() {
     let host = Host::new();
     let id = host.thread().await;
     let path = format!("/threads/{id}");
@@ -64,7 +64,7 @@ async fn facts_of_a_thread_are_added_to() {
 }
 
 #[tokio::test]
-async fn a_deleted_thread_is_gone_with_its_runs() {
+async fn deleted_thread_is_not_found() {
     let host = Host::new();
     let id = host.thread().await;
     let run = json!({ "assistant_id": "slow", "input": { "word": "a" } });
@@ -75,7 +75,7 @@ async fn a_deleted_thread_is_gone_with_its_runs() {
 }
 
 #[tokio::test]
-async fn threads_are_found_by_what_is_said_of_them() {
+async fn search_filters_by_metadata_values_and_ids() {
     let host = Host::new();
     for user in ["a", "b", "b"] {
         host.post("/threads", json!({ "metadata": { "user": user } })).await.ok();
@@ -103,7 +103,7 @@ async fn threads_are_found_by_what_is_said_of_them() {
 }
 
 #[tokio::test]
-async fn a_copy_has_the_past_of_its_origin() {
+async fn copy_has_the_history_of_the_original() {
     let host = Host::new();
     let id = host.thread().await;
     let run = json!({ "assistant_id": "slow", "input": { "word": "a" } });
@@ -120,7 +120,7 @@ async fn a_copy_has_the_past_of_its_origin() {
     let (old, new) =
         (history(&json!(id), all.clone()).await, history(&copy["thread_id"], all).await);
     let runs = |states: &Value| states.as_array().unwrap().iter().map(run).collect::<Vec<_>>();
-    assert_eq!(runs(&new), runs(&old), "of the runs that made them");
+    assert_eq!(runs(&new), runs(&old), "the runs of the original");
     let wanted = json!({ "limit": 9, "metadata": { "run_id": run(&old[0]) } });
     assert_eq!(history(&copy["thread_id"], wanted).await, new);
     let foreign = json!({ "limit": 9, "metadata": { "run_id": "nobody's" } });
@@ -133,7 +133,7 @@ async fn a_copy_has_the_past_of_its_origin() {
 }
 
 #[tokio::test]
-async fn several_threads_are_pruned() {
+async fn prune_deletes_threads_or_their_history() {
     let host = Host::new();
     let (one, other) = (host.thread().await, host.thread().await);
     for id in [&one, &other] {
@@ -150,7 +150,7 @@ async fn several_threads_are_pruned() {
     assert_eq!(host.get(&format!("/threads/{other}")).await.status, 404);
     assert_eq!(prune(&other, "delete").await.ok(), json!({ "pruned_count": 0 }));
     assert_eq!(prune(&one, "odd").await.status, 422);
-    // Nothing is done if one of them is no thread at all, or if they are too many.
+    // If one id is not valid, or there are too many, no thread is changed.
     let no_ids = json!({ "thread_ids": [one, "mine"], "strategy": "delete" });
     assert_eq!(host.post("/threads/prune", no_ids).await.status, 422);
     let many = json!({ "thread_ids": vec![&one; 1_001], "strategy": "delete" });
@@ -159,7 +159,7 @@ async fn several_threads_are_pruned() {
 }
 
 #[tokio::test]
-async fn facts_of_a_thread_have_a_size() {
+async fn metadata_of_a_thread_has_a_limit() {
     let host = Host::new();
     let facts = |name: &str, bytes: usize| json!({ "metadata": { name: "x".repeat(bytes) } });
     let refused = host.post("/threads", facts("a", 70 << 10)).await;
@@ -168,12 +168,12 @@ async fn facts_of_a_thread_have_a_size() {
     let path = format!("/threads/{}", host.thread().await);
     let patch = async |facts: Value| host.call("PATCH", &path, Some(facts)).await.status;
     assert_eq!(patch(facts("a", 40 << 10)).await, 200);
-    assert_eq!(patch(facts("b", 40 << 10)).await, 422, "too large with those that it has");
+    assert_eq!(patch(facts("b", 40 << 10)).await, 422, "too large in total");
     assert_eq!(patch(facts("a", 60 << 10)).await, 200);
 }
 
 #[tokio::test]
-async fn facts_have_the_same_size_by_whichever_door_they_come() {
+async fn metadata_limit_applies_to_runs_and_edits_of_both_apis() {
     let host = Host::new();
     let id = host.thread().await;
     let path = format!("/threads/{id}");
@@ -206,7 +206,7 @@ async fn facts_have_the_same_size_by_whichever_door_they_come() {
         "metadata": { "a": "x".repeat(70 << 10) },
     });
     refused(&host.call("POST", &format!("/api/v1/threads/{id}/edits"), Some(edit)).await);
-    // The facts of a run itself, and of a thread whose run is at work.
+    // The metadata of a run itself, and of a thread with a running run.
     let run = |metadata: Value| json!({ "assistant_id": "slow", "input": { "word": "a" }, "metadata": metadata });
     let runs = format!("{path}/runs");
     refused(&host.post(&runs, run(json!({ "a": "x".repeat(70 << 10) }))).await);
@@ -220,10 +220,10 @@ async fn facts_have_the_same_size_by_whichever_door_they_come() {
 }
 
 #[tokio::test]
-async fn an_answer_that_would_be_too_large_is_refused_and_not_cut() {
+async fn too_large_response_is_refused_and_not_truncated() {
     let host = Host::new();
     let id = host.thread().await;
-    // Twice in the state: as it was given, and as an item.
+    // The state has the text twice: as the word, and as an item.
     let run = json!({ "assistant_id": "slow", "input": { "word": "x".repeat(4 << 20) } });
     assert_eq!(host.post(&format!("/threads/{id}/runs/wait"), run).await.status, 200);
     for _ in 0..4 {
@@ -240,7 +240,7 @@ async fn an_answer_that_would_be_too_large_is_refused_and_not_cut() {
 }
 
 #[tokio::test]
-async fn facts_change_while_a_run_is_at_work() {
+async fn metadata_can_change_during_a_run() {
     let host = Host::new();
     host.hold();
     let id = host.thread().await;
@@ -258,14 +258,14 @@ async fn facts_change_while_a_run_is_at_work() {
     let read = host.get(&path).await.ok();
     assert_eq!(read["status"], "idle");
     assert_eq!((&read["metadata"]["title"], &read["ttl"]["ttl"]), (&json!("t"), &json!(5.0)));
-    assert_eq!(read["metadata"]["graph_id"], "slow", "what the run said stays, too");
+    assert_eq!(read["metadata"]["graph_id"], "slow", "the metadata of the run stays too");
     let again = json!({ "assistant_id": "slow", "input": { "word": "b" } });
     host.post(&format!("{path}/runs/wait"), again).await.ok();
     assert_eq!(host.get(&path).await.ok()["metadata"]["title"], "t");
 }
 
 #[tokio::test]
-async fn values_are_picked_by_their_paths() {
+async fn extract_returns_values_by_path() {
     let host = Host::new();
     let id = host.thread().await;
     let run = json!({ "assistant_id": "agent", "input": { "messages": "hi" } });
@@ -284,7 +284,7 @@ async fn values_are_picked_by_their_paths() {
 }
 
 #[tokio::test]
-async fn a_page_by_values_says_that_there_are_more() {
+async fn page_of_a_search_by_values_has_the_next_offset() {
     let host = Host::new();
     for word in ["a", "a", "b", "a"] {
         let id = host.thread().await;
@@ -305,7 +305,7 @@ async fn a_page_by_values_says_that_there_are_more() {
 }
 
 #[tokio::test]
-async fn a_new_thread_is_given_a_past() {
+async fn supersteps_create_the_history_of_a_new_thread() {
     let host = Host::new();
     let id = "01a1ffdc-22ab-744e-a2fc-8bb051a654f8";
     let steps = json!([
@@ -321,7 +321,7 @@ async fn a_new_thread_is_given_a_past() {
     assert_eq!(host.post("/threads", wish(of_slow.clone(), &wrong)).await.status, 422);
     let goto = json!([{ "updates": [{ "command": { "goto": "hold" }, "as_node": "hold" }] }]);
     assert_eq!(host.post("/threads", wish(of_slow.clone(), &goto)).await.status, 422);
-    assert_eq!(host.get(&format!("/threads/{id}")).await.status, 404, "nothing is left of these");
+    assert_eq!(host.get(&format!("/threads/{id}")).await.status, 404, "no thread is left");
     let made = host.post("/threads", wish(of_slow, &steps)).await.ok();
     assert_eq!(made["values"], json!({ "word": "a", "items": ["a"] }));
     assert_eq!((&made["status"], &made["thread_id"]), (&json!("idle"), &json!(id)));

@@ -1,4 +1,4 @@
-//! A log that cannot be read: streams of it say so at their end.
+//! A log that cannot be read: its streams end with an error.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use wattle_store::MemoryStore;
 
 use crate::host::{Answer, Host, Parts, request};
 
-/// A store whose logs, or records of threads, cannot be read at times.
+/// A store whose logs or thread records can become unreadable.
 struct Damaged {
     below: Arc<dyn Store>,
     is_damaged: AtomicBool,
@@ -44,7 +44,7 @@ impl Layer for Damaged {
     }
 }
 
-/// The documents of a stream.
+/// Returns the documents of a stream.
 fn documents(text: &str) -> Vec<Value> {
     let data = text.lines().filter_map(|line| line.strip_prefix("data: "));
     data.filter_map(|data| serde_json::from_str(data).ok()).collect()
@@ -61,7 +61,7 @@ fn host_of(config: ApiConfig) -> (Host, Arc<Layered<Damaged>>) {
 }
 
 #[tokio::test]
-async fn a_stream_whose_log_cannot_be_read_ends_with_an_error() {
+async fn stream_of_an_unreadable_log_ends_with_an_error() {
     let (host, store) = host();
     let start = json!({
         "graph": "agent", "input": { "value": "v" }, "thread_id": "t", "wait": true,
@@ -90,7 +90,7 @@ async fn a_stream_whose_log_cannot_be_read_ends_with_an_error() {
     );
 }
 
-/// A stream from its beginning on.
+/// Requests all frames of a stream.
 async fn from_the_beginning(host: &Host, path: &str) -> Answer {
     let mut request = request("GET", path, None);
     request.headers_mut().insert("last-event-id", "-1".parse().unwrap());
@@ -98,7 +98,7 @@ async fn from_the_beginning(host: &Host, path: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn streams_of_the_agent_server_say_it_too() {
+async fn agent_server_streams_of_an_unreadable_log_end_with_an_error() {
     let (host, store) = host();
     let id = host.thread().await;
     let start = json!({ "assistant_id": "slow", "input": { "word": "a" } });
@@ -128,7 +128,7 @@ async fn delete(host: &Host, path: &str, key: Option<&str>) -> Answer {
 }
 
 #[tokio::test]
-async fn only_the_operator_deletes_a_thread_that_cannot_be_read() {
+async fn only_the_operator_deletes_an_unreadable_thread() {
     for path in ["/api/v1/threads/t", "/threads/t"] {
         deletes_what_cannot_be_read(path).await;
     }

@@ -1,4 +1,4 @@
-//! Webhooks report the ends of runs.
+//! Webhooks notify URLs of the end of runs.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -20,12 +20,12 @@ use wattle_run::ports::{BlobStore, Caller, Net};
 use crate::host::{Host, Parts};
 use crate::store::Hand;
 
-/// Where webhooks of these tests lead.
+/// The URL of the webhooks in these tests.
 pub(crate) const HOOK: &str = "https://hooks.example/run?a=b";
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
-/// Takes what is sent, and answers as it was told to, with 200 in the end.
+/// A receiver that records requests and responds with the given results, and then with 200.
 pub(crate) struct Receiver {
     answers: Mutex<VecDeque<Result<u16, &'static str>>>,
     got: watch::Sender<Vec<Message>>,
@@ -56,12 +56,12 @@ impl Receiver {
         Arc::new(Self { answers, got: watch::Sender::default() })
     }
 
-    /// How much was sent.
+    /// Returns the number of requests.
     pub(crate) fn sent(&self) -> usize {
         self.got.borrow().len()
     }
 
-    /// What was sent, once it is so much.
+    /// Waits for a number of requests and returns all.
     pub(crate) async fn got(&self, count: usize) -> Vec<Message> {
         let mut got = self.got.subscribe();
         got.wait_for(|got| got.len() >= count).await.unwrap().clone()
@@ -88,7 +88,7 @@ impl Net for Receiver {
     }
 }
 
-/// A server that repeats a failed webhook at once, at most `retries` times.
+/// Creates a server that retries a failed webhook at once, at most `retries` times.
 fn host(receiver: &Arc<Receiver>, retries: usize) -> Host {
     let webhooks = Webhooks {
         key: Some(SigningKey::new(SECRET).unwrap()),
@@ -103,7 +103,7 @@ fn run(assistant: &str, input: Value) -> Value {
     json!({ "assistant_id": assistant, "input": input, "webhook": HOOK })
 }
 
-/// A run, once a condition holds.
+/// Returns a run once it meets a condition.
 async fn until(host: &Host, place: &str, holds: impl Fn(&Value) -> bool) -> Value {
     loop {
         let run = host.get(place).await.ok();
@@ -115,7 +115,7 @@ async fn until(host: &Host, place: &str, holds: impl Fn(&Value) -> bool) -> Valu
 }
 
 #[tokio::test]
-async fn the_end_of_a_run_is_told_and_signed() {
+async fn webhook_is_sent_and_signed_at_the_end_of_a_run() {
     let receiver = Receiver::new(&[]);
     let host = host(&receiver, 0);
     let id = host.thread().await;
@@ -150,7 +150,7 @@ async fn the_end_of_a_run_is_told_and_signed() {
 }
 
 #[tokio::test]
-async fn every_end_is_told() {
+async fn webhook_is_sent_for_every_result() {
     let receiver = Receiver::new(&[]);
     let host = host(&receiver, 0);
     host.post("/runs/wait", run("broken", json!({}))).await.ok();
@@ -182,23 +182,23 @@ async fn every_end_is_told() {
 }
 
 #[tokio::test]
-async fn it_is_told_again_until_it_says_that_it_knows() {
+async fn webhook_is_retried_until_accepted() {
     let receiver = Receiver::new(&[Ok(500), Err(code::UNAVAILABLE), Ok(302), Ok(204)]);
     let host = host(&receiver, 5);
     host.post("/runs/wait", run("slow", json!({ "word": "a" }))).await.ok();
     let got = receiver.got(4).await;
     assert!(got.iter().all(|it| it.header("webhook-id") == got[0].header("webhook-id")));
-    // The next run's message comes after all that could still be sent for the first.
+    // The webhook of the next run arrives after all that could still be sent for the first.
     let host = host.reborn();
     host.agents.start().await;
     host.post("/runs/wait", run("slow", json!({ "word": "b" }))).await.ok();
     let got = receiver.got(5).await;
     assert_eq!(got[4].body()["values"]["word"], "b");
-    assert_eq!(got.len(), 5, "nothing is reported twice");
+    assert_eq!(got.len(), 5, "no webhook is sent twice");
 }
 
 #[tokio::test]
-async fn what_was_not_told_is_told_after_a_restart() {
+async fn pending_webhook_is_delivered_after_a_restart() {
     let receiver = Receiver::new(&[Ok(503)]);
     let clock = Hand::at(1_736_908_245_123);
     let webhooks = Webhooks { retries: vec![Duration::from_hours(1)], ..Webhooks::default() };
@@ -207,7 +207,7 @@ async fn what_was_not_told_is_told_after_a_restart() {
     host.post("/runs/wait", run("slow", json!({ "word": "a" }))).await.ok();
     let first = receiver.got(1).await.remove(0);
     assert_eq!(first.header("webhook-signature"), None, "there is no secret");
-    // A run that is at work meanwhile.
+    // A run that is running during the restart.
     host.hold();
     let id = host.thread().await;
     host.post(&format!("/threads/{id}/runs"), run("slow", json!({ "word": "b" }))).await.ok();
@@ -223,7 +223,7 @@ async fn what_was_not_told_is_told_after_a_restart() {
 }
 
 #[tokio::test]
-async fn one_that_is_given_up_is_a_problem_of_its_run() {
+async fn run_has_the_reason_of_an_abandoned_webhook() {
     let receiver = Receiver::new(&[Ok(500), Ok(500), Err(code::DENIED)]);
     let host = host(&receiver, 1);
     let id = host.thread().await;
@@ -236,11 +236,11 @@ async fn one_that_is_given_up_is_a_problem_of_its_run() {
         assert!(told.contains(why), "{told}");
         assert_eq!(known["status"], "success");
     }
-    assert_eq!(receiver.got(3).await.len(), 3, "what is denied is not tried again");
+    assert_eq!(receiver.got(3).await.len(), 3, "a denied request is not retried");
 }
 
 #[tokio::test]
-async fn nobody_is_told_of_a_run_that_was_taken_away() {
+async fn deleted_run_sends_no_webhook() {
     let receiver = Receiver::new(&[]);
     let host = host(&receiver, 0);
     host.hold();
@@ -261,7 +261,7 @@ async fn nobody_is_told_of_a_run_that_was_taken_away() {
 }
 
 #[tokio::test]
-async fn an_address_that_may_not_be_called_is_refused_before_anything_is_done() {
+async fn forbidden_webhook_url_is_rejected_before_any_change() {
     let receiver = Receiver::new(&[]);
     let host = host(&receiver, 0);
     for url in [

@@ -1,4 +1,4 @@
-//! Assistants that several hosts change at once.
+//! Assistants that several hosts change at the same time.
 
 use futures::future::join_all;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ async fn make(host: &Host) -> String {
 }
 
 #[tokio::test]
-async fn no_version_is_lost_when_several_hosts_make_some() {
+async fn concurrent_changes_on_several_hosts_lose_no_version() {
     let common = Common::new();
     let hosts = [common.host().await, common.host().await, common.host().await];
     let path = format!("/assistants/{}", make(&hosts[0]).await);
@@ -35,7 +35,7 @@ async fn no_version_is_lost_when_several_hosts_make_some() {
         let kept = all.iter().find(|it| it["version"] == change["version"]).unwrap();
         assert_eq!(kept["context"], change["context"]);
     }
-    assert_eq!(all[0]["metadata"].as_object().unwrap().len(), 9, "each is made of the one before");
+    assert_eq!(all[0]["metadata"].as_object().unwrap().len(), 9, "each extends the one before");
     let back = json!({ "version": 3 });
     let latest = format!("{path}/latest");
     let (back, next) = tokio::join!(
@@ -48,7 +48,7 @@ async fn no_version_is_lost_when_several_hosts_make_some() {
 }
 
 #[tokio::test]
-async fn one_of_several_hosts_makes_an_assistant() {
+async fn concurrent_creates_make_one_assistant() {
     let common = Common::new();
     let (one, two) = (common.host().await, common.host().await);
     let wish = |name: &str| {
@@ -64,7 +64,7 @@ async fn one_of_several_hosts_makes_an_assistant() {
     assert_eq!(statuses, [200, 409], "{made:?}");
 }
 
-/// Documents of the assistants, changed as a test wants.
+/// Changes the record of an assistant.
 async fn rewrite(host: &Host, id: &str, change: impl Fn(&mut PutItem)) {
     let (memory, scope) = (&host.engine.ports().memory, MemoryScope::Host(None));
     let namespace = vec!["agent".to_owned(), "assistants".to_owned()];
@@ -76,7 +76,7 @@ async fn rewrite(host: &Host, id: &str, change: impl Fn(&mut PutItem)) {
 }
 
 #[tokio::test]
-async fn assistants_and_versions_are_so_many_and_so_large() {
+async fn assistants_and_versions_have_limits() {
     let host = Host::new();
     let id = make(&host).await;
     let path = format!("/assistants/{id}");

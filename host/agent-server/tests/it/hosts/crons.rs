@@ -1,4 +1,4 @@
-//! Crons whose runs several hosts could begin.
+//! Crons whose runs several hosts could create.
 
 use serde_json::{Value, json};
 use uuid::{Builder, Uuid};
@@ -10,7 +10,7 @@ use crate::host::Host;
 
 pub(super) const HOUR_MS: i64 = 3_600_000;
 
-/// When the first run is due.
+/// The first due time.
 pub(super) const FIRST_MS: i64 = NOW_MS - 30_000 + HOUR_MS;
 
 pub(super) fn hourly() -> Value {
@@ -23,7 +23,7 @@ pub(super) async fn on_thread(host: &Host, cron: Value) -> String {
     id
 }
 
-/// The runs of a thread, when all of them are over.
+/// Waits until all runs of a thread have ended, and returns their number.
 pub(super) async fn count(host: &Host, id: &str) -> usize {
     let listed = host.get(&format!("/threads/{id}/runs")).await.ok();
     for run in listed.as_array().unwrap() {
@@ -33,7 +33,7 @@ pub(super) async fn count(host: &Host, id: &str) -> usize {
     listed.as_array().unwrap().len()
 }
 
-/// The threads of runs that have their own, which have their ids.
+/// Returns the threads of stateless runs, whose ids are those of the runs.
 async fn own_runs(host: &Host, other: &str) -> Vec<String> {
     let all = host.post("/threads/search", json!({})).await.ok();
     let ids = all.as_array().unwrap().iter().map(|it| it["thread_id"].as_str().unwrap());
@@ -41,14 +41,14 @@ async fn own_runs(host: &Host, other: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_comes_due_while_a_host_begins_a_run_is_not_skipped() {
+async fn due_time_while_a_host_creates_a_run_is_not_skipped() {
     let common = Common::new();
     let (host, gates) = common.gated().await;
     let id = on_thread(&host, hourly()).await;
     common.clock.advance(HOUR_MS);
     let gate = gates.hold("get crons");
     let (next, ()) = tokio::join!(host.agents.run_crons(), async {
-        // The host comes to it an hour after it has looked.
+        // The host handles the cron an hour after it listed it.
         let held = gate.reached().await;
         common.clock.advance(HOUR_MS);
         drop(held);
@@ -60,28 +60,28 @@ async fn what_comes_due_while_a_host_begins_a_run_is_not_skipped() {
 }
 
 #[tokio::test]
-async fn a_clock_that_was_ahead_for_a_while_delays_no_run() {
+async fn clock_that_was_ahead_delays_no_run() {
     let common = Common::new();
     let (host, other) = (common.host().await, common.host().await);
     let id = on_thread(&host, hourly()).await;
-    // Far ahead, a run begins and the next one is due a day later than it should be.
+    // With a clock that is ahead, a run is created and the next due time is a day late.
     common.clock.advance(24 * HOUR_MS);
     assert_eq!(host.agents.run_crons().await, Some(FIRST_MS + 24 * HOUR_MS));
     common.clock.advance(-24 * HOUR_MS);
     assert_eq!(host.agents.run_crons().await, Some(FIRST_MS));
-    // Hosts whose clocks differ by some seconds leave each other's times as they are.
+    // Hosts whose clocks differ by some seconds keep each other's due times.
     common.clock.advance(HOUR_MS);
     assert_eq!(host.agents.run_crons().await, Some(FIRST_MS + HOUR_MS));
     common.clock.advance(-40_000);
     assert_eq!(other.agents.run_crons().await, Some(FIRST_MS + HOUR_MS));
-    assert_eq!(count(&host, &id).await, 1, "the first run began while the clock was ahead");
+    assert_eq!(count(&host, &id).await, 1, "the first run was created while the clock was ahead");
     common.clock.advance(40_000 + HOUR_MS);
     assert_eq!(host.agents.run_crons().await, Some(FIRST_MS + 2 * HOUR_MS));
     assert_eq!(count(&host, &id).await, 2);
 }
 
 #[tokio::test]
-async fn hosts_that_look_at_once_begin_each_run_once() {
+async fn concurrent_schedulers_create_each_run_once() {
     for kept in [false, true] {
         let common = Common::new();
         let hosts = [common.host().await, common.host().await, common.host().await];
@@ -109,7 +109,7 @@ async fn hosts_that_look_at_once_begin_each_run_once() {
         }
         let state = hosts[1].get(&format!("/threads/{id}/state")).await.ok();
         assert_eq!(state["values"]["items"], json!(["tick", "tick", "tick", "tick"]));
-        // Each of them, and each of those that have threads of their own.
+        // The runs on the thread and the stateless runs.
         for run in own_runs(&hosts[0], &id).await {
             hosts[0].get(&format!("/threads/{run}/runs/{run}/join")).await.ok();
         }
@@ -118,7 +118,7 @@ async fn hosts_that_look_at_once_begin_each_run_once() {
 }
 
 #[tokio::test]
-async fn a_thread_that_a_host_made_before_it_died_gets_the_run() {
+async fn thread_of_a_dead_host_gets_the_run() {
     let common = Common::new();
     let host = common.host().await;
     let mut cron = hourly();

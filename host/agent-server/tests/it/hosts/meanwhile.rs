@@ -1,4 +1,4 @@
-//! A run of a cron that one host is about to begin while another one does so.
+//! A run of a cron that two hosts create at the same time.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::crons::{FIRST_MS, HOUR_MS, count, hourly, on_thread};
 use super::{Common, NOW_MS, begin, executions, items, settle, slow};
 use crate::host::Host;
 
-/// The runs that a thread has, or that wait for it, with the fact that a cron began them.
+/// Returns the runs of a thread that a cron created, pending ones too.
 async fn ticks(host: &Host, id: &str) -> Vec<Value> {
     let listed = host.get(&format!("/threads/{id}/runs")).await.ok();
     let listed = listed.as_array().unwrap().clone();
@@ -18,7 +18,7 @@ async fn values(host: &Host, id: &str) -> Value {
 }
 
 #[tokio::test]
-async fn one_that_is_over_meanwhile_is_not_begun_again() {
+async fn run_that_ended_meanwhile_is_not_created_again() {
     let common = Common::new();
     let ((one, gates), two) = (common.gated().await, common.host().await);
     let id = on_thread(&one, hourly()).await;
@@ -32,12 +32,12 @@ async fn one_that_is_over_meanwhile_is_not_begun_again() {
     });
     assert_eq!(next, Some(FIRST_MS + HOUR_MS));
     assert_eq!(count(&one, &id).await, 1);
-    assert_eq!(ticks(&one, &id).await.len(), 1, "its document stays");
+    assert_eq!(ticks(&one, &id).await.len(), 1, "its record stays");
     assert_eq!((executions([&one, &two]), values(&one, &id).await), (1, json!(["tick"])));
 }
 
 #[tokio::test]
-async fn one_that_waited_and_is_over_meanwhile_is_not_begun_again() {
+async fn pending_run_that_ended_meanwhile_is_not_created_again() {
     let common = Common::new();
     let ((one, gates), two) = (common.gated().await, common.host().await);
     let id = on_thread(&one, hourly()).await;
@@ -61,7 +61,7 @@ async fn one_that_waited_and_is_over_meanwhile_is_not_begun_again() {
 }
 
 #[tokio::test]
-async fn one_that_is_at_work_is_not_in_its_own_way() {
+async fn multitask_strategy_of_a_cron_does_not_cancel_its_own_run() {
     let common = Common::new();
     let ((one, gates), two) = (common.gated().await, common.host().await);
     let mut cron = hourly();
@@ -84,7 +84,7 @@ async fn one_that_is_at_work_is_not_in_its_own_way() {
 }
 
 #[tokio::test]
-async fn what_another_host_needs_is_not_taken_away_by_one_that_fails() {
+async fn failed_start_keeps_the_run_of_another_host() {
     let common = Common::new();
     let ((one, gates), two) = (common.gated().await, common.host().await);
     let id = on_thread(&one, hourly()).await;
@@ -98,7 +98,7 @@ async fn what_another_host_needs_is_not_taken_away_by_one_that_fails() {
         two.agents.run_crons().await;
         held.fail();
     });
-    // The other one has noted it by then.
+    // The other host has stored the next due time by then.
     assert_eq!(next, Some(FIRST_MS + HOUR_MS));
     let waits = ticks(&two, &id).await;
     assert_eq!((waits.len(), &waits[0]["status"]), (1, &json!("pending")));
@@ -108,7 +108,7 @@ async fn what_another_host_needs_is_not_taken_away_by_one_that_fails() {
     assert_eq!(executions([&one, &two]), 2);
 }
 
-/// A cron whose runs have threads of their own, which stay.
+/// Creates a cron with stateless runs whose threads are kept.
 async fn alone(host: &Host) {
     let mut cron = hourly();
     cron["on_run_completed"] = json!("keep");
@@ -116,12 +116,12 @@ async fn alone(host: &Host) {
 }
 
 #[tokio::test]
-async fn one_whose_thread_was_made_waits_until_it_can_begin() {
+async fn run_whose_thread_exists_is_created_later() {
     let common = Common::new();
     let ((one, gates), two) = (common.gated().await, common.host().await);
     alone(&one).await;
     common.clock.advance(HOUR_MS);
-    // The thread is made, and then the run cannot begin.
+    // The thread is created, and then the run fails to start.
     let (made, begins) = (gates.hold("lease"), gates.hold("lease"));
     let (next, ()) = tokio::join!(one.agents.run_crons(), async {
         drop(made.reached().await);
@@ -144,7 +144,7 @@ async fn threads(host: &Host) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_run_whose_thread_another_host_is_making_is_late_and_not_left_out() {
+async fn run_whose_thread_another_host_is_creating_is_late_and_not_lost() {
     let common = Common::new();
     let ((one, gates), two) = (common.gated().await, common.host().await);
     alone(&one).await;
@@ -154,7 +154,7 @@ async fn a_run_whose_thread_another_host_is_making_is_late_and_not_left_out() {
         let _held = gate.reached().await;
         two.agents.run_crons().await
     });
-    assert_eq!(next, Some(NOW_MS + HOUR_MS + 15_000), "it is tried again soon");
+    assert_eq!(next, Some(NOW_MS + HOUR_MS + 15_000), "it is retried soon");
     let all = threads(&one).await;
     assert_eq!((all.len(), count(&one, &all[0]).await), (1, 1));
     assert_eq!(executions([&one, &two]), 1);

@@ -1,4 +1,4 @@
-//! Crons that several hosts change at once.
+//! Crons that several hosts change at the same time.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::host::{Answer, Host};
 
 const MINUTE_MS: i64 = 60_000;
 
-/// The time before the first run is due, at the full hour.
+/// The full hour before the first due time.
 const NINE_MS: i64 = FIRST_MS - HOUR_MS;
 
 async fn make(host: &Host, cron: Value) -> String {
@@ -21,7 +21,7 @@ async fn patch(host: &Host, path: &str, change: Value) -> Answer {
 }
 
 #[tokio::test]
-async fn neither_change_of_two_hosts_is_lost() {
+async fn concurrent_changes_of_two_hosts_are_merged() {
     let common = Common::new();
     let ((one, gates), two) = (common.gated().await, common.host().await);
     let path = make(&one, hourly()).await;
@@ -40,7 +40,7 @@ async fn neither_change_of_two_hosts_is_lost() {
 }
 
 #[tokio::test]
-async fn the_next_run_is_of_the_last_change() {
+async fn next_due_time_follows_the_last_change() {
     let common = Common::new();
     let ((one, gates), two) = (common.gated().await, common.host().await);
     let path = make(&one, hourly()).await;
@@ -57,7 +57,7 @@ async fn the_next_run_is_of_the_last_change() {
 }
 
 #[tokio::test]
-async fn the_next_run_is_of_a_change_that_was_made_while_one_began() {
+async fn next_due_time_follows_a_change_during_a_start() {
     let common = Common::new();
     let ((one, gates), (two, others)) = (common.gated().await, common.gated().await);
     let id = on_thread(&one, hourly()).await;
@@ -67,7 +67,8 @@ async fn the_next_run_is_of_a_change_that_was_made_while_one_began() {
     let (begins, notes) = (others.hold("get crons done"), gates.hold("put_if dues"));
     let agents = two.agents.clone();
     let began = tokio::spawn(async move { agents.run_crons().await });
-    // The one has read the cron as it was, the other has changed it and is about to note that.
+    // The second host has read the old cron. The first one has changed it and is about to store the
+    // due time.
     let read = begins.reached().await;
     let (changed, ()) =
         tokio::join!(patch(&one, &path, json!({ "schedule": "*/10 * * * *" })), async {
@@ -82,7 +83,7 @@ async fn the_next_run_is_of_a_change_that_was_made_while_one_began() {
 }
 
 #[tokio::test]
-async fn one_that_is_enabled_by_a_host_that_dies_over_it_runs() {
+async fn cron_enabled_by_a_host_that_crashes_runs() {
     let common = Common::new();
     let ((one, gates), two) = (common.gated().await, common.host().await);
     let mut cron = hourly();
@@ -103,14 +104,14 @@ async fn one_that_is_enabled_by_a_host_that_dies_over_it_runs() {
 }
 
 #[tokio::test]
-async fn one_that_is_disabled_before_a_host_comes_to_it_does_not_run() {
+async fn cron_disabled_after_it_was_listed_does_not_run() {
     let common = Common::new();
     let ((one, gates), two) = (common.gated().await, common.host().await);
     let id = on_thread(&one, hourly()).await;
     let found = one.post("/runs/crons/search", json!({})).await.ok();
     let path = format!("/runs/crons/{}", found[0]["cron_id"].as_str().unwrap());
     common.clock.advance(HOUR_MS);
-    // The host has seen that it is due.
+    // The host has listed the cron as due.
     let gate = gates.hold("get dues");
     let (next, ()) = tokio::join!(one.agents.run_crons(), async {
         let held = gate.reached().await;

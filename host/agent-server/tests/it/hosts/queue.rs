@@ -1,4 +1,4 @@
-//! Runs that were asked for on one host, as others see and begin them.
+//! Runs that were created on one host, as other hosts see and start them.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use wattle_run::ports::memory::{MemoryScope, PutItem};
 use super::{Common, LEASE_MS, NOW_MS, begin, executions, items, settle, slow};
 use crate::host::Host;
 
-/// A host with a run at work and one that waits: the thread, and the places of both.
+/// Starts a run and enqueues another one. Returns the thread and the paths of both.
 async fn waiting(host: &Host) -> (String, String, String) {
     host.hold();
     let thread = host.thread().await;
@@ -23,7 +23,7 @@ async fn status(host: &Host, place: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_run_that_waits_is_cancelled_on_any_host() {
+async fn pending_run_is_cancelled_on_any_host() {
     let common = Common::new();
     let (one, two) = (common.host().await, common.host().await);
     let (thread, _, waits) = waiting(&one).await;
@@ -36,11 +36,11 @@ async fn a_run_that_waits_is_cancelled_on_any_host() {
     let last = begin(&one, &thread, slow("c")).await;
     one.let_go.send_replace(true);
     assert_eq!(items(&one, &last).await, json!(["a", "c"]));
-    assert_eq!(executions([&one, &two]), 2, "no host begins it");
+    assert_eq!(executions([&one, &two]), 2, "no host starts it");
 }
 
 #[tokio::test]
-async fn runs_that_wait_are_taken_away_on_any_host() {
+async fn pending_run_is_deleted_on_any_host() {
     for way in ["rollback", "delete"] {
         let common = Common::new();
         let (one, two) = (common.host().await, common.host().await);
@@ -60,7 +60,7 @@ async fn runs_that_wait_are_taken_away_on_any_host() {
 }
 
 #[tokio::test]
-async fn many_that_wait_are_cancelled_on_any_host() {
+async fn pending_runs_are_cancelled_by_status_on_any_host() {
     let common = Common::new();
     let (one, two) = (common.host().await, common.host().await);
     let (_, first, waits) = waiting(&one).await;
@@ -69,11 +69,11 @@ async fn many_that_wait_are_cancelled_on_any_host() {
     assert_eq!(status(&one, &waits).await, "interrupted");
     assert_eq!(status(&one, &first).await, "running");
     let cancelled = two.post("/runs/cancel", json!({ "status": "pending" })).await;
-    assert_eq!(cancelled.status, 404, "nothing waits any more");
+    assert_eq!(cancelled.status, 404, "no run is pending any more");
 }
 
 #[tokio::test]
-async fn a_run_in_place_of_others_takes_the_turns_of_those_on_other_hosts() {
+async fn interrupt_and_rollback_remove_pending_runs_of_other_hosts() {
     for (strategy, others) in [("interrupt", json!("interrupted")), ("rollback", Value::Null)] {
         let common = Common::new();
         let (one, two) = (common.host().await, common.host().await);
@@ -94,7 +94,7 @@ async fn a_run_in_place_of_others_takes_the_turns_of_those_on_other_hosts() {
 }
 
 #[tokio::test]
-async fn the_host_of_a_run_that_waits_long_hears_that_it_does_not() {
+async fn host_notices_a_cancel_of_its_pending_run_on_another_host() {
     let common = Common::new();
     let (one, two) = (common.host().await, common.host().await);
     let thread = one.thread().await;
@@ -114,7 +114,7 @@ async fn the_host_of_a_run_that_waits_long_hears_that_it_does_not() {
 }
 
 #[tokio::test]
-async fn the_host_whose_run_ends_begins_the_next_one_whichever_host_was_asked() {
+async fn next_run_starts_on_the_host_of_the_previous_one() {
     let common = Common::new();
     let (one, two) = (common.host().await, common.host().await);
     one.hold();
@@ -128,7 +128,7 @@ async fn the_host_whose_run_ends_begins_the_next_one_whichever_host_was_asked() 
 }
 
 #[tokio::test]
-async fn a_pending_run_is_begun_by_one_host() {
+async fn pending_run_is_started_by_one_host() {
     let common = Common::new();
     let hosts = [common.host().await, common.host().await, common.host().await];
     let [one, two, three] = &hosts;
@@ -143,7 +143,7 @@ async fn a_pending_run_is_begun_by_one_host() {
 }
 
 #[tokio::test]
-async fn a_pending_run_of_a_host_that_stops_begins_on_another_one_in_its_order() {
+async fn pending_run_of_a_stopped_host_starts_on_another_one_in_order() {
     let common = Common::new();
     let (one, two) = (common.host().await, common.host().await);
     let thread = one.thread().await;
@@ -166,9 +166,9 @@ async fn put(common: &Common, kind: &str, key: &str, value: Value) {
 }
 
 #[tokio::test]
-async fn any_number_of_webhooks_is_taken_up() {
+async fn any_number_of_webhooks_is_taken_over() {
     let common = Common::new();
-    // More than one search may look at.
+    // More than a search of the memory scans.
     for number in 0..=wattle_run::limit::MEMORY_SCANNED {
         let run = format!("00000000-0000-4000-8000-{number:012}");
         let value = json!({
@@ -187,7 +187,7 @@ async fn any_number_of_webhooks_is_taken_up() {
 }
 
 #[tokio::test]
-async fn a_run_waits_on_while_the_store_is_away() {
+async fn run_stays_pending_while_the_store_is_unavailable() {
     let common = Common::new();
     let (one, gates) = common.gated().await;
     let (_, _, waits) = waiting(&one).await;
@@ -200,7 +200,7 @@ async fn a_run_waits_on_while_the_store_is_away() {
 }
 
 #[tokio::test]
-async fn a_large_input_is_kept_once_the_run_has_begun_by_the_log_alone() {
+async fn large_input_of_a_started_run_is_only_in_the_log() {
     let common = Common::new();
     let one = common.host().await;
     let (thread, first, waits) = waiting(&one).await;

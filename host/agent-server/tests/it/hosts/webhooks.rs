@@ -23,7 +23,7 @@ fn common(receiver: &Arc<Receiver>) -> Common {
 }
 
 #[tokio::test]
-async fn another_host_delivers_what_one_left_that_died() {
+async fn webhook_of_a_dead_host_is_taken_over() {
     let receiver = Receiver::new(&[]);
     let common = common(&receiver);
     let hosts = [common.host().await, common.host().await, common.host().await];
@@ -40,17 +40,17 @@ async fn another_host_delivers_what_one_left_that_died() {
     two.get(&format!("{place}/join")).await.ok();
     let message = receiver.got(1).await.remove(0);
     assert_eq!(message.body()["values"]["items"], json!(["a"]));
-    // The next message comes after all that could still be sent.
+    // A further webhook arrives after all that could still be sent.
     tokio::join!(two.agents.reconcile(), three.agents.reconcile());
     let thread = two.thread().await;
     begin(two, &thread, told("b")).await;
     let got = receiver.got(2).await;
     assert_eq!(got[1].body()["values"]["items"], json!(["b"]));
-    assert_eq!(got.len(), 2, "one of both delivers it");
+    assert_eq!(got.len(), 2, "one of both hosts delivers it");
 }
 
 #[tokio::test]
-async fn what_a_host_took_on_and_died_over_is_delivered_all_the_same() {
+async fn webhook_is_taken_over_again_after_a_second_crash() {
     let receiver = Receiver::new(&[]);
     let common = common(&receiver);
     let hosts = [common.host().await, common.host().await, common.host().await];
@@ -73,7 +73,7 @@ async fn what_a_host_took_on_and_died_over_is_delivered_all_the_same() {
 }
 
 #[tokio::test]
-async fn a_host_that_was_taken_for_dead_delivers_nothing() {
+async fn host_that_counts_as_dead_delivers_nothing() {
     let receiver = Receiver::new(&[]);
     let common = common(&receiver);
     let (one, two) = (common.host().await, common.host().await);
@@ -92,7 +92,7 @@ async fn a_host_that_was_taken_for_dead_delivers_nothing() {
     assert_eq!(got[1].body()["values"]["items"], json!(["b"]));
 }
 
-/// How many webhooks are to be called.
+/// Returns the number of stored webhooks.
 async fn kept(common: &Common) -> usize {
     let namespace = ["agent".to_owned(), "webhooks".to_owned()];
     let scope = MemoryScope::Host(None);
@@ -100,7 +100,7 @@ async fn kept(common: &Common) -> usize {
 }
 
 #[tokio::test]
-async fn one_whose_run_is_about_to_begin_is_not_taken_for_one_without_a_run() {
+async fn webhook_of_a_run_that_is_about_to_start_is_kept() {
     let receiver = Receiver::new(&[]);
     let common = common(&receiver);
     let (one, gates) = common.gated().await;
@@ -116,7 +116,7 @@ async fn one_whose_run_is_about_to_begin_is_not_taken_for_one_without_a_run() {
     assert_eq!(receiver.got(1).await[0].body()["values"]["items"], json!(["a"]));
 }
 
-/// A cron whose runs have a webhook.
+/// Creates a cron whose runs have a webhook.
 async fn telling(host: &Host) -> String {
     let mut cron = hourly();
     cron["webhook"] = json!(HOOK);
@@ -135,7 +135,7 @@ async fn run_crons_until(
     (gate.reached().await, started)
 }
 
-/// A host stores the webhook of a run that is due, and dies before the run has begun.
+/// Stores the webhook of a run that is due, and stops the host before the run has started.
 async fn dying_before_a_run(host: &Host, gates: &Gates) -> Held {
     let (held, started) = run_crons_until(host, gates, "put_if webhooks done").await;
     host.die();
@@ -144,7 +144,7 @@ async fn dying_before_a_run(host: &Host, gates: &Gates) -> Held {
 }
 
 #[tokio::test]
-async fn one_of_a_run_that_two_hosts_begin_is_delivered_once() {
+async fn concurrent_start_delivers_one_webhook() {
     let receiver = Receiver::new(&[]);
     let common = common(&receiver);
     let ((one, gates), two) = (common.gated().await, common.host().await);
@@ -154,7 +154,7 @@ async fn one_of_a_run_that_two_hosts_begin_is_delivered_once() {
     tokio::join!(one.agents.run_crons(), async {
         let held = gate.reached().await;
         two.agents.run_crons().await;
-        // The host that began the run delivers it, and the other one finds that.
+        // The host that started the run delivers the webhook, and the other host finds that.
         receiver.got(1).await;
         drop(held);
     });
@@ -165,7 +165,7 @@ async fn one_of_a_run_that_two_hosts_begin_is_delivered_once() {
 }
 
 #[tokio::test]
-async fn one_that_a_host_left_before_its_run_began_is_delivered() {
+async fn webhook_of_a_host_that_died_before_the_run_is_delivered() {
     for looks_first in [false, true] {
         let receiver = Receiver::new(&[]);
         let common = common(&receiver);
@@ -188,7 +188,7 @@ async fn one_that_a_host_left_before_its_run_began_is_delivered() {
 }
 
 #[tokio::test]
-async fn one_whose_run_begins_while_a_host_finds_none_is_delivered() {
+async fn webhook_is_delivered_if_its_run_starts_during_a_cleanup() {
     let receiver = Receiver::new(&[]);
     let common = common(&receiver);
     let ((one, gates), (two, looks)) = (common.gated().await, common.gated().await);
@@ -208,7 +208,7 @@ async fn one_whose_run_begins_while_a_host_finds_none_is_delivered() {
 }
 
 #[tokio::test]
-async fn one_of_a_run_that_is_over_is_not_delivered_again() {
+async fn webhook_of_an_ended_run_is_not_delivered_again() {
     let receiver = Receiver::new(&[]);
     let common = common(&receiver);
     let ((one, gates), two) = (common.gated().await, common.host().await);
@@ -227,7 +227,7 @@ async fn one_of_a_run_that_is_over_is_not_delivered_again() {
 }
 
 #[tokio::test]
-async fn one_whose_payload_is_deleted_with_that_of_an_earlier_one_is_delivered() {
+async fn webhook_whose_payload_was_deleted_is_delivered() {
     let receiver = Receiver::new(&[]);
     let common = common(&receiver);
     let ((one, gates), (two, looks)) = (common.gated().await, common.gated().await);
@@ -251,7 +251,7 @@ async fn one_whose_payload_is_deleted_with_that_of_an_earlier_one_is_delivered()
 }
 
 #[tokio::test]
-async fn one_that_is_taken_over_while_its_run_is_asked_for_again_is_delivered() {
+async fn webhook_taken_over_during_a_repeated_start_is_delivered_once() {
     let receiver = Receiver::new(&[]);
     let common = common(&receiver);
     let ((one, gates), (two, looks)) = (common.gated().await, common.gated().await);
