@@ -1,4 +1,4 @@
-//! The command line.
+//! The command-line arguments.
 
 mod eval;
 mod key;
@@ -40,12 +40,12 @@ pub struct Args {
 }
 
 impl Args {
-    /// How much to log: a server tells its news without being asked.
+    /// Returns the log verbosity. A server logs at `info` by default.
     pub fn verbosity(&self) -> u8 {
         self.verbose + u8::from(matches!(self.command, Command::Serve(_)))
     }
 
-    /// Which part of the log the command says itself: its target.
+    /// Returns the log target whose events the command itself prints, if any.
     pub fn told(&self) -> Option<&'static str> {
         let looks_at_servers =
             matches!(self.command, Command::Doctor | Command::Mcp(McpCommand::Check(_)));
@@ -53,53 +53,53 @@ impl Args {
     }
 }
 
-/// The verbs.
+/// The commands.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
-    /// Answer HTTP requests, until interrupted
+    /// Serve HTTP requests until interrupted
     Serve(ServeArgs),
-    /// Run a graph, and follow it to its end or to a question
+    /// Run a graph and follow it until it ends or is interrupted
     Run(RunArgs),
-    /// Look at threads, answer their questions, delete them
+    /// List, inspect, edit, resume and delete threads
     #[command(subcommand)]
     Thread(ThreadCommand),
     /// Show and check graphs
     #[command(subcommand)]
     Graph(GraphCommand),
-    /// Look at plugins
+    /// List and inspect plugins
     #[command(subcommand)]
     Plugin(PluginCommand),
-    /// Show what happened on a thread: steps, nodes, host calls, times, sizes, tokens
+    /// Show the trace of a thread: supersteps, nodes, host calls, times, sizes, tokens
     Trace(TraceArgs),
-    /// Execute a thread once more from its journal, asking nothing outside, and show what differs
+    /// Execute a thread again from its journals, without external calls, and show differences
     Replay(ReplayArgs),
-    /// Run the data set of an app, and show how well the models do, what it costs and how long it takes
+    /// Run the data set of an app and report accuracy, cost and latency
     Eval(EvalArgs),
-    /// Look after the store
+    /// Maintain the store
     #[command(subcommand)]
     Store(StoreCommand),
-    /// Make and revoke API keys
+    /// Create, list and revoke API keys
     #[command(subcommand)]
     Key(KeyCommand),
     /// List the hosts that share the store, with their versions and loads
     Hosts,
-    /// Look after databases of plugins
+    /// Manage database roles for plugins
     #[command(subcommand)]
     Sql(SqlCommand),
-    /// Look at model routes
+    /// Check model routes
     #[command(subcommand)]
     Model(ModelCommand),
-    /// Look at servers of tools
+    /// Check MCP servers
     #[command(subcommand)]
     Mcp(McpCommand),
     /// Check configuration, data folder, sandbox, models and databases
     Doctor,
-    /// Compile one component from standard input; the host starts this for itself
+    /// Compile a component from standard input; the host starts this command itself
     #[command(name = compiler::VERB, hide = true)]
     Compile(CompileArgs),
 }
 
-/// What compiling one component may cost.
+/// Limits of the process that compiles a component.
 #[derive(Clone, Copy, Debug, ClapArgs)]
 pub struct CompileArgs {
     /// CPU time in seconds
@@ -111,10 +111,10 @@ pub struct CompileArgs {
 /// Arguments of `serve`.
 #[derive(Clone, Debug, Default, ClapArgs)]
 pub struct ServeArgs {
-    /// Address in place of `server.listen`; port 0 takes a free one
+    /// Address to listen on, instead of `server.listen`; port 0 selects a free port
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<SocketAddr>,
-    /// Do not load files that change while the server runs
+    /// Do not reload files that change while the server runs
     #[arg(long)]
     pub no_watch: bool,
 }
@@ -128,13 +128,13 @@ pub struct RunArgs {
     /// Channel values: JSON, `@file`, or `-` for stdin
     #[arg(long, short, value_name = "JSON", default_value = "{}", allow_hyphen_values = true)]
     pub input: String,
-    /// Thread to go on with, or the id of a new one
+    /// Thread to continue, or id of a new thread
     #[arg(long, value_name = "ID")]
     pub thread: Option<String>,
     /// Context for every node: JSON, `@file`, or `-` for stdin
     #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
     pub context: Option<String>,
-    /// How it runs
+    /// Run options.
     #[command(flatten)]
     pub options: OptionArgs,
     /// Do not show progress
@@ -142,40 +142,40 @@ pub struct RunArgs {
     pub quiet: bool,
 }
 
-/// How a run runs, in place of what its graph says.
+/// Run options, which override the settings of the graph.
 #[derive(Clone, Debug, Default, ClapArgs)]
 pub struct OptionArgs {
-    /// What waits for the disk [default: commit]
+    /// Durability of the run [default: commit]
     #[arg(long, value_name = "MODE")]
     pub durability: Option<DurabilityWord>,
-    /// Supersteps that it may take
+    /// Maximum number of supersteps
     #[arg(long, value_name = "STEPS")]
     pub recursion_limit: Option<u32>,
-    /// Tasks of a superstep that run at once
+    /// Maximum number of concurrent tasks of a superstep
     #[arg(long, value_name = "TASKS")]
     pub max_concurrency: Option<u32>,
-    /// Stand still before these nodes; `*` for all
+    /// Stop before these nodes; `*` for all
     #[arg(long, value_name = "NODE,...", value_delimiter = ',')]
     pub interrupt_before: Vec<String>,
-    /// Stand still after these nodes; `*` for all
+    /// Stop after these nodes; `*` for all
     #[arg(long, value_name = "NODE,...", value_delimiter = ',')]
     pub interrupt_after: Vec<String>,
 }
 
-/// What of a run waits for the disk.
+/// What waits for the disk during a run.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum DurabilityWord {
-    /// Whatever leaves the host waits for what led to it
+    /// Whatever leaves the host waits until the events that led to it are durable
     Commit,
-    /// Every superstep waits for its checkpoint, too
+    /// As `commit`, and every superstep waits for its checkpoint
     Sync,
-    /// Nothing waits but the end of the run
+    /// Only the end of the run waits for the disk
     Async,
-    /// As `commit`, and only the last checkpoint is kept
+    /// As `commit`, and only the last checkpoint of the run is persisted
     Exit,
 }
 
-/// A thread.
+/// The thread of a command.
 #[derive(Clone, Debug, ClapArgs)]
 pub struct ThreadArg {
     /// Id of the thread
@@ -183,40 +183,40 @@ pub struct ThreadArg {
     pub thread: String,
 }
 
-/// Verbs for threads.
+/// The commands of `wattle thread`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum ThreadCommand {
     /// List threads, newest first
     List(ThreadListArgs),
-    /// Show a thread: status, state, open questions
+    /// Show a thread: status, state, pending interrupts
     Show(ThreadArg),
     /// Show a thread at one of its checkpoints: state, tasks that run next
     State(ThreadStateArgs),
     /// List the checkpoints of a thread, newest first
     History(ThreadHistoryArgs),
-    /// Write to the state of a thread as a node would
+    /// Edit the state of a thread as if a node had written it
     Edit(ThreadEditArgs),
-    /// Go on from an earlier checkpoint, or from a host call with another answer
+    /// Start a run from an earlier checkpoint, or from a host call with an overridden result
     Fork(ThreadForkArgs),
-    /// Answer questions of a thread and go on
+    /// Answer the interrupts of a thread and resume it
     Resume(ThreadResumeArgs),
-    /// Let the run of a thread stand still before its next superstep
+    /// Stop the run of a thread before its next superstep
     Drain(ThreadArg),
-    /// Try again to go on with a run that was cut and set aside
+    /// Retry the recovery of an orphaned run that is set aside
     Retry(ThreadArg),
-    /// Delete a thread with all that belongs to it
+    /// Delete a thread and its data
     Delete(ThreadArg),
-    /// List host calls that were begun and have no answer: in doubt if the host died meanwhile
+    /// List pending host calls, such as calls in doubt
     Calls(ThreadArg),
-    /// Say what becomes of a host call in doubt
+    /// Settle a host call that is in doubt
     Settle(ThreadSettleArgs),
-    /// Move a thread to the version of its graph that is loaded now
+    /// Migrate a thread to the loaded version of its graph
     Migrate(ThreadMigrateArgs),
-    /// Write a thread into one file that `replay` can read
+    /// Export a thread to a file that `replay` reads
     Export(ThreadExportArgs),
-    /// Copy a thread with its past
+    /// Copy a thread with its history
     Copy(ThreadCopyArgs),
-    /// Take the past of a thread away
+    /// Delete all but the newest checkpoints of a thread
     Prune(ThreadPruneArgs),
 }
 
@@ -226,7 +226,7 @@ pub struct TraceArgs {
     /// Id of the thread
     #[arg(value_name = "THREAD")]
     pub thread: String,
-    /// Check that nothing of it was changed behind the host's back, and print its seal
+    /// Verify the seals of the event log, and print the last one
     #[arg(long)]
     pub verify: bool,
 }
@@ -237,13 +237,13 @@ pub struct ThreadExportArgs {
     /// Id of the thread
     #[arg(value_name = "THREAD")]
     pub thread: String,
-    /// Where to write; stdout without it
+    /// Output file [default: stdout]
     #[arg(long, short, value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// Leave out the code: `replay` needs the app then
+    /// Leave out the code; `replay` then needs the app
     #[arg(long)]
     pub no_code: bool,
-    /// Leave out the blobs that the thread mentions
+    /// Leave out the blobs of the thread
     #[arg(long)]
     pub no_blobs: bool,
 }
@@ -251,7 +251,7 @@ pub struct ThreadExportArgs {
 /// Arguments of `replay`.
 #[derive(Clone, Debug, ClapArgs)]
 pub struct ReplayArgs {
-    /// Id of a thread, or a file that `thread export` wrote
+    /// Id of a thread, or a file written by `thread export`
     #[arg(value_name = "THREAD|FILE")]
     pub target: String,
 }
@@ -262,23 +262,23 @@ pub struct ThreadSettleArgs {
     /// Id of the thread
     #[arg(value_name = "THREAD")]
     pub thread: String,
-    /// The call as `thread calls` shows it
+    /// Id of the call, as `thread calls` shows it
     #[arg(value_name = "CALL")]
     pub call: String,
-    /// What becomes of it
+    /// What to do with the call
     #[arg(value_name = "DECISION")]
     pub decision: Option<DecisionWord>,
-    /// It had its effect, and this was its answer: JSON, `@file`, or `-` for stdin
+    /// The call took effect and returned this output: JSON, `@file`, or `-` for stdin
     #[arg(long, value_name = "JSON", allow_hyphen_values = true, conflicts_with = "decision")]
     pub answer: Option<String>,
 }
 
-/// What becomes of a call.
+/// A decision about a call, except for its result.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum DecisionWord {
-    /// Make it again
+    /// Make the call again
     Retry,
-    /// Let its caller see that it is in doubt
+    /// Let the caller receive the `in-doubt` failure
     Fail,
 }
 
@@ -288,13 +288,13 @@ pub struct ThreadMigrateArgs {
     /// Id of the thread
     #[arg(value_name = "THREAD")]
     pub thread: String,
-    /// Only say what would change
+    /// Show the changes without making them
     #[arg(long)]
     pub dry_run: bool,
     /// Drop values of channels that the new graph does not have
     #[arg(long)]
     pub drop: bool,
-    /// Give a channel another value; JSON, `@file`, or `-` for stdin
+    /// Set a channel; JSON, `@file`, or `-` for stdin
     #[arg(long, value_name = "CHANNEL=JSON", allow_hyphen_values = true)]
     pub set: Vec<String>,
 }
@@ -305,7 +305,7 @@ pub struct ThreadCopyArgs {
     /// Id of the thread
     #[arg(value_name = "THREAD")]
     pub thread: String,
-    /// Id of the copy; a fresh one without it
+    /// Id of the copy [default: generated]
     #[arg(value_name = "COPY")]
     pub to: Option<String>,
 }
@@ -316,15 +316,15 @@ pub struct ThreadPruneArgs {
     /// Id of the thread
     #[arg(value_name = "THREAD")]
     pub thread: String,
-    /// What to take away
+    /// What to delete
     #[arg(long, value_name = "STRATEGY", default_value = "keep-latest")]
     pub strategy: StrategyWord,
 }
 
-/// What is taken away.
+/// What a prune deletes.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum StrategyWord {
-    /// Everything but the newest checkpoints
+    /// All but the newest checkpoints
     KeepLatest,
     /// The whole thread
     Delete,
@@ -333,27 +333,27 @@ pub enum StrategyWord {
 /// Arguments of `thread list`.
 #[derive(Clone, Debug, ClapArgs)]
 pub struct ThreadListArgs {
-    /// Only of this app
+    /// Only threads of this app
     #[arg(long)]
     pub app: Option<String>,
-    /// Only in this status
+    /// Only threads with this status
     #[arg(long)]
     pub status: Option<StatusWord>,
-    /// At most so many
+    /// Maximum number of threads
     #[arg(long, default_value_t = 50)]
     pub limit: usize,
 }
 
-/// A status of a thread.
+/// The status of a thread.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum StatusWord {
-    /// Nothing happens
+    /// No run is active
     Idle,
     /// A run is active
     Running,
-    /// It waits for answers
+    /// The last run is interrupted
     Interrupted,
-    /// Its last run failed
+    /// The last run failed
     Error,
 }
 
@@ -363,13 +363,13 @@ pub struct ThreadResumeArgs {
     /// Id of the thread
     #[arg(value_name = "THREAD")]
     pub thread: String,
-    /// Answer to the open question: JSON, `@file` or `-`; with several questions `ID=JSON`
+    /// Answer to the pending interrupt: JSON, `@file` or `-`; with several interrupts `ID=JSON`
     #[arg(long = "answer", short, value_name = "[ID=]JSON", allow_hyphen_values = true)]
     pub answers: Vec<String>,
-    /// Open the questions again if the run fails
+    /// Reopen the interrupts if the resumed run fails
     #[arg(long)]
     pub reopen: bool,
-    /// How it runs
+    /// Run options.
     #[command(flatten)]
     pub options: OptionArgs,
     /// Do not show progress
@@ -377,18 +377,18 @@ pub struct ThreadResumeArgs {
     pub quiet: bool,
 }
 
-/// Verbs for graphs.
+/// The commands of `wattle graph`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum GraphCommand {
     /// Print a graph as a Mermaid flow chart
     Show(GraphArg),
-    /// Report everything that is wrong with a graph; needs no server
+    /// Check a graph and list all problems; needs no server
     Check(GraphArg),
-    /// Forget what nodes did that have a cache
+    /// Clear the node cache of an app, a graph or a node
     ClearCache(GraphCacheArgs),
 }
 
-/// A graph.
+/// The graph of a command.
 #[derive(Clone, Debug, ClapArgs)]
 pub struct GraphArg {
     /// App folder, `graph.toml`, app, or `app/graph`
@@ -396,54 +396,54 @@ pub struct GraphArg {
     pub target: String,
 }
 
-/// Nodes with a cache.
+/// The nodes whose cache is cleared.
 #[derive(Clone, Debug, ClapArgs)]
 pub struct GraphCacheArgs {
-    /// App, one of its graphs, or one of its nodes
+    /// App, `app/graph`, or `app/graph/node`
     #[arg(value_name = "APP[/GRAPH[/NODE]]")]
     pub target: String,
 }
 
-/// Verbs for model routes.
+/// The commands of `wattle model`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum ModelCommand {
-    /// Ask the models of routes, and show what came back: whole, streamed, with a tool, in a shape
+    /// Call the models of routes and show the results: whole, streamed, with a tool, with a schema
     Check(ModelCheckArgs),
 }
 
 /// Arguments of `model check`.
 #[derive(Clone, Debug, ClapArgs)]
 pub struct ModelCheckArgs {
-    /// Routes, as `[model.routes.<name>]` names them; each is asked five times
+    /// Names of routes, as in `[model.routes.<name>]`; each route is called five times
     #[arg(value_name = "ROUTE", required = true)]
     pub routes: Vec<String>,
 }
 
-/// Verbs for servers of tools.
+/// The commands of `wattle mcp`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum McpCommand {
-    /// Connect to MCP servers, and show what they offer and what of it cannot be used
+    /// Connect to MCP servers and show their tools and everything that cannot be used
     Check(McpCheckArgs),
 }
 
 /// Arguments of `mcp check`.
 #[derive(Clone, Debug, ClapArgs)]
 pub struct McpCheckArgs {
-    /// Servers, as `[mcp.<name>]` names them [default: all]
+    /// Names of servers, as in `[mcp.<name>]` [default: all]
     #[arg(value_name = "SERVER")]
     pub servers: Vec<String>,
 }
 
-/// Verbs for plugins.
+/// The commands of `wattle plugin`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum PluginCommand {
     /// List the plugins of all apps
     List,
-    /// Show a plugin: exports, imports, nodes, what it asks for and what it is granted
+    /// Show a plugin: exports, imports, nodes, requested and granted permissions
     Inspect(PluginArg),
 }
 
-/// A plugin.
+/// The plugin of a command.
 #[derive(Clone, Debug, ClapArgs)]
 pub struct PluginArg {
     /// Component file, or name of a loaded plugin

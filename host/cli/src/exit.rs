@@ -2,27 +2,27 @@
 
 use std::process::ExitCode;
 
-/// How a command ended.
+/// The exit code of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
-    /// It worked.
+    /// The command succeeded.
     Ok = 0,
-    /// Something failed.
+    /// The command failed.
     Failed = 1,
-    /// The command line makes no sense.
+    /// The arguments are invalid.
     Usage = 2,
-    /// The configuration makes no sense.
+    /// The configuration is invalid.
     Config = 3,
-    /// There is no such thing.
+    /// Something that the arguments name does not exist.
     NotFound = 4,
-    /// The run waits for an answer.
+    /// The run is interrupted.
     Interrupted = 5,
     /// The run failed.
     RunFailed = 6,
     /// The run was cancelled.
     Cancelled = 7,
-    /// Ctrl-C ended it; the number is the one that shells give a command that the signal ends.
+    /// Ctrl-C stopped the command. Shells report this number for a command that SIGINT ends.
     Stopped = 130,
 }
 
@@ -32,15 +32,15 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// The table for `--help`.
+/// The table of exit codes for `--help`.
 pub const HELP: &str = "\
 Exit codes:
-  0  it worked
-  1  something failed
-  2  the command line makes no sense
-  3  the configuration makes no sense
-  4  there is no such thing
-  5  the run waits for an answer
+  0  success
+  1  failure
+  2  invalid arguments
+  3  invalid configuration
+  4  not found
+  5  the run is interrupted
   6  the run failed
   7  the run was cancelled
-  130  Ctrl-C ended it";
+  130  stopped by Ctrl-C";

@@ -8,48 +8,49 @@ use wattle_graph::definition::Span;
 
 use crate::config::ByteSize;
 
-/// Verbs for API keys.
+/// The commands of `wattle key`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum KeyCommand {
-    /// Make a key and print it, this once
+    /// Create a key and print it once
     Create(KeyCreateArgs),
-    /// List the keys that were made, oldest first
+    /// List keys, oldest first
     List,
-    /// Revoke a key: it opens nothing any more
+    /// Revoke a key
     Revoke(KeyRevokeArgs),
 }
 
 /// Arguments of `key create`.
 #[derive(Clone, Debug, Args)]
 pub struct KeyCreateArgs {
-    /// What people call it
+    /// Display name
     #[arg(long, value_name = "NAME")]
     pub name: String,
-    /// The tenant that it stands for [default: none; it is for the threads of all]
+    /// Tenant of the key [default: none; the key can access the threads of all tenants]
     #[arg(long, value_name = "TENANT")]
     pub tenant: Option<String>,
-    /// What it opens [default: write]
+    /// Scope of the key [default: write]
     #[arg(long = "scope", value_name = "SCOPE")]
     pub scopes: Vec<ScopeWord>,
-    /// How long it opens anything, such as `30d` [default: for ever]
+    /// Lifetime, such as `30d` [default: unlimited]
     #[arg(long, value_name = "TIME")]
     pub expires: Option<Span>,
-    /// How often it may be used, such as `10/s` or `600/m` [default: `server.limits.rate`]
+    /// Rate limit, such as `10/s` or `600/m` [default: `server.limits.rate`]
     #[arg(long, value_name = "RATE")]
     pub rate: Option<Rate>,
-    /// Largest request body, such as `1MiB` [default: `server.body_limit`]
+    /// Maximum size of a request body, such as `1MiB` [default: `server.body_limit`]
     #[arg(long, value_name = "SIZE")]
     pub body: Option<ByteSize>,
 }
 
-/// What a key opens.
+/// The scope of a key.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum ScopeWord {
-    /// Reading and searching
+    /// Read and search
     Read,
-    /// That, and all work on threads, runs, assistants and documents
+    /// As `read`, and change threads, runs, assistants, crons and documents
     Write,
-    /// That, and keys and model routes of its tenant; without a tenant all that is the operator's
+    /// As `write`, and manage keys and model routes of its tenant; without a tenant, all operator
+    /// functions
     Admin,
 }
 
@@ -69,10 +70,10 @@ pub struct KeyRevokeArgs {
     /// Id of the key, as `key list` shows it
     #[arg(value_name = "ID")]
     pub id: String,
-    /// Revoke all keys that came to be by it, too, as after a leak
+    /// Also revoke the keys that were created with this key, for example after a leak
     #[arg(long)]
     pub made: bool,
-    /// Revoke it also if it is the last one, so that the host is open to everybody who reaches it
+    /// Revoke even the last valid key, which leaves the server open to everyone who can reach it
     #[arg(long)]
     pub open: bool,
 }

@@ -3,10 +3,10 @@
 use clap::{Args, Subcommand};
 use wattle_graph::id::PluginName;
 
-/// Verbs for databases.
+/// The commands of `wattle sql`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum SqlCommand {
-    /// Make a role of PostgreSQL that may read the tables of the grants, and nothing else
+    /// Create a PostgreSQL role that can read only the granted tables
     Reader(SqlReaderArgs),
 }
 
@@ -19,11 +19,12 @@ pub struct SqlReaderArgs {
     /// Name of the role
     #[arg(long, value_name = "ROLE", default_value = "wattle_reader")]
     pub role: String,
-    /// Plugin whose grant counts; may be given several times [default: all that only read it]
+    /// Plugin whose granted tables the role can read; may be repeated [default: all plugins with
+    /// read-only access]
     #[arg(long = "plugin", value_name = "PLUGIN")]
     pub plugins: Vec<PluginName>,
-    /// Environment variable with the address of a user who may make roles: the statements are
-    /// executed there, and not only printed
+    /// Environment variable with the URL of a user that may create roles; executes the statements
+    /// there instead of only printing them
     #[arg(long, value_name = "VARIABLE")]
     pub execute_env: Option<String>,
     /// Environment variable with the password of the role

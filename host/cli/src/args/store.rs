@@ -4,25 +4,25 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-/// Verbs for the store.
+/// The commands of `wattle store`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum StoreCommand {
-    /// Give the space of deleted things back to the file system
+    /// Return the space of deleted data to the file system
     Compact,
-    /// Read everything that is stored and name what is damaged
+    /// Read all stored data and list what is damaged
     Verify,
-    /// Rebuild a damaged store from what can be read of it
+    /// Rebuild a damaged store from the data that can be read
     Repair,
-    /// Copy threads, blobs and memory into a new folder; a server goes on meanwhile
+    /// Copy threads, blobs and long-term memory to a new folder; a server can keep running
     Backup(StoreBackupArgs),
-    /// Put a backup into a data folder that holds no store
+    /// Restore a backup to a data folder without a store
     Restore(StoreRestoreArgs),
 }
 
 /// Arguments of `store backup`.
 #[derive(Clone, Debug, Args)]
 pub struct StoreBackupArgs {
-    /// The folder to make; it must be empty or not exist
+    /// Folder to create; it must be empty or not exist
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
 }
@@ -30,7 +30,7 @@ pub struct StoreBackupArgs {
 /// Arguments of `store restore`.
 #[derive(Clone, Debug, Args)]
 pub struct StoreRestoreArgs {
-    /// A folder that `store backup` made
+    /// Folder that `store backup` created
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
 }

@@ -8,10 +8,10 @@ pub struct ThreadStateArgs {
     /// Id of the thread
     #[arg(value_name = "THREAD")]
     pub thread: String,
-    /// One of its checkpoints, as `thread history` lists them [default: where it stands]
+    /// Number of the checkpoint, as `thread history` shows it [default: the current checkpoint]
     #[arg(long, value_name = "NUMBER")]
     pub checkpoint: Option<u64>,
-    /// Of a subgraph
+    /// Namespace of a subgraph [default: the root graph]
     #[arg(long, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
 }
@@ -22,16 +22,16 @@ pub struct ThreadHistoryArgs {
     /// Id of the thread
     #[arg(value_name = "THREAD")]
     pub thread: String,
-    /// At most so many
+    /// Maximum number of checkpoints
     #[arg(long, default_value_t = 50)]
     pub limit: usize,
-    /// Only older than this checkpoint
+    /// Only checkpoints before this one
     #[arg(long, value_name = "NUMBER")]
     pub before: Option<u64>,
-    /// Only where a fact is this: `source`, `step`, `run`, or a key of the metadata
+    /// Only checkpoints where `source`, `step`, `run`, or a key of the metadata has this value
     #[arg(long = "filter", value_name = "KEY=JSON")]
     pub filters: Vec<String>,
-    /// Of a subgraph
+    /// Namespace of a subgraph [default: the root graph]
     #[arg(long, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
 }
@@ -39,29 +39,29 @@ pub struct ThreadHistoryArgs {
 /// Arguments of `thread edit`.
 #[derive(Clone, Debug, Args)]
 pub struct ThreadEditArgs {
-    /// Id of the thread; made if it is not there and `--app` is given
+    /// Id of the thread; created if it does not exist and `--app` is given
     #[arg(value_name = "THREAD")]
     pub thread: String,
     /// Write to a channel, through its reducer; JSON, `@file`, or `-` for stdin
     #[arg(long, value_name = "CHANNEL=JSON")]
     pub set: Vec<String>,
-    /// Give a channel another value, past its reducer
+    /// Replace the value of a channel, without its reducer
     #[arg(long, value_name = "CHANNEL=JSON")]
     pub overwrite: Vec<String>,
-    /// As which node: its edges lead on; `END`, `__input__` or `__copy__` [default: the only one
-    /// that made the checkpoint]
+    /// Write as this node, whose edges and branches select what runs next; `END`, `__input__` or
+    /// `__copy__` [default: the only node that made the checkpoint]
     #[arg(long = "as", value_name = "NODE")]
     pub as_node: Option<String>,
-    /// Edit this checkpoint, which forks [default: where the thread stands]
+    /// Checkpoint to edit; the thread continues from the edit [default: the current checkpoint]
     #[arg(long, value_name = "NUMBER")]
     pub checkpoint: Option<u64>,
-    /// Edit a subgraph, where it stands [default: the thread's own graph]
+    /// Namespace of a subgraph to edit, at its current checkpoint [default: the root graph]
     #[arg(long, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
     /// App of a new thread, or app and graph as `app/graph`
     #[arg(long, value_name = "APP[/GRAPH]")]
     pub app: Option<String>,
-    /// Many edits in place of one: the `supersteps` of the HTTP API as JSON, `@file`, or `-`
+    /// Several edits: the `supersteps` of the HTTP API as JSON, `@file`, or `-` for stdin
     #[arg(long, value_name = "JSON", conflicts_with_all = ["set", "overwrite", "as_node"])]
     pub supersteps: Option<String>,
 }
@@ -72,17 +72,17 @@ pub struct ThreadForkArgs {
     /// Id of the thread
     #[arg(value_name = "THREAD")]
     pub thread: String,
-    /// Go on from this checkpoint
+    /// Start from this checkpoint
     #[arg(long, value_name = "NUMBER", required_unless_present = "call", conflicts_with = "call")]
     pub checkpoint: Option<u64>,
-    /// Channel values on top of its state: JSON, `@file`, or `-` for stdin
+    /// Channel values to apply to the state of the checkpoint: JSON, `@file`, or `-` for stdin
     #[arg(long, short, value_name = "JSON", allow_hyphen_values = true, requires = "checkpoint")]
     pub input: Option<String>,
-    /// Go on from this host call with another answer: sequence number of its `called` event, or
-    /// `<task>/<number>`
+    /// Start from this host call with an overridden result: sequence number of its `called` event,
+    /// or `<task>/<number>`
     #[arg(long, value_name = "CALL")]
     pub call: Option<String>,
-    /// The answer of the call: JSON, `@file`, or `-` for stdin
+    /// Output that the call returns: JSON, `@file`, or `-` for stdin
     #[arg(
         long,
         short,
@@ -92,10 +92,10 @@ pub struct ThreadForkArgs {
         conflicts_with = "fail"
     )]
     pub answer: Option<String>,
-    /// Let the call fail, with this message
+    /// Let the call fail with this message
     #[arg(long, value_name = "MESSAGE", requires = "call")]
     pub fail: Option<String>,
-    /// Go on in a copy of the thread, with an id of its own unless one is given
+    /// Start the run in a copy of the thread, with this id or a generated one
     #[arg(long, value_name = "ID", num_args = 0..=1)]
     pub copy: Option<Option<String>>,
     /// Do not show progress
