@@ -1,5 +1,5 @@
-//! How commands reach threads and apps: through the server that holds the store, or else through
-//! the same API in their own process.
+//! Access of commands to the API: through the server that holds the store, or inside of their own
+//! process.
 
 pub mod events;
 mod pinned;
@@ -27,41 +27,43 @@ use crate::wire::{Host, Overrides};
 
 pub use crate::client::remote::Remote;
 
-/// Bytes of an answer: states may be large, but a broken server must not fill the memory.
+/// Maximum size of a response in bytes. States can be large, but a faulty server must not exhaust
+/// the memory.
 const ANSWER_LIMIT_BYTES: usize = 256 << 20;
 
-/// What a command needs loaded, if it works in its own process.
+/// What a command without a server loads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
-    /// The store only.
+    /// Only the store.
     Store,
-    /// Apps and plugins, too.
+    /// The store, apps and plugins.
     Apps,
 }
 
-/// A connection to the API.
+/// A client of the API.
 pub enum Client {
-    /// A server answers.
+    /// A server serves the API.
     Remote(Remote),
-    /// This process answers.
+    /// This process serves the API.
     Local(Box<Local>),
 }
 
-/// The API in this process.
+/// The API inside of this process.
 pub struct Local {
     host: Host,
     router: Router,
 }
 
-/// Pieces of a body.
+/// A response body in chunks.
 pub type Pieces = BoxStream<'static, Result<Bytes, Error>>;
 
 impl Client {
-    /// Connects: to the server of the data folder if one answers, else opens the store.
+    /// Connects to the server of the data folder. Opens the store in this process if no server
+    /// responds.
     ///
     /// # Errors
     ///
-    /// Those of [`Host::open`].
+    /// The errors of [`server_of`] and [`Host::open`].
     pub async fn open(config: Config, needs: Needs) -> Result<Self, Error> {
         if let Some(remote) = server_of(&config).await? {
             return Ok(Self::Remote(remote));
@@ -83,21 +85,22 @@ impl Client {
         Ok(Self::Local(Box::new(Local { host, router })))
     }
 
-    /// Whether a server answers.
+    /// Returns true if a server serves the API.
     pub fn is_remote(&self) -> bool {
         matches!(self, Self::Remote(_))
     }
 
-    /// Reads a document.
+    /// Sends a `GET` request and parses the response.
     ///
     /// # Errors
     ///
-    /// [`Error::Problem`] as the API says it, [`Error::Server`].
+    /// [`Error::Problem`] if the response is a problem document, and [`Error::Server`] if the
+    /// request fails or the response is invalid.
     pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Error> {
         self.call(Method::GET, path, None).await
     }
 
-    /// Sends a document and reads the answer.
+    /// Sends a `POST` request and parses the response.
     ///
     /// # Errors
     ///
@@ -111,7 +114,7 @@ impl Client {
         self.call(Method::POST, path, Some(body)).await
     }
 
-    /// Sends a document to an endpoint that answers nothing.
+    /// Sends a `POST` request and ignores the response body.
     ///
     /// # Errors
     ///
@@ -120,7 +123,7 @@ impl Client {
         self.send(Method::POST, path, Some(body.clone())).await.map(drop)
     }
 
-    /// Reads an answer that is too long to be held as a whole.
+    /// Sends a `GET` request and streams the response, which can be too large for the memory.
     ///
     /// # Errors
     ///
@@ -129,7 +132,7 @@ impl Client {
         self.send(Method::GET, path, None).await
     }
 
-    /// Deletes things and reads what was deleted.
+    /// Sends a `DELETE` request and parses the response.
     ///
     /// # Errors
     ///
@@ -138,7 +141,7 @@ impl Client {
         self.call(Method::DELETE, path, None).await
     }
 
-    /// Deletes something.
+    /// Sends a `DELETE` request and ignores the response body.
     ///
     /// # Errors
     ///
@@ -157,11 +160,11 @@ impl Client {
         let bytes = collect(pieces).await?;
         serde_json::from_slice(&bytes).map_err(|error| Error::Server {
             address: self.address(),
-            message: format!("its answer to `{path}` is not what was expected: {error}"),
+            message: format!("the response to `{path}` is invalid: {error}"),
         })
     }
 
-    /// Sends a request and answers with the body of a success.
+    /// Sends a request and returns the body of a successful response.
     async fn send(&self, method: Method, path: &str, body: Option<Value>) -> Result<Pieces, Error> {
         let (status, pieces) = match self {
             Self::Remote(remote) => remote.send(method, path, body).await?,
@@ -175,7 +178,7 @@ impl Client {
         Err(problem.map_or_else(
             |_| Error::Server {
                 address: self.address(),
-                message: format!("it answered `{path}` with status {status}"),
+                message: format!("the response to `{path}` has status {status}"),
             },
             |problem| Error::Problem(Box::new(problem)),
         ))
@@ -188,7 +191,7 @@ impl Client {
         }
     }
 
-    /// Closes what was opened.
+    /// Closes the store, if this process has opened it.
     pub async fn close(self) {
         if let Self::Local(local) = self {
             drop(local.router);
@@ -223,8 +226,8 @@ impl Local {
     }
 }
 
-/// Who runs this command: without a server, what it may do is up to the rights of its user on the
-/// files of the store.
+/// Returns the principal of this command. Without a server, the rights of its user on the files of
+/// the store decide what it may do.
 fn local_principal() -> Principal {
     #[cfg(unix)]
     let user = Some(format!("uid:{}", rustix::process::getuid().as_raw()));
@@ -233,11 +236,12 @@ fn local_principal() -> Principal {
     Principal { user, local: true, ..Principal::default() }
 }
 
-/// The server that holds the data folder, if one answers.
+/// Connects to the server of the data folder. Returns `None` if no server responds.
 ///
 /// # Errors
 ///
-/// [`Error::Server`] if nothing can be asked at all.
+/// [`Error::Setup`] if `server.tls.cert` cannot be used, and [`Error::Server`] if the HTTP client
+/// cannot be built.
 pub async fn server_of(config: &Config) -> Result<Option<Remote>, Error> {
     match place::read(config) {
         Some(place) => Remote::connect(place, config).await,
@@ -250,14 +254,14 @@ async fn collect(mut pieces: Pieces) -> Result<Vec<u8>, Error> {
     while let Some(piece) = pieces.try_next().await? {
         bytes.extend_from_slice(&piece);
         if bytes.len() > ANSWER_LIMIT_BYTES {
-            let message = format!("its answer is larger than {ANSWER_LIMIT_BYTES} bytes");
+            let message = format!("the response is larger than {ANSWER_LIMIT_BYTES} bytes");
             return Err(Error::Server { address: "the server".into(), message });
         }
     }
     Ok(bytes)
 }
 
-/// Encodes a name for use as one segment of a path.
+/// Encodes a name as one segment of a URL path.
 pub fn segment(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     for byte in name.bytes() {
@@ -275,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_become_one_segment() {
+    fn names_are_encoded_as_one_path_segment() {
         assert_eq!(segment("a-b_1.x"), "a-b_1.x");
         assert_eq!(segment("a/b c?线"), "a%2Fb%20c%3F%E7%BA%BF");
     }

@@ -1,4 +1,4 @@
-//! Why a command could not do its work.
+//! Errors of commands.
 
 use std::path::PathBuf;
 
@@ -8,75 +8,75 @@ use wattle_graph::failure::code;
 use crate::config::ConfigProblem;
 use crate::exit::Exit;
 
-/// Why a command could not do its work.
+/// The error of a command.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The named configuration file is missing.
+    /// The configuration file that `--config` names does not exist.
     #[error("there is no configuration file `{}`", .0.display())]
     NoConfigFile(PathBuf),
-    /// The configuration makes no sense.
+    /// The configuration is invalid.
     #[error("`{file}` is not valid\n{}", list(problems))]
     Config {
-        /// The file.
+        /// Name of the configuration file.
         file: String,
-        /// Everything that is wrong.
+        /// All problems of the configuration.
         problems: Vec<ConfigProblem>,
     },
-    /// A part of the configuration that an adapter refused.
+    /// An adapter rejects its part of the configuration.
     #[error("cannot set up {what}: {message}")]
     Setup {
-        /// Which part.
+        /// The part of the configuration.
         what: &'static str,
-        /// What is wrong.
+        /// The reason.
         message: String,
     },
     /// The store cannot be opened.
     #[error("cannot open the store: {0}")]
     Store(wattle_run::ports::store::StoreError),
-    /// A file or folder cannot be used.
+    /// An operation on a file or folder failed.
     #[error("cannot {operation} `{}`: {source}", path.display())]
     File {
-        /// What was tried.
+        /// The operation, such as `read`.
         operation: &'static str,
-        /// The file.
+        /// The file or folder.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: std::io::Error,
     },
-    /// The address cannot be listened on.
+    /// The server cannot listen on its address.
     #[error("cannot listen on `{address}`: {source}\n  hint: {}", listen_hint(source))]
     Listen {
         /// The address.
         address: std::net::SocketAddr,
-        /// Why not.
+        /// The reason.
         source: std::io::Error,
     },
-    /// An address that others can reach, and no keys.
+    /// The address is public, and there are no API keys.
     #[error(
-        "refusing to listen on `{address}`, which others can reach, without API keys\n  hint: make \
-         one with `wattle key create`, or put keys into an environment variable and name it with \
-         `keys_env` under `[auth]`, or listen on `127.0.0.1`"
+        "refusing to listen on `{address}`, which others can reach, without API keys\n  hint: \
+         create one with `wattle key create`, or put keys into an environment variable and name it \
+         with `keys_env` under `[auth]`, or listen on `127.0.0.1`"
     )]
     OpenAddress {
         /// The address.
         address: std::net::SocketAddr,
     },
-    /// Mounted apps claim the same paths.
+    /// Mounted apps claim the same path.
     #[error("apps cannot be mounted\n{}", list(.0))]
     Mount(Vec<wattle_api::error::Error>),
-    /// The server answered with a problem.
+    /// The server responded with a problem document.
     #[error("{}{}", .0.detail, problem_hint(.0))]
     Problem(Box<ProblemDocument>),
-    /// A server cannot be reached, or does not speak our language.
+    /// The server cannot be reached, or its response is invalid.
     #[error("cannot talk to the server at {address}: {message}")]
     Server {
-        /// Where.
+        /// URL of the server, or words for it.
         address: String,
-        /// What went wrong.
+        /// The reason.
         message: String,
     },
-    /// An argument makes no sense.
+    /// An argument is invalid.
     #[error("{message}\n  hint: {hint}")]
     Usage {
         /// What is wrong.
@@ -87,35 +87,36 @@ pub enum Error {
     /// Something named on the command line does not exist.
     #[error("{message}\n  hint: {hint}")]
     NotFound {
-        /// What is missing.
+        /// What does not exist.
         message: String,
         /// What to do.
         hint: String,
     },
-    /// Something that was checked is not right; the details were printed.
+    /// The command failed for another reason. The message explains it, or refers to printed
+    /// details.
     #[error("{0}")]
     Failed(String),
 }
 
 fn listen_hint(error: &std::io::Error) -> &'static str {
     match error.kind() {
-        std::io::ErrorKind::AddrInUse => "something else listens there; choose another port",
-        std::io::ErrorKind::PermissionDenied => "ports below 1024 need special rights",
+        std::io::ErrorKind::AddrInUse => "another process uses this port; choose another one",
+        std::io::ErrorKind::PermissionDenied => "ports below 1024 require special privileges",
         _ => "set `server.listen` in wattle.toml, such as `127.0.0.1:8700`",
     }
 }
 
-/// What people at a terminal can do where the server speaks of its own requests.
+/// The commands that replace requests which messages of the API recommend.
 const COMMANDS: [(&str, &str); 4] = [
-    ("`GET /api/v1/threads`", "`wattle thread list` lists them here"),
-    ("`GET /api/v1/apps`", "`wattle plugin list` lists the plugins of all apps here"),
-    ("`GET /api/v1/plugins`", "`wattle plugin list` lists them here"),
-    ("`GET /api/v1/keys`", "`wattle key list` lists them here"),
+    ("`GET /api/v1/threads`", "list threads with `wattle thread list`"),
+    ("`GET /api/v1/apps`", "list the plugins of all apps with `wattle plugin list`"),
+    ("`GET /api/v1/plugins`", "list plugins with `wattle plugin list`"),
+    ("`GET /api/v1/keys`", "list keys with `wattle key list`"),
 ];
 
 fn problem_hint(problem: &ProblemDocument) -> String {
     let hint = match problem.status {
-        401 => Some("commands send the key that the environment variable `WATTLE_API_KEY` holds"),
+        401 => Some("set the environment variable `WATTLE_API_KEY` to an API key"),
         _ => COMMANDS.iter().find(|(request, _)| problem.detail.contains(request)).map(|it| it.1),
     };
     hint.map(|hint| format!("\n  hint: {hint}")).unwrap_or_default()
@@ -126,7 +127,7 @@ fn list<T: std::fmt::Display>(items: &[T]) -> String {
 }
 
 impl Error {
-    /// An operation on a file that failed.
+    /// Returns a function that turns an I/O error of a file operation into an [`Error`].
     pub fn file(
         operation: &'static str,
         path: impl Into<PathBuf>,
@@ -135,7 +136,7 @@ impl Error {
         move |source| Self::File { operation, path, source }
     }
 
-    /// The exit code that belongs to it.
+    /// Returns the exit code of the error.
     pub fn exit(&self) -> Exit {
         match self {
             Self::NoConfigFile(_)
@@ -165,10 +166,10 @@ mod tests {
     }
 
     #[test]
-    fn problems_say_what_to_do_at_a_terminal() {
-        assert!(shown(401, "send a known key").ends_with("`WATTLE_API_KEY` holds"));
+    fn problems_have_hints_for_the_command_line() {
+        assert!(shown(401, "send a known key").ends_with("`WATTLE_API_KEY` to an API key"));
         let unknown = shown(404, "there is no thread `x`; list threads with `GET /api/v1/threads`");
-        assert!(unknown.ends_with("hint: `wattle thread list` lists them here"), "{unknown}");
+        assert!(unknown.ends_with("hint: list threads with `wattle thread list`"), "{unknown}");
         assert_eq!(shown(409, "the thread is busy"), "the thread is busy");
     }
 }

@@ -1,17 +1,19 @@
 //! The wattle binary: configuration, wiring and commands.
 //!
-//! As a library it starts whole servers in the process of a test, see [`server::Server`].
+//! As a library, this crate starts complete servers inside of a test process, see
+//! [`server::Server`].
 //!
 //! # Layout
 //!
-//! * [`args`]: the command line; [`command`]: one verb a file; [`exit`]: exit codes.
-//! * [`config`]: what `wattle.toml` says.
-//! * [`wire`]: from configuration to adapters and engine; the only place that names them all.
-//! * [`load`]: apps and plugins on disk, also when they change.
-//! * [`server`]: a running server; [`client`]: how commands reach it, or do without.
-//! * [`project`]: files that apps make of their events.
-//! * [`output`]: the only place that prints; [`telemetry`]: logs.
-//! * [`error`]: why a command could not do its work.
+//! * [`args`]: the arguments; [`command`]: one command per file; [`exit`]: exit codes.
+//! * [`config`]: the configuration, `wattle.toml`.
+//! * [`wire`]: builds adapters and engine from the configuration; the only module that names all of
+//!   them.
+//! * [`load`]: loads apps and plugins from disk, and reloads them when they change.
+//! * [`server`]: a running server; [`client`]: access to the API, through a server or without one.
+//! * [`project`]: file projections of apps.
+//! * [`output`]: the only module that prints; [`telemetry`]: logs.
+//! * [`error`]: errors of commands.
 
 pub mod args;
 pub mod client;

@@ -16,16 +16,17 @@ use wattle::load::compiler;
 use wattle::output::Output;
 use wattle::telemetry;
 
-/// A step makes and drops hundreds of small values on whatever thread it runs on, and an instance
-/// of a guest lives for one call: both cost the system's allocator a quarter of a step.
+/// The global allocator. With the allocator of the system, a superstep spends a quarter of its time
+/// in allocations: it makes hundreds of small ones, on any thread, and each call of a guest makes
+/// those of a new instance.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// How long threads may take to let go when a command has ended.
+/// Timeout for the shutdown of the runtime when a command has ended.
 const LET_GO: Duration = Duration::from_millis(500);
 
-/// The signal of a write beyond the limit on the size of files, by its number on Linux, macOS and the
-/// BSDs.
+/// `SIGXFSZ`, the signal for a write beyond the limit on file sizes. It has the same number on
+/// Linux, macOS and the BSDs.
 #[cfg(unix)]
 const SIGXFSZ: i32 = 25;
 
@@ -36,32 +37,33 @@ fn main() -> ExitCode {
     }
     telemetry::start(args.verbosity(), args.told());
     compiler::use_this_program();
-    // For HTTP and commands; runs and guests execute on a runtime of their own.
+    // This runtime serves HTTP and commands. Runs and guests execute on a runtime of their own.
     let runtime = Builder::new_multi_thread().thread_name("wattle-api").enable_all().build();
     let exit = match runtime {
         Ok(runtime) => {
-            // Before anything is opened: a start and a repair write as well.
+            // The handler is installed before any file is opened, because a start and a repair
+            // write to files too.
             #[cfg(unix)]
             survive_limits_of_files(&runtime);
             let exit = runtime.block_on(command::execute(args));
-            // Work for somebody who has left must not keep the process.
+            // Work for a client that has disconnected must not keep the process alive.
             runtime.shutdown_timeout(LET_GO);
             exit
         }
         Err(error) => {
-            Output::error(&format!("cannot start threads: {error}"));
+            Output::error(&format!("cannot start the runtime: {error}"));
             Exit::Failed
         }
     };
     exit.into()
 }
 
-/// Keeps a write beyond the limit on the size of files from ending the process: with a handler, which
-/// stays for as long as the process lives, the write fails, as it does on a full disk.
+/// Lets a write beyond the limit on file sizes fail like a write to a full disk, instead of ending
+/// the process. The signal handler stays installed as long as the process lives.
 #[cfg(unix)]
 fn survive_limits_of_files(runtime: &Runtime) {
     let _entered = runtime.enter();
     if let Err(error) = signal(SignalKind::from_raw(SIGXFSZ)) {
-        tracing::warn!(%error, "a limit on the size of files would end the process");
+        tracing::warn!(%error, "cannot handle SIGXFSZ: a limit on file sizes ends the process");
     }
 }

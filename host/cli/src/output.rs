@@ -1,4 +1,4 @@
-//! The only place that prints: data to stdout, everything else to stderr.
+//! The only module that prints: data to stdout, everything else to stderr.
 
 mod table;
 
@@ -8,15 +8,15 @@ use serde::Serialize;
 
 pub use self::table::Table;
 
-/// Where a command's results go, and in which form.
+/// The output format of a command.
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
-    /// Data as JSON.
+    /// Whether data is printed as JSON.
     pub json: bool,
 }
 
 impl Output {
-    /// Prints a document: as JSON, or in words.
+    /// Prints a document as JSON, or as the text that `words` returns.
     pub fn data<T: Serialize>(self, document: &T, words: impl FnOnce(&T) -> String) {
         if self.json {
             self.json(document);
@@ -32,16 +32,16 @@ impl Output {
 
     /// Prints a line of data.
     pub fn line(text: &str) {
-        // A reader that is gone, such as `head`, has seen enough.
+        // A closed pipe is no error: a reader such as `head` has seen enough.
         let _ = writeln!(std::io::stdout(), "{}", text.trim_end_matches('\n'));
     }
 
-    /// Prints data as it is.
+    /// Prints bytes of data without changes.
     pub fn raw(bytes: &[u8]) {
         let _ = std::io::stdout().write_all(bytes);
     }
 
-    /// Prints a line for the person, not for programs.
+    /// Prints a line for people to stderr.
     pub fn note(text: &str) {
         let _ = writeln!(std::io::stderr(), "{text}");
     }
@@ -56,7 +56,7 @@ impl Output {
         Self::note(&format!("warning: {text}"));
     }
 
-    /// Whether somebody looks at stderr while the command runs.
+    /// Returns true if stderr is a terminal.
     pub fn is_watched() -> bool {
         std::io::stderr().is_terminal()
     }

@@ -1,7 +1,7 @@
-//! Files that apps make of their events: `[files.<name>]` in `app.toml`.
+//! File projections of apps: `[files.<name>]` in `app.toml`.
 //!
-//! Runs are read after they have ended, on a task of its own: nothing that happens here touches a
-//! run. Names follow from the events alone, so reading a run again writes the same files.
+//! A separate task reads a run after it has ended, so file projections cannot disturb a run. File
+//! names depend on the events alone, so reading a run again writes the same files.
 
 mod folder;
 mod large;
@@ -26,14 +26,14 @@ use wattle_run::tail::range::EventRange;
 use crate::config::Config;
 use crate::wire::ReadEnv;
 
-/// Runs that wait to be read. Reading is much faster than running; a queue that is full means that
-/// the disk stands still.
+/// Maximum number of runs that wait for their files. Reading a run is much faster than executing
+/// it, so a full queue means that the disk is blocked.
 const QUEUE: usize = 1_024;
 
-/// How long the host waits for files when it stops.
+/// Timeout for pending files when the host stops.
 const LONGEST_FINISH: Duration = Duration::from_secs(5);
 
-/// Writes files when runs have ended.
+/// The observer that writes the files of ended runs.
 pub struct FileProjector {
     jobs: mpsc::Sender<Job>,
 }
@@ -47,23 +47,23 @@ impl Observer for FileProjector {
     fn run_ended(&self, note: RunNote) {
         let run = note.run.clone();
         if self.jobs.try_send(Job::Run(Box::new(note))).is_err() {
-            tracing::warn!(%run, "no files are written for a run: too many wait");
+            tracing::warn!(%run, "file projections of a run are skipped: the queue is full");
         }
     }
 }
 
 impl FileProjector {
-    /// Waits until everything that is waiting was written, but not for ever.
+    /// Waits until all pending files are written, or until a timeout.
     pub async fn finish(&self) {
         let (done, finished) = oneshot::channel();
         let writing = async {
             if self.jobs.send(Job::Finish(done)).await.is_ok() {
-                // An error means that the task is gone, and nothing is left to wait for.
+                // An error means that the task has ended, so no files are pending.
                 let _ = finished.await;
             }
         };
         if tokio::time::timeout(LONGEST_FINISH, writing).await.is_err() {
-            tracing::warn!("files of some runs were not written in time");
+            tracing::warn!("file projections of some runs did not complete before the stop");
         }
     }
 }
@@ -103,7 +103,7 @@ impl Worker {
         while let Some(job) = waiting.recv().await {
             match job {
                 Job::Run(note) => self.project(&note).await,
-                // Nobody waits any more if this fails.
+                // Fails only if the caller does not wait any more.
                 Job::Finish(done) => drop(done.send(())),
             }
         }
@@ -117,7 +117,9 @@ impl Worker {
             let run = &note.run;
             match self.files(note, &app, mapping).await {
                 Ok(files) => write::all(folder, files).await,
-                Err(error) => tracing::warn!(%run, %error, "cannot read a run for its files"),
+                Err(error) => {
+                    tracing::warn!(%run, %error, "cannot read a run for its file projections");
+                }
             }
         }
     }

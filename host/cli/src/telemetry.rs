@@ -1,4 +1,4 @@
-//! Logs on stderr, so that stdout holds data only.
+//! Logs to stderr, so that stdout has data only.
 
 use std::io::IsTerminal as _;
 
@@ -7,29 +7,30 @@ use tracing_subscriber::filter::LevelFilter;
 
 use crate::server::RELOAD;
 
-/// Variable with a filter such as `wattle_run=debug`; it goes before the command line.
+/// Environment variable with a filter such as `wattle_run=debug`, which takes precedence over the
+/// command line.
 const FILTER_VARIABLE: &str = "WATTLE_LOG";
 
-/// What would say again, and with less sense, what the host says itself.
+/// Silences `rmcp`, which repeats messages of the host with less detail.
 const QUIET: &str = "rmcp=off";
 
-/// Level of messages about changed files without `--verbose`: somebody has changed a file, and waits.
+/// Level of reload messages without `--verbose`: the person who changed a file waits for them.
 const NEWS: &str = "info";
 
-/// Starts logging. `verbosity` is 0 for warnings, 1 for news, 2 and more for everything. Events of the target `told`
-/// are left out: the command reports them itself.
+/// Starts logging. `verbosity` is 0 for warnings, 1 for `info`, 2 for `debug`, and 3 or more for
+/// `trace`. Events of the target `told` are left out, because the command prints them itself.
 pub fn start(verbosity: u8, told: Option<&str>) {
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter(verbosity, told, &wanted()))
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .finish();
-    // Only fails if a test has set one already, which then is the one that is wanted.
+    // Fails only if a test has installed a subscriber before, which then stays.
     let _ = tracing::subscriber::set_global_default(subscriber);
 }
 
-/// What is logged. The level is a directive as well: a default directive holds only where there is no
-/// other.
+/// Returns the filter of the log. The level is a directive as well, because a default directive
+/// applies only if there is no other.
 fn filter(verbosity: u8, told: Option<&str>, wanted: &str) -> EnvFilter {
     let level = match verbosity {
         0 => LevelFilter::WARN,
@@ -55,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn the_level_holds_for_everything_that_has_none_of_its_own() {
+    fn the_level_applies_to_targets_without_a_level() {
         for (verbosity, level) in [(0, "warn"), (1, "info"), (2, "debug"), (3, "trace")] {
             let filter = filter(verbosity, None, "");
             assert!(has(&filter, level), "{verbosity}: {filter}");
@@ -67,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_command_says_itself_is_logged_where_somebody_asks_for_it() {
+    fn events_that_a_command_prints_are_logged_on_request() {
         let told = filter(2, Some("notes"), "");
         assert!(has(&told, "notes=off") && has(&told, "debug"), "{told}");
         let wanted = filter(0, Some("notes"), "notes=info");

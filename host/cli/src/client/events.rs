@@ -1,4 +1,4 @@
-//! Reading a stream of server-sent events.
+//! Reads server-sent events of a thread.
 
 use axum::http::Method;
 use futures::StreamExt as _;
@@ -7,14 +7,14 @@ use wattle_graph::event::Event;
 use crate::client::{Client, Pieces, segment};
 use crate::error::Error;
 
-/// Events of a thread as they happen.
+/// The stream of events of a thread.
 pub struct Events {
     pieces: Pieces,
     buffer: Vec<u8>,
 }
 
 impl Client {
-    /// Follows a thread until it no longer runs.
+    /// Streams the events after the sequence number `after`, until no run of the thread is running.
     ///
     /// # Errors
     ///
@@ -28,11 +28,12 @@ impl Client {
 }
 
 impl Events {
-    /// The next event; `None` at the end. What this version does not understand is left out.
+    /// Returns the next event, or `None` at the end of the stream. Skips events that this version
+    /// does not know.
     ///
     /// # Errors
     ///
-    /// [`Error::Server`] if the stream breaks off.
+    /// [`Error::Server`] if the connection breaks.
     pub async fn next(&mut self) -> Result<Option<Event>, Error> {
         loop {
             while let Some(end) = find(&self.buffer, b"\n\n") {
@@ -66,7 +67,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn messages_are_put_together_from_pieces() {
+    async fn messages_are_assembled_from_chunks() {
         let message = "id: 1\nevent: run_ended\ndata: {\"seq\":1,\"at_ms\":0,\"run\":\"r\",\
                        \"type\":\"run_ended\",\"status\":\"completed\"}\n\n";
         let (first, second) = message.split_at(30);

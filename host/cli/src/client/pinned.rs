@@ -1,4 +1,4 @@
-//! TLS to the server of this machine, which trusts the configured certificate and no other.
+//! TLS to the local server, which trusts the configured certificate and no other.
 //!
 //! Commands reach the server at an address that its certificate does not name, and the certificate
 //! may be self-signed. The server proves that it has the private key of the configured certificate.
@@ -19,7 +19,7 @@ use tokio_rustls::rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error as TlsError, SignatureScheme,
 };
 
-/// A configuration that trusts the first certificate of a file.
+/// Returns a configuration that trusts the first certificate of a file.
 pub(super) fn config(file: &Path) -> Result<ClientConfig, String> {
     let unusable = |reason: &dyn std::fmt::Display| {
         format!("`server.tls.cert` (`{}`) cannot be used: {reason}", file.display())

@@ -1,4 +1,4 @@
-//! The API of a server.
+//! Access to the API of a server.
 
 use std::time::Duration;
 
@@ -13,13 +13,14 @@ use crate::error::Error;
 use crate::server::place::PlaceDocument;
 use crate::wire::environment;
 
-/// The variable with the key for servers that need one.
+/// Environment variable with the API key that commands send.
 const KEY_VARIABLE: &str = "WATTLE_API_KEY";
 
-/// How long a server may take to say that it is there. A file may name one that is gone.
+/// Timeout for a connection and for the health check. The server file can name a server that is
+/// gone.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A server.
+/// A client of a server.
 pub struct Remote {
     client: reqwest::Client,
     address: String,
@@ -27,7 +28,8 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Connects, if the server is still there. Its address may belong to another one by now.
+    /// Connects to the server, if it is still running. Its address can belong to another server by
+    /// now.
     pub(super) async fn connect(
         place: PlaceDocument,
         config: &Config,
@@ -47,7 +49,7 @@ impl Remote {
         Ok(is_ours.then_some(Self { client, address, key }))
     }
 
-    /// Where it is.
+    /// Returns the URL of the server.
     pub fn address(&self) -> &str {
         &self.address
     }

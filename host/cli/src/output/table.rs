@@ -1,16 +1,16 @@
-//! Columns that line up.
+//! Tables with aligned columns.
 
 /// Spaces between columns.
 const GAP: usize = 2;
 
-/// A table with a head.
+/// A table with a header row.
 #[derive(Clone, Debug)]
 pub struct Table {
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// A table with these columns.
+    /// Creates a table with these column names.
     pub fn new(head: &[&str]) -> Self {
         Self { rows: vec![head.iter().map(ToString::to_string).collect()] }
     }
@@ -20,7 +20,7 @@ impl Table {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
-    /// The table as text.
+    /// Returns the table as text.
     pub fn render(&self) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |column: usize| {
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_line_up() {
+    fn columns_are_aligned() {
         let mut table = Table::new(&["name", "status"]);
         table.row(["a", "idle"]);
         table.row(["longer", "interrupted"]);

@@ -1,4 +1,5 @@
-//! Where the files of an app go: the operator's variable, the operator's folder, the app's own.
+//! The folder of a file projection: that of an environment variable, of the configuration, or of
+//! the app.
 
 use std::path::PathBuf;
 
@@ -8,12 +9,13 @@ use wattle_graph::mapping::FileMapping;
 use crate::config::{Config, FilesConfig};
 use crate::wire::ReadEnv;
 
-/// Ending of the variable that names the folder of files without a line of configuration:
-/// `NODE_IO_LOG_DIR` for `[files.node_io]`. An app chooses the name of its files; the ending keeps
-/// it from pointing the host at a variable with another meaning, such as `HOME`.
+/// Suffix of the default environment variable of a file projection, such as `NODE_IO_LOG_DIR` for
+/// `[files.node_io]`. The app chooses the name of the projection, and the suffix excludes variables
+/// with another meaning, such as `HOME`.
 const VARIABLE_ENDING: &str = "_LOG_DIR";
 
-/// The folder of the files `name` of an app; nothing if the operator wants none.
+/// Returns the folder of the file projection `name` of an app, or `None` if the operator disables
+/// it.
 pub(super) fn of_files(
     config: &Config,
     env: &ReadEnv,
@@ -31,8 +33,8 @@ pub(super) fn of_files(
     Some(config.data.join(folder))
 }
 
-/// The folder that a variable names. `dir` in the configuration says more than a variable that
-/// the configuration does not mention.
+/// Returns the folder that an environment variable names. `dir` in the configuration takes
+/// precedence over the default variable, but not over a variable in `dir_env`.
 fn named(operator: Option<&FilesConfig>, env: &ReadEnv, name: &str) -> Option<PathBuf> {
     let variable = match operator {
         Some(FilesConfig { dir_env: Some(variable), .. }) => variable.clone(),
@@ -42,7 +44,7 @@ fn named(operator: Option<&FilesConfig>, env: &ReadEnv, name: &str) -> Option<Pa
     env(&variable).filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }
 
-/// `node_io` becomes `NODE_IO_LOG_DIR`.
+/// Returns the name of the default variable: `NODE_IO_LOG_DIR` for `node_io`.
 fn variable(name: &str) -> String {
     let letter = |it: char| if it.is_ascii_alphanumeric() { it.to_ascii_uppercase() } else { '_' };
     name.chars().map(letter).chain(VARIABLE_ENDING.chars()).collect()
@@ -76,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn s4_46_the_variable_of_the_files_needs_no_configuration() {
+    fn the_default_variable_works_without_configuration() {
         const SET: &[(&str, &str)] = &[("NODE_IO_LOG_DIR", "/var/log/node_io"), ("HOME", "/root")];
         assert_eq!(folder(None, SET), Some(PathBuf::from("/var/log/node_io")));
         assert_eq!(folder(Some(FilesConfig::default()), SET), folder(None, SET));
@@ -86,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn the_configuration_goes_before_a_variable_that_it_does_not_name() {
+    fn the_configured_folder_takes_precedence_over_the_default_variable() {
         const SET: &[(&str, &str)] = &[("NODE_IO_LOG_DIR", "/a"), ("OTHER", "/b")];
         let configured = |dir: Option<&str>, variable: Option<&str>| FilesConfig {
             dir: dir.map(PathBuf::from),

@@ -1,18 +1,18 @@
-//! Values that were too large for an event: the guest stored them and left `{"$blob": reference}`
-//! in their place; a file gets them back.
+//! Replaces blob references in files: a guest stores a value that is too large for an event as a
+//! blob, and leaves `{"$blob": reference}` in its place.
 
 use serde_json::Value;
 use wattle_run::ports::BlobStore;
 use wattle_run::ports::blob::BlobRef;
 
-/// The only key of what stands for a large value.
+/// The key of a blob reference, which has no other key.
 const KEY: &str = "$blob";
 
-/// Largest value that is put into a file; a larger one stays a reference.
+/// Maximum size of an inlined blob in bytes. A larger one stays a reference.
 const VALUE_BYTES: u64 = 16 << 20;
 
-/// Puts the JSON of blobs in the place of fields that refer to them. One that cannot be read stays
-/// as it is: the file then says at least what it would hold.
+/// Replaces the fields that refer to a blob with the JSON of the blob. A reference whose blob
+/// cannot be read stays.
 pub(super) async fn fill(blobs: &dyn BlobStore, content: &mut Value) {
     for (_, field) in content.as_object_mut().into_iter().flatten() {
         let Some(blob) = reference(field) else { continue };

@@ -1,4 +1,4 @@
-//! Files that are whole or not there.
+//! Writes files atomically.
 
 use std::fs;
 use std::io;
@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use wattle_graph::mapping::Projected;
 
-/// Writes files below a folder, each with the number of the event that it comes of. A failure is
-/// logged, and the others are written all the same.
+/// Writes files to a folder, each with the sequence number of its event. A failure is logged and
+/// does not affect the other files.
 pub(super) async fn all(folder: PathBuf, files: Vec<(u64, Projected)>) {
     let written = tokio::task::spawn_blocking(move || {
         for (seq, file) in files {
             let path = folder.join(&file.path);
             if let Err(error) = write(&path, seq, &file.content) {
-                tracing::warn!(path = %path.display(), %error, "cannot write a file of an app");
+                tracing::warn!(path = %path.display(), %error, "cannot write a file projection");
             }
         }
     });
     if let Err(error) = written.await {
-        tracing::warn!(%error, "the files of a run were not all written");
+        tracing::warn!(%error, "some files of a run were not written");
     }
 }
 
@@ -31,7 +31,7 @@ fn write(path: &Path, seq: u64, content: &Value) -> io::Result<()> {
         if found == text {
             return Ok(());
         }
-        // Two events of one name, of one thousand: the number tells them apart.
+        // A file of another event has the same name, so the sequence number is added to the name.
         place = beside(path, seq);
         if fs::read(&place).is_ok_and(|found| found == text) {
             return Ok(());
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn writing_again_changes_nothing_and_nothing_is_lost() {
+    fn writing_again_is_idempotent_and_equal_names_get_a_number() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a/b/x.json");
         for _ in 0..2 {
