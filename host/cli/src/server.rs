@@ -1,4 +1,4 @@
-//! A running server: listeners, recovery, sweeps, reloading.
+//! A running server: listeners, recovery, sweeps and reloads.
 
 mod away;
 mod listen;
@@ -30,51 +30,52 @@ use crate::server::place::Place;
 use crate::server::starting::Starting;
 use crate::wire::{Host, Overrides, environment};
 
-/// Pause between looks for threads and documents that have expired.
+/// Pause between two sweeps of expired threads and documents.
 const SWEEP_PERIOD: Duration = Duration::from_secs(30);
 
-/// Pause between looks for blobs that no thread mentions: each reads every mention.
+/// Pause between two sweeps of blobs. Each sweep reads all mentions.
 const BLOB_SWEEP_PERIOD: Duration = Duration::from_hours(1);
 
-/// How long a start waits until webhooks and queues that other hosts left are taken on.
+/// Time that a start waits until runs which an older version queued, and webhooks of other hosts,
+/// are taken over.
 const QUEUE_GRACE: Duration = Duration::from_millis(500);
 
-/// How long requests may go on after the runs that they wait for have stopped or are cut.
+/// Time that requests have to end after the runs that they wait for have stopped.
 const REQUEST_GRACE: Duration = Duration::from_secs(1);
 
-/// How long requests may take to let go when they are cut: one that computes does not.
+/// Time that aborted requests have to end. An abort does not interrupt a computation.
 const CUT_GRACE: Duration = Duration::from_secs(1);
 
-/// How long adapters may take to be closed.
+/// Timeout for closing the adapters.
 const CLOSE_GRACE: Duration = Duration::from_secs(9);
 
-/// How long a stop takes at most beyond `server.stop_grace`, whatever is at work.
+/// Maximum duration of a stop beyond `server.stop_grace`.
 pub const STOP_LIMIT: Duration = Duration::from_secs(15);
 
-/// Under which name the log tells what became of a changed file.
+/// Log target of reload messages.
 pub(crate) const RELOAD: &str = "wattle::reload";
 
-/// Starts servers.
+/// The entry point for starting servers.
 pub struct Server;
 
-/// How a server is started.
+/// Options for the start of a server.
 #[derive(Clone, Default)]
 pub struct ServerOptions {
-    /// Adapters in place of the configured ones.
+    /// Adapters that replace the configured ones.
     pub overrides: Overrides,
-    /// Load changed files while it runs.
+    /// Whether the server loads changed files.
     pub watch: bool,
 }
 
 impl Server {
-    /// Listens, opens everything, loads apps. Returns when requests are answered, which are refused
-    /// until then; runs that a crash cut are gone on with in the background. A database of the store
-    /// that is away is waited for.
+    /// Starts a server and returns when it serves requests. The port opens first, and requests get
+    /// 503 until the store is open and apps are loaded. The start waits for the database of the
+    /// store if it is not available. Orphaned runs are recovered in the background.
     ///
     /// # Errors
     ///
     /// [`Error::OpenAddress`] for a public address without keys, [`Error::Mount`] for apps that
-    /// claim the same paths, [`Error::Listen`], and those of [`Host::open`].
+    /// claim the same path, [`Error::Listen`], and the errors of [`Host::open`].
     pub async fn start(config: Config, options: ServerOptions) -> Result<RunningServer, Error> {
         let env = options.overrides.env.clone().unwrap_or_else(environment);
         let starting = Starting::begin(&config).await?;
@@ -95,7 +96,7 @@ impl Server {
         };
         let changes = host.load_apps().await?;
         refuse_conflicts(&changes)?;
-        // Whatever is wanted of a thread whose run was cut waits from here on until that goes on.
+        // From here on, requests for a thread with an orphaned run wait until the run is recovered.
         host.engine.start_recovery();
         let mut tasks = JoinSet::new();
         let stop = watch::channel(false).0;
@@ -122,22 +123,24 @@ impl Server {
     }
 }
 
-/// What answers on the main address.
+/// Returns the router of the main address.
 async fn main_router(host: &Host, state: &ApiState) -> Result<Router, Error> {
     if !host.config.server.agent_server {
         return Ok(router(state.clone()));
     }
     let agents = Agents::with_webhooks(state, host.webhooks()?);
-    // Before anybody can ask for a run that would come before those of an older host, unless these are many.
+    // Runs that an older version queued come before those of new requests. If their takeover is
+    // slow, requests are served meanwhile.
     let starting = agents.clone();
     let start = tokio::spawn(async move { starting.start().await });
     if tokio::time::timeout(QUEUE_GRACE, start).await.is_err() {
-        tracing::info!("what other hosts left is taken on while requests are answered");
+        tracing::info!("webhooks of other hosts are taken over while requests are served");
     }
     Ok(router_with(state.clone(), wattle_agent_server::router(agents)))
 }
 
-/// At the start two apps that claim one path are an error; later, the second is not installed.
+/// Fails if two apps claim the same path. When the second one is loaded later, it is only not
+/// installed.
 fn refuse_conflicts(changes: &[Change]) -> Result<(), Error> {
     let conflicts: Vec<_> = changes
         .iter()
@@ -152,7 +155,7 @@ fn refuse_conflicts(changes: &[Change]) -> Result<(), Error> {
 fn stopped(stop: &watch::Sender<bool>) -> impl Future<Output = ()> + Send + use<> {
     let mut stop = stop.subscribe();
     async move {
-        // An error means that the server itself is gone.
+        // An error means that the server is gone.
         let _ = stop.wait_for(|stop| *stop).await;
     }
 }
@@ -181,13 +184,13 @@ fn spawn_sweeps(tasks: &mut JoinSet<()>, host: &Host, stop: &watch::Sender<bool>
     }
 }
 
-/// Deletes documents of the long-term memory that have expired. A failure is logged; the next sweep
-/// does the rest.
+/// Deletes expired documents of the long-term memory. A failure is logged, and the next sweep tries
+/// again.
 async fn sweep_memory(engine: &Engine) {
     let ports = engine.ports();
     match ports.memory.sweep(ports.clock.now_ms()).await {
         Ok(0) => {}
-        Ok(documents) => tracing::info!(documents, "swept documents that have expired"),
+        Ok(documents) => tracing::info!(documents, "deleted expired documents"),
         Err(failure) => tracing::warn!(%failure, "cannot sweep the long-term memory"),
     }
 }
@@ -196,7 +199,7 @@ fn spawn_watch(tasks: &mut JoinSet<()>, host: &Host, stop: &watch::Sender<bool>)
     let loader = host.loader.clone();
     until(tasks, stop, async move {
         if let Err(error) = files::watch(loader, log_change).await {
-            tracing::warn!(%error, "changed files are not loaded");
+            tracing::warn!(%error, "changed files are not reloaded");
         }
     });
 }
@@ -234,18 +237,18 @@ fn log_change(change: &Change) {
 
 fn log_refusal(path: &Path, reason: &dyn Display) {
     let path = path.display();
-    tracing::error!(target: RELOAD, %path, "not loaded, the old version stays: {reason}");
+    tracing::error!(target: RELOAD, %path, "not loaded, the old version stays in use: {reason}");
 }
 
-/// A server that answers requests.
+/// A server that serves requests.
 pub struct RunningServer {
-    /// Its main address.
+    /// Main address.
     pub addr: SocketAddr,
-    /// Addresses of apps that have one of their own.
+    /// Addresses of the apps that have an address of their own.
     pub app_addrs: BTreeMap<AppName, SocketAddr>,
-    /// Its engine.
+    /// Engine of the server.
     pub engine: Engine,
-    /// What was loaded at the start, and what could not be.
+    /// Apps and plugins that were loaded at the start, and the problems of others.
     pub changes: Vec<Change>,
     host: Host,
     tasks: JoinSet<()>,
@@ -254,24 +257,24 @@ pub struct RunningServer {
 }
 
 impl RunningServer {
-    /// Its main address as a URL.
+    /// Returns the URL of the main address.
     pub fn url(&self) -> String {
         let scheme = if self.config().server.tls.is_some() { "https" } else { "http" };
         format!("{scheme}://{}", self.addr)
     }
 
-    /// The configuration.
+    /// Returns the configuration.
     pub fn config(&self) -> &Config {
         &self.host.config
     }
 
-    /// What an operator should know, one sentence each.
+    /// Returns warnings for the operator, one sentence each.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.host.warnings.clone();
         let has_problems = self.changes.iter().any(|it| matches!(it, Change::Problem { .. }));
         let catalog = self.engine.catalog();
         for name in self.config().apps.keys().filter(|name| catalog.app(name).is_none()) {
-            // An app that cannot be loaded has said so itself.
+            // An app that cannot be loaded is reported as a problem.
             if !has_problems {
                 let file = self.config().file_name();
                 warnings.push(format!("`{file}` has `[apps.{name}]`, but there is no such app"));
@@ -280,20 +283,20 @@ impl RunningServer {
         warnings
     }
 
-    /// Loads changed files now instead of when the watcher sees them.
+    /// Loads changed files now, without waiting for the watcher.
     pub async fn reload(&self) -> Vec<Change> {
         self.host.loader.refresh().await
     }
 
-    /// Waits until all runs that were cut before the start go on or are set aside.
+    /// Waits until all runs that were orphaned before the start are recovered or set aside.
     pub async fn recovery(&self) -> Recovery {
         self.engine.recovered().await
     }
 
-    /// Stops. Streams end, no request is accepted, and runs stop before their next superstep. Host
-    /// calls under way, and requests that wait for them, get `server.stop_grace`. Hosts that share
-    /// the store recover the runs at once; without one, the next start does. What does not let go
-    /// in time ends with the process.
+    /// Stops the server. Streams end, new requests are refused, and runs stop before their next
+    /// superstep. Host calls in progress, and requests that wait for them, have `server.stop_grace`
+    /// to end. Other hosts of the store recover the runs at once; without one, the next start does.
+    /// Work that does not end in time ends with the process.
     pub async fn shutdown(mut self) {
         let grace = self.config().server.stop_grace();
         self.host.begin_stop();
@@ -305,12 +308,12 @@ impl RunningServer {
         let requests = tokio::time::timeout(grace + REQUEST_GRACE, requests);
         let ((), ended) = tokio::join!(runs, requests);
         if ended.is_err() {
-            tracing::warn!("some requests did not end in time and are cut");
-            // One that is still at work then ends with the process.
+            tracing::warn!("some requests did not end in time and are aborted");
+            // A request that still computes ends with the process.
             let _ = tokio::time::timeout(CUT_GRACE, self.tasks.shutdown()).await;
         }
         if tokio::time::timeout(CLOSE_GRACE, self.host.close()).await.is_err() {
-            tracing::warn!("not everything could be closed in time");
+            tracing::warn!("some adapters were not closed in time");
         }
     }
 }

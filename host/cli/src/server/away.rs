@@ -1,4 +1,4 @@
-//! A start while the database of the store is away: the host waits for it.
+//! Waits at the start until the database of the store is available.
 
 use std::time::Duration;
 
@@ -9,17 +9,18 @@ use crate::error::Error;
 use crate::server::starting::{STARTS, Starting};
 use crate::wire::{ReadEnv, store_database};
 
-/// Pause between two attempts, and between two lines of the log.
+/// Pause between two attempts. Each failed attempt is logged.
 const PAUSE: Duration = Duration::from_secs(3);
 
-/// What requests are refused with meanwhile.
+/// Reason for refusing requests meanwhile.
 const WAITS: &str = "the host waits for the database of its store; try again";
 
-/// Waits until the database of the store lets the host in.
+/// Waits until the database of the store accepts connections.
 ///
 /// # Errors
 ///
-/// [`Error::Store`] if the database refuses the host, which no waiting changes, and [`Error::Setup`].
+/// [`Error::Store`] if the database rejects the host for a reason that waiting does not change, and
+/// [`Error::Setup`] if the connection is not configured correctly.
 pub(super) async fn wait_for_database(
     config: &Config,
     env: &ReadEnv,

@@ -1,4 +1,4 @@
-//! Listening: connections with limits of number and time, and TLS.
+//! Listeners, with limits on the number and time of connections, and with TLS.
 
 mod activity;
 mod body;
@@ -33,31 +33,32 @@ use self::tls::Certificates;
 use crate::config::{Config, ConnectionsConfig, duration};
 use crate::error::Error;
 
-/// What a client without TLS reads whose connection is refused.
+/// Response to a refused connection without TLS.
 const REFUSAL: &str = "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n\
                        content-length: 0\r\n\r\n";
 
-/// An address that others can reach needs keys, of the configuration or made by a command.
+/// Fails if others can reach the address and there are no API keys, neither in the configuration
+/// nor in the store.
 pub(super) async fn refuse_open_address(
     config: &Config,
     env: &dyn Fn(&str) -> Option<String>,
     state: &ApiState,
 ) -> Result<(), Error> {
     let Some(address) = config.public_address() else { return Ok(()) };
-    let unreadable = |failure: Failure| Error::Setup { what: "the keys", message: failure.message };
+    let unreadable = |failure: Failure| Error::Setup { what: "API keys", message: failure.message };
     if config.has_keys(env) || state.has_kept_keys().await.map_err(unreadable)? {
         return Ok(());
     }
     Err(Error::OpenAddress { address })
 }
 
-/// What all listeners of a server share.
+/// The state that all listeners of a server share.
 pub(super) struct Listening {
     config: ConnectionsConfig,
     times: Times,
     body_time: Duration,
     traffic: Arc<Traffic>,
-    /// What requests are counted as, once there is a router.
+    /// How requests are counted, once there is a router.
     access: Arc<OnceLock<Arc<Access>>>,
     room: Arc<Room>,
     notes: Notes,
@@ -66,8 +67,8 @@ pub(super) struct Listening {
 }
 
 impl Listening {
-    /// Reads the limits, and the certificates if there are any. `access` says what requests are
-    /// counted as, once there is a router.
+    /// Reads the limits, and the certificates if there are any. `access` says how requests are
+    /// counted, and is set once there is a router.
     ///
     /// # Errors
     ///
@@ -107,28 +108,28 @@ impl Listening {
         }
     }
 
-    /// Counts a connection that was refused or ended, and tells the log.
+    /// Counts and logs a connection that was refused or closed.
     fn note(&self, cut: Cut, from: SocketAddr) {
         self.traffic.cut(cut);
         self.notes.note(cut, from);
     }
 }
 
-/// An open port. Connections wait there until something answers them.
+/// An open port. New connections wait in its backlog until a listener accepts them.
 pub(super) struct Port {
     listener: std::net::TcpListener,
     wanted: SocketAddr,
 }
 
 impl Port {
-    /// Opens a port; any free one for 0.
+    /// Opens a port. Port 0 selects a free one.
     pub(super) async fn open(wanted: SocketAddr) -> Result<Self, Error> {
         let listener = TcpListener::bind(wanted).await.and_then(TcpListener::into_std);
         let listener = listener.map_err(|source| Error::Listen { address: wanted, source })?;
         Ok(Self { listener, wanted })
     }
 
-    /// The same port, for something else that answers there.
+    /// Returns another handle of the same port.
     pub(super) fn share(&self) -> Result<Self, Error> {
         let Self { listener, wanted } = self;
         let listener = listener.try_clone();
@@ -137,7 +138,8 @@ impl Port {
     }
 }
 
-/// Answers at a port until `stop` becomes true. Returns its address, whose number may have been 0.
+/// Serves requests at a port until `stop` becomes true. Returns the address with the actual port
+/// number.
 pub(super) fn serve(
     tasks: &mut JoinSet<()>,
     listening: &Arc<Listening>,
@@ -152,7 +154,7 @@ pub(super) fn serve(
     Ok(bound)
 }
 
-/// Accepts connections, and waits for them when it stops.
+/// Accepts connections until `stop` becomes true, then waits until all of them have ended.
 async fn accept(
     listening: Arc<Listening>,
     listener: TcpListener,
@@ -176,7 +178,7 @@ async fn accept(
 }
 
 async fn stopped(mut stop: watch::Receiver<bool>) {
-    // An error means that the server itself is gone.
+    // An error means that the server is gone.
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
@@ -193,7 +195,7 @@ fn begin(
         listening.note(Cut::Connections, from);
         return refuse(listening, socket);
     };
-    // Event streams send small pieces, which must not wait for each other.
+    // Event streams send small chunks, which must not wait for each other.
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
@@ -207,17 +209,18 @@ fn begin(
     open.spawn(connection.serve(socket, seat, listening.tls.clone(), stopped(stop.clone())));
 }
 
-/// Closes a connection with a reason, if its client reads one without a handshake.
+/// Closes a connection, and sends the reason to a client without TLS.
 fn refuse(listening: &Listening, socket: TcpStream) {
     if listening.tls.is_none()
         && let Ok(mut socket) = socket.into_std()
     {
-        // It does not block; a client that cannot take so little is closed without a word.
+        // The write does not block. A client that cannot receive a few bytes gets no reason.
         let _ = socket.write(REFUSAL.as_bytes());
     }
 }
 
-/// Waits a moment where the system gives no connection, as where no file is left.
+/// Handles a failure of `accept`, for example if no file descriptor is left: closes connections
+/// without a request, and pauses.
 async fn rest(listening: &Listening, error: &std::io::Error) {
     use ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {

@@ -1,4 +1,4 @@
-//! Where the server of a data folder is: `server.json`, written by the server, read by commands.
+//! The server file, `server.json`. The server of a data folder writes it, and commands read it.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize};
 use crate::config::Config;
 use crate::error::Error;
 
-/// The content of the file.
+/// The content of the server file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlaceDocument {
-    /// Such as `http://127.0.0.1:8700`.
+    /// URL of the server, such as `http://127.0.0.1:8700`.
     pub address: String,
-    /// The server's process.
+    /// Process id of the server.
     pub pid: u32,
-    /// Which server it is; `GET /api/v1/health` says the same.
+    /// Id of this start of the server, which `GET /api/v1/health` returns as well.
     pub instance: String,
 }
 
-/// The file of a running server.
+/// The server file of a running server.
 pub(super) struct Place {
     path: PathBuf,
     document: PlaceDocument,
@@ -28,7 +28,7 @@ pub(super) struct Place {
 impl Place {
     pub(super) fn write(config: &Config, addr: SocketAddr, instance: &str) -> Result<Self, Error> {
         let path = config.server_file();
-        // A server that listens on every address is reached on loopback from here.
+        // A server that listens on all addresses is reachable on loopback from this machine.
         let ip = match addr.ip() {
             ip if !ip.is_unspecified() => ip,
             std::net::IpAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
@@ -39,24 +39,24 @@ impl Place {
         let document =
             PlaceDocument { address, pid: std::process::id(), instance: instance.to_owned() };
         let text = serde_json::to_string_pretty(&document).unwrap_or_default();
-        // Renamed into place, so that a reader sees all of it or nothing.
+        // A rename is atomic, so a reader never sees a part of the file.
         let fresh = path.with_extension("json.new");
         std::fs::write(&fresh, text).map_err(Error::file("write", &fresh))?;
         std::fs::rename(&fresh, &path).map_err(Error::file("write", &path))?;
         Ok(Self { path, document })
     }
 
-    /// Removes the file, unless another server has taken it over.
+    /// Removes the file, unless another server has replaced it.
     pub(super) fn remove(&self) {
         if read_file(&self.path).as_ref() == Some(&self.document)
             && let Err(error) = std::fs::remove_file(&self.path)
         {
-            tracing::debug!(%error, "cannot remove the file with the server's address");
+            tracing::debug!(%error, "cannot remove the server file");
         }
     }
 }
 
-/// Where the server of a data folder says it is. It may be gone.
+/// Reads the server file of a data folder. The server that it names may be gone.
 pub fn read(config: &Config) -> Option<PlaceDocument> {
     read_file(&config.server_file())
 }

@@ -1,5 +1,5 @@
-//! The port of a host that starts: it opens first, and says that the host lives, while files are
-//! compared and repaired and apps are compiled.
+//! The port of a starting host. It opens before files are compared and repaired and apps are
+//! compiled, and reports that the host is alive.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,14 +14,14 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::server::listen::{self, Listening, Port};
 
-/// Why a host that starts refuses requests, unless it says something else.
+/// Default reason for refusing requests.
 pub(super) const STARTS: &str = "the host is starting; try again";
 
-/// How long requests may take to end once the host has started.
+/// Time that requests have to end once the host has started.
 const END_GRACE: Duration = Duration::from_secs(1);
 
-/// What answers at the port of a host that starts: 200 at `/healthz`, and 503 everywhere else. It
-/// ends when this is dropped.
+/// The listener of a starting host: the health endpoint responds with 200, everything else with
+/// 503. Dropping it stops the listener.
 pub(super) struct Starting {
     port: Port,
     tasks: JoinSet<()>,
@@ -45,16 +45,16 @@ impl Starting {
         Ok(Self { port, tasks, stop, reason })
     }
 
-    /// Has requests be refused with another reason from now on.
+    /// Sets the reason for refusing requests.
     pub(super) fn say(&self, reason: &'static str) {
         self.reason.send_replace(reason);
     }
 
-    /// Ends, but leaves the port open: who connects now waits for the server.
+    /// Stops the listener and returns the open port. New connections wait for the server.
     pub(super) async fn end(mut self) -> Port {
         self.stop.send_replace(true);
         let ended = async { while self.tasks.join_next().await.is_some() {} };
-        // What does not end in time ends with the tasks.
+        // Requests that do not end in time are aborted.
         let _ = tokio::time::timeout(END_GRACE, ended).await;
         self.port
     }

@@ -1,8 +1,7 @@
-//! Signals that end the server.
+//! Signals that stop the server.
 //!
-//! They are heard on a thread of its own: also while work for guests and clients keeps all others
-//! busy, a signal is heard and the process ends in time. What is cut then goes on after the next
-//! start, as after a crash.
+//! A separate thread handles them, so the process ends in time even if work for guests and clients
+//! keeps all other threads busy. Aborted runs are recovered after the next start, as after a crash.
 
 use std::io;
 use std::process::exit;
@@ -16,13 +15,13 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::Output;
 
-/// Ctrl-C, and SIGTERM where there is one.
+/// Ctrl-C, and on Unix also SIGTERM.
 pub(crate) struct StopSignal(oneshot::Receiver<()>);
 
 impl StopSignal {
-    /// From now on a signal no longer ends the process by itself. The first one ends
-    /// [`Self::received`]; a second one, or a stop that takes longer than `limit`, ends the process at
-    /// once.
+    /// Starts to handle the signals, which then no longer end the process by default. The first one
+    /// completes [`Self::received`]. The process exits at a second one, and when the stop takes
+    /// longer than `limit`.
     ///
     /// # Errors
     ///
@@ -38,7 +37,7 @@ impl StopSignal {
             }
         });
         let listening = listening.and_then(|_thread| {
-            let ended = |_| io::Error::other("the thread for signals has ended");
+            let ended = |_| io::Error::other("the signal thread has ended");
             is_ready.recv().map_err(ended)?
         });
         listening
@@ -48,7 +47,7 @@ impl StopSignal {
 
     /// Waits for the first signal.
     pub(crate) async fn received(self) {
-        // The thread that tells it ends only with the process.
+        // The sender lives on the signal thread, which ends only with the process.
         let _ = self.0.await;
     }
 }
@@ -62,7 +61,7 @@ async fn hear(
         Ok(signals) => signals,
         Err(error) => return drop(ready.send(Err(error))),
     };
-    // Errors mean that nobody waits any more.
+    // Sending fails only if the receiver does not wait any more.
     let _ = ready.send(Ok(()));
     signals.next().await;
     let _ = tell.send(());
@@ -71,8 +70,8 @@ async fn hear(
         Err(_elapsed) => {
             let seconds = limit.as_secs();
             Output::error(&format!(
-                "something did not let go within {seconds} seconds; what was at work goes on after \
-                 the next start"
+                "the host did not stop within {seconds} seconds; its runs are recovered after the \
+                 next start"
             ));
             exit(Exit::Failed as i32)
         }
@@ -113,7 +112,7 @@ impl Signals {
     }
 
     async fn next(&mut self) {
-        // Without a handler of its own the process still ends by Ctrl-C.
+        // Without a handler, Ctrl-C ends the process by default.
         let _ = tokio::signal::ctrl_c().await;
     }
 }

@@ -1,9 +1,9 @@
-//! What a connection does at the moment, and how long it may go on so.
+//! The activity of a connection, and its timeouts.
 //!
-//! The parts of a connection (its socket, its requests, its answers) note here what happens. One
-//! task for each connection looks when the next time is over. A time that begins later than a look
-//! cannot be over before the shortest of all times has passed, so that task sleeps at least that
-//! long, and nothing has to wake it.
+//! The parts of a connection (socket, requests, responses) record their activity here. One task for
+//! each connection waits for the next timeout. A timeout that starts during the wait cannot expire
+//! before the shortest timeout has passed. So the task sleeps at most that long, and nothing has to
+//! wake it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ use wattle_api::traffic::Cut;
 
 use super::limits::{LEAST_BYTES_PER_SECOND, STOP_HEAD_TIME};
 
-/// How long a connection may go on with the same.
+/// Timeouts of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Times {
     pub(super) head: Duration,
@@ -29,7 +29,7 @@ impl Times {
     }
 }
 
-/// The state of one connection.
+/// The activity of one connection.
 pub(super) struct Activity {
     times: Times,
     state: Mutex<State>,
@@ -37,29 +37,29 @@ pub(super) struct Activity {
 }
 
 struct State {
-    /// What it does while no request is under way.
+    /// State while no request is open.
     rest: Rest,
-    /// Requests whose answers were not handed over to the connection in whole.
+    /// Requests whose responses the connection has not received in full.
     open: usize,
-    /// Pieces of answers that the connection has taken and not sent, by request: when it took the
-    /// last one, and its bytes.
+    /// Chunks of responses that the connection has received and not sent, by request: time of the
+    /// last one, and its size in bytes.
     pieces: HashMap<u64, (Instant, u64)>,
     next_request: u64,
-    /// Since when the socket takes no bytes.
+    /// Time since which the socket accepts no bytes.
     blocked: Option<Instant>,
-    /// Frames of HTTP/2 also come where there is no request.
+    /// Whether the connection uses HTTP/2, where frames also arrive without a request.
     is_http2: bool,
-    /// The socket was handed over, as to a WebSocket, which has limits of its own.
+    /// Whether the socket was handed over, for example to a WebSocket, which has limits of its own.
     is_upgraded: bool,
-    /// Since when the host stops.
+    /// Time since which the host stops.
     stopping: Option<Instant>,
 }
 
 #[derive(Clone, Copy)]
 enum Rest {
-    /// A head is on its way, or the first one has not come.
+    /// The head of a request has arrived in part, or the connection is new.
     Head(Instant),
-    /// Nothing comes.
+    /// Nothing has arrived since the last request.
     Idle(Instant),
 }
 
@@ -72,7 +72,7 @@ impl Rest {
 }
 
 impl Activity {
-    /// That of a connection that begins now.
+    /// Creates the activity of a new connection.
     pub(super) fn new(times: Times) -> Arc<Self> {
         let state = State {
             rest: Rest::Head(Instant::now()),
@@ -87,12 +87,12 @@ impl Activity {
         Arc::new(Self { times, state: Mutex::new(state), evicted: Notify::new() })
     }
 
-    /// No code that can panic runs under this lock.
+    /// Locks the state. No code that can panic runs under this lock.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes have come.
+    /// Records that bytes have arrived.
     pub(super) fn read(&self) {
         let mut state = self.lock();
         if state.open == 0 && !state.is_http2 && matches!(state.rest, Rest::Idle(_)) {
@@ -100,17 +100,17 @@ impl Activity {
         }
     }
 
-    /// The socket takes bytes, or it does not.
+    /// Records whether the socket accepts bytes.
     pub(super) fn writes(&self, is_blocked: bool) {
         self.lock().blocked = is_blocked.then(Instant::now);
     }
 
-    /// The socket is handed over.
+    /// Records that the socket is handed over.
     pub(super) fn upgraded(&self) {
         self.lock().is_upgraded = true;
     }
 
-    /// A request begins.
+    /// Records the start of a request.
     pub(super) fn request(self: &Arc<Self>, is_http2: bool) -> Underway {
         let mut state = self.lock();
         state.open += 1;
@@ -120,23 +120,24 @@ impl Activity {
         Underway { activity: self.clone(), id }
     }
 
-    /// Since when the connection has no request, if it has none.
+    /// Returns the time since which the connection has no request, or `None` if it has one or is
+    /// handed over.
     pub(super) fn resting_since(&self) -> Option<Instant> {
         let state = self.lock();
         (state.open == 0 && !state.is_upgraded).then(|| state.rest.since())
     }
 
-    /// The host stops: a head that is on its way has [`STOP_HEAD_TIME`] from now on.
+    /// Records that the host stops. A head that has arrived in part gets [`STOP_HEAD_TIME`].
     pub(super) fn stop(&self) {
         self.lock().stopping = Some(Instant::now());
     }
 
-    /// Ends the connection in favor of another one.
+    /// Ends the connection to make room for another one.
     pub(super) fn evict(&self) {
         self.evicted.notify_one();
     }
 
-    /// Ends when a time is over, and says which.
+    /// Waits until a timeout expires or the connection is evicted, and returns which.
     pub(super) async fn overdue(&self) -> Cut {
         loop {
             let now = Instant::now();
@@ -153,7 +154,7 @@ impl Activity {
         }
     }
 
-    /// When the next time is over.
+    /// Returns the timeout that expires next.
     fn due(&self) -> Option<(Instant, Cut)> {
         let Times { head, stall, idle } = self.times;
         let state = self.lock();
@@ -181,19 +182,20 @@ fn sooner(one: (Instant, Cut), other: (Instant, Cut)) -> (Instant, Cut) {
     if other.0 < one.0 { other } else { one }
 }
 
-/// A request, until its answer was handed over to the connection in whole.
+/// An open request, until the connection has received its response in full.
 pub(super) struct Underway {
     activity: Arc<Activity>,
     id: u64,
 }
 
 impl Underway {
-    /// The connection asks for the next piece of the answer: it has sent those that it had.
+    /// Records that the connection requests the next chunk of the response, so it has sent those
+    /// before.
     pub(super) fn asked(&self) {
         self.activity.lock().pieces.remove(&self.id);
     }
 
-    /// The connection has taken a piece.
+    /// Records that the connection has received a chunk.
     pub(super) fn handed(&self, bytes: usize) {
         self.activity.lock().pieces.insert(self.id, (Instant::now(), bytes as u64));
     }
@@ -220,7 +222,7 @@ mod tests {
         idle: Duration::from_mins(1),
     };
 
-    /// What ends the connection, and after how many seconds.
+    /// Returns why the connection ends, and after how many seconds.
     async fn end(activity: &Activity) -> (Cut, u64) {
         let begun = Instant::now();
         let cut = activity.overdue().await;
@@ -232,7 +234,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_head_has_its_time_however_many_bytes_come() {
+    async fn bytes_do_not_extend_the_head_timeout() {
         let activity = Activity::new(TIMES);
         let drip = async {
             loop {
@@ -247,16 +249,16 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_connection_rests_between_requests_and_no_longer() {
+    async fn the_idle_timeout_applies_between_requests() {
         let activity = Activity::new(TIMES);
         drop(activity.request(false));
         assert_eq!(end(&activity).await, (Cut::Idle, 60));
-        // The next head begins with its first byte.
+        // The head of the next request begins with its first byte.
         drop(activity.request(false));
         pass(30).await;
         activity.read();
         assert_eq!(end(&activity).await, (Cut::Head, 10));
-        // In HTTP/2 bytes mean nothing.
+        // In HTTP/2, bytes do not mean that a head begins.
         drop(activity.request(true));
         pass(30).await;
         activity.read();
@@ -264,18 +266,18 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_head_has_a_second_when_the_host_stops() {
+    async fn an_incomplete_head_gets_a_second_when_the_host_stops() {
         let activity = Activity::new(TIMES);
         pass(3).await;
         activity.stop();
         assert_eq!(end(&activity).await, (Cut::Stop, 1));
         let late = Activity::new(Times { head: STOP_HEAD_TIME / 2, ..TIMES });
         late.stop();
-        assert_eq!(end(&late).await, (Cut::Head, 0), "no longer than before");
+        assert_eq!(end(&late).await, (Cut::Head, 0), "the stop does not extend the head timeout");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_request_takes_as_long_as_it_does() {
+    async fn an_open_request_has_no_timeout() {
         let activity = Activity::new(TIMES);
         let request = activity.request(false);
         let watched = tokio::time::timeout(Duration::from_hours(1), activity.overdue()).await;
@@ -286,7 +288,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_that_is_not_taken_ends_the_connection() {
+    async fn a_response_that_is_not_read_ends_the_connection() {
         let activity = Activity::new(TIMES);
         let request = activity.request(true);
         request.handed(10 * 1_024);
@@ -300,7 +302,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_that_is_handed_over_is_not_watched() {
+    async fn a_handed_over_socket_has_no_timeouts() {
         let activity = Activity::new(TIMES);
         activity.upgraded();
         let watched = tokio::time::timeout(Duration::from_hours(1), activity.overdue()).await;

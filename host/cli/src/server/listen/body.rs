@@ -1,4 +1,4 @@
-//! Bodies of requests with their times, and bodies of answers that note how they are taken.
+//! Request bodies with timeouts, and response bodies that record how they are read.
 
 use std::io;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use wattle_api::traffic::{Cut, Traffic};
 
 use super::activity::Underway;
 
-/// The body of a request. It fails when it takes too long, which begins when it is first asked for.
+/// A request body that fails when a timeout expires. The timeouts start at the first poll.
 pub(super) struct Timed {
     body: Incoming,
     stall: Duration,
@@ -59,7 +59,7 @@ impl HttpBody for Timed {
             stalled: Box::pin(sleep(stall)),
             over: Box::pin(sleep(whole)),
         });
-        // The whole time also ends a body of which a piece is always ready.
+        // The timeout of the whole body also ends a body whose next chunk is always ready.
         if waiting.over.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Some(Err(this.late("the body did not arrive", whole))));
         }
@@ -82,7 +82,7 @@ impl HttpBody for Timed {
     }
 }
 
-/// The body of an answer.
+/// A response body.
 pub(super) struct Taken {
     body: Body,
     request: Underway,

@@ -34,7 +34,7 @@ use super::limits::{
 };
 use super::room::Seat;
 
-/// A connection that has found room.
+/// A connection that was accepted.
 pub(super) struct Connection {
     pub(super) listening: Arc<Listening>,
     pub(super) router: Router,
@@ -44,7 +44,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Answers its requests. `stopped` ends it when those under way are answered.
+    /// Serves requests. When `stopped` completes, the connection ends after its open requests.
     pub(super) async fn serve(
         self,
         socket: TcpStream,
@@ -81,9 +81,9 @@ impl Connection {
             tokio::select! {
                 ended = connection.as_mut() => {
                     match ended {
-                        // It was closed, or its socket was handed over.
+                        // The connection was closed, or its socket was handed over.
                         Ok(()) => activity.upgraded(),
-                        Err(error) => tracing::debug!(%from, %error, "a connection broke off"),
+                        Err(error) => tracing::debug!(%from, %error, "a connection failed"),
                     }
                     return;
                 }
@@ -108,7 +108,7 @@ impl Connection {
         builder
             .http1()
             .timer(TokioTimer::new())
-            // `Activity` has these times for HTTP/2 and handshakes as well.
+            // `Activity` has this timeout, also for HTTP/2 and TLS handshakes.
             .header_read_timeout(None::<Duration>)
             .max_buf_size(BUFFER_BYTES);
         builder
@@ -133,7 +133,7 @@ impl Connection {
         async move { Ok(answering.await.map(|body| Taken::new(body, underway))) }
     }
 
-    /// Whether a request is for the health endpoint or the control plane.
+    /// Returns true if a request is for the health endpoint or the control plane.
     fn is_control(&self, request: &Request<Incoming>) -> bool {
         let access = self.listening.access.get();
         access.is_some_and(|access| access.is_control(request.method(), request.uri().path()))

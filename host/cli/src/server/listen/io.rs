@@ -1,4 +1,4 @@
-//! The socket of a connection, which notes what comes and what is not taken.
+//! The socket of a connection, which records reads and blocked writes.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -11,12 +11,12 @@ use tokio::net::TcpStream;
 use super::activity::Activity;
 use super::room::Seat;
 
-/// A socket.
+/// A socket that reports to the [`Activity`] of its connection.
 pub(super) struct Watched {
     socket: TcpStream,
     activity: Arc<Activity>,
     is_blocked: bool,
-    /// Held as long as the socket is open, also by a WebSocket.
+    /// Held as long as the socket is open, also when a WebSocket has it.
     _seat: Seat,
 }
 

@@ -1,66 +1,66 @@
-//! What connections may take that is not configured, in one place.
+//! Limits of connections that are not configurable.
 
 use std::time::Duration;
 
-/// Connections beyond the configured number that are accepted for the health endpoint and the
-/// control plane alone, so that an operator can end what fills the others.
+/// Number of connections beyond the configured maximum that are accepted only for the health
+/// endpoint and the control plane, so that an operator can end the work that fills the others.
 pub(super) const RESERVED: usize = 64;
 
-/// The same for one address: so many that a supervisor and a person find room beside each other.
+/// Maximum of reserved connections of one address: enough for a supervisor and a person at once.
 pub(super) const RESERVED_PER_ADDRESS: usize = 16;
 
-/// Connections without a request that are closed together to make room: closing one at a time would
-/// search all connections for each new one.
+/// Number of connections without a request that are closed together to make room. Closing one at a
+/// time would search all connections for each new one.
 pub(super) const CLOSED_AT_ONCE: usize = 16;
 
-/// Files that are left to stores, plugins and requests of the host itself, of those that the
-/// process may open: one in so many.
+/// Divisor of the number of files that the process may open. This part is left to stores, plugins
+/// and requests of the host itself.
 pub(super) const FILES_LEFT: usize = 4;
 
-/// Least rate at which a client must take one piece of an answer. It holds beside
-/// [`stall_timeout`](crate::config::ConnectionsConfig::stall_timeout), which every byte restarts: a
-/// client that takes one byte at a time would never reach that one.
+/// Minimum rate at which a client must read one chunk of a response. It complements
+/// [`stall_timeout`](crate::config::ConnectionsConfig::stall_timeout), which every byte restarts,
+/// so a client that reads single bytes would never exceed it.
 pub(super) const LEAST_BYTES_PER_SECOND: u64 = 1_024;
 
-/// Time between two lines of the log about the same reason for refusing or closing connections.
+/// Time between two log messages about the same reason for refusing or closing connections.
 pub(super) const NOTE_PERIOD: Duration = Duration::from_mins(1);
 
-/// Pause before the next look for connections when the system gave none, as where the process has
-/// no files left.
+/// Pause after a failed `accept`, for example if the process has no file descriptor left.
 pub(super) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Time for the head of a request that is on its way when the host stops.
+/// Time for a head that has arrived in part when the host stops.
 pub(super) const STOP_HEAD_TIME: Duration = Duration::from_secs(1);
 
-/// Time for the graceful end (`GOAWAY` in HTTP/2) of a connection that reached a limit.
+/// Time for the graceful shutdown (`GOAWAY` in HTTP/2) of a connection that reached a limit.
 pub(super) const CLOSE_GRACE: Duration = Duration::from_secs(1);
 
-/// Bytes that a connection of HTTP/1 holds of a head, and of an answer that its client has not
-/// taken. All headers must fit; browsers and proxies send less than 16 KiB.
+/// Maximum size in bytes of the head that an HTTP/1 connection buffers, and of the response that
+/// its client has not read. All headers must fit; browsers and proxies send less than 16 KiB.
 pub(super) const BUFFER_BYTES: usize = 64 << 10;
 
-/// Bytes of all headers of a request of HTTP/2, as RFC 9113 counts them.
+/// Maximum size in bytes of all headers of an HTTP/2 request, as RFC 9113 counts them.
 pub(super) const HEADER_LIST_BYTES: u32 = 64 << 10;
 
-/// Streams of HTTP/2 that a client has reset and that were not yet looked at. More is an attack
-/// ("rapid reset", CVE-2023-44487) and ends the connection.
+/// Maximum number of HTTP/2 streams that a client has reset and the host has not processed. More
+/// are an attack ("rapid reset", CVE-2023-44487) and end the connection.
 pub(super) const PENDING_RESETS: usize = 20;
 
-/// Streams that the host reset because the client broke the protocol. More ends the connection
-/// (CVE-2025-8671).
+/// Maximum number of streams that the host has reset because the client violated the protocol. More
+/// end the connection (CVE-2025-8671).
 pub(super) const LOCAL_RESETS: usize = 128;
 
-/// Bytes that each stream of HTTP/2 holds of an answer that its client has not taken.
+/// Maximum size in bytes of the response that an HTTP/2 stream buffers and its client has not read.
 pub(super) const STREAM_BUFFER_BYTES: usize = 64 << 10;
 
-/// Silence after which the host sends a `PING` on a connection of HTTP/2 with open streams.
+/// Time without a frame after which the host sends a `PING` on an HTTP/2 connection with open
+/// streams.
 pub(super) const PING_PERIOD: Duration = Duration::from_secs(20);
 
-/// Time for the answer to a `PING`.
+/// Timeout for the response to a `PING`.
 pub(super) const PING_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Pause between two looks whether the files of certificates were replaced.
+/// Pause between two checks of the certificate files.
 pub(super) const CERTIFICATE_PERIOD: Duration = Duration::from_secs(1);
 
-/// Bytes of a file with certificates or a key: a chain has some 10 KiB.
+/// Maximum size in bytes of a file with certificates or a key. A chain has about 10 KiB.
 pub(super) const CERTIFICATE_BYTES: u64 = 1 << 20;

@@ -1,4 +1,4 @@
-//! Lines of the log about connections that were refused or ended: one for each reason and period.
+//! Log messages about refused and closed connections, at most one per reason and period.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -9,37 +9,37 @@ use wattle_api::traffic::Cut;
 
 use super::limits::NOTE_PERIOD;
 
-/// What was written last.
+/// The last message of each reason.
 #[derive(Default)]
 pub(super) struct Notes(Mutex<HashMap<&'static str, Note>>);
 
 struct Note {
     at: Instant,
-    /// How many there were since.
+    /// Number of connections since then.
     more: u64,
 }
 
 impl Notes {
-    /// Writes a line unless there was one of late.
+    /// Logs a message, unless there was one with this reason within [`NOTE_PERIOD`].
     pub(super) fn note(&self, cut: Cut, from: SocketAddr) {
         if matches!(cut, Cut::Idle | Cut::Stop) {
             tracing::debug!(%from, reason = cut.label(), "{}", told(cut));
             return;
         }
         let Some(before) = self.due(cut) else {
-            tracing::debug!(%from, reason = cut.label(), "refused or ended a connection");
+            tracing::debug!(%from, reason = cut.label(), "refused or closed a connection");
             return;
         };
         tracing::warn!(
             reason = cut.label(),
             %from,
             before,
-            "{}; `before` counts those since the last such line",
+            "{}; `before` counts those since the last such message",
             told(cut)
         );
     }
 
-    /// How many there were since the last line, if it is time for another one.
+    /// Returns the number of connections since the last message, if another message is due.
     fn due(&self, cut: Cut) -> Option<u64> {
         // No code that can panic runs under this lock.
         let mut notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -63,12 +63,12 @@ fn told(cut: Cut) -> &'static str {
             "the head of a request did not arrive within `server.connections.head_timeout`"
         }
         Cut::Stalled => {
-            "a client did not take its answer within `server.connections.stall_timeout`"
+            "a client did not read its response within `server.connections.stall_timeout`"
         }
         Cut::Room => "a connection without a request was closed to make room for a new one",
         Cut::Connections => "a connection was refused: `server.connections` allows no more",
         Cut::Idle => "closed an idle connection",
-        Cut::Stop => "the head of a request was on its way when the host stopped",
+        Cut::Stop => "the head of a request was incomplete when the host stopped",
         Cut::Body | Cut::Requests | Cut::Bodies => "a connection was closed",
     }
 }
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn each_reason_has_one_line_in_a_period() {
+    async fn each_reason_has_one_message_per_period() {
         let notes = Notes::default();
         assert_eq!(notes.due(Cut::Head), Some(0));
         assert_eq!(notes.due(Cut::Stalled), Some(0));

@@ -1,7 +1,7 @@
-//! How many connections there are: in all, and of one address.
+//! Limits the number of connections, in total and of one address.
 //!
-//! A new connection that finds no room takes the place of one without a request. If all have one, a
-//! few more are accepted for the health endpoint and the control plane alone.
+//! Without a free place, a new connection replaces one without a request. If all have one, a few
+//! more are accepted, only for the health endpoint and the control plane.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ use wattle_api::traffic::Traffic;
 use super::activity::Activity;
 use super::limits::{CLOSED_AT_ONCE, FILES_LEFT, RESERVED, RESERVED_PER_ADDRESS};
 
-/// Where Linux says how many files the process may open.
+/// File in which Linux reports how many files the process may open.
 const FILE_LIMITS: &str = "/proc/self/limits";
 
 /// The connections of all listeners.
@@ -28,19 +28,19 @@ pub(super) struct Room {
 struct Seats {
     taken: HashMap<u64, Taken>,
     next: u64,
-    /// Connections by what they may be used for.
+    /// Connections for all requests, and those for the control plane only.
     any: Count,
     reserved: Count,
 }
 
-/// A connection.
+/// A connection that has a place.
 struct Taken {
     address: IpAddr,
     is_reserved: bool,
     activity: Arc<Activity>,
 }
 
-/// Connections in all, and by address.
+/// Numbers of connections, in total and by address.
 #[derive(Default)]
 struct Count {
     all: usize,
@@ -87,7 +87,8 @@ impl Seats {
         Some(taken)
     }
 
-    /// Takes those away that have had no request for the longest time.
+    /// Removes a part of the connections without a request, those without one for the longest time
+    /// first.
     fn remove_resting(&mut self, of: Option<IpAddr>, is_reserved: bool) -> Vec<Taken> {
         let mut resting: Vec<_> = self
             .taken
@@ -97,14 +98,14 @@ impl Seats {
             .filter_map(|(id, taken)| Some((taken.activity.resting_since()?, *id)))
             .collect();
         resting.sort_unstable();
-        // A part of them, so that those that have just come can send their requests.
+        // Only a part is removed, so that new connections can send their requests.
         let some = resting.len().div_ceil(CLOSED_AT_ONCE).min(CLOSED_AT_ONCE);
         resting.into_iter().take(some).filter_map(|(_, id)| self.remove(id)).collect()
     }
 }
 
 impl Room {
-    /// Room for so many, or for fewer if the process may open fewer files.
+    /// Creates places for `most` connections, or for fewer if the process may open too few files.
     pub(super) fn new(most: usize, per_address: usize, traffic: Arc<Traffic>) -> Arc<Self> {
         let files = std::fs::read_to_string(FILE_LIMITS).ok();
         let most = match files.as_deref().and_then(open_files) {
@@ -123,12 +124,12 @@ impl Room {
         Arc::new(Self { most, per_address, traffic, seats: Mutex::default() })
     }
 
-    /// No code that can panic runs under this lock.
+    /// Locks the places. No code that can panic runs under this lock.
     fn lock(&self) -> MutexGuard<'_, Seats> {
         self.seats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a place for a connection; `None` if there is none.
+    /// Takes a place for a connection. Returns `None` if there is none.
     pub(super) fn take(self: &Arc<Self>, from: IpAddr, activity: &Arc<Activity>) -> Option<Seat> {
         let address = network_of(from);
         let mut seats = self.lock();
@@ -144,7 +145,7 @@ impl Room {
         Some(Seat { room: self.clone(), id, is_reserved })
     }
 
-    /// Whether there is room, also by closing others.
+    /// Returns true if there is a place, possibly after closing other connections.
     fn make_room(&self, seats: &mut Seats, address: IpAddr, is_reserved: bool) -> bool {
         let (most, per_address) = if is_reserved {
             (RESERVED, RESERVED_PER_ADDRESS)
@@ -165,7 +166,7 @@ impl Room {
     }
 }
 
-/// Ends connections, and says whether there were any.
+/// Ends connections. Returns true if there were any.
 fn evict(removed: Vec<Taken>) -> bool {
     for taken in &removed {
         taken.activity.evict();
@@ -173,23 +174,23 @@ fn evict(removed: Vec<Taken>) -> bool {
     !removed.is_empty()
 }
 
-/// The soft limit of open files, as Linux writes it.
+/// Parses the soft limit on open files from the format of Linux.
 fn open_files(limits: &str) -> Option<usize> {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// The place of a connection, until it is closed.
+/// The place of a connection, which is free again when this is dropped.
 pub(super) struct Seat {
     room: Arc<Room>,
     id: u64,
-    /// Whether the connection is for the health endpoint and the control plane alone.
+    /// Whether the connection is only for the health endpoint and the control plane.
     pub(super) is_reserved: bool,
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        // One that had to make room was taken away before.
+        // An evicted connection was removed before.
         self.room.lock().remove(self.id);
         self.room.traffic.closed();
     }
@@ -217,7 +218,7 @@ mod tests {
         [10, 0, 0, last].into()
     }
 
-    /// A connection with a request.
+    /// Takes a place for a connection with an open request.
     fn busy(room: &Arc<Room>, last: u8) -> Option<(Seat, Underway)> {
         let activity = activity();
         let request = activity.request(false);
@@ -225,22 +226,22 @@ mod tests {
     }
 
     #[test]
-    fn the_last_places_are_for_the_control_plane() {
+    fn the_last_places_are_reserved_for_the_control_plane() {
         let room = room(2, 1);
         let first = busy(&room, 1).unwrap();
         assert!(!first.0.is_reserved);
-        // The address has its share, so it gets reserved places, and not all of these.
+        // The address has used its share, so it gets reserved places, but not all of them.
         let reserved: Vec<_> = std::iter::from_fn(|| busy(&room, 1)).collect();
         assert_eq!(reserved.len(), RESERVED_PER_ADDRESS);
         assert!(reserved.iter().all(|(seat, _)| seat.is_reserved));
-        assert!(!busy(&room, 2).unwrap().0.is_reserved, "another address finds room");
+        assert!(!busy(&room, 2).unwrap().0.is_reserved, "another address gets a place");
         drop((first, reserved));
         assert!(room.lock().taken.is_empty() && room.lock().any.by_address.is_empty());
         assert_eq!(room.traffic.connections(), 0);
     }
 
     #[tokio::test]
-    async fn one_without_a_request_makes_room() {
+    async fn a_connection_without_a_request_is_replaced() {
         let room = room(2, 2);
         let (oldest, younger) = (activity(), activity());
         let _first = room.take(address(1), &oldest).unwrap();
@@ -249,12 +250,12 @@ mod tests {
         assert!(!third.is_reserved);
         assert_eq!(oldest.overdue().await, Cut::Room);
         let left = tokio::time::timeout(Duration::from_millis(1), younger.overdue()).await;
-        assert!(left.is_err(), "the younger one stays");
+        assert!(left.is_err(), "the newer one stays");
         assert_eq!(room.lock().any.all, 2);
     }
 
     #[test]
-    fn networks_of_one_customer_are_one_address() {
+    fn addresses_of_one_ipv6_network_count_as_one() {
         let room = room(10, 1);
         let from = |text: &str| text.parse::<IpAddr>().unwrap();
         let (one, same, other) = (activity(), activity(), activity());
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_of_files_is_read() {
+    fn the_limit_on_open_files_is_parsed() {
         let text = "Limit                     Soft Limit           Hard Limit           Units\n\
                     Max processes             63432                63432                processes\n\
                     Max open files            1024                 524288               files\n";

@@ -1,4 +1,4 @@
-//! TLS with certificates that are read again when their files change.
+//! TLS with certificates that are reloaded when their files change.
 
 use std::fmt;
 use std::fs::File;
@@ -20,37 +20,37 @@ use super::limits::{CERTIFICATE_BYTES, CERTIFICATE_PERIOD};
 use crate::config::TlsConfig;
 use crate::error::Error;
 
-/// What clients that know both are to speak, the better one first.
+/// Application protocols (ALPN), in order of preference.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
 /// The certificates of a server.
 pub(super) struct Certificates {
     cert: PathBuf,
     key: PathBuf,
-    /// As the files were when they were read first.
+    /// Stamp of the files before they were read first.
     opened: Stamp,
     current: RwLock<Arc<CertifiedKey>>,
 }
 
-/// When the two files were changed, and their sizes; `None` for one that is not there.
+/// Modification time and size of both files; `None` for a file that does not exist.
 type Stamp = [Option<(SystemTime, u64)>; 2];
 
 impl Certificates {
-    /// Reads them for the first time.
+    /// Reads the certificate and its key.
     ///
     /// # Errors
     ///
     /// [`Error::Setup`] with the reason.
     pub(super) fn open(config: &TlsConfig, base: &Path) -> Result<Arc<Self>, Error> {
         let (cert, key) = (base.join(&config.cert), base.join(&config.key));
-        // Before they are read, so that a change meanwhile is seen.
+        // The stamp is taken before the read, so that a change in between is detected.
         let opened = stamp(&cert, &key);
         let current = read(&cert, &key).map_err(setup)?;
         Ok(Arc::new(Self { cert, key, opened, current: RwLock::new(Arc::new(current)) }))
     }
 
-    /// Reloads the certificates when their files change. Never ends. Files that cannot be used leave the
-    /// certificates as they are.
+    /// Reloads the certificate when its files change. Files that cannot be used leave it unchanged.
+    /// Never ends.
     pub(super) async fn keep(&self) {
         let mut known = self.opened;
         loop {
@@ -91,7 +91,7 @@ impl ResolvesServerCert for Certificates {
     }
 }
 
-/// What speaks TLS with these certificates.
+/// Returns an acceptor of TLS connections with these certificates.
 pub(super) fn acceptor(certificates: &Arc<Certificates>) -> Result<TlsAcceptor, Error> {
     let config = ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
@@ -101,7 +101,7 @@ pub(super) fn acceptor(certificates: &Arc<Certificates>) -> Result<TlsAcceptor, 
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// Named here, since other crates switch on a second one.
+/// Returns the crypto provider. It is explicit because other crates enable a second one.
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(default_provider())
 }
