@@ -1,4 +1,4 @@
-//! The verbs of the command line, one a file.
+//! The commands, one per file.
 
 mod control;
 mod doctor;
@@ -32,7 +32,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::Output;
 
-/// Does what the command line says. Errors are printed here, and nowhere else.
+/// Executes the command of the arguments. All errors are printed here.
 pub async fn execute(args: Args) -> Exit {
     let output = Output { json: args.json };
     match Box::pin(dispatch(args, output)).await {
@@ -53,7 +53,7 @@ async fn dispatch(args: Args, output: Output) -> Result<Exit, Error> {
     }
     let config = config::read(args.config.as_deref())?;
     match args.command {
-        // Both were done before.
+        // Both are handled before.
         Command::Doctor | Command::Compile(_) => Ok(Exit::Ok),
         Command::Serve(serve) => serve::serve(config, &serve, output).await,
         Command::Run(run) => {

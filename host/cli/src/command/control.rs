@@ -1,4 +1,4 @@
-//! `wattle thread drain`, `wattle graph clear-cache`, and how runs are started with options.
+//! `wattle thread drain`, `wattle graph clear-cache`, and run options.
 
 use wattle_api::document::options::OptionsDocument;
 use wattle_api::document::run::RunDocument;
@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::Output;
 
-/// The options of a run as its document.
+/// Converts arguments to the document of run options.
 pub(super) fn options(args: OptionArgs) -> Result<OptionsDocument, Error> {
     let durability = args.durability.map(|word| match word {
         DurabilityWord::Commit => Durability::Commit,
@@ -41,14 +41,14 @@ fn nodes(names: &[String]) -> Result<Option<NodeSet>, Error> {
     }
     let named = names.iter().map(|name| {
         NodeName::new(name).map_err(|error| Error::Usage {
-            message: format!("`{name}` names no node: {error}"),
+            message: format!("`{name}` is not the name of a node: {error}"),
             hint: "name nodes of the graph, or `*` for all".into(),
         })
     });
     Ok(Some(NodeSet::Named(named.collect::<Result<_, _>>()?)))
 }
 
-/// Asks the run of a thread to stand still, and waits until it does.
+/// Drains the run of a thread, and waits until it has stopped.
 pub(super) async fn drain(client: &Client, thread: &str, output: Output) -> Result<Exit, Error> {
     let path = format!("/api/v1/threads/{}", segment(thread));
     let view: ThreadDocument = client.get(&path).await?;
@@ -63,12 +63,12 @@ pub(super) async fn drain(client: &Client, thread: &str, output: Output) -> Resu
     let ended: RunDocument = client.get(&format!("/api/v1/runs/{run}/wait")).await?;
     output.data(&ended, |ended| {
         let status = words::word(&ended.status);
-        format!("run {} is {status}; `wattle thread resume {thread}` goes on", ended.run)
+        format!("run {} is {status}; continue with `wattle thread resume {thread}`", ended.run)
     });
     Ok(Exit::Ok)
 }
 
-/// Forgets what nodes did that have a cache: `app`, `app/graph` or `app/graph/node`.
+/// Clears the node cache of `app`, `app/graph` or `app/graph/node`.
 pub(super) async fn clear_cache(
     client: &Client,
     target: &str,
@@ -83,6 +83,6 @@ pub(super) async fn clear_cache(
         .collect();
     let path = format!("/api/v1/apps/{app}/cache?{}", query.join("&"));
     let cleared: ClearedDocument = client.delete_for(&path).await?;
-    output.data(&cleared, |cleared| format!("forgot {} entries", cleared.cleared));
+    output.data(&cleared, |cleared| format!("cleared {} entries", cleared.cleared));
     Ok(Exit::Ok)
 }

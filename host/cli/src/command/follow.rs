@@ -1,4 +1,4 @@
-//! Following a run: live progress on stderr, then what came out of it.
+//! Follows a run: progress on stderr, then the outcome.
 
 mod answer;
 
@@ -15,10 +15,10 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::Output;
 
-/// Time between two pictures of the spinner.
+/// Time between two frames of the spinner.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Follows a run to its end, or to where it stands still, and prints the outcome.
+/// Follows a run until it ends or is interrupted, and prints the outcome.
 pub(super) async fn follow(
     client: &Client,
     run: &RunDocument,
@@ -52,7 +52,7 @@ pub(super) async fn follow(
     })
 }
 
-/// The newest event of a thread, so that only what follows is shown.
+/// Returns the sequence number of the last event of a thread, so that only later events are shown.
 pub(super) async fn newest_event(client: &Client, thread: &str) -> Result<u64, Error> {
     let mut events = client.events(thread, 0).await?;
     let mut newest = 0;
@@ -72,7 +72,7 @@ impl Progress {
     fn new(quiet: bool) -> Self {
         let bar = (!quiet && Output::is_watched()).then(|| {
             let bar = ProgressBar::new_spinner();
-            // The template is a constant of ours; without a style the default one is shown.
+            // The template is a constant. If it were invalid, the default style would be used.
             if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {msg}") {
                 bar.set_style(style);
             }
@@ -82,7 +82,7 @@ impl Progress {
         Self { bar, quiet, answer: Answer::default() }
     }
 
-    /// What ended stays on the screen; what goes on stands beside the spinner.
+    /// What has ended stays on the screen. What is in progress is shown next to the spinner.
     fn show(&mut self, event: &Event) {
         let (line, stays) = match &event.kind {
             EventKind::TaskStarted(started) => (started.node.to_string(), false),
@@ -91,7 +91,7 @@ impl Progress {
                 (format!("{} done in {took}", finished.node), true)
             }
             EventKind::TaskFailed(failed) => {
-                let again = if failed.retry_in_ms.is_some() { ", trying again" } else { "" };
+                let again = if failed.retry_in_ms.is_some() { ", retrying" } else { "" };
                 (format!("{} failed{again}: {}", failed.node, failed.failure), true)
             }
             EventKind::CallStarted(call) => {
@@ -129,7 +129,7 @@ impl Progress {
     }
 }
 
-/// What came out, for people: the state, or the questions.
+/// Returns the outcome for people: the state, or the interrupts.
 fn outcome(run: &RunDocument) -> Option<String> {
     match run.status {
         RunStatus::Interrupted => Some(questions(&run.interrupts, &run.next)),
@@ -138,16 +138,16 @@ fn outcome(run: &RunDocument) -> Option<String> {
     }
 }
 
-/// Open questions, or where a run stands still without any.
+/// Describes pending interrupts, or the nodes before which a run has stopped without one.
 pub(super) fn questions(open: &[QuestionDocument], next: &[String]) -> String {
     if open.is_empty() {
-        return format!("stands still before {}", next.join(", "));
+        return format!("stopped before {}", next.join(", "));
     }
     let question = |question: &QuestionDocument| {
-        let mut text = format!("question {} from {}\n", question.id, question.node);
+        let mut text = format!("interrupt {} from {}\n", question.id, question.node);
         text.push_str(&words::indented(&words::pretty(&question.payload), 2));
         if let Some(schema) = &question.response_schema {
-            text.push_str("\n  an answer must fit this schema:\n");
+            text.push_str("\n  the answer must match this schema:\n");
             text.push_str(&words::indented(&words::pretty(schema), 2));
         }
         if let Some(expires_ms) = question.expires_ms {
@@ -158,7 +158,7 @@ pub(super) fn questions(open: &[QuestionDocument], next: &[String]) -> String {
     open.iter().map(question).collect::<Vec<_>>().join("\n\n")
 }
 
-/// What to do next.
+/// Prints what to do next.
 fn advise(run: &RunDocument) {
     let thread = words::quoted(&run.thread);
     match run.status {
@@ -173,7 +173,8 @@ fn advise(run: &RunDocument) {
                     .concat(),
             };
             Output::note(&format!(
-                "thread {} waits\n  hint: go on with `wattle thread resume {thread}{answers}`",
+                "thread {} is interrupted\n  hint: resume it with `wattle thread resume \
+                 {thread}{answers}`",
                 run.thread
             ));
         }
@@ -204,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn questions_say_what_is_wanted_and_until_when() {
+    fn interrupts_have_their_schema_and_expiry() {
         let question = QuestionDocument {
             id: "ab12".into(),
             namespace: String::new(),
@@ -215,6 +216,6 @@ mod tests {
             expires_ms: None,
         };
         insta::assert_snapshot!(questions(&[question], &[]));
-        assert_eq!(questions(&[], &["a".into(), "b".into()]), "stands still before a, b");
+        assert_eq!(questions(&[], &["a".into(), "b".into()]), "stopped before a, b");
     }
 }

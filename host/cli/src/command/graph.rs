@@ -19,7 +19,7 @@ use crate::load::{self, app_folder, file, projections};
 use crate::output::Output;
 use crate::wire::open_sandbox;
 
-/// Prints graphs: of a file or folder without a server, else of a loaded app.
+/// Prints graphs: those of a file or folder without a server, otherwise those of a loaded app.
 pub(super) async fn show(config: Config, target: &str, output: Output) -> Result<Exit, Error> {
     let path = Path::new(target);
     let pictures = if path.exists() {
@@ -77,7 +77,7 @@ async fn pictures(client: &Client, target: &str) -> Result<Vec<Picture>, Error> 
     Ok(pictures)
 }
 
-/// Reports everything that is wrong with the graphs of a folder or file.
+/// Reports all problems of the graphs of a folder or file.
 pub(super) async fn check(config: Config, target: &str, output: Output) -> Result<Exit, Error> {
     let path = place_of(&config, target)?;
     let checked = read(&config, &path).await?;
@@ -99,7 +99,7 @@ pub(super) async fn check(config: Config, target: &str, output: Output) -> Resul
     }
     if !checked.with_plugins {
         Output::note(
-            "checked without plugins: names of nodes and their schemas are taken on trust",
+            "checked without plugins: names and schemas of their nodes are not verified",
         );
     }
     Ok(if failed { Exit::Failed } else { Exit::Ok })
@@ -132,7 +132,7 @@ impl From<&Problem> for ProblemLine {
     }
 }
 
-/// A path, or the folder of a configured app.
+/// Returns the path, or the folder of the app with this name.
 fn place_of(config: &Config, target: &str) -> Result<PathBuf, Error> {
     if Path::new(target).exists() {
         return Ok(target.into());
@@ -151,7 +151,7 @@ struct Checked {
     with_plugins: bool,
 }
 
-/// Checks an app folder with its plugins, or a file without any.
+/// Checks an app folder with its plugins, or a file without plugins.
 async fn read(config: &Config, path: &Path) -> Result<Checked, Error> {
     if path.is_dir() {
         return read_folder(config, path).await;

@@ -1,4 +1,4 @@
-//! JSON from the command line: written out, from a file, or from stdin.
+//! JSON of arguments: inline, from a file, or from stdin.
 
 use std::io::Read as _;
 
@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use crate::error::Error;
 
-/// Reads JSON.
+/// Parses a JSON argument.
 ///
 /// # Errors
 ///
-/// [`Error::Usage`] if it is no JSON, [`Error::File`] if it cannot be read.
+/// [`Error::Usage`] if the text is not JSON, [`Error::File`] if it cannot be read.
 pub(super) fn json(argument: &str) -> Result<Value, Error> {
     let (text, origin) = match argument.strip_prefix('@') {
         Some(path) => {
@@ -31,7 +31,7 @@ pub(super) fn json(argument: &str) -> Result<Value, Error> {
     })
 }
 
-/// Reads an answer with or without the id of its question.
+/// Parses an answer. The id of the interrupt is empty if the argument has none.
 ///
 /// # Errors
 ///
@@ -44,7 +44,7 @@ pub(super) fn answer(argument: &str) -> Result<(String, Value), Error> {
     }
 }
 
-/// Ids of questions are hex digits; no JSON begins like that and goes on with `=`.
+/// Ids of interrupts are hexadecimal. No JSON text has `=` after a prefix of hexadecimal digits.
 fn is_id(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
@@ -62,14 +62,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_may_name_their_question() {
+    fn answers_can_name_their_interrupt() {
         assert_eq!(answer("ab12=true").unwrap(), ("ab12".into(), Value::Bool(true)));
         assert_eq!(answer("{\"a\":\"x=y\"}").unwrap().0, "");
         assert_eq!(answer("\"a=b\"").unwrap().1, "a=b");
     }
 
     #[test]
-    fn what_is_no_json_is_refused() {
+    fn invalid_json_is_refused() {
         insta::assert_snapshot!(json("{input: 1}").unwrap_err(), @"
         `{input: 1}` is not JSON: key must be a string at line 1 column 2
           hint: write JSON in single quotes, `@file` for a file, or `-` for stdin

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::{Output, Table};
 
-/// Where the API has them.
+/// Path of keys in the API.
 const PATH: &str = "/api/v1/keys";
 
 pub(super) async fn keys(
@@ -35,14 +35,14 @@ async fn create(client: &Client, args: &KeyCreateArgs, output: Output) -> Result
     let made: MadeKeyDocument = client.post(PATH, &NewKeyDocument::from(args)).await?;
     output.data(&made, |made| made.key.clone());
     Output::note(&format!(
-        "this is the key `{}` ({}); keep it now, it is not shown again",
+        "this is the key `{}` ({}); save it now, it is not shown again",
         made.known.name, made.known.id
     ));
     let is_operators = made.known.tenant.is_none() && made.known.scopes.contains(&KeyScope::Admin);
     if client.is_remote() && !is_operators {
         Output::note(
-            "from now on the server wants a key of every request; further keys are made with one \
-             that has the scope `admin`, or while no server runs",
+            "the server now requires a key for every request; create further keys with a key that \
+             has the scope `admin`, or while no server runs",
         );
     }
     Ok(Exit::Ok)
@@ -53,7 +53,7 @@ async fn list(client: &Client, output: Output) -> Result<Exit, Error> {
     output.data(&keys, |keys| {
         let mut table = Table::new(&[
             "id", "name", "tenant", "scopes", "rate", "body", "created", "expires", "used",
-            "made by",
+            "created by",
         ]);
         for key in keys {
             table.row(row(key));
@@ -90,8 +90,8 @@ async fn revoke(client: &Client, args: &KeyRevokeArgs, output: Output) -> Result
     });
     if !done.left.is_empty() {
         Output::note(&format!(
-            "keys that came to be by it still open the host: {}; after a leak revoke them, too, with \
-             `wattle key revoke {id} --made`",
+            "keys that were created with it are still valid: {}; after a leak, revoke them as well \
+             with `wattle key revoke {id} --made`",
             done.left.join(", ")
         ));
     }

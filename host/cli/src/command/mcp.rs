@@ -15,10 +15,10 @@ use crate::exit::Exit;
 use crate::output::Output;
 use crate::wire::{ReadEnv, environment, open_tools};
 
-/// Characters of a description that are shown.
+/// Number of characters of a description that are shown.
 const DESCRIPTION_CHARS: usize = 80;
 
-/// Looks at servers, all at once; fails if one of them cannot be used.
+/// Connects to servers, all at once. Fails if one of them cannot be used.
 pub(super) async fn check(
     config: &Config,
     args: McpCheckArgs,
@@ -38,7 +38,7 @@ pub(super) async fn check(
     Ok(if is_usable { Exit::Ok } else { Exit::Failed })
 }
 
-/// Looks at these servers, or at every one if none is named, all at once. A name that no server has is
+/// Connects to the named servers, or to all of them, all at once. An unknown name results in
 /// `not-found`.
 pub(super) async fn look(
     config: &Config,
@@ -53,7 +53,7 @@ pub(super) async fn look(
     Ok(names.into_iter().zip(checks).collect())
 }
 
-/// What is changed in schemas of tools for the providers of the configuration.
+/// Describes the changes of tool schemas for the configured kinds of providers.
 fn schema_notes(model: &ModelConfig, tools: &[ToolInfo]) -> Vec<String> {
     let mut kinds: Vec<ProviderKind> = Vec::new();
     for provider in model.providers.values() {
@@ -98,8 +98,8 @@ fn words_of(name: &str, check: &Check) -> String {
     }
     for tool in &check.tools {
         let hints = match (tool.hints.read_only, tool.hints.idempotent) {
-            (true, _) => " (reads only)",
-            (false, true) => " (may be called twice)",
+            (true, _) => " (read-only)",
+            (false, true) => " (idempotent)",
             (false, false) => "",
         };
         let first = tool.description.lines().next().unwrap_or_default();
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_reads_like_a_report() {
+    fn checks_are_rendered_as_text() {
         let tool = ToolInfo {
             name: "add".into(),
             description: "Adds numbers.\nBoth of them.".into(),
@@ -172,7 +172,7 @@ mod tests {
         let shown = in_words(&[("graph".into(), fine), ("files".into(), away)].into());
         let expected = "files: fail\n  session   30000 ms\n  timeout: it did not answer\n\
                         graph: ok\n  session      12 ms  protocol 2025-11-25, graph 1.2\n  \
-                        tools         3 ms  1 of them\n    add (reads only): Adds numbers.\n  \
+                        tools         3 ms  1 of them\n    add (read-only): Adds numbers.\n  \
                         note: the tool `odd` has no schema of its arguments";
         assert_eq!(shown, expected);
     }

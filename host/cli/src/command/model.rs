@@ -23,23 +23,24 @@ use crate::exit::Exit;
 use crate::output::Output;
 use crate::wire::{environment, open_routes};
 
-/// On whose behalf models are asked.
+/// Name of the app and the plugin in whose name models are called.
 const ASKER: &str = "check";
 
-/// Characters of an answer that are shown.
+/// Number of characters of a completion that are shown.
 const EXCERPT_CHARS: usize = 60;
 
-/// Longest answer of a turn in tokens: little money, and room for a model that thinks first.
+/// Maximum number of output tokens of a turn: inexpensive, and enough for a model that reasons
+/// first.
 const ANSWER_TOKENS: u32 = 2_000;
 
-/// What a route did.
+/// The results of a route.
 #[derive(Clone, Debug, Serialize)]
 struct Check {
     route: String,
     steps: Vec<Step>,
 }
 
-/// One thing that a route was asked for.
+/// One step of the check of a route.
 #[derive(Clone, Debug, Serialize)]
 struct Step {
     step: &'static str,
@@ -50,13 +51,13 @@ struct Step {
     failure: Option<Failure>,
 }
 
-/// What came back.
+/// The completion of a step.
 #[derive(Clone, Debug, Serialize)]
 struct Answer {
     model: String,
     text: String,
     finish_reason: String,
-    /// Pieces that were handed on as they came.
+    /// Number of streamed deltas.
     pieces: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     input_tokens: Option<u64>,
@@ -64,7 +65,7 @@ struct Answer {
     output_tokens: Option<u64>,
 }
 
-/// Asks the models of routes, one question after the other; fails if one of them cannot be used.
+/// Calls the models of routes, one step after the other. Fails if a step of any route fails.
 pub(super) async fn check(
     config: &Config,
     args: ModelCheckArgs,
@@ -98,7 +99,7 @@ pub(super) async fn check(
     Ok(if is_usable { Exit::Ok } else { Exit::Failed })
 }
 
-/// Tools and shapes are asked for in the way that the provider is configured for.
+/// Tools and schemas are requested with the streaming setting of the provider.
 async fn steps(whole: &Asker<'_>, streamed: &Asker<'_>, usual: &Asker<'_>) -> Vec<Step> {
     vec![
         timed("whole", whole.words()).await,
@@ -119,16 +120,16 @@ async fn timed(step: &'static str, work: impl Future<Output = Result<Answer, Fai
     Step { step, ms, answer, failure }
 }
 
-/// Asks one route.
+/// Calls the models of one route.
 struct Asker<'a> {
     routes: &'a Routes,
     caller: &'a Caller,
     route: &'a str,
-    /// Whether answers are asked for in pieces.
+    /// Whether completions are streamed.
     streams: bool,
 }
 
-/// Counts pieces.
+/// Counts deltas.
 #[derive(Default)]
 struct Pieces(AtomicUsize);
 
@@ -155,13 +156,13 @@ impl Asker<'_> {
         Ok((answer, pieces.0.into_inner()))
     }
 
-    /// A turn in words.
+    /// Requests a completion in text.
     async fn words(&self) -> Result<Answer, Failure> {
         let (answer, pieces) = self.ask(&self.request("Answer with the one word: ready")).await?;
         said(&answer, pieces, answer.text())
     }
 
-    /// A turn that asks for a tool, and the one after its answer.
+    /// Requests a tool call, and then a completion with its result.
     async fn tool(&self) -> Result<Answer, Failure> {
         let mut request =
             self.request("Add 17 and 25 with the tool `add`. Then say the sum and nothing else.");
@@ -184,7 +185,7 @@ impl Asker<'_> {
             })
             .collect();
         if results.is_empty() {
-            let text = format!("the model calls no tool, and says `{}`", excerpt(&first.text()));
+            let text = format!("the model calls no tool, but returns `{}`", excerpt(&first.text()));
             return Err(Failure::new(code::UNSUPPORTED, text));
         }
         request.messages.push(Message { role: Role::Assistant, parts: first.parts });
@@ -193,7 +194,7 @@ impl Asker<'_> {
         said(&second, pieces + more, second.text())
     }
 
-    /// A document under a schema.
+    /// Requests a document under a schema.
     async fn shape(&self) -> Result<Answer, Failure> {
         let mut request = self.request("Which city is the capital of France?");
         request.response_schema = Some(ResponseSchema {
@@ -210,11 +211,11 @@ impl Asker<'_> {
     }
 }
 
-/// An answer that says something.
+/// Converts a completion. Fails if its text is empty.
 fn said(answer: &Completion, pieces: usize, text: String) -> Result<Answer, Failure> {
     let finish_reason = answer.finish_reason.name().to_owned();
     if text.trim().is_empty() {
-        let text = format!("the model says nothing, and ends with `{finish_reason}`");
+        let text = format!("the completion has no text, and ends with `{finish_reason}`");
         return Err(Failure::new("no-answer", text));
     }
     let usage = &answer.usage;
@@ -228,7 +229,7 @@ fn said(answer: &Completion, pieces: usize, text: String) -> Result<Answer, Fail
     })
 }
 
-/// The beginning of a text, on one line.
+/// Returns the beginning of a text on one line.
 fn excerpt(text: &str) -> String {
     let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     one_line.chars().take(EXCERPT_CHARS).collect()

@@ -50,7 +50,7 @@ pub(super) async fn inspect(config: Config, target: &str, output: Output) -> Res
     Ok(Exit::Ok)
 }
 
-/// A file is inspected without a server; its grants are those under its name.
+/// Inspects a file without a server. Its grants are those of the plugin that has its name.
 async fn inspect_file(config: &Config, path: &Path) -> Result<PluginDocument, Error> {
     let sandbox = open_sandbox(config)?;
     let plugin = plugin_file::load(sandbox.as_ref(), &FilePlace::Named(path.to_owned())).await;
@@ -88,7 +88,7 @@ fn in_words(plugin: &PluginDocument) -> String {
     list("reducers", &plugin.reducers);
     list("endpoints", &plugin.routes);
     if let Some(manifest) = &plugin.manifest {
-        list("asks for", &[manifest.trim().to_owned()]);
+        list("requests", &[manifest.trim().to_owned()]);
     }
     list("granted", &granted_lines(plugin));
     lines.join("\n")
@@ -116,7 +116,7 @@ fn granted_lines(plugin: &PluginDocument) -> Vec<String> {
     lines
 }
 
-/// A rule of a newer server, which this version cannot read, is shown as it is.
+/// Formats a rule. A rule of a newer server that this version cannot read is shown as JSON.
 fn sql_rule(rule: &Value) -> String {
     let Ok(rule) = serde_json::from_value::<SqlRule>(rule.clone()) else {
         return rule.to_string();
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn every_grant_is_told_with_its_details() {
+    fn grants_are_listed_with_their_details() {
         let plugin = plugin(json!({
             "llm": ["chat"], "http": [], "limits": {},
             "sql": {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn no_grant_is_told_as_well() {
+    fn missing_grants_are_listed_as_nothing() {
         let plugin = plugin(json!({ "llm": [], "http": [], "sql": {}, "limits": {} }));
         assert_eq!(granted_lines(&plugin), ["nothing", "limits  {}"]);
     }

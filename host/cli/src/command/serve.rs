@@ -22,7 +22,7 @@ pub(super) async fn serve(
     }
     let options = ServerOptions { watch: !args.no_watch, ..ServerOptions::default() };
     let server = Server::start(config, options).await?;
-    // Before anybody hears that it is ready, and may want it to stop.
+    // Signals are handled before a client learns that the server is ready and can stop it.
     let stop = StopSignal::listen(server.config().server.stop_grace() + STOP_LIMIT)?;
     announce(&server, output);
     stop.received().await;
@@ -31,8 +31,8 @@ pub(super) async fn serve(
     Ok(Exit::Ok)
 }
 
-/// Says where the server is and what it answers; as JSON one line on stdout, for programs that
-/// start it and wait until it is ready.
+/// Prints the address and the endpoints of the server. As JSON, this is one line on stdout, for
+/// programs that start the server and wait until it is ready.
 fn announce(server: &RunningServer, output: Output) {
     for warning in server.warnings() {
         Output::warning(&warning);

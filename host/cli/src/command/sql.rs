@@ -24,14 +24,14 @@ pub(super) async fn sql(
     }
 }
 
-/// A role that was made or described.
+/// A role that was created, or whose statements are printed.
 #[derive(Serialize)]
 struct Report {
     role: String,
     tables: BTreeSet<String>,
     statements: Vec<String>,
     executed: bool,
-    /// Tables that the role can read besides, since everybody can.
+    /// Further tables that the role can read because `PUBLIC` can.
     readable_by_all: Vec<String>,
 }
 
@@ -60,8 +60,8 @@ async fn reader(
     output.data(&report, in_words);
     for table in &report.readable_by_all {
         Output::warning(&format!(
-            "everybody may read `{table}`, and so may `{}`: `REVOKE SELECT ON {table} FROM PUBLIC` \
-             takes that back",
+            "every role can read `{table}`, so `{}` can as well: `REVOKE SELECT ON {table} FROM \
+             PUBLIC` changes that",
             report.role
         ));
     }
@@ -71,7 +71,7 @@ async fn reader(
 fn in_words(report: &Report) -> String {
     if report.executed {
         let tables: Vec<&str> = report.tables.iter().map(String::as_str).collect();
-        return format!("role `{}` may read {}", report.role, tables.join(", "));
+        return format!("role `{}` can read {}", report.role, tables.join(", "));
     }
     let lines = report.statements.iter().map(|statement| format!("{statement};\n"));
     format!("BEGIN;\n{}COMMIT;", lines.collect::<String>())
@@ -85,7 +85,7 @@ fn failed(error: SqlError) -> Error {
     Error::Failed(error.to_string())
 }
 
-/// The tables that the grants of a database let plugins read.
+/// Returns the tables that the grants let plugins read in a database.
 fn granted_tables(config: &Config, args: &SqlReaderArgs) -> Result<BTreeSet<String>, Error> {
     let database = &args.database;
     let Some(known) = config.sql.get(database) else {
@@ -96,8 +96,8 @@ fn granted_tables(config: &Config, args: &SqlReaderArgs) -> Result<BTreeSet<Stri
     };
     if known.url.starts_with("sqlite:") {
         return Err(Error::Failed(format!(
-            "database `{database}` is of SQLite, which has no roles: there the host itself opens \
-             the file for reading only"
+            "database `{database}` is an SQLite database, which has no roles: for read-only \
+             access, the host opens its file for reading only"
         )));
     }
     let mut tables = BTreeSet::new();
@@ -118,8 +118,8 @@ fn granted_tables(config: &Config, args: &SqlReaderArgs) -> Result<BTreeSet<Stri
     }
     if tables.is_empty() {
         return Err(Error::Failed(format!(
-            "no grant lets a plugin only read database `{database}`\n  hint: add `sql = [{{ database \
-             = \"{database}\", tables = [...] }}]` under `[grants.<plugin>]`"
+            "no grant gives a plugin read-only access to database `{database}`\n  hint: add `sql = \
+             [{{ database = \"{database}\", tables = [...] }}]` under `[grants.<plugin>]`"
         )));
     }
     Ok(tables)
@@ -167,7 +167,7 @@ mod tests {
     "#;
 
     #[test]
-    fn the_tables_of_all_readers_are_taken_together() {
+    fn the_granted_tables_of_all_readers_are_combined() {
         let config = config(GRANTS);
         let tables = |plugins: &[&str]| granted_tables(&config, &args("shop", plugins));
         let both = tables(&["reports", "nl2sql", "writer"]).unwrap();
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_variable_that_is_not_set_is_named() {
+    async fn a_missing_variable_is_named() {
         let config = config(GRANTS);
         let args = SqlReaderArgs {
             execute_env: Some("ADMIN_URL".to_owned()),

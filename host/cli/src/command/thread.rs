@@ -68,7 +68,7 @@ fn in_words(thread: &ThreadDocument) -> String {
         lines.push(format!("aside    since {since}, tried {attempts} time(s)"));
         lines.push(format!("because  {}: {}", failure.code, failure.message));
         let thread = &summary.thread;
-        lines.push(format!("`wattle thread retry {thread}` tries again to go on with its run"));
+        lines.push(format!("retry the recovery with `wattle thread retry {thread}`"));
         return lines.join("\n");
     }
     if let Some(failure) = &thread.failure {
@@ -96,7 +96,7 @@ pub(super) async fn resume(
     follow::follow(client, &run, after, args.quiet, output).await
 }
 
-/// Tries to go on with a run that was cut, and follows it.
+/// Retries the recovery of an orphaned run, and follows the run.
 pub(super) async fn retry(client: &Client, thread: &str, output: Output) -> Result<Exit, Error> {
     let after = follow::newest_event(client, thread).await?;
     let path = format!("/api/v1/threads/{}/retry", segment(thread));

@@ -1,4 +1,4 @@
-//! `wattle trace`: what happened on a thread as a tree.
+//! `wattle trace`: the trace of a thread as a tree.
 
 use wattle_project::trace::{
     AttemptTrace, CallTrace, ChangeTrace, PrincipalTrace, RunTrace, StepTrace, TaskTrace, Trace,
@@ -17,7 +17,7 @@ pub(super) async fn trace(client: &Client, thread: &str, output: Output) -> Resu
     Ok(Exit::Ok)
 }
 
-/// A line and what stands below it.
+/// A line of the tree with the lines below it.
 struct Branch {
     line: String,
     below: Vec<Branch>,
@@ -59,12 +59,12 @@ fn run(run: &RunTrace) -> Branch {
     let took = took.map(|ms| format!(" {}", words::duration(ms * 1_000))).unwrap_or_default();
     let mut line = format!("run {} {} ({}) {}{took}", run.run, run.graph, run.reason, run.status);
     if run.recoveries > 0 {
-        line.push_str(&format!(", taken up {} times after a restart", run.recoveries));
+        line.push_str(&format!(", recovered {} times", run.recoveries));
     }
     if let Some(failure) = &run.failure {
         line.push_str(&format!(": {failure}"));
     }
-    line.push_str(&by("asked for by", run.principal.as_ref()));
+    line.push_str(&by("requested by", run.principal.as_ref()));
     line.push_str(&by("cancelled by", run.cancelled_by.as_ref()));
     let answers = run.answers.iter().map(|answer| {
         let by = by("by", answer.principal.as_ref());
@@ -79,7 +79,7 @@ fn change(change: &ChangeTrace) -> Branch {
     Branch::leaf(format!("{} {}{by}", change.change, change.summary))
 }
 
-/// Who did something, behind a line.
+/// Formats the principal of an action for the end of a line.
 fn by(word: &str, principal: Option<&PrincipalTrace>) -> String {
     principal.map(|principal| format!(" [{word} {principal}]")).unwrap_or_default()
 }
@@ -92,7 +92,7 @@ fn step(step: &StepTrace) -> Branch {
     Branch { line, below: step.tasks.iter().map(task).collect() }
 }
 
-/// A node with one execution is one line; with several, each has its own.
+/// A task with one attempt is one line. With several attempts, each has its own line.
 fn task(task: &TaskTrace) -> Branch {
     match task.attempts.as_slice() {
         [only] => {
@@ -132,7 +132,7 @@ fn below(attempt: &AttemptTrace) -> Vec<Branch> {
     let calls = attempt.calls.iter().map(call);
     let messages = attempt.messages.iter().map(Branch::leaf);
     let questions =
-        attempt.questions.iter().map(|question| Branch::leaf(format!("asked {question}")));
+        attempt.questions.iter().map(|question| Branch::leaf(format!("interrupt {question}")));
     let graphs = attempt.graphs.iter().map(|graph| Branch {
         line: format!("graph {}", graph.namespace),
         below: graph.steps.iter().map(step).collect(),
@@ -156,13 +156,13 @@ fn call_line(call: &CallTrace) -> String {
             words::size(call.request_bytes),
             words::size(call.answer_bytes)
         )),
-        None => line.push_str(" under way, or cut"),
+        None => line.push_str(" without a result"),
     }
     if let (Some(input), Some(output)) = (call.input_tokens, call.output_tokens) {
         line.push_str(&format!(", {input} + {output} tokens"));
     }
     if let Some(seq) = call.reused {
-        line.push_str(&format!(", paid before as event {seq}"));
+        line.push_str(&format!(", reused from event {seq}"));
     }
     if let Some(failure) = &call.failure {
         line.push_str(&format!(": {failure}"));

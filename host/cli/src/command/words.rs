@@ -1,4 +1,4 @@
-//! Values in words: times, lengths of time, sizes, statuses.
+//! Formats values for people: times, durations, sizes, statuses.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::config::ByteSize;
 
-/// An instant in the zone of the machine.
+/// Formats a time in the time zone of the machine.
 pub(super) fn instant(ms: i64) -> String {
     Timestamp::from_millisecond(ms).map_or_else(
         |_| ms.to_string(),
@@ -14,7 +14,7 @@ pub(super) fn instant(ms: i64) -> String {
     )
 }
 
-/// A length of time, to three digits at the most.
+/// Formats a duration in microseconds with a suitable unit.
 pub(super) fn duration(us: u64) -> String {
     let us = us as f64;
     match us {
@@ -25,29 +25,29 @@ pub(super) fn duration(us: u64) -> String {
     }
 }
 
-/// A size.
+/// Formats a size in bytes.
 pub(super) fn size(bytes: usize) -> String {
     ByteSize(bytes as u64).to_string()
 }
 
-/// The word that an enum of words serializes to.
+/// Returns the text to which an enum value serializes.
 pub(super) fn word(value: &impl Serialize) -> String {
     let json = serde_json::to_value(value).unwrap_or_default();
     json.as_str().unwrap_or_default().to_owned()
 }
 
-/// A JSON document for people.
+/// Formats a document as indented JSON.
 pub(super) fn pretty(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
-/// Moves every line to the right.
+/// Indents every line.
 pub(super) fn indented(text: &str, spaces: usize) -> String {
     let margin = " ".repeat(spaces);
     text.lines().map(|line| format!("{margin}{line}")).collect::<Vec<_>>().join("\n")
 }
 
-/// An argument for a shell.
+/// Quotes an argument for a shell.
 pub(super) fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | ':');
     if !text.is_empty() && text.chars().all(plain) {
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_of_time() {
+    fn durations_have_a_suitable_unit() {
         assert_eq!(duration(5), "5us");
         assert_eq!(duration(1_500), "1.5ms");
         assert_eq!(duration(2_000_000), "2.0s");
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn shell_arguments() {
+    fn shell_arguments_are_quoted() {
         assert_eq!(quoted("0192-ab"), "0192-ab");
         assert_eq!(quoted("it's"), r"'it'\''s'");
     }

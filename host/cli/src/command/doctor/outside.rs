@@ -1,11 +1,11 @@
-//! What of the outside can be looked at beforehand: MCP servers and the service for traces.
+//! Checks of external services: MCP servers, and the receiver of traces.
 
 use crate::command::doctor::Report;
 use crate::command::mcp;
 use crate::config::Config;
 use crate::wire::{ReadEnv, find_secret};
 
-/// Looks at every MCP server.
+/// Connects to every MCP server.
 pub(super) async fn tool_servers(config: &Config, env: &ReadEnv, report: &mut Report) {
     let found = match mcp::look(config, env, Vec::new()).await {
         Ok(found) => found,
@@ -31,7 +31,7 @@ pub(super) async fn tool_servers(config: &Config, env: &ReadEnv, report: &mut Re
     }
 }
 
-/// Says where traces go. None are sent: they would stand among the real ones.
+/// Reports where traces go. Sends none, because a test trace would be among the real ones.
 pub(super) fn telemetry(config: &Config, env: &ReadEnv, report: &mut Report) {
     let mut problems = Vec::new();
     let secret = |name: &str| find_secret(config, env, name);

@@ -1,13 +1,14 @@
-//! What a model is saying at the moment, as one short line.
+//! The streamed text of a completion, as one short line.
 
 use wattle_graph::event::{CallStarted, Streamed};
 use wattle_graph::id::TaskId;
 use wattle_graph::llm::Delta;
 
-/// Characters of the end of what was said so far: fits beside the spinner in a narrow window.
+/// Number of characters that are shown, from the end of the text. The line fits next to the spinner
+/// in a narrow window.
 const SHOWN_CHARS: usize = 60;
 
-/// The answer that arrives. Where several arrive at once, the one that spoke last.
+/// The text of the completion that is streamed. Of several at once, the one with the last delta.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
     call: Option<(TaskId, Vec<u32>, u32)>,
@@ -15,15 +16,14 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// A call begins: what was said before it under the same number is void.
+    /// Records the start of a call. A repeated call discards the text of the call before it.
     pub(super) fn begin(&mut self, call: &CallStarted) {
         if self.is_of(&call.task, &call.scope, call.call) {
             self.text.clear();
         }
     }
 
-    /// Takes in the next pieces. Returns the end of what was said so far; `None` if that is nothing
-    /// for people.
+    /// Adds deltas. Returns the end of the text, or `None` if the text is not for people.
     pub(super) fn go_on(&mut self, streamed: &Streamed) -> Option<String> {
         let Streamed { task, scope, call, deltas, .. } = streamed;
         if !self.is_of(task, scope, *call) {
@@ -34,7 +34,7 @@ impl Answer {
             match delta {
                 Delta::Text { text } => self.text.push_str(text),
                 Delta::Restart => self.text.clear(),
-                // Reasoning, tool calls and what newer hosts send are seen in the trace.
+                // Reasoning, tool calls and unknown deltas of newer hosts are in the trace.
                 _ => {}
             }
         }
@@ -46,8 +46,8 @@ impl Answer {
         self.call.as_ref().is_some_and(|of| (&of.0, &*of.1, of.2) == (task, scope, call))
     }
 
-    /// The newest words in one line. The text is a stranger's: what a terminal would obey is left
-    /// out.
+    /// Returns the end of the last line with text. The text is untrusted, so control characters are
+    /// removed.
     fn line(&self) -> Option<String> {
         let line = self.text.lines().rfind(|line| !line.trim().is_empty())?;
         let shown: Vec<char> = line.trim().chars().filter(|c| !c.is_control()).collect();
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_put_together_and_their_end_is_shown() {
+    fn deltas_are_joined_and_the_end_is_shown() {
         let mut answer = Answer::default();
         answer.begin(&started(0));
         assert_eq!(answer.go_on(&text(0, "Hel")).as_deref(), Some("Hel"));
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_call_and_a_new_answer_void_what_was_said() {
+    fn a_repeated_call_and_a_restart_discard_the_text() {
         let mut answer = Answer::default();
         answer.go_on(&text(0, "before the crash"));
         answer.begin(&started(1));

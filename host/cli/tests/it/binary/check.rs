@@ -74,7 +74,7 @@ async fn a_check_of_mcp_servers_says_its_notes_once() {
     let found = bench.run(&["mcp", "check", "probe"]);
     let (said, logged) = (text(found.stdout), text(found.stderr));
     assert_eq!(found.status.code(), Some(0), "{said}{logged}");
-    assert!(said.starts_with("probe: ok\n") && said.contains("    echo (reads only)"), "{said}");
+    assert!(said.starts_with("probe: ok\n") && said.contains("    echo (read-only)"), "{said}");
     assert_eq!(said.matches(NOTE).count(), 1, "{said}");
     assert_eq!(logged, "");
 

@@ -173,7 +173,7 @@ async fn a_run_of_a_server_is_drained_and_goes_on() {
     let shown = scene.json(&["thread", "show", "t"]).await.json();
     assert_eq!(shown["state"], run["state"], "nothing happens any more");
     let words = binary::run(&scene.place, &["thread", "drain", "t"]).await;
-    assert!(words.stdout.contains("`wattle thread resume t` goes on"), "{}", words.text());
+    assert!(words.stdout.contains("continue with `wattle thread resume t`"), "{}", words.text());
     let ended = scene.resume("t", &["--recursion-limit", "2"]).await;
     let number = run["state"]["number"].as_i64().unwrap();
     assert_eq!((ended.code, &ended.json()["failure"]["code"]), (6, &json!("limit")));
@@ -200,7 +200,7 @@ async fn what_nodes_with_a_cache_did_is_forgotten_when_it_is_told() {
     scene.start("cached", &input, &[]).await;
     assert_eq!(visits(), 2);
     let words = binary::run(&scene.place, &["graph", "clear-cache", "misdeeds"]).await;
-    assert_eq!(words.stdout, "forgot 1 entries\n", "{}", words.text());
+    assert_eq!(words.stdout, "cleared 1 entries\n", "{}", words.text());
     assert_eq!(scene.json(&["graph", "clear-cache", "nobody"]).await.code, 4);
     assert_eq!(scene.json(&["graph", "clear-cache", "misdeeds/nowhere"]).await.code, 4);
 }
