@@ -1,4 +1,4 @@
-//! `wattle doctor`: what works and what does not, with what to do about it.
+//! `wattle doctor`: checks the host and says how to solve problems.
 
 mod outside;
 
@@ -19,13 +19,13 @@ use crate::exit::Exit;
 use crate::output::Output;
 use crate::wire::{ReadEnv, environment, open_routes, open_sandbox};
 
-/// Memory mappings that a live guest needs at the most; see the sandbox's pool.
+/// Maximum number of memory mappings of a live guest; see the pool of the sandbox.
 const MAPS_PER_INSTANCE: u64 = 6;
 
-/// Time that a database may take to answer.
+/// Timeout for the response of a database.
 const DATABASE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// How a check went.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Status {
@@ -74,7 +74,7 @@ pub(super) async fn doctor(file: Option<&Path>, output: Output) -> Result<Exit, 
                 Some(_) => report.ok("configuration", format!("`{name}` is valid")),
                 None => report.warn(
                     "configuration",
-                    format!("there is no `{name}` here, so defaults hold"),
+                    format!("there is no `{name}` here, so the defaults apply"),
                     "name the file with `--config`, or start in its folder",
                 ),
             }
@@ -139,7 +139,7 @@ async fn store(config: &Config, env: &ReadEnv, report: &mut Report) {
                 report.ok("store", format!("the server at {address} holds it"));
             }
             Ok(survey) => damage(&survey, report),
-            // An older server, or a key that may not ask.
+            // The server is of an older version, or the key does not permit the request.
             Err(error) => report.warn("store", error.to_string(), "stop the server to check it"),
         }
         return;
@@ -157,7 +157,7 @@ async fn store(config: &Config, env: &ReadEnv, report: &mut Report) {
     }
 }
 
-/// Names everything that is damaged, one line each.
+/// Reports all damage, one line each.
 fn damage(survey: &Survey, report: &mut Report) {
     for damage in &survey.damaged {
         report.fail(
@@ -183,14 +183,14 @@ async fn database_store(database: &StoreDatabase, env: &ReadEnv, report: &mut Re
         Ok(true) => report.ok("store", format!("the database at {place} opens")),
         Ok(false) => report.ok(
             "store",
-            format!("the database at {place} opens; its tables are made at the first start"),
+            format!("the database at {place} opens; its tables are created at the first start"),
         ),
         Err(error) => report.fail("store", error.to_string(), HINT),
     }
 }
 
-/// A component without anything must be refused for the right reason: then compiler and pool
-/// work.
+/// Loads a component without exports, which must be rejected for that reason. This shows that
+/// compiler and pool work.
 async fn sandbox(config: &Config, report: &mut Report) {
     const EMPTY_COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
     let sandbox = match open_sandbox(config) {
@@ -214,7 +214,7 @@ fn pool(report: &mut Report) {
     let instances = u64::from(SandboxConfig::default().max_instances);
     let limit = std::fs::read_to_string("/proc/sys/vm/max_map_count").ok();
     let Some(limit) = limit.and_then(|text| text.trim().parse::<u64>().ok()) else {
-        report.ok("memory mappings", "this system has no limit that is known");
+        report.ok("memory mappings", "this system has no known limit");
         return;
     };
     let wanted = instances * MAPS_PER_INSTANCE;
@@ -297,7 +297,7 @@ async fn probe(databases: &Databases, name: &str) -> Result<(), String> {
     let rule = SqlAccess::ReadOnly.into();
     let query = databases.query(name, &rule, &limits, "SELECT 1", &[]);
     let answer = tokio::time::timeout(DATABASE_TIMEOUT, query).await;
-    let answer = answer.map_err(|_| format!("no answer in {} s", DATABASE_TIMEOUT.as_secs()))?;
+    let answer = answer.map_err(|_| format!("no response in {} s", DATABASE_TIMEOUT.as_secs()))?;
     databases.close().await;
     answer.map(drop).map_err(|failure| failure.message)
 }
@@ -310,11 +310,11 @@ fn listen(config: &Config, env: &ReadEnv, report: &mut Report) {
     } else if has_keys {
         report.ok("address", format!("`{address}` is reachable by others, with keys"));
     } else {
-        // Those that were made stand in the store, which a server may hold.
+        // Keys in the store are not read, because a server can hold the store.
         report.warn(
             "address",
             format!("`{address}` is reachable by others, and no keys are configured"),
-            "make one with `wattle key create` if you have not, name a variable with keys as \
+            "create one with `wattle key create` if none exists, name a variable with keys as \
              `keys_env` under `[auth]`, or listen on `127.0.0.1`",
         );
     }

@@ -1,4 +1,5 @@
-//! `wattle thread export` and `wattle replay`: a thread as a file, and once more from its journal.
+//! `wattle thread export` and `wattle replay`: a thread as a file, and its execution from the
+//! journals.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -39,7 +40,7 @@ pub(super) async fn export(
         Output::raw(&text);
         return Ok(Exit::Ok);
     };
-    // Renamed into place when whole.
+    // A rename makes the file visible when it is complete.
     let draft = file.with_extension("draft");
     let mut bytes = 0;
     {
@@ -56,7 +57,7 @@ pub(super) async fn export(
     Ok(Exit::Ok)
 }
 
-/// Executes a thread of the store, or one in a file, once more. Nothing outside is asked.
+/// Executes a thread of the store or of a file again, without external calls.
 pub(super) async fn rerun(
     config: Config,
     args: &ReplayArgs,
@@ -84,21 +85,21 @@ fn read(file: &Path) -> Result<String, Error> {
     let bytes = std::fs::metadata(file).map_err(Error::file("read", file))?.len();
     if bytes > EXPORT_BYTES {
         return Err(Error::Usage {
-            message: format!("`{}` holds {bytes} bytes, more than is read", file.display()),
-            hint: format!("files of up to {EXPORT_BYTES} bytes are read"),
+            message: format!("`{}` has {bytes} bytes, which is too large", file.display()),
+            hint: format!("the maximum is {EXPORT_BYTES} bytes"),
         });
     }
     std::fs::read_to_string(file).map_err(Error::file("read", file))
 }
 
-/// The code and the blobs of a thread of the store are here.
+/// Exports a thread of the store without its code and blobs, which this process can read.
 async fn whole(client: &Client, thread: &str) -> Result<String, Error> {
     let pieces = client.pieces(&path(thread, Parts::default())).await?;
     let pieces: Vec<_> = pieces.try_collect().await?;
     let text = pieces.concat();
     String::from_utf8(text).map_err(|error| Error::Server {
         address: "the server".into(),
-        message: format!("its export is not text: {error}"),
+        message: format!("the export is not UTF-8: {error}"),
     })
 }
 
@@ -110,7 +111,7 @@ async fn rerun_with(code: &OfflineCode, export: &Export) -> Result<Replay, Error
         .map_err(|message| Error::Usage { message, hint: "export the thread again".into() })?;
     let app = found.ok_or_else(|| Error::Usage {
         message: format!(
-            "the code of the thread is not here: version {} of graph `{}` in app `{}`",
+            "the code of the thread is missing: version {} of graph `{}` in app `{}`",
             thread.version, thread.graph, thread.app
         ),
         hint: "export the thread with its code, put that version of the app into the plugins \
@@ -162,7 +163,7 @@ fn counted(counts: Counts) -> String {
     format!("{checkpoints} supersteps, {tasks} tasks and {calls} host calls")
 }
 
-/// A document on one line, cut where a terminal would be full of it.
+/// Formats a value on one line, and shortens it so that it does not fill a terminal.
 fn flat(value: &Value) -> String {
     const LONGEST: usize = 400;
     let text = value.to_string();

@@ -18,11 +18,11 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::Output;
 
-/// What a data folder has beside the store, the memory and the blobs that a host cannot make again:
-/// code that old threads go on with, routes of tenants, and the secret of links.
+/// Files and folders of the data folder that a host cannot create again, besides store, memory and
+/// blobs: code with which old threads continue, model routes of tenants, and the secret of links.
 const KEPT: &[&str] = &["versions", "tenant-routes.json", "link.key"];
 
-/// Reads everything that is stored, through the server that holds the store or from its files.
+/// Reads all stored data, through the server that holds the store or from its files.
 pub(super) async fn verify(config: Config, output: Output) -> Result<Exit, Error> {
     let survey = match server_of(&config).await? {
         Some(remote) => Client::Remote(remote).get("/api/v1/store/verify").await?,
@@ -32,7 +32,7 @@ pub(super) async fn verify(config: Config, output: Output) -> Result<Exit, Error
     Ok(if survey.damaged.is_empty() { Exit::Ok } else { Exit::Failed })
 }
 
-/// What is damaged in the files of a store that no process has open.
+/// Surveys the files of a store that no process has open.
 pub(super) async fn survey_files(config: &Config) -> Result<Survey, Error> {
     refuse_without_files(config)?;
     let file = config.store_file();
@@ -50,7 +50,7 @@ pub(super) async fn survey_files(config: &Config) -> Result<Survey, Error> {
     Ok(survey)
 }
 
-/// What is damaged of a memory. One that cannot be read at all is damaged as a whole.
+/// Returns the damage of a memory. A memory that cannot be read at all is damaged as a whole.
 fn in_memory(found: Result<Vec<Damage>, Failure>) -> Result<Vec<Damage>, Error> {
     match found {
         Ok(damaged) => Ok(damaged),
@@ -70,7 +70,7 @@ fn in_words(survey: &Survey) -> String {
     lines.join("\n")
 }
 
-/// Rebuilds a damaged store, and a damaged long-term memory.
+/// Rebuilds a damaged store and a damaged long-term memory.
 pub(super) async fn repair(config: Config, output: Output) -> Result<Exit, Error> {
     refuse_without_files(&config)?;
     refuse_beside_a_server(&config, "repaired").await?;
@@ -95,7 +95,7 @@ pub(super) async fn repair(config: Config, output: Output) -> Result<Exit, Error
     Ok(Exit::Ok)
 }
 
-/// Copies everything into a new folder.
+/// Copies all data to a new folder.
 pub(super) async fn backup(
     config: Config,
     args: &StoreBackupArgs,
@@ -112,7 +112,7 @@ pub(super) async fn backup(
     let kept = KEPT.iter().try_for_each(|name| copy(&data.join(name), &from.join(name)));
     let put = kept.and_then(|()| put(&from, &args.folder));
     if put.is_err() {
-        // Nobody else looks for it. What is wrong is said below.
+        // The copy is of no use to others. Its error is returned below.
         let _ = fs::remove_dir_all(&from);
     }
     put?;
@@ -124,7 +124,7 @@ pub(super) async fn backup(
     Ok(if made.damaged.is_empty() { Exit::Ok } else { Exit::Failed })
 }
 
-/// Puts a backup into a data folder that holds no store.
+/// Restores a backup to a data folder without a store.
 pub(super) async fn restore(
     config: Config,
     args: &StoreRestoreArgs,
@@ -154,7 +154,7 @@ pub(super) async fn restore(
             copy(&entry.path(), &config.data.join(entry.file_name()))?;
         }
     }
-    // The store comes last, and whole: what was cut before holds none yet.
+    // The store is copied last and renamed into place, so an interrupted restore leaves no store.
     let draft = mark.with_extension("restored");
     copy(&args.folder.join(name), &draft)?;
     fs::rename(&draft, &file)
@@ -190,12 +190,12 @@ async fn refuse_beside_a_server(config: &Config, what: &str) -> Result<(), Error
         None => Ok(()),
         Some(remote) => Err(Error::Usage {
             message: format!("the server at {} holds the store", remote.address()),
-            hint: format!("stop it: a store is {what} while nothing works with it"),
+            hint: format!("stop it: a store can be {what} only while no process uses it"),
         }),
     }
 }
 
-/// A backup never goes where something is.
+/// Fails if the target folder of a backup has entries.
 fn refuse_filled(folder: &Path) -> Result<(), Error> {
     let mut entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -211,20 +211,21 @@ fn refuse_filled(folder: &Path) -> Result<(), Error> {
     })
 }
 
-/// Notes which backup is put into a data folder, so that it can be begun again if it is cut.
+/// Records which backup is restored to a data folder, so that an interrupted restore can be
+/// repeated.
 fn note(mark: &Path, from: &Path) -> io::Result<()> {
     let mut file = fs::File::create(mark)?;
     file.write_all(from.as_os_str().as_encoded_bytes())?;
     file.sync_all()
 }
 
-/// Whether what a data folder holds was put there by a restore of the same backup that was cut.
+/// Returns true if the data folder has what an interrupted restore of the same backup has copied.
 fn is_begun(config: &Config, mark: &Path, from: &Path) -> bool {
     let is_same = |noted: Vec<u8>| noted == from.as_os_str().as_encoded_bytes();
     !is_filled(&config.store_file()) && fs::read(mark).is_ok_and(is_same)
 }
 
-/// A store that is there is never overwritten.
+/// Fails if the data folder has data, which is never overwritten.
 fn refuse_data(config: &Config) -> Result<(), Error> {
     let blobs = config.data.join("blobs");
     let has_blobs = fs::read_dir(&blobs).is_ok_and(|entries| {
@@ -250,7 +251,7 @@ fn is_shard(name: &str) -> bool {
     name.len() == 2
 }
 
-/// Copies a file or a folder so that it is on the disk; what is missing is left out.
+/// Copies a file or a folder and syncs it to disk. Skips a source that does not exist.
 fn copy(from: &Path, to: &Path) -> Result<(), Error> {
     let facts = match fs::metadata(from) {
         Ok(facts) => facts,
@@ -270,18 +271,18 @@ fn copy(from: &Path, to: &Path) -> Result<(), Error> {
         .map_err(Error::file("write", to))
 }
 
-/// Moves a folder; across file systems it is copied.
+/// Moves a folder. Copies it if both paths are on different file systems.
 fn put(from: &Path, to: &Path) -> Result<(), Error> {
     if let Some(parent) = to.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         fs::create_dir_all(parent).map_err(Error::file("create", parent))?;
     }
-    // An empty folder is replaced by a rename.
+    // A rename replaces an empty folder.
     if fs::rename(from, to).is_ok() {
         return Ok(());
     }
     let copied = copy(from, to);
     if copied.is_err() {
-        // It was empty, or not there.
+        // The folder was empty before, or did not exist.
         let _ = fs::remove_dir_all(to);
     }
     copied?;

@@ -35,7 +35,7 @@ fn in_words(document: &CheckpointDocument) -> String {
     let mut lines = vec![
         format!("checkpoint  {}", document.id),
         format!(
-            "made        {}, {}",
+            "created     {}, {}",
             words::word(&document.source),
             words::instant(document.at_ms)
         ),
@@ -51,8 +51,8 @@ fn in_words(document: &CheckpointDocument) -> String {
         let stands = match (&task.writes, &task.failure) {
             (Some(_), _) => "has finished".to_owned(),
             (None, Some(failure)) => format!("failed: {}: {}", failure.code, failure.message),
-            (None, None) if task.interrupts.is_empty() => "is to run".to_owned(),
-            (None, None) => format!("waits for {}", task.interrupts.join(" ")),
+            (None, None) if task.interrupts.is_empty() => "is pending".to_owned(),
+            (None, None) => format!("waits for interrupts {}", task.interrupts.join(" ")),
         };
         lines.push(format!("task {} of {} {stands}", task.id, task.node));
     }
@@ -106,7 +106,7 @@ pub(super) async fn edit(
     let supersteps = match &args.supersteps {
         Some(supersteps) => {
             serde_json::from_value(input::json(supersteps)?).map_err(|error| Error::Usage {
-                message: format!("these are no edits: {error}"),
+                message: format!("invalid edits: {error}"),
                 hint:
                     "write a list of supersteps, each a list of edits with `as_node` and `values`"
                         .into(),
@@ -126,7 +126,7 @@ pub(super) async fn edit(
     output.data(&edited, in_words);
     if !edited.next.is_empty() {
         let thread = words::quoted(&args.thread);
-        Output::note(&format!("hint: go on with `wattle thread resume {thread}`"));
+        Output::note(&format!("hint: continue with `wattle thread resume {thread}`"));
     }
     Ok(Exit::Ok)
 }
@@ -164,7 +164,7 @@ pub(super) async fn fork(
         thread_id: args.copy.clone().flatten(),
         ..ForkDocument::default()
     };
-    // A copy begins with the events of the thread.
+    // A copy starts with the events of the thread.
     let after = follow::newest_event(client, &args.thread).await?;
     let path = format!("/api/v1/threads/{}/fork", segment(&args.thread));
     let run: RunDocument = client.post(&path, &body).await?;
@@ -187,8 +187,8 @@ fn other_answer(call: &str, args: &ThreadForkArgs) -> Result<CallDocument, Error
             Ok(CallDocument { failure, ..place })
         }
         _ => Err(Error::Usage {
-            message: "it is not said what the call is answered".into(),
-            hint: "give `--answer JSON`, or `--fail MESSAGE`".into(),
+            message: "the result of the call is missing".into(),
+            hint: "add `--answer JSON`, or `--fail MESSAGE`".into(),
         }),
     }
 }

@@ -27,7 +27,7 @@ fn path(thread: &str, what: &str) -> String {
 pub(super) async fn calls(client: &Client, thread: &str, output: Output) -> Result<Exit, Error> {
     let calls: Vec<OpenCall> = client.get(&path(thread, "open-calls")).await?;
     output.data(&calls, |calls| {
-        let mut table = Table::new(&["call", "node", "function", "what", "begun", "decision"]);
+        let mut table = Table::new(&["call", "node", "function", "summary", "started", "decision"]);
         for call in calls {
             table.row([
                 place(call),
@@ -43,7 +43,7 @@ pub(super) async fn calls(client: &Client, thread: &str, output: Output) -> Resu
     Ok(Exit::Ok)
 }
 
-/// Task and number, as `settle` takes them.
+/// Returns the id of a call, as `settle` takes it: task and number.
 fn place(call: &OpenCall) -> String {
     format!("{}/{}", call.task, call_path(&call.scope, call.call))
 }
@@ -60,8 +60,8 @@ pub(super) async fn settle(
         (None, Some(DecisionWord::Fail)) => Decision::Fail,
         _ => {
             return Err(Error::Usage {
-                message: "it is not said what becomes of the call".into(),
-                hint: "name one of `retry` and `fail`, or give `--answer JSON`".into(),
+                message: "the decision about the call is missing".into(),
+                hint: "add `retry`, `fail`, or `--answer JSON`".into(),
             });
         }
     };
@@ -70,15 +70,15 @@ pub(super) async fn settle(
     });
     client.post_empty(&path(&args.thread, "settle"), &body).await?;
     output.data(&json!({ "settled": args.call }), |_| {
-        format!("settled; `wattle thread resume {}` goes on", words::quoted(&args.thread))
+        format!("settled; continue with `wattle thread resume {}`", words::quoted(&args.thread))
     });
     Ok(Exit::Ok)
 }
 
-/// Task, scope and number of a call.
+/// Parses the id of a call into task, scope and number.
 pub(super) fn parse_place(text: &str) -> Result<(&str, Vec<u32>, u32), Error> {
     let usage = || Error::Usage {
-        message: format!("`{text}` names no call"),
+        message: format!("`{text}` is not the id of a call"),
         hint: "write it as `wattle thread calls` shows it: `<task>/<number>`".into(),
     };
     let (task, path) = text.rsplit_once('/').ok_or_else(usage)?;
@@ -96,7 +96,7 @@ pub(super) async fn migrate(
     let mut set = BTreeMap::new();
     for entry in &args.set {
         let (channel, value) = entry.split_once('=').ok_or_else(|| Error::Usage {
-            message: format!("`{entry}` sets nothing"),
+            message: format!("`{entry}` has no `=`"),
             hint: "write `--set CHANNEL=JSON`".into(),
         })?;
         set.insert(channel, input::json(value)?);
@@ -109,20 +109,20 @@ pub(super) async fn migrate(
 
 fn in_words(report: &MigrationReport) -> String {
     if report.from == report.to {
-        return format!("the thread is on the newest version {}", report.to);
+        return format!("the thread has the loaded version {} already", report.to);
     }
     let mut lines = vec![format!("from  {}", report.from), format!("to    {}", report.to)];
     lines.extend(report.changes.iter().map(|change| format!("change    {}", flat(change))));
     lines.extend(report.obstacles.iter().map(|obstacle| format!("obstacle  {obstacle}")));
     lines.push(match (report.applied, report.obstacles.is_empty()) {
-        (true, _) => "moved".into(),
+        (true, _) => "migrated".into(),
         (false, true) => "nothing was changed: this was a dry run".into(),
         (false, false) => "nothing was changed".into(),
     });
     lines.join("\n")
 }
 
-/// A change on one line: its kind, then its subject.
+/// Formats a change on one line: its kind, then its subject.
 fn flat(change: &impl serde::Serialize) -> String {
     let value = serde_json::to_value(change).unwrap_or_default();
     let Value::Object(fields) = value else { return String::new() };
@@ -161,7 +161,7 @@ pub(super) async fn prune(
 pub(super) async fn verify(client: &Client, thread: &str, output: Output) -> Result<Exit, Error> {
     let verified: Verified = client.get(&path(thread, "verify")).await?;
     output.data(&verified, |verified| {
-        let mut lines = vec![format!("all seals fit, up to event {}", verified.last_seq)];
+        let mut lines = vec![format!("all seals are valid, up to event {}", verified.last_seq)];
         if verified.sealed_after > 0 {
             lines.push(format!("not sealed: events up to {}", verified.sealed_after));
         }
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_is_named_by_its_task_and_the_path_to_it() {
+    fn a_call_id_has_a_task_and_a_path() {
         assert_eq!(parse_place("abc/2").unwrap(), ("abc", vec![], 2));
         assert_eq!(parse_place("abc/0.3.2").unwrap(), ("abc", vec![0, 3], 2));
         assert!(parse_place("abc").is_err() && parse_place("abc/x").is_err());
