@@ -1,4 +1,4 @@
-//! `wattle eval`: runs the data set of an app and measures how well the configured models do.
+//! `wattle eval`: runs the data set of an app and measures the results of the configured models.
 
 mod attach;
 mod case;
@@ -35,7 +35,7 @@ use crate::load::manifest::Manifest;
 use crate::output::Output;
 use crate::wire::clock::HostClock;
 
-/// Where an app has its data set.
+/// Path of the data set in the folder of an app.
 const DATA_SET: &str = "eval/cases.jsonl";
 
 /// Runs a data set and prints the report.
@@ -62,7 +62,7 @@ pub(super) async fn eval(config: Config, args: EvalArgs, output: Output) -> Resu
     let begun = Instant::now();
     let runs = tokio::select! {
         runs = run_all(&bench, &wanted, &args) => runs,
-        // The user does not wait until the running cases are cancelled.
+        // The second Ctrl-C ends the command before the running cases are cancelled.
         () = interrupt.pressed(2) => return Ok(Exit::Stopped),
     };
     client.close().await;
@@ -74,12 +74,12 @@ pub(super) async fn eval(config: Config, args: EvalArgs, output: Output) -> Resu
     Ok(verdict(&report, args.require))
 }
 
-/// Every case as often as wanted, in the order of the data set.
+/// Returns every case as often as it is run, in the order of the data set.
 fn chosen<'c>(cases: &'c [Case], args: &EvalArgs) -> Vec<&'c Case> {
     cases.iter().flat_map(|case| (0..args.repeat.get()).map(move |_| case)).collect()
 }
 
-/// The data set in the folder of an app.
+/// Returns the path of the data set in the folder of an app.
 fn data_set(config: &Config, app: &str) -> Result<PathBuf, Error> {
     let is_app = |folder: &PathBuf| {
         Manifest::read(folder).is_ok_and(|manifest| manifest.app.name.as_str() == app)
@@ -99,20 +99,20 @@ fn data_set(config: &Config, app: &str) -> Result<PathBuf, Error> {
     })
 }
 
-/// The current day of the host's clock.
+/// Returns the time and the time zone of the host's clock.
 fn today(config: &Config) -> Result<Today, Error> {
     let clock = HostClock::new(&config.clock)?;
     let zone = TimeZone::get(clock.time_zone()).unwrap_or(TimeZone::UTC);
     Ok(Today { now_ms: clock.now_ms(), zone })
 }
 
-/// Runs these cases. The results have their order, whichever ends first.
+/// Runs the cases. The results have the order of the cases.
 async fn run_all(
     bench: &Bench<'_>,
     wanted: &[&Case],
     args: &EvalArgs,
 ) -> Result<Vec<Trial>, Error> {
-    // A missing app is one error, and not one for each case.
+    // A missing app results in one error, instead of one for each case.
     let path = format!("/api/v1/apps/{}", segment(bench.app));
     let _: AppDocument = bench.client.get(&path).await?;
     let bar = progress(wanted.len(), args.quiet);
@@ -136,7 +136,7 @@ fn progress(cases: usize, quiet: bool) -> ProgressBar {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new(cases as u64);
-    // The template is a constant of ours; without a style the default one is shown.
+    // The template is a constant. If it were invalid, the default style would be used.
     if let Ok(style) = ProgressStyle::with_template("{elapsed} {wide_bar} {pos}/{len}") {
         bar.set_style(style);
     }

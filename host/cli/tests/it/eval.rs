@@ -209,7 +209,7 @@ async fn what_is_not_there_is_named() {
     let wrong = "{\"name\": \"a\", \"input\": {}, \"expect\": {\"/greeting\": 1}}\n{\"nome\": 1}\n";
     std::fs::write(fixture.folder.path().join("wrong.jsonl"), wrong).unwrap();
     let args = ["eval", "greeter", "--cases", "wrong.jsonl"];
-    check(&args, 2, "`wrong.jsonl` line 1: `/greeting` points to nothing that a run has").await;
+    check(&args, 2, "`wrong.jsonl` line 1: `/greeting` is not a part of a run").await;
     check(&args, 2, "`wrong.jsonl` line 2: unknown field `nome`").await;
     std::fs::remove_dir_all(fixture.folder.path().join("plugins/greeter/eval")).unwrap();
     check(&["eval", "greeter"], 4, "has no data set `eval/cases.jsonl`").await;

@@ -1,4 +1,4 @@
-//! Files beside a data set, as data URLs inside of inputs.
+//! Files of a data set, inlined into inputs as data URLs.
 
 use std::path::{Component, Path};
 
@@ -6,10 +6,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-/// The key of an object that a file replaces.
+/// The key of an object that is replaced with a file.
 const FILE: &str = "$file";
 
-/// Largest file: what a provider takes as one picture.
+/// Maximum size of a file in bytes, which providers accept for one image.
 const LARGEST_BYTES: u64 = 4 << 20;
 
 const TYPES: [(&str, &str); 7] = [
@@ -22,7 +22,7 @@ const TYPES: [(&str, &str); 7] = [
     ("txt", "text/plain"),
 ];
 
-/// Replaces every `{"$file": "name"}` by the file as a data URL.
+/// Replaces every `{"$file": "name"}` with the file as a data URL.
 pub(super) fn fill(value: &mut Value, folder: &Path) -> Result<(), String> {
     match value {
         Value::Array(items) => items.iter_mut().try_for_each(|item| fill(item, folder)),
@@ -31,7 +31,7 @@ pub(super) fn fill(value: &mut Value, folder: &Path) -> Result<(), String> {
                 return fields.values_mut().try_for_each(|field| fill(field, folder));
             };
             let name = name.as_str().filter(|_| fields.len() == 1);
-            let name = name.ok_or("`$file` takes the name of a file, and nothing beside it")?;
+            let name = name.ok_or("`$file` takes the name of a file, without further keys")?;
             *value = Value::String(data_url(name, folder)?);
             Ok(())
         }
@@ -43,24 +43,24 @@ fn data_url(name: &str, folder: &Path) -> Result<String, String> {
     let path = Path::new(name);
     let is_inside = path.components().all(|part| matches!(part, Component::Normal(_)));
     if !is_inside || name.is_empty() {
-        return Err(format!("`$file` names `{name}`, which is not beside the data set"));
+        return Err(format!("`$file` names `{name}`, which is not in the folder of the data set"));
     }
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
     let known = TYPES.iter().find(|(known, _)| *known == ending);
     let (_, media_type) = known.ok_or_else(|| {
         let known: Vec<&str> = TYPES.iter().map(|(known, _)| *known).collect();
-        format!("`{name}` is of no known type: its name ends with one of {}", known.join(", "))
+        format!("`{name}` has an unknown type; the known ones are {}", known.join(", "))
     })?;
     let unreadable = |error| format!("`{name}` cannot be read: {error}");
-    // A link may lead out of the folder though its name does not.
+    // A symbolic link can lead out of the folder even if its name does not.
     let root = std::fs::canonicalize(folder).map_err(unreadable)?;
     let file = std::fs::canonicalize(folder.join(path)).map_err(unreadable)?;
     if !file.starts_with(&root) {
-        return Err(format!("`$file` names `{name}`, which is not beside the data set"));
+        return Err(format!("`$file` names `{name}`, which is not in the folder of the data set"));
     }
     let size = std::fs::metadata(&file).map_err(unreadable)?.len();
     if size > LARGEST_BYTES {
-        return Err(format!("`{name}` holds {size} bytes; {LARGEST_BYTES} are the most"));
+        return Err(format!("`{name}` has {size} bytes; the maximum is {LARGEST_BYTES}"));
     }
     let bytes = std::fs::read(&file).map_err(unreadable)?;
     Ok(format!("data:{media_type};base64,{}", STANDARD.encode(bytes)))
@@ -90,10 +90,10 @@ mod tests {
         std::fs::write(inner.join("a.exe"), b"hi").unwrap();
         std::os::unix::fs::symlink(folder.path().join("a.png"), inner.join("link.png")).unwrap();
         let refused = |file: Value| fill(&mut json!({ "$file": file }), &inner).unwrap_err();
-        assert!(refused(json!("../a.png")).contains("not beside"));
-        assert!(refused(json!("/etc/a.png")).contains("not beside"));
-        assert!(refused(json!("link.png")).contains("not beside"));
-        assert!(refused(json!("a.exe")).contains("no known type"));
+        assert!(refused(json!("../a.png")).contains("not in the folder"));
+        assert!(refused(json!("/etc/a.png")).contains("not in the folder"));
+        assert!(refused(json!("link.png")).contains("not in the folder"));
+        assert!(refused(json!("a.exe")).contains("unknown type"));
         assert!(refused(json!("b.png")).contains("cannot be read"));
         assert!(refused(json!(1)).contains("the name of a file"));
     }

@@ -11,7 +11,7 @@ use crate::command::eval::matcher::Matcher;
 use crate::command::eval::pointer::Pointer;
 use crate::error::Error;
 
-/// Largest data set.
+/// Maximum size of a data set in bytes.
 const FILE_BYTES: u64 = 16 << 20;
 
 /// A case.
@@ -21,21 +21,21 @@ pub(super) struct Case {
     pub(super) graph: Option<String>,
     pub(super) input: Value,
     pub(super) context: Value,
-    /// What answers the run's questions, one after the other.
+    /// Answers to the interrupts of the run, in order.
     pub(super) answers: Vec<Value>,
     pub(super) expect: Vec<Expectation>,
 }
 
-/// What is expected at one place.
+/// The expectation for the value at a pointer.
 #[derive(Clone, Debug)]
 pub(super) struct Expectation {
     pub(super) pointer: Pointer,
     pub(super) matcher: Matcher,
-    /// The matcher as it was written.
+    /// The matcher as written in the data set.
     pub(super) written: Value,
 }
 
-/// A line as it is written.
+/// A case as written in the data set.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
@@ -51,13 +51,13 @@ struct Line {
     _note: Option<String>,
 }
 
-/// Reads a data set, with all problems at once.
+/// Reads a data set. Reports all problems at once.
 pub(super) fn read(file: &Path) -> Result<Vec<Case>, Error> {
     let bytes = std::fs::metadata(file).map_err(Error::file("read", file))?.len();
     if bytes > FILE_BYTES {
         return Err(Error::Usage {
-            message: format!("`{}` holds {bytes} bytes, more than is read", file.display()),
-            hint: format!("data sets of up to {FILE_BYTES} bytes are read"),
+            message: format!("`{}` has {bytes} bytes, which is too large", file.display()),
+            hint: format!("the maximum is {FILE_BYTES} bytes"),
         });
     }
     let text = std::fs::read_to_string(file).map_err(Error::file("read", file))?;
@@ -82,7 +82,7 @@ fn parse(text: &str, folder: &Path) -> Result<Vec<Case>, Problems> {
     for (number, line) in lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
         match case(line, folder) {
             Ok(case) if !names.insert(case.name.clone()) => {
-                problems.push((number, format!("there is a case `{}` already", case.name)));
+                problems.push((number, format!("there is another case `{}`", case.name)));
             }
             Ok(case) => cases.push(case),
             Err(problem) => problems.push((number, problem)),
@@ -96,16 +96,16 @@ fn parse(text: &str, folder: &Path) -> Result<Vec<Case>, Problems> {
 
 fn case(line: &str, folder: &Path) -> Result<Case, String> {
     let line: Line = serde_json::from_str(line).map_err(|error| {
-        // The line of a file of many lines is already said.
+        // The case is one line, and its number in the file is reported separately.
         error.to_string().replace(" at line 1 column", " at column")
     })?;
     let Line { name, graph, mut input, context, answers, expect, _note: _ } = line;
     let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     if name.is_empty() || !name.bytes().all(is_name) {
-        return Err(format!("`{name}` is no name of a case: use `a-z`, `0-9` and `-`"));
+        return Err(format!("`{name}` is not a valid name of a case: use `a-z`, `0-9` and `-`"));
     }
     if expect.is_empty() {
-        return Err(format!("case `{name}` expects nothing"));
+        return Err(format!("case `{name}` has no expectations"));
     }
     attach::fill(&mut input, folder)?;
     let expectation = |(pointer, written): (String, Value)| {
@@ -116,7 +116,7 @@ fn case(line: &str, folder: &Path) -> Result<Case, String> {
     Ok(Case { name, graph, input, context, answers, expect })
 }
 
-/// Keeps the named cases.
+/// Selects the named cases, or all of them.
 pub(super) fn choose(mut cases: Vec<Case>, only: &[String]) -> Result<Vec<Case>, Error> {
     if let Some(unknown) = only.iter().find(|name| cases.iter().all(|it| it.name != **name)) {
         let known: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn cases_are_chosen_by_name() {
+    fn cases_are_selected_by_name() {
         let text = "{\"name\": \"a\", \"input\": {}, \"expect\": {\"/status\": 1}}\n\
                     {\"name\": \"b\", \"input\": {}, \"expect\": {\"/status\": 1}}";
         let cases = || parse(text, Path::new("")).unwrap();

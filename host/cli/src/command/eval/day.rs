@@ -1,20 +1,20 @@
-//! Days that a data set names: relative to today, or by date.
+//! Dates of a data set: relative to today, or absolute.
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
 use serde_json::Value;
 
-/// Today, and where.
+/// The current time and a time zone.
 #[derive(Clone, Debug)]
 pub(super) struct Today {
     /// Milliseconds since 1970.
     pub(super) now_ms: i64,
-    /// The zone of days that name none.
+    /// Time zone of dates that name none.
     pub(super) zone: TimeZone,
 }
 
-/// A day.
+/// A date of a data set.
 #[derive(Clone, Debug)]
 pub(super) struct Day {
     which: Which,
@@ -29,18 +29,19 @@ enum Which {
 }
 
 impl Day {
-    /// Reads `-1d`, `+2w`, `2025-01-15` or `01-15`, with the zone in which the day is meant.
+    /// Parses `-1d`, `+2w`, `2025-01-15` or `01-15`, with the time zone of the date.
     pub(super) fn parse(text: &str, zone: Option<&str>) -> Result<Self, String> {
         let which = away(text).or_else(|| fixed(text)).or_else(|| of_year(text));
         let which = which.ok_or_else(|| {
-            format!("`{text}` is no day: write `0d`, `-1d`, `+2w`, `-1m`, `2025-01-15` or `01-15`")
+            format!("`{text}` is no date: use `0d`, `-1d`, `+2w`, `-1m`, `2025-01-15` or `01-15`")
         })?;
         let zone = zone
             .map(|name| TimeZone::get(name).map_err(|_| format!("there is no time zone `{name}`")));
         Ok(Self { which, zone: zone.transpose()? })
     }
 
-    /// Whether a value is on that day: a date, a time that begins with it, or milliseconds.
+    /// Returns true if a value is on that date: a date, a time that starts with it, or milliseconds
+    /// since 1970.
     pub(super) fn fits(&self, value: &Value, today: &Today) -> bool {
         let zone = self.zone.as_ref().unwrap_or(&today.zone);
         let Some(day) = self.date(today.now_ms, zone) else { return false };
@@ -93,7 +94,7 @@ fn of_year(text: &str) -> Option<Which> {
         return None;
     }
     let (month, day) = (month.parse().ok()?, day.parse().ok()?);
-    // Of a leap year, so that the last day of February is one.
+    // The year is a leap year, in which February 29 exists.
     Date::new(2024, month, day).ok().map(|_| Which::OfYear(month, day))
 }
 
@@ -103,7 +104,7 @@ mod tests {
 
     use super::*;
 
-    /// 2025-01-15, half past ten in Shanghai.
+    /// 2025-01-15, 10:30 in Shanghai.
     const NOW_MS: i64 = 1_736_908_245_000;
 
     fn fits(day: &str, value: Value) -> bool {
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn days_are_counted_from_today() {
+    fn dates_are_relative_to_today() {
         assert!(fits("0d", json!("2025-01-15")));
         assert!(fits("-1d", json!("2025-01-14T23:59:59+08:00")));
         assert!(fits("+1w", json!("2025-01-22 08:00")));
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_milliseconds_of_the_zone() {
+    fn numbers_are_milliseconds_in_the_time_zone() {
         assert!(fits("-1d", json!(1_736_784_000_000_i64)), "midnight in Shanghai");
         assert!(!fits("-1d", json!(1_736_783_999_999_i64)));
         let zone = TimeZone::UTC;
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_day_is_refused() {
+    fn invalid_dates_are_refused() {
         for text in ["", "1", "1h", "13-40", "2025-1-2", "yesterday"] {
             assert!(Day::parse(text, None).is_err(), "{text}");
         }

@@ -1,17 +1,17 @@
-//! Ctrl-C while a data set runs.
+//! Ctrl-C during an evaluation.
 
 use tokio::signal;
 use tokio::sync::watch;
 
 use crate::output::Output;
 
-/// Counts how often Ctrl-C was pressed. The process no longer ends by it.
+/// Counts how often Ctrl-C was pressed, which then does not end the process.
 pub(super) struct Interrupt {
     count: watch::Receiver<u32>,
 }
 
 impl Interrupt {
-    /// Listens from now on.
+    /// Starts to handle Ctrl-C.
     pub(super) fn listen() -> Self {
         let (sender, count) = watch::channel(0);
         tokio::spawn(async move {
@@ -21,22 +21,22 @@ impl Interrupt {
                     Output::note("cancelling the running cases; press Ctrl-C again to end at once");
                 }
             }
-            // Without a handler Ctrl-C ends the process. The sender must outlive all receivers.
+            // Without a handler, Ctrl-C ends the process. The sender must outlive all receivers.
             sender.closed().await;
         });
         Self { count }
     }
 
-    /// Whether Ctrl-C was pressed.
+    /// Returns true if Ctrl-C was pressed.
     pub(super) fn is_pressed(&self) -> bool {
         *self.count.borrow() > 0
     }
 
-    /// Waits until Ctrl-C was pressed this often.
+    /// Waits until Ctrl-C was pressed this many times.
     pub(super) async fn pressed(&self, times: u32) {
         let mut count = self.count.clone();
         if count.wait_for(|count| *count >= times).await.is_err() {
-            // The runtime shuts down.
+            // The runtime is shutting down.
             std::future::pending::<()>().await;
         }
     }

@@ -1,4 +1,4 @@
-//! What a data set expects of a value.
+//! Matchers for the values that a data set expects.
 
 use regex::Regex;
 use serde_json::{Map, Value};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::command::eval::day::{Day, Today};
 use crate::command::eval::pointer::Selected;
 
-/// An expectation.
+/// A matcher.
 #[derive(Clone, Debug)]
 pub(super) enum Matcher {
     Equal(Value),
@@ -33,7 +33,7 @@ const KNOWN: &str = "`$one_of`, `$all_of`, `$not`, `$matches`, `$contains`, `$ab
 const TYPES: [&str; 6] = ["string", "number", "boolean", "array", "object", "null"];
 
 impl Matcher {
-    /// Reads an expectation.
+    /// Parses a matcher.
     pub(super) fn parse(value: &Value) -> Result<Self, String> {
         match value {
             Value::Object(fields) => match fields.keys().find(|key| key.starts_with('$')) {
@@ -49,7 +49,7 @@ impl Matcher {
         }
     }
 
-    /// Whether what a pointer found is as expected.
+    /// Returns true if the matcher accepts the values of a pointer.
     pub(super) fn fits_selected(&self, selected: &Selected<'_>, today: &Today) -> bool {
         match selected {
             Selected::One(value) => self.fits(*value, today),
@@ -125,7 +125,7 @@ fn special(name: &str, fields: &Map<String, Value>) -> Result<Matcher, String> {
         "$not" => Matcher::Not(inner()?),
         "$matches" => {
             let regex = Regex::new(text()?);
-            Matcher::Matches(regex.map_err(|error| format!("`$matches` has no regex: {error}"))?)
+            Matcher::Matches(regex.map_err(|error| format!("bad regex in `$matches`: {error}"))?)
         }
         "$contains" => Matcher::Contains(inner()?),
         "$absent" => Matcher::Absent(value.as_bool().ok_or("`$absent` takes true or false")?),
@@ -143,7 +143,7 @@ fn special(name: &str, fields: &Map<String, Value>) -> Result<Matcher, String> {
         "$every" => Matcher::Every(inner()?),
         "$values" => Matcher::Values(list()?),
         "$count" => Matcher::Count(inner()?),
-        _ => return Err(format!("there is no matcher `{name}`; there are {KNOWN}")),
+        _ => return Err(format!("there is no matcher `{name}`; the matchers are {KNOWN}")),
     })
 }
 
@@ -165,7 +165,7 @@ fn fit_in_order<'a>(
         && wanted.iter().zip(found).all(|(wanted, found)| wanted.fits(Some(found), today))
 }
 
-/// Numbers are equal by value: what a model writes as `1` may be stored as `1.0`.
+/// Compares numbers by value: a model may write `1` where `1.0` is stored.
 fn equal(wanted: &Value, found: &Value) -> bool {
     match (wanted.as_f64(), found.as_f64()) {
         (Some(wanted_number), Some(number)) => {
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn literals_are_equal_and_objects_may_hold_more() {
+    fn literals_match_equal_values_and_objects_may_have_more_fields() {
         check(&json!(1), &[json!(1), json!(1.0)], &[json!(2), json!("1"), json!(null)]);
         check(&json!({"a": 1}), &[json!({"a": 1, "b": 2})], &[json!({"b": 2}), json!([1])]);
         check(&json!([1, {"$near": [2, 0.5]}]), &[json!([1, 2.4])], &[json!([1]), json!([1, 3])]);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn matchers_fit_what_they_say() {
+    fn matchers_accept_and_reject_values() {
         check(&json!({"$one_of": ["a", 2]}), &[json!("a"), json!(2)], &[json!("b")]);
         check(&json!({"$not": "a"}), &[json!("b"), json!(null)], &[json!("a")]);
         check(
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_values_one_must_fit_unless_it_says_otherwise() {
+    fn one_of_several_values_must_match_by_default() {
         let document = json!({ "state": { "rows": [{"a": 1}, {"a": 2}, {"b": 3}] } });
         let fits = |pointer: &str, matcher: Value| {
             let pointer = Pointer::parse(pointer).unwrap();
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_matcher_is_refused_with_what_would_fit() {
+    fn invalid_matchers_are_refused_with_the_valid_ones() {
         let refused = |matcher: Value| Matcher::parse(&matcher).unwrap_err();
         assert!(refused(json!({"$like": "x"})).contains("`$matches`"));
         assert!(refused(json!({"$near": [1]})).contains("tolerance"));

@@ -12,7 +12,7 @@ pub(super) struct Pointer {
     segments: Vec<String>,
 }
 
-/// What a pointer points to.
+/// The values that a pointer selects.
 #[derive(Debug, PartialEq)]
 pub(super) enum Selected<'a> {
     /// At most one value, of a pointer without a wildcard.
@@ -22,11 +22,11 @@ pub(super) enum Selected<'a> {
 }
 
 impl Pointer {
-    /// Reads a pointer.
+    /// Parses a pointer.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let Some(rest) = text.strip_prefix('/') else {
             return Err(format!(
-                "`{text}` is no pointer: it begins with `/`, such as `/state/messages`"
+                "`{text}` is not a pointer: it must begin with `/`, such as `/state/messages`"
             ));
         };
         let segments: Vec<String> =
@@ -34,19 +34,19 @@ impl Pointer {
         let roots = ["status", "state", "interrupt", "interrupts", "failure"];
         if !roots.contains(&segments[0].as_str()) {
             return Err(format!(
-                "`{text}` points to nothing that a run has: begin with one of `/{}`",
+                "`{text}` is not a part of a run: begin with one of `/{}`",
                 roots.join("`, `/")
             ));
         }
         Ok(Self { text: text.to_owned(), segments })
     }
 
-    /// The pointer as it was written.
+    /// Returns the pointer as written.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// The name under which all elements of a list are counted together.
+    /// Returns the name under which all elements of a list are counted.
     pub(super) fn field(&self) -> String {
         let is_index = |segment: &str| segment.bytes().all(|byte| byte.is_ascii_digit());
         let name = |segment: &'_ str| if is_index(segment) { EVERY } else { segment }.to_owned();
@@ -54,7 +54,7 @@ impl Pointer {
         names.map(|name| format!("/{name}")).collect()
     }
 
-    /// Finds what it points to.
+    /// Returns the values that the pointer selects.
     pub(super) fn select<'a>(&self, document: &'a Value) -> Selected<'a> {
         let mut found = vec![document];
         for segment in &self.segments {
@@ -81,7 +81,7 @@ fn step<'a>(value: &'a Value, segment: &str) -> Vec<&'a Value> {
 }
 
 impl Selected<'_> {
-    /// What was found, as one document for people.
+    /// Returns the values as one document for people.
     pub(super) fn shown(&self) -> Value {
         match self {
             Self::One(found) => found.cloned().unwrap_or_default(),
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn pointers_find_one_value_or_many() {
+    fn pointers_select_one_value_or_several() {
         let document = json!({ "state": { "rows": [{ "a": 1 }, { "b": 2 }, { "a": 3 }],
             "a/b": { "~": true } } });
         assert_eq!(selected("/state/rows/2/a", &document), (false, json!(3)));
@@ -121,8 +121,8 @@ mod tests {
     }
 
     #[test]
-    fn what_points_nowhere_is_refused() {
-        assert!(Pointer::parse("state").unwrap_err().contains("begins with `/`"));
+    fn invalid_pointers_are_refused() {
+        assert!(Pointer::parse("state").unwrap_err().contains("begin with `/`"));
         assert!(Pointer::parse("/rows").unwrap_err().contains("`/state`"));
     }
 }

@@ -1,4 +1,4 @@
-//! What came of a data set: shares, tokens, cost and time, and the cases that went wrong.
+//! The report of an evaluation: accuracy, tokens, cost and time, and the failed cases.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,19 +12,19 @@ use crate::command::eval::trial::{Check, Trial};
 use crate::command::words;
 use crate::output::Table;
 
-/// Characters of a value in the list of what went wrong.
+/// Number of characters of a value that are shown for a failed expectation.
 const SHOWN_CHARS: usize = 160;
 
-/// What came of a data set.
+/// The results of a data set.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Report {
     pub(super) app: String,
     pub(super) cases_file: PathBuf,
     pub(super) summary: Summary,
-    /// By pointer, with numbers as `*`.
+    /// Scores by pointer, with numbers replaced by `*`.
     pub(super) fields: BTreeMap<String, Score>,
     pub(super) runs: Vec<Trial>,
-    /// Runs without a result, since the user interrupted.
+    /// Number of runs that were not measured, because the user pressed Ctrl-C.
     #[serde(skip_serializing_if = "is_zero")]
     pub(super) unmeasured: usize,
 }
@@ -34,18 +34,18 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// The whole.
+/// The totals of all runs.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Summary {
     #[serde(flatten)]
     pub(super) score: Score,
-    /// Runs by how they ended.
+    /// Number of runs by status.
     pub(super) statuses: BTreeMap<String, usize>,
     pub(super) spent: Spent,
     pub(super) time: Times,
 }
 
-/// How many of how many.
+/// Number of passes, and their share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Score {
     pub(super) count: usize,
@@ -53,12 +53,12 @@ pub(super) struct Score {
     pub(super) share: f64,
 }
 
-/// How long runs took.
+/// Durations of the runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Times {
     pub(super) median_ms: u64,
     pub(super) p95_ms: u64,
-    /// From the first beginning to the last end.
+    /// From the first start to the last end.
     pub(super) total_ms: u64,
 }
 
@@ -71,7 +71,7 @@ impl Score {
 }
 
 impl Report {
-    /// Sums up the results of runs; `wanted` is how many there are without an interruption.
+    /// Summarizes the results of runs. `wanted` is the number of runs without a Ctrl-C.
     pub(super) fn new(
         app: &str,
         file: PathBuf,
@@ -97,7 +97,7 @@ impl Report {
         Self { app: app.to_owned(), cases_file: file, summary, fields, runs, unmeasured }
     }
 
-    /// The report for people.
+    /// Returns the report as text.
     pub(super) fn in_words(&self) -> String {
         let mut parts: Vec<String> =
             self.runs.iter().filter(|trial| !trial.passed).map(failed).collect();
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_says_what_went_wrong_and_what_it_took() {
+    fn a_report_has_failed_cases_and_totals() {
         let runs = vec![
             trial("buy", 1_500, None),
             trial("sell", 2_500, Some(json!("UNKNOWN"))),
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_are_the_nearest() {
+    fn percentiles_are_nearest_ranks() {
         let times = Times::of((1..=100).collect(), Duration::from_secs(1));
         assert_eq!((times.median_ms, times.p95_ms, times.total_ms), (50, 95, 1_000));
         assert_eq!(Times::of(Vec::new(), Duration::ZERO), Times::default());

@@ -1,4 +1,4 @@
-//! What the model calls of a thread used, and what that costs.
+//! Usage and cost of the model calls of a thread.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::client::Client;
 use crate::config::Price;
 use crate::error::Error;
 
-/// Tokens that a price is for.
+/// Number of tokens for which prices are configured.
 const PRICED_TOKENS: f64 = 1e6;
 
 /// Model calls, tokens and cost.
@@ -19,19 +19,19 @@ pub(super) struct Spent {
     pub(super) model_calls: u64,
     pub(super) input_tokens: u64,
     pub(super) output_tokens: u64,
-    /// In the currency of the prices; absent without any price.
+    /// Cost in the currency of the prices; `None` without a price.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cost: Option<f64>,
-    /// Models that answered and have no price.
+    /// Models of completions without a price.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub(super) without_price: BTreeSet<String>,
 }
 
-/// Prices by model.
+/// Prices by name of the model.
 pub(super) type Prices = BTreeMap<String, Price>;
 
 impl Spent {
-    /// Reads the log of a thread.
+    /// Reads the usage from the event log of a thread.
     pub(super) async fn of(client: &Client, thread: &str, prices: &Prices) -> Result<Self, Error> {
         let mut events = client.events(thread, 0).await?;
         let mut spent = Self::default();
@@ -44,7 +44,7 @@ impl Spent {
     }
 
     fn take(&mut self, called: &Called, prices: &Prices) {
-        // What a cancelled run had paid for was counted there.
+        // A reused completion was counted for the run that received it.
         let (Some(tokens), None) = (called.tokens, called.reused) else { return };
         self.model_calls += 1;
         self.input_tokens += tokens.input;
@@ -58,7 +58,7 @@ impl Spent {
         }
     }
 
-    /// Adds what another one used.
+    /// Adds another usage to this one.
     pub(super) fn add(&mut self, other: &Self) {
         self.model_calls += other.model_calls;
         self.input_tokens += other.input_tokens;
@@ -70,8 +70,8 @@ impl Spent {
     }
 }
 
-/// The names of the model that answered: as the provider says it, which may have a date behind it,
-/// and as the route asked for it.
+/// Returns the names of the model of a completion: the one that the provider reports, which can end
+/// with a date, and the one that the route requested.
 fn names(answer: Completion) -> Vec<String> {
     let asked = answer.attempts.into_iter().next_back().map(|attempt| attempt.model);
     [answer.model].into_iter().chain(asked).collect()
@@ -93,7 +93,7 @@ mod tests {
         serde_json::from_value(document).unwrap()
     }
 
-    /// An answer of a model, and the models that were asked for it.
+    /// Returns a completion of a model, with the models that were requested for it.
     fn answer(model: &str, asked: &[&str]) -> Value {
         let attempt = |model: &&str| json!({ "provider": "p", "model": model });
         let attempts: Vec<Value> = asked.iter().map(attempt).collect();
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_priced_by_the_model_that_answered() {
+    fn tokens_are_priced_by_the_model_of_the_completion() {
         let prices = Prices::from([("mini".to_owned(), Price { input: 0.15, output: 0.6 })]);
         let mut spent = Spent::default();
         let dated = answer("mini-2024-07-18", &["large", "mini"]);

@@ -1,4 +1,4 @@
-//! One case, run once on a thread of its own.
+//! One run of a case, on a thread of its own.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,30 +20,30 @@ use crate::command::eval::wait::{self, Stopped};
 use crate::command::words;
 use crate::error::Error;
 
-/// The fact about a thread that names its case.
+/// Metadata key under which a thread has the name of its case.
 const METADATA: &str = "eval";
 
-/// What all cases share.
+/// What all runs share.
 pub(super) struct Bench<'a> {
     pub(super) client: &'a Client,
     pub(super) app: &'a str,
     pub(super) today: Today,
     pub(super) prices: &'a Prices,
     pub(super) keep: bool,
-    /// Longest time of a case.
+    /// Time limit of a case.
     pub(super) timeout: Span,
     pub(super) interrupt: &'a Interrupt,
 }
 
-/// What came of a case.
+/// The result of a run of a case.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Trial {
     pub(super) name: String,
-    /// Whether everything was as expected.
+    /// Whether all expectations are met.
     pub(super) passed: bool,
-    /// How the run ended; `refused` if it was never begun.
+    /// Status of the run; `refused` if the graph does not accept the input.
     pub(super) status: String,
-    /// The thread, if it was kept.
+    /// The thread, if it is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) thread: Option<String>,
     pub(super) time_ms: u64,
@@ -51,18 +51,18 @@ pub(super) struct Trial {
     /// Why the run failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) failure: Option<FailureDocument>,
-    /// Every expectation.
+    /// Results of all expectations.
     pub(super) checks: Vec<Check>,
 }
 
-/// What became of an expectation.
+/// The result of an expectation.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Check {
     pub(super) pointer: String,
     #[serde(skip)]
     pub(super) field: String,
     pub(super) passed: bool,
-    /// The matcher and what it did not fit.
+    /// Expected and actual value, if they do not match.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub(super) wrong: Option<Wrong>,
 }
@@ -75,8 +75,8 @@ pub(super) struct Wrong {
 }
 
 impl Bench<'_> {
-    /// Runs a case. A failure of the run is a result; an error is one of the host. There is no
-    /// result if the user interrupts before the run has ended.
+    /// Runs a case. A failure of the run is a result; an error is a failure of the host. Returns
+    /// `None` if the user presses Ctrl-C before the run has ended.
     pub(super) async fn run(&self, case: &Case) -> Result<Option<Trial>, Error> {
         if self.interrupt.is_pressed() {
             return Ok(None);
@@ -87,7 +87,7 @@ impl Bench<'_> {
         let time_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (mut run, stopped) = match ended {
             Ok(ended) => ended,
-            // An input that the graph does not take is the fault of this case alone.
+            // An input that the graph does not accept fails this case only.
             Err(Error::Problem(problem)) if [400, 409, 422].contains(&problem.status) => {
                 let failure = FailureDocument {
                     code: problem.code.clone(),
@@ -128,7 +128,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Runs a case until it needs no further answer, or has none.
+    /// Runs a case until it ends, or is interrupted without a further answer.
     async fn execute(
         &self,
         case: &Case,
@@ -165,7 +165,7 @@ impl Bench<'_> {
     }
 }
 
-/// What pointers point into.
+/// Returns the document that pointers select from.
 fn document(run: &RunDocument) -> Value {
     let payloads: Vec<&Value> = run.interrupts.iter().map(|question| &question.payload).collect();
     let mut document = json!({ "status": run.status, "state": run.state, "interrupts": payloads });

@@ -1,4 +1,4 @@
-//! Waiting for the run of a case: until it ends or asks, its time is over, or the user interrupts.
+//! Waits for the run of a case until it ends, is interrupted or times out, or until Ctrl-C.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use crate::client::{Client, segment};
 use crate::command::eval::interrupt::Interrupt;
 use crate::error::Error;
 
-/// Longest wait for the end of a cancelled run. Nothing but the store can delay it.
+/// Timeout for the end of a cancelled run, which only the store can delay.
 const CANCEL_TIME: Duration = Duration::from_secs(30);
 
-/// Why a run was cancelled.
+/// The reason for which a run was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stopped {
-    /// The time of its case is over.
+    /// The case timed out.
     Timeout,
     /// The user pressed Ctrl-C.
     Interrupt,
 }
 
-/// Waits for a run that was started. Cancels it at the deadline and at Ctrl-C.
+/// Waits for a run. Cancels it at the deadline and at Ctrl-C.
 pub(super) async fn wait(
     client: &Client,
     run: &RunDocument,
@@ -47,7 +47,7 @@ pub(super) async fn wait(
             CANCEL_TIME.as_secs()
         ),
     })??;
-    // It may have ended by itself before the request arrived.
+    // The run can end by itself before the request arrives.
     let stopped = (ended.status == RunStatus::Cancelled).then_some(stopped);
     Ok((ended, stopped))
 }
