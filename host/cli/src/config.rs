@@ -1,7 +1,7 @@
-//! `wattle.toml`: everything an operator decides.
+//! `wattle.toml`: the configuration of an operator.
 //!
-//! Paths are relative to the file's folder. Every value can also come from the environment, as
-//! `WATTLE_SECTION__KEY` (names in lower case then); the environment goes first.
+//! Paths are relative to the folder of the file. The environment variable `WATTLE_SECTION__KEY`
+//! takes precedence over the value in the file; names that it contains are in lower case.
 
 mod apps;
 mod auth;
@@ -50,23 +50,23 @@ pub use self::store::{StoreConfig, StoreDatabase, StoreKind};
 pub use self::telemetry::TelemetryTable;
 pub use self::webhooks::WebhooksConfig;
 
-/// The name of the file that is read without `--config`.
+/// Name of the file that is read without `--config`.
 pub const DEFAULT_FILE: &str = "wattle.toml";
 
-/// The port without a setting.
+/// Default port.
 pub const DEFAULT_PORT: u16 = 8700;
 
-/// How long host calls under way may take when the host stops: most calls of a model end in it, and
-/// with [`STOP_LIMIT`](crate::server::STOP_LIMIT) it is less than the 30 s after which supervisors
+/// Default of `server.stop_grace`. Most model calls end in it. With
+/// [`STOP_LIMIT`](crate::server::STOP_LIMIT), it is less than the 30 s after which supervisors
 /// commonly kill a process.
 const STOP_GRACE: Span = Span::from_ms(10_000);
 
 /// The whole configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The file it was read from; `None` if there is none and defaults hold.
+    /// The file that was read; `None` if there is none and the defaults apply.
     pub file: Option<PathBuf>,
-    /// The folder that relative paths start from.
+    /// Folder that relative paths start from.
     pub base: PathBuf,
     /// Folder of store, blobs, compiled code and SQLite files.
     pub data: PathBuf,
@@ -108,40 +108,40 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerConfig {
-    /// Where it listens; `127.0.0.1:8700` without it. Port 0 takes a free one. Any address that
-    /// is not loopback needs keys, see [`AuthConfig`].
+    /// Main address. Default: `127.0.0.1:8700`. Port 0 selects a free one. An address that is not
+    /// loopback needs keys, see [`AuthConfig`].
     pub listen: SocketAddr,
     /// Further accepted host names.
     pub hosts: BTreeSet<String>,
-    /// Origins of browser pages that may call.
+    /// Origins of browser pages that may send requests.
     pub origins: BTreeSet<String>,
-    /// Largest request body; 16 MiB without it.
+    /// Maximum size of a request body. Default: 16 MiB.
     pub body_limit: ByteSize,
     /// `[server.connections]`.
     pub connections: ConnectionsConfig,
-    /// `[server.tls]`: HTTPS in place of HTTP.
+    /// `[server.tls]`: HTTPS instead of HTTP.
     pub tls: Option<TlsConfig>,
     /// `[server.limits]`.
     pub limits: CallerLimits,
-    /// Header that names the tenant of a request; a header means nothing without it.
+    /// Header that names the tenant of a request. By default, headers name no tenant.
     pub tenant_header: Option<String>,
-    /// The tenant of requests that name none.
+    /// Tenant of requests that name none.
     pub default_tenant: Option<String>,
-    /// Header that names the user of a request, for the events of what the request does; a header
-    /// means nothing without it.
+    /// Header that names the user of a request, for the events that the request causes. By default,
+    /// headers name no user.
     pub user_header: Option<String>,
-    /// Addresses of the proxies that may send that header.
+    /// Addresses of the proxies that may send `user_header`.
     pub trusted_proxies: Vec<Network>,
-    /// Whether it also answers as an Agent Server, for the clients of that: on without it.
+    /// Whether the server also has the Agent Server API. Default: true.
     pub agent_server: bool,
     /// `[server.webhooks]`.
     pub webhooks: WebhooksConfig,
-    /// How long host calls under way may take when the host stops; see `STOP_GRACE`.
+    /// Time that host calls in progress have to end when the host stops; see `STOP_GRACE`.
     pub stop_grace: Span,
 }
 
 impl ServerConfig {
-    /// How long host calls under way may take when the host stops.
+    /// Returns the time that host calls in progress have to end when the host stops.
     pub fn stop_grace(&self) -> Duration {
         duration(self.stop_grace)
     }
@@ -168,18 +168,18 @@ impl Default for ServerConfig {
     }
 }
 
-/// `[retention]`: how long threads are kept that do not say so themselves.
+/// `[retention]`: the retention of threads that have no setting of their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RetentionConfig {
-    /// Time since the last change of a thread; for ever without it.
+    /// Time since the last change of a thread. Default: unlimited.
     pub ttl: Option<Span>,
-    /// What happens then: `delete` without it, or `keep_latest`.
+    /// What happens after that time: `delete` (default) or `keep_latest`.
     pub strategy: PruneStrategy,
 }
 
 impl RetentionConfig {
-    /// The same for the engine.
+    /// Converts the section for the engine.
     pub fn thread_ttl(self) -> Option<ThreadTtl> {
         self.ttl.map(|ttl| ThreadTtl { after_ms: ttl.as_ms(), strategy: self.strategy })
     }
@@ -189,14 +189,14 @@ impl RetentionConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ClockConfig {
-    /// IANA name; the zone of the machine without it.
+    /// IANA name of the time zone. Default: the time zone of the machine.
     pub time_zone: Option<String>,
-    /// A time to stand still at, with offset, for tests and demos.
+    /// A fixed time with an offset, for tests and demos.
     pub fixed: Option<String>,
 }
 
 impl Config {
-    /// Defaults for a folder, without a file.
+    /// Returns the defaults for a folder without a file.
     pub fn in_folder(base: &Path) -> Self {
         Self {
             file: None,
@@ -221,40 +221,41 @@ impl Config {
         }
     }
 
-    /// The file that keeps threads.
+    /// Returns the file of the store.
     pub fn store_file(&self) -> PathBuf {
         self.data.join("wattle.redb")
     }
 
-    /// The file of the long-term memory.
+    /// Returns the file of the long-term memory.
     pub fn memory_file(&self) -> PathBuf {
         self.data.join("memory.redb")
     }
 
-    /// The file that keeps the model routes that tenants set.
+    /// Returns the file with the model routes of tenants.
     pub fn tenant_routes_file(&self) -> PathBuf {
         self.data.join("tenant-routes.json")
     }
 
-    /// The file in which a running server says where it is.
+    /// Returns the server file, in which a running server writes its address.
     pub fn server_file(&self) -> PathBuf {
         self.data.join("server.json")
     }
 
-    /// An address that others can reach, if it is to listen on one.
+    /// Returns a configured address that others can reach, if there is one.
     pub fn public_address(&self) -> Option<SocketAddr> {
         let apps = self.apps.values().filter_map(|app| app.listen);
         let mut all = std::iter::once(self.server.listen).chain(apps);
         all.find(|address| !address.ip().is_loopback())
     }
 
-    /// Whether requests need a key whatever was made by `wattle key create`.
+    /// Returns true if the configuration has keys. Requests then need a key, even if the store has
+    /// none.
     pub fn has_keys(&self, env: &dyn Fn(&str) -> Option<String>) -> bool {
         let tenants = self.tenants.values().any(|tenant| !tenant.keys(env).is_empty());
         tenants || !self.auth.keys(env).is_empty()
     }
 
-    /// The name of the file for messages.
+    /// Returns the name of the file for messages.
     pub fn file_name(&self) -> String {
         self.file.as_ref().map_or_else(|| DEFAULT_FILE.to_owned(), |it| it.display().to_string())
     }

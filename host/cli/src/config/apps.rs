@@ -1,4 +1,4 @@
-//! `[apps.<name>]`: what an operator decides about one app.
+//! `[apps.<name>]`: the settings of an operator for an app.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -8,22 +8,22 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use wattle_graph::id::PluginName;
 
-/// `[apps.<name>]`. An app that is named here is vouched for: without a `[grants.<plugin>]` of
-/// its own it gets what it asks for.
+/// `[apps.<name>]`. The operator trusts an app that has this section: a plugin of the app without a
+/// `[grants.<plugin>]` gets everything that it requests.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AppConfig {
-    /// Its folder, if it is not in the plugins folder.
+    /// Folder of the app, if it is not in the plugins folder.
     pub path: Option<PathBuf>,
-    /// Where its endpoints stand on the main address; only below `/apps/<name>` without it.
+    /// Mount of its endpoints on the main address. By default, they are only below `/apps/<name>`.
     pub mount: Option<String>,
-    /// An address of its own.
+    /// Address that serves only this app.
     pub listen: Option<SocketAddr>,
     /// Settings that replace those of the app, key by key.
     pub settings: Map<String, Value>,
-    /// Component files in place of those that the app names.
+    /// Component files that replace those of the app.
     pub components: BTreeMap<PluginName, PathBuf>,
-    /// Where the app's files go, by their name in `app.toml`.
+    /// Settings of its file projections, by their name in `app.toml`.
     pub files: BTreeMap<String, FilesConfig>,
 }
 
@@ -31,12 +31,12 @@ pub struct AppConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FilesConfig {
-    /// The folder in place of the app's own, relative to the data folder.
+    /// Folder that replaces the one of the app, relative to the data folder.
     pub dir: Option<PathBuf>,
-    /// An environment variable with the folder, which goes first if it is set. Without `dir` and
-    /// `dir_env` it is the name of the files in capitals with `_LOG_DIR` behind it.
+    /// Environment variable with the folder, which takes precedence if it is set. Without `dir` and
+    /// `dir_env`, this is the name of the file projection in capitals with the suffix `_LOG_DIR`.
     pub dir_env: Option<String>,
-    /// Whether files are written at all.
+    /// Whether files are written. Default: true.
     pub enabled: bool,
 }
 

@@ -1,4 +1,4 @@
-//! `[auth]` and `[tenants]`: API keys; `[server.limits]`: what callers may take.
+//! `[auth]` and `[tenants]`: API keys; `[server.limits]`: limits of callers.
 
 use serde::Deserialize;
 use wattle_api::guard::limits::{ALL_OPEN_REQUESTS, Limits, OPEN_REQUESTS};
@@ -10,32 +10,32 @@ use crate::config::TenantLimits;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AuthConfig {
-    /// The environment variable that holds the accepted keys, separated by commas. Without it, or
-    /// if the variable is empty, and without keys that `wattle key create` made, no key is needed,
-    /// and only loopback addresses are listened on.
+    /// Environment variable with the accepted keys, separated by commas. If neither the
+    /// configuration nor the store has keys, no request needs one, and the server listens only on
+    /// loopback addresses.
     pub keys_env: Option<String>,
 }
 
 impl AuthConfig {
-    /// The keys, read from the environment.
+    /// Reads the keys from the environment.
     pub fn keys(&self, env: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
         read(self.keys_env.as_deref(), env)
     }
 }
 
-/// `[server.limits]`: how often callers may ask, and how much at once.
+/// `[server.limits]`: rate limits, and the number of open requests.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CallerLimits {
-    /// Requests of one key that has no rate of its own, such as `50/s`; as many as it likes without
-    /// it.
+    /// Rate limit of a key without one of its own, such as `50/s`. Default: unlimited.
     pub rate: Option<Rate>,
-    /// Requests of one address without a known key; as many as it likes without it.
+    /// Rate limit of an address without a known key. Default: unlimited.
     pub address_rate: Option<Rate>,
-    /// Requests that one key, or one address without, may have open at once, streams among them.
+    /// Maximum number of open requests, including streams, of a key, or of an address without a
+    /// key.
     pub open: usize,
-    /// Requests that all may have open at once. Without it 4,096, or four times `open` if that is
-    /// more.
+    /// Maximum number of open requests of all callers. Default: 4,096, or four times `open` if that
+    /// is more.
     pub all_open: Option<usize>,
 }
 
@@ -53,19 +53,19 @@ impl From<&CallerLimits> for Limits {
     }
 }
 
-/// `[tenants.<name>]`: those on whose behalf requests come.
+/// `[tenants.<name>]`: a tenant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TenantConfig {
-    /// The environment variable that holds the tenant's keys, separated by commas: a request with
-    /// one of them is the tenant's.
+    /// Environment variable with the keys of the tenant, separated by commas. A request with one of
+    /// them is a request of the tenant.
     pub keys_env: Option<String>,
-    /// What it may take; as `limits.tenant` says of what is left out.
+    /// Limits of the tenant. Default: those of `limits.tenant`.
     pub limits: TenantLimits,
 }
 
 impl TenantConfig {
-    /// The keys, read from the environment.
+    /// Reads the keys from the environment.
     pub fn keys(&self, env: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
         read(self.keys_env.as_deref(), env)
     }

@@ -1,5 +1,5 @@
-//! `[server.connections]`: how many connections there are, and how long they may take;
-//! `[server.tls]`: certificates.
+//! `[server.connections]`: limits on the number and time of connections; `[server.tls]`:
+//! certificates.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,49 +9,50 @@ use wattle_graph::definition::Span;
 
 use crate::config::read::ConfigProblem;
 
-/// Connections of all addresses. Each holds a file and some 100 KiB while it sends; a process may
-/// mostly open a few thousand files, of which stores and plugins need some as well.
+/// Default maximum number of connections. Each needs a file descriptor, and some 100 KiB while it
+/// sends. Most processes can open a few thousand files, and stores and plugins need some of them.
 const CONNECTIONS: usize = 4_096;
 
-/// Connections of one address: a quarter of all, so that three others still find room. A proxy in
-/// front is one address and needs as many as its clients have.
+/// Default maximum number of connections of one address: a quarter of all, so that three others get
+/// connections as well. A proxy is one address, and needs as many connections as its clients have.
 const PER_ADDRESS: usize = 1_024;
 
-/// Requests at once on one HTTP/2 connection: RFC 9113 recommends no fewer than 100.
+/// Default maximum number of concurrent requests on an HTTP/2 connection. RFC 9113 recommends at
+/// least 100.
 const STREAMS: u32 = 128;
 
-/// Time for the head of a request, and before it for the handshake of TLS. A head fits a few
-/// packets, so this leaves room for several that are lost.
+/// Default timeout of the head of a request, and of the TLS handshake before it. A head fits into a
+/// few packets, so several of them can be lost.
 const HEAD_TIMEOUT: Span = Span::from_ms(15_000);
 
-/// Time for the whole body of a request: the largest body at 28 KB/s.
+/// Default timeout of a whole request body: the largest body at 28 KB/s.
 const BODY_TIMEOUT: Span = Span::from_ms(600_000);
 
-/// Time without any progress, of a body that is received and of an answer that is sent. Mobile
-/// networks are silent for some seconds when they change cells.
+/// Default timeout without progress of a request body or a response. Mobile networks pause for some
+/// seconds when they change cells.
 const STALL_TIMEOUT: Span = Span::from_ms(30_000);
 
-/// Time without a request before a connection is closed: more than the 60 seconds after which
-/// common load balancers close theirs, so that they do not send on a connection that is just ending.
+/// Default timeout of a connection without a request. Common load balancers close their connections
+/// after 60 seconds, so that they never send on a connection that is just ending.
 const IDLE_TIMEOUT: Span = Span::from_ms(75_000);
 
 /// `[server.connections]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ConnectionsConfig {
-    /// Connections of all addresses; see `CONNECTIONS`.
+    /// Maximum number of connections; see `CONNECTIONS`.
     pub max: usize,
-    /// Connections of one address; see `PER_ADDRESS`.
+    /// Maximum number of connections of one address; see `PER_ADDRESS`.
     pub per_address: usize,
-    /// Requests at once on one HTTP/2 connection; see `STREAMS`.
+    /// Maximum number of concurrent requests on an HTTP/2 connection; see `STREAMS`.
     pub streams: u32,
-    /// Time for the head of a request; see `HEAD_TIMEOUT`.
+    /// Timeout of the head of a request; see `HEAD_TIMEOUT`.
     pub head_timeout: Span,
-    /// Time for the whole body of a request; see `BODY_TIMEOUT`.
+    /// Timeout of a whole request body; see `BODY_TIMEOUT`.
     pub body_timeout: Span,
-    /// Time without progress; see `STALL_TIMEOUT`.
+    /// Timeout without progress; see `STALL_TIMEOUT`.
     pub stall_timeout: Span,
-    /// Time without a request; see `IDLE_TIMEOUT`.
+    /// Timeout without a request; see `IDLE_TIMEOUT`.
     pub idle_timeout: Span,
 }
 
@@ -70,13 +71,13 @@ impl Default for ConnectionsConfig {
 }
 
 impl ConnectionsConfig {
-    /// Adds what is wrong with it.
+    /// Adds the problems of the section.
     pub(super) fn check(&self, problems: &mut Vec<ConfigProblem>) {
         let mut refuse_zero = |key: &str, is_zero: bool, hint: &str| {
             if is_zero {
                 problems.push(ConfigProblem {
                     key: format!("server.connections.{key}"),
-                    message: "with 0 no request would ever be answered".into(),
+                    message: "with 0, no request would be served".into(),
                     hint: Some(hint.to_owned()),
                 });
             }
@@ -96,7 +97,7 @@ impl ConnectionsConfig {
     }
 }
 
-/// A time of the configuration.
+/// Converts a time of the configuration.
 pub(crate) fn duration(span: Span) -> Duration {
     Duration::from_millis(span.as_ms())
 }
@@ -105,8 +106,8 @@ pub(crate) fn duration(span: Span) -> Duration {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlsConfig {
-    /// The file with the certificate and those of the authorities that lead to a known one, in PEM.
+    /// File with the certificate, followed by those of the issuers up to a known authority, in PEM.
     pub cert: PathBuf,
-    /// The file with its private key, in PEM.
+    /// File with the private key, in PEM.
     pub key: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! `[eval]`: what `wattle eval` needs beside a data set.
+//! `[eval]`: settings of `wattle eval`.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +10,18 @@ use crate::config::ConfigProblem;
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EvalConfig {
-    /// Prices by the name of the model. A route may answer with one of several models, so a price
-    /// belongs to a model and not to a route.
+    /// Prices by name of the model. A price belongs to a model instead of a route, because a route
+    /// can call one of several models.
     pub prices: BTreeMap<String, Price>,
 }
 
-/// What a million tokens of a model cost, in any one currency.
+/// Price of a million tokens of a model, in any one currency.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
-    /// For tokens that the model reads.
+    /// Price of input tokens.
     pub input: f64,
-    /// For tokens that the model writes.
+    /// Price of output tokens.
     pub output: f64,
 }
 

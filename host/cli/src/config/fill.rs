@@ -1,13 +1,13 @@
-//! Secrets in texts of the configuration.
+//! Placeholders of secrets in the configuration.
 
-/// How a text names a secret, as in headers of guests.
+/// Delimiters of a placeholder, which are the same in headers of guests.
 const OPENING: &str = "{{secret:";
 const CLOSING: &str = "}}";
 
-/// Finds the value of a secret, or says why there is none.
+/// Returns the value of a secret, or a message that says why there is none.
 pub type FindSecret<'a> = &'a dyn Fn(&str) -> Result<String, String>;
 
-/// A text with its secrets.
+/// Replaces the placeholders of a text with their secrets.
 pub(crate) fn filled(text: &str, secret: FindSecret<'_>) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_filled_in() {
+    fn placeholders_are_replaced() {
         let secret = |name: &str| match name {
             "X" => Ok("x-1".to_owned()),
             _ => Err(format!("the secret `{name}` is not set")),

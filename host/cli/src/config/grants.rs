@@ -1,4 +1,4 @@
-//! What a plugin asks for and what it is granted: one table for both.
+//! What a plugin requests and what it is granted, in one form.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,46 +21,45 @@ pub struct Needs {
     pub http: Vec<HttpRule>,
     /// Databases.
     pub sql: Vec<SqlGrant>,
-    /// Tools of other plugins and of servers, such as `date/parse` or `mcp:graph/*`.
+    /// Tools of other plugins and of MCP servers, such as `date/parse` or `mcp:graph/*`.
     pub tools: BTreeSet<ToolGrant>,
     /// Parts of the long-term memory, such as `{ namespace = ["users"], access = "read-write" }`.
     pub memory: BTreeSet<MemoryRule>,
     /// Model routes that a web handler may set for a tenant.
     pub tenant_routes: BTreeSet<String>,
-    /// What becomes of calls that were under way when the host stopped: `fail` without it, `ask` or
-    /// `retry`. The operator's word alone.
+    /// Policy for calls in doubt: `fail` (default), `ask` or `retry`. Only the operator can set it.
     pub in_doubt: InDoubt,
-    /// Limits; those of the host where nothing is said.
+    /// Limits. Default: those of the host.
     pub limits: LimitTable,
-    /// What an app asks for on behalf of plugins that are not its own; only in `app.toml`.
+    /// What an app requests for plugins that are not its own; only in `app.toml`.
     pub plugins: BTreeMap<PluginName, Needs>,
 }
 
 impl Needs {
-    /// The databases by name; of two entries for one, both hold.
+    /// Returns the rules by database. Two entries for one database are intersected.
     pub fn databases(&self) -> BTreeMap<String, SqlRule> {
         sql_grant::by_name(&self.sql)
     }
 }
 
-/// Limits of one guest call.
+/// Limits of a guest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitTable {
-    /// Linear memory; 64 MiB without it.
+    /// Linear memory of a guest. Default: 64 MiB.
     pub memory: Option<ByteSize>,
-    /// Time it may compute, waiting not counted; 2 s without it.
+    /// CPU time of a guest call. Default: 2 s.
     pub cpu: Option<Span>,
-    /// Wall time of one call of the guest, waiting counted; 10 minutes without it.
+    /// Timeout of a guest call. Default: 10 minutes.
     pub call_deadline: Option<Span>,
-    /// Host calls of one task; 10,000 without it.
+    /// Number of host calls of a task. Default: 10,000.
     pub host_calls: Option<u32>,
-    /// Bytes of an outcome; 4 MiB without it.
+    /// Size of an outcome. Default: 4 MiB.
     pub output: Option<ByteSize>,
 }
 
 impl LimitTable {
-    /// All limits, with the defaults of the host.
+    /// Returns all limits, with the defaults of the host.
     pub fn limits(&self) -> Limits {
         let defaults = Limits::default();
         Limits {

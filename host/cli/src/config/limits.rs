@@ -1,4 +1,4 @@
-//! `[limits]`: what threads, apps and tenants may take.
+//! `[limits]`: limits of threads, apps and tenants.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -15,33 +15,33 @@ use crate::config::{ByteSize, Config};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitsConfig {
-    /// Runs that the host has at work at once; `MAX_INSTANCES` of the sandbox without it.
+    /// Maximum number of concurrent runs of the host. Default: `MAX_INSTANCES` of the sandbox.
     pub runs: Option<NonZeroU64>,
-    /// Bytes that the log of a thread may take in the store.
+    /// Maximum size of the event log of a thread in the store.
     pub thread_log: Option<ByteSize>,
-    /// Further tasks that one task may send.
+    /// Maximum number of sends of a task.
     pub task_sends: Option<NonZeroU64>,
-    /// Tasks of one superstep.
+    /// Maximum number of tasks of a superstep.
     pub step_tasks: Option<NonZeroU64>,
-    /// Tasks of a run in all of its graphs.
+    /// Maximum number of tasks of a run in all of its graphs.
     pub run_tasks: Option<NonZeroU64>,
-    /// Questions of a thread that may be open.
+    /// Maximum number of pending interrupts of a thread.
     pub thread_questions: Option<NonZeroU64>,
-    /// Blobs that a thread may mention.
+    /// Maximum number of blobs that a thread mentions.
     pub thread_blobs: Option<NonZeroU64>,
-    /// Their bytes.
+    /// Maximum size of the blobs that a thread mentions.
     pub thread_blob_bytes: Option<ByteSize>,
-    /// Bytes of the blobs that web handlers of an app put within an hour.
+    /// Maximum size of the blobs that web handlers of an app store within an hour.
     pub handler_blob_bytes: Option<ByteSize>,
-    /// Bytes of the blobs of an app; as many as it likes without it.
+    /// Maximum size of the blobs of an app. Default: unlimited.
     pub app_blob_bytes: Option<ByteSize>,
-    /// What compiling one component may cost.
+    /// Limits of the compilation of a component.
     pub compile: CompileConfig,
-    /// What a tenant may take, unless `[tenants.<name>]` says something else.
+    /// Limits of a tenant, unless `[tenants.<name>]` has others.
     pub tenant: TenantLimits,
 }
 
-/// `limits.compile`: what compiling one component may cost.
+/// `limits.compile`: limits of the compilation of a component.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CompileConfig {
@@ -54,7 +54,7 @@ pub struct CompileConfig {
 }
 
 impl CompileConfig {
-    /// The same for the sandbox.
+    /// Converts the section for the sandbox.
     pub fn limits(&self) -> CompileLimits {
         let usual = CompileLimits::default();
         let time = |set: Option<Span>, usual: Duration| {
@@ -68,15 +68,15 @@ impl CompileConfig {
     }
 }
 
-/// What a tenant may take; as much as it likes of what is left out.
+/// Limits of a tenant. Default: unlimited.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TenantLimits {
-    /// Threads that it may have.
+    /// Maximum number of threads.
     pub threads: Option<u64>,
-    /// Bytes that its threads may take in the store.
+    /// Maximum size of its threads in the store.
     pub bytes: Option<ByteSize>,
-    /// Bytes of its blobs.
+    /// Maximum size of its blobs.
     pub blob_bytes: Option<ByteSize>,
 }
 
@@ -92,7 +92,7 @@ impl TenantLimits {
 }
 
 impl LimitsConfig {
-    /// Limits of the tasks of graphs.
+    /// Returns the limits of tasks.
     pub fn tasks(&self) -> TaskLimits {
         let usual = TaskLimits::default();
         let set = |limit: Option<NonZeroU64>, usual: u64| limit.map_or(usual, NonZeroU64::get);
@@ -103,7 +103,7 @@ impl LimitsConfig {
         }
     }
 
-    /// What of it is more than may be set.
+    /// Returns a limit that exceeds its maximum, with its key.
     pub(crate) fn excess(&self) -> Option<(&'static str, u64)> {
         let TaskLimits { task_sends, step_tasks, run_tasks } = self.tasks();
         let all =
@@ -113,14 +113,14 @@ impl LimitsConfig {
 }
 
 impl Config {
-    /// Runs that the host has at work at once: a run at work mostly has one guest.
+    /// Returns the maximum number of concurrent runs. A running run mostly has one guest.
     pub fn max_runs(&self) -> usize {
         let instances = u64::from(SandboxConfig::default().max_instances);
         let runs = self.limits.runs.map_or(instances, NonZeroU64::get);
         usize::try_from(runs).unwrap_or(usize::MAX)
     }
 
-    /// What threads, apps and tenants may take.
+    /// Returns the caps of threads, apps and tenants.
     pub fn caps(&self) -> Caps {
         let usual = Caps::default();
         let LimitsConfig {

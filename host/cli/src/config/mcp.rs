@@ -1,4 +1,4 @@
-//! `[mcp.<name>]`: servers that offer tools.
+//! `[mcp.<name>]`: MCP servers.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,40 +18,41 @@ use crate::config::{ByteSize, ConfigProblem};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct McpTable {
-    /// The endpoint of a server over streamable HTTP.
+    /// URL of a server over streamable HTTP.
     pub url: Option<String>,
-    /// Headers of every request; `{{secret:NAME}}` is replaced.
+    /// Headers of every request; the placeholder `{{secret:NAME}}` is replaced.
     pub headers: BTreeMap<String, String>,
     /// Whether the server may have a private or loopback address.
     pub private: bool,
-    /// The program of a server over standard input and output.
+    /// Program of a server over standard input and output.
     pub command: Option<String>,
-    /// Its arguments.
+    /// Arguments of the program.
     pub args: Vec<String>,
-    /// Its environment beside `PATH`; `{{secret:NAME}}` is replaced.
+    /// Environment of the program besides `PATH`; the placeholder `{{secret:NAME}}` is replaced.
     pub env: BTreeMap<String, String>,
-    /// Longest wait for one call; 30 s without it.
+    /// Timeout of a call. Default: 30 s.
     pub timeout: Option<Span>,
-    /// Largest result of a call; 1 MiB without it.
+    /// Maximum size of the output of a call. Default: 1 MiB.
     pub output: Option<ByteSize>,
-    /// Whether a session begins with the handshake of the earlier protocols, also if the server knows the newer one.
+    /// Whether a session starts with the handshake of earlier protocols, even if the server
+    /// supports the newer one.
     pub handshake: bool,
 }
 
-/// What a table is made complete with.
+/// The context that turns a table into a server.
 pub struct Surroundings<'a> {
-    /// The folder that relative programs start from.
+    /// Folder that relative programs start from.
     pub base: &'a Path,
-    /// The folder that programs run in.
+    /// Working directory of programs.
     pub data: &'a Path,
-    /// Where programs are looked up.
+    /// Value of `PATH`, where programs are looked up.
     pub path: Option<String>,
-    /// The value of a secret, or why there is none.
+    /// Returns the value of a secret, or why there is none.
     pub secret: FindSecret<'a>,
 }
 
 impl McpTable {
-    /// What types alone do not say.
+    /// Checks what the types do not express.
     pub(super) fn check(&self, name: &str, problems: &mut Vec<ConfigProblem>) {
         let mut add = |message: &str, hint: &str| {
             problems.push(ConfigProblem {
@@ -84,7 +85,8 @@ impl McpTable {
         }
     }
 
-    /// The server, with its secrets. A server that misses one is known and never called.
+    /// Returns the server with its secrets. A server with a missing secret is known, but never
+    /// called.
     pub fn server(&self, surroundings: &Surroundings<'_>) -> ServerConfig {
         let mut secrets = Vec::new();
         let reach = self.reach(surroundings, &mut secrets).unwrap_or_else(Reach::Unready);
@@ -99,7 +101,7 @@ impl McpTable {
         }
     }
 
-    /// How it is reached. Secrets that it gets are added.
+    /// Returns how the server is reached, and adds the secrets that it gets.
     fn reach(
         &self,
         surroundings: &Surroundings<'_>,
@@ -136,7 +138,8 @@ impl McpTable {
     }
 }
 
-/// A path starts from the folder of the configuration; a bare name is looked up in `PATH`.
+/// Resolves a program. A path is relative to the folder of the configuration; a bare name is looked
+/// up in `PATH`.
 fn placed(program: &str, base: &Path) -> String {
     if program.contains('/') {
         return base.join(program).to_string_lossy().into_owned();
@@ -175,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_one_of_two_kinds() {
+    fn a_server_has_either_a_url_or_a_command() {
         assert!(problems("url = 'https://a.example/mcp'\nprivate = true").is_empty());
         assert!(problems("command = 'node'\nargs = ['a.js']\nenv = { A = 'b' }").is_empty());
         assert_eq!(problems("").len(), 1);

@@ -1,11 +1,11 @@
-//! Networks as operators write them: `10.0.0.0/8`, `::1`.
+//! Networks in the configuration: `10.0.0.0/8`, `::1`.
 
 use std::net::IpAddr;
 
 use ipnet::IpNet;
 use serde::{Deserialize, Deserializer};
 
-/// Addresses that begin alike; one address is a network too.
+/// A network of addresses, which can be a single address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network(pub IpNet);
 
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_and_networks_are_read() {
+    fn addresses_and_networks_are_parsed() {
         for (text, network) in [
             ("10.0.0.0/8", "10.0.0.0/8"),
             ("127.0.0.1", "127.0.0.1/32"),

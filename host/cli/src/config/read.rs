@@ -1,5 +1,5 @@
-//! Reading the configuration, with all problems at once: section by section, and in the sections
-//! that hold entries by name, entry by entry.
+//! Reads the configuration, and reports all problems at once: each section, and each named entry of
+//! a section, is read separately.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,8 +15,8 @@ use wattle_api::native::scope::check_tenant;
 use crate::config::{Config, DEFAULT_FILE};
 use crate::error::Error;
 
-/// Names of the top level of the file. Environment variables that begin with `WATTLE_` and go on
-/// otherwise (such as `WATTLE_API_KEYS`) are not configuration.
+/// Names of the sections. Other environment variables with the prefix `WATTLE_`, such as
+/// `WATTLE_API_KEYS`, are not configuration.
 pub const SECTIONS: &[&str] = &[
     "data",
     "plugins",
@@ -37,10 +37,10 @@ pub const SECTIONS: &[&str] = &[
     "eval",
 ];
 
-/// What is wrong with one value.
+/// A problem with a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigProblem {
-    /// Where, such as `server.listen`.
+    /// Key of the value, such as `server.listen`.
     pub key: String,
     /// What is wrong.
     pub message: String,
@@ -62,12 +62,12 @@ impl fmt::Display for ConfigProblem {
     }
 }
 
-/// Reads the configuration. Without a named file, `wattle.toml` in the current folder if there is
-/// one, else defaults.
+/// Reads the configuration. Without a named file, reads `wattle.toml` in the current folder, or
+/// uses the defaults if there is none.
 ///
 /// # Errors
 ///
-/// [`Error::NoConfigFile`] if the named file is missing, [`Error::Config`] with every problem.
+/// [`Error::NoConfigFile`] if the named file is missing, [`Error::Config`] with all problems.
 pub fn read(file: Option<&Path>) -> Result<Config, Error> {
     let file = match file {
         Some(file) if !file.is_file() => return Err(Error::NoConfigFile(file.to_owned())),
@@ -89,11 +89,11 @@ pub fn read(file: Option<&Path>) -> Result<Config, Error> {
     from_figment(&figment.merge(env), file, &base)
 }
 
-/// Reads the text of a configuration, whose relative paths begin at `base`, without the environment.
+/// Parses a configuration without the environment. Relative paths start from `base`.
 ///
 /// # Errors
 ///
-/// [`Error::Config`] with every problem.
+/// [`Error::Config`] with all problems.
 pub fn parse(text: &str, base: &Path) -> Result<Config, Error> {
     from_figment(&Figment::new().merge(Toml::string(text)), None, base)
 }
@@ -135,7 +135,7 @@ fn from_figment(figment: &Figment, file: Option<PathBuf>, base: &Path) -> Result
     Err(Error::Config { file: name, problems: reader.problems })
 }
 
-/// What types alone do not say.
+/// Checks what the types do not express.
 fn check(config: &Config, problems: &mut Vec<ConfigProblem>) {
     let mut add = |key: String, message: String, hint: &str| {
         problems.push(ConfigProblem { key, message, hint: Some(hint.to_owned()) });
@@ -169,20 +169,20 @@ fn check(config: &Config, problems: &mut Vec<ConfigProblem>) {
     }
     match (user, config.server.trusted_proxies.is_empty()) {
         (Some(header), true) => {
-            let message = format!("nobody may send the header `{header}`");
+            let message = format!("no proxy may send the header `{header}`");
             let hint = "list the addresses of the proxies that set it, such as `[\"127.0.0.1\"]`";
             add("server.trusted_proxies".into(), message, hint);
         }
         (None, false) => {
-            let message = "no header is taken from these proxies".to_owned();
-            add("server.trusted_proxies".into(), message, "name one by `server.user_header`");
+            let message = "these proxies may send no header".to_owned();
+            add("server.trusted_proxies".into(), message, "name one in `server.user_header`");
         }
         _ => {}
     }
     for (name, granted) in &config.grants {
         for plugin in granted.plugins.keys() {
             let hint = format!("grant it under `[grants.{plugin}]`");
-            let message = "one plugin's grants do not stand inside another's".to_owned();
+            let message = "the grants of a plugin cannot be inside those of another".to_owned();
             add(format!("grants.{name}.plugins.{plugin}"), message, &hint);
         }
     }

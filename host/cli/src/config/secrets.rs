@@ -1,37 +1,37 @@
-//! `[secrets]` and `[sql.<name>]`: values that come from elsewhere.
+//! `[secrets]` and `[sql.<name>]`: values from outside of the configuration.
 
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use wattle_net::TokenSource;
 
-/// Where a secret is.
+/// The source of a secret.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum SecretSource {
-    /// In an environment variable.
+    /// An environment variable.
     Env(String),
-    /// In a file; line breaks at its end are not part of it.
+    /// A file. Line breaks at its end are not part of the secret.
     File(PathBuf),
-    /// At a service that hands it out for a while against other secrets.
+    /// A service that issues a managed token for other secrets.
     Token(Box<TokenSource>),
 }
 
-/// What a secret is.
+/// A secret.
 #[derive(Clone, Debug)]
 pub enum Secret {
-    /// A text that stays the same.
+    /// A constant text.
     Value(String),
-    /// Fetched when it is used.
+    /// A managed token, which is fetched when it is used.
     Token(TokenSource),
 }
 
 impl SecretSource {
-    /// The secret, or why there is none.
+    /// Returns the secret.
     ///
     /// # Errors
     ///
-    /// A sentence that names the variable or file.
+    /// A message that names the variable or file.
     pub fn value(
         &self,
         base: &Path,
@@ -59,11 +59,11 @@ impl SecretSource {
 pub struct SqlConfig {
     /// `sqlite:<path>`, relative to the data folder, or `postgres://user@host/database`.
     pub url: String,
-    /// The environment variable that holds the password.
+    /// Environment variable with the password.
     #[serde(default)]
     pub password_env: Option<String>,
-    /// Whether apps may bring it to the state that their migrations describe. `false` for one that
-    /// somebody else keeps; apps read it as it is then.
+    /// Whether apps apply their migrations. `false` for a database that others maintain, which apps
+    /// use as it is. Default: true.
     #[serde(default = "yes")]
     pub migrate: bool,
 }
@@ -72,7 +72,7 @@ fn yes() -> bool {
     true
 }
 
-/// The address may hold a password.
+/// The URL can contain a password.
 impl std::fmt::Debug for SqlConfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SqlConfig")

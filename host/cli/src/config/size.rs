@@ -1,4 +1,4 @@
-//! Sizes as operators write them: `64MiB`, `4KiB`, `100B`.
+//! Sizes in the configuration: `64MiB`, `4KiB`, `100B`.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer};
 
 const UNITS: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 
-/// A number of bytes.
+/// A size in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ByteSize(pub u64);
 
@@ -34,7 +34,7 @@ impl<'de> Deserialize<'de> for ByteSize {
 }
 
 impl fmt::Display for ByteSize {
-    /// Writes the largest unit that gives at least one, with a decimal where it is not whole.
+    /// Formats the size with the largest unit that fits into it, and with a decimal if necessary.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, factor) =
             UNITS.into_iter().find(|(_, factor)| self.0 >= *factor).unwrap_or(("B", 1));
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_read_and_write() {
+    fn sizes_are_parsed_and_formatted() {
         for (text, bytes) in [("64MiB", 64 << 20), ("4KiB", 4096), ("0B", 0), ("1 GiB", 1 << 30)] {
             assert_eq!(text.parse(), Ok(ByteSize(bytes)), "{text}");
         }

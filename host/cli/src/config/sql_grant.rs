@@ -1,4 +1,4 @@
-//! Databases among what a plugin asks for and is granted.
+//! Databases that a plugin requests or is granted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,17 +8,17 @@ use wattle_run::grant::{SqlAccess, SqlRule};
 
 use crate::config::ByteSize;
 
-/// A database.
+/// A database with its rule.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "SqlTable")]
 pub struct SqlGrant {
-    /// Its name, as in `[sql.<name>]`.
+    /// Name of the database, as in `[sql.<name>]`.
     pub database: String,
-    /// What may be done with it.
+    /// What the plugin may do with the database.
     pub rule: SqlRule,
 }
 
-/// How it is written.
+/// The entry as written in TOML.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SqlTable {
@@ -63,7 +63,7 @@ impl TryFrom<SqlTable> for SqlGrant {
     }
 }
 
-/// Databases by name; of two entries for one, both hold.
+/// Returns the rules by database. Two entries for one database are intersected.
 pub(super) fn by_name(grants: &[SqlGrant]) -> BTreeMap<String, SqlRule> {
     let mut databases: BTreeMap<String, SqlRule> = BTreeMap::new();
     for grant in grants {
@@ -73,8 +73,8 @@ pub(super) fn by_name(grants: &[SqlGrant]) -> BTreeMap<String, SqlRule> {
     databases
 }
 
-/// What both rules allow. Only `granted` names functions: the author of an app does not know what
-/// those of the operator's database do.
+/// Returns the intersection of both rules. Functions are only those of `granted`, because the
+/// author of an app does not know what functions of the operator's database do.
 pub fn narrower(asked: &SqlRule, granted: &SqlRule) -> SqlRule {
     let tables = match (&asked.tables, &granted.tables) {
         (Some(asked), Some(granted)) => Some(asked.intersection(granted).cloned().collect()),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_narrower_word_holds() {
+    fn rules_are_intersected() {
         let grants = parse(
             r#"sql = [
                 { database = "a", tables = ["x", "y"], schema = true, rows = 10, timeout = "5s" },
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_of_readers_are_no_limits_of_writers() {
+    fn limits_of_readers_are_refused_for_writers() {
         let text = r#"sql = [{ database = "a", access = "read-write", tables = ["x"] }]"#;
         assert!(parse(text).unwrap_err().contains("read-only"));
     }

@@ -1,4 +1,4 @@
-//! `[store]`: where threads are kept.
+//! `[store]`: the store of threads.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,16 +8,16 @@ use wattle_graph::definition::Span;
 use wattle_store::PostgresConfig;
 use wattle_store::urgency::{self, COMMIT_DELAY};
 
-/// Which store keeps threads.
+/// The kind of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StoreKind {
-    /// One file on disk.
+    /// A file on disk.
     #[default]
     Redb,
-    /// Nothing survives a restart.
+    /// Memory, which does not survive a restart.
     Memory,
-    /// A PostgreSQL database, which many hosts may share: that of an address.
+    /// A PostgreSQL database, which several hosts can share. An address selects it.
     #[serde(skip_deserializing)]
     Postgres,
 }
@@ -26,22 +26,23 @@ pub enum StoreKind {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Table")]
 pub struct StoreConfig {
-    /// Which store.
+    /// Kind of the store.
     pub kind: StoreKind,
-    /// Where the database is; only for [`StoreKind::Postgres`].
+    /// Address of the database; only for [`StoreKind::Postgres`].
     pub database: Option<StoreDatabase>,
-    /// How long what nobody waits for may wait to share a commit; none is [`COMMIT_DELAY`].
+    /// Maximum time that a batch which nothing waits for is held for a common commit. Default:
+    /// [`COMMIT_DELAY`].
     commit_delay: Option<Span>,
 }
 
 impl StoreConfig {
-    /// How long what nobody waits for may wait to share a commit.
+    /// Returns the maximum time that a batch which nothing waits for is held for a common commit.
     pub fn commit_delay(&self) -> Duration {
         self.commit_delay.map_or(COMMIT_DELAY, |delay| Duration::from_millis(delay.as_ms()))
     }
 }
 
-/// Where the database of a store is.
+/// The database of a store, and the settings of its connections.
 #[derive(Clone, PartialEq, Eq)]
 pub struct StoreDatabase {
     address: Address,
@@ -56,7 +57,7 @@ enum Address {
     Env(String),
 }
 
-/// The section as it is written.
+/// The section as written in TOML.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Table {
@@ -84,7 +85,7 @@ impl TryFrom<Table> for StoreConfig {
         }
         let address = match (url, url_env) {
             (Some(_), Some(_)) => {
-                return Err("`url` and `url_env` both say where the database is; use one".into());
+                return Err("`url` and `url_env` are both set; use one".into());
             }
             (Some(url), None) => Some(Address::Url(url)),
             (None, name) => name.map(Address::Env),
@@ -115,11 +116,11 @@ impl TryFrom<Table> for StoreConfig {
 }
 
 impl StoreDatabase {
-    /// The same for the store, and what an operator should know.
+    /// Returns the settings for the store, and a warning for the operator.
     ///
     /// # Errors
     ///
-    /// A sentence if the address is in a variable that is not set.
+    /// A message if the address is in a variable that is not set.
     pub fn connection(
         &self,
         env: &dyn Fn(&str) -> Option<String>,
@@ -151,7 +152,7 @@ impl StoreDatabase {
     }
 }
 
-/// The address may hold a password.
+/// The address can contain a password.
 impl fmt::Debug for StoreDatabase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StoreDatabase")
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_picks_postgresql() {
+    fn an_address_selects_postgresql() {
         for (text, kind) in [
             ("", StoreKind::Redb),
             ("kind = \"memory\"", StoreKind::Memory),
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn commits_are_put_off_for_as_long_as_is_set() {
+    fn the_commit_delay_has_a_default() {
         for (text, delay) in [
             ("", COMMIT_DELAY),
             ("commit_delay = \"0ms\"", Duration::ZERO),
@@ -197,7 +198,7 @@ mod tests {
     #[test]
     fn settings_that_contradict_each_other_are_refused() {
         for (text, reason) in [
-            ("url = \"a\"\nurl_env = \"b\"", "both say where"),
+            ("url = \"a\"\nurl_env = \"b\"", "both set"),
             ("kind = \"redb\"\nurl = \"a\"", "remove it"),
             ("kind = \"redb\"\nschema = \"a\"", "set `url`"),
             ("password_env = \"a\"", "set `url`"),

@@ -1,4 +1,4 @@
-//! `[telemetry]`: where traces go.
+//! `[telemetry]`: where traces are sent.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +13,16 @@ use crate::config::fill::{FindSecret, filled};
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TelemetryTable {
-    /// The address of a service that takes traces by OTLP over HTTP; none are sent without it.
+    /// URL of a service that receives traces by OTLP over HTTP. By default, no traces are sent.
     pub otlp: Option<String>,
-    /// Headers of every request; `{{secret:NAME}}` is replaced.
+    /// Headers of every request; the placeholder `{{secret:NAME}}` is replaced.
     pub headers: BTreeMap<String, String>,
-    /// The environment variable that holds a public key; with a secret one it makes the header
-    /// that Langfuse wants.
+    /// Environment variable with a public key. The public and the secret key make up the header
+    /// that Langfuse requires.
     pub public_key_env: Option<String>,
-    /// The environment variable that holds the secret key.
+    /// Environment variable with the secret key.
     pub secret_key_env: Option<String>,
-    /// Whether traces carry what models and tools read and said; true without it.
+    /// Whether traces have the inputs and outputs of models and tools. Default: true.
     pub content: bool,
 }
 
@@ -39,7 +39,7 @@ impl Default for TelemetryTable {
 }
 
 impl TelemetryTable {
-    /// What types alone do not say.
+    /// Checks what the types do not express.
     pub(super) fn check(&self, problems: &mut Vec<ConfigProblem>) {
         let mut add = |key: &str, message: String, hint: &str| {
             problems.push(ConfigProblem {
@@ -55,13 +55,13 @@ impl TelemetryTable {
             add("otlp", message, "write for example `https://langfuse.example/api/public/otel`");
         }
         if self.public_key_env.is_some() != self.secret_key_env.is_some() {
-            let message = "the public and the secret key go together".to_owned();
+            let message = "the public and the secret key are required together".to_owned();
             add("public_key_env", message, "write `secret_key_env` as well, or neither");
         }
     }
 
-    /// The settings with their secrets. Without a secret that they need no traces are sent, and a
-    /// warning says so.
+    /// Returns the settings with their secrets. If a secret is missing, no traces are sent, and a
+    /// warning is added.
     pub fn settings(
         &self,
         secret: FindSecret<'_>,
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_are_refused() {
+    fn incomplete_settings_are_refused() {
         let table: TelemetryTable =
             toml::from_str("otlp = 'nowhere'\npublic_key_env = 'A'").unwrap();
         let mut problems = Vec::new();

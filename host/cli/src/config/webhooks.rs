@@ -1,4 +1,4 @@
-//! `[server.webhooks]`: how the ends of runs are reported.
+//! `[server.webhooks]`: webhooks when runs end.
 
 use std::collections::BTreeSet;
 
@@ -12,15 +12,14 @@ use crate::config::ConfigProblem;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WebhooksConfig {
-    /// The environment variable that holds the secret which messages are signed with. They are not
-    /// signed without it.
+    /// Environment variable with the secret that signs webhooks. By default, they are not signed.
     pub secret_env: Option<String>,
-    /// Private and loopback addresses that may be called, such as `http://127.0.0.1:*`.
+    /// Private and loopback addresses that webhooks may call, such as `http://127.0.0.1:*`.
     pub allow: BTreeSet<String>,
 }
 
 impl WebhooksConfig {
-    /// What types alone do not say.
+    /// Checks what the types do not express.
     pub(super) fn check(&self, problems: &mut Vec<ConfigProblem>) {
         for rule in &self.allow {
             if let Err(error) = rule.parse::<AllowRule>() {
@@ -33,12 +32,12 @@ impl WebhooksConfig {
         }
     }
 
-    /// The settings with their secret.
+    /// Returns the settings with their secret.
     ///
     /// # Errors
     ///
-    /// Why there is no secret although one is wanted: nobody should take unsigned messages for
-    /// signed ones.
+    /// A message if the configured secret is missing or invalid, because a receiver must not take
+    /// unsigned webhooks for signed ones.
     pub fn settings(&self, env: &dyn Fn(&str) -> Option<String>) -> Result<Webhooks, String> {
         let key = |name: &String| {
             let secret = env(name).filter(|secret| !secret.trim().is_empty());
@@ -68,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_is_wanted_must_be_there() {
+    fn a_configured_secret_must_exist() {
         assert!(config("").settings(&env).unwrap().key.is_none());
         assert!(config("secret_env = 'SECRET'").settings(&env).unwrap().key.is_some());
         let missing = config("secret_env = 'OTHER'").settings(&env).unwrap_err();
@@ -78,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_are_read() {
+    fn rules_are_parsed() {
         let fine = config("allow = ['http://127.0.0.1:*', 'https://*.internal.example']");
         let mut problems = Vec::new();
         fine.check(&mut problems);

@@ -364,8 +364,8 @@ fn a_user_header_needs_its_proxies() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("wattle.toml");
     for (toml, said) in [
-        ("[server]\nuser_header = \"x-user\"\n", "nobody may send the header `x-user`"),
-        ("[server]\ntrusted_proxies = [\"::1\"]\n", "no header is taken from these proxies"),
+        ("[server]\nuser_header = \"x-user\"\n", "no proxy may send the header `x-user`"),
+        ("[server]\ntrusted_proxies = [\"::1\"]\n", "these proxies may send no header"),
         (
             "[server]\nuser_header = \"x-user\"\ntrusted_proxies = [\"proxy.example\"]\n",
             "`proxy.example` is neither an address nor a network",
