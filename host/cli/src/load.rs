@@ -1,7 +1,7 @@
-//! Apps and plugins on disk, loaded at the start and whenever they change.
+//! Loads apps and plugins from disk, at the start and when they change.
 //!
-//! [`Loader::refresh`] looks at everything, loads what is new or has changed, and leaves the rest
-//! alone. What cannot be loaded is reported, and what was loaded from it before stays.
+//! [`Loader::refresh`] scans all files, and loads those that are new or have changed. A file that
+//! cannot be loaded is reported, and the version that was loaded before stays in use.
 
 pub mod app_folder;
 mod archive;
@@ -43,7 +43,7 @@ use crate::load::manifest::{ComponentFiles, Manifest};
 use crate::load::round::Round;
 use crate::load::scan::{Found, Print};
 
-/// Loads apps and plugins. Cheap to clone.
+/// A loader of apps and plugins. Cheap to clone.
 #[derive(Clone)]
 pub struct Loader {
     inner: Arc<Inner>,
@@ -56,17 +56,17 @@ struct Inner {
     databases: Databases,
     clock: Arc<dyn Clock>,
     loose: LoosePlugins,
-    /// Whether only code is wanted: no migration is applied, and tools that are away are no problem.
+    /// Whether only code is loaded: no migration is applied, and missing tools are no problem.
     code_only: bool,
-    /// What was loaded last. Held while loading, so that two refreshes never mix.
+    /// What was loaded last. Locked during a refresh, so that refreshes never overlap.
     seen: Mutex<Seen>,
     sources: std::sync::Mutex<Sources>,
 }
 
-/// Where the files of the installed apps lie, by digest of the app.
+/// Locations of the files of installed apps, by digest of the app.
 type Sources = BTreeMap<Digest, Source>;
 
-/// Where the files of an app lie.
+/// The location of the files of an app.
 #[derive(Clone)]
 struct Source {
     manifest: Manifest,
@@ -82,7 +82,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Whether a path has another print than when it was last loaded, which this one replaces.
+    /// Records the fingerprint of a path. Returns true if it differs from the one before.
     fn is_other(&mut self, path: &Path, print: Print) -> bool {
         let is_other = self.prints.get(path) != Some(&print);
         self.prints.insert(path.to_owned(), print);
@@ -102,14 +102,14 @@ struct ReadApp {
     loaded: LoadedApp,
 }
 
-/// What a refresh did with one file or folder.
+/// The result of a refresh for one file or folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// An app was installed, with notes for the operator.
     App {
         /// The app.
         name: AppName,
-        /// What it asks for and does not get, and the like.
+        /// Notes for the operator, such as requests that are not granted.
         notes: Vec<String>,
     },
     /// A plugin was loaded.
@@ -117,29 +117,29 @@ pub enum Change {
         /// The plugin.
         name: PluginName,
     },
-    /// An app or plugin is gone.
+    /// An app or a plugin was removed.
     Removed {
-        /// Where it was.
+        /// Path of its folder or file.
         path: PathBuf,
     },
-    /// An app claims paths that another one has.
+    /// An app claims paths that another app has.
     Conflict {
         /// The app's folder.
         path: PathBuf,
-        /// What it claims.
+        /// The claimed paths.
         error: wattle_api::error::Error,
     },
-    /// Something could not be loaded.
+    /// A file or folder could not be loaded.
     Problem {
-        /// What.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// Why not, and what to do.
+        /// The reason, and what to do.
         message: String,
     },
 }
 
 impl Loader {
-    /// A loader that has loaded nothing yet.
+    /// Creates a loader, which has loaded nothing yet.
     pub fn new(
         config: Arc<Config>,
         catalog: Arc<Catalog>,
@@ -152,7 +152,8 @@ impl Loader {
         Self { inner: Arc::new(inner) }
     }
 
-    /// A loader for replays, which only execute code once more: it changes nothing anywhere.
+    /// Creates a loader for replays, which only execute code. It changes nothing outside of the
+    /// process.
     pub fn for_code(
         config: Arc<Config>,
         catalog: Arc<Catalog>,
@@ -165,7 +166,7 @@ impl Loader {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Loads the version that a thread is pinned to, if it was kept. Answers whether it was.
+    /// Loads the version that a thread is pinned to. Returns false if the version is not archived.
     pub async fn load_version(&self, thread: &ThreadRecord) -> bool {
         let inner = &self.inner;
         for old in archive::kept(&inner.config, thread) {
@@ -176,17 +177,17 @@ impl Loader {
         false
     }
 
-    /// The configuration.
+    /// Returns the configuration.
     pub fn config(&self) -> &Config {
         &self.inner.config
     }
 
-    /// Loads everything for the first time: first old versions that threads still need, so that
-    /// what lies in the folders now is what new threads get.
+    /// Loads everything at the start. Archived versions that threads are pinned to are installed
+    /// first, so that new threads get the versions in the folders.
     ///
     /// # Errors
     ///
-    /// Those of the store, which knows the threads.
+    /// The errors of the store, which knows the versions that threads are pinned to.
     pub async fn start(&self, store: &dyn Store) -> Result<Vec<Change>, StoreError> {
         let inner = &self.inner;
         let pinned = store.pinned().await?;
@@ -243,7 +244,8 @@ impl Inner {
         Self { config, catalog, sandbox, databases, clock, loose, code_only, seen, sources }
     }
 
-    /// Answers whether a plugin is gone, since apps may use it.
+    /// Removes apps and plugins whose files are gone. Returns true if a plugin was removed, since
+    /// apps may use it.
     fn forget_missing(&self, seen: &mut Seen, found: &Found, changes: &mut Vec<Change>) -> bool {
         let mut plugin_gone = false;
         let gone = |path: &Path| !found.contains(path);
@@ -336,19 +338,19 @@ impl Inner {
         AppFolder { folder, manifest, files, is_old, config, sandbox, databases, loose }
     }
 
-    /// Installs an old version and answers its app's name; what cannot be loaded is logged.
+    /// Installs an archived version and returns the name of its app. A failure is logged.
     async fn install_old(&self, old: &Old) -> Option<AppName> {
         match self.load_old(old).await {
             Ok(app) => Some(self.catalog.install(app).name.clone()),
             Err(messages) => {
                 let (folder, why) = (old.folder.display(), messages.join("\n"));
-                tracing::error!(%folder, "an old version cannot be loaded: {why}");
+                tracing::error!(%folder, "an archived version cannot be loaded: {why}");
                 None
             }
         }
     }
 
-    /// Loads an old version, for the threads that began on it.
+    /// Loads an archived version, for the threads that are pinned to it.
     async fn load_old(&self, old: &Old) -> Result<App, Vec<String>> {
         let manifest = old.manifest().map_err(|message| vec![message])?;
         let (own, others) = old.files(&manifest);
@@ -357,7 +359,8 @@ impl Inner {
         Ok(AppFolder { is_old: true, ..reader }.load().await?.app)
     }
 
-    /// Why an app cannot be mounted beside the others, or answer on its own address.
+    /// Returns the reason why an app cannot be mounted together with the others, or cannot use an
+    /// address of its own.
     fn conflict(&self, app: &App) -> Option<wattle_api::error::Error> {
         let others = self.catalog.apps();
         let mut all: Vec<&App> = others.iter().map(|other| &**other).collect();
@@ -376,7 +379,7 @@ impl Inner {
     }
 }
 
-/// Why two folders cannot hold the same app.
+/// Returns a message if another folder has an app with the same name.
 fn twin(name: &AppName, folder: &Path, seen: &Seen) -> Option<String> {
     let mut twins = seen.apps.iter().filter(|(path, known)| *known == name && *path != folder);
     twins.next().map(|(path, _)| {
@@ -387,12 +390,12 @@ fn twin(name: &AppName, folder: &Path, seen: &Seen) -> Option<String> {
     })
 }
 
-/// Folders of all apps.
+/// Returns the folders of all apps.
 pub fn app_folders(config: &Config) -> Vec<PathBuf> {
     scan::scan(config).apps.into_iter().collect()
 }
 
-/// Loads the single plugins of the plugins folder, as far as they can be loaded.
+/// Loads the standalone plugins of the plugins folder. Skips those that cannot be loaded.
 pub async fn loose_plugins(config: &Config, sandbox: &dyn Sandbox) -> Plugins {
     let mut plugins = Plugins::new();
     for path in scan::scan(config).plugins {

@@ -1,4 +1,4 @@
-//! From an app's folder to an app that is ready to run.
+//! Loads an app from its folder.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,23 +21,23 @@ use crate::load::{names, page, plugin_file, projections};
 /// Plugins by name.
 pub type Plugins = BTreeMap<PluginName, Arc<dyn Plugin>>;
 
-/// An app's folder, and what it takes to load it.
+/// The folder of an app, with everything that is needed to load it.
 pub struct AppFolder<'a> {
-    /// The folder.
+    /// Path of the folder.
     pub folder: &'a Path,
-    /// Its `app.toml`.
+    /// Content of `app.toml`.
     pub manifest: &'a Manifest,
-    /// Its components.
+    /// Files of its components.
     pub files: &'a ComponentFiles,
-    /// Whether it is an old version, whose migrations were applied when it was new.
+    /// Whether this is an archived version, whose migrations were applied when it was new.
     pub is_old: bool,
-    /// The operator's decisions.
+    /// Configuration of the operator.
     pub config: &'a Config,
-    /// Loads components.
+    /// Sandbox that loads components.
     pub sandbox: &'a dyn Sandbox,
-    /// Where migrations are applied.
+    /// Databases to which migrations are applied.
     pub databases: &'a Databases,
-    /// Plugins of the plugins folder.
+    /// Standalone plugins of the plugins folder.
     pub loose: &'a Plugins,
 }
 
@@ -45,23 +45,23 @@ pub struct AppFolder<'a> {
 pub struct LoadedApp {
     /// The app.
     pub app: App,
-    /// What an operator should know about it.
+    /// Notes for the operator.
     pub notes: Vec<String>,
 }
 
 impl AppFolder<'_> {
-    /// Loads the app. Databases are only touched when everything else is right.
+    /// Loads the app. Migrations are applied only if everything else is valid.
     ///
     /// # Errors
     ///
-    /// Everything that is wrong, one sentence each.
+    /// All problems, one message each.
     pub async fn load(&self) -> Result<LoadedApp, Vec<String>> {
         let manifest = self.manifest;
         let own = components(self.files, self.sandbox).await?;
         let mut problems = check_web(manifest, &own);
         let named = manifest.components.keys().map(|name| ("plugin name", name.as_str()));
         let named = named.chain([("app name", manifest.app.name.as_str())]);
-        // The version of a thread that began on such a name goes on.
+        // Threads that are pinned to an archived version with such names can still continue.
         let named = named.filter(|_| !self.is_old);
         problems.extend(named.filter_map(|(what, name)| names::problem(what, name)));
         let graphs = self.graphs(manifest, &own).unwrap_or_else(|found| {
@@ -163,7 +163,7 @@ impl AppFolder<'_> {
         applied.map_err(|error| chain(&error))
     }
 
-    /// The migrations in a folder.
+    /// Returns the migrations in a folder.
     fn scripts(&self, folder: &Path) -> Result<Vec<Script>, String> {
         let entries = file::list(self.folder, folder).map_err(|error| error.to_string())?;
         let scripts = entries.iter().filter(|entry| entry.has_ending("sql")).map(|entry| {
@@ -175,11 +175,11 @@ impl AppFolder<'_> {
     }
 }
 
-/// An app's own components: all of them, or all their problems.
+/// Loads all components, or returns all their problems.
 ///
 /// # Errors
 ///
-/// One sentence for each component that cannot be loaded.
+/// One message for each component that cannot be loaded.
 pub async fn components(
     files: &ComponentFiles,
     sandbox: &dyn Sandbox,
@@ -208,7 +208,7 @@ fn check_web(manifest: &Manifest, own: &Plugins) -> Vec<String> {
     }
 }
 
-/// An error with its causes, which it does not repeat by itself.
+/// Formats an error with its causes, which its message does not contain.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

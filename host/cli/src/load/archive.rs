@@ -1,10 +1,10 @@
-//! Old versions of apps, kept in the data folder: a thread goes on with the code it began on, also
-//! when that was replaced and the host restarted since.
+//! Archived versions of apps in the data folder. A thread continues with the code of its first run,
+//! even if that code was replaced and the host restarted since.
 //!
-//! `versions/<app>/<digest>` holds what a version consists of: `app.toml`, its graphs, its
-//! components, and `index.json` with the digests that threads are pinned to. A version that no
-//! thread is pinned to is deleted at the next start, unless damaged threads are set aside: nobody
-//! knows what those are pinned to.
+//! `versions/<app>/<digest>` has the files of a version: `app.toml`, its graphs, its components,
+//! and `index.json` with the digests that threads are pinned to. The next start deletes a version
+//! that no thread is pinned to. It deletes none while damaged threads are set aside, because their
+//! versions are unknown.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,13 +22,13 @@ use crate::load::file::{self, COMPONENT_BYTES, DOCUMENT_BYTES, FilePlace, MANIFE
 use crate::load::manifest::{self, ComponentFiles, Manifest};
 use crate::load::texts;
 
-/// The folder in the data folder.
+/// Folder of archived versions in the data folder.
 const FOLDER: &str = "versions";
 
-/// The file with the digests of a version.
+/// File with the digests of a version.
 const INDEX: &str = "index.json";
 
-/// Digits of a version's digest in the name of its folder.
+/// Number of digits of a version's digest in the name of its folder.
 const NAME_DIGITS: usize = 32;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -38,15 +38,15 @@ struct Index {
     components: BTreeSet<PluginName>,
 }
 
-/// An old version.
+/// An archived version.
 pub(super) struct Old {
-    /// Its folder, laid out like that of an app.
+    /// Folder of the version, with the layout of an app folder.
     pub(super) folder: PathBuf,
     index: Index,
 }
 
 impl Old {
-    /// Its components: the app's own, and others that its graphs name.
+    /// Returns the components of the app, and those of other plugins that its graphs name.
     pub(super) fn files(&self, manifest: &Manifest) -> (ComponentFiles, ComponentFiles) {
         let place = |name: &PluginName| {
             let (folder, path) = (self.folder.clone(), file_of(name).into());
@@ -56,12 +56,12 @@ impl Old {
         all.partition(|(name, _)| manifest.components.contains_key(name))
     }
 
-    /// Its manifest. Nothing is read where that says components or migrations are, which was
-    /// outside of the folder perhaps when it was loaded.
+    /// Reads the manifest. Its paths of components and migrations are not used, because they can
+    /// lead out of the folder.
     ///
     /// # Errors
     ///
-    /// A sentence, also if its graphs are said to lie outside of its folder.
+    /// A message, also if the manifest names graphs outside of the folder.
     pub(super) fn manifest(&self) -> Result<Manifest, String> {
         let manifest = Manifest::read(&self.folder)?;
         let graphs = &manifest.app.graphs;
@@ -80,7 +80,8 @@ fn file_of(plugin: &PluginName) -> String {
     format!("{plugin}.wasm")
 }
 
-/// Keeps a version that was just installed. A failure is logged: the version works all the same.
+/// Archives a version that was just installed. A failure is logged, because the version can be used
+/// all the same.
 pub(super) fn keep(
     config: &Config,
     app: &App,
@@ -88,14 +89,14 @@ pub(super) fn keep(
     folder: &Path,
     files: &ComponentFiles,
 ) {
-    // Threads of a store in memory do not outlive the process either.
+    // With a store in memory, threads do not outlive the process.
     if config.store.kind == StoreKind::Memory {
         return;
     }
     if let Err(error) = copy(config, app, manifest, folder, files) {
         tracing::warn!(
             app = %app.name, %error,
-            "the version is not kept: its threads cannot go on after it is replaced"
+            "cannot archive the version: its threads cannot resume after it is replaced"
         );
     }
 }
@@ -111,9 +112,9 @@ fn copy(
     if kept.join(INDEX).is_file() {
         return Ok(());
     }
-    // Renamed into place when whole.
+    // The draft is renamed into place when it is complete.
     let draft = kept.with_extension("draft");
-    // Both are left over from copies that broke off.
+    // Interrupted copies can leave both folders.
     let _ = fs::remove_dir_all(&draft);
     unpack(&gather(app, manifest, folder, files)?, &draft)?;
     let _ = fs::remove_dir_all(&kept);
@@ -125,11 +126,11 @@ fn folder_of(config: &Config, app: &App) -> PathBuf {
     versions.join(&app.digest.to_hex()[..NAME_DIGITS])
 }
 
-/// The files of a version that was installed: as they were kept, or where they were loaded from.
+/// Returns the files of an installed version: from the archive, or from where it was loaded.
 ///
 /// # Errors
 ///
-/// That of a file that is not there any more, or is another one by now.
+/// The error of a file that was deleted or changed since.
 pub(super) fn files(
     config: &Config,
     app: &App,
@@ -142,12 +143,12 @@ pub(super) fn files(
         return gather(app, &manifest, &old.folder, &components);
     }
     let Some((manifest, folder, components)) = loaded else {
-        return Err(invalid("its files are not kept"));
+        return Err(invalid("its files are not archived"));
     };
     gather(app, manifest, folder, components)
 }
 
-/// What a version consists of, laid out as it is kept.
+/// Reads the files of a version, in the layout of the archive.
 fn gather(
     app: &App,
     manifest: &Manifest,
@@ -158,7 +159,7 @@ fn gather(
     if !is_inside(graphs) {
         return Err(invalid("its graphs lie outside its folder"));
     }
-    let graphs = graphs.to_str().ok_or_else(|| invalid("the name of its graphs is no text"))?;
+    let graphs = graphs.to_str().ok_or_else(|| invalid("the path of its graphs is not UTF-8"))?;
     let mut files = Vec::new();
     let graphs = manifest.has_graphs(folder).then_some(graphs);
     let read = |path: &str, bytes| {
@@ -177,7 +178,7 @@ fn gather(
         let place = components.get(name).ok_or_else(|| invalid("a component has no file"))?;
         let bytes = place.read(COMPONENT_BYTES).map_err(|error| invalid(&error.to_string()))?;
         if Digest::of(&bytes) != plugin.info().digest {
-            return Err(invalid("a component was replaced meanwhile"));
+            return Err(invalid("a component has changed since it was loaded"));
         }
         files.push(code_file(&file_of(name), bytes));
     }
@@ -194,7 +195,7 @@ fn code_file(path: &str, bytes: Vec<u8>) -> CodeFile {
     CodeFile { path: path.replace('\\', "/"), bytes: Packed(bytes.into()) }
 }
 
-/// Writes the files of a version into a folder, and nowhere else.
+/// Writes the files of a version to a folder.
 ///
 /// # Errors
 ///
@@ -219,7 +220,7 @@ fn invalid(message: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, message)
 }
 
-/// The kept versions that threads are pinned to, and all others.
+/// Returns the archived versions that threads are pinned to, and all others.
 pub(super) fn parted(
     config: &Config,
     pinned: &BTreeSet<(AppName, Digest)>,
@@ -230,16 +231,16 @@ pub(super) fn parted(
     all(config).into_iter().partition(is_needed)
 }
 
-/// Deletes versions.
+/// Deletes archived versions.
 pub(super) fn delete(versions: Vec<Old>) {
     for old in versions {
         if let Err(error) = fs::remove_dir_all(&old.folder) {
-            tracing::debug!(%error, "cannot delete a version that nobody needs");
+            tracing::debug!(%error, "cannot delete an unused archived version");
         }
     }
 }
 
-/// The kept versions that one thread is pinned to. Nothing is deleted.
+/// Returns the archived versions that a thread is pinned to.
 pub(super) fn kept(config: &Config, thread: &ThreadRecord) -> Vec<Old> {
     let is_its =
         |old: &Old| old.index.app == thread.app && old.index.versions.contains(&thread.version);
@@ -251,7 +252,7 @@ fn all(config: &Config) -> Vec<Old> {
     apps.iter().flat_map(|app| subfolders(app)).filter_map(read).collect()
 }
 
-/// A version in a folder, if there is one.
+/// Returns the version in a folder, if there is one.
 pub(super) fn read(folder: PathBuf) -> Option<Old> {
     let index = serde_json::from_slice(&fs::read(folder.join(INDEX)).ok()?).ok()?;
     Some(Old { folder, index })
@@ -273,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn files_stay_inside_of_their_folder() {
+    fn files_outside_of_the_folder_are_refused() {
         let outer = tempfile::tempdir().unwrap();
         let folder = outer.path().join("code");
         for path in ["../out.txt", "/tmp/out.txt", "graphs/../../out.txt", ".."] {
@@ -302,7 +303,7 @@ mod tests {
         let pinned = BTreeSet::from([(AppName::new("asset").unwrap(), pinned)]);
         let (needed, rest) = parted(&config, &pinned);
         assert_eq!((needed.len(), rest.len()), (1, 1));
-        assert!(needed[0].folder.exists() && rest[0].folder.exists(), "one may be needed yet");
+        assert!(needed[0].folder.exists() && rest[0].folder.exists(), "nothing is deleted yet");
         let folder = rest[0].folder.clone();
         delete(rest);
         assert!(needed[0].folder.exists() && !folder.exists());

@@ -1,7 +1,8 @@
-//! Compiling components by processes of the binary itself.
+//! Compiles components in processes of the binary itself.
 //!
-//! The host starts its own program with a verb that `--help` does not show. A program that only uses
-//! this crate has no such verb, so it compiles in its own process unless it says otherwise.
+//! The host starts its own program with a command that `--help` does not show. Another program that
+//! uses this crate has no such command, so it compiles in its own process, unless it selects a
+//! program.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,19 +13,19 @@ use wattle_sandbox::{CompileLimits, Compiler};
 
 use crate::args::CompileArgs;
 
-/// The verb.
+/// Name of the command.
 pub const VERB: &str = "compile-component";
 
-/// What the program of this process said.
+/// The compiler that this process has selected.
 static CHOSEN: OnceLock<Compiler> = OnceLock::new();
 
-/// Does the work of one process, before anything of a host is set up.
+/// Compiles a component in this process, before any part of a host is set up.
 pub fn work(args: &CompileArgs) -> ExitCode {
     let CompileArgs { cpu_seconds, memory_bytes } = *args;
     worker::work(WorkerLimits { cpu_seconds, memory_bytes })
 }
 
-/// Has components compiled by processes of the running program, which must know the verb.
+/// Selects processes of the running program, which must have the command.
 pub fn use_this_program() {
     match program() {
         Ok(program) => {
@@ -36,12 +37,12 @@ pub fn use_this_program() {
     }
 }
 
-/// Compiles by a program that knows the verb.
+/// Returns a compiler that starts a program with the command.
 pub fn by_program(program: PathBuf, limits: CompileLimits) -> Compiler {
     Compiler::Process { program, arguments: vec![VERB.to_owned()], limits }
 }
 
-/// Where components are compiled, and what that may cost.
+/// Returns the selected compiler, with these limits.
 pub fn chosen(limits: CompileLimits) -> Compiler {
     match CHOSEN.get().cloned().unwrap_or_default() {
         Compiler::Process { program, arguments, .. } => {
@@ -51,7 +52,7 @@ pub fn chosen(limits: CompileLimits) -> Compiler {
     }
 }
 
-/// The program of this process, also if its file was replaced since.
+/// Returns the program of this process, even if its file was replaced since.
 fn program() -> std::io::Result<PathBuf> {
     if cfg!(target_os = "linux") {
         return Ok(PathBuf::from("/proc/self/exe"));

@@ -1,4 +1,4 @@
-//! Code as exports hold it: written from what is loaded, and loaded from what was written.
+//! Code of exports: collects the files of a loaded app, and loads an app from files.
 
 use std::io;
 use std::sync::Arc;
@@ -34,12 +34,12 @@ impl CodeSource for Loader {
 }
 
 impl Loader {
-    /// Loads the code in an export, which may do there what it could where it ran, within the
-    /// widest limits that a file may set.
+    /// Loads the code of an export. It has the grants that it had where it ran, within the maximum
+    /// limits that a file may set.
     ///
     /// # Errors
     ///
-    /// A sentence if it cannot be loaded, or is not what the export says that it is.
+    /// A message if the code cannot be loaded, or differs from what the export declares.
     pub async fn load_exported(&self, export: &Export) -> Result<Arc<App>, String> {
         let code = export.code.clone();
         // The folder is deleted when it is dropped, which is after the code was loaded.
@@ -62,7 +62,7 @@ impl Loader {
     }
 }
 
-/// Reads and writes files where that holds nobody up.
+/// Runs blocking file operations off the threads of the runtime.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> Result<T, String> {
@@ -70,7 +70,7 @@ async fn blocking<T: Send + 'static>(
     done.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
 }
 
-/// Whether code is what an export says of it.
+/// Checks that the code is what the export declares.
 fn check(app: &App, export: &Export) -> Result<(), String> {
     let thread = &export.header.thread;
     let names = export.header.code.as_ref();
@@ -95,7 +95,7 @@ fn check(app: &App, export: &Export) -> Result<(), String> {
 }
 
 impl Inner {
-    /// No code that can panic runs under this lock.
+    /// Locks the sources. No code that can panic runs under this lock.
     pub(super) fn sources(&self) -> std::sync::MutexGuard<'_, super::Sources> {
         self.sources.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! What loaded plugins say about themselves, for the check of graphs.
+//! What loaded plugins declare, for the check of graphs.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,20 +10,20 @@ use wattle_run::ports::Plugin;
 
 use crate::load::texts;
 
-/// The plugins that the graphs of an app may use.
+/// The plugins that the graphs of an app can use.
 pub struct PluginFacts<'a> {
-    /// The app.
+    /// Name of the app.
     pub app: &'a AppName,
-    /// Its own components.
+    /// Components of the app.
     pub own: &'a BTreeMap<PluginName, Arc<dyn Plugin>>,
-    /// Plugins of the plugins folder.
+    /// Standalone plugins of the plugins folder.
     pub loose: &'a BTreeMap<PluginName, Arc<dyn Plugin>>,
-    /// The app's folder.
+    /// Folder of the app.
     pub folder: &'a Path,
 }
 
 impl PluginFacts<'_> {
-    /// A plugin: the app's own goes before a loose one.
+    /// Returns a plugin. The app's own plugin takes precedence over a standalone one.
     pub fn plugin(&self, name: &PluginName) -> Option<&Arc<dyn Plugin>> {
         self.own.get(name).or_else(|| self.loose.get(name))
     }

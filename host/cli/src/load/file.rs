@@ -1,10 +1,10 @@
-//! Files of apps and plugins. Kind, size and place are checked before anything is read.
+//! Reads files of apps and plugins. Kind, size and location are checked before a file is read.
 //!
-//! What lies in the plugins folder is not trusted. A path that an app names is walked part by part
-//! from the app's folder, and no part may be a symbolic link. So nothing outside of the folder is
-//! opened, not even when a part is replaced during the walk. Only regular files are opened: a
-//! device may have no end, and a pipe or a socket makes its reader wait. At most `limit` bytes are
-//! read, and a file that changes meanwhile is refused.
+//! Files in the plugins folder are untrusted. A path that an app names is walked part by part from
+//! the app's folder, and no part may be a symbolic link. So nothing outside of the folder is
+//! opened, even if a part is replaced during the walk. Only regular files are opened: a device may
+//! have no end, and a pipe or a socket blocks its reader. At most `limit` bytes are read, and a
+//! file that changes during the read is refused.
 
 use std::fs::{self, File, FileType, Metadata};
 use std::io::{self, Read as _};
@@ -12,32 +12,34 @@ use std::path::{Component, Path, PathBuf};
 
 use wattle_graph::check::DOCUMENT_LIMIT_BYTES;
 
-/// Bytes of `app.toml`. It holds names and settings; those of the bundled apps have 4 KiB.
+/// Maximum size of `app.toml` in bytes. It has names and settings; those of the bundled apps have 4
+/// KiB.
 pub const MANIFEST_BYTES: u64 = 1 << 20;
 
-/// Bytes of a graph document, of a text that a node names and of a stream description. All of them
-/// become parts of documents that the graph core limits to the same size.
+/// Maximum size in bytes of a graph document, of a text that a node names, and of a stream
+/// description. All of them become parts of documents to which the graph core applies the same
+/// limit.
 pub const DOCUMENT_BYTES: u64 = DOCUMENT_LIMIT_BYTES as u64;
 
-/// Bytes of a component: the largest that the sandbox accepts.
+/// Maximum size of a component in bytes, which is that of the sandbox.
 pub const COMPONENT_BYTES: u64 = 64 << 20;
 
-/// Bytes of one migration, which may bring rows as well.
+/// Maximum size of a migration in bytes. A migration can have rows as well.
 pub const MIGRATION_BYTES: u64 = 16 << 20;
 
-/// Entries of one folder that an app names.
+/// Maximum number of entries of a folder that an app names.
 pub const FOLDER_ENTRIES: usize = 10_000;
 
-/// Why a file or folder is not read.
+/// The reason why a file or folder is not read.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// The path does not lead to something inside of the folder.
+    /// The path does not lead to a file inside of the folder.
     #[error(
         "`{path}` is not the path of a file inside of the folder\n  hint: name it relative to the \
          folder, without `..`"
     )]
     Outside {
-        /// The path as it was written.
+        /// The path as written.
         path: PathBuf,
     },
     /// A part of the path is a symbolic link.
@@ -50,33 +52,33 @@ pub enum FileError {
         /// The link.
         path: PathBuf,
     },
-    /// It is neither a file nor what else was expected.
+    /// The path leads to another kind of file than expected.
     #[error("`{path}` is {found}, not {expected}\n  hint: remove it, or put {expected} there")]
     Kind {
         /// The path.
         path: PathBuf,
-        /// What there is.
+        /// The kind that was found.
         found: &'static str,
-        /// What there should be.
+        /// The kind that was expected.
         expected: &'static str,
     },
-    /// It is too large.
+    /// The file is too large.
     #[error("`{path}` has more than {limit} bytes\n  hint: make it smaller, or remove it")]
     TooLarge {
         /// The file.
         path: PathBuf,
-        /// The most that is read.
+        /// Maximum size in bytes.
         limit: u64,
     },
-    /// There are too many entries in a folder.
+    /// The folder has too many entries.
     #[error("`{path}` has more than {limit} entries\n  hint: remove what does not belong there")]
     TooMany {
         /// The folder.
         path: PathBuf,
-        /// The most that is listed.
+        /// Maximum number of entries.
         limit: usize,
     },
-    /// It was written to while it was read.
+    /// The file changed while it was read.
     #[error(
         "`{path}` changed while it was read\n  hint: write the new file beside it and rename it \
          into place"
@@ -85,38 +87,38 @@ pub enum FileError {
         /// The file.
         path: PathBuf,
     },
-    /// It is not text.
+    /// The file is not text.
     #[error("`{path}` is not text: it is not valid UTF-8\n  hint: save it as UTF-8")]
     NotText {
         /// The file.
         path: PathBuf,
     },
-    /// The system refuses.
+    /// The system reports an error.
     #[error("`{path}` cannot be read: {source}")]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }
 
-/// Where a file is, and who says so.
+/// The location of a file, and who named it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FilePlace {
-    /// Inside of a folder, at a path that the folder's author wrote.
+    /// A path inside of a folder, which the author of the folder named.
     Inside {
         /// The folder.
         folder: PathBuf,
-        /// The path below it.
+        /// Path relative to the folder.
         path: PathBuf,
     },
-    /// Anywhere: the operator named the file.
+    /// Any path, which the operator named.
     Named(PathBuf),
 }
 
 impl FilePlace {
-    /// The path of the file.
+    /// Returns the path of the file.
     pub fn path(&self) -> PathBuf {
         match self {
             Self::Inside { folder, path } => folder.join(path),
@@ -133,7 +135,7 @@ impl FilePlace {
         match self {
             Self::Inside { folder, path } => read(folder, path, limit),
             Self::Named(path) => {
-                // Links are the operator's own, and resolved before the file is looked at.
+                // The operator's symbolic links are resolved before the file is checked.
                 let real = path.canonicalize().map_err(|source| unreadable(path, source))?;
                 match (real.parent(), real.file_name()) {
                     (Some(folder), Some(name)) => read(folder, Path::new(name), limit),
@@ -144,7 +146,7 @@ impl FilePlace {
     }
 }
 
-/// What errors call a regular file.
+/// The name of a regular file in messages.
 const FILE: &str = "a file";
 
 /// Reads a file inside of a folder.
@@ -158,7 +160,7 @@ pub fn read(folder: &Path, path: &Path, limit: u64) -> Result<Vec<u8>, FileError
     read_whole(file, &shown, limit)
 }
 
-/// Reads a text inside of a folder.
+/// Reads a text file inside of a folder.
 ///
 /// # Errors
 ///
@@ -178,7 +180,7 @@ fn read_whole(mut file: File, shown: &Path, limit: u64) -> Result<Vec<u8>, FileE
         return Err(FileError::TooLarge { path: shown.to_owned(), limit });
     }
     let mut bytes = Vec::with_capacity(usize::try_from(before.len()).unwrap_or_default());
-    // One more byte than the file had shows that it grew.
+    // One byte more than the size shows that the file has grown.
     file.by_ref().take(before.len() + 1).read_to_end(&mut bytes).map_err(failed)?;
     let after = file.metadata().map_err(failed)?;
     if bytes.len() as u64 != before.len() || is_other(&before, &after) {
@@ -194,27 +196,27 @@ fn is_other(before: &Metadata, after: &Metadata) -> bool {
 /// An entry of a folder.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Its path.
+    /// Path of the entry.
     pub path: PathBuf,
-    /// What it is: a link is a link, whatever it leads to.
+    /// Kind of the entry. A symbolic link is not followed.
     pub kind: FileType,
-    /// Bytes of a file.
+    /// Size of a file in bytes.
     pub bytes: u64,
 }
 
 impl Entry {
-    /// The name, if it is text.
+    /// Returns the name, or `None` if it is not UTF-8.
     pub fn name(&self) -> Option<&str> {
         self.path.file_name().and_then(|name| name.to_str())
     }
 
-    /// Whether its name ends in a dot and this word.
+    /// Returns true if the name has this extension.
     pub fn has_ending(&self, ending: &str) -> bool {
         self.path.extension().is_some_and(|it| it == ending)
     }
 }
 
-/// Lists a folder inside of another one, by name.
+/// Lists a folder inside of another one, ordered by name.
 ///
 /// # Errors
 ///
@@ -231,7 +233,7 @@ pub fn list(folder: &Path, path: &Path) -> Result<Vec<Entry>, FileError> {
     entries(&at)
 }
 
-/// Lists a folder, by name.
+/// Lists a folder, ordered by name.
 ///
 /// # Errors
 ///
@@ -244,7 +246,7 @@ pub fn entries(folder: &Path) -> Result<Vec<Entry>, FileError> {
             return Err(FileError::TooMany { path: folder.to_owned(), limit: FOLDER_ENTRIES });
         }
         let path = entry.map_err(failed)?.path();
-        // What is gone by now was not there.
+        // An entry that was deleted since is skipped.
         let Ok(facts) = path.symlink_metadata() else { continue };
         entries.push(Entry { path, kind: facts.file_type(), bytes: facts.len() });
     }
@@ -252,7 +254,7 @@ pub fn entries(folder: &Path) -> Result<Vec<Entry>, FileError> {
     Ok(entries)
 }
 
-/// The parts of a path that leads into a folder.
+/// Returns the parts of a path inside of a folder.
 fn parts(path: &Path) -> Result<Vec<&Path>, FileError> {
     let outside = || FileError::Outside { path: path.to_owned() };
     let mut parts = Vec::new();
@@ -309,8 +311,8 @@ mod walk {
     fn step(at: &OwnedFd, part: &Path, shown: &Path, is_last: bool) -> Result<OwnedFd, FileError> {
         debug_assert!(matches!(part.components().next(), Some(Component::Normal(_))));
         let failed = |errno: rustix::io::Errno| unreadable(shown, errno.into());
-        // The kind is looked at first, since opening a device may have an effect by itself. That
-        // the entry is still the same is ensured by the flags, and by the look at the handle.
+        // The kind is checked first, because opening a device can have an effect. The flags, and a
+        // check of the handle, ensure that the entry is still the same.
         let facts = statat(at, part, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
         let kind = rustix::fs::FileType::from_raw_mode(facts.st_mode);
         let (expected, name) = if is_last {

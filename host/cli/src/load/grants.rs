@@ -1,4 +1,4 @@
-//! What a plugin gets: what it asks for, as far as the operator grants it.
+//! Grants of plugins: what a plugin requests, as far as the operator grants it.
 
 mod memory;
 
@@ -11,27 +11,28 @@ use wattle_run::ports::sandbox::PluginInfo;
 
 use crate::config::{Needs, narrower};
 
-/// What a plugin gets, and what an operator should know about it.
+/// The grants of a plugin, and notes about them for the operator.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decision {
-    /// What it gets.
+    /// What the plugin is granted.
     pub grants: Grants,
-    /// What it asks for and does not get, with the line to add.
+    /// Requests that are not granted, with the line to add.
     pub notes: Vec<String>,
 }
 
-/// What a plugin asks for by its own manifest; one without a manifest asks for what it is granted.
+/// Returns what a plugin requests in its own manifest. Without a manifest, it requests what it is
+/// granted.
 ///
 /// # Errors
 ///
-/// A sentence that says what is wrong with the manifest.
+/// A message if the manifest is invalid.
 pub fn asked(plugin: &PluginInfo, granted: Option<&Needs>) -> Result<Needs, String> {
     let Some(manifest) = &plugin.manifest else {
         return Ok(granted.cloned().unwrap_or_default());
     };
     toml::from_str(manifest).map_err(|error| {
         format!(
-            "plugin `{}` is granted nothing, since its manifest is not valid: {}\n  hint: build it \
+            "plugin `{}` is granted nothing, because its manifest is invalid: {}\n  hint: build it \
              with a manifest of `llm`, `http`, `sql`, `tools`, `memory`, `tenant_routes` and `limits`",
             plugin.name,
             error.message()
@@ -39,11 +40,12 @@ pub fn asked(plugin: &PluginInfo, granted: Option<&Needs>) -> Result<Needs, Stri
     })
 }
 
-/// Decides.
+/// Decides the grants of a plugin.
 ///
-/// Without a table of the operator a plugin gets nothing, unless its app is vouched for: then it
-/// gets what it asks for. For HTTP, hosts are the operator's word, since settings may point an
-/// app elsewhere than its author thought; methods and secrets are limited to what it asks for.
+/// A plugin without a section of the operator gets nothing, unless the operator trusts its app:
+/// then it gets what it requests. The operator alone decides the hosts of HTTP rules, because
+/// settings can direct an app to other hosts than its author intended. Methods and secrets are
+/// limited to what the plugin requests.
 pub fn decide(
     plugin: &PluginName,
     needs: &Needs,
@@ -58,7 +60,7 @@ pub fn decide(
     let mut notes = Vec::new();
     let mut missing = |line: String| {
         notes.push(format!(
-            "plugin `{plugin}` asks for more than it is granted\n  hint: add `{line}` under \
+            "plugin `{plugin}` requests more than it is granted\n  hint: add `{line}` under \
              `[grants.{plugin}]` in wattle.toml"
         ));
     };
@@ -113,8 +115,8 @@ pub fn decide(
     Decision { grants, notes }
 }
 
-/// The tools that are both asked for and granted, and what is asked for beyond them. Either side
-/// may say `plugin/*`; what holds is the narrower of the two.
+/// Returns the tools that are both requested and granted, and the requests beyond them. Either side
+/// can have `plugin/*`, and the narrower one applies.
 fn tools<'n>(
     needs: &'n BTreeSet<ToolGrant>,
     granted: &BTreeSet<ToolGrant>,
@@ -146,7 +148,7 @@ fn http(needs: &[HttpRule], granted: &[HttpRule]) -> Vec<HttpRule> {
     rules
 }
 
-/// The rule as it is written in TOML; what is as usual is left out.
+/// Formats a rule as TOML, without default values.
 fn http_line(rule: &HttpRule) -> String {
     let mut parts = vec![format!("host = \"{}\"", rule.host)];
     if rule.scheme != "https" {
@@ -163,7 +165,7 @@ fn http_line(rule: &HttpRule) -> String {
     format!("{{ {} }}", parts.join(", "))
 }
 
-/// Words as a list in TOML.
+/// Formats words as a list in TOML.
 fn quoted(words: impl IntoIterator<Item = impl Display>) -> String {
     let words: Vec<String> = words.into_iter().map(|word| format!("\"{word}\"")).collect();
     format!("[{}]", words.join(", "))
@@ -196,14 +198,14 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_app_gets_nothing_and_says_what_to_add() {
+    fn an_unknown_app_gets_nothing_and_notes_what_to_add() {
         let decision = check(None, false);
         assert_eq!(decision.grants, Grants::default());
         insta::assert_snapshot!(decision.notes.join("\n"));
     }
 
     #[test]
-    fn a_vouched_app_gets_what_it_asks_for() {
+    fn a_trusted_app_gets_what_it_requests() {
         let decision = check(None, true);
         assert_eq!(decision.notes, Vec::<String>::new());
         assert_eq!(decision.grants.sql["asset"].access, SqlAccess::ReadWrite);
@@ -211,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_of_the_operator_is_the_limit() {
+    fn a_section_of_the_operator_limits_the_grants() {
         let decision = check(Some(r#"llm = ["chat", "other"]"#), true);
         assert_eq!(decision.grants.llm, ["chat".to_owned()].into());
         assert!(decision.grants.http.is_empty() && decision.grants.sql.is_empty());
@@ -219,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn of_tools_the_narrower_word_holds() {
+    fn tools_are_intersected() {
         let asked = r#"tools = ["date/*", "lark/save", "mcp:graph/list"]"#;
         let granted = r#"tools = ["date/parse", "date/format", "lark/*", "other/x"]"#;
         let plugin = PluginName::new("std").unwrap();
@@ -234,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_operator_may_send_it_to_another_host_but_not_let_it_do_more() {
+    fn the_operator_can_change_the_host_but_not_extend_methods_and_secrets() {
         let table = r#"
             http = [{ host = "127.0.0.1", scheme = "http", port = 9000, private = true,
                       methods = ["GET", "POST"], secrets = ["KEY", "OTHER"] }]

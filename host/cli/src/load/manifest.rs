@@ -1,4 +1,4 @@
-//! `app.toml`: what an app consists of and what it asks for.
+//! `app.toml`: what an app consists of, and what it requests.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,31 +12,31 @@ use wattle_run::ports::store::BLANK;
 use crate::config::{AppConfig, Config, Needs};
 use crate::load::file::{self, FilePlace, MANIFEST_BYTES};
 
-/// The name of the file.
+/// Name of the file.
 pub const FILE: &str = "app.toml";
 
 /// Files of components by plugin name.
 pub type ComponentFiles = BTreeMap<PluginName, FilePlace>;
 
-/// A whole `app.toml`.
+/// The content of `app.toml`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     /// `[app]`.
     pub app: AppTable,
-    /// Component files by plugin name, relative to the folder.
+    /// Component files by plugin name, relative to the app folder.
     #[serde(default)]
     pub components: BTreeMap<PluginName, PathBuf>,
-    /// What it asks for.
+    /// What the app requests.
     #[serde(default)]
     pub needs: Needs,
-    /// Migration folders by database and dialect, relative to the folder.
+    /// Migration folders by database and dialect, relative to the app folder.
     #[serde(default)]
     pub migrations: BTreeMap<String, BTreeMap<String, PathBuf>>,
-    /// Files that its events become.
+    /// File projections by name.
     #[serde(default)]
     pub files: BTreeMap<String, FileMapping>,
-    /// Non-secret settings.
+    /// Settings of the app, without secrets.
     #[serde(default)]
     pub settings: Map<String, Value>,
     /// `[page]`.
@@ -44,21 +44,21 @@ pub struct Manifest {
     pub page: Option<PageTable>,
 }
 
-/// `[page]`: the page that the app's users see.
+/// `[page]`: the page for users of the app.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PageTable {
-    /// Its title, for lists of apps.
+    /// Title in lists of apps.
     pub title: String,
-    /// Inputs that a newcomer can try.
+    /// Example inputs for new users.
     #[serde(default)]
     pub examples: Vec<String>,
-    /// The folder with its built files, relative to that of the app.
+    /// Folder with the built files, relative to the app folder.
     pub folder: PathBuf,
-    /// The document that a browser shows, in that folder.
+    /// Document that a browser shows, relative to the folder.
     #[serde(default = "entry_file")]
     pub entry: String,
-    /// Patterns of the paths at which the document is shown.
+    /// Patterns of the paths that show the document.
     #[serde(default = "root_path")]
     pub paths: Vec<String>,
 }
@@ -75,17 +75,17 @@ fn root_path() -> Vec<String> {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AppTable {
-    /// Its name.
+    /// Name of the app.
     pub name: AppName,
-    /// Its version.
+    /// Version of the app.
     pub version: String,
-    /// What it is for.
+    /// Purpose of the app.
     #[serde(default)]
     pub doc: String,
-    /// The plugin that answers its endpoints.
+    /// Plugin with the endpoints of the app.
     #[serde(default)]
     pub web: Option<PluginName>,
-    /// The file with its graphs.
+    /// File with the graphs, relative to the app folder.
     #[serde(default = "graph_file")]
     pub graphs: PathBuf,
 }
@@ -95,22 +95,22 @@ fn graph_file() -> PathBuf {
 }
 
 impl Manifest {
-    /// Reads the manifest of a folder.
+    /// Reads the manifest in an app folder.
     ///
     /// # Errors
     ///
-    /// A sentence that names the file, and the line where there is one.
+    /// A message that names the file and, if possible, the line.
     pub fn read(folder: &Path) -> Result<Self, String> {
         let text = file::read_text(folder, Path::new(FILE), MANIFEST_BYTES)
             .map_err(|error| error.to_string())?;
         Self::parse(&text).map_err(|error| format!("{FILE}: {error}"))
     }
 
-    /// Reads the text of a manifest.
+    /// Parses a manifest.
     ///
     /// # Errors
     ///
-    /// A sentence that says what is wrong, with the line where there is one.
+    /// A message that, if possible, names the line.
     pub fn parse(text: &str) -> Result<Self, String> {
         let manifest: Self = toml::from_str(text).map_err(|error| {
             let line = error.span().map(|span| text[..span.start].matches('\n').count() + 1);
@@ -118,19 +118,19 @@ impl Manifest {
             format!("{place}{}", error.message())
         })?;
         if manifest.app.name.as_str() == BLANK {
-            return Err(format!("no app may be called `{BLANK}`: threads without a graph are"));
+            return Err(format!("the app name `{BLANK}` is reserved for threads without a graph"));
         }
         Ok(manifest)
     }
 
-    /// Whether the app has graphs. One that only has a page needs none.
+    /// Returns true if the app has graphs. An app with only a page needs none.
     pub fn has_graphs(&self, folder: &Path) -> bool {
         let is_page = self.page.is_some() && self.components.is_empty();
-        // Whatever is there is wanted: reading it says what is wrong with it.
+        // Any entry at this path counts, because reading it reports its problems.
         !is_page || folder.join(&self.app.graphs).symlink_metadata().is_ok()
     }
 
-    /// Where the components are: the operator's word goes before that of the app.
+    /// Returns the component files. Those of the operator take precedence over those of the app.
     pub fn component_files(&self, folder: &Path, config: &Config) -> ComponentFiles {
         let operator = config.apps.get(&self.app.name);
         let place = |(name, file): (&PluginName, &PathBuf)| {
@@ -143,7 +143,7 @@ impl Manifest {
         self.components.iter().map(place).collect()
     }
 
-    /// Settings with those of the operator in place of the app's own.
+    /// Returns the settings of the app, overridden by those of the operator.
     pub fn merged_settings(&self, app: Option<&AppConfig>) -> Value {
         let mut settings = self.settings.clone();
         settings.extend(app.map(|app| app.settings.clone()).unwrap_or_default());
@@ -151,7 +151,7 @@ impl Manifest {
     }
 }
 
-/// Component files of an app, as far as its manifest can be read.
+/// Returns the component files of an app, or none if its manifest is invalid.
 pub(super) fn component_files(config: &Config, folder: &Path) -> Vec<FilePlace> {
     let manifest = Manifest::read(folder);
     manifest.map_or_else(

@@ -1,12 +1,12 @@
-//! Names that look like others.
+//! Rejects names that can look like others.
 //!
-//! A letter of another script can look like one of ours: an operator who grants something to a
-//! plugin, or reads a trace, could not tell the two names apart. So what is loaded has names of
-//! ASCII characters. Names in logs that older hosts wrote stay readable.
+//! A letter of another script can look like an ASCII letter. An operator who grants something to a
+//! plugin, or reads a trace, could not tell the two names apart. So loaded apps and plugins have
+//! ASCII names only. Logs of older hosts with other names can still be read.
 
 use wattle_graph::graph::Graph;
 
-/// Why a name cannot be loaded; `None` if it is of ASCII characters.
+/// Returns a message if a name is not ASCII.
 pub(super) fn problem(what: &str, name: &str) -> Option<String> {
     let other = name.chars().find(|c| !c.is_ascii())?;
     Some(format!(
@@ -17,7 +17,7 @@ pub(super) fn problem(what: &str, name: &str) -> Option<String> {
     ))
 }
 
-/// The same for all names of a graph.
+/// Returns messages for all names of a graph that are not ASCII.
 pub(super) fn problems(graph: &Graph) -> Vec<String> {
     let of = |what: &'static str| move |name: &str| problem(what, name);
     let nodes = graph.nodes().keys().filter_map(|name| of("node name")(name.as_str()));
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_letter_of_another_script_is_shown_as_what_it_is() {
+    fn a_letter_of_another_script_is_shown_by_its_code_point() {
         assert_eq!(problem("node name", "asset-1.b_c"), None);
         let problem = problem("node name", "\u{430}sset").unwrap();
         assert!(problem.contains("`\\u{430}sset`") && problem.contains("U+0430"), "{problem}");

@@ -1,6 +1,7 @@
 //! The built page of an app, read into memory.
 //!
-//! Names are checked here; [`file`] checks what is read. `<file>.br` and `<file>.gz` are compressed forms of `<file>`.
+//! This module checks names, [`file`] checks the files. `<file>.br` and `<file>.gz` are compressed
+//! variants of `<file>`.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -13,14 +14,15 @@ use crate::load::app_folder::AppFolder;
 use crate::load::file;
 use crate::load::manifest::{FILE, Manifest, PageTable};
 
-/// Levels of folders in a page's folder, that one counted.
+/// Maximum depth of folders of a page, including its own folder.
 const LEVELS: u32 = 6;
 
-/// Reads the page of an app. An old version has none: users see that of the newest.
+/// Reads the page of an app. Archived versions have none, because users see the page of the newest
+/// version.
 ///
 /// # Errors
 ///
-/// A sentence that names the file. A folder that is not there is no error: see [`note`].
+/// A message that names the file. A missing folder is no error: see [`note`].
 pub(super) fn read(app: &AppFolder<'_>) -> Result<Option<Page>, String> {
     let Some(table) = app.manifest.page.as_ref().filter(|_| !app.is_old) else { return Ok(None) };
     check(table)?;
@@ -34,7 +36,7 @@ pub(super) fn read(app: &AppFolder<'_>) -> Result<Option<Page>, String> {
     }))
 }
 
-/// What an operator should know of a page: that it was not built.
+/// Returns a note for the operator if the page is not built.
 pub(super) fn note(manifest: &Manifest, page: &Page) -> Option<String> {
     let table = manifest.page.as_ref().filter(|_| page.files.is_none())?;
     Some(format!(
@@ -45,7 +47,7 @@ pub(super) fn note(manifest: &Manifest, page: &Page) -> Option<String> {
     ))
 }
 
-/// The files of a page, as far as they can be listed.
+/// Returns the files of a page, or none if they cannot be listed.
 pub(super) fn files_of(folder: &Path, table: &PageTable) -> Vec<PathBuf> {
     let files = list(folder, &table.folder).unwrap_or_default();
     let folder = folder.join(&table.folder);
@@ -56,7 +58,7 @@ fn check(table: &PageTable) -> Result<(), String> {
     let is_inside = table.folder.components().all(|part| matches!(part, Component::Normal(_)));
     if !is_inside {
         return Err(format!(
-            "{FILE}: `[page] folder` is `{}`, which is not inside of the app's folder",
+            "{FILE}: `[page] folder` is `{}`, which is not inside the app's folder",
             table.folder.display()
         ));
     }
@@ -64,7 +66,7 @@ fn check(table: &PageTable) -> Result<(), String> {
         return Err(format!("{FILE}: `[page] paths` has `{path}`, which does not begin with `/`"));
     }
     if table.paths.is_empty() {
-        return Err(format!("{FILE}: `[page] paths` is empty, so nobody could open the page"));
+        return Err(format!("{FILE}: `[page] paths` is empty, so the page has no path"));
     }
     Ok(())
 }
@@ -87,7 +89,7 @@ fn read_files(app: &Path, table: &PageTable) -> Result<PageFiles, String> {
     assemble(contents, &table.entry)
 }
 
-/// Puts compressed forms beside what they are forms of, and takes the entry document out.
+/// Adds compressed variants to their files, and removes the entry document from the files.
 fn assemble(contents: BTreeMap<String, Bytes>, entry: &str) -> Result<PageFiles, String> {
     let mut files: BTreeMap<String, PageFile> = BTreeMap::new();
     let (packed, plain): (Vec<_>, Vec<_>) =
@@ -99,7 +101,7 @@ fn assemble(contents: BTreeMap<String, Bytes>, entry: &str) -> Result<PageFiles,
     for (name, bytes) in packed {
         let Some((of, form)) = packed_form(&name) else { continue };
         let file = files.get_mut(of).ok_or_else(|| {
-            format!("the page has `{name}`, but no `{of}` of which it is a compressed form")
+            format!("the page has `{name}`, but not the file `{of}` that it compresses")
         })?;
         match form {
             "br" => file.brotli = Some(bytes),
@@ -110,18 +112,19 @@ fn assemble(contents: BTreeMap<String, Bytes>, entry: &str) -> Result<PageFiles,
         .remove(entry)
         .ok_or_else(|| format!("the page has no `{entry}`, which `[page] entry` names"))?;
     let entry = EntryDocument::new(document.plain)
-        .ok_or_else(|| format!("`{entry}` has no `<head>`, after which the host sets the base"))?;
+        .ok_or_else(|| format!("`{entry}` has no `<head>`, after which the host adds `<base>`"))?;
     Ok(PageFiles { entry, files })
 }
 
-/// What a compressed file is a form of, and its ending.
+/// Returns the name of the file that a compressed variant belongs to, and the suffix of the
+/// variant.
 fn packed_form(name: &str) -> Option<(&str, &str)> {
     name.rsplit_once('.').filter(|(_, ending)| matches!(*ending, "br" | "gz"))
 }
 
-/// A file of a page's folder.
+/// A file in the folder of a page.
 struct Listed {
-    /// Its path below the folder, with `/` between segments.
+    /// Path relative to the folder, with `/` as separator.
     name: String,
     bytes: u64,
 }
@@ -154,7 +157,7 @@ fn list_below(
         if entry.kind.is_dir() {
             list_below(app, &folder.join(name), &format!("{path}/"), levels - 1, listed)?;
         } else {
-            // What is no file is refused when it is read.
+            // Other kinds than regular files are refused when they are read.
             listed.push(Listed { name: path, bytes: entry.bytes });
         }
         if listed.len() > limit::PAGE_FILES {
@@ -197,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn compressed_forms_belong_to_their_file() {
+    fn compressed_variants_belong_to_their_file() {
         let app = app_with(&[
             ("dist/index.html", "<head></head>"),
             ("dist/assets/a.js", "long"),
@@ -212,19 +215,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn problems_name_the_file() {
         let problem = |files: &[(&str, &str)]| read_page(app_with(files).path()).unwrap_err();
         let index = ("dist/index.html", "<head>");
         assert!(problem(&[("dist/a.js", "")]).contains("no `index.html`"));
         assert!(problem(&[("dist/index.html", "<p>")]).contains("no `<head>`"));
-        assert!(problem(&[index, ("dist/a.js.br", "")]).contains("no `a.js`"));
+        assert!(problem(&[index, ("dist/a.js.br", "")]).contains("not the file `a.js`"));
         assert!(problem(&[index, ("dist/.env", "secret")]).contains(".env"));
         assert!(problem(&[index, ("dist/a b.js", "")]).contains("cannot be served"));
         assert!(problem(&[index, ("dist/1/2/3/4/5/6/a.js", "")]).contains("levels"));
     }
 
     #[test]
-    fn nothing_outside_of_the_folder_is_read() {
+    fn folders_outside_of_the_app_are_refused() {
         for folder in ["../dist", "/etc", "page/../../dist", "."] {
             assert!(check(&table(folder)).unwrap_err().contains("not inside"), "{folder}");
         }

@@ -1,8 +1,8 @@
-//! Which plugins an app consists of, and what each of them may do.
+//! Collects the plugins of an app and decides their grants.
 //!
-//! An app consists of its own components, of the loose plugins that its graphs name, and of those
-//! whose tools one of its plugins was granted. No others belong to it, so that a change of those
-//! does not make a new version of the app.
+//! An app has its own components, the standalone plugins that its graphs name, and the plugins
+//! whose tools are granted to one of its plugins. A change of another plugin does not change the
+//! version of the app.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,18 +20,18 @@ use crate::load::grants::{self, Decision};
 /// The plugins of an app.
 #[derive(Default)]
 pub(super) struct Parts {
-    /// All of them.
+    /// All plugins.
     pub(super) plugins: Plugins,
-    /// What they may do.
+    /// The grants of each plugin.
     pub(super) grants: BTreeMap<PluginName, Arc<Grants>>,
-    /// What an operator should know.
+    /// Notes for the operator.
     pub(super) notes: Vec<String>,
-    /// Why the app cannot be loaded.
+    /// Reasons why the app cannot be loaded.
     pub(super) problems: Vec<String>,
 }
 
 impl Parts {
-    /// Starts from the app's own plugins and those that its graphs name, and goes on from tools
+    /// Starts with the app's own plugins and those that its graphs name, and follows granted tools
     /// to the plugins that offer them.
     pub(super) fn gather(app: &AppFolder<'_>, own: Plugins, graphs: &[Graph]) -> Self {
         let mut parts = Self { plugins: own, ..Self::default() };
@@ -39,7 +39,7 @@ impl Parts {
             parts.add_loose(app, name);
         }
         if app.is_old {
-            // An old version was kept with all that it used; grants may be others by now.
+            // An archived version has all plugins that it used. Its grants may have changed since.
             for name in app.loose.keys() {
                 parts.add_loose(app, name);
             }
@@ -56,7 +56,7 @@ impl Parts {
         parts
     }
 
-    /// The app's own plugin goes before a loose one of the same name.
+    /// Adds a standalone plugin, unless the app has a plugin of the same name.
     fn add_loose(&mut self, app: &AppFolder<'_>, name: &PluginName) {
         if let Some(plugin) = app.loose.get(name) {
             self.plugins.entry(name.clone()).or_insert_with(|| plugin.clone());
@@ -67,8 +67,9 @@ impl Parts {
         self.plugins.keys().find(|name| !self.grants.contains_key(*name)).cloned()
     }
 
-    /// What a plugin gets. A loose plugin asks by the app's word on its behalf, else by its own
-    /// manifest; one for which nobody asks gets what the operator grants it.
+    /// Decides the grants of a plugin. A standalone plugin requests what the app requests for it,
+    /// or else what its own manifest requests. If neither requests anything, it gets what the
+    /// operator grants it.
     fn decide(&mut self, app: &AppFolder<'_>, name: &PluginName) -> Decision {
         let manifest = app.manifest;
         let granted = app.config.grants.get(name);
@@ -88,7 +89,7 @@ impl Parts {
         grants::decide(name, &needs, granted, is_vouched)
     }
 
-    /// Takes in the plugin that offers a granted tool.
+    /// Adds the plugin that offers a granted tool.
     fn add_tool(&mut self, app: &AppFolder<'_>, user: &PluginName, tool: &ToolGrant) {
         let problem = match &tool.source {
             ToolSource::Server(server) if app.config.mcp.contains_key(server) => None,
@@ -111,8 +112,8 @@ impl Parts {
         self.problems.extend(problem.filter(|_| !app.is_old));
     }
 
-    /// Tools of plugins that cannot be called by their bare names. What servers offer is known
-    /// only when they are asked.
+    /// Notes the tools that no plugin can call by bare name, because several plugins offer them.
+    /// Tools of servers are not known yet.
     fn note_twins(&mut self) {
         for (user, grants) in &self.grants {
             let mut places: BTreeMap<String, BTreeSet<&PluginName>> = BTreeMap::new();
@@ -128,8 +129,8 @@ impl Parts {
                     names.iter().map(|name| format!("`{name}/{tool}`")).collect();
                 self.notes.push(format!(
                     "plugin `{user}` is granted several tools named `{tool}`, so none can be \
-                     called by that name: {}\n  hint: grant one of them, or call them as they \
-                     stand here",
+                     called by that name: {}\n  hint: grant one of them, or call them by these \
+                     references",
                     references.join(", ")
                 ));
             }
@@ -137,7 +138,7 @@ impl Parts {
     }
 }
 
-/// The plugins whose nodes and reducers the graphs use.
+/// Returns the plugins whose nodes and reducers the graphs use.
 fn named(graphs: &[Graph]) -> BTreeSet<&PluginName> {
     let nodes = graphs.iter().flat_map(|graph| graph.nodes().values());
     let channels = graphs.iter().flat_map(|graph| graph.channels().values());
@@ -148,7 +149,7 @@ fn named(graphs: &[Graph]) -> BTreeSet<&PluginName> {
     nodes.filter_map(|node| node.plugin()).chain(reducers).collect()
 }
 
-/// Why a plugin does not offer a granted tool; `None` if it does.
+/// Returns a message if a plugin does not offer a granted tool.
 fn no_such_tool(user: &PluginName, tool: &ToolGrant, plugin: &dyn Plugin) -> Option<String> {
     let info = plugin.info();
     if info.tools.iter().any(|it| tool.covers(&it.name)) {

@@ -1,4 +1,4 @@
-//! A single `.wasm` file in the plugins folder: a plugin that the graphs of apps may name.
+//! Standalone plugins: `.wasm` files in the plugins folder that the graphs of apps can name.
 
 use std::sync::Arc;
 
@@ -8,12 +8,11 @@ use wattle_run::ports::{Plugin, Sandbox};
 use crate::load::file::{COMPONENT_BYTES, FileError, FilePlace};
 use crate::load::names;
 
-/// Loads a component by its file. It is called by the file's name without ending, with `_` for
-/// what cannot stand in a name.
+/// Loads a component. Its name is the name of its file without the extension.
 ///
 /// # Errors
 ///
-/// Sentences that say what is wrong and what to do.
+/// A message that says what is wrong and what to do.
 pub async fn load(sandbox: &dyn Sandbox, place: &FilePlace) -> Result<Arc<dyn Plugin>, String> {
     let path = place.path();
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
@@ -29,7 +28,7 @@ pub async fn load(sandbox: &dyn Sandbox, place: &FilePlace) -> Result<Arc<dyn Pl
 ///
 /// # Errors
 ///
-/// Sentences that say what is wrong and what to do.
+/// A message that says what is wrong and what to do.
 pub async fn load_as(
     sandbox: &dyn Sandbox,
     name: &PluginName,

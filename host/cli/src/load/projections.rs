@@ -1,4 +1,4 @@
-//! The streams and files that an app describes.
+//! Streams and files that an app declares.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,15 +10,15 @@ use wattle_run::app::Projections;
 use crate::load::app_folder::AppFolder;
 use crate::load::file::{self, DOCUMENT_BYTES};
 
-/// The folder with an app's streams.
+/// Folder of an app's streams.
 const STREAMS: &str = "streams";
 
-/// Reads an app's projections. Those of an old version are not kept: the endpoints that use them
-/// are always those of the newest.
+/// Reads the projections of an app. Archived versions have none, because the endpoints that use
+/// projections are those of the newest version.
 ///
 /// # Errors
 ///
-/// A sentence for each file that is not valid.
+/// A message for each invalid file.
 pub(super) fn read(app: &AppFolder<'_>) -> Result<Projections, Vec<String>> {
     if app.is_old {
         return Ok(Projections::default());
@@ -28,11 +28,11 @@ pub(super) fn read(app: &AppFolder<'_>) -> Result<Projections, Vec<String>> {
     Ok(Projections { streams: streams(app.folder)?, files })
 }
 
-/// Reads the streams of an app's folder.
+/// Reads the streams in the folder of an app.
 ///
 /// # Errors
 ///
-/// A sentence for each file that is not valid.
+/// A message for each invalid file.
 pub fn streams(folder: &Path) -> Result<BTreeMap<String, Arc<StreamMapping>>, Vec<String>> {
     let (mut streams, mut problems) = (BTreeMap::new(), Vec::new());
     if folder.join(STREAMS).symlink_metadata().is_err() {

@@ -1,8 +1,8 @@
-//! One round of loading: several files at once, so that a slow one does not delay the others.
+//! One round of loading. Several files are loaded concurrently, so that a slow one does not delay
+//! the others.
 //!
-//! What is read is installed in the order of its paths as long as all of it is quick, so that the
-//! same files give the same apps. What is still at work after [`PATIENCE`] is installed whenever it
-//! is done.
+//! Apps are installed in the order of their paths, so that the same files result in the same apps.
+//! Files that are still loading after [`PATIENCE`] are installed in the order in which they finish.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -18,14 +18,15 @@ use wattle_run::ports::Plugin;
 
 use super::{Change, Inner, ReadApp, Seen};
 
-/// How long apps wait for plugins that are loaded in the same round, and for each other. Compiling
-/// a component of some megabytes takes a second or two.
+/// Time that apps wait for plugins of the same round, and for each other. The compilation of a
+/// component of some megabytes takes a second or two.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Files and folders that are loaded at once: each may hold a component of 64 MiB in memory.
+/// Maximum number of files and folders that are loaded concurrently. Each can have a component of
+/// 64 MiB in memory.
 const AT_ONCE: usize = 8;
 
-/// What was read.
+/// A file or folder that was read.
 enum Done {
     Plugin(PathBuf, Result<Arc<dyn Plugin>, String>),
     App(PathBuf, Box<Result<ReadApp, String>>),
@@ -39,7 +40,7 @@ pub(super) struct Round<'a> {
     work: FuturesUnordered<BoxFuture<'a, Done>>,
     /// Apps that are not installed yet.
     waiting: BTreeSet<PathBuf>,
-    /// Those of them that were read.
+    /// Apps that were read and are not installed yet.
     read: BTreeMap<PathBuf, Result<ReadApp, String>>,
     /// Whether apps are installed in the order of their paths.
     in_order: bool,
@@ -48,7 +49,7 @@ pub(super) struct Round<'a> {
 }
 
 impl<'a> Round<'a> {
-    /// A round that has nothing to do yet.
+    /// Creates a round without work.
     pub(super) fn new(inner: &'a Inner, seen: &'a mut Seen, changes: Vec<Change>) -> Self {
         Self {
             inner,
@@ -63,7 +64,8 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Loads plugins, then apps, then apps once more if a slow plugin came that they may use.
+    /// Loads plugins, then apps, and then apps again if a slow plugin has finished that they may
+    /// use.
     pub(super) async fn load(
         mut self,
         plugins: Vec<PathBuf>,
@@ -105,7 +107,7 @@ impl<'a> Round<'a> {
         }));
     }
 
-    /// Takes what is done, until all is or the time is over.
+    /// Installs what has finished, until everything has or `patience` is over.
     async fn take(&mut self, patience: Option<Duration>) {
         let end = patience.map(|patience| Instant::now() + patience);
         loop {
@@ -137,7 +139,7 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// The app to install next, if there is one.
+    /// Returns the app that is installed next, if one can be.
     fn next(&self) -> Option<PathBuf> {
         let next = if self.in_order { self.waiting.first()? } else { self.read.keys().next()? };
         self.read.contains_key(next).then(|| next.clone())

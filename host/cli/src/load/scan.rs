@@ -1,4 +1,4 @@
-//! Where apps and plugins lie, and whether their files have changed.
+//! Finds apps and plugins, and detects changes of their files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,48 +10,49 @@ use crate::load::file::{self, Entry, FileError, FilePlace};
 use crate::load::manifest::{self, Manifest};
 use crate::load::page;
 
-/// Levels of folders that are searched, the plugins folder counted: `plugins/<group>/<app>` has its
-/// `app.toml` two levels below it, `plugins/<group>/<plugin>/<plugin>.wasm` its file likewise.
+/// Depth of the search, including the plugins folder: `plugins/<group>/<app>` has its `app.toml`
+/// two levels below it, and `plugins/<group>/<plugin>/<plugin>.wasm` is at the same depth.
 const LEVELS: u32 = 3;
 
-/// Levels of an app's folder in which files are watched.
+/// Depth of the watched files of an app folder.
 const APP_LEVELS: u32 = 3;
 
-/// Installed packages of pages: thousands of files, none of them an app or a plugin.
+/// Installed packages of pages, which are thousands of files without an app or a plugin.
 const PACKAGES: &str = "node_modules";
 
-/// Entries of the plugins folder that are looked at, those of its subfolders included. Cargo's own
-/// target folder has some thousands at these levels.
+/// Maximum number of searched entries of the plugins folder and its subfolders. Cargo's own target
+/// folder has some thousands at this depth.
 const SEARCHED: usize = 50_000;
 
-/// What there is.
+/// The apps and plugins that were found.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     /// Folders with an `app.toml`.
     pub(super) apps: BTreeSet<PathBuf>,
-    /// Single `.wasm` files.
+    /// Standalone `.wasm` files.
     pub(super) plugins: BTreeSet<PathBuf>,
-    /// What is not looked into, and why.
+    /// Paths that are not searched, with the reason.
     pub(super) unusable: BTreeMap<PathBuf, String>,
-    /// Entries that were looked at.
+    /// Number of searched entries.
     searched: usize,
 }
 
 impl Found {
-    /// Whether a path was found as whatever it is.
+    /// Returns true if the path was found.
     pub(super) fn contains(&self, path: &Path) -> bool {
         self.apps.contains(path) || self.plugins.contains(path) || self.unusable.contains_key(path)
     }
 }
 
-/// Size and time of each file that matters: when they are the same, the files are the same.
+/// Fingerprint: size and modification time of each relevant file. Equal fingerprints mean equal
+/// files.
 pub(super) type Print = BTreeMap<PathBuf, Option<(u64, SystemTime)>>;
 
-/// Looks for apps and plugins: in the plugins folder, and where `[apps.<name>]` says.
+/// Finds apps and plugins in the plugins folder, and apps with a `path` in `[apps.<name>]`.
 pub(super) fn scan(config: &Config) -> Found {
     let mut found = Found::default();
     let root = canonical(&config.plugins);
-    // A plugins folder that is not there has nothing in it.
+    // A missing plugins folder is empty.
     if root.is_dir() {
         search(&root, LEVELS, &mut found);
     }
@@ -63,7 +64,7 @@ pub(super) fn scan(config: &Config) -> Found {
     found
 }
 
-/// Where a file of the plugins folder is.
+/// Returns the location of a file in the plugins folder.
 pub(super) fn place_of_plugin(config: &Config, path: &Path) -> FilePlace {
     let root = canonical(&config.plugins);
     match path.strip_prefix(&root) {
@@ -72,7 +73,7 @@ pub(super) fn place_of_plugin(config: &Config, path: &Path) -> FilePlace {
     }
 }
 
-/// Links are found and not followed: what reads a link says why it does not.
+/// Searches a folder. Symbolic links are found but not followed; reading one reports the reason.
 fn search(folder: &Path, levels: u32, found: &mut Found) {
     let entries = match file::entries(folder) {
         Ok(entries) => entries,
@@ -109,25 +110,25 @@ fn search(folder: &Path, levels: u32, found: &mut Found) {
     }
 }
 
-/// Whether a folder or file of the plugins folder is hidden, or holds installed packages.
+/// Returns true if a folder or file is hidden, or has installed packages.
 fn is_skipped(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.starts_with('.') || name == PACKAGES
 }
 
-/// One folder has one name, however it was reached.
+/// Returns the canonical path, so that each folder has one name.
 fn canonical(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-/// The print of a single file.
+/// Returns the fingerprint of a single file.
 pub(super) fn print_of_file(path: &Path) -> Print {
     let mut print = Print::new();
     add(&mut print, path);
     print
 }
 
-/// The print of an app: its own files, those of its page, and components that lie elsewhere.
+/// Returns the fingerprint of an app: its files, those of its page, and components elsewhere.
 pub(super) fn print_of_app(config: &Config, folder: &Path) -> Print {
     let mut print = Print::new();
     add_folder(&mut print, folder, APP_LEVELS);
@@ -152,7 +153,8 @@ fn add_folder(print: &mut Print, folder: &Path, levels: u32) {
     }
 }
 
-/// A link that the operator named has the print of what it leads to, since that is what is read.
+/// Adds a file. A symbolic link that the operator named has the fingerprint of its target, because
+/// the target is read.
 fn add(print: &mut Print, path: &Path) {
     let facts = fs::metadata(path).ok().and_then(|it| Some((it.len(), it.modified().ok()?)));
     print.insert(path.to_owned(), facts);
@@ -163,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn apps_and_plugins_are_found_and_changes_seen() {
+    fn apps_plugins_and_changes_are_found() {
         let base = tempfile::tempdir().unwrap();
         let plugins = base.path().join("plugins");
         fs::create_dir_all(plugins.join("apps/one")).unwrap();

@@ -1,20 +1,21 @@
-//! Text files of an app's folder that its graphs name: `with_files` of a node.
+//! Text files of an app's folder that its graphs name with `with_files` of a node.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::load::file::{self, DOCUMENT_BYTES};
 
-/// Reads a text file inside of a folder.
+/// Reads a text file in a folder.
 ///
 /// # Errors
 ///
-/// A sentence that names the file: it is not there, lies elsewhere, is too long, or is no text.
+/// A message that names the file, if it does not exist, is outside of the folder, is too large or
+/// is not UTF-8.
 pub(super) fn read(folder: &Path, path: &str) -> Result<String, String> {
     file::read_text(folder, Path::new(path), DOCUMENT_BYTES).map_err(|error| error.to_string())
 }
 
-/// The files that a document of graphs names.
+/// Returns the files that a document of graphs names.
 pub(super) fn named(graphs: &str) -> BTreeSet<String> {
     let Ok(document) = graphs.parse::<toml::Table>() else { return BTreeSet::new() };
     let graphs = document.get("graphs").and_then(toml::Value::as_table);
@@ -31,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_files_of_all_nodes_are_named() {
+    fn the_files_of_all_nodes_are_found() {
         let text = r#"
             [graphs.a.nodes.x]
             with_files = { system = "prompts/x.md", format = "prompts/y.md" }

@@ -1,4 +1,4 @@
-//! Reloading when files change.
+//! Reloads apps and plugins when their files change.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,21 +10,21 @@ use tokio::sync::mpsc;
 use crate::error::Error;
 use crate::load::{Change, Loader, manifest};
 
-/// Quiet time after a change before anything is loaded: a file that is being copied is not whole.
+/// Time without a change before a reload, because a file that is being copied is incomplete.
 const DEBOUNCE: Duration = Duration::from_millis(300);
 
-/// Watches the folders of the loader's configuration and reloads what changes, until the future
-/// is dropped. Changes are handed to `report`.
+/// Watches the folders of the configuration and reloads files that change, until the future is
+/// dropped. Calls `report` for each change.
 ///
 /// # Errors
 ///
-/// [`Error::Setup`] if the system does not let us watch.
+/// [`Error::Setup`] if the system cannot watch files.
 pub async fn watch(loader: Loader, report: impl Fn(&Change) + Send) -> Result<(), Error> {
     let failed = |error: notify::Error| Error::Setup {
         what: "watching for changed files",
         message: error.to_string(),
     };
-    // One place is enough: a refresh looks at everything.
+    // A capacity of one is enough, because a refresh scans everything.
     let (sender, mut changed) = mpsc::channel(1);
     let tell = move |events: DebounceEventResult| match events {
         Ok(_) => drop(sender.try_send(())),
@@ -35,7 +35,7 @@ pub async fn watch(loader: Loader, report: impl Fn(&Change) + Send) -> Result<()
     let plugins = &loader.config().plugins;
     if let Err(error) = std::fs::create_dir_all(plugins) {
         let folder = plugins.display();
-        tracing::warn!(%folder, %error, "cannot make the plugins folder; restart to load plugins");
+        tracing::warn!(%folder, %error, "cannot create the plugins folder; restart to load it");
     }
     for (folder, mode) in folders(&loader) {
         if let Err(error) = debouncer.watch(&folder, mode) {
@@ -43,7 +43,7 @@ pub async fn watch(loader: Loader, report: impl Fn(&Change) + Send) -> Result<()
             tracing::warn!(%folder, %error, "cannot watch a folder; restart to load changes there");
         }
     }
-    // What came before the folders were watched is looked for at once.
+    // Changes before the start of the watch are loaded at once.
     loop {
         loader.refresh().await.iter().for_each(&report);
         if changed.recv().await.is_none() {

@@ -1,4 +1,4 @@
-//! What is read, and what is refused with which reason.
+//! Files that are read, and files that are refused with a reason.
 
 use super::*;
 
@@ -35,12 +35,12 @@ fn paths_that_leave_the_folder_are_refused() {
 }
 
 #[test]
-fn folders_large_files_and_bytes_that_are_no_text_are_refused() {
+fn folders_large_files_and_invalid_utf8_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("folder")).unwrap();
     fs::write(folder.path().join("long"), vec![0xff; 1_001]).unwrap();
     fs::write(folder.path().join("bytes"), [0xff]).unwrap();
-    // A file that has a size and no content: nothing of it is read either.
+    // A sparse file has a size and no content. It is not read either.
     File::create(folder.path().join("sparse")).unwrap().set_len(1 << 42).unwrap();
     for (path, expected) in [
         ("folder", "is a folder, not a file"),
@@ -68,7 +68,7 @@ fn a_folder_with_too_many_entries_is_not_listed() {
 
 #[cfg(unix)]
 #[test]
-fn links_are_not_followed_at_any_place() {
+fn links_are_not_followed_in_any_part_of_a_path() {
     use std::os::unix::fs::symlink;
     let outer = tempfile::tempdir().unwrap();
     let folder = outer.path().join("app");
@@ -85,7 +85,7 @@ fn links_are_not_followed_at_any_place() {
         assert!(problem.contains("leads out") && problem.contains("link"), "{problem}");
     }
     assert!(list(&folder, Path::new("up")).unwrap_err().to_string().contains("leads out"));
-    // The operator may name a link: it is resolved before the file is looked at.
+    // The operator can name a link, which is resolved before the file is checked.
     let named = FilePlace::Named(folder.join("alias.md"));
     assert_eq!(named.read(LIMIT).unwrap(), b"text");
     let named = FilePlace::Named(folder.join("endless.md"));
@@ -106,7 +106,7 @@ fn pipes_sockets_and_devices_are_refused_without_waiting() {
     assert!(problem(Path::new("/dev"), "zero").contains("a device"));
 }
 
-/// Such files have no length and yet content, like one that grows while it is read.
+/// Files of `/proc` have no size but content, like a file that grows while it is read.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_file_that_grows_while_it_is_read_is_refused() {

@@ -1,4 +1,4 @@
-//! Parts of the long-term memory that are both asked for and granted.
+//! The intersection of requested and granted parts of the long-term memory.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use wattle_run::ports::memory::ANY_PART;
 
 use crate::load::grants::{quoted, word};
 
-/// The narrower of each two rules that meet, and what is asked for beyond them, as it is written
-/// in TOML.
+/// Returns the intersections of requested and granted rules, and the requests that are not granted
+/// in full, as TOML.
 pub(super) fn both(
     needs: &BTreeSet<MemoryRule>,
     granted: &BTreeSet<MemoryRule>,
@@ -25,7 +25,7 @@ pub(super) fn both(
     (given.into_iter().collect(), refused)
 }
 
-/// What both rules allow, if anything.
+/// Returns the intersection of two rules, or `None` if it is empty.
 fn meet(one: &MemoryRule, other: &MemoryRule) -> Option<MemoryRule> {
     let length = one.namespace.len().max(other.namespace.len());
     let part = |rule: &MemoryRule, at| rule.namespace.get(at).cloned();
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn the_narrower_word_holds() {
+    fn rules_are_intersected() {
         check("read-write users", "read-write", "read-write users", 0);
         check("read-write users", "read users", "read users", 1);
         check("read-write", "read-write users, read facts", "read-write users, read facts", 1);
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said_as_it_is_written() {
+    fn missing_rules_are_reported_as_toml() {
         let (_, missing) = both(&rules("read-write users/42"), &BTreeSet::new());
         assert_eq!(missing, [r#"{ namespace = ["users", "42"], access = "read-write" }"#]);
     }
