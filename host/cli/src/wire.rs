@@ -1,6 +1,6 @@
-//! From configuration to a working host: adapters, catalog, engine.
+//! Builds a host from its configuration: adapters, catalog and engine.
 //!
-//! This is the only place that names every adapter.
+//! This is the only module that names every adapter.
 
 pub mod clock;
 mod link;
@@ -44,26 +44,26 @@ pub use self::ports::{Sweeper, environment, open_sandbox};
 pub(crate) use self::secrets::find_secret;
 pub(crate) use self::tools::open_tools;
 
-/// Reads an environment variable.
+/// A function that reads an environment variable.
 pub type ReadEnv = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// Adapters to use in place of the configured ones, and where variables are read. For tests that
-/// run a whole server in their own process.
+/// Adapters that replace the configured ones, and the source of environment variables. For tests
+/// that run a whole server in their own process.
 #[derive(Clone, Default)]
 pub struct Overrides {
-    /// Time.
+    /// Clock.
     pub clock: Option<Arc<dyn Clock>>,
     /// Threads, checkpoints and events.
     pub store: Option<Arc<dyn Store>>,
     /// Blobs.
     pub blobs: Option<Arc<dyn BlobStore>>,
-    /// Language models.
+    /// Models.
     pub model: Option<Arc<dyn Model>>,
     /// Outbound HTTP.
     pub net: Option<Arc<dyn Net>>,
-    /// Guests.
+    /// Sandbox of guests.
     pub sandbox: Option<Arc<dyn Sandbox>>,
-    /// The environment; that of the process without it.
+    /// Environment variables. Default: those of the process.
     pub env: Option<ReadEnv>,
 }
 
@@ -71,15 +71,15 @@ pub struct Overrides {
 pub struct Host {
     /// The configuration.
     pub config: Arc<Config>,
-    /// Runs and threads.
+    /// Engine of runs and threads.
     pub engine: Engine,
-    /// Loads apps and plugins.
+    /// Loader of apps and plugins.
     pub loader: Loader,
-    /// What an operator should know, one sentence each.
+    /// Warnings for the operator, one sentence each.
     pub warnings: Vec<String>,
-    /// Sweeps blobs; `None` if the stores are not our own.
+    /// Sweeper of blobs; `None` if store or blobs are overridden.
     pub sweeper: Option<Sweeper>,
-    /// Which host this is: another word after each start.
+    /// Id of this start of the host.
     pub instance: String,
     loose: LoosePlugins,
     databases: Databases,
@@ -92,7 +92,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Opens the adapters and makes an engine without apps.
+    /// Opens the adapters and creates an engine without apps.
     ///
     /// # Errors
     ///
@@ -143,11 +143,11 @@ impl Host {
         })
     }
 
-    /// What the HTTP API works with.
+    /// Returns the state of the HTTP API.
     ///
     /// # Errors
     ///
-    /// [`Error::Setup`] for a header name that is none.
+    /// [`Error::Setup`] for an invalid header name.
     pub fn api_state(&self) -> Result<ApiState, Error> {
         let server = &self.config.server;
         let keys = self.config.auth.keys(&*self.env);
@@ -175,7 +175,7 @@ impl Host {
             .with_instance(&self.instance))
     }
 
-    /// Settings of webhooks, with their secret.
+    /// Returns the settings of webhooks, with their secret.
     ///
     /// # Errors
     ///
@@ -194,7 +194,7 @@ impl Host {
         keys.collect()
     }
 
-    /// Loads apps and plugins for the first time.
+    /// Loads apps and plugins at the start.
     ///
     /// # Errors
     ///
@@ -204,13 +204,13 @@ impl Host {
         self.loader.start(store).await.map_err(Error::Store)
     }
 
-    /// Tells open streams to end.
+    /// Ends open streams.
     pub fn begin_stop(&self) {
         self.stop.send_replace(true);
     }
 
-    /// Lets supersteps end that are about to, and closes what is open. Other runs are cut, and are
-    /// recovered by another host or after the next start.
+    /// Waits for supersteps that are about to end, and closes the adapters. Other runs are aborted,
+    /// and are recovered by another host or after the next start.
     pub async fn close(self) {
         self.begin_stop();
         self.engine.shutdown(CLOSE_GRACE).await;
@@ -223,7 +223,7 @@ impl Host {
     }
 }
 
-/// Where the database of the store is; `None` for a store that has none.
+/// Returns the database of the store, or `None` for a store without one.
 ///
 /// # Errors
 ///
@@ -238,10 +238,10 @@ pub(crate) fn store_database(
     }
 }
 
-/// How long supersteps may take when a command ends: its own runs have ended by then.
+/// Time that supersteps have to end when a command ends. Its own runs have ended by then.
 const CLOSE_GRACE: Duration = Duration::from_secs(2);
 
-/// How long traces may take to leave when the host stops: an operator waits for it.
+/// Timeout for sending pending traces when the host stops, because an operator waits for it.
 const LONGEST_FLUSH: Duration = Duration::from_secs(5);
 
 fn header_name(key: &str, text: Option<&str>) -> Result<Option<HeaderName>, Error> {
@@ -256,7 +256,7 @@ fn metrics_text(telemetry: &Telemetry) -> MetricsText {
     MetricsText { content_type: CONTENT_TYPE, text: Arc::new(move || metrics.text()) }
 }
 
-/// Digits of the word for a host: enough that two hosts of one machine never share it.
+/// Number of digits of an instance id, enough that two hosts of a machine never share one.
 const INSTANCE_DIGITS: usize = 16;
 
 fn new_instance(begun_ms: i64) -> String {

@@ -1,4 +1,4 @@
-//! The clock of the machine, or one that stands still.
+//! The clock of the machine, or a fixed one.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -9,10 +9,10 @@ use wattle_run::ports::Clock;
 use crate::config::ClockConfig;
 use crate::error::Error;
 
-/// Used if the machine does not say its zone.
+/// Time zone if that of the machine is unknown.
 const FALLBACK_ZONE: &str = "UTC";
 
-/// The host's clock.
+/// The clock of the host.
 #[derive(Debug)]
 pub struct HostClock {
     fixed_ms: Option<i64>,
@@ -21,11 +21,11 @@ pub struct HostClock {
 }
 
 impl HostClock {
-    /// A clock as configured.
+    /// Creates the configured clock.
     ///
     /// # Errors
     ///
-    /// [`Error::Setup`] if the fixed time is none.
+    /// [`Error::Setup`] if the fixed time is invalid.
     pub fn new(config: &ClockConfig) -> Result<Self, Error> {
         let parse = |text: &String| {
             text.parse::<Timestamp>().map(Timestamp::as_millisecond).map_err(|error| Error::Setup {
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fixed_clock_stands_still() {
+    fn a_fixed_clock_returns_the_configured_time() {
         let config = ClockConfig {
             time_zone: Some("Asia/Shanghai".into()),
             fixed: Some("2025-01-15T10:30:45+08:00".into()),

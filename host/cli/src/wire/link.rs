@@ -1,4 +1,4 @@
-//! Secrets that a host makes for itself: one signs paths of blobs, one compiled code.
+//! Secrets that a host generates for itself: one signs paths of blobs, one compiled code.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
@@ -9,17 +9,17 @@ use uuid::Uuid;
 use crate::config::{Config, StoreKind};
 use crate::error::Error;
 
-/// File of the data folder with the secret of links.
+/// File with the secret of links, in the data folder.
 const FILE: &str = "link.key";
 
-/// File of the data folder with the secret of compiled code. It is not in the folder with the code.
+/// File with the secret of compiled code, in the data folder. It is not in the folder of the code.
 const CACHE_FILE: &str = "cache.key";
 
-/// Bytes of a secret: two random ids.
+/// Size of a secret in bytes: two random ids.
 const BYTES: usize = 32;
 
-/// The secret: made at the first start and kept beside the blobs; one of this process alone where
-/// nothing is kept.
+/// Returns the secret of links. The first start generates it and stores it next to the blobs. With
+/// a store in memory, it is valid for this process only.
 ///
 /// # Errors
 ///
@@ -32,7 +32,7 @@ pub(super) fn link_secret(config: &Config) -> Result<Vec<u8>, Error> {
     kept(&path).map_err(|source| Error::File { operation: "use", path, source })
 }
 
-/// The secret that compiled code is kept with: made when it is first needed.
+/// Returns the secret that signs compiled code. It is generated when it is first needed.
 ///
 /// # Errors
 ///
@@ -49,7 +49,7 @@ fn fresh() -> Vec<u8> {
     [Uuid::new_v4(), Uuid::new_v4()].map(Uuid::into_bytes).concat()
 }
 
-/// Reads the secret; makes it if there is none, whole or not at all.
+/// Reads a secret. Generates it atomically if it does not exist.
 fn kept(path: &Path) -> io::Result<Vec<u8>> {
     match fs::read(path) {
         Ok(known) if known.len() >= BYTES => return Ok(known),
@@ -73,8 +73,8 @@ fn kept(path: &Path) -> io::Result<Vec<u8>> {
 
 fn short(bytes: usize) -> String {
     format!(
-        "it holds {bytes} bytes and needs {BYTES}; delete it to have it made again, after which what \
-         was signed with it is not accepted any more"
+        "the secret has {bytes} bytes and needs {BYTES}; delete the file to generate a new secret, \
+         which invalidates everything that the old one signed"
     )
 }
 
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_is_made_once_and_a_short_one_is_refused() {
+    fn a_secret_is_generated_once_and_a_short_one_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(FILE);
         let secret = kept(&path).unwrap();

@@ -1,4 +1,4 @@
-//! Opening model routes.
+//! Opens model routes.
 
 use wattle_model::{ConfigError, ModelConfig, Routes};
 
@@ -6,7 +6,7 @@ use crate::config::{Config, filled};
 use crate::wire::ReadEnv;
 use crate::wire::secrets::find_secret;
 
-/// The routes of a `[model]` table, with the secrets of the configuration in its headers.
+/// Opens the routes of a `[model]` section, with secrets of the configuration in their headers.
 pub(crate) fn open_routes(
     model: ModelConfig,
     config: &Config,

@@ -1,7 +1,7 @@
-//! Code without a world: what is needed to execute a thread once more.
+//! What a replay needs to execute a thread again.
 //!
-//! Nothing is opened that could be changed or reached: no store file, no database, no network. Only
-//! blobs are read, since what a reference stands for is not journaled; a replay without them is
+//! Nothing is opened that could be changed or called: no store file, no database, no network. Only
+//! blobs are read, because the journal has only references to them, and a replay without blobs is
 //! better than none.
 
 use std::collections::BTreeMap;
@@ -24,16 +24,16 @@ use crate::wire::environment;
 use crate::wire::link::link_secret;
 use crate::wire::ports::{open_sandbox, postgres_config};
 
-/// The code of apps, and ports that are never asked.
+/// The code of apps, and ports that a replay never calls.
 pub struct OfflineCode {
-    /// The ports.
+    /// Ports that refuse external calls.
     pub ports: Ports,
     catalog: Arc<Catalog>,
     loader: Loader,
 }
 
 impl OfflineCode {
-    /// Loads the apps of the plugins folder, as far as they can be loaded.
+    /// Loads the apps of the plugins folder. Prints a warning for those that cannot be loaded.
     ///
     /// # Errors
     ///
@@ -46,7 +46,7 @@ impl OfflineCode {
         let databases = Databases::open(BTreeMap::new(), &config.data).await;
         let databases = databases
             .map_err(|error| Error::Setup { what: "databases", message: error.to_string() })?;
-        // With a store in memory, the loader keeps no versions of apps either.
+        // With a store in memory, the loader archives no versions of apps.
         let mut config = config;
         config.store.kind = StoreKind::Memory;
         let catalog = Catalog::new();
@@ -62,12 +62,13 @@ impl OfflineCode {
         Ok(Self { ports, catalog, loader })
     }
 
-    /// The app in the version that a thread is pinned to: the one in the export, else one that is
-    /// loaded, or one that was kept.
+    /// Returns the app in the version that a thread is pinned to: that of the export, or else a
+    /// loaded or an archived one.
     ///
     /// # Errors
     ///
-    /// A sentence if the code in the export cannot be loaded, or is not what the export says.
+    /// A message if the code of the export cannot be loaded, or differs from what the export
+    /// declares.
     pub async fn app_of(&self, export: &Export) -> Result<Option<Arc<App>>, String> {
         if !export.code.is_empty() {
             return self.loader.load_exported(export).await.map(Some);
@@ -80,13 +81,13 @@ impl OfflineCode {
         Ok(find().map(|(app, _)| app))
     }
 
-    /// The ports, with the blobs of an export if it has any.
+    /// Returns the ports, with the blobs of the export if it has any.
     pub async fn ports_for(&self, export: &Export) -> Ports {
         let mut ports = self.ports.clone();
         if !export.blobs.is_empty() {
             let blobs = MemoryBlobs::new();
             for file in &export.blobs {
-                // Memory takes whatever a disk took.
+                // Memory accepts every blob that a disk has accepted.
                 let _ = blobs.put(file.bytes.0.clone(), &file.media_type).await;
             }
             ports.blobs = Arc::new(blobs);
@@ -107,7 +108,7 @@ async fn blobs(config: &Config) -> Result<Arc<dyn BlobStore>, Error> {
             match PostgresBlobs::connect(&database).await {
                 Ok(blobs) => Arc::new(blobs),
                 Err(error) => {
-                    Output::warning(&format!("blobs are missing in what follows: {error}"));
+                    Output::warning(&format!("the replay continues without blobs: {error}"));
                     Arc::new(MemoryBlobs::new())
                 }
             }

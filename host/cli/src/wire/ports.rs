@@ -1,4 +1,4 @@
-//! Opening each adapter as configured.
+//! Opens the configured adapters.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,25 +29,25 @@ use crate::wire::telemetry::open_telemetry;
 use crate::wire::tools::open_tools;
 use crate::wire::{Overrides, ReadEnv};
 
-/// Opened adapters.
+/// The opened adapters.
 pub(super) struct Opened {
-    /// What the engine uses.
+    /// Ports of the engine.
     pub(super) ports: Ports,
-    /// What loads components.
+    /// Sandbox that loads components.
     pub(super) sandbox: Arc<dyn Sandbox>,
-    /// What migrates databases.
+    /// Databases of plugins, for migrations.
     pub(super) databases: Databases,
-    /// What holds sessions with MCP servers.
+    /// Sessions with MCP servers.
     pub(super) tools: Arc<McpServers>,
-    /// What keeps metrics and sends traces.
+    /// Metrics and traces.
     pub(super) telemetry: Arc<Telemetry>,
-    /// What sweeps blobs; `None` if the stores are not our own.
+    /// Sweeper of blobs; `None` if store or blobs are overridden.
     pub(super) sweeper: Option<Sweeper>,
-    /// What an operator should know, one sentence each.
+    /// Warnings for the operator, one sentence each.
     pub(super) warnings: Vec<String>,
 }
 
-/// Deletes blobs that no thread mentions.
+/// A sweeper, which deletes blobs that no thread mentions.
 #[derive(Clone)]
 pub struct Sweeper {
     mentions: Arc<dyn Mentions>,
@@ -55,20 +55,21 @@ pub struct Sweeper {
 }
 
 impl Sweeper {
-    /// Deletes what may be deleted. A failure is logged; the next sweep does the rest.
+    /// Deletes blobs without a mention after the grace period. A failure is logged, and the next
+    /// sweep tries again.
     pub async fn sweep(&self) {
         let age = wattle_store::sweep::GRACE;
         let swept =
             wattle_store::sweep::sweep_blobs(self.mentions.as_ref(), self.blobs.as_ref(), age);
         match swept.await {
             Ok(0) => {}
-            Ok(blobs) => tracing::info!(blobs, "swept blobs that no thread mentions"),
+            Ok(blobs) => tracing::info!(blobs, "deleted blobs that no thread mentions"),
             Err(error) => tracing::warn!(%error, "cannot sweep blobs"),
         }
     }
 }
 
-/// The environment of the process.
+/// Returns the environment variables of the process.
 #[expect(clippy::disallowed_methods, reason = "the one place that reads it")]
 pub fn environment() -> ReadEnv {
     Arc::new(|name| std::env::var(name).ok())
@@ -145,7 +146,7 @@ async fn open_stores(
         }
         StoreKind::Redb => {
             let config = config.clone();
-            // Files are compared with their checksums, and repaired, which takes a while.
+            // Opening verifies checksums and repairs files, which can be slow.
             let opened = spawn_blocking(move || open_files(&config)).await;
             opened
                 .map_err(|error| Error::Setup { what: "the store", message: error.to_string() })?
@@ -166,7 +167,7 @@ async fn open_stores(
     }
 }
 
-/// Opens a store in files, on a thread that may block.
+/// Opens the store in files. Blocks the thread.
 fn open_files(config: &Config) -> Result<Stores, Error> {
     let opened = RedbStore::open_with(config.store_file(), config.store.commit_delay());
     let store = Arc::new(opened.map_err(Error::Store)?);
@@ -180,7 +181,7 @@ fn open_files(config: &Config) -> Result<Stores, Error> {
     })
 }
 
-/// Where the database of the store is, and what is odd about its settings.
+/// Returns the settings of the store's database, and a warning about them.
 pub(super) fn postgres_config(
     config: &Config,
     env: &ReadEnv,
@@ -194,8 +195,8 @@ pub(super) fn postgres_config(
 
 fn open_memory(config: &Config) -> Result<Arc<dyn Memory>, Error> {
     let (scope, namespace) = wattle_api::guard::keys_place();
-    let meaning = "all keys that were made may be lost, and without any a host may be open to \
-                   everybody who reaches it: after a repair, make a key before it starts";
+    let meaning = "all created keys may be lost, and a host without keys may be open to everyone \
+                   who can reach it: after a repair, create a key before the host starts";
     let keys = EssentialDocuments { scope, namespace, meaning };
     let memory = RedbMemory::open_with(config.memory_file(), &keys)
         .map_err(|failure| Error::Setup { what: "the memory", message: failure.message })?;
@@ -246,7 +247,7 @@ fn open_model(
     Ok(Arc::new(routes))
 }
 
-/// Opens the sandbox, with compiled code kept in the data folder.
+/// Opens the sandbox, which caches compiled code in the data folder.
 ///
 /// # Errors
 ///
@@ -262,7 +263,8 @@ pub fn open_sandbox(config: &Config) -> Result<Arc<dyn Sandbox>, Error> {
     Ok(sandbox)
 }
 
-/// Threads hold what people wrote, and compiled code is run as it is: nobody else's business.
+/// Creates a folder that only its owner can access. Threads have data of people, and compiled code
+/// is executed as it is stored.
 fn make_private_dir(path: &std::path::Path) -> Result<(), Error> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);

@@ -1,4 +1,4 @@
-//! The runtime on which runs and guests execute.
+//! The runtime that executes runs and guests.
 
 use std::time::Duration;
 
@@ -6,17 +6,17 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::error::Error;
 
-/// Fewest workers: one guest that computes must not hold up the others.
+/// Minimum number of workers. A guest that computes must not block all others.
 const LEAST_WORKERS: usize = 2;
 
-/// Polls between looks at the network and timers. A guest computes for up to an epoch in one
-/// poll, so a worker must look after each.
+/// Number of polls between checks of network and timers. A guest computes for up to an epoch in one
+/// poll, so a worker checks after each poll.
 const EVENT_INTERVAL: u32 = 1;
 
-/// How long guests may take to let go when the host stops: a few epochs are enough.
+/// Timeout for guests to end when the host stops. They need a few epochs.
 const LONGEST_STOP: Duration = Duration::from_secs(5);
 
-/// A runtime that may be dropped anywhere.
+/// A runtime that can be dropped in any context.
 pub(super) struct EngineRuntime(Option<Runtime>);
 
 impl EngineRuntime {
@@ -29,7 +29,7 @@ impl EngineRuntime {
             .enable_all()
             .build();
         let runtime = runtime.map_err(|error| Error::Setup {
-            what: "the engine's threads",
+            what: "the engine runtime",
             message: error.to_string(),
         })?;
         Ok(Self(Some(runtime)))
@@ -41,19 +41,20 @@ impl EngineRuntime {
 }
 
 impl EngineRuntime {
-    /// Ends what still runs and waits until it has let go of everything, such as the store.
+    /// Aborts remaining tasks and waits until they have released their resources, such as the
+    /// store.
     pub(super) async fn stop(mut self) {
         let Some(runtime) = self.0.take() else { return };
         let stopping =
             tokio::task::spawn_blocking(move || runtime.shutdown_timeout(LONGEST_STOP)).await;
         if let Err(error) = stopping {
-            tracing::debug!(%error, "the engine's threads did not stop");
+            tracing::debug!(%error, "cannot stop the engine runtime");
         }
     }
 }
 
 impl Drop for EngineRuntime {
-    /// An ordinary drop would block, which is a panic inside another runtime.
+    /// A regular drop would block, which panics inside of another runtime.
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();

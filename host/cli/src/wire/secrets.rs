@@ -1,9 +1,9 @@
-//! Secrets that the host itself fills in.
+//! Secrets that the host uses itself.
 
 use crate::config::{Config, Secret};
 use crate::wire::ReadEnv;
 
-/// The value of a secret, or why there is none.
+/// Returns the value of a secret, or a message that says why there is none.
 pub(crate) fn find_secret(config: &Config, env: &ReadEnv, name: &str) -> Result<String, String> {
     let source = config.secrets.get(name).ok_or_else(|| {
         format!("there is no secret `{name}`; add it under `[secrets]` in wattle.toml")
@@ -11,7 +11,7 @@ pub(crate) fn find_secret(config: &Config, env: &ReadEnv, name: &str) -> Result<
     match source.value(&config.base, &**env) {
         Ok(Secret::Value(value)) => Ok(value),
         Ok(Secret::Token(_)) => {
-            Err(format!("the secret `{name}` is a token, which only requests of guests can carry"))
+            Err(format!("the secret `{name}` is a token, which only requests of guests can use"))
         }
         Err(reason) => Err(format!("the secret `{name}` is missing: {reason}")),
     }

@@ -1,4 +1,4 @@
-//! Opening what keeps metrics and sends traces.
+//! Opens metrics and traces.
 
 use std::sync::Arc;
 

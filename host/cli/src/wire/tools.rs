@@ -1,4 +1,4 @@
-//! Opening what offers tools outside of the sandbox.
+//! Opens MCP servers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::wire::ReadEnv;
 use crate::wire::secrets::find_secret;
 
-/// The configured MCP servers; none is connected to before it is needed.
+/// Opens the configured MCP servers. A connection is made when it is first needed.
 pub(crate) fn open_tools(
     config: &Config,
     env: &ReadEnv,
