@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::fixture::{Fixture, answer};
 
 #[tokio::test]
-async fn a_run_stops_at_its_question_and_goes_on_with_the_answer() {
+async fn a_run_is_interrupted_and_continues_with_the_answer() {
     let fixture = Fixture::start("").await;
     let start = json!({ "input": { "name": "Ada" }, "wait": true });
     let (status, run) = fixture.post("/api/v1/apps/greeter/runs", &start).await;
@@ -38,7 +38,7 @@ async fn a_run_stops_at_its_question_and_goes_on_with_the_answer() {
 }
 
 #[tokio::test]
-async fn a_started_run_can_be_waited_for_and_its_failure_is_told() {
+async fn waiting_for_a_started_run_returns_its_failure() {
     let fixture = Fixture::start("").await;
     let start = json!({ "input": { "name": "nobody" }, "thread_id": "my-thread" });
     let (status, run) = fixture.post("/api/v1/apps/greeter/runs", &start).await;
@@ -53,7 +53,7 @@ async fn a_started_run_can_be_waited_for_and_its_failure_is_told() {
 }
 
 #[tokio::test]
-async fn events_stream_and_are_taken_up_after_any_of_them() {
+async fn event_streams_resume_after_any_event() {
     let fixture = Fixture::start("").await;
     let start = json!({ "input": { "name": "Ada" }, "thread_id": "t", "wait": true });
     fixture.post("/api/v1/apps/greeter/runs", &start).await;
@@ -136,7 +136,7 @@ async fn a_body_above_the_limit_is_refused() {
 }
 
 #[tokio::test]
-async fn blobs_are_read_whole_and_in_part() {
+async fn blobs_are_read_in_full_and_in_ranges() {
     let fixture = Fixture::start("").await;
     let blobs = fixture.server.engine.ports().blobs.clone();
     let blob = blobs.put("0123456789".into(), "text/html").await.unwrap();

@@ -1,4 +1,4 @@
-//! What a host answers while it starts, also if its database is away.
+//! Responses of a host while it starts, also if its database is not available.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use wattle_kit::process::{Program, free_port};
 
 use crate::fixture::{self, BRIEF_STOP, write_app};
 
-/// Far longer than it takes.
+/// Far longer than a start takes.
 const IN_TIME: Duration = Duration::from_mins(2);
 
 fn configured(folder: &Path, database: &str) -> Config {
@@ -23,7 +23,7 @@ fn configured(folder: &Path, database: &str) -> Config {
     config
 }
 
-/// The first answer of a server that has not opened its port yet.
+/// Returns the first response of a server that has not opened its port yet.
 async fn first_answer(client: &Client, url: &str) -> Response {
     loop {
         match client.get(url).send().await {
@@ -46,7 +46,7 @@ async fn says_that_it_waits(client: &Client, address: &str) {
     }
 }
 
-/// A pipe in place of a file: a process that opens it to read waits until this is dropped.
+/// A pipe in place of a file: a process that opens it for reading waits until this is dropped.
 #[cfg(unix)]
 struct Pipe(std::path::PathBuf);
 
@@ -87,7 +87,7 @@ async fn the_port_opens_before_the_store_is_read() {
 }
 
 #[tokio::test]
-async fn a_database_that_is_away_at_the_start_is_waited_for() {
+async fn a_start_waits_until_the_database_is_available() {
     let postgres = need!(Postgres::for_test());
     postgres.crash().unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -113,7 +113,7 @@ async fn a_database_that_is_away_at_the_start_is_waited_for() {
 }
 
 #[tokio::test]
-async fn a_database_that_does_not_exist_is_not_waited_for() {
+async fn a_start_fails_if_the_database_does_not_exist() {
     let postgres = need!(Postgres::for_test());
     let folder = tempfile::tempdir().unwrap();
     let config = configured(folder.path(), &postgres.url_of("nowhere"));
@@ -122,7 +122,7 @@ async fn a_database_that_does_not_exist_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn a_server_that_waits_for_its_database_ends_by_a_signal() {
+async fn a_signal_ends_a_server_that_waits_for_its_database() {
     let folder = tempfile::tempdir().unwrap();
     let (database, port) = (free_port().unwrap(), free_port().unwrap());
     let toml = format!("[store]\nurl = \"postgres://nobody@127.0.0.1:{database}/none\"\n");

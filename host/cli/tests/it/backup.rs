@@ -1,5 +1,5 @@
-//! Backups of a server: while runs start and end, when the copy fails, and when the client hangs
-//! up.
+//! Backups of a server: while runs start and end, when the copy fails, and when the client
+//! disconnects.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,23 +28,23 @@ use wattle_store::MemoryBlobs;
 use crate::binary::said;
 use crate::fixture::{BRIEF_STOP, answer, config, options, write_app};
 
-/// Clients, each of which has a run under way all the time.
+/// Number of clients, each of which always has a run in progress.
 const CLIENTS: usize = 50;
 
-/// Runs that have ended before the backup begins.
+/// Number of runs that have ended before the backup begins.
 const ENDED: u32 = 200;
 
-/// How often something is looked at again, with a tenth of a second between.
+/// Number of attempts to observe a condition, a tenth of a second apart.
 const TRIES: usize = 300;
 
-/// What the clients share.
+/// The state that clients share.
 struct Load {
     client: reqwest::Client,
     url: String,
     is_over: AtomicBool,
-    /// Runs of which a client has heard that they have ended.
+    /// Runs whose end a client has received.
     ended: Mutex<Vec<String>>,
-    /// One for each of them.
+    /// One permit for each of these runs.
     came: Semaphore,
 }
 
@@ -59,7 +59,7 @@ impl Load {
         }
     }
 
-    /// Starts runs one after the other, each on a thread of its own.
+    /// Starts runs one after the other, each on a new thread.
     async fn run(self: Arc<Self>) {
         let start = json!({ "input": { "name": "Ada" }, "wait": true });
         while !self.is_over.load(Ordering::SeqCst) {
@@ -71,7 +71,7 @@ impl Load {
     }
 }
 
-/// A folder with the app and a store in files.
+/// Prepares a folder with the app and a store in files.
 fn place(folder: &Path) -> Config {
     write_app(&folder.join("plugins"), "greeter");
     let mut config = config(folder, "");
@@ -79,7 +79,7 @@ fn place(folder: &Path) -> Config {
     config
 }
 
-/// What a command says.
+/// Returns the output of a command.
 async fn told(folder: &Path, args: [&'static str; 2], copy: &Path) -> String {
     let (folder, copy) = (folder.to_owned(), copy.to_owned());
     let work = move || said(&folder, &[args[0], args[1], copy.to_str().unwrap()], None);
@@ -89,7 +89,7 @@ async fn told(folder: &Path, args: [&'static str; 2], copy: &Path) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_backup_beside_runs_has_all_that_had_ended_before_it_began() {
+async fn a_backup_during_runs_has_all_runs_that_ended_before_it() {
     let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let copy = from.path().join("copy");
     let server = Server::start(place(from.path()), options()).await.unwrap();
@@ -101,7 +101,7 @@ async fn a_backup_beside_runs_has_all_that_had_ended_before_it_began() {
     load.came.acquire_many(ENDED).await.unwrap().forget();
     let ended = load.ended.lock().unwrap().clone();
     told(from.path(), ["store", "backup"], &copy).await;
-    // Runs go on after it.
+    // Runs continue after the backup.
     load.came.acquire_many(ENDED).await.unwrap().forget();
     load.is_over.store(true, Ordering::SeqCst);
     while let Some(client) = clients.join_next().await {
@@ -126,7 +126,7 @@ async fn a_backup_beside_runs_has_all_that_had_ended_before_it_began() {
     server.shutdown().await;
 }
 
-/// Blobs of which a copy is made as soon as a test wants that.
+/// Blobs whose copy waits until the test permits it.
 struct Held {
     begun: Notify,
     gate: Semaphore,
@@ -153,7 +153,7 @@ impl BlobStore for Held {
     }
 }
 
-/// A host with a store in files and blobs of its own, and what answers on it.
+/// Opens a host with a store in files and the given blobs, and its router.
 async fn host(folder: &Path, blobs: Arc<dyn BlobStore>) -> (Host, Router) {
     let mut config = config(folder, BRIEF_STOP);
     config.store.kind = StoreKind::Redb;
@@ -169,15 +169,15 @@ fn backup() -> Request<Body> {
     request.body(Body::empty()).unwrap()
 }
 
-/// Folders of backups.
+/// Counts the folders of backups.
 fn made(folder: &Path) -> usize {
     std::fs::read_dir(folder.join("data/backups")).map_or(0, Iterator::count)
 }
 
 #[tokio::test]
-async fn nothing_is_left_of_a_backup_that_fails() {
+async fn a_failed_backup_leaves_no_files() {
     let folder = tempfile::tempdir().unwrap();
-    // These cannot be copied.
+    // Blobs in memory cannot be copied.
     let (host, router) = host(folder.path(), Arc::new(MemoryBlobs::new())).await;
     let refused = router.oneshot(backup()).await.unwrap();
     assert_eq!(refused.status().as_u16(), 501);
@@ -186,7 +186,7 @@ async fn nothing_is_left_of_a_backup_that_fails() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_of_a_backup_that_nobody_waits_for() {
+async fn a_backup_whose_client_disconnects_leaves_no_files() {
     let folder = tempfile::tempdir().unwrap();
     let held = Arc::new(Held { begun: Notify::new(), gate: Semaphore::new(0) });
     let (host, router) = host(folder.path(), held.clone()).await;
@@ -202,7 +202,7 @@ async fn nothing_is_left_of_a_backup_that_nobody_waits_for() {
         assert!(tries < TRIES);
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    // The same with somebody who waits.
+    // A second backup succeeds if its client waits.
     let copied = router.oneshot(backup()).await.unwrap();
     assert_eq!(copied.status().as_u16(), 200);
     assert!(folder.path().join("data/backups/1/wattle.redb").is_file());

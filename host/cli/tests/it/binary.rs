@@ -1,4 +1,4 @@
-//! The binary as a server, and commands that find it.
+//! The binary as a server, and commands that connect to it.
 
 mod check;
 mod storage;
@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-/// A server process; ended with the test.
+/// A server process, which ends with the test.
 struct Served {
     child: Child,
     ready: Value,
@@ -51,13 +51,13 @@ fn wattle(folder: &Path, args: &[&str]) -> Command {
 }
 
 #[test]
-fn commands_find_the_server_and_do_without_it_when_it_is_gone() {
+fn commands_use_the_server_while_it_runs_and_the_store_afterwards() {
     let folder = tempfile::tempdir().unwrap();
     let served = Served::start(folder.path());
     let place = folder.path().join("data/server.json");
     let written: Value = serde_json::from_slice(&std::fs::read(&place).unwrap()).unwrap();
     assert_eq!(written["address"], served.ready["address"]);
-    // The server holds the store, so an answer can only have come from it.
+    // The server holds the store, so only the server can have responded.
     let listed = wattle(folder.path(), &["thread", "list", "--json"]).output().unwrap();
     assert_eq!(listed.status.code(), Some(0));
     let hosts = wattle(folder.path(), &["hosts"]).output().unwrap();
@@ -71,7 +71,7 @@ fn commands_find_the_server_and_do_without_it_when_it_is_gone() {
     assert_eq!(String::from_utf8(listed.stdout).unwrap(), "{\n  \"items\": []\n}\n");
 }
 
-/// What a command prints, and whether it ended well.
+/// Returns whether a command succeeded, and what it printed.
 pub(crate) fn said(folder: &Path, args: &[&str], key: Option<&str>) -> (bool, String) {
     let mut command = wattle(folder, args);
     let ended = command.envs(key.map(|key| ("WATTLE_API_KEY", key))).output().unwrap();
@@ -80,7 +80,7 @@ pub(crate) fn said(folder: &Path, args: &[&str], key: Option<&str>) -> (bool, St
 }
 
 #[test]
-fn keys_are_made_before_the_server_and_through_it() {
+fn keys_are_created_without_a_server_and_through_it() {
     let folder = tempfile::tempdir().unwrap();
     let create = ["key", "create", "--name", "operator", "--scope", "admin"];
     let made = wattle(folder.path(), &create).output().unwrap();
@@ -88,7 +88,7 @@ fn keys_are_made_before_the_server_and_through_it() {
     let operator = operator.trim();
     assert!(operator.starts_with("wtl_") && !operator.contains(char::is_whitespace), "{operator}");
 
-    // A key that was made is enough for an address that others can reach.
+    // A stored key permits an address that others can reach.
     let served = Served::start_on(folder.path(), "0.0.0.0:0");
     let (went_well, text) = said(folder.path(), &["key", "list"], None);
     assert!(!went_well && text.contains("send a known key"), "{text}");
@@ -105,7 +105,7 @@ fn keys_are_made_before_the_server_and_through_it() {
     assert!(said(folder.path(), &["key", "revoke", id], Some(operator)).0);
     assert!(!said(folder.path(), &["thread", "list"], Some(key)).0);
 
-    // The last key is gone, and nobody may pass.
+    // The last key is revoked, and requests still need one.
     let own = operator.split('_').nth(1).unwrap();
     assert!(said(folder.path(), &["key", "revoke", own], Some(operator)).0);
     assert!(!said(folder.path(), &["thread", "list"], None).0);
@@ -115,7 +115,7 @@ fn keys_are_made_before_the_server_and_through_it() {
 }
 
 #[test]
-fn keys_are_revoked_with_those_that_they_made_and_the_last_one_if_that_is_wished() {
+fn revoking_includes_created_keys_and_the_last_key_on_request() {
     let folder = tempfile::tempdir().unwrap();
     let make = |name: &str, by: Option<&str>| {
         let create = ["key", "create", "--name", name, "--scope", "admin", "--json"];
@@ -135,7 +135,7 @@ fn keys_are_revoked_with_those_that_they_made_and_the_last_one_if_that_is_wished
         said(folder.path(), &args, Some(&second))
     };
     let (went_well, text) = revoke(&[]);
-    assert!(went_well && text.contains(&format!("still open the host: {second_id};")), "{text}");
+    assert!(went_well && text.contains(&format!("are still valid: {second_id};")), "{text}");
     let (went_well, text) = revoke(&["--made"]);
     assert!(!went_well && text.contains("`--open`"), "{text}");
     let (went_well, text) = revoke(&["--made", "--open"]);
@@ -144,7 +144,7 @@ fn keys_are_revoked_with_those_that_they_made_and_the_last_one_if_that_is_wished
 }
 
 #[test]
-fn a_killed_server_leaves_nothing_in_the_way() {
+fn commands_work_after_a_server_was_killed() {
     let folder = tempfile::tempdir().unwrap();
     drop(Served::start(folder.path()));
     assert!(folder.path().join("data/server.json").exists());
@@ -154,7 +154,7 @@ fn a_killed_server_leaves_nothing_in_the_way() {
 }
 
 #[test]
-fn a_second_server_is_told_who_holds_the_store() {
+fn a_second_server_reports_that_the_store_is_in_use() {
     let folder = tempfile::tempdir().unwrap();
     let _served = Served::start(folder.path());
     let second = wattle(folder.path(), &["serve", "--listen", "127.0.0.1:0"]).output().unwrap();
@@ -164,7 +164,7 @@ fn a_second_server_is_told_who_holds_the_store() {
 }
 
 #[test]
-fn the_store_gives_space_back_whatever_tenants_there_are() {
+fn the_store_is_compacted_with_every_tenant_setting() {
     for tenants in ["tenant_header = \"x-tenant\"", "default_tenant = \"default\""] {
         let folder = tempfile::tempdir().unwrap();
         let toml = format!("[server]\n{tenants}\n[auth]\nkeys_env = \"KEYS\"\n");

@@ -1,4 +1,4 @@
-//! Blobs over HTTP: by links that need no key, by thread, and by digest for the operator.
+//! Blobs over HTTP: by links without a key, by thread, and by digest for the operator.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ keys_env = "GLOBEX_KEYS"
 listen = "127.0.0.1:0"
 "#;
 
-/// A host of two tenants, whose app has an address of its own.
+/// Starts a host with two tenants, whose app has an address of its own.
 async fn with_tenants() -> Fixture {
     let folder = tempfile::tempdir().unwrap();
     write_app(&folder.path().join("plugins"), "greeter");
@@ -45,7 +45,7 @@ async fn put(server: &RunningServer, bytes: &'static str) -> BlobRef {
 }
 
 #[tokio::test]
-async fn a_link_is_answered_as_a_picture_on_every_address() {
+async fn a_link_returns_the_image_on_every_address() {
     let fixture = with_tenants().await;
     let blob = put(&fixture.server, "0123456789").await;
     let path = fixture.server.engine.ports().links.path(Some("acme"), blob);
@@ -76,12 +76,12 @@ async fn a_link_is_answered_as_a_picture_on_every_address() {
         assert_eq!(head.text().await.unwrap(), "");
         let foreign = fixture.client.get(&url).header("host", "evil.example").send().await.unwrap();
         assert_eq!(foreign.status(), 421, "the host name is checked all the same");
-        assert_eq!(answer(fixture.client.post(&url)).await.0, 401, "a link is only to read");
+        assert_eq!(answer(fixture.client.post(&url)).await.0, 401, "a link is read-only");
     }
 }
 
 #[tokio::test]
-async fn a_link_is_of_one_tenant_and_cannot_be_changed() {
+async fn a_link_belongs_to_one_tenant_and_cannot_be_changed() {
     let fixture = with_tenants().await;
     let blob = put(&fixture.server, "pixels").await;
     let links = &fixture.server.engine.ports().links;

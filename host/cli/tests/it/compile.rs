@@ -1,4 +1,4 @@
-//! Components are compiled by processes of the binary, which end at their limits.
+//! Compilation of components in processes of the binary, which have limits.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use wattle_run::ports::Sandbox as _;
 use wattle_run::ports::sandbox::LoadError;
 use wattle_sandbox::{CompileLimits, Compiler, SandboxConfig, WasmSandbox};
 
-/// A component without anything in it: `(component)`.
+/// An empty component: `(component)`.
 const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
 
-/// A component that this repository ships.
+/// Returns a component of this repository.
 fn shipped() -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins/tools/date/date.wasm");
     std::fs::read(path).expect("`cargo xtask guests` has built the plugins")
@@ -37,7 +37,7 @@ async fn refused(compiler: Compiler, bytes: Vec<u8>) -> LoadError {
 }
 
 #[tokio::test]
-async fn a_process_of_the_binary_finds_what_this_process_finds() {
+async fn a_process_of_the_binary_has_the_same_result_as_this_process() {
     let name = PluginName::new("date").unwrap();
     let mut infos = Vec::new();
     for compiler in [Compiler::InProcess, by_binary(CompileLimits::default())] {
@@ -52,7 +52,7 @@ async fn a_process_of_the_binary_finds_what_this_process_finds() {
 }
 
 #[tokio::test]
-async fn a_component_ends_at_the_limits_of_its_process_and_others_do_not() {
+async fn limits_of_a_process_fail_only_its_component() {
     let limits = CompileLimits { memory_bytes: 192 << 20, ..CompileLimits::default() };
     let error = refused(by_binary(limits), shipped()).await;
     assert_eq!(error.code, "limit", "{error}");
@@ -67,8 +67,9 @@ async fn a_component_ends_at_the_limits_of_its_process_and_others_do_not() {
 }
 
 #[tokio::test]
-async fn a_module_that_ends_its_compiler_is_refused() {
-    // Its packages need one another, which the library that reads them follows until its stack ends.
+async fn a_module_that_crashes_its_compiler_is_refused() {
+    // The packages of the module depend on each other in a circle, and the library that reads them
+    // overflows its stack.
     let module = include_bytes!("../circle.module").to_vec();
     let error = refused(by_binary(CompileLimits::default()), module).await;
     assert_eq!(error.code, "invalid", "{error}");
@@ -76,7 +77,7 @@ async fn a_module_that_ends_its_compiler_is_refused() {
 }
 
 #[tokio::test]
-async fn a_program_that_cannot_compile_is_named() {
+async fn a_program_that_cannot_compile_is_reported() {
     let broken = |program: &str| Compiler::Process {
         program: program.into(),
         arguments: Vec::new(),

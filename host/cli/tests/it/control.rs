@@ -1,11 +1,11 @@
-//! How runs run, over HTTP: options, drains, caches.
+//! Control of runs over HTTP: options, drains, node caches.
 
 use serde_json::json;
 
 use crate::fixture::{Fixture, answer};
 
 #[tokio::test]
-async fn a_run_takes_options_and_refuses_unknown_ones() {
+async fn run_options_apply_and_unknown_ones_are_refused() {
     let fixture = Fixture::start("").await;
     let start = |options| json!({ "input": { "name": "Ada" }, "options": options, "wait": true });
     let runs = "/api/v1/apps/greeter/runs";

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use crate::fixture::Fixture;
 use crate::native::SLOW;
 
-/// Cases of the greeter: two that end as expected, one that waits, and one of each way to go wrong.
+/// Cases of the greeter: two that pass, one that stays interrupted, and one for each kind of
+/// failure.
 const CASES: &str = r#"
 # comments and blank lines are left out
 
@@ -20,7 +21,7 @@ const CASES: &str = r#"
 {"name": "is-refused", "input": {"nickname": "Eve"}, "expect": {"/state/greeting": "hello Eve"}}
 "#;
 
-/// How often a test looks for a running case, and the pause between two looks.
+/// Number of checks for a running case, and the pause between two checks.
 const LOOKS: u32 = 1_200;
 const PAUSE: Duration = Duration::from_millis(25);
 
@@ -50,7 +51,7 @@ async fn wattle(fixture: &Fixture, args: &[&str]) -> Ended {
     tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap().into()
 }
 
-/// A case that ends, one whose run never ends, and a third one.
+/// Three cases, of which the second one never ends.
 fn slow_cases() -> String {
     let case = |name: &str, input: &str| {
         let input = json!({ "name": input });
@@ -61,7 +62,7 @@ fn slow_cases() -> String {
         .join("\n")
 }
 
-/// Starts the binary on the slow cases and presses Ctrl-C when the second one runs.
+/// Starts the binary with the slow cases, and sends Ctrl-C when the second one runs.
 async fn interrupted(fixture: &Fixture, more: &[&str]) -> Ended {
     let args = [&["eval", "greeter", "--json"], more].concat();
     let mut command = tokio::process::Command::from(command(fixture, &args));
@@ -112,7 +113,7 @@ async fn every_case_runs_on_a_thread_of_its_own_that_is_deleted() {
     let wrong = json!({ "pointer": "/state/greeting", "passed": false, "expected": "hello Dee",
         "got": "hello Cy" });
     assert_eq!(runs[3]["checks"], json!([wrong]));
-    assert_eq!(runs[4]["failure"]["code"], "rude", "a failure that nobody expects is wrong");
+    assert_eq!(runs[4]["failure"]["code"], "rude", "an unexpected failure is a failed case");
     assert!(runs[5]["failure"]["message"].as_str().unwrap().contains("nickname"), "{}", runs[5]);
     let field = &report["fields"]["/state/greeting"];
     assert_eq!((&field["count"], &field["passed"]), (&json!(4), &json!(2)));
@@ -120,7 +121,7 @@ async fn every_case_runs_on_a_thread_of_its_own_that_is_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn cases_are_chosen_repeated_and_kept() {
+async fn cases_are_selected_repeated_and_kept() {
     let fixture = greeter(CASES).await;
     let args = ["eval", "greeter", "--json", "--only", "asks", "--only", "greets", "--repeat", "3"];
     let args = [&args[..], &["--concurrency", "2", "--keep"]].concat();
@@ -134,7 +135,7 @@ async fn cases_are_chosen_repeated_and_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_required_share_decides_about_the_exit_code() {
+async fn a_required_share_determines_the_exit_code() {
     let fixture = greeter(CASES).await;
     let half = wattle(&fixture, &["eval", "greeter", "--require", "0.5"]).await;
     assert_eq!(half.code, Some(0), "{}", half.stderr);
@@ -151,7 +152,7 @@ async fn a_required_share_decides_about_the_exit_code() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_case_over_its_time_is_cancelled_and_counts_as_failed() {
+async fn a_case_that_times_out_is_cancelled_and_fails() {
     let fixture = greeter(&slow_cases()).await;
     let report = report(&wattle(&fixture, &["eval", "greeter", "--json", "--timeout", "1s"]).await);
     let summary = &report["summary"];
@@ -163,7 +164,7 @@ async fn a_case_over_its_time_is_cancelled_and_counts_as_failed() {
     assert!(message.contains("after 1s; `--timeout` sets the limit"), "{message}");
     assert_eq!(fixture.get("/api/v1/threads").await.1["items"], json!([]));
     for (time, why) in
-        [("soon", "is not a duration"), ("0s", "is more than `0s`"), ("2d", "at most `1d`")]
+        [("soon", "is not a duration"), ("0s", "greater than `0s`"), ("2d", "at most `1d`")]
     {
         let wrong = wattle(&fixture, &["eval", "greeter", "--timeout", time]).await;
         assert_eq!(wrong.code, Some(2), "{}", wrong.stderr);
@@ -184,7 +185,7 @@ async fn ctrl_c_cancels_the_running_case_and_shows_what_was_measured() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_case_that_ctrl_c_cancels_is_kept_if_wanted() {
+async fn a_case_that_ctrl_c_cancels_can_be_kept() {
     let fixture = greeter(&slow_cases()).await;
     let ended = interrupted(&fixture, &["--keep", "--only", "endless"]).await;
     assert_eq!(ended.code, Some(130), "{}", ended.stderr);
@@ -196,7 +197,7 @@ async fn a_case_that_ctrl_c_cancels_is_kept_if_wanted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_there_is_named() {
+async fn missing_apps_cases_and_files_are_named() {
     let fixture = greeter(CASES).await;
     let check = async |args: &[&str], code: i32, text: &str| {
         let ended = wattle(&fixture, args).await;

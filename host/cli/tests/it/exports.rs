@@ -1,4 +1,4 @@
-//! Exports over HTTP, while the code is there and after it is gone.
+//! Exports over HTTP, with the code and after the code has changed.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ async fn export(fixture: &Fixture, query: &str) -> (u16, String) {
     (response.status().as_u16(), response.text().await.unwrap())
 }
 
-/// Whether the first line says that the code is there, and whether it is.
+/// Returns whether the header of an export names code, and whether the export has it.
 fn has_code(text: &str) -> (bool, bool) {
     let header: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
     let said = header["parts"]["code"].as_bool().unwrap();
@@ -18,7 +18,7 @@ fn has_code(text: &str) -> (bool, bool) {
 }
 
 #[tokio::test]
-async fn code_that_is_gone_is_left_out_unless_it_is_asked_for() {
+async fn missing_code_is_left_out_unless_it_is_requested() {
     let fixture = Fixture::start("").await;
     let start = json!({ "input": { "name": "Ada" }, "thread_id": "t", "wait": true });
     assert_eq!(fixture.post("/api/v1/apps/greeter/runs", &start).await.1["status"], "interrupted");
@@ -30,6 +30,6 @@ async fn code_that_is_gone_is_left_out_unless_it_is_asked_for() {
     let (status, text) = export(&fixture, "").await;
     assert_eq!((status, has_code(&text)), (200, (false, false)), "{text}");
     let (status, text) = export(&fixture, "?code=true").await;
-    assert!(status == 503 && text.contains("was replaced"), "{status} {text}");
+    assert!(status == 503 && text.contains("has changed since it was loaded"), "{status} {text}");
     fixture.server.shutdown().await;
 }

@@ -1,4 +1,4 @@
-//! A server in the process of the test, with one or more native apps.
+//! A server in the process of the test, with one or several native apps.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -44,10 +44,11 @@ pub(crate) struct Fixture {
     pub(crate) folder: tempfile::TempDir,
 }
 
-/// What is under way when the host stops is cut soon.
+/// Aborts work in progress soon after the host stops.
 pub(crate) const BRIEF_STOP: &str = "[server]\nstop_grace = \"100ms\"\n";
 
-/// Reads a configuration from a folder, on a free port and in memory unless it says otherwise.
+/// Reads a configuration in a folder. By default, the server uses a free port and a store in
+/// memory.
 pub(crate) fn config(folder: &Path, toml: &str) -> Config {
     let file = folder.join("wattle.toml");
     std::fs::write(&file, toml).unwrap();
@@ -57,7 +58,7 @@ pub(crate) fn config(folder: &Path, toml: &str) -> Config {
     config
 }
 
-/// How the servers of these tests are started.
+/// Returns the options for servers of these tests.
 pub(crate) fn options() -> ServerOptions {
     let sandbox: Arc<dyn wattle_run::ports::Sandbox> = Arc::new(NativeSandbox);
     let overrides = Overrides { sandbox: Some(sandbox), ..Overrides::default() };
@@ -65,14 +66,14 @@ pub(crate) fn options() -> ServerOptions {
 }
 
 impl Fixture {
-    /// A server with the app `greeter`.
+    /// Starts a server with the app `greeter`.
     pub(crate) async fn start(toml: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         write_app(&folder.path().join("plugins"), "greeter");
         Self::start_in(folder, toml).await
     }
 
-    /// A server with the app `greeter` on any store.
+    /// Starts a server with the app `greeter` and a given store.
     pub(crate) async fn start_on(store: Arc<dyn wattle_run::ports::Store>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         write_app(&folder.path().join("plugins"), "greeter");
@@ -81,12 +82,12 @@ impl Fixture {
         Self::start_as(folder, "", options).await
     }
 
-    /// A server with whatever is in the folder.
+    /// Starts a server with the apps in a folder.
     pub(crate) async fn start_in(folder: tempfile::TempDir, toml: &str) -> Self {
         Self::start_as(folder, toml, options()).await
     }
 
-    /// A server with whatever is in the folder, started in a way of its own.
+    /// Starts a server with the apps in a folder and given options.
     pub(crate) async fn start_as(
         folder: tempfile::TempDir,
         toml: &str,
@@ -110,7 +111,7 @@ impl Fixture {
     }
 }
 
-/// Status and JSON body of an answer.
+/// Returns the status and the JSON body of a response.
 pub(crate) async fn answer(request: reqwest::RequestBuilder) -> (u16, Value) {
     let response = request.send().await.unwrap();
     let status = response.status().as_u16();

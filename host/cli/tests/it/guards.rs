@@ -1,4 +1,4 @@
-//! Who may call.
+//! Guards: host names, origins, keys and tenants.
 
 use wattle::error::Error;
 use wattle::server::{Server, ServerOptions};
@@ -13,7 +13,7 @@ fn with_keys(keys: &'static str) -> ServerOptions {
 }
 
 #[tokio::test]
-async fn foreign_host_names_and_pages_are_kept_out() {
+async fn foreign_host_names_and_origins_are_refused() {
     let fixture = Fixture::start("[server]\norigins = [\"https://ui.example\"]").await;
     let apps = || fixture.client.get(fixture.url("/api/v1/apps"));
     assert_eq!(answer(apps().header("host", "evil.example")).await.0, 421);
@@ -28,7 +28,7 @@ async fn foreign_host_names_and_pages_are_kept_out() {
 }
 
 #[tokio::test]
-async fn keys_are_needed_where_they_are_configured() {
+async fn configured_keys_are_required() {
     let folder = tempfile::tempdir().unwrap();
     let config = config(folder.path(), "[auth]\nkeys_env = \"KEYS\"\n");
     let server = Server::start(config, with_keys("one, two")).await.unwrap();
@@ -50,7 +50,7 @@ async fn a_public_address_needs_keys() {
 }
 
 #[tokio::test]
-async fn threads_belong_to_tenants_if_there_are_any() {
+async fn threads_belong_to_tenants_if_tenants_are_configured() {
     let fixture = Fixture::start("[server]\ntenant_header = \"x-tenant\"").await;
     let as_tenant = |request: reqwest::RequestBuilder, tenant: &str| {
         request.header("x-tenant", tenant.to_owned())

@@ -1,9 +1,9 @@
-//! The words of the command line: help screens and error messages.
+//! Texts of the command line: help screens and error messages.
 
 use std::path::Path;
 use std::process::Command;
 
-/// Runs the binary in a folder and shows what it printed and how it ended.
+/// Runs the binary in a folder and returns its exit code and output.
 fn wattle(folder: &Path, args: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_wattle"))
         .args(args)

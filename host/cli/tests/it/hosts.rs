@@ -7,7 +7,7 @@ use wattle_kit::postgres::Postgres;
 use crate::fixture::{BRIEF_STOP, Fixture, write_app};
 use crate::native::SLOW;
 
-/// Asks for a run on a thread.
+/// Requests a run on a thread.
 async fn ask(fixture: &Fixture, thread: &str, name: &str) -> Value {
     let body = json!({ "input": { "name": name }, "thread_id": thread });
     let (status, run) = fixture.post("/api/v1/apps/greeter/runs", &body).await;
@@ -26,7 +26,7 @@ async fn hosts(fixture: &Fixture) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_host_tells_its_version_and_its_load() {
+async fn a_host_reports_its_version_and_its_load() {
     let fixture = Fixture::start(&format!("{BRIEF_STOP}[limits]\nruns = 7\n")).await;
     ask(&fixture, "a", SLOW).await;
     let hosts = hosts(&fixture).await;

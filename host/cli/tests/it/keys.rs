@@ -1,4 +1,4 @@
-//! Keys that are made while a server runs: what they open, how often, and until when.
+//! Keys that are created while a server runs: scopes, limits and expiry.
 
 use std::time::Duration;
 
@@ -8,16 +8,16 @@ use wattle_api::guard::limits::TENANT_KEYS;
 
 use crate::fixture::{Fixture, answer};
 
-/// Longest wait for something that is about to happen.
+/// Timeout for something that happens soon.
 const SOON: Duration = Duration::from_secs(10);
 
-/// A request with a key.
+/// Returns a request with a key.
 fn with(fixture: &Fixture, key: &str, method: &str, path: &str) -> RequestBuilder {
     let method = Method::from_bytes(method.as_bytes()).unwrap();
     fixture.client.request(method, fixture.url(path)).header("x-api-key", key)
 }
 
-/// Makes a key and tells its id and the key itself.
+/// Creates a key and returns its id and the key.
 async fn make(fixture: &Fixture, by: &str, wanted: Value) -> (String, String) {
     let (status, made) = answer(with(fixture, by, "POST", "/api/v1/keys").json(&wanted)).await;
     assert_eq!(status, 201, "{made}");
@@ -25,7 +25,7 @@ async fn make(fixture: &Fixture, by: &str, wanted: Value) -> (String, String) {
     (text("id"), text("key"))
 }
 
-/// A server with the key of an operator.
+/// Starts a server with a key of the operator.
 async fn start(toml: &str) -> (Fixture, String) {
     let fixture = Fixture::start(toml).await;
     let wanted = json!({ "name": "operator", "scopes": ["admin"] });
@@ -34,7 +34,7 @@ async fn start(toml: &str) -> (Fixture, String) {
 }
 
 #[tokio::test]
-async fn the_first_key_closes_the_server_and_a_revoked_one_opens_nothing() {
+async fn the_first_key_closes_the_server_and_a_revoked_key_is_refused() {
     let fixture = Fixture::start("").await;
     assert_eq!(fixture.get("/api/v1/keys").await, (200, json!([])));
     let wanted = json!({ "name": "operator", "scopes": ["admin"] });
@@ -64,7 +64,7 @@ async fn the_first_key_closes_the_server_and_a_revoked_one_opens_nothing() {
 }
 
 #[tokio::test]
-async fn a_key_opens_what_its_scopes_say() {
+async fn a_key_permits_the_requests_of_its_scopes() {
     let (fixture, operator) = start("").await;
     let (_, reader) = make(&fixture, &operator, json!({ "name": "r", "scopes": ["read"] })).await;
     let (_, writer) = make(&fixture, &operator, json!({ "name": "w", "scopes": ["write"] })).await;
@@ -93,7 +93,7 @@ async fn a_key_opens_what_its_scopes_say() {
             }
         }
     }
-    // Clients of Agent Servers get what they can read.
+    // Clients of the Agent Server API get an error in their format.
     let (status, refused) =
         answer(with(&fixture, &reader, "POST", "/threads").json(&json!({}))).await;
     assert_eq!((status, refused.as_object().unwrap().len()), (403, 1), "{refused}");
@@ -103,7 +103,7 @@ async fn a_key_opens_what_its_scopes_say() {
 }
 
 #[tokio::test]
-async fn a_key_may_ask_so_often() {
+async fn a_key_has_a_rate_limit() {
     let (fixture, operator) = start("[server.limits]\nrate = \"1000/s\"\n").await;
     let (_, slow) = make(&fixture, &operator, json!({ "name": "slow", "rate": "2/h" })).await;
     for path in ["/api/v1/apps", "/assistants/x"] {
@@ -121,7 +121,7 @@ async fn a_key_may_ask_so_often() {
 }
 
 #[tokio::test]
-async fn an_address_without_a_key_may_ask_so_often() {
+async fn an_address_without_a_key_has_a_rate_limit() {
     let fixture = Fixture::start("[server.limits]\naddress_rate = \"2/h\"\n").await;
     assert_eq!(fixture.get("/api/v1/apps").await.0, 200);
     assert_eq!(fixture.get("/api/v1/apps").await.0, 200);
@@ -134,7 +134,7 @@ async fn an_address_without_a_key_may_ask_so_often() {
 }
 
 #[tokio::test]
-async fn a_key_may_send_so_much() {
+async fn a_key_has_a_body_limit() {
     let (fixture, operator) = start("").await;
     let wanted = json!({ "name": "small", "body_limit_bytes": 100 });
     let (_, small) = make(&fixture, &operator, wanted).await;
@@ -151,7 +151,7 @@ async fn a_key_may_send_so_much() {
     assert_eq!(answer(fits).await.0, 200);
 }
 
-/// A thread whose events can be followed for ever.
+/// Creates a thread whose event stream does not end.
 async fn thread(fixture: &Fixture, key: &str) -> String {
     let run = json!({ "input": { "name": "A" }, "thread_id": "t", "wait": true });
     let started = with(fixture, key, "POST", "/api/v1/apps/greeter/runs").json(&run);
@@ -160,7 +160,7 @@ async fn thread(fixture: &Fixture, key: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_key_has_so_many_requests_open() {
+async fn a_key_has_a_limit_of_open_requests() {
     let (fixture, operator) = start("[server.limits]\nopen = 1\n").await;
     let (_, key) = make(&fixture, &operator, json!({ "name": "one" })).await;
     let events = thread(&fixture, &key).await;
@@ -188,7 +188,7 @@ async fn streams_of_a_revoked_key_end() {
 }
 
 #[tokio::test]
-async fn a_key_whose_time_is_over_says_so() {
+async fn an_expired_key_is_reported_as_expired() {
     let (fixture, operator) = start("").await;
     let (id, key) = make(&fixture, &operator, json!({ "name": "brief", "expires_in_ms": 1 })).await;
     let wait_for_refusal = async {
@@ -205,7 +205,7 @@ async fn a_key_whose_time_is_over_says_so() {
 }
 
 #[tokio::test]
-async fn an_admin_key_of_a_tenant_makes_keys_of_that_tenant_only() {
+async fn an_admin_key_of_a_tenant_creates_keys_of_that_tenant_only() {
     let (fixture, operator) = start("").await;
     let acme = json!({
         "name": "acme", "tenant": "acme", "scopes": ["admin"], "rate": "100/s",
@@ -235,20 +235,20 @@ async fn an_admin_key_of_a_tenant_makes_keys_of_that_tenant_only() {
     let path = format!("/api/v1/keys/{globex_id}");
     assert_eq!(answer(with(&fixture, &acme, "DELETE", &path)).await.0, 404);
 
-    // What they do is their tenant's.
+    // Threads of these keys belong to the tenant.
     thread(&fixture, &helper).await;
     assert_eq!(answer(with(&fixture, &acme, "GET", "/api/v1/threads/t")).await.0, 200);
     assert_eq!(answer(with(&fixture, &globex, "GET", "/api/v1/threads/t")).await.0, 404);
     assert_eq!(answer(with(&fixture, &operator, "GET", "/api/v1/threads/t")).await.0, 200);
 }
 
-/// Revokes a key and tells what is said to that.
+/// Revokes a key and returns the response.
 async fn revoke(fixture: &Fixture, by: &str, id: &str, how: &str) -> (u16, Value) {
     answer(with(fixture, by, "DELETE", &format!("/api/v1/keys/{id}{how}"))).await
 }
 
 #[tokio::test]
-async fn keys_that_a_leaked_one_made_are_revoked_with_it() {
+async fn keys_created_with_a_leaked_key_are_revoked_with_it() {
     let (fixture, operator) = start("").await;
     let admin = |name: &str| json!({ "name": name, "tenant": "acme", "scopes": ["admin"] });
     let (leaked_id, leaked) = make(&fixture, &operator, admin("leaked")).await;
@@ -262,13 +262,13 @@ async fn keys_that_a_leaked_one_made_are_revoked_with_it() {
     assert_eq!(made_by, ids.iter().collect::<Vec<_>>());
     let opens = async |key: &str| answer(with(&fixture, key, "GET", "/api/v1/apps")).await.0;
 
-    // Alone first: what it made goes on, and is named.
+    // Without `made`, the keys that it created stay valid, and the response names them.
     let (status, done) = revoke(&fixture, &operator, &leaked_id, "").await;
     let left = json!([made_id, further_id]);
     assert_eq!((status, done), (200, json!({ "revoked": [leaked_id], "left": left })));
     assert_eq!((opens(&leaked).await, opens(&made).await, opens(&further).await), (401, 200, 200));
     assert_eq!(revoke(&fixture, &operator, &leaked_id, "").await.0, 404);
-    // And then what came to be by it, though it is gone itself.
+    // With `made`, they are revoked, even though the key itself is gone.
     let (status, done) = revoke(&fixture, &operator, &leaked_id, "?made=true").await;
     assert_eq!((status, done), (200, json!({ "revoked": left, "left": [] })));
     assert_eq!((opens(&made).await, opens(&further).await, opens(&other).await), (401, 401, 200));
@@ -276,7 +276,7 @@ async fn keys_that_a_leaked_one_made_are_revoked_with_it() {
 }
 
 #[tokio::test]
-async fn the_last_key_is_revoked_only_if_the_host_shall_be_open() {
+async fn the_last_key_is_revoked_only_with_open() {
     let (fixture, operator) = start("").await;
     let acme = json!({ "name": "acme", "tenant": "acme", "scopes": ["admin"] });
     let (acme_id, acme) = make(&fixture, &operator, acme).await;
@@ -293,7 +293,7 @@ async fn the_last_key_is_revoked_only_if_the_host_shall_be_open() {
 }
 
 #[tokio::test]
-async fn keys_of_one_tenant_are_so_many() {
+async fn the_number_of_keys_of_a_tenant_is_limited() {
     let (fixture, operator) = start("").await;
     let acme = json!({ "name": "acme", "tenant": "acme", "scopes": ["admin"] });
     let (_, acme) = make(&fixture, &operator, acme).await;
@@ -303,13 +303,13 @@ async fn keys_of_one_tenant_are_so_many() {
     let more = with(&fixture, &acme, "POST", "/api/v1/keys").json(&json!({ "name": "more" }));
     let (status, refused) = answer(more).await;
     assert_eq!((status, &refused["code"]), (422, &json!("limit")), "{refused}");
-    // The operator is not bound by it, and others have their own.
+    // The limit does not apply to the operator, and each tenant has its own.
     make(&fixture, &operator, json!({ "name": "more", "tenant": "acme" })).await;
     make(&fixture, &operator, json!({ "name": "g", "tenant": "globex" })).await;
 }
 
 #[tokio::test]
-async fn wrong_wishes_are_refused() {
+async fn invalid_requests_for_keys_are_refused() {
     let (fixture, operator) = start("").await;
     for (wanted, word) in [
         (json!({ "name": "" }), "name"),

@@ -1,4 +1,4 @@
-//! Several apps that are loaded at once.
+//! Several apps that are loaded concurrently.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use wattle_run::ports::{Plugin, Sandbox};
 use crate::fixture::{answer, config, write_app};
 use crate::native::NativeSandbox;
 
-/// A sandbox that takes its time for the plugin `slow`.
+/// A sandbox that is slow for the plugin `slow`.
 #[derive(Default)]
 struct Held {
     released: Notify,
@@ -56,7 +56,7 @@ async fn a_slow_component_does_not_delay_other_apps() {
     assert_eq!(status("slow").await, 200);
 }
 
-/// An answer of the server while it still loads.
+/// Returns a status that the server responds with while it is still loading.
 async fn status_beside(
     reload: &mut (impl Future<Output = Vec<Change>> + Unpin),
     status: impl Future<Output = u16>,

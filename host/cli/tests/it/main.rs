@@ -1,5 +1,5 @@
-//! The command line, and whole servers in the process of the test: native API, app routes,
-//! guards, reloading.
+//! Tests of the command line, and of whole servers in the process of the test: native API, app
+//! routes, guards and reloads.
 
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 

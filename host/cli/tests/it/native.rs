@@ -1,4 +1,4 @@
-//! A sandbox whose "components" are Rust: it makes a whole server testable without a guest.
+//! A sandbox whose "components" are Rust code, so that a whole server can be tested without guests.
 
 use std::sync::Arc;
 
@@ -24,16 +24,16 @@ use wattle_run::ports::sandbox::{
 use wattle_run::ports::store::RunOptions;
 use wattle_run::ports::{Plugin, Sandbox};
 
-/// The name with which `greet` tells of itself.
+/// A name for which `greet` emits an event about its run.
 pub(crate) const LOGGED: &str = "Logged";
 
-/// The name that `greet` never comes to an end with.
+/// A name for which `greet` never ends.
 pub(crate) const SLOW: &str = "Slow";
 
-/// Told when the handler of `/late` has begun its run.
+/// Notified when the handler of `/late` has started its run.
 pub(crate) static HELD: Notify = Notify::const_new();
 
-/// Lets the handler of `/late` hand over to the run that it has begun.
+/// Lets the handler of `/late` hand its run off.
 pub(crate) static RELEASED: Notify = Notify::const_new();
 
 /// Loads every file that begins with `native`, and refuses all others.
@@ -58,7 +58,7 @@ impl Sandbox for NativeSandbox {
             config_schema: None,
         };
         let route = |method: &str, path: &str| Route { method: method.into(), path: path.into() };
-        // The app of that name wants what is the host's.
+        // This app claims a path of the host.
         let linked = (name.as_str() == "linker").then(|| route("GET", "/blobs/{name}"));
         Ok(Arc::new(NativePlugin(PluginInfo {
             name: name.clone(),
@@ -200,7 +200,7 @@ fn start_run(gate: &Gate, thread: Option<ThreadId>, input: Value) -> StartRun {
     }
 }
 
-/// The query says how long nobody may follow the run.
+/// The query has the time for which the run may have no client.
 fn hand_off(request: &WebRequest, thread: String, format: StreamFormat) -> WebBody {
     let thread = ThreadId::new(thread).unwrap();
     let grace = request.query.iter().find(|(name, _)| name == "grace_ms");

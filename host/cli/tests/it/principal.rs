@@ -1,4 +1,4 @@
-//! Who did something: the events of a thread name the key, the tenant and the user.
+//! Principals: the events of a thread name the key, the tenant and the user.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use wattle_store::MemoryStore;
 use crate::fixture::{Fixture, answer, config, options, write_app};
 use crate::native::SLOW;
 
-/// Longest wait for something that is about to happen.
+/// Timeout for something that happens soon.
 const SOON: Duration = Duration::from_mins(1);
 
 /// Two tenants, and a proxy on this machine that names users.
@@ -59,7 +59,7 @@ async fn start_as(toml: &str, store: Option<Arc<dyn Store>>, kind: StoreKind) ->
     Fixture { server, client, folder }
 }
 
-/// Somebody with a key of a tenant, behind the proxy.
+/// A person with a key of a tenant, behind the proxy.
 #[derive(Clone)]
 struct Person {
     key: String,
@@ -94,7 +94,7 @@ impl Person {
         value
     }
 
-    /// The events of a thread that name a principal, by type.
+    /// Returns the events of a thread that name a principal, by type.
     async fn named(&self, fixture: &Fixture, thread: &str) -> Vec<(String, Value)> {
         let path = format!("/api/v1/threads/{thread}/events?until=idle");
         let text = self.get(fixture, &path).await;
@@ -106,13 +106,13 @@ impl Person {
     }
 }
 
-/// The types of events with the principal that each names.
+/// Returns types of events with the principal that each one names.
 fn told(events: &[(&str, &Person)]) -> Vec<(String, Value)> {
     let told = |(name, person): &(&str, &Person)| ((*name).to_owned(), person.principal.clone());
     events.iter().map(told).collect()
 }
 
-/// Puts a call into the log of a thread that stands still which nobody knows the end of.
+/// Adds a call in doubt to the event log of an interrupted thread.
 async fn leave_in_doubt(store: &dyn Store, thread: &str) -> String {
     let thread = ThreadId::new(thread).unwrap();
     let head = store.thread(&thread).await.unwrap().unwrap();
@@ -145,7 +145,7 @@ async fn leave_in_doubt(store: &dyn Store, thread: &str) -> String {
 }
 
 #[tokio::test]
-async fn every_decision_names_who_made_it() {
+async fn every_decision_names_its_principal() {
     let store = Arc::new(MemoryStore::new());
     let fixture = start(TOML, Some(store.clone())).await;
     let jane = Person::of(&fixture, "acme", "jane").await;
@@ -201,7 +201,7 @@ async fn every_decision_names_who_made_it() {
 }
 
 #[tokio::test]
-async fn an_export_holds_who_answered_and_a_change_of_it_shows() {
+async fn an_export_has_sealed_principals() {
     let fixture = start(TOML, None).await;
     let jane = Person::of(&fixture, "acme", "jane").await;
     let start = json!({ "input": { "name": "Ada" }, "thread_id": "t", "wait": true });
@@ -223,7 +223,7 @@ async fn an_export_holds_who_answered_and_a_change_of_it_shows() {
     fixture.server.shutdown().await;
 }
 
-/// Waits until a run has begun.
+/// Waits until a run has started.
 async fn begun(person: &Person, fixture: &Fixture, run: &str) {
     let asked = std::time::Instant::now();
     while person.get(fixture, run).await["status"] == "pending" {
@@ -233,7 +233,7 @@ async fn begun(person: &Person, fixture: &Fixture, run: &str) {
 }
 
 #[tokio::test]
-async fn clients_of_the_agent_server_are_named_too() {
+async fn clients_of_the_agent_server_api_are_named() {
     let fixture = start(TOML, None).await;
     let jane = Person::of(&fixture, "acme", "jane").await;
     let joe = Person::of(&fixture, "acme", "joe").await;
@@ -249,7 +249,7 @@ async fn clients_of_the_agent_server_are_named_too() {
     jane.post(&fixture, &format!("{thread}/state"), edit).await;
     let slow = json!({ "assistant_id": "Greet", "input": { "name": SLOW } });
     let now = jane.post(&fixture, &format!("{thread}/runs"), slow.clone()).await;
-    // It is pending behind the other, and keeps who asked for it.
+    // The run is pending behind the other one, and keeps its principal.
     let later = joe.post(&fixture, &format!("{thread}/runs"), slow).await;
     let id_of = |run: &Value| run["run_id"].as_str().unwrap().to_owned();
     let (first, second) = (id_of(&now), id_of(&later));
@@ -272,7 +272,7 @@ async fn clients_of_the_agent_server_are_named_too() {
 }
 
 #[tokio::test]
-async fn a_cancel_by_another_host_names_who_asked_for_it() {
+async fn a_cancel_through_another_host_names_its_principal() {
     let database = need!(Postgres::for_test());
     let toml = format!("{TOML}\n[store]\nurl = \"{}\"\n", database.url());
     let one = start_as(&toml, None, StoreKind::Postgres).await;
@@ -280,7 +280,8 @@ async fn a_cancel_by_another_host_names_who_asked_for_it() {
     let jane = Person::of(&one, "acme", "jane").await;
     let slow = json!({ "input": { "name": SLOW }, "thread_id": "slow" });
     let run = jane.post(&one, "/api/v1/apps/greeter/runs", slow).await;
-    // A key of the configuration: of one that was just made the other host knows a little later.
+    // This is a configured key, because another host needs some time to load a key that was just
+    // created.
     let cancel = format!("/api/v1/runs/{}/cancel", run["run"].as_str().unwrap());
     let cancel = other.client.post(other.url(&cancel)).header("x-api-key", "k-acme");
     let (status, cancelled) = answer(cancel.header("x-user", "joe")).await;
@@ -293,7 +294,7 @@ async fn a_cancel_by_another_host_names_who_asked_for_it() {
 }
 
 #[tokio::test]
-async fn the_app_whose_handler_asks_is_named_beside_the_key() {
+async fn the_app_of_a_web_handler_is_named_with_the_key() {
     let fixture = start(TOML, None).await;
     let jane = Person::of(&fixture, "acme", "jane").await;
     let ended = jane.post(&fixture, "/apps/greeter/start", json!({ "name": "Ada" })).await;
@@ -306,7 +307,7 @@ async fn the_app_whose_handler_asks_is_named_beside_the_key() {
 }
 
 #[tokio::test]
-async fn a_key_of_the_configuration_is_named_by_little_of_its_digest() {
+async fn a_configured_key_is_named_by_a_part_of_its_digest() {
     let fixture = start(TOML, None).await;
     let start = json!({ "input": { "name": "Ada" }, "thread_id": "t", "wait": true });
     let start = fixture.client.post(fixture.url("/api/v1/apps/greeter/runs")).json(&start);
@@ -321,11 +322,11 @@ async fn a_key_of_the_configuration_is_named_by_little_of_its_digest() {
 }
 
 #[tokio::test]
-async fn without_keys_nobody_is_named() {
+async fn without_keys_no_principal_is_named() {
     let fixture = Fixture::start("").await;
     let start = json!({ "input": { "name": "Ada" }, "thread_id": "t", "wait": true });
     fixture.post("/api/v1/apps/greeter/runs", &start).await;
-    // Without the setting the header of a client means nothing.
+    // Without the setting, the header of a client is ignored.
     let resume = fixture.client.post(fixture.url("/api/v1/threads/t/resume"));
     let resume = resume.header("x-user", "jane").json(&json!({ "answers": { "": true } }));
     assert_eq!(answer(resume).await.0, 202);
@@ -337,7 +338,7 @@ async fn without_keys_nobody_is_named() {
 }
 
 #[tokio::test]
-async fn a_user_is_taken_from_a_trusted_proxy_only() {
+async fn only_a_trusted_proxy_names_the_user() {
     let untrusted = TOML.replace("127.0.0.1", "10.0.0.0/8");
     for (toml, user, status) in [
         (TOML, "jane", 200),

@@ -1,4 +1,4 @@
-//! Streams and files that an app describes.
+//! Streams and files that an app declares.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -45,7 +45,7 @@ timestamp = "=time"
 const CLOCK: &str =
     "[clock]\ntime_zone = \"Asia/Shanghai\"\nfixed = \"2025-01-15T10:30:45+08:00\"\n";
 
-/// The greeter with a stream and files.
+/// Starts a server with the greeter, a stream and files.
 async fn start(toml: &str) -> Fixture {
     let folder = tempfile::tempdir().unwrap();
     let app = folder.path().join("plugins/greeter");
@@ -63,7 +63,7 @@ async fn run(fixture: &Fixture, thread: &str, name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn an_app_streams_in_its_own_form() {
+async fn an_app_streams_in_its_own_format() {
     let fixture = start("").await;
     run(&fixture, "t", "Ada").await;
     let read = |seen: Option<&str>| {
@@ -95,12 +95,12 @@ async fn an_app_streams_in_its_own_form() {
     event: end
     data: {"greeting":"hello Ada","seq":5,"status":"interrupted"}
     "#);
-    // A client that comes back goes on where it was.
+    // A client that reconnects continues after the last event.
     let messages: Vec<&str> = text.split_inclusive("\n\n").collect();
     let seen = messages[2].lines().find_map(|line| line.strip_prefix("id: ")).unwrap();
     let rest = read(Some(seen)).await;
     assert_eq!(rest, format!("{}{}", messages[0], messages[3..].concat()));
-    // Another run on the thread has a stream of its own.
+    // Another run on the thread has its own stream.
     run(&fixture, "t", "Bob").await;
     let second = read(None).await;
     assert!(second.contains(r#""seq":1,"thread":"t","who":"Bob""#), "{second}");
@@ -108,7 +108,7 @@ async fn an_app_streams_in_its_own_form() {
 }
 
 #[tokio::test]
-async fn streams_that_are_not_valid_keep_an_app_from_being_loaded() {
+async fn an_app_with_invalid_streams_is_not_loaded() {
     let folder = tempfile::tempdir().unwrap();
     let app = folder.path().join("plugins/greeter");
     write_app(&folder.path().join("plugins"), "greeter");
@@ -129,8 +129,8 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// What is below a folder when `count` files are whole there and the server has ended. Files are written behind the end of
-/// a run, each as a draft beside itself first.
+/// Returns the files in a folder once `count` of them are complete and the server has ended. Files
+/// are written after the end of a run, each as a draft first.
 async fn files(fixture: Fixture, folder: &str, count: usize) -> Vec<(String, Value)> {
     let folder = &fixture.folder.path().join(folder);
     let is_whole = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "json");
@@ -181,7 +181,7 @@ async fn events_of_an_app_become_files() {
 }
 
 #[tokio::test]
-async fn the_operator_decides_where_files_go() {
+async fn the_operator_selects_the_folder_of_files() {
     let elsewhere = start("[apps.greeter.files.node_io]\ndir = \"else/where\"\n").await;
     run(&elsewhere, "t", LOGGED).await;
     assert_eq!(files(elsewhere, "data/else/where", 1).await.len(), 1);

@@ -1,4 +1,4 @@
-//! Runs of the native API on a thread that is at work.
+//! Runs of the native API on a busy thread.
 
 use serde_json::{Value, json};
 use wattle_kit::clock::ManualClock;
@@ -9,7 +9,7 @@ use crate::native::SLOW;
 
 const RUNS: &str = "/api/v1/apps/greeter/runs";
 
-/// Asks for a run on thread `t`, with more fields of the request.
+/// Requests a run on thread `t`, with additional fields of the request.
 async fn ask(fixture: &Fixture, name: &str, more: Value) -> (u16, Value) {
     let mut body = json!({ "input": { "name": name }, "thread_id": "t" });
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -28,14 +28,14 @@ async fn cancel(fixture: &Fixture, run: &Value) -> Value {
     fixture.post(&format!("/api/v1/runs/{}/cancel", id(run)), &json!({})).await.1
 }
 
-/// Ids and statuses of all runs of the thread, oldest first.
+/// Returns ids and statuses of all runs of the thread, oldest first.
 async fn listed(fixture: &Fixture) -> Vec<(String, String)> {
     let (_, runs) = fixture.get("/api/v1/threads/t/runs").await;
     let status = |run: &Value| run["status"].as_str().unwrap().to_owned();
     runs.as_array().unwrap().iter().map(|run| (id(run), status(run))).collect()
 }
 
-/// A server whose thread `t` is at work with the run that is returned.
+/// Starts a server whose thread `t` is busy with the returned run.
 async fn at_work() -> (Fixture, Value) {
     let fixture = Fixture::start("").await;
     let (status, slow) = ask(&fixture, SLOW, json!({})).await;
@@ -44,7 +44,7 @@ async fn at_work() -> (Fixture, Value) {
 }
 
 #[tokio::test]
-async fn runs_of_a_thread_begin_in_the_order_of_their_requests() {
+async fn runs_of_a_thread_start_in_the_order_of_their_requests() {
     let (fixture, slow) = at_work().await;
     let (status, first) = ask(&fixture, "Ada", json!({})).await;
     assert_eq!((status, &first["status"]), (202, &json!("pending")), "{first}");
@@ -70,7 +70,7 @@ async fn runs_of_a_thread_begin_in_the_order_of_their_requests() {
 }
 
 #[tokio::test]
-async fn a_request_that_waits_for_its_run_waits_for_its_turn_too() {
+async fn a_request_that_waits_also_waits_while_its_run_is_pending() {
     let (fixture, slow) = at_work().await;
     let begun = async {
         while listed(&fixture).await.len() < 2 {
@@ -84,7 +84,7 @@ async fn a_request_that_waits_for_its_run_waits_for_its_turn_too() {
 }
 
 #[tokio::test]
-async fn the_strategy_says_what_happens_to_the_runs_before() {
+async fn the_multitask_strategy_applies_to_earlier_runs() {
     let (fixture, slow) = at_work().await;
     let (status, refused) = ask(&fixture, "Ada", json!({ "multitask_strategy": "reject" })).await;
     assert_eq!((status, &refused["code"]), (409, &json!("busy")), "{refused}");
@@ -108,7 +108,7 @@ async fn the_strategy_says_what_happens_to_the_runs_before() {
 }
 
 #[tokio::test]
-async fn a_pending_run_is_cancelled_and_never_begins() {
+async fn a_cancelled_pending_run_never_starts() {
     let (fixture, slow) = at_work().await;
     let (_, pending) = ask(&fixture, "Ada", json!({})).await;
     let url = format!("/api/v1/threads/t/events?until=idle&run={}", id(&pending));
@@ -131,7 +131,7 @@ async fn a_pending_run_is_cancelled_and_never_begins() {
 }
 
 #[tokio::test]
-async fn what_could_not_begin_is_refused_before_it_is_pending() {
+async fn a_run_that_cannot_start_is_refused_before_it_is_pending() {
     let (fixture, slow) = at_work().await;
     for (more, status, code) in [
         (json!({ "input": { "unknown": 1 } }), 400, "invalid"),
@@ -146,17 +146,17 @@ async fn what_could_not_begin_is_refused_before_it_is_pending() {
         assert_eq!((refused, &problem["code"]), (status, &json!(code)), "{more}: {problem}");
     }
     let left = listed(&fixture).await;
-    assert_eq!(left, [(id(&slow), "running".to_owned())], "no run gave way to it");
+    assert_eq!(left, [(id(&slow), "running".to_owned())], "no run was cancelled for it");
     assert_eq!(fixture.get("/api/v1/threads/new").await.0, 404);
     cancel(&fixture, &slow).await;
-    // On an idle thread it is the same.
+    // An idle thread refuses it as well.
     let (status, problem) = ask(&fixture, "Ada", json!({ "graph": "Other" })).await;
     assert_eq!((status, &problem["code"]), (409, &json!("conflict")), "{problem}");
     fixture.server.shutdown().await;
 }
 
 #[tokio::test]
-async fn a_run_begins_when_it_is_due() {
+async fn a_run_starts_when_it_is_due() {
     let clock = ManualClock::at_ms(1_000_000);
     let folder = tempfile::tempdir().unwrap();
     write_app(&folder.path().join("plugins"), "greeter");
@@ -166,7 +166,7 @@ async fn a_run_begins_when_it_is_due() {
     assert_eq!((&later["created_ms"], &later["due_ms"]), (&json!(1_000_000), &json!(1_060_000)));
     let (_, thread) = fixture.get("/api/v1/threads/t").await;
     assert_eq!(thread["status"], "idle", "{thread}");
-    // One that is due goes before.
+    // A run that is due starts before it.
     let (_, now) = ask(&fixture, "Bob", json!({ "wait": true })).await;
     assert_eq!(now["state"]["greeting"], "hello Bob", "{now}");
     let (ended, ()) = tokio::join!(ended(&fixture, &later), async {

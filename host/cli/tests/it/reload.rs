@@ -8,7 +8,7 @@ use wattle::server::{Server, ServerOptions};
 use crate::fixture::{Fixture, config, options, write_app};
 
 #[tokio::test]
-async fn a_dropped_in_app_is_used_and_a_broken_one_leaves_the_old() {
+async fn a_new_app_is_loaded_and_a_broken_update_keeps_the_old_version() {
     let fixture = Fixture::start_in(tempfile::tempdir().unwrap(), "").await;
     assert_eq!(fixture.get("/apps/greeter/echo/x").await.0, 404);
     let plugins = fixture.folder.path().join("plugins");
@@ -33,7 +33,7 @@ async fn a_dropped_in_app_is_used_and_a_broken_one_leaves_the_old() {
 }
 
 #[tokio::test]
-async fn everything_wrong_with_an_app_is_said_at_once() {
+async fn all_problems_of_an_app_are_reported_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let plugins = folder.path().join("plugins");
     write_app(&plugins, "greeter");
@@ -47,7 +47,7 @@ async fn everything_wrong_with_an_app_is_said_at_once() {
 }
 
 #[tokio::test]
-async fn a_loose_plugin_serves_the_graphs_that_name_it() {
+async fn a_standalone_plugin_runs_in_the_graphs_that_name_it() {
     let folder = tempfile::tempdir().unwrap();
     let plugins = folder.path().join("plugins");
     write_app(&plugins, "greeter");
@@ -64,7 +64,7 @@ async fn a_loose_plugin_serves_the_graphs_that_name_it() {
 }
 
 #[tokio::test]
-async fn changes_are_seen_without_being_told() {
+async fn the_watcher_detects_changes() {
     let folder = tempfile::tempdir().unwrap();
     let plugins = folder.path().join("plugins");
     let watching = ServerOptions { watch: true, ..options() };
@@ -77,7 +77,8 @@ async fn changes_are_seen_without_being_told() {
         };
         tokio::time::timeout(Duration::from_secs(20), reached).await.unwrap();
     };
-    // At once, when nothing may be watched yet, into a folder that was not there.
+    // The first change comes at once, possibly before the watch starts, in a folder that did not
+    // exist.
     write_app(&plugins, "greeter");
     become_apps(1).await;
     write_app(&plugins, "welcomer");

@@ -1,4 +1,4 @@
-//! What survives a restart.
+//! State that survives a restart.
 
 use serde_json::json;
 use wattle::config::{Config, StoreKind};
@@ -9,7 +9,7 @@ use wattle_kit::postgres::Postgres;
 use crate::fixture::{answer, config, options, write_app};
 
 #[tokio::test]
-async fn a_question_survives_a_restart_and_two_answers_count_once() {
+async fn an_interrupt_survives_a_restart_and_gets_one_answer() {
     let folder = tempfile::tempdir().unwrap();
     write_app(&folder.path().join("plugins"), "greeter");
     let mut config = config(folder.path(), "");
@@ -18,7 +18,7 @@ async fn a_question_survives_a_restart_and_two_answers_count_once() {
 }
 
 #[tokio::test]
-async fn a_question_survives_a_restart_on_postgresql() {
+async fn an_interrupt_survives_a_restart_on_postgresql() {
     let server = need!(Postgres::for_test());
     let folder = tempfile::tempdir().unwrap();
     write_app(&folder.path().join("plugins"), "greeter");
@@ -50,7 +50,7 @@ async fn survives(config: Config) {
 }
 
 #[tokio::test]
-async fn a_thread_goes_on_with_the_code_it_began_on() {
+async fn a_thread_continues_on_its_pinned_version() {
     let folder = tempfile::tempdir().unwrap();
     let plugins = folder.path().join("plugins");
     write_app(&plugins, "greeter");
@@ -63,7 +63,7 @@ async fn a_thread_goes_on_with_the_code_it_began_on() {
     assert_eq!(answer(runs.json(&start)).await.1["status"], "interrupted");
     server.shutdown().await;
 
-    // Replaced while the host is down, and then removed altogether.
+    // The code is replaced while the host is stopped, and later removed.
     std::fs::write(plugins.join("greeter/greeter.wasm"), "native but newer").unwrap();
     let server = Server::start(config.clone(), options()).await.unwrap();
     let graph = format!("{}/api/v1/apps/greeter/graphs/Greet", server.url());

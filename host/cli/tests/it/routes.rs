@@ -1,4 +1,4 @@
-//! The endpoints of apps.
+//! Endpoints of apps.
 
 use serde_json::json;
 use wattle::error::Error;
@@ -7,7 +7,7 @@ use wattle::server::Server;
 use crate::fixture::{Fixture, answer, config, options, write_app};
 
 #[tokio::test]
-async fn an_app_answers_its_endpoints_below_its_name() {
+async fn endpoints_of_an_app_are_below_its_name() {
     let fixture = Fixture::start("").await;
     let echo = fixture.url("/apps/greeter/echo/a%20b?x=1&x=2&y=%C3%A9");
     let request = fixture.client.get(echo).header("authorization", "Bearer s3cret");
@@ -42,7 +42,7 @@ async fn unknown_paths_and_methods_are_problems() {
 }
 
 #[tokio::test]
-async fn a_mounted_app_answers_at_its_documented_paths_and_on_its_own_address() {
+async fn endpoints_of_an_app_are_at_its_mount_and_on_its_own_address() {
     let fixture = Fixture::start("[apps.greeter]\nmount = \"/\"\nlisten = \"127.0.0.1:0\"\n").await;
     assert_eq!(fixture.get("/echo/x").await.1["word"], "x");
     assert_eq!(fixture.get("/apps/greeter/echo/x").await.1["word"], "x");
@@ -55,7 +55,7 @@ async fn a_mounted_app_answers_at_its_documented_paths_and_on_its_own_address() 
 }
 
 #[tokio::test]
-async fn two_apps_at_one_path_are_refused_and_named() {
+async fn two_apps_at_one_path_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     write_app(&folder.path().join("plugins"), "greeter");
     write_app(&folder.path().join("plugins"), "other");
@@ -67,7 +67,7 @@ async fn two_apps_at_one_path_are_refused_and_named() {
 }
 
 #[tokio::test]
-async fn an_app_takes_no_links_of_blobs_on_its_own_address() {
+async fn an_app_cannot_claim_blob_links_on_its_own_address() {
     let folder = tempfile::tempdir().unwrap();
     write_app(&folder.path().join("plugins"), "linker");
     let toml = "[apps.linker]\nlisten = \"127.0.0.1:0\"\n";
@@ -78,7 +78,7 @@ async fn an_app_takes_no_links_of_blobs_on_its_own_address() {
 }
 
 #[tokio::test]
-async fn a_blob_is_answered_with_its_media_type() {
+async fn a_blob_response_has_its_media_type() {
     let fixture = Fixture::start("").await;
     let blobs = fixture.server.engine.ports().blobs.clone();
     let blob = blobs.put("pixels".into(), "image/png").await.unwrap();

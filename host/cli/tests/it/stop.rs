@@ -1,4 +1,4 @@
-//! A server that is told to stop.
+//! Signals that stop a server.
 
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -7,7 +7,7 @@ use tokio::process::Command;
 use wattle::exit::Exit;
 use wattle_kit::process::Program;
 
-/// A request that says that it goes on, and waits until somebody reads it.
+/// The head of a request whose body does not arrive. The server asks for the body when it reads it.
 const HALF: &str = "POST /api/v1/keys HTTP/1.1\r\nhost: localhost\r\n\
     content-type: application/json\r\ncontent-length: 10\r\nexpect: 100-continue\r\n\r\n";
 

@@ -1,4 +1,4 @@
-//! Runs as streams for front ends of other makers, and what happens when such a client hangs up.
+//! Runs as streams for chat clients, and what happens when such a client disconnects.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ async fn text(fixture: &Fixture, path: &str) -> String {
     fixture.client.get(fixture.url(path)).send().await.unwrap().text().await.unwrap()
 }
 
-/// The documents of a stream, without the comments that keep it alive.
+/// Returns the documents of a stream, without heartbeat comments.
 fn documents(text: &str) -> Vec<Value> {
     let data = text.split("\n\n").filter_map(|block| block.strip_prefix("data: "));
     data.filter_map(|data| serde_json::from_str(data).ok()).collect()
@@ -27,14 +27,14 @@ fn types(documents: &[Value]) -> Vec<&str> {
     documents.iter().map(|it| it["type"].as_str().unwrap()).collect()
 }
 
-/// Runs until the greeter asks its question.
+/// Runs until the greeter is interrupted.
 async fn ask(fixture: &Fixture, name: &str) -> RunRef {
     let start = json!({ "input": { "name": name }, "wait": true });
     let (_, run) = fixture.post("/api/v1/apps/greeter/runs", &start).await;
     reference(&run)
 }
 
-/// Begins a run that never ends by itself.
+/// Starts a run that never ends by itself.
 async fn begin_slow(fixture: &Fixture) -> RunRef {
     let start = json!({ "input": { "name": SLOW } });
     let (status, run) = fixture.post("/api/v1/apps/greeter/runs", &start).await;
@@ -47,7 +47,7 @@ fn reference(run: &Value) -> RunRef {
     RunRef { thread: ThreadId::new(text("thread")).unwrap(), run: RunId::new(text("run")).unwrap() }
 }
 
-/// A client that has seen the beginning of a run.
+/// Connects a client that has received the start of a run.
 async fn follow(fixture: &Fixture, path: &str) -> reqwest::Response {
     let mut response = fixture.client.get(fixture.url(path)).send().await.unwrap();
     assert!(response.chunk().await.unwrap().is_some());
@@ -135,7 +135,7 @@ async fn any_run_of_a_thread_can_be_read_by_the_native_endpoint() {
 }
 
 #[tokio::test]
-async fn a_failed_run_ends_with_its_sentence() {
+async fn a_failed_run_ends_with_its_message() {
     let fixture = Fixture::start("").await;
     let run = ask(&fixture, "nobody").await;
     let chunks = documents(&text(&fixture, &format!("/apps/greeter/talk/{}", run.thread)).await);
@@ -148,7 +148,7 @@ async fn a_failed_run_ends_with_its_sentence() {
 }
 
 #[tokio::test]
-async fn a_run_ends_when_its_last_client_hangs_up() {
+async fn a_run_ends_when_its_last_client_disconnects() {
     let fixture = Fixture::start("").await;
     for route in ["talk", "agent", "stream"] {
         let run = begin_slow(&fixture).await;
@@ -164,12 +164,12 @@ async fn a_run_ends_when_its_last_client_hangs_up() {
 }
 
 #[tokio::test]
-async fn a_client_that_comes_back_in_time_keeps_the_run() {
+async fn a_client_that_reconnects_in_time_keeps_the_run() {
     let fixture = Fixture::start("").await;
     let run = begin_slow(&fixture).await;
     let path = format!("/apps/greeter/talk/{}", run.thread);
     drop(follow(&fixture, &format!("{path}?grace_ms=3600000")).await);
-    // It may also come by a way that says nothing of a wait; the app's word holds.
+    // The second request names no grace period, and the one of the first still applies.
     let again = follow(&fixture, &path).await;
     assert!(fixture.server.engine.is_active(&run.thread));
     drop(again);
@@ -178,12 +178,12 @@ async fn a_client_that_comes_back_in_time_keeps_the_run() {
 }
 
 #[tokio::test]
-async fn a_log_that_cannot_be_read_does_not_look_like_the_end_of_a_run() {
+async fn an_unreadable_log_is_not_the_end_of_a_run() {
     let store = Arc::new(ForgetfulStore::over(Arc::new(MemoryStore::new())));
     let fixture = Fixture::start_on(store.clone()).await;
     let run = begin_slow(&fixture).await;
     store.forget(true);
-    // The stream breaks off, and nobody comes back.
+    // The stream breaks, and no client reconnects.
     text(&fixture, &format!("/apps/greeter/stream/{}?grace_ms=0", run.thread)).await;
     let ended = fixture.server.engine.wait(&run).await.unwrap();
     assert_eq!(ended.outcome, RunOutcome::Cancelled);
@@ -202,11 +202,11 @@ async fn a_stop_of_the_host_cancels_nothing() {
         assert!(!chunk.starts_with(b"data: [DONE]"), "the run is not over");
     }
     let record = store.run(&run.run).await.unwrap().unwrap();
-    assert_eq!(record.status, RunStatus::Running, "it goes on after the next start");
+    assert_eq!(record.status, RunStatus::Running, "it is recovered after the next start");
 }
 
 #[tokio::test]
-async fn an_app_hands_over_to_no_thread_of_another() {
+async fn an_app_cannot_hand_off_to_a_thread_of_another_app() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["greeter", "other"] {
         write_app(&folder.path().join("plugins"), name);
@@ -223,7 +223,7 @@ async fn an_app_hands_over_to_no_thread_of_another() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_before_the_hand_off_ends_its_run_too() {
+async fn a_run_ends_if_its_client_disconnects_before_the_hand_off() {
     let fixture = Fixture::start("").await;
     let request = fixture.client.post(fixture.url("/apps/greeter/late/t?grace_ms=0"));
     let client = tokio::spawn(request.send());
@@ -233,7 +233,7 @@ async fn a_client_that_leaves_before_the_hand_off_ends_its_run_too() {
     let run = RunRef { thread, run: record.run.unwrap() };
     client.abort();
     assert!(client.await.unwrap_err().is_cancelled());
-    // The server may see that the client is gone before the handler goes on, or after.
+    // The server may detect the disconnect before or after the handler continues.
     fixture.get("/healthz").await;
     RELEASED.notify_one();
     let ended = fixture.server.engine.wait(&run).await.unwrap();
@@ -241,7 +241,7 @@ async fn a_client_that_leaves_before_the_hand_off_ends_its_run_too() {
 }
 
 #[tokio::test]
-async fn a_stop_ends_a_handler_whose_client_has_left() {
+async fn a_stop_ends_a_handler_whose_client_has_disconnected() {
     let fixture = Fixture::start(BRIEF_STOP).await;
     let request = fixture.client.post(fixture.url("/apps/greeter/late/t"));
     let client = tokio::spawn(request.send());

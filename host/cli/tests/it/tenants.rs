@@ -1,4 +1,4 @@
-//! Tenants by key and by header, and the model routes they bring along.
+//! Tenants by key and by header, and their own model routes.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ async fn start() -> Fixture {
 }
 
 #[tokio::test]
-async fn s1_17_a_key_or_a_header_selects_the_tenant() {
+async fn a_key_or_a_header_selects_the_tenant() {
     let fixture = start().await;
     let echo = |key: &str, tenant: Option<&str>| {
         let request = fixture.client.get(fixture.url("/apps/greeter/echo/x"));
@@ -57,7 +57,7 @@ async fn s1_17_a_key_or_a_header_selects_the_tenant() {
     assert_eq!(answer(echo("k-nobody", None)).await.0, 401);
     assert_eq!(answer(echo("k-operator", Some("a b"))).await.0, 400);
 
-    // Threads are the tenant's.
+    // Threads belong to the tenant.
     let body = json!({ "input": { "name": "A" }, "thread_id": "t", "wait": true });
     let start = fixture.client.post(fixture.url("/api/v1/apps/greeter/runs")).json(&body);
     assert_eq!(answer(start.header("x-api-key", "k-acme")).await.0, 200);
@@ -70,7 +70,7 @@ async fn s1_17_a_key_or_a_header_selects_the_tenant() {
 }
 
 #[tokio::test]
-async fn s1_59_a_tenant_sets_its_own_routes_and_never_sees_a_key_again() {
+async fn a_tenant_sets_its_own_routes_and_their_keys_are_hidden() {
     let fixture = start().await;
     let path = |tenant: &str| fixture.url(&format!("/api/v1/tenants/{tenant}/routes/chat"));
     let as_key = |request: reqwest::RequestBuilder, key: &str| {
@@ -91,7 +91,7 @@ async fn s1_59_a_tenant_sets_its_own_routes_and_never_sees_a_key_again() {
     assert_eq!((status, &shown["has_api_key"]), (200, &json!(true)), "{shown}");
     assert!(!shown.to_string().contains("sk-acme-secret"), "{shown}");
 
-    // Nobody reaches into another tenant, and what is wrong is named without being shown.
+    // A tenant cannot access another one, and problems do not reveal keys.
     assert_eq!(as_key(get("acme"), "k-globex").await.0, 403);
     assert_eq!(as_key(put("acme"), "k-globex").await.0, 403);
     assert_eq!(as_key(get("globex"), "k-globex").await.0, 404);
@@ -106,7 +106,7 @@ async fn s1_59_a_tenant_sets_its_own_routes_and_never_sees_a_key_again() {
 }
 
 #[tokio::test]
-async fn an_operators_key_reaches_what_is_beyond_tenants() {
+async fn only_the_operator_has_access_beyond_tenants() {
     let fixture = start().await;
     let compact = |key: &str, tenant: Option<&str>| {
         let request = fixture.client.post(fixture.url("/api/v1/store/compact"));
@@ -120,7 +120,7 @@ async fn an_operators_key_reaches_what_is_beyond_tenants() {
         assert_eq!((status, &problem["code"]), (403, &json!("denied")), "{key} {tenant:?}");
     }
 
-    // What names secrets, files and the work of all tenants is the operator's, too.
+    // Secrets, files and runs of all tenants are for the operator only.
     for path in [
         "/metrics",
         "/api/v1/problems",

@@ -1,4 +1,4 @@
-//! Runs that wait, on hosts that share a database.
+//! Pending runs on hosts that share a database.
 
 use serde_json::json;
 use wattle::server::{RunningServer, Server};
@@ -11,7 +11,7 @@ use crate::fixture::answer;
 
 const HOUR_MS: u32 = 3_600_000;
 
-/// Asks for a run in an hour; answers with the paths of its thread and of itself.
+/// Requests a run that is due in an hour. Returns the paths of its thread and of the run.
 async fn begin_later(server: &RunningServer) -> (String, String) {
     let thread = post(server, "/threads", json!({})).await["thread_id"].clone();
     let thread = thread.as_str().unwrap().to_owned();
@@ -24,7 +24,7 @@ async fn begin_later(server: &RunningServer) -> (String, String) {
 }
 
 #[tokio::test]
-async fn they_are_cancelled_and_taken_up_elsewhere() {
+async fn other_hosts_cancel_and_start_pending_runs() {
     let database = need!(Postgres::for_test());
     let clock = ManualClock::at_ms(NOW_MS);
     let folders = [(); 3].map(|()| tempfile::tempdir().unwrap());

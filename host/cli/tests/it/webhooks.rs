@@ -33,7 +33,7 @@ async fn send_on() -> impl IntoResponse {
     (StatusCode::FOUND, [(header::LOCATION, "/hook")])
 }
 
-/// An address that takes messages, and one that sends elsewhere.
+/// Starts one endpoint that accepts webhooks, and one that redirects.
 async fn receiver() -> (String, mpsc::UnboundedReceiver<Message>) {
     let (sender, got) = mpsc::unbounded_channel();
     let router: Router = Router::new()
@@ -61,7 +61,7 @@ fn run(hook: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_webhook_is_told_over_a_restart() {
+async fn a_webhook_is_delivered_after_a_restart() {
     let (hooks, mut got) = receiver().await;
     let folder = tempfile::tempdir().unwrap();
     write_app(&folder.path().join("plugins"), "greeter");
@@ -81,7 +81,7 @@ async fn a_webhook_is_told_over_a_restart() {
     let key = SigningKey::new(SECRET).unwrap();
     let timestamp_s = text("webhook-timestamp").parse().unwrap();
     assert_eq!(text("webhook-signature"), key.sign(&text("webhook-id"), timestamp_s, &body));
-    // A run that begins after the host has stopped, or just before: its end is reported in any case.
+    // A run that starts when the host stops. Its end is delivered in any case.
     let mut later = run(&format!("{hooks}/hook"));
     later["after_seconds"] = json!(0.3);
     let (status, made) = answer(client.post(format!("{}/runs", server.url())).json(&later)).await;

@@ -1,4 +1,4 @@
-//! Checks of services: what they print, and how they end.
+//! Checks of services: output and exit code.
 
 use std::fs;
 use std::process::Output;
@@ -69,7 +69,7 @@ fn text(bytes: Vec<u8>) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_check_of_mcp_servers_says_its_notes_once() {
+async fn a_check_of_mcp_servers_prints_its_notes_once() {
     let bench = Bench::new().await;
     let found = bench.run(&["mcp", "check", "probe"]);
     let (said, logged) = (text(found.stdout), text(found.stderr));
@@ -91,7 +91,7 @@ async fn a_check_of_mcp_servers_says_its_notes_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_check_of_a_model_asks_it_in_every_way() {
+async fn a_check_of_a_model_requests_every_kind_of_completion() {
     let bench = Bench::new().await;
     let call = json!({ "name": "add", "arguments": { "a": 17, "b": 25 } });
     let contents = vec![
@@ -131,7 +131,7 @@ async fn a_check_of_a_model_asks_it_in_every_way() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_check_of_a_model_at_a_wrong_address_says_which_and_what_to_change() {
+async fn a_check_of_a_model_at_a_wrong_address_names_it_with_a_hint() {
     let bench = Bench::new().await;
     let found = bench.run(&["model", "check", "away"]);
     let said = text(found.stdout);

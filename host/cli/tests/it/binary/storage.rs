@@ -1,4 +1,4 @@
-//! The server and its files: backups, damage, and a disk that is full for a while.
+//! The server and its files: backups, damage, and a disk that is full for some time.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use wattle_kit::damage::wipe;
 
 use super::{Served, said};
 
-/// How often something is asked again, with a tenth of a second between.
+/// Number of attempts, a tenth of a second apart.
 const TRIES: usize = 300;
 
 fn url(served: &Served, path: &str) -> String {
@@ -24,7 +24,7 @@ async fn get(served: &Served, path: &str) -> (u16, Value) {
     (answer.status().as_u16(), answer.json().await.unwrap_or_default())
 }
 
-/// Makes a thread; answers with status and id.
+/// Creates a thread. Returns the status and the id.
 async fn make(served: &Served, note: &str) -> (u16, String) {
     let request = reqwest::Client::new().post(url(served, "/threads"));
     let answer = request.json(&json!({ "metadata": { "note": note } })).send().await.unwrap();
@@ -44,7 +44,7 @@ async fn make_some(served: &Served, count: usize) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_backup_of_a_server_at_work_is_restored_and_goes_on() {
+async fn a_backup_of_a_running_server_is_restored_and_continues() {
     let (from, to) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let copy = from.path().join("copy");
     let copy = copy.to_str().unwrap();
@@ -74,7 +74,7 @@ async fn a_backup_of_a_server_at_work_is_restored_and_goes_on() {
     assert_eq!(served.terminate(), Some(0));
 }
 
-/// Changes a byte of a text wherever it stands in a file.
+/// Changes a byte of a text at each place in a file.
 fn change(path: &Path, text: &[u8]) {
     let mut bytes = fs::read(path).unwrap();
     let found = bytes.windows(text.len()).enumerate().filter(|(_, window)| *window == text);
@@ -86,7 +86,7 @@ fn change(path: &Path, text: &[u8]) {
     fs::write(path, bytes).unwrap();
 }
 
-/// Puts code that no thread is known to need into the data folder.
+/// Adds code to the data folder that no thread is known to need.
 fn put_version(folder: &Path) -> PathBuf {
     let version = folder.join("data/versions/asset/old");
     fs::create_dir_all(&version).unwrap();
@@ -96,7 +96,7 @@ fn put_version(folder: &Path) -> PathBuf {
 }
 
 #[tokio::test]
-async fn a_damaged_thread_is_named_and_set_aside() {
+async fn a_damaged_thread_is_reported_and_set_aside() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("data/wattle.redb");
     let served = Served::start(folder.path());
@@ -127,7 +127,7 @@ async fn a_damaged_thread_is_named_and_set_aside() {
     let (went_well, text) = said(folder.path(), &["store", "verify"], None);
     assert!(!went_well && text.contains(&threads[3]), "{text}");
     assert!(code.exists(), "the thread may need it once it is restored");
-    // The operator gives it up.
+    // The operator deletes the thread.
     let (went_well, text) = said(folder.path(), &["thread", "delete", &threads[3]], None);
     assert!(went_well, "{text}");
     assert_eq!(get(&served, &format!("/api/v1/threads/{}", threads[3])).await.0, 404);
@@ -142,7 +142,7 @@ async fn a_damaged_thread_is_named_and_set_aside() {
     assert!(!went_well && text.contains("wattle store restore"), "{text}");
 }
 
-/// Documents of the long-term memory: more than a few pages hold.
+/// Number of documents of the long-term memory: more than fit into a few pages.
 const REMEMBERED: usize = 200;
 
 fn memo(number: usize) -> String {
@@ -163,7 +163,7 @@ async fn remember(served: &Served) {
 }
 
 #[tokio::test]
-async fn a_damaged_memory_is_rebuilt_and_what_is_lost_is_named() {
+async fn a_damaged_memory_is_rebuilt_and_losses_are_named() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("data/memory.redb");
     let served = Served::start(folder.path());
@@ -195,7 +195,7 @@ async fn a_damaged_memory_is_rebuilt_and_what_is_lost_is_named() {
     assert_eq!(served.terminate(), Some(0));
 }
 
-/// Sets the largest size that a process may give a file.
+/// Sets the maximum size of files of a process.
 #[cfg(target_os = "linux")]
 fn limit(served: &Served, bytes: &str) {
     let pid = served.child.id().to_string();
@@ -206,13 +206,13 @@ fn limit(served: &Served, bytes: &str) {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_full_disk_is_no_end_and_readiness_tells_it() {
+async fn a_server_survives_a_full_disk_and_readiness_reports_it() {
     let folder = TempDir::new().unwrap();
     let served = Served::start(folder.path());
     let threads = make_some(&served, 1).await;
     assert_eq!(get(&served, "/readyz").await.0, 200);
     limit(&served, "0");
-    // What was written a moment ago counts for a second.
+    // For a second, a recent write counts as proof that the store is writable.
     let mut tries = 0;
     while get(&served, "/readyz").await.0 == 200 {
         tries += 1;
@@ -236,8 +236,8 @@ async fn a_full_disk_is_no_end_and_readiness_tells_it() {
     assert_eq!(served.terminate(), Some(0));
 }
 
-/// What a command says that may give no file more than a page, and its exit code; `None` if a signal
-/// ends it.
+/// Returns the output and exit code of a command whose files are limited to a page; `None` if a
+/// signal ends it.
 #[cfg(target_os = "linux")]
 fn said_within_a_page(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
     let limited = ["--fsize=4096:", "env", "-i", env!("CARGO_BIN_EXE_wattle")];
@@ -249,7 +249,7 @@ fn said_within_a_page(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_command_that_reaches_the_limit_on_files_says_so() {
+async fn a_command_reports_the_limit_on_file_sizes() {
     let (from, to) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let copy = from.path().join("copy");
     let copy = copy.to_str().unwrap();
@@ -264,7 +264,8 @@ async fn a_command_that_reaches_the_limit_on_files_says_so() {
         assert_eq!(code, Some(1), "{args:?}: {text}");
         assert!(text.to_lowercase().contains("file too large"), "{args:?}: {text}");
     }
-    // No host begins with an empty store in place of the one that was cut, which can be begun again.
+    // No host starts with an empty store instead of the interrupted one, whose restore can be
+    // repeated.
     let (went_well, text) = said(to.path(), &["serve", "--listen", "127.0.0.1:0"], None);
     assert!(!went_well && text.contains("its restore did not finish"), "{text}");
     let (went_well, text) = said(to.path(), &restore, None);
