@@ -98,9 +98,7 @@ pub(super) async fn check(config: Config, target: &str, output: Output) -> Resul
         Output::line(&format!("no problems in {}", graphs.join(", ")));
     }
     if !checked.with_plugins {
-        Output::note(
-            "checked without plugins: names and schemas of their nodes are not verified",
-        );
+        Output::note("checked without plugins: names and schemas of their nodes are not verified");
     }
     Ok(if failed { Exit::Failed } else { Exit::Ok })
 }

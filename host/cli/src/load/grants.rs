@@ -1,4 +1,4 @@
-//! Grants of plugins: what a plugin requests, as far as the operator grants it.
+//! Grants of plugins: the intersection of what a plugin requests and what the operator grants.
 
 mod memory;
 
