@@ -149,9 +149,9 @@ impl Routes {
     }
 
     fn tenants(&self) -> Result<&TenantRoutes, Failure> {
-        self.tenants.as_ref().ok_or_else(|| {
-            Failure::new(code::UNSUPPORTED, "this host has no tenant routes")
-        })
+        self.tenants
+            .as_ref()
+            .ok_or_else(|| Failure::new(code::UNSUPPORTED, "this host has no tenant routes"))
     }
 }
 

@@ -24,10 +24,9 @@ pub(crate) fn parse(text: &str) -> Result<Url, Failure> {
 
 /// Resolves the target of a redirect against its source.
 pub(crate) fn join(from: &Url, location: &str) -> Result<Url, Failure> {
-    let url =
-        from.join(location).ok().filter(|url| url.as_str().len() <= URL_BYTES).ok_or_else(
-            || invalid("the server redirects to a location that cannot be parsed".into()),
-        )?;
+    let url = from.join(location).ok().filter(|url| url.as_str().len() <= URL_BYTES).ok_or_else(
+        || invalid("the server redirects to a location that cannot be parsed".into()),
+    )?;
     check(url)
 }
 

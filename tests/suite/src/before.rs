@@ -30,6 +30,6 @@ mod record;
 pub use self::folder::{file, folder, manifest, pack, put_kept_app, unpack};
 pub use self::host::{
     APP, ASSISTANT, CACHED, CRON_THREAD, GATED, HELD, HOOK, MORE, RUNS, VISITS, WEBHOOK_THREAD,
-    errand, setup, settled, url,
+    errand, settled, setup, url,
 };
 pub use self::record::{ask, lacking, record};

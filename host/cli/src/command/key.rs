@@ -52,7 +52,15 @@ async fn list(client: &Client, output: Output) -> Result<Exit, Error> {
     let keys: Vec<KeyDocument> = client.get(PATH).await?;
     output.data(&keys, |keys| {
         let mut table = Table::new(&[
-            "id", "name", "tenant", "scopes", "rate", "body", "created", "expires", "used",
+            "id",
+            "name",
+            "tenant",
+            "scopes",
+            "rate",
+            "body",
+            "created",
+            "expires",
+            "used",
             "created by",
         ]);
         for key in keys {

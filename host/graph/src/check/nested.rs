@@ -146,10 +146,8 @@ fn check_channel(
         );
     }
     if let Some((here, there)) = schemas::disjoint(&own.schema, &other.schema) {
-        problems.add(
-            &path,
-            format!("channel `{name}` holds {here}, but {there} in graph `{graph}`"),
-        );
+        problems
+            .add(&path, format!("channel `{name}` holds {here}, but {there} in graph `{graph}`"));
     }
 }
 

@@ -315,7 +315,9 @@ async fn serve(socket: TcpStream, desk: Arc<Desk>) {
     let (status, document) = match greeting(&request) {
         _ if !session.is_empty() && session != known => ("404 Not Found", Value::Null),
         Some(said) => said,
-        None if request["method"] == "tools/call" => return ask(&mut socket, &request, &desk).await,
+        None if request["method"] == "tools/call" => {
+            return ask(&mut socket, &request, &desk).await;
+        }
         None if request.is_null() => {
             let stream = desk.stream.lock().unwrap().take_if(|_| method == "GET");
             if let Some(mut questions) = stream {

@@ -56,7 +56,10 @@ impl<'a> Asked<'a> {
     pub(super) fn all_failed(&self) -> Failure {
         let errors = || self.failed.iter().filter_map(|attempt| attempt.error.as_ref());
         let Some(mut first) = errors().next().cloned() else {
-            return Failure::internal(format!("the model route `{}` has no candidates", self.route));
+            return Failure::internal(format!(
+                "the model route `{}` has no candidates",
+                self.route
+            ));
         };
         first.retryable = errors().any(|failure| failure.retryable);
         let others = self.failed.len() - 1;

@@ -19,7 +19,9 @@ use crate::error::{backend, corrupt, while_trying};
 use crate::file::guarded;
 use crate::file::look::{Soundness, is_damage, soundness};
 use crate::file::mark;
-use crate::file::open::{CHECKED_AT_START_BYTES, checked, damage, refuse_in_use, turn, with_damage};
+use crate::file::open::{
+    CHECKED_AT_START_BYTES, checked, damage, refuse_in_use, turn, with_damage,
+};
 
 /// Page cache: enough for the hot part of a large store, and small compared with the memory of
 /// guests.

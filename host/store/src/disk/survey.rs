@@ -247,9 +247,9 @@ where
         see(key, value.value());
         Ok(())
     })?;
-    let miscount = walked.miscount().map(|says| {
-        corrupt("table", format!("it claims {says} entries and has {}", walked.seen))
-    });
+    let miscount = walked
+        .miscount()
+        .map(|says| corrupt("table", format!("it claims {says} entries and has {}", walked.seen)));
     let damage = walked.gap.map(|gap| gap.damage).or(miscount);
     Ok(damage.map(|damage| damage.to_string()))
 }

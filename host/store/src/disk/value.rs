@@ -137,7 +137,8 @@ impl<'a, L: Log> Loader<'a, L> {
                 return Err(corrupt(VALUE, message));
             }
             let piece = self.piece(link.place, link.base, channel)?;
-            let piece = piece.ok_or_else(|| corrupt(VALUE, "the base of a list delta is missing"))?;
+            let piece =
+                piece.ok_or_else(|| corrupt(VALUE, "the base of a list delta is missing"))?;
             let (kept, items) = match &*piece {
                 Piece::Whole(value) => (0, value.as_array().map_or(&[][..], Vec::as_slice)),
                 Piece::Tail(link, items) => (link.keep as usize, items.as_slice()),
@@ -167,7 +168,10 @@ impl<'a, L: Log> Loader<'a, L> {
         }
         let frame = self.frame(place)?;
         if !frame.header().holds(version) {
-            return Err(corrupt(VALUE, format!("frame {place} has no values of version {version}")));
+            return Err(corrupt(
+                VALUE,
+                format!("frame {place} has no values of version {version}"),
+            ));
         }
         let piece = match frame.part(channel)? {
             None => None,

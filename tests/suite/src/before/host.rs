@@ -133,9 +133,8 @@ impl Net for Services {
         request: &HttpRequest,
         _: &dyn BlobStore,
     ) -> Result<HttpResponse, Failure> {
-        let away = |error: reqwest::Error| {
-            Failure::new(code::UNAVAILABLE, error.to_string()).retryable()
-        };
+        let away =
+            |error: reqwest::Error| Failure::new(code::UNAVAILABLE, error.to_string()).retryable();
         let method = Method::from_bytes(request.method.as_bytes()).unwrap_or_default();
         let path = request.url.strip_prefix(SERVICES).unwrap_or_default();
         let mut sent = self.client.request(method, format!("{}{path}", self.base));

@@ -58,9 +58,7 @@ pub(crate) enum Change {
         now_ms: i64,
     },
     /// Deletes a document.
-    Delete {
-        place: Place,
-    },
+    Delete { place: Place },
     /// Deletes a document if it is `known`.
     DeleteIf {
         place: Place,
@@ -69,18 +67,11 @@ pub(crate) enum Change {
         now_ms: i64,
     },
     /// Extends the sliding expiry of documents that were read.
-    Touch {
-        places: Vec<Place>,
-        now_ms: i64,
-    },
+    Touch { places: Vec<Place>, now_ms: i64 },
     /// Deletes the documents in a range of paths, at most [`REMOVED_AT_ONCE`].
-    Clear {
-        paths: Range<Vec<u8>>,
-    },
+    Clear { paths: Range<Vec<u8>> },
     /// Deletes documents that have expired, at most [`REMOVED_AT_ONCE`].
-    Sweep {
-        now_ms: i64,
-    },
+    Sweep { now_ms: i64 },
 }
 
 /// The writer thread.
