@@ -1,5 +1,5 @@
-//! What `cargo xtask` installs and builds for tests: clients of others, and the pages of the
-//! applications.
+//! Clients and pages that tests need and `cargo xtask` provides: third-party clients and servers,
+//! and the pages of the applications.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -9,27 +9,27 @@ use crate::{Missing, Program};
 /// The command that installs the clients.
 const INSTALL: &str = "cargo xtask clients";
 
-/// The command that installs [`PEERS`].
+/// The command that installs the client [`PEERS`].
 const INSTALL_PEERS: &str = "cargo xtask peers";
 
 /// The command that builds the pages.
 const BUILD: &str = "cargo xtask pages";
 
-/// A program that starts once for each user of a test, below `tests/clients`. It is bundled with all that it imports, and
-/// so starts in a fourth of the time.
+/// A program below `tests/clients` that runs once for each simulated user of a test: the folder and
+/// the file. It is bundled with all of its imports, which cuts its start time to a quarter.
 pub const BUNDLED: (&str, &str) = ("ai-sdk", "user.mjs");
 
-/// The client with servers and gateways that only `cargo xtask peers` installs.
+/// The client with the servers and gateways that only `cargo xtask peers` installs.
 pub const PEERS: &str = "peers";
 
-/// The file of the bundle of [`BUNDLED`], in the folder of each client that the program uses.
+/// The file name of the bundle of [`BUNDLED`], in the folder of each client that the program uses.
 pub const BUNDLE: &str = "user.bundle.mjs";
 
-/// The folder of a client for Node.js, by its name below `tests/clients`.
+/// Returns the folder of an installed client for Node.js, by its name below `tests/clients`.
 ///
 /// # Errors
 ///
-/// [`Missing`] if there is no Node.js, or if the client is not installed.
+/// [`Missing`] if Node.js is missing, or if the client is not installed.
 pub fn node(name: &str) -> Result<PathBuf, Missing> {
     Program::Node.find()?;
     let folder = folder(name);
@@ -39,21 +39,22 @@ pub fn node(name: &str) -> Result<PathBuf, Missing> {
     Err(not_installed(name))
 }
 
-/// The bundle of [`BUNDLED`] with a client for Node.js.
+/// Returns the bundle of [`BUNDLED`] with a client for Node.js.
 ///
 /// # Errors
 ///
-/// [`Missing`] as in [`node`], and if the program was not bundled.
+/// [`Missing`] as in [`node`], and if the bundle does not exist.
 pub fn bundle(name: &str) -> Result<PathBuf, Missing> {
     let file = node(name)?.join(BUNDLE);
     if file.is_file() { Ok(file) } else { Err(not_installed(name)) }
 }
 
-/// A program in the Python environment of a client, by the client's name below `tests/clients`.
+/// Returns a program in the Python environment of a client, by the client's name below
+/// `tests/clients`.
 ///
 /// # Errors
 ///
-/// [`Missing`] if the client is not installed, or if there is no Python to install it with.
+/// [`Missing`] if the client is not installed, or if Python is missing.
 pub fn python(name: &str, program: &str) -> Result<PathBuf, Missing> {
     let file = folder(name).join("bin").join(program);
     if file.exists() {
@@ -63,11 +64,11 @@ pub fn python(name: &str, program: &str) -> Result<PathBuf, Missing> {
     Err(not_installed(name))
 }
 
-/// The file of an application's page.
+/// Returns the file of an application's page.
 ///
 /// # Errors
 ///
-/// [`Missing`] if the page is not built, or if there is no Node.js to build it with.
+/// [`Missing`] if the page is not built, or if Node.js or npm is missing.
 pub fn page(app: &str) -> Result<PathBuf, Missing> {
     let apps = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins/apps");
     let file = apps.join(app).join("page/dist/index.html");
@@ -84,7 +85,8 @@ fn not_installed(name: &str) -> Missing {
     Missing::new(format!("the client `{name}`"), install)
 }
 
-/// Below cargo's target folder, in which the program of a test is at `debug/deps`.
+/// Returns the folder in which a client is installed, below cargo's target folder. The executable
+/// of a test is in `debug/deps` of that folder.
 fn folder(name: &str) -> PathBuf {
     let own = env::current_exe().unwrap_or_default();
     let target = own.ancestors().nth(3).map(PathBuf::from).unwrap_or_default();

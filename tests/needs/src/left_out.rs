@@ -1,4 +1,4 @@
-//! Tests that are left out: the reason, the record, and the refusal with `WATTLE_REQUIRE=all`.
+//! Tests that are left out: the reason, the record, and the panic with `WATTLE_REQUIRE=all`.
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
@@ -6,23 +6,23 @@ use std::io::{ErrorKind, Result, Write as _};
 use std::path::{Path, PathBuf};
 use std::{env, fmt, thread};
 
-/// The environment variable with the path of the record. Without it nothing is recorded.
+/// The environment variable with the path of the record. If it is not set, nothing is recorded.
 pub const RECORD: &str = "WATTLE_LEFT_OUT";
 
-/// The environment variable that is `all` where no test may be left out.
+/// The environment variable that has the value `all` if no test may be left out.
 pub const REQUIRE: &str = "WATTLE_REQUIRE";
 
-/// What a machine lacks.
+/// A program or file that the machine lacks.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Missing {
-    /// The thing, such as `Chromium`.
+    /// The missing thing, such as `Chromium`.
     pub what: String,
     /// The command that provides it.
     pub remedy: String,
 }
 
 impl Missing {
-    /// A thing and the command that provides it.
+    /// Creates an error from the missing thing and the command that provides it.
     pub fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { what: what.into(), remedy: remedy.into() }
     }
@@ -36,9 +36,9 @@ impl fmt::Display for Missing {
     }
 }
 
-/// A test that was left out, in whole or in part. The record has it already.
+/// A test that was left out, in whole or in part, and that is recorded.
 ///
-/// Only a [`Missing`] becomes one, so no test ends early without a reason that is counted.
+/// Only a [`Missing`] converts into this type, so no test ends early without a recorded reason.
 #[derive(Debug)]
 #[must_use = "a test that is left out ends with `need!`"]
 pub struct LeftOut(());
@@ -60,26 +60,26 @@ impl From<Missing> for LeftOut {
     }
 }
 
-/// Whether `WATTLE_REQUIRE=all`: every test must run.
+/// Returns whether `WATTLE_REQUIRE=all` is set, so that every test must run.
 pub fn requires_all() -> bool {
     variable(REQUIRE).is_some_and(|value| value == "all")
 }
 
-/// One test that was left out.
+/// An entry of the record: one test that was left out.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Line {
-    /// What the machine lacked.
+    /// The thing that the machine lacks.
     pub missing: Missing,
-    /// The test.
+    /// The name of the test.
     pub test: String,
 }
 
-/// Appends a test to a record. Tests of several processes do so at the same time: the line is one
-/// write.
+/// Appends a test to a record. Several processes may append concurrently, because each entry is a
+/// single write.
 ///
 /// # Errors
 ///
-/// Those of the file system.
+/// I/O errors of the file system.
 pub fn note(record: &Path, missing: &Missing, test: &str) -> Result<()> {
     let line = format!("{}\t{}\t{test}\n", missing.what, missing.remedy);
     if let Some(folder) = record.parent() {
@@ -88,11 +88,11 @@ pub fn note(record: &Path, missing: &Missing, test: &str) -> Result<()> {
     OpenOptions::new().create(true).append(true).open(record)?.write_all(line.as_bytes())
 }
 
-/// The tests of a record, each once for each thing that it lacks. There are none without a record.
+/// Returns the entries of a record without duplicates. A record that does not exist has no entries.
 ///
 /// # Errors
 ///
-/// Those of the file system.
+/// I/O errors of the file system.
 pub fn lines(record: &Path) -> Result<BTreeSet<Line>> {
     let text = match fs::read_to_string(record) {
         Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
@@ -106,7 +106,8 @@ pub fn lines(record: &Path) -> Result<BTreeSet<Line>> {
     Ok(text.lines().filter_map(line).collect())
 }
 
-/// The test that runs: nextest says its name; libtest names the thread after it.
+/// Returns the name of the running test. Nextest sets it in the environment; libtest names the
+/// thread after the test.
 fn running_test() -> String {
     let nextest = variable("NEXTEST_BINARY_ID").zip(variable("NEXTEST_TEST_NAME"));
     let (binary, test) = nextest.unwrap_or_else(|| {
@@ -117,7 +118,7 @@ fn running_test() -> String {
     format!("{binary} {test}")
 }
 
-#[expect(clippy::disallowed_methods, reason = "the runner of the tests says this by environment")]
+#[expect(clippy::disallowed_methods, reason = "the test runner passes its settings by environment")]
 fn variable(name: &str) -> Option<String> {
     env::var(name).ok()
 }

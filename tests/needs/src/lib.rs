@@ -1,6 +1,6 @@
-//! What tests need of a machine beyond Rust, git and a C compiler, and how a test is left out.
+//! The programs that tests need besides Rust, git and a C compiler, and how a test is left out.
 //!
-//! A test asks for a program and goes on with it. On a machine without the program it is left out,
+//! A test asks for a program and uses it. On a machine without the program the test is left out,
 //! and `cargo xtask test` counts it:
 //!
 //! ```
@@ -13,20 +13,20 @@
 //! }
 //! ```
 //!
-//! With `WATTLE_REQUIRE=all` no test is left out: the conversion into [`LeftOut`] panics, and the
-//! message says what is missing and which command installs it.
+//! With `WATTLE_REQUIRE=all` no test is left out: the conversion into [`LeftOut`] panics with the
+//! missing program and the command that installs it.
 //!
-//! [`need!`] is the only early return of a test. It takes a [`Missing`] or a [`LeftOut`], so a
-//! function between the test and the program answers with `Result<_, LeftOut>` and uses `?`.
+//! [`need!`] is the only early return of a test. It accepts a [`Missing`] or a [`LeftOut`], so a
+//! function between the test and the program returns `Result<_, LeftOut>` and uses `?`.
 //!
 //! # Layout
 //!
-//! * [`Program`]: the programs and where they are found
-//! * [`clients`]: what `cargo xtask` installs and builds with them
-//! * [`LeftOut`]: a test that was left out, and its record
+//! * [`Program`]: the programs and their locations
+//! * [`clients`]: clients and pages that `cargo xtask` installs and builds
+//! * [`LeftOut`]: a test that was left out, and the record
 //! * [`setting`]: reads a value from the environment, such as the number of trials
 //!
-//! This crate needs nothing but the standard library, since `xtask` is built before everything else.
+//! This crate uses only the standard library, because `xtask` depends on it and is built first.
 
 pub mod clients;
 mod left_out;
@@ -37,7 +37,7 @@ pub use left_out::{LeftOut, Line, Missing, RECORD, REQUIRE, lines, note, require
 pub use program::Program;
 pub use setting::setting;
 
-/// The value of a `Result`, or the end of the test: a program that is missing leaves it out.
+/// Unwraps a `Result`, or ends the test: a missing program leaves the test out.
 ///
 /// The error is a [`Missing`] or a [`LeftOut`].
 #[macro_export]

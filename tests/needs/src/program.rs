@@ -1,4 +1,4 @@
-//! The programs that tests need, where they are found, and the packages that have them.
+//! Programs that tests need, their locations, and the Debian packages that contain them.
 
 use std::env;
 use std::fs;
@@ -7,13 +7,13 @@ use std::process::{Command, Stdio};
 
 use crate::Missing;
 
-/// The oldest version of Node.js that builds the pages.
+/// The minimum version of Node.js for the build of the pages.
 const NODE: (u32, u32) = (20, 19);
 
-/// Names of the browser on different systems.
+/// Executable names of the browser on different systems.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
-/// Where Debian has the programs of a PostgreSQL server, in a folder for each version.
+/// The folder in which Debian installs PostgreSQL servers, with a subfolder for each version.
 const POSTGRES: &str = "/usr/lib/postgresql";
 
 /// A program that tests or fuzzing need, or a font.
@@ -21,7 +21,7 @@ const POSTGRES: &str = "/usr/lib/postgresql";
 pub enum Program {
     /// The programs of a PostgreSQL server.
     Postgres,
-    /// Node.js, new enough for the pages.
+    /// Node.js in a version that builds the pages.
     Node,
     /// npm, which installs the clients and builds the pages.
     Npm,
@@ -29,22 +29,22 @@ pub enum Program {
     Chromium,
     /// A font with Chinese characters, which the pages show.
     ChineseFont,
-    /// Python 3 with what makes environments.
+    /// Python 3 with the modules that create virtual environments.
     Python,
     /// A C++ compiler, for libFuzzer.
     Cpp,
 }
 
 impl Program {
-    /// Those that the tests need.
+    /// The programs and the font that the tests need.
     pub const OF_TESTS: [Self; 6] =
         [Self::Postgres, Self::Node, Self::Npm, Self::Chromium, Self::ChineseFont, Self::Python];
 
-    /// Where it is: the file of a program, the folder with the programs of PostgreSQL.
+    /// Returns the file of the program. For PostgreSQL it is the folder with the programs.
     ///
     /// # Errors
     ///
-    /// [`Missing`] with the command that installs it.
+    /// [`Missing`] with the command that installs the program.
     pub fn find(self) -> Result<PathBuf, Missing> {
         let found = match self {
             Self::Postgres => postgres(),
@@ -59,7 +59,7 @@ impl Program {
             .ok_or_else(|| Missing::new(self.name(), format!("apt-get install {}", self.package())))
     }
 
-    /// Its name for people.
+    /// Returns the display name.
     pub fn name(self) -> String {
         match self {
             Self::Postgres => "PostgreSQL".to_owned(),
@@ -72,7 +72,7 @@ impl Program {
         }
     }
 
-    /// The Debian package that has it.
+    /// Returns the name of the Debian package.
     pub fn package(self) -> &'static str {
         match self {
             Self::Postgres => "postgresql",
@@ -86,7 +86,8 @@ impl Program {
     }
 }
 
-/// The folder with `initdb` and `pg_ctl`: the newest of the packaged ones, or one in `PATH`.
+/// Returns the folder with `initdb` and `pg_ctl`: the newest packaged version, or a folder of
+/// `PATH`.
 fn postgres() -> Option<PathBuf> {
     let mut packaged: Vec<(u32, PathBuf)> = fs::read_dir(POSTGRES)
         .into_iter()
@@ -114,8 +115,8 @@ fn node() -> Option<PathBuf> {
     (version >= NODE).then_some(file)
 }
 
-/// The program that lists fonts, if it lists one. Chromium on Linux has its fonts from that list; other
-/// systems come with a font.
+/// Returns the program that lists fonts, if it lists a Chinese one. Chromium on Linux uses the
+/// fonts of that list; other systems ship such a font.
 fn font() -> Option<PathBuf> {
     let lister = match in_path("fc-list") {
         None if !cfg!(target_os = "linux") => return Some(PathBuf::new()),
@@ -125,8 +126,8 @@ fn font() -> Option<PathBuf> {
     (!listed.stdout.is_empty()).then_some(lister)
 }
 
-/// A program in `PATH` that succeeds with these arguments. Some systems have a placeholder that
-/// fails.
+/// Returns a program of `PATH` that succeeds with the given arguments. Some systems install a
+/// placeholder that fails.
 fn working(name: &str, arguments: &[&str]) -> Option<PathBuf> {
     let file = in_path(name)?;
     let mut command = Command::new(&file);
@@ -138,7 +139,7 @@ fn in_path(name: &str) -> Option<PathBuf> {
     search_path().map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
-#[expect(clippy::disallowed_methods, reason = "programs are found as a shell finds them")]
+#[expect(clippy::disallowed_methods, reason = "a shell finds programs by the same variable")]
 fn search_path() -> impl Iterator<Item = PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).collect::<Vec<_>>().into_iter()

@@ -1,4 +1,4 @@
-//! A test without its program: left out and recorded, or a failure with `WATTLE_REQUIRE=all`.
+//! Tests whose program is missing are left out and recorded, or fail with `WATTLE_REQUIRE=all`.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is a test that fails")]
 
@@ -12,7 +12,7 @@ use wattle_needs::{LeftOut, Line, Program, RECORD, REQUIRE, lines, need};
 #[ignore = "started by other tests, on a machine without programs"]
 fn starved() {
     let browser = need!(Program::Chromium.find());
-    panic!("a browser in an empty `PATH`: {}", browser.display());
+    panic!("found a browser in an empty `PATH`: {}", browser.display());
 }
 
 #[test]
@@ -21,7 +21,7 @@ fn starved_in_part() {
     let found = || -> Result<PathBuf, LeftOut> { Ok(Program::Npm.find()?) };
     let _in_part = found().unwrap_err();
     need!(found());
-    panic!("a test goes on without what it needs");
+    panic!("a test continues without its program");
 }
 
 /// Runs the tests above with an empty search path.
@@ -30,12 +30,12 @@ fn run(record: &Path, require: &str) -> Output {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--ignored", "starved"]).env("PATH", nowhere);
     command.env(REQUIRE, require).env(RECORD, record);
-    // These name the test that starts them.
+    // These variables name the test that starts the tests above.
     command.env_remove("NEXTEST_BINARY_ID").env_remove("NEXTEST_TEST_NAME");
     command.output().unwrap()
 }
 
-/// An empty folder for a record.
+/// Creates an empty folder for a record.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("needs").join(name);
     fs::remove_dir_all(&folder).ok();
@@ -63,7 +63,7 @@ fn a_test_without_its_program_is_left_out_and_counted_once() {
 }
 
 #[test]
-fn where_all_is_required_a_test_without_its_program_fails_and_says_what_is_missing() {
+fn a_test_without_its_program_fails_where_all_is_required() {
     let record = folder("refused").join("record");
     let ended = run(&record, "all");
     let said = String::from_utf8_lossy(&ended.stdout);
@@ -75,3 +75,4 @@ fn where_all_is_required_a_test_without_its_program_fails_and_says_what_is_missi
     assert!(said.contains("2 failed"), "{said}");
     assert!(lines(&record).unwrap().is_empty());
 }
+
