@@ -1,4 +1,4 @@
-//! `asset`: trades and holdings from a sentence and from a picture, confirmed and stored.
+//! `asset`: trades and holdings from a sentence and from an image, confirmed and stored.
 
 use anyhow::{Context, Result, ensure};
 use base64::Engine as _;
@@ -13,7 +13,7 @@ use crate::table::table;
 /// A sentence with two trades.
 const SENTENCE: &str = "昨天买入腾讯 100 股 320，今天卖出苹果 20 股 每股 189.5";
 
-/// The text of the picture: a portfolio as a broker's app shows it.
+/// The text in the image: a portfolio as a broker's app shows it.
 const PICTURE: &str = "持有 贵州茅台 200 股 成本 1500；持有 小米 1,000 股 成本 18.2";
 
 /// Adds assets and shows the rows of the database. Returns the thread of the sentence.
@@ -25,7 +25,7 @@ pub(crate) async fn show(host: &Host) -> Result<String> {
     say(&format!("\n== assets from a sentence\n{SENTENCE}"));
     let first = add(host, &text, &portfolio["id"]).await?;
 
-    say(&format!("\n== assets from a picture ({PICTURE})"));
+    say(&format!("\n== assets from an image ({PICTURE})"));
     let png = png_with_text(PICTURE, 0);
     let picture = json!({ "imageData": format!("data:image/png;base64,{}", STANDARD.encode(png)) });
     add(host, &picture, &portfolio["id"]).await?;
@@ -42,13 +42,13 @@ pub(crate) async fn show(host: &Host) -> Result<String> {
     Ok(first)
 }
 
-/// One round: input, review by a person (here the demo agrees to everything), rows.
+/// Runs one round: sends the input, confirms the review without changes, and stores the rows.
 async fn add(host: &Host, input: &Value, portfolio: &Value) -> Result<String> {
     let parsed = host.post("/apps/asset/api/ai/asset-graph/invoke", input).await?;
-    let thread = parsed["threadId"].as_str().context("the answer has no threadId")?.to_owned();
+    let thread = parsed["threadId"].as_str().context("the response has no threadId")?.to_owned();
     let review = &parsed["reviewPayload"];
-    let rows = review["rows"].as_array().context("the answer has no rows")?.clone();
-    ensure!(!rows.is_empty(), "nothing was read: {parsed}");
+    let rows = review["rows"].as_array().context("the response has no rows")?.clone();
+    ensure!(!rows.is_empty(), "the review has no rows: {parsed}");
     say(&format!("review of thread {thread}: {}", review["type"]));
     say(&table(&rows));
     say(&format!("missing: {}   warnings: {}", review["missingFields"], review["warnings"]));

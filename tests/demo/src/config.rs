@@ -1,36 +1,37 @@
-//! The demo's `wattle.toml`: the configurations that the applications ship, in one file, on the
-//! stand-ins.
+//! The demo's `wattle.toml`: the configurations of all applications in one file, with the stand-ins
+//! in place of the real services.
 
 use std::path::Path;
 
 use anyhow::Result;
 use wattle_kit::configuration::Configuration;
 
-/// The applications. A route that two of them define has the values of the first one.
+/// The applications. If two of them define a route, the values of the first one apply.
 const APPS: [&str; 5] = ["asset", "expense", "nl2sql", "reasoning", "travel"];
 
-/// The value of every key and secret; the stand-ins take any.
+/// The value of every key and secret. The stand-ins accept any value.
 const KEY: &str = "demo-key";
 
-/// A variable that names an account and is no secret.
+/// A variable that names an account, which is not a secret.
 const FEISHU_APP: (&str, &str) = ("FEISHU_APP_ID", "cli_demo");
 
-/// A configuration, and the variables that it names.
+/// A configuration with the environment variables that it names.
 pub(crate) struct Demo {
     /// The text of `wattle.toml`.
     pub(crate) text: String,
-    /// Names and values.
+    /// Names and values of the environment variables.
     pub(crate) variables: Vec<(String, String)>,
 }
 
 impl Demo {
-    /// Reads the configurations of all applications below `root`, for stand-ins at an address.
+    /// Reads the configurations of all applications below `root` and points them to the stand-ins
+    /// at the URL `standins`.
     pub(crate) fn read(root: &Path, standins: &str) -> Result<Self> {
         let mut all = own(root)?;
         for app in APPS {
             let mut shipped = Configuration::shipped(root, app)?;
             shipped.use_standins(standins, root)?;
-            // The front page is at `/`.
+            // The app `welcome` is mounted at `/`, so all others keep their default mounts.
             shipped.remove(&format!("apps.{app}.mount"));
             all.add_missing(shipped);
         }
@@ -42,8 +43,8 @@ impl Demo {
     }
 }
 
-/// What the demo sets itself: a free port, a folder of its own, the front page at `/`, and no pause
-/// between requests to the stand-in of a geocoder.
+/// Returns the demo's own settings: a free port, a data folder, the app `welcome` at `/`, and a
+/// short interval between requests to the stand-in of the geocoder.
 fn own(root: &Path) -> Result<Configuration> {
     let text = format!(
         "data = \"data\"\nplugins = {:?}\n[server]\nlisten = \"127.0.0.1:0\"\n\
@@ -59,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_file_has_all_applications_and_no_service() {
+    fn the_configuration_has_all_applications_and_no_real_service() {
         let root = crate::root();
         let demo = Demo::read(&root, "http://127.0.0.1:9").unwrap();
         assert!(!demo.text.contains("https://"), "{}", demo.text);

@@ -6,10 +6,10 @@ use serde_json::json;
 use crate::host::Host;
 use crate::say;
 
-/// What a user tells, one message after the other on one thread.
+/// The messages of a user, sent one after the other on one thread.
 const MESSAGES: [&str; 3] = ["昨天打车花了20元", "今天早餐15元，午饭38元", "前天发工资 8000 元"];
 
-/// Talks, and shows each tool call. Gives the thread.
+/// Sends the messages and shows each tool call. Returns the thread.
 pub(crate) async fn show(host: &Host) -> Result<String> {
     let mut body = json!({});
     for message in MESSAGES {
@@ -22,9 +22,9 @@ pub(crate) async fn show(host: &Host) -> Result<String> {
             }
         }
         let reply = answer["reply"].as_str().unwrap_or_default();
-        ensure!(reply.contains("记账成功"), "nothing was booked: {answer}");
+        ensure!(reply.contains("记账成功"), "the expense was not booked: {answer}");
         say(reply);
         body["threadId"] = answer["threadId"].clone();
     }
-    body["threadId"].as_str().map(str::to_owned).context("the answer has no threadId")
+    body["threadId"].as_str().map(str::to_owned).context("the response has no threadId")
 }

@@ -1,4 +1,4 @@
-//! The host and the stand-ins as child programs, on free ports, with a fresh data folder.
+//! Host and stand-ins as child processes, on free ports, with a new data folder.
 
 use std::path::{Path, PathBuf};
 
@@ -12,17 +12,17 @@ use wattle_kit::process::Program;
 
 use crate::config::Demo;
 
-/// A running host with its stand-ins. Both end with it.
+/// A running host and its stand-ins. Dropping it ends both processes.
 pub(crate) struct Host {
-    /// Where the host listens.
+    /// The URL of the host.
     pub(crate) address: String,
-    /// Where the stand-ins listen.
+    /// The URL of the stand-ins.
     pub(crate) standins: String,
-    /// Its data folder.
+    /// The data folder of the host.
     pub(crate) data: PathBuf,
-    /// Its configuration.
+    /// The configuration file of the host.
     pub(crate) config: PathBuf,
-    /// Its program.
+    /// The executable of the host.
     pub(crate) binary: PathBuf,
     server: Program,
     standin: Program,
@@ -30,7 +30,7 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Starts everything; the folder is a new one in each run.
+    /// Starts stand-ins and host, with a new folder for configuration and data.
     pub(crate) async fn start(root: &Path) -> Result<Self> {
         let programs = std::env::current_exe()?.parent().context("no folder")?.to_owned();
         let folder = tempfile::Builder::new().prefix("wattle-demo-").tempdir()?.keep();
@@ -58,7 +58,7 @@ impl Host {
         Ok(Self { address, standins, data, config, binary, server, standin, client })
     }
 
-    /// Posts a JSON document to the app and reads the answer.
+    /// Posts a JSON document to an app and parses the response.
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Value> {
         self.send(path, self.client.post(format!("{}{path}", self.address)).json(body)).await
     }
@@ -68,24 +68,24 @@ impl Host {
         self.send(path, self.client.get(format!("{}{path}", self.address))).await
     }
 
-    /// Posts a JSON document to an app, whose answer is read as it comes.
+    /// Posts a JSON document to an app and returns the response before its body is complete.
     pub(crate) async fn open(&self, path: &str, body: &Value) -> Result<Response> {
         let request = self.client.post(format!("{}{path}", self.address)).json(body);
         self.good(path, request).await
     }
 
-    /// Gets a text.
+    /// Gets the body of a response as text.
     pub(crate) async fn text(&self, path: &str) -> Result<String> {
         let request = self.client.get(format!("{}{path}", self.address));
         Ok(self.good(path, request).await?.text().await?)
     }
 
-    /// Gets a file from the host or the stand-ins.
+    /// Gets a file from the host or the stand-ins, by its URL.
     pub(crate) async fn bytes(&self, address: &str) -> Result<Vec<u8>> {
         Ok(self.good(address, self.client.get(address)).await?.bytes().await?.to_vec())
     }
 
-    /// All requests that the stand-ins got so far.
+    /// Returns all requests that the stand-ins have received.
     pub(crate) async fn journal(&self) -> Result<Value> {
         let request = self.client.get(format!("{}/__requests", self.standins));
         Ok(self.good("/__requests", request).await?.json().await?)
@@ -98,7 +98,8 @@ impl Host {
 
     async fn send(&self, path: &str, request: RequestBuilder) -> Result<Value> {
         let text = self.good(path, request).await?.text().await?;
-        serde_json::from_str(&text).with_context(|| format!("{path} answered no JSON: {text}"))
+        serde_json::from_str(&text)
+            .with_context(|| format!("the response of {path} is not JSON: {text}"))
     }
 
     async fn good(&self, path: &str, request: RequestBuilder) -> Result<Response> {
@@ -107,10 +108,10 @@ impl Host {
         if status.is_success() {
             return Ok(response);
         }
-        bail!("{path} answered {status}: {}\n{}", response.text().await?, self.server.output());
+        bail!("{path} returned {status}: {}\n{}", response.text().await?, self.server.output());
     }
 
-    /// Rows of the app's own database, read past the host.
+    /// Queries the database file of the app `asset` directly.
     pub(crate) async fn rows(&self, query: &'static str) -> Result<Vec<Value>> {
         let options =
             SqliteConnectOptions::new().filename(self.data.join("asset.db")).read_only(true);
@@ -120,7 +121,7 @@ impl Host {
         Ok(rows.iter().map(row).collect())
     }
 
-    /// What a command of the `wattle` program prints.
+    /// Runs a command of the `wattle` program and returns its output.
     pub(crate) async fn wattle(&self, arguments: &[&str]) -> Result<String> {
         let mut command = Command::new(&self.binary);
         let output = command.arg("--config").arg(&self.config).args(arguments).output().await?;

@@ -1,6 +1,5 @@
-//! `wattle-demo`: starts the stand-ins and the host on free ports with a fresh data folder, and
-//! uses all applications end to end over HTTP, as a user's front end would. Started by
-//! `cargo xtask demo`.
+//! `wattle-demo`: starts the stand-ins and the host on free ports with a new data folder, and uses
+//! all applications over HTTP, as a front end would. `cargo xtask demo` starts it.
 
 mod asset;
 mod config;
@@ -22,7 +21,7 @@ async fn main() -> Result<()> {
     let once = match std::env::args().nth(1).as_deref() {
         None => false,
         Some("--once") => true,
-        Some(other) => bail!("there is no option `{other}`; `--once` ends after the demo"),
+        Some(other) => bail!("unknown option `{other}`; `--once` exits after the demo"),
     };
     let mut host = Host::start(&root()).await?;
     say(&format!("stand-ins for all outside services on {}", host.standins));
@@ -35,7 +34,7 @@ async fn main() -> Result<()> {
     say("\n==== expense: a conversation that books expenses");
     let talk = expense::show(&host).await?;
     say(&format!(
-        "\n== trace of the conversation, tool calls with what they called (`wattle trace {talk}`)"
+        "\n== trace of the conversation, with the host calls of tools (`wattle trace {talk}`)"
     ));
     say(&host.wattle(&["trace", &talk]).await?);
     say("\n==== nl2sql: questions to a database");
@@ -47,13 +46,13 @@ async fn main() -> Result<()> {
 
     say(&next_steps(&host, &first));
     if !once {
-        say("the server goes on; Ctrl-C ends it");
+        say("the server keeps running; press Ctrl-C to stop it");
         wait_for_end().await?;
     }
     host.stop().await
 }
 
-/// Waits for Ctrl-C, or for SIGTERM where the demo runs in the background.
+/// Waits for Ctrl-C, or for SIGTERM if the demo runs in the background.
 async fn wait_for_end() -> Result<()> {
     let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
     tokio::select! {
@@ -67,7 +66,7 @@ fn next_steps(host: &Host, thread: &str) -> String {
     let wattle = host.binary.display();
     format!(
         "\n== what next\n\
-         a browser: {address}/ shows all applications with what to try\n\
+         a browser: {address}/ shows all applications with examples\n\
          curl -s {address}/api/v1/threads/{thread}/trace\n\
          curl -s {address}/apps/asset/api/ai/asset-graph/invoke -H 'content-type: application/json' \\\n  \
            -d '{{\"textInput\": \"持有 英伟达 10 股 成本 120\"}}'\n\
@@ -82,13 +81,13 @@ fn next_steps(host: &Host, thread: &str) -> String {
     )
 }
 
-/// The root of the repository.
+/// Returns the root of the repository.
 fn root() -> PathBuf {
     let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     here.ancestors().nth(2).map_or(here.clone(), PathBuf::from)
 }
 
-#[expect(clippy::print_stdout, reason = "what the demo shows is its output")]
+#[expect(clippy::print_stdout, reason = "the text is the output of the program")]
 fn say(text: &str) {
     println!("{text}");
 }

@@ -7,14 +7,14 @@ use crate::host::Host;
 use crate::say;
 use crate::table::table;
 
-/// Questions, the last of which needs a repair: the model writes a column that does not exist.
+/// Questions. The last one needs a repair, because the model uses a column that does not exist.
 const QUESTIONS: [&str; 3] =
     ["2024年每个月的销售额是多少", "销售额最高的5个商品", "2024年的下单金额是多少"];
 
-/// Rows that are shown of a result.
+/// Maximum number of rows that are shown of a result.
 const SHOWN: usize = 6;
 
-/// Asks, and shows the statement that was run with its rows.
+/// Asks the questions, and shows each executed statement with its rows.
 pub(crate) async fn show(host: &Host) -> Result<()> {
     for question in QUESTIONS {
         say(&format!("\n> {question}"));

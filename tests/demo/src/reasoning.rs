@@ -9,10 +9,10 @@ use crate::table::table;
 
 const SESSIONS: &str = "/apps/reasoning/api/v1/reasoning/sessions";
 
-/// A question with a value that must end up in a filter.
+/// A question with a value for a filter.
 const QUESTION: &str = "查询手机号13800138000的客户";
 
-/// Asks, and shows what was decided, what was found and what the audit knows.
+/// Asks the question, and shows the decisions, the rows and the audit trail.
 pub(crate) async fn show(host: &Host) -> Result<()> {
     say(&format!("\n> {QUESTION}"));
     let made = host.post(SESSIONS, &json!({ "user_input": QUESTION })).await?;

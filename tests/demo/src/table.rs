@@ -1,11 +1,11 @@
-//! Rows of JSON objects as a table for a terminal.
+//! Tables of JSON objects for a terminal.
 
 use serde_json::Value;
 
-/// Widest cell, so that a row fits a terminal.
+/// Maximum width of a cell, in characters, so that a row fits a terminal.
 const CELL_CHARS: usize = 28;
 
-/// A table with a column for each key of the first row.
+/// Returns a table with a column for each key of the first row.
 pub(crate) fn table(rows: &[Value]) -> String {
     let Some(Value::Object(first)) = rows.first() else { return "(no rows)".to_owned() };
     let keys: Vec<&String> = first.keys().collect();
@@ -36,7 +36,7 @@ fn cell(value: &Value) -> String {
     text.chars().take(CELL_CHARS - 1).chain(['…']).collect()
 }
 
-/// Columns of a terminal: Chinese characters take two.
+/// Returns the width of a text in columns of a terminal. Chinese characters take two.
 fn width(text: &str) -> usize {
     text.chars().map(|c| if c as u32 >= 0x2E80 { 2 } else { 1 }).sum()
 }
@@ -48,7 +48,7 @@ mod tests {
     use super::table;
 
     #[test]
-    fn columns_line_up_also_under_wide_characters() {
+    fn columns_align_with_wide_characters() {
         let rows = [json!({ "name": "腾讯", "n": 1 }), json!({ "name": "abc", "n": null })];
         assert_eq!(table(&rows), "  name  n\n  腾讯  1\n  abc   -");
     }

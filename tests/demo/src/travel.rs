@@ -1,4 +1,4 @@
-//! `travel`: a conversation that makes a travel guide, a web page, from the address of a video.
+//! `travel`: a conversation that makes a travel guide, a web page, from the URL of a video.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ use crate::say;
 
 const SESSIONS: &str = "/apps/travel/api/sessions";
 
-/// What the user writes.
+/// The message of the user.
 const MESSAGE: &str =
     "Make a travel guide with AI pictures of https://www.youtube.com/watch?v=dQw4w9WgXcQ";
 
-/// Characters of arguments and outputs that are shown.
+/// Maximum number of characters that are shown of arguments and outputs.
 const SHOWN_CHARS: usize = 150;
 
-/// Makes a guide and shows each step as it comes; saves the page.
+/// Makes a guide, shows each step while it streams, and saves the page.
 pub(crate) async fn show(host: &Host) -> Result<()> {
     let session = host.post(SESSIONS, &json!({})).await?;
     let session = session["id"].as_str().context("no session")?;
@@ -39,19 +39,19 @@ pub(crate) async fn show(host: &Host) -> Result<()> {
     say(&format!("  on the server: {}{guide}", host.address));
     say(&format!("  saved as {}", file.display()));
 
-    say("\n== what was called outside for it");
+    say("\n== requests to outside services");
     for (what, times) in called(host).await? {
         say(&format!("  {times:>2} x {what}"));
     }
     Ok(())
 }
 
-/// Prints an answer while it streams.
+/// Prints a streamed response.
 async fn follow(host: &Host, body: &Value) -> Result<()> {
     let mut response = host.open("/apps/travel/api/chat", body).await?;
     let (mut open, mut words) = (String::new(), String::new());
     while let Some(piece) = response.chunk().await? {
-        // The demo's texts are ASCII, so no character is cut.
+        // The texts of the demo are ASCII, so no chunk ends within a character.
         open.push_str(&String::from_utf8_lossy(&piece));
         while let Some((event, rest)) = open.split_once("\n\n") {
             if let Some(chunk) = event.strip_prefix("data: ").filter(|data| *data != "[DONE]") {
@@ -86,13 +86,13 @@ fn short(value: &Value) -> String {
     text.chars().take(SHOWN_CHARS).chain("...".chars()).collect()
 }
 
-/// The page with all of its pictures inside, so that the file can be opened from anywhere.
+/// Returns the page with all images inlined, so that the saved file needs no server.
 async fn with_pictures(host: &Host, page: &str) -> Result<String> {
     let mut whole = String::new();
     let mut rest = page;
     while let Some((before, after)) = rest.split_once("src=\"") {
-        let (picture, after) = after.split_once('"').context("an address without an end")?;
-        // Those of the host are paths; those of services have whole addresses.
+        let (picture, after) = after.split_once('"').context("a `src` attribute without an end")?;
+        // Images of the host have paths; images of services have full URLs.
         let own = if picture.starts_with('/') { host.address.as_str() } else { "" };
         let picture = format!("{own}{}", picture.replace("&amp;", "&"));
         let data = STANDARD.encode(host.bytes(&picture).await?);
@@ -102,11 +102,11 @@ async fn with_pictures(host: &Host, page: &str) -> Result<String> {
     Ok(whole + rest)
 }
 
-/// Requests of the guide, by path or model, and how many of each.
+/// Returns the number of requests for the guide, by path or model.
 async fn called(host: &Host) -> Result<BTreeMap<String, usize>> {
     let journal = host.journal().await?;
     let mut counts = BTreeMap::new();
-    for entry in journal.as_array().context("no journal")? {
+    for entry in journal.as_array().context("the request log is not an array")? {
         let path = entry["path"].as_str().unwrap_or_default();
         let model = entry["model"].as_str().unwrap_or_default();
         let services = ["/v2/", "/search", "/photos/"];
@@ -121,3 +121,4 @@ async fn called(host: &Host) -> Result<BTreeMap<String, usize>> {
     }
     Ok(counts)
 }
+
