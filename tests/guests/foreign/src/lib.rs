@@ -1,17 +1,17 @@
 //! A guest built for `wasm32-wasip2`, as third parties build theirs: its standard library imports
-//! files, environment, sockets, clocks and output. The host gives it an empty world.
+//! files, environment, sockets, clocks and output. The host provides an empty WASI context.
 
 use std::net::{TcpStream, UdpSocket};
 use std::time::SystemTime;
 
 use wattle_plugin::prelude::{Context, Empty, Failure, JsonSchema, Serialize, node};
 
-/// What the guest could reach.
+/// The capabilities that the guest could use.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Reached {
-    /// Names of what worked, which should be none.
+    /// Names of the attempts that succeeded. The list must be empty.
     reached: Vec<String>,
-    /// Seconds since 1970 by the guest's own clock.
+    /// Seconds since 1970 by the WASI clock.
     seconds: u64,
 }
 
@@ -35,12 +35,12 @@ fn explore(_context: &Context, _input: Empty) -> Result<Reached, Failure> {
     Ok(Reached { reached, seconds: since.as_secs() })
 }
 
-#[expect(clippy::print_stdout, reason = "the host is to catch it")]
+#[expect(clippy::print_stdout, reason = "the host captures the output")]
 fn report(text: &str) {
     println!("{text}");
 }
 
-#[expect(clippy::print_stderr, reason = "the host is to catch it")]
+#[expect(clippy::print_stderr, reason = "the host captures the output")]
 fn complain(text: &str) {
     eprintln!("{text}");
 }

@@ -1,5 +1,5 @@
-//! Nodes that know of other graphs than their own: one runs another, one speaks for the graph above,
-//! one hears what failed beside it.
+//! Nodes that deal with other graphs or nodes: `delegate` runs a subgraph, `escalate` writes to its
+//! parent graph, and `confess` handles the error of another node.
 
 use wattle_plugin::prelude::{
     Context, Deserialize, Failure, JsonSchema, Outcome, Serialize, Value, json, node, runs,
@@ -7,30 +7,30 @@ use wattle_plugin::prelude::{
 
 use crate::output::Number;
 
-/// What to have done.
+/// Input of `delegate`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Assignment {
-    /// A graph of the app and its input.
+    /// The graph to run.
     pub(crate) errand: Errand,
 }
 
-/// One run of another graph.
+/// A subgraph to run.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Errand {
-    /// The graph.
+    /// The name of the graph, which belongs to the same app.
     pub(crate) graph: String,
-    /// Its channel values.
+    /// The input of the graph: values of its channels.
     pub(crate) input: Value,
 }
 
-/// What came of it.
+/// Output of `delegate`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Report {
-    /// How the run ended, and its state.
+    /// The outcome of the run, and its state.
     pub(crate) result: Value,
 }
 
-/// Runs the graph of `errand` and waits for it.
+/// Runs the graph of `errand` as a subgraph and waits for its end.
 #[node]
 pub(crate) fn delegate(_context: &Context, input: Assignment) -> Result<Report, Failure> {
     let run = runs::Start::graph(input.errand.graph).input(input.errand.input).start()?;
@@ -43,28 +43,28 @@ pub(crate) fn delegate(_context: &Context, input: Assignment) -> Result<Report, 
     Ok(Report { result: json!({ "outcome": outcome, "state": ended.state }) })
 }
 
-/// Tenfold.
+/// Output of `escalate`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Verdict {
-    /// The number.
+    /// Ten times the input.
     pub(crate) number: i64,
 }
 
-/// Hands ten times `number` to the graph above and sends that to its node `counter`.
+/// Writes ten times `number` to the parent graph and goes to its node `counter`.
 #[node]
 pub(crate) fn escalate(_context: &Context, input: Number) -> Result<Outcome<Verdict>, Failure> {
     let number = input.number.unwrap_or_default() * 10;
     Ok(Outcome::new(Verdict { number }).goto("counter").for_parent())
 }
 
-/// What failed.
+/// Output of `confess`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Confession {
-    /// Node, code and message; null if nothing failed.
+    /// Node, code and message of the failure; null if the node does not run as an error handler.
     pub(crate) error: Value,
 }
 
-/// Writes what failed in whose place it runs.
+/// Writes the failure that it handles.
 #[node]
 pub(crate) fn confess(context: &Context, _input: Value) -> Result<Confession, Failure> {
     let error = context
@@ -81,7 +81,7 @@ mod tests {
     use super::{confess, delegate, escalate};
 
     #[test]
-    fn an_errand_brings_the_state_of_the_other_graph() -> Result<(), Failure> {
+    fn delegate_writes_the_state_of_the_subgraph() -> Result<(), Failure> {
         let host = FakeHost::new().run_ends(|run| runs::EndedRun {
             run: run.clone(),
             outcome: runs::Outcome::Completed,
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn an_escalation_is_for_the_graph_above() -> Result<(), Failure> {
+    fn escalate_writes_to_the_parent_graph() -> Result<(), Failure> {
         let decision = testing::run_node::<escalate>(&Context::default(), &json!({ "number": 4 }))?;
         assert_eq!(
             (decision.update("number"), &decision.extra["parent"]),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_confession_names_what_failed() -> Result<(), Failure> {
+    fn confess_names_the_failed_node() -> Result<(), Failure> {
         let error = NodeError { node: "work".to_owned(), ..NodeError::default() };
         let context = Context::default().with_error(error);
         let decision = testing::run_node::<confess>(&context, &json!({}))?;

@@ -1,4 +1,4 @@
-//! Nodes that want too much: time, memory, stack, host calls, events.
+//! Nodes that use too much: CPU time, memory, stack, host calls, events.
 
 use std::hint::black_box;
 
@@ -6,24 +6,24 @@ use wattle_plugin::prelude::{
     Context, Deserialize, Empty, Failure, JsonSchema, Serialize, clock, emit, json, node,
 };
 
-/// Memory that `hog` takes at a time.
+/// Size of one allocation of `hog`, in bytes.
 const MOUTHFUL_BYTES: usize = 1 << 20;
 
-/// How often to do it.
+/// Input of nodes that repeat an action.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Count {
-    /// Times.
+    /// Number of repetitions.
     pub(crate) count: u64,
 }
 
-/// How often it was done.
+/// Output of nodes that repeat an action.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Done {
-    /// Times.
+    /// Number of repetitions.
     pub(crate) number: i64,
 }
 
-/// Loops for ever.
+/// Loops forever.
 #[node]
 pub(crate) fn spin(_context: &Context, _input: Empty) -> Result<(), Failure> {
     let mut turns: u64 = 0;
@@ -32,7 +32,7 @@ pub(crate) fn spin(_context: &Context, _input: Empty) -> Result<(), Failure> {
     }
 }
 
-/// Allocates until it is stopped.
+/// Allocates until the host ends it.
 #[node]
 pub(crate) fn hog(_context: &Context, _input: Empty) -> Result<(), Failure> {
     let mut kept = Vec::new();
@@ -41,18 +41,19 @@ pub(crate) fn hog(_context: &Context, _input: Empty) -> Result<(), Failure> {
     }
 }
 
-/// Calls itself until the stack ends.
+/// Calls itself until the stack overflows.
 #[node]
 pub(crate) fn recurse(_context: &Context, _input: Empty) -> Result<Done, Failure> {
     Ok(Done { number: deeper(0) })
 }
 
-// The compiler must not see that this has no end, nor turn it into a loop.
+// `black_box` hides from the compiler that the recursion has no end, and keeps it from becoming a
+// loop.
 fn deeper(depth: i64) -> i64 {
     if black_box(depth) < 0 { depth } else { black_box(deeper(depth + 1)) + 1 }
 }
 
-/// Asks for the time `count` times.
+/// Reads the clock `count` times.
 #[node]
 pub(crate) fn chatty(_context: &Context, input: Count) -> Result<Done, Failure> {
     let mut number = 0;
@@ -63,7 +64,7 @@ pub(crate) fn chatty(_context: &Context, input: Count) -> Result<Done, Failure> 
     Ok(Done { number })
 }
 
-/// Emits `count` events `flood` with their number.
+/// Emits `count` events `flood` with their index.
 #[node]
 pub(crate) fn flood_emit(_context: &Context, input: Count) -> Result<Done, Failure> {
     let mut number = 0;

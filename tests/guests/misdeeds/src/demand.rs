@@ -1,27 +1,27 @@
-//! Nodes that ask too much of the host's services: a model, a database, the graph itself.
+//! Nodes that use the host's services without bounds: a model, a database, gotos, failures.
 
 use wattle_plugin::prelude::{
     Context, Deserialize, Failure, JsonSchema, Outcome, Serialize, Value, llm, node, sql,
 };
 
-/// What to ask a model for.
+/// Input of `ask_model`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Shaped {
     /// The route of the model.
     pub(crate) route: String,
-    /// A JSON Schema, or something else; the answer is plain text if it is absent.
+    /// A JSON Schema, or an invalid one. Without a schema the completion is plain text.
     #[serde(default)]
     pub(crate) schema: Option<Value>,
 }
 
-/// What a model said.
+/// Output of `ask_model`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Said {
-    /// Its words, or the document that fits the schema.
+    /// The text of the completion, or the document that matches the schema.
     pub(crate) answer: Value,
 }
 
-/// Asks the model of `route` for an answer that fits `schema`.
+/// Calls the model of `route` and requests a document that matches `schema`.
 #[node]
 pub(crate) fn ask_model(_context: &Context, input: Shaped) -> Result<Said, Failure> {
     let request = llm::Request::route(input.route).user("say something");
@@ -32,19 +32,19 @@ pub(crate) fn ask_model(_context: &Context, input: Shaped) -> Result<Said, Failu
     Ok(Said { answer: completion.structured()? })
 }
 
-/// A statement for a database.
+/// Input of `run_sql`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Statement {
-    /// The database.
+    /// The name of the database.
     pub(crate) database: String,
-    /// The statement.
+    /// The SQL statement.
     pub(crate) statement: String,
 }
 
-/// What a database answered.
+/// Output of `run_sql`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Answered {
-    /// Its rows.
+    /// The rows of the result.
     pub(crate) rows: Vec<Value>,
 }
 
@@ -55,29 +55,29 @@ pub(crate) fn run_sql(_context: &Context, input: Statement) -> Result<Answered, 
     Ok(Answered { rows: rows.to_json() })
 }
 
-/// Where to go, and how often to say so.
+/// Input of `jump`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Jumps {
-    /// Gotos of each task.
+    /// Number of gotos of each task.
     pub(crate) jumps: u32,
 }
 
-/// Goes to itself, and says so `jumps` times.
+/// Goes to itself with `jumps` gotos.
 #[node]
 pub(crate) fn jump(_context: &Context, input: Jumps) -> Result<Outcome<()>, Failure> {
     Ok((0..input.jumps).fold(Outcome::nothing(), |outcome, _| outcome.goto("jump")))
 }
 
-/// A failure, word for word.
+/// Input of `fail_as`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Words {
-    /// Its code.
+    /// The code of the failure.
     pub(crate) code: String,
-    /// Its message.
+    /// The message of the failure.
     pub(crate) message: String,
 }
 
-/// Fails with these words.
+/// Fails with the given code and message.
 #[node]
 pub(crate) fn fail_as(_context: &Context, input: Words) -> Result<(), Failure> {
     Err(Failure::new(input.code, input.message))
@@ -91,7 +91,7 @@ mod tests {
     use super::{ask_model, fail_as, jump, run_sql};
 
     #[test]
-    fn a_model_and_a_database_are_asked_as_told() {
+    fn nodes_call_the_model_and_the_database() {
         let host = FakeHost::new()
             .llm(|_| Ok(llm::Completion::of_text("well")))
             .sql(|_| Ok(sql::Rows::new(["n"], vec![vec![7_i64.into()]]).into()));
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn gotos_and_words_are_as_told() {
+    fn gotos_and_failures_match_the_input() {
         let input = json!({ "jumps": 3 });
         let decision = testing::run_node::<jump>(&Context::default(), &input).unwrap();
         assert_eq!(decision.goto.len(), 3);

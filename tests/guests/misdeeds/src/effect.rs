@@ -1,53 +1,53 @@
-//! Nodes with effects that must not happen without a grant, nor twice.
+//! Nodes with effects that must not happen without a grant, and must not happen twice.
 
 use wattle_plugin::prelude::{
     Context, Deserialize, Failure, JsonSchema, Serialize, Value, http, interrupt, json, llm, node,
 };
 
-/// An address.
+/// Input of `ungranted_http`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Address {
-    /// Where to send a GET.
+    /// The URL of the GET request.
     pub(crate) url: String,
 }
 
-/// What came back.
+/// Output of `ungranted_http`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Status {
-    /// The HTTP status.
+    /// The HTTP status of the response.
     pub(crate) status: u16,
 }
 
-/// Sends a GET to `url`, which its manifest does not ask for.
+/// Sends a GET request to `url`, which the manifest does not request.
 #[node]
 pub(crate) fn ungranted_http(_context: &Context, input: Address) -> Result<Status, Failure> {
     let response = http::Request::get(input.url).send()?;
     Ok(Status { status: response.status })
 }
 
-/// Where the effects go.
+/// Input of `two_questions`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Targets {
-    /// Where to send a GET.
+    /// The URL of the GET request.
     pub(crate) url: String,
     /// The route of the model.
     pub(crate) route: String,
 }
 
-/// What two questions brought.
+/// Output of `two_questions`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[expect(clippy::struct_field_names, reason = "named after the channels they update")]
 pub(crate) struct Answers {
-    /// The HTTP status from before the first question.
+    /// The HTTP status of the request before the first interrupt.
     pub(crate) status: u16,
-    /// The model's words from between the questions.
+    /// The completion of the model call between the interrupts.
     pub(crate) text: String,
-    /// Both answers.
+    /// The answers to both interrupts.
     pub(crate) answers: Vec<Value>,
 }
 
-/// Sends a GET to `url`, asks `{"question": 1}`, calls the model of `route`, asks
-/// `{"question": 2, "text": ...}`.
+/// Sends a GET request to `url`, raises an interrupt with `{"question": 1}`, calls the model of
+/// `route`, and raises an interrupt with `{"question": 2, "text": ...}`.
 #[node]
 pub(crate) fn two_questions(_context: &Context, input: Targets) -> Result<Answers, Failure> {
     let status = http::Request::get(input.url).send()?.status;
@@ -57,29 +57,29 @@ pub(crate) fn two_questions(_context: &Context, input: Targets) -> Result<Answer
     Ok(Answers { status, text, answers: vec![first, second] })
 }
 
-/// What to say, and where to wait.
+/// Input of `call_then_wait`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Errand {
     /// The route of the model.
     pub(crate) route: String,
-    /// What to say to it; `go` if it is absent.
+    /// The user message to the model; `go` if it is absent.
     #[serde(default)]
     pub(crate) text: Option<String>,
-    /// Where to send a GET, to something that keeps it waiting.
+    /// The URL of the GET request, whose response is held back.
     pub(crate) url: String,
 }
 
-/// What both calls brought.
+/// Output of `call_then_wait`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Errands {
-    /// The model's words.
+    /// The text of the completion.
     pub(crate) text: String,
     /// The body of the response.
     pub(crate) body: String,
 }
 
-/// Calls the model of `route`, then sends a GET to `url`. A host that dies while the GET waits
-/// must not call the model again.
+/// Calls the model of `route`, then sends a GET request to `url`. If the host dies while the
+/// request waits, the model call must not be repeated.
 #[node]
 pub(crate) fn call_then_wait(_context: &Context, input: Errand) -> Result<Errands, Failure> {
     let words = input.text.unwrap_or_else(|| "go".to_owned());
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn two_questions_have_effects_around_them() -> Result<(), Failure> {
+    fn two_questions_has_effects_around_its_interrupts() -> Result<(), Failure> {
         let host = host().answer("a").answer("b");
         let input = json!({"url": "http://a", "route": "chat"});
         let decision =
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn an_errand_brings_both_results() -> Result<(), Failure> {
+    fn call_then_wait_writes_both_results() -> Result<(), Failure> {
         let input = json!({"url": "http://a", "route": "chat"});
         let decision =
             host().run(|| testing::run_node::<call_then_wait>(&Context::default(), &input))?;

@@ -1,26 +1,26 @@
-//! Nodes that make the host work or keep things: questions with schemas of their choice, tasks that
-//! make tasks, blobs.
+//! Nodes that make the host work or store data: interrupts with a schema of their choice, tasks
+//! that create tasks, blobs.
 
 use wattle_plugin::prelude::{
     Context, Deserialize, Failure, JsonSchema, Outcome, Serialize, Value, blob, interrupt, json,
     node,
 };
 
-/// What an answer must look like.
+/// Input of `ask_shaped`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Shape {
-    /// A JSON Schema, or something else.
+    /// A JSON Schema, or an invalid one.
     pub(crate) schema: Value,
 }
 
-/// What was answered.
+/// Output of `ask_shaped`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Told {
-    /// The answer.
+    /// The answer to the interrupt.
     pub(crate) answer: Value,
 }
 
-/// Asks a question whose answer must fit `schema`.
+/// Raises an interrupt whose answer must match `schema`.
 #[node]
 pub(crate) fn ask_shaped(_context: &Context, input: Shape) -> Result<Told, Failure> {
     let mut question = interrupt::Question::new(json!({ "question": "anything" }));
@@ -28,18 +28,18 @@ pub(crate) fn ask_shaped(_context: &Context, input: Shape) -> Result<Told, Failu
     Ok(Told { answer: question.ask()? })
 }
 
-/// How many tasks to ask for.
+/// Input of `multiply`.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 pub(crate) struct Tasks {
-    /// Sends of each task.
+    /// Number of sends of each task.
     pub(crate) sends: u32,
 }
 
-/// Writes nothing.
+/// An empty output.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Nothing {}
 
-/// Sends itself to itself `sends` times, in each task again.
+/// Sends `sends` tasks to itself, each of which does the same.
 #[node]
 pub(crate) fn multiply(_context: &Context, input: Tasks) -> Result<Outcome<Nothing>, Failure> {
     let mut outcome = Outcome::new(Nothing {});
@@ -49,23 +49,23 @@ pub(crate) fn multiply(_context: &Context, input: Tasks) -> Result<Outcome<Nothi
     Ok(outcome)
 }
 
-/// How much to keep.
+/// Input of `hoard`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Hoard {
-    /// Blobs.
+    /// Number of blobs.
     pub(crate) blobs: u32,
-    /// Bytes of each.
+    /// Size of each blob, in bytes.
     pub(crate) bytes: u32,
 }
 
-/// What was kept.
+/// Output of `hoard`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Kept {
-    /// The last reference.
+    /// The reference of the last blob.
     pub(crate) kept: String,
 }
 
-/// Puts `blobs` different blobs of `bytes` bytes each.
+/// Stores `blobs` different blobs of `bytes` bytes each.
 #[node]
 pub(crate) fn hoard(_context: &Context, input: Hoard) -> Result<Kept, Failure> {
     let mut bytes = vec![0_u8; input.bytes as usize];
@@ -86,7 +86,7 @@ mod tests {
     use super::multiply;
 
     #[test]
-    fn tasks_ask_for_as_many_as_told() {
+    fn a_task_has_the_requested_number_of_sends() {
         let input = json!({ "sends": 3 });
         let decision = testing::run_node::<multiply>(&Context::default(), &input).unwrap();
         assert_eq!(decision.sends.len(), 3);

@@ -1,36 +1,36 @@
-//! A guest that misbehaves on request: one node for each way to do harm or to need care, and a
-//! `counter` that does none. Tests put them into graphs of their own.
+//! A guest that misbehaves on request, with one node for each kind of harm, and a harmless node
+//! `counter`. Tests define graphs of these nodes.
 //!
-//! | node | reads | writes | what it does |
+//! | node | reads | writes | behavior |
 //! |---|---|---|---|
 //! | `counter` | `number` | `number` | adds one |
 //! | `touch` | `document` | `document` | adds one to `document.n`; the benchmarks use it |
-//! | `spin` | | | loops for ever |
-//! | `hog` | | | allocates until it is stopped |
-//! | `recurse` | | | calls itself until the stack ends |
+//! | `spin` | | | loops forever |
+//! | `hog` | | | allocates until the host ends it |
+//! | `recurse` | | | calls itself until the stack overflows |
 //! | `trap` | | | panics |
 //! | `typed_failure` | `retryable`, `succeed_on_attempt` | `number` | fails with code `misdeed`, up to an attempt |
-//! | `bad_output` | `mode` | `number` | breaks its promise: `unknown_channel` or `wrong_type` |
-//! | `huge_output` | `size` | `text` | writes a text of that many bytes |
-//! | `deep_json` | `depth` | `value` | writes arrays nested that deep |
-//! | `chatty` | `count` | `number` | asks for the time that often |
-//! | `flood_emit` | `count` | `number` | emits that many events |
-//! | `ungranted_http` | `url` | `status` | sends a GET there |
-//! | `two_questions` | `url`, `route` | `status`, `text`, `answers` | GET, asks, calls a model, asks again |
+//! | `bad_output` | `mode` | `number` | violates its output schema: `unknown_channel` or `wrong_type` |
+//! | `huge_output` | `size` | `text` | writes a text of `size` bytes |
+//! | `deep_json` | `depth` | `value` | writes arrays nested `depth` levels deep |
+//! | `chatty` | `count` | `number` | reads the clock `count` times |
+//! | `flood_emit` | `count` | `number` | emits `count` events |
+//! | `ungranted_http` | `url` | `status` | sends a GET request |
+//! | `two_questions` | `url`, `route` | `status`, `text`, `answers` | GET request, interrupt, model call, interrupt |
 //! | `remember` | `namespace`, `key`, `document`, `ttl_ms`, `refreshed` | `found` | puts a document and reads it |
-//! | `recall` | `prefix`, `filter`, `words` | `found`, `namespaces` | looks for documents |
+//! | `recall` | `prefix`, `filter`, `words` | `found`, `namespaces` | searches documents |
 //! | `forget` | `namespace`, `key` | `found` | deletes a document and reads it |
-//! | `call_then_wait` | `route`, `text`, `url` | `text`, `body` | calls a model, then waits for a GET |
-//! | `delegate` | `errand` | `result` | runs another graph and waits for it |
-//! | `escalate` | `number` | `number` | hands ten times that to the graph above |
-//! | `confess` | | `error` | writes what failed in whose place it runs |
-//! | `ask_shaped` | `schema` | `answer` | asks for an answer that fits |
-//! | `multiply` | `sends` | | sends itself to itself that often, in each task again |
-//! | `hoard` | `blobs`, `bytes` | `kept` | puts that many blobs |
-//! | `ask_model` | `route`, `schema` | `answer` | asks a model for an answer that fits |
-//! | `run_sql` | `database`, `statement` | `rows` | sends a statement to a database |
-//! | `jump` | `jumps` | | goes to itself, and says so that often |
-//! | `fail_as` | `code`, `message` | | fails with these words |
+//! | `call_then_wait` | `route`, `text`, `url` | `text`, `body` | calls a model, then waits for a GET request |
+//! | `delegate` | `errand` | `result` | runs a subgraph and waits for its end |
+//! | `escalate` | `number` | `number` | writes ten times the number to the parent graph |
+//! | `confess` | | `error` | writes the failure that it handles |
+//! | `ask_shaped` | `schema` | `answer` | raises an interrupt with a schema for the answer |
+//! | `multiply` | `sends` | | sends `sends` tasks to itself, each of which does the same |
+//! | `hoard` | `blobs`, `bytes` | `kept` | stores blobs |
+//! | `ask_model` | `route`, `schema` | `answer` | requests a document that matches a schema from a model |
+//! | `run_sql` | `database`, `statement` | `rows` | executes a statement on a database |
+//! | `jump` | `jumps` | | goes to itself with `jumps` gotos |
+//! | `fail_as` | `code`, `message` | | fails with the given code and message |
 
 mod across;
 mod appetite;

@@ -1,30 +1,30 @@
-//! Nodes that remember over threads.
+//! Nodes that use the long-term memory.
 
 use wattle_plugin::memory::{self, Item};
 use wattle_plugin::prelude::{Context, Deserialize, Failure, JsonSchema, Serialize, Value, node};
 
-/// A document.
+/// Input of `remember` and `forget`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Note {
-    /// Its namespace.
+    /// The namespace of the document.
     pub(crate) namespace: Vec<String>,
-    /// Its key.
+    /// The key of the document.
     pub(crate) key: String,
     /// The document.
     #[serde(default)]
     pub(crate) document: Value,
-    /// How long it is kept.
+    /// Time until the document expires, in milliseconds. Without it the document does not expire.
     #[serde(default)]
     pub(crate) ttl_ms: Option<u64>,
-    /// Whether it is kept so long again whenever it is read.
+    /// Whether each read restarts the time until the document expires.
     #[serde(default)]
     pub(crate) refreshed: Option<bool>,
 }
 
-/// What was found.
+/// Output of `remember` and `forget`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Found {
-    /// Documents.
+    /// The documents that were read.
     pub(crate) found: Vec<Value>,
 }
 
@@ -36,7 +36,7 @@ fn found(items: impl IntoIterator<Item = Item>) -> Found {
     Found { found: items.into_iter().map(|item| item.value).collect() }
 }
 
-/// Puts a document and reads it.
+/// Stores a document and reads it.
 #[node]
 pub(crate) fn remember(_context: &Context, input: Note) -> Result<Found, Failure> {
     let namespace = parts(&input.namespace);
@@ -58,29 +58,29 @@ pub(crate) fn forget(_context: &Context, input: Note) -> Result<Found, Failure> 
     Ok(found(memory::get(&namespace, &input.key)?))
 }
 
-/// What to look for.
+/// Input of `recall`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Wish {
-    /// Under which namespaces.
+    /// The namespace prefix of the search.
     pub(crate) prefix: Vec<String>,
-    /// What must hold.
+    /// The filter of the search.
     #[serde(default)]
     pub(crate) filter: Option<Value>,
-    /// Words to rank by.
+    /// The query by which the search ranks.
     #[serde(default)]
     pub(crate) words: Option<String>,
 }
 
-/// What was found, and where something is.
+/// Output of `recall`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Recalled {
-    /// Documents.
+    /// The documents of the search.
     pub(crate) found: Vec<Value>,
-    /// Namespaces.
+    /// The namespaces below the prefix.
     pub(crate) namespaces: Vec<Vec<String>>,
 }
 
-/// Looks for documents and lists namespaces.
+/// Searches documents and lists namespaces.
 #[node]
 pub(crate) fn recall(_context: &Context, input: Wish) -> Result<Recalled, Failure> {
     let prefix = parts(&input.prefix);
@@ -100,7 +100,7 @@ mod tests {
     use super::{forget, recall, remember};
 
     #[test]
-    fn what_is_remembered_is_recalled_until_it_is_forgotten() -> Result<(), Failure> {
+    fn documents_are_found_until_they_are_deleted() -> Result<(), Failure> {
         FakeHost::new().run(|| {
             let context = Context::default();
             let note = json!({"namespace": ["a", "b"], "key": "k", "document": {"text": "tea"}});

@@ -1,21 +1,22 @@
-//! Nodes that differ in how they end: well, badly, or with more than anybody wants.
+//! Nodes with different outputs: valid and invalid ones, failures, a trap, and values that are too
+//! large.
 
 use wattle_plugin::prelude::{
     Context, Deserialize, Empty, Failure, JsonSchema, Serialize, Value, node,
 };
 
-/// A number, 0 if the channel was never written.
+/// Input of `counter` and `escalate`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Number {
-    /// The number.
+    /// The number; 0 if the channel was never written.
     #[serde(default)]
     pub(crate) number: Option<i64>,
 }
 
-/// A number to write.
+/// A new value of `number`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct NewNumber {
-    /// The number.
+    /// The new number.
     pub(crate) number: i64,
 }
 
@@ -25,14 +26,15 @@ pub(crate) fn counter(_context: &Context, input: Number) -> Result<NewNumber, Fa
     Ok(NewNumber { number: input.number.unwrap_or_default() + 1 })
 }
 
-/// A document whose field `n` counts.
+/// Input and output of `touch`.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 pub(crate) struct Counted {
-    /// Some object; the rest of it stays as it is.
+    /// An object with the counter `n`. Other keys are kept.
     pub(crate) document: serde_json::Map<String, Value>,
 }
 
-/// Adds one to `document.n`: the no-op of the benchmarks, which reads and writes its whole state.
+/// Adds one to `document.n`. The benchmarks use it as a minimal node that reads and writes its
+/// whole state.
 #[node]
 pub(crate) fn touch(_context: &Context, mut input: Counted) -> Result<Counted, Failure> {
     let n = input.document.get("n").and_then(Value::as_i64).unwrap_or_default();
@@ -46,19 +48,19 @@ pub(crate) fn trap(_context: &Context, _input: Empty) -> Result<(), Failure> {
     panic!("a misdeed");
 }
 
-/// How to fail.
+/// Input of `typed_failure`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Fault {
-    /// Whether the failure is worth a retry; not if it is absent.
+    /// Whether the failure is retryable; false if it is absent.
     #[serde(default)]
     pub(crate) retryable: Option<bool>,
-    /// The first attempt that does not fail; none if it is absent.
+    /// The first attempt that succeeds. Every attempt fails if it is absent.
     #[serde(default)]
     pub(crate) succeed_on_attempt: Option<u32>,
 }
 
-/// Fails with code `misdeed`. On the attempt that is allowed to succeed it writes the number of
-/// that attempt.
+/// Fails with code `misdeed`. From the attempt `succeed_on_attempt` on it writes the number of the
+/// attempt.
 #[node]
 pub(crate) fn typed_failure(context: &Context, input: Fault) -> Result<NewNumber, Failure> {
     if input.succeed_on_attempt.is_some_and(|attempt| context.attempt >= attempt) {
@@ -68,14 +70,14 @@ pub(crate) fn typed_failure(context: &Context, input: Fault) -> Result<NewNumber
     Err(if input.retryable == Some(true) { failure.retryable() } else { failure })
 }
 
-/// Which promise to break.
+/// Input of `bad_output`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Mode {
-    /// `unknown_channel` or `wrong_type`; anything else keeps the promise.
+    /// `unknown_channel` or `wrong_type`. With any other value the output is valid.
     pub(crate) mode: String,
 }
 
-/// Promises a number.
+/// Output of `bad_output`, whose schema has the number only.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct Promise {
     #[schemars(with = "i64")]
@@ -86,7 +88,7 @@ pub(crate) struct Promise {
     nowhere: Option<Value>,
 }
 
-/// Writes a channel that its schema does not name, or text into `number`.
+/// Writes a channel that the output schema does not name, or a text into `number`.
 #[node]
 pub(crate) fn bad_output(_context: &Context, input: Mode) -> Result<Promise, Failure> {
     Ok(match input.mode.as_str() {
@@ -96,41 +98,41 @@ pub(crate) fn bad_output(_context: &Context, input: Mode) -> Result<Promise, Fai
     })
 }
 
-/// How much to write.
+/// Input of `huge_output`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Size {
-    /// Bytes.
+    /// Size of the text, in bytes.
     pub(crate) size: u32,
 }
 
-/// A text to write.
+/// Output of `huge_output`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Text {
-    /// The text.
+    /// A text of the requested size.
     pub(crate) text: String,
 }
 
-/// Writes `size` bytes to `text`.
+/// Writes a text of `size` bytes to `text`.
 #[node]
 pub(crate) fn huge_output(_context: &Context, input: Size) -> Result<Text, Failure> {
     Ok(Text { text: "x".repeat(input.size as usize) })
 }
 
-/// How deep to nest.
+/// Input of `deep_json`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Depth {
-    /// Levels. A few thousand end the guest's own stack.
+    /// Levels of nesting. A few thousand overflow the guest's own stack.
     pub(crate) depth: u32,
 }
 
-/// A document to write.
+/// Output of `deep_json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Document {
-    /// The document.
+    /// The nested arrays.
     pub(crate) value: Value,
 }
 
-/// Writes arrays in arrays to `value`.
+/// Writes arrays nested `depth` levels deep to `value`.
 #[node]
 pub(crate) fn deep_json(_context: &Context, input: Depth) -> Result<Document, Failure> {
     let value = (0..input.depth).fold(Value::Null, |inner, _| Value::Array(vec![inner]));
@@ -155,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_ends_on_the_attempt_asked_for() {
+    fn typed_failure_succeeds_on_the_requested_attempt() {
         let input = json!({"retryable": true, "succeed_on_attempt": 2});
         let attempt = |attempt| {
             let context = Context { attempt, ..Context::default() };
@@ -166,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn promises_name_one_channel_only() {
+    fn bad_output_writes_a_channel_outside_of_its_schema() {
         let (_, promise) = testing::node_schemas::<bad_output>();
         assert_eq!(promise["properties"].as_object().map(serde_json::Map::len), Some(1));
         let input = json!({"mode": "unknown_channel"});
@@ -175,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_are_as_deep_as_asked() {
+    fn deep_json_has_the_requested_depth() {
         let input = json!({"depth": 3});
         let decision = testing::run_node::<deep_json>(&Context::default(), &input).unwrap();
         assert_eq!(decision.update("value"), Some(&json!([[[Value::Null]]])));

@@ -1,4 +1,4 @@
-//! Tools that want too much: time, memory, output. And one that panics.
+//! Tools that use too much CPU time, memory or output, and a tool that panics.
 
 use std::hint::black_box;
 
@@ -6,10 +6,10 @@ use wattle_plugin::prelude::{
     Deserialize, Empty, Failure, JsonSchema, ToolContext, ToolOutput, Value, tool,
 };
 
-/// Memory that `hog` takes at a time.
+/// Size of one allocation of `hog`, in bytes.
 const MOUTHFUL_BYTES: usize = 1 << 20;
 
-/// Loops for ever.
+/// Loops forever.
 #[tool(read_only)]
 pub(crate) fn spin(_context: &ToolContext, _args: Empty) -> Result<ToolOutput, Failure> {
     let mut turns: u64 = 0;
@@ -18,7 +18,7 @@ pub(crate) fn spin(_context: &ToolContext, _args: Empty) -> Result<ToolOutput, F
     }
 }
 
-/// Allocates until it is stopped.
+/// Allocates until the host ends it.
 #[tool(read_only)]
 pub(crate) fn hog(_context: &ToolContext, _args: Empty) -> Result<ToolOutput, Failure> {
     let mut kept = Vec::new();
@@ -33,27 +33,27 @@ pub(crate) fn trap(_context: &ToolContext, _args: Empty) -> Result<ToolOutput, F
     panic!("a misdeed");
 }
 
-/// How much to say.
+/// Arguments of `huge`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Size {
-    /// MiB of text.
+    /// Size of the text, in MiB.
     pub(crate) mib: u32,
 }
 
-/// Answers with a lot of text.
+/// Returns a text of `mib` MiB.
 #[tool(read_only)]
 pub(crate) fn huge(_context: &ToolContext, args: Size) -> Result<ToolOutput, Failure> {
     Ok(ToolOutput::text("x".repeat((args.mib as usize) << 20)))
 }
 
-/// How deep to nest.
+/// Arguments of `deep`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Depth {
-    /// Levels. A few thousand end the guest's own stack.
+    /// Levels of nesting. A few thousand overflow the guest's own stack.
     pub(crate) depth: u32,
 }
 
-/// Answers with arrays in arrays.
+/// Returns arrays nested `depth` levels deep.
 #[tool(read_only)]
 pub(crate) fn deep(_context: &ToolContext, args: Depth) -> Result<ToolOutput, Failure> {
     let value = (0..args.depth).fold(Value::Null, |inner, _| Value::Array(vec![inner]));

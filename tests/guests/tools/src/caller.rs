@@ -5,18 +5,18 @@ use wattle_plugin::prelude::{
     Value, json, llm, node, tool, tools,
 };
 
-/// One call of a tool.
+/// A tool call.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub(crate) struct Call {
-    /// The tool's name.
+    /// The name of the tool.
     pub(crate) tool: String,
-    /// Its arguments; an empty object if they are absent.
+    /// The arguments of the tool; an empty object if they are absent.
     #[serde(default)]
     pub(crate) arguments: Option<Value>,
-    /// The id of the call; the host makes one if it is absent.
+    /// The id of the call; the host generates one if it is absent.
     #[serde(default)]
     pub(crate) id: Option<String>,
-    /// Longest wait in milliseconds.
+    /// Timeout of the call, in milliseconds.
     #[serde(default)]
     pub(crate) timeout_ms: Option<u32>,
 }
@@ -32,30 +32,29 @@ impl From<Call> for tools::Call {
     }
 }
 
-/// Calls to make.
+/// Input of `call_tools` and arguments of `nested`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Calls {
-    /// All at once.
+    /// The calls of one call batch.
     pub(crate) calls: Vec<Call>,
 }
 
-/// A call to make.
+/// Input of `call_tool`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct OneCall {
-    /// By itself.
+    /// The single call.
     pub(crate) call: Call,
 }
 
-/// Calls tools, all at once. `results` gets one object a call: `text`, `structured` and
-/// `is_error`, or `failure` with its code, message and retryable. Updates of the tools are
-/// applied.
+/// Calls tools in one call batch. `results` gets one object for each call: `text`, `structured` and
+/// `is_error`, or `failure` with code, message and `retryable`. Writes the updates of the tools.
 #[node]
 pub(crate) fn call_tools(_context: &Context, input: Calls) -> Result<Value, Failure> {
     let calls = input.calls.into_iter().map(Into::into).collect();
     Ok(updates(tools::call_all(calls)))
 }
 
-/// Calls one tool by itself; `results` gets one object, see `call_tools`.
+/// Calls one tool, without a call batch. `results` gets one object as from `call_tools`.
 #[node]
 pub(crate) fn call_tool(_context: &Context, input: OneCall) -> Result<Value, Failure> {
     Ok(updates(vec![tools::Call::from(input.call).call()]))
@@ -83,7 +82,7 @@ fn result(answer: &Result<ToolOutput, Failure>) -> Value {
     }
 }
 
-/// Calls tools, all at once.
+/// Calls tools in one call batch.
 #[tool]
 pub(crate) fn nested(_context: &ToolContext, args: Calls) -> Result<ToolOutput, Failure> {
     let calls = args.calls.into_iter().map(Into::into).collect();
@@ -91,14 +90,14 @@ pub(crate) fn nested(_context: &ToolContext, args: Calls) -> Result<ToolOutput, 
     ToolOutput::json(&results)
 }
 
-/// What tools there are.
+/// Output of `list_tools`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Listed {
-    /// `name`, `description` and `read_only` of each.
+    /// `name`, `description` and `read_only` of each tool.
     pub(crate) tools: Vec<Value>,
 }
 
-/// Lists the tools it sees.
+/// Lists the granted tools.
 #[node]
 pub(crate) fn list_tools(_context: &Context, _input: Empty) -> Result<Listed, Failure> {
     let tools = tools::list()?.into_iter().map(|info| {
@@ -108,29 +107,30 @@ pub(crate) fn list_tools(_context: &Context, _input: Empty) -> Result<Listed, Fa
     Ok(Listed { tools: tools.collect() })
 }
 
-/// What to ask a model.
+/// Input of `watch`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Prompt {
     /// The route of the model.
     pub(crate) route: String,
-    /// What to say to it.
+    /// The user message to the model.
     pub(crate) text: String,
-    /// Pieces to look at before it is cancelled; all if it is absent.
+    /// Number of stream events after which the stream is dropped. The whole stream is read if it is
+    /// absent.
     #[serde(default)]
     pub(crate) most: Option<u32>,
 }
 
-/// What the model said.
+/// Output of `watch`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Watched {
-    /// Its words, as they were put together from the pieces.
+    /// The text, assembled from the deltas.
     pub(crate) text: String,
-    /// How many pieces they came in.
+    /// Number of stream events that were read.
     pub(crate) pieces: u32,
 }
 
-/// Calls the model of `route` and puts its answer together from the pieces. With `most` it looks
-/// at so many and drops the rest.
+/// Streams a completion of the model of `route` and assembles its text from the deltas. With `most`
+/// it drops the stream after `most` events.
 #[node]
 pub(crate) fn watch(_context: &Context, input: Prompt) -> Result<Outcome<Watched>, Failure> {
     let mut stream = llm::Request::route(input.route).user(input.text).stream()?;
@@ -150,15 +150,16 @@ pub(crate) fn watch(_context: &Context, input: Prompt) -> Result<Outcome<Watched
     if whole == watched.text {
         Ok(Outcome::new(watched))
     } else {
-        Err(Failure::internal(format!("the pieces say `{}`, the answer `{whole}`", watched.text)))
+        let text = watched.text;
+        Err(Failure::internal(format!("the deltas are `{text}`, the completion is `{whole}`")))
     }
 }
 
-/// How often.
+/// The configuration of `configured`.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
-    /// Times.
+    /// Any number; 1 by default.
     pub(crate) times: u32,
 }
 
@@ -168,10 +169,10 @@ impl Default for Config {
     }
 }
 
-/// The configuration of a node.
+/// Output of `configured`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Configured {
-    /// As it was read.
+    /// The configuration of the node.
     pub(crate) config: Config,
 }
 
@@ -189,7 +190,7 @@ mod tests {
     use super::{call_tools, configured, watch};
 
     #[test]
-    fn results_stay_in_order_and_updates_are_written() {
+    fn results_are_in_call_order_and_updates_are_written() {
         let host = FakeHost::new()
             .tool("good", |_| Ok(ToolOutput::text("well").with_update("sum", 3)))
             .tool("bad", |_| Err(Failure::new("misdeed", "no")));
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_put_together_or_left() {
+    fn a_stream_is_read_completely_or_dropped() {
         let run = |input| {
             let host = FakeHost::new().llm(|_| Ok(llm::Completion::of_text("one two three")));
             host.run(|| testing::run_node::<watch>(&Context::default(), &input)).unwrap()

@@ -1,40 +1,40 @@
-//! A guest with tools, ordinary and hostile ones, and with nodes that call tools. It has no
-//! manifest, so it asks for what it is granted.
+//! A guest with ordinary and hostile tools, and with nodes that call tools. It has no manifest, so
+//! its needs are equal to its grants.
 //!
-//! | tool | arguments | what it does |
+//! | tool | arguments | behavior |
 //! |---|---|---|
-//! | `echo` | `text` | says the same |
-//! | `add` | `a`, `b`, `channel` | answers `{"sum": ...}` and writes it to `channel`, if one is named |
-//! | `flagged` | `number` | gets even wrong arguments; answers `{"raw": ..., "violations": [...]}` |
-//! | `fail` | `code`, `retryable` | fails with code `misdeed`, or another |
-//! | `wrong` | `text` | answers `text` as an error for the model |
-//! | `whoami` | | answers with its call context and what it sees of the state |
-//! | `ask_first` | `question` | asks a person, answers with the answer |
-//! | `nested` | `calls` | calls tools, all at once; answers as the node `call_tools` does |
-//! | `net` | `url` | GET there; answers with the body |
-//! | `slow_then` | `url`, `text` | GET there, then answers `text` |
-//! | `effect` | `url`, `key` | POST there, with an idempotency key if one is given; answers with the status |
-//! | `effect_then_ask` | `url`, `question` | POST there, then asks; answers with both |
-//! | `other_db` | `database`, `statement` | queries a database; answers with the rows |
-//! | `files` | `path` | reads a file; answers with what the standard library says |
-//! | `env` | `name` | reads an environment variable; likewise |
-//! | `secret_peek` | | answers with all settings it sees |
-//! | `spin` | | loops for ever |
-//! | `hog` | | allocates until it is stopped |
+//! | `echo` | `text` | returns `text` |
+//! | `add` | `a`, `b`, `channel` | returns `{"sum": ...}` and writes the sum to `channel`, if it is given |
+//! | `flagged` | `number` | accepts invalid arguments; returns `{"raw": ..., "violations": [...]}` |
+//! | `fail` | `code`, `retryable` | fails with `code`, by default `misdeed` |
+//! | `wrong` | `text` | returns `text` as an error for the model |
+//! | `whoami` | | returns its call context and its visible state |
+//! | `ask_first` | `question` | raises an interrupt and returns the answer |
+//! | `nested` | `calls` | calls tools in one call batch; returns results as the node `call_tools` |
+//! | `net` | `url` | sends a GET request; returns the body |
+//! | `slow_then` | `url`, `text` | sends a GET request, then returns `text` |
+//! | `effect` | `url`, `key` | sends a POST request, with an idempotency key if one is given; returns the status |
+//! | `effect_then_ask` | `url`, `question` | sends a POST request, then raises an interrupt; returns status and answer |
+//! | `other_db` | `database`, `statement` | queries a database; returns column names and the number of rows |
+//! | `files` | `path` | reads a file; returns its text or the error |
+//! | `env` | `name` | reads an environment variable; returns its value or the error |
+//! | `secret_peek` | | returns all visible settings |
+//! | `spin` | | loops forever |
+//! | `hog` | | allocates until the host ends it |
 //! | `trap` | | panics |
-//! | `huge` | `mib` | answers with so many MiB of text |
-//! | `deep` | `depth` | answers with arrays nested that deep |
+//! | `huge` | `mib` | returns a text of `mib` MiB |
+//! | `deep` | `depth` | returns arrays nested `depth` levels deep |
 //!
-//! | node | reads | writes | what it does |
+//! | node | reads | writes | behavior |
 //! |---|---|---|---|
-//! | `list_tools` | | `tools` | names, descriptions and hints of the tools it sees |
-//! | `call_tools` | `calls` | `results` | calls tools, all at once, and applies their updates |
-//! | `call_tool` | `call` | `results` | calls one tool by itself, likewise |
-//! | `watch` | `route`, `text`, `most` | `text`, `pieces` | looks at a model's tokens, at most at so many |
-//! | `configured` | | `config` | writes its configuration: `times` (a number, 1 unless said) |
+//! | `list_tools` | | `tools` | lists names, descriptions and hints of the granted tools |
+//! | `call_tools` | `calls` | `results` | calls tools in one call batch, and writes their updates |
+//! | `call_tool` | `call` | `results` | calls one tool, and writes its updates |
+//! | `watch` | `route`, `text`, `most` | `text`, `pieces` | reads the stream of a model, up to `most` events |
+//! | `configured` | | `config` | writes its configuration: `times`, a number (default 1) |
 //!
-//! `PUT`, `GET` and `DELETE` of `/routes/{route}` set, read and remove a model route of the tenant;
-//! `GET /models/{route}` says what stands behind one, and `POST /call` calls a tool.
+//! `PUT`, `GET` and `DELETE` of `/routes/{route}` set, read and remove a model route of the tenant.
+//! `GET /models/{route}` describes a route, and `POST /call` calls a tool.
 
 mod appetite;
 mod caller;

@@ -1,14 +1,14 @@
-//! Tools that mean well: answers, updates, flagged arguments, failures, questions.
+//! Ordinary tools: outputs, updates, unchecked arguments, failures, interrupts.
 
 use wattle_plugin::prelude::{
     Deserialize, Empty, Failure, JsonSchema, ToolContext, ToolOutput, Unchecked, Value, interrupt,
     json, tool,
 };
 
-/// What to say.
+/// Arguments of `echo` and `wrong`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Words {
-    /// The words.
+    /// The text to return.
     pub(crate) text: String,
 }
 
@@ -18,20 +18,20 @@ pub(crate) fn echo(_context: &ToolContext, words: Words) -> Result<ToolOutput, F
     Ok(ToolOutput::text(words.text))
 }
 
-/// Says something as an error.
+/// Returns a text as an error.
 #[tool(read_only)]
 pub(crate) fn wrong(_context: &ToolContext, words: Words) -> Result<ToolOutput, Failure> {
     Ok(ToolOutput::error(words.text))
 }
 
-/// What to add up.
+/// Arguments of `add`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Summands {
-    /// The first.
+    /// The first summand.
     pub(crate) a: i64,
-    /// The second.
+    /// The second summand.
     pub(crate) b: i64,
-    /// The state channel that gets the sum; none if it is absent.
+    /// The channel to which the sum is written; none if it is absent.
     #[serde(default)]
     pub(crate) channel: Option<String>,
 }
@@ -47,15 +47,15 @@ pub(crate) fn add(_context: &ToolContext, args: Summands) -> Result<ToolOutput, 
     })
 }
 
-/// A number.
+/// The schema of the arguments of `flagged`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[expect(dead_code, reason = "only its schema matters")]
 pub(crate) struct Number {
-    /// Any whole number.
+    /// Any integer.
     number: i64,
 }
 
-/// Wants a number and takes anything.
+/// Declares a number and accepts any arguments.
 #[tool(read_only)]
 pub(crate) fn flagged(
     _context: &ToolContext,
@@ -64,13 +64,13 @@ pub(crate) fn flagged(
     ToolOutput::json(&json!({ "raw": args.raw, "violations": args.violations }))
 }
 
-/// How to fail.
+/// Arguments of `fail`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Fault {
-    /// The code; `misdeed` if it is absent.
+    /// The code of the failure; `misdeed` if it is absent.
     #[serde(default)]
     pub(crate) code: Option<String>,
-    /// Whether a later try may help.
+    /// Whether the failure is retryable.
     #[serde(default)]
     pub(crate) retryable: bool,
 }
@@ -83,7 +83,7 @@ pub(crate) fn fail(_context: &ToolContext, fault: Fault) -> Result<ToolOutput, F
     Err(if fault.retryable { failure.retryable() } else { failure })
 }
 
-/// Says where and for what it was called.
+/// Returns the context of the call.
 #[tool(read_only)]
 pub(crate) fn whoami(context: &ToolContext, _args: Empty) -> Result<ToolOutput, Failure> {
     ToolOutput::json(&json!({
@@ -96,14 +96,14 @@ pub(crate) fn whoami(context: &ToolContext, _args: Empty) -> Result<ToolOutput, 
     }))
 }
 
-/// What to ask.
+/// Arguments of `ask_first`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Wish {
-    /// The question.
+    /// The question for a person.
     pub(crate) question: String,
 }
 
-/// Asks a person and says what the answer was.
+/// Asks a person and returns the answer.
 #[tool]
 pub(crate) fn ask_first(context: &ToolContext, wish: Wish) -> Result<ToolOutput, Failure> {
     let question = json!({ "question": wish.question, "call_id": context.call_id });
@@ -118,7 +118,7 @@ mod tests {
     use super::{add, ask_first, fail, flagged};
 
     #[test]
-    fn a_sum_is_written_only_where_it_is_wanted() {
+    fn the_sum_is_written_only_if_a_channel_is_given() {
         let context = ToolContext::default();
         let output = testing::call_tool::<add>(&context, &json!({"a": 1, "b": 2})).unwrap();
         assert_eq!((output.structured, output.updates), (Some(json!({"sum": 3})), vec![]));
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_arguments_are_handed_back() {
+    fn invalid_arguments_are_returned() {
         let violations = vec!["`number` is no number".to_owned()];
         let context = ToolContext { violations, ..ToolContext::default() };
         let output = testing::call_tool::<flagged>(&context, &json!({"number": "x"})).unwrap();
@@ -139,14 +139,14 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_as_asked() {
+    fn a_failure_has_the_requested_code() {
         let args = json!({"code": "busy", "retryable": true});
         let failure = testing::call_tool::<fail>(&ToolContext::default(), &args).unwrap_err();
         assert_eq!((failure.code.as_str(), failure.retryable), ("busy", true));
     }
 
     #[test]
-    fn the_answer_of_a_person_is_the_answer() {
+    fn the_answer_of_a_person_is_the_output() {
         let host = FakeHost::new().answer(json!({"approved": true}));
         let args = json!({"question": "may I"});
         let output =

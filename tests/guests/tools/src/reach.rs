@@ -1,65 +1,65 @@
-//! Tools that reach for the outside: hosts, databases, files, environment, settings.
+//! Tools that access the outside: HTTP, databases, files, environment, settings.
 
 use wattle_plugin::prelude::{
     Deserialize, Empty, Failure, JsonSchema, ToolContext, ToolOutput, Value, http, interrupt, json,
     settings, sql, tool,
 };
 
-/// An address.
+/// Arguments of `net`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Address {
-    /// Where to send a GET.
+    /// The URL of the GET request.
     pub(crate) url: String,
 }
 
-/// Sends a GET and says what came back.
+/// Sends a GET request and returns the body.
 #[tool(read_only)]
 pub(crate) fn net(_context: &ToolContext, args: Address) -> Result<ToolOutput, Failure> {
     Ok(ToolOutput::text(http::Request::get(args.url).send()?.text()))
 }
 
-/// Where to wait, and what to say then.
+/// Arguments of `slow_then`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Wait {
-    /// Where to send a GET, to something that keeps it waiting.
+    /// The URL of the GET request, whose response is held back.
     pub(crate) url: String,
-    /// What to say.
+    /// The text to return.
     pub(crate) text: String,
 }
 
-/// Sends a GET, then says something.
+/// Sends a GET request, then returns a text.
 #[tool(read_only)]
 pub(crate) fn slow_then(_context: &ToolContext, args: Wait) -> Result<ToolOutput, Failure> {
     http::Request::get(args.url).send()?;
     Ok(ToolOutput::text(args.text))
 }
 
-/// Where an effect goes.
+/// Arguments of `effect`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Target {
-    /// Where to send a POST.
+    /// The URL of the POST request.
     pub(crate) url: String,
-    /// Its idempotency key; none if it is absent.
+    /// The idempotency key; none if it is absent.
     #[serde(default)]
     pub(crate) key: Option<String>,
 }
 
-/// Sends a POST and says the status.
+/// Sends a POST request and returns the status.
 #[tool]
 pub(crate) fn effect(context: &ToolContext, args: Target) -> Result<ToolOutput, Failure> {
     ToolOutput::json(&json!({ "status": post(context, args.url, args.key)? }))
 }
 
-/// Where an effect goes, and what to ask afterwards.
+/// Arguments of `effect_then_ask`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct TargetAndWish {
-    /// Where to send a POST.
+    /// The URL of the POST request.
     pub(crate) url: String,
-    /// What to ask.
+    /// The question for a person.
     pub(crate) question: String,
 }
 
-/// Sends a POST, then asks a person: the POST must not be sent again after the answer.
+/// Sends a POST request, then asks a person. The request must not be sent again after the answer.
 #[tool]
 pub(crate) fn effect_then_ask(
     context: &ToolContext,
@@ -79,16 +79,16 @@ fn post(context: &ToolContext, url: String, key: Option<String>) -> Result<u16, 
     Ok(request.send()?.status)
 }
 
-/// What to query.
+/// Arguments of `other_db`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Query {
-    /// The database.
+    /// The name of the database.
     pub(crate) database: String,
-    /// The statement.
+    /// The SQL statement.
     pub(crate) statement: String,
 }
 
-/// Queries a database that it should have no business with.
+/// Queries a database that is not granted.
 #[tool(read_only)]
 pub(crate) fn other_db(_context: &ToolContext, args: Query) -> Result<ToolOutput, Failure> {
     let rows = sql::database(&args.database).query(&args.statement, wattle_plugin::params![])?;
@@ -96,10 +96,10 @@ pub(crate) fn other_db(_context: &ToolContext, args: Query) -> Result<ToolOutput
     ToolOutput::json(&json!({ "columns": names, "rows": rows.values.len() }))
 }
 
-/// A path.
+/// Arguments of `files`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Place {
-    /// The path.
+    /// The path of the file.
     pub(crate) path: String,
 }
 
@@ -112,16 +112,16 @@ pub(crate) fn files(_context: &ToolContext, args: Place) -> Result<ToolOutput, F
     })
 }
 
-/// The name of something.
+/// Arguments of `env`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Name {
-    /// The name.
+    /// The name of the variable.
     pub(crate) name: String,
 }
 
 /// Reads an environment variable.
 #[tool(read_only)]
-#[expect(clippy::disallowed_methods, reason = "it tries what a guest must not be able to do")]
+#[expect(clippy::disallowed_methods, reason = "the tool attempts what no guest may do")]
 pub(crate) fn env(_context: &ToolContext, args: Name) -> Result<ToolOutput, Failure> {
     Ok(match std::env::var(&args.name) {
         Ok(value) => ToolOutput::text(value),
@@ -129,7 +129,7 @@ pub(crate) fn env(_context: &ToolContext, args: Name) -> Result<ToolOutput, Fail
     })
 }
 
-/// Says all settings that it sees.
+/// Returns all visible settings.
 #[tool(read_only)]
 pub(crate) fn secret_peek(_context: &ToolContext, _args: Empty) -> Result<ToolOutput, Failure> {
     ToolOutput::json(&settings::all::<Value>()?)
@@ -144,7 +144,7 @@ mod tests {
     use super::{effect_then_ask, files};
 
     #[test]
-    fn the_effect_comes_before_the_question() {
+    fn the_effect_precedes_the_interrupt() {
         let host = FakeHost::new().http(|_| Ok(http::Response::new(201, "")));
         let args = json!({"url": "http://a/b", "question": "done?"});
         let context = ToolContext { call_id: "call-1".to_owned(), ..ToolContext::default() };
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_an_error_for_the_model() {
+    fn an_unreadable_file_is_an_error_for_the_model() {
         let args = json!({"path": "/there/is/no/such/file"});
         let output = testing::call_tool::<files>(&ToolContext::default(), &args).unwrap();
         assert!(output.is_error);

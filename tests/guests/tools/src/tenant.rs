@@ -1,4 +1,4 @@
-//! HTTP endpoints: model routes of the tenant, and a call of a tool outside of any run.
+//! Web handlers: model routes of the tenant, and a tool call outside of a run.
 
 use wattle_plugin::prelude::{
     Failure, Request, Response, Value, handler, json, llm, tenants, tools,
@@ -13,20 +13,20 @@ pub(crate) fn set_route(request: &Request) -> Result<Response, Failure> {
     Ok(Response::empty(204))
 }
 
-/// Reads it back.
+/// Returns a model route of the tenant.
 #[handler(GET, "/routes/{route}")]
 pub(crate) fn get_route(request: &Request) -> Result<Response, Failure> {
     Response::json(200, &tenants::get_route(&request.param::<String>("route")?)?)
 }
 
-/// Removes it.
+/// Removes a model route of the tenant.
 #[handler(DELETE, "/routes/{route}")]
 pub(crate) fn remove_route(request: &Request) -> Result<Response, Failure> {
     tenants::remove_route(&request.param::<String>("route")?)?;
     Ok(Response::empty(204))
 }
 
-/// Says what stands behind a model route for the tenant.
+/// Describes a model route as it applies to the tenant.
 #[handler(GET, "/models/{route}")]
 pub(crate) fn model(request: &Request) -> Result<Response, Failure> {
     let info = llm::route(&request.param::<String>("route")?)?;
@@ -69,3 +69,4 @@ mod tests {
         Ok(())
     }
 }
+
