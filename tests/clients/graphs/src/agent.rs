@@ -1,4 +1,4 @@
-//! The nodes of `agent`, in the order in which they run, and of the graph inside of it.
+//! The nodes of the graph `agent`, in the order of their execution, and the node of its subgraph.
 
 use wattle_plugin::prelude::{
     Context, Deserialize, Empty, Failure, JsonSchema, Serialize, Value, interrupt, json, node, runs,
@@ -7,10 +7,10 @@ use wattle_plugin::prelude::{
 use crate::message::{asking, assistant, spoken, tool_answer};
 use crate::{progress, python};
 
-/// The graph that `run_subgraph` runs.
+/// The subgraph that `run_subgraph` starts.
 const SUBGRAPH: &str = "subgraph";
 
-/// What a node of `agent` writes.
+/// Output of the nodes of `agent`.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct Update {
     messages: Vec<Value>,
@@ -34,7 +34,7 @@ pub(crate) fn stream_message(_context: &Context, _input: Empty) -> Result<Update
     Ok(Update { value: Some("x".to_owned()), ..Update::new(vec![message], "streamed") })
 }
 
-/// Writes a tool call and its answer by hand: no tool is called.
+/// Writes a tool call and its result as messages, without a call of a tool.
 #[node]
 pub(crate) fn call_tool(_context: &Context, _input: Empty) -> Result<Update, Failure> {
     progress::begins("call_tool")?;
@@ -44,7 +44,7 @@ pub(crate) fn call_tool(_context: &Context, _input: Empty) -> Result<Update, Fai
     Ok(Update::new(vec![call, answer], "tool"))
 }
 
-/// Asks a person, and says what the answer was.
+/// Asks a person and writes the answer into a message.
 #[node]
 pub(crate) fn ask_human(_context: &Context, _input: Empty) -> Result<Update, Failure> {
     progress::begins("ask_human")?;
@@ -54,7 +54,7 @@ pub(crate) fn ask_human(_context: &Context, _input: Empty) -> Result<Update, Fai
     Ok(Update::new(vec![assistant("ai-msg-3", &said)], "asked"))
 }
 
-/// Runs a graph inside of itself, and writes its messages.
+/// Runs a subgraph and writes its messages.
 #[node]
 pub(crate) fn run_subgraph(_context: &Context, _input: Empty) -> Result<Update, Failure> {
     progress::begins("run_subgraph")?;
@@ -65,14 +65,14 @@ pub(crate) fn run_subgraph(_context: &Context, _input: Empty) -> Result<Update, 
     Ok(Update::new(state.messages, "sub"))
 }
 
-/// The state of the graph inside.
+/// The state of the subgraph.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Subgraph {
     messages: Vec<Value>,
     note: String,
 }
 
-/// The one node of the graph inside.
+/// The only node of the subgraph.
 #[node]
 pub(crate) fn sub(_context: &Context, _input: Empty) -> Result<Subgraph, Failure> {
     progress::begins("sub_node")?;
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_streamed_between_begin_and_end() {
+    fn a_message_is_streamed_between_progress_events() {
         let host = FakeHost::new();
         let decision = run::<stream_message>(&host).unwrap();
         let names: Vec<_> = host.emitted().into_iter().map(|(name, _)| name).collect();
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_by_hand_has_its_answer_and_calls_nothing() {
+    fn a_written_tool_call_has_its_result_and_calls_no_tool() {
         let host = FakeHost::new();
         let decision = run::<call_tool>(&host).unwrap();
         let messages = decision.update("messages").unwrap();
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_told_as_it_came_and_said_as_text() {
+    fn an_answer_is_emitted_unchanged_and_written_as_text() {
         for (answer, said) in [
             (json!("yes"), "Human said: yes"),
             (json!(true), "Human said: True"),
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_messages_of_the_graph_inside_come_out() {
+    fn the_messages_of_the_subgraph_are_written() {
         let state = || json!({"messages": [{"id": "sub-msg-1"}], "note": "ran"});
         let host = FakeHost::new().run_ends(move |run| EndedRun {
             run: run.clone(),
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_graph_inside_says_that_it_ran() {
+    fn the_subgraph_emits_progress_and_a_note() {
         let host = FakeHost::new();
         let decision = run::<sub>(&host).unwrap();
         assert_eq!(decision.update("note"), Some(&json!("ran")));

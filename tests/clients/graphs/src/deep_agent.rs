@@ -1,8 +1,9 @@
-//! A scripted model that hands its task to another, and the tool that runs the other.
+//! A scripted agent that delegates its task to another agent, and the tool that runs the other
+//! agent.
 //!
-//! The other runs as a graph inside of the tool's call. Its namespace ends with the place of what
-//! started it, `tools:<task>.<n>.<m>`: `n` is the number of the tool call in its task, so the call
-//! that led to it is found in the log.
+//! The other agent is a subgraph that the tool starts. Its namespace is `tools:<task>.<n>.<m>`: `n`
+//! is the number of the tool call in its task and `m` the number of the call by which the tool
+//! starts the subgraph. The log therefore shows which tool call started the subgraph.
 
 use wattle_plugin::prelude::{
     Context, Deserialize, Empty, Failure, JsonSchema, Outcome, ToolContext, ToolOutput, json, node,
@@ -11,10 +12,10 @@ use wattle_plugin::prelude::{
 
 use crate::message::{Said, Talk, asking, spoken, user};
 
-/// The graph of the other agent, and the type that the supervisor knows it by.
+/// The graph of the other agent, which is also its `subagent_type`.
 const RESEARCHER: &str = "researcher";
 
-/// Hands its task over until a tool has answered; then it is done.
+/// Requests the tool `task`. Ends once the conversation has a tool result.
 #[node]
 pub(crate) fn supervisor(_context: &Context, talk: Talk) -> Result<Outcome<Said>, Failure> {
     if talk.has_answer() {
@@ -24,22 +25,22 @@ pub(crate) fn supervisor(_context: &Context, talk: Talk) -> Result<Outcome<Said>
     Ok(Outcome::new(Said::one(asking("sup-1", "tc-task-1", "task", order))).goto("tools"))
 }
 
-/// Says what it found out.
+/// Writes the result of the research.
 #[node]
 pub(crate) fn researcher(_context: &Context, _input: Empty) -> Result<Said, Failure> {
     Ok(Said::one(spoken("res-1", "v3 streaming is event-typed and thread-centric.")?))
 }
 
-/// Who is to do what.
+/// Arguments of `task`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Order {
-    /// Which agent: `researcher`.
+    /// The agent to run: `researcher`.
     subagent_type: String,
-    /// What it is to do.
+    /// The task of the agent.
     description: String,
 }
 
-/// Lets another agent do something, and answers with its last words.
+/// Runs another agent and returns the text of its last message.
 #[tool]
 pub(crate) fn task(_context: &ToolContext, order: Order) -> Result<ToolOutput, Failure> {
     if order.subagent_type != RESEARCHER {
@@ -50,7 +51,7 @@ pub(crate) fn task(_context: &ToolContext, order: Order) -> Result<ToolOutput, F
     let ended = runs::Start::graph(RESEARCHER).input(input).start_and_wait()?;
     let last = ended.completed()?["messages"].as_array().and_then(|messages| messages.last());
     let words = last.and_then(|message| message["content"].as_str());
-    let words = words.ok_or_else(|| Failure::internal("the agent ended without a word"))?;
+    let words = words.ok_or_else(|| Failure::internal("the agent ended without a message"))?;
     Ok(ToolOutput::text(words))
 }
 
@@ -63,7 +64,7 @@ mod tests {
     use super::{supervisor, task};
 
     #[test]
-    fn the_task_is_handed_over_once() {
+    fn the_task_is_delegated_once() {
         let tool = json!({"role": "tool", "tool_call_id": "tc-task-1", "content": "found"});
         for (messages, id, goto) in
             [(json!([]), "sup-1", vec!["tools"]), (json!([tool]), "sup-2", vec![])]
@@ -77,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_words_of_the_other_agent_are_the_answer() {
+    fn the_last_message_of_the_other_agent_is_the_output() {
         let host = FakeHost::new().run_ends(|run| EndedRun {
             run: run.clone(),
             outcome: Outcome::Completed,

@@ -1,18 +1,18 @@
-//! A graph that says for what it was loaded.
+//! A graph that writes the purpose for which it was loaded.
 
 use wattle_plugin::prelude::{Context, Deserialize, Failure, JsonSchema, Serialize, Value, node};
 
-/// Why a graph is loaded whose run context does not say.
+/// The default of `access_context`, if the run context does not have it.
 const FOR_A_RUN: &str = "threads.create_run";
 
-/// What to echo.
+/// Input of `echo`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Input {
     #[serde(default)]
     text: String,
 }
 
-/// The echo, and what the run's context says.
+/// Output of `echo`: the text, and values of the run context.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Update {
     text: String,
@@ -20,7 +20,7 @@ pub(crate) struct Update {
     is_for_execution: bool,
 }
 
-/// Echoes a text. It runs in runs only, so it always says that it is there for one.
+/// Echoes a text. Nodes execute only in runs, so `is_for_execution` is always true.
 #[node]
 pub(crate) fn echo(context: &Context, input: Input) -> Result<Update, Failure> {
     let access = context.context.get("access_context").and_then(Value::as_str);
@@ -39,7 +39,7 @@ mod tests {
     use super::echo;
 
     #[test]
-    fn the_context_of_the_run_is_said() {
+    fn the_context_of_the_run_is_written() {
         let other = json!({"access_context": "by hand"});
         for (context, access) in [(Value::Null, "threads.create_run"), (other, "by hand")] {
             let context = Context { context, ..Context::default() };

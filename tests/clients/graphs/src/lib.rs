@@ -1,14 +1,15 @@
-//! Graphs that behave the same every time, for programs that test clients.
+//! Deterministic graphs, for programs that test clients.
 //!
 //! # Layout
 //!
-//! * `agent`: the nodes of `agent`, in the order in which they run, and of the graph inside of it.
-//! * `tools_agent`: a scripted model, and the tool it asks for.
-//! * `deep_agent`: two scripted models, and the tool that runs one for the other.
-//! * `factory_agent`, `stalling_agent`, `spinning_agent`: the one node of each.
-//! * `message`: messages as the state holds them, and streamed.
-//! * `progress`: the events around a step.
-//! * `python`: values as text, as clients of Python programs expect it.
+//! * `agent`: the nodes of the graph `agent`, in the order of their execution, and the node of its
+//!   subgraph.
+//! * `tools_agent`: a scripted model, and the tool that it requests.
+//! * `deep_agent`: two scripted agents, and the tool that runs one of them.
+//! * `factory_agent`, `stalling_agent`, `spinning_agent`: graphs with one node each.
+//! * `message`: messages of the state, and streamed messages.
+//! * `progress`: events at the start and the end of a step.
+//! * `python`: text form of values, as clients of Python programs expect it.
 
 mod agent;
 mod deep_agent;

@@ -1,8 +1,8 @@
-//! Messages as the state holds them, and streamed.
+//! Messages of the state, and streamed messages.
 
 use wattle_plugin::prelude::{Deserialize, Failure, JsonSchema, Serialize, Value, emit, json};
 
-/// The conversation, as scripted models read it.
+/// Input of scripted models: the conversation.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(crate) struct Talk {
@@ -10,36 +10,36 @@ pub(crate) struct Talk {
 }
 
 impl Talk {
-    /// Whether a tool has answered.
+    /// Returns whether the conversation has a tool result.
     pub(crate) fn has_answer(&self) -> bool {
         self.messages.iter().any(|message| message["role"] == "tool")
     }
 }
 
-/// What a model adds to the conversation.
+/// Output of scripted models: the messages to append.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct Said {
     messages: Vec<Value>,
 }
 
 impl Said {
-    /// One message.
+    /// Creates an output with one message.
     pub(crate) fn one(message: Value) -> Self {
         Self { messages: vec![message] }
     }
 }
 
-/// Words of a person.
+/// Creates a message of a person.
 pub(crate) fn user(text: &str) -> Value {
     json!({ "role": "user", "content": text })
 }
 
-/// Words of a model.
+/// Creates a message of a model.
 pub(crate) fn assistant(id: &str, text: &str) -> Value {
     json!({ "id": id, "role": "assistant", "content": text })
 }
 
-/// Words of a model, streamed word by word.
+/// Creates a message of a model and streams it word by word.
 pub(crate) fn spoken(id: &str, text: &str) -> Result<Value, Failure> {
     for piece in pieces(text) {
         emit::message_delta(id, piece)?;
@@ -48,18 +48,18 @@ pub(crate) fn spoken(id: &str, text: &str) -> Result<Value, Failure> {
     Ok(assistant(id, text))
 }
 
-/// A model that wants a tool called.
+/// Creates a message of a model that requests a tool call.
 pub(crate) fn asking(id: &str, call_id: &str, tool: &str, arguments: Value) -> Value {
     let call = json!({ "id": call_id, "name": tool, "arguments": arguments });
     json!({ "id": id, "role": "assistant", "content": "", "tool_calls": [call] })
 }
 
-/// What a tool answered, without an id, as nobody cares for it.
+/// Creates a tool result without an id, because no scenario reads the id.
 pub(crate) fn tool_answer(call_id: &str, text: &str) -> Value {
     json!({ "role": "tool", "tool_call_id": call_id, "content": text, "status": "success" })
 }
 
-/// A text in words, each with the space before it.
+/// Splits a text into words, each with the space before it.
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let starts = std::iter::once(0).chain(text.match_indices(' ').map(|(index, _)| index));
     let ends = text.match_indices(' ').map(|(index, _)| index).chain([text.len()]);
@@ -74,7 +74,7 @@ mod tests {
     use super::{pieces, spoken};
 
     #[test]
-    fn pieces_are_words_with_the_space_before_them() {
+    fn pieces_are_words_with_the_preceding_space() {
         for (text, words) in
             [("Hello, world!", vec!["Hello,", " world!"]), ("done.", vec!["done."]), ("", vec![])]
         {
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spoken_message_is_streamed_before_it_is_written() {
+    fn a_streamed_message_is_emitted_before_it_is_returned() {
         let host = FakeHost::new();
         let message = host.run(|| spoken("m-1", "one two")).unwrap();
         assert_eq!(message["content"], "one two");

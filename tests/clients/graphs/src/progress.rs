@@ -1,21 +1,21 @@
-//! The events around a step: clients see where a run is without looking at its state.
+//! Events at the start and the end of a step, which show clients the progress of a run.
 
 use wattle_plugin::prelude::{Failure, Value, emit, json};
 
-/// Name of the event, and in its data, where clients look for it.
+/// Name of the event. The data of the event repeats it, because clients read it there.
 const PROGRESS: &str = "progress";
 
-/// A step begins.
+/// Emits the start of a step.
 pub(crate) fn begins(step: &str) -> Result<(), Failure> {
     tell(step, "start", None)
 }
 
-/// A step ends.
+/// Emits the end of a step.
 pub(crate) fn ends(step: &str) -> Result<(), Failure> {
     tell(step, "end", None)
 }
 
-/// A step ends that a person was asked in.
+/// Emits the end of a step that raised an interrupt, with the answer.
 pub(crate) fn ends_with(step: &str, answer: &Value) -> Result<(), Failure> {
     tell(step, "end", Some(answer))
 }

@@ -1,8 +1,9 @@
-//! Values as text, as Python's `str` gives it: what the same graph written in Python says.
+//! Text form of values as in Python's `str`, so that outputs equal those of the same graph in
+//! Python.
 
 use wattle_plugin::prelude::Value;
 
-/// A value as text; a string is itself.
+/// Returns a value as text, strings without quotes.
 pub(crate) fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -10,7 +11,7 @@ pub(crate) fn text(value: &Value) -> String {
     }
 }
 
-/// A value as it stands inside of others; a string is quoted.
+/// Returns a value as text inside of another value, strings with quotes.
 fn shown(value: &Value) -> String {
     match value {
         Value::Null => "None".to_owned(),
@@ -34,8 +35,8 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Rust and Python take the same digits and turn to exponents at the same size. Python writes these
-/// with a sign and at least two digits.
+/// Formats a float as Python does. Rust and Python choose the same digits and use exponents from
+/// the same sizes on. Python writes exponents with a sign and at least two digits.
 fn decimal(number: f64) -> String {
     let text = format!("{number:?}");
     let Some((digits, exponent)) = text.split_once('e') else { return text };
@@ -45,7 +46,7 @@ fn decimal(number: f64) -> String {
     }
 }
 
-/// In single quotes, unless that would need an escape which double quotes do not need.
+/// Quotes a string with single quotes, or with double quotes if that avoids an escape.
 fn quoted(text: &str) -> String {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     let mut quoted = String::from(quote);
@@ -64,7 +65,8 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
-/// Python also escapes characters that Unicode has not assigned, which takes its tables to know.
+/// Returns true if Python writes the character without an escape. Python also escapes unassigned
+/// characters of Unicode, which this function does not detect.
 fn is_shown(character: char) -> bool {
     character == ' ' || !(character.is_control() || character.is_whitespace())
 }

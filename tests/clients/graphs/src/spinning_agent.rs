@@ -1,16 +1,16 @@
-//! A graph that computes without an end, for clients that cancel a run at work.
+//! A graph that computes forever, for clients that cancel a running run.
 
 use wattle_plugin::prelude::{Context, Empty, Failure, node};
 
 use crate::progress;
 
-/// Says that it begins, and then computes until it is stopped.
+/// Emits a progress event, and then computes until the run is cancelled.
 #[node]
 pub(crate) fn spin(_context: &Context, _input: Empty) -> Result<(), Failure> {
     progress::begins("spin")?;
     let mut number = 0_u64;
     loop {
-        // The compiler must not see that nobody wants the number.
+        // `black_box` keeps the compiler from removing the unused number.
         number = std::hint::black_box(number.wrapping_add(1));
     }
 }

@@ -1,21 +1,21 @@
-//! A graph that stands still until it is cancelled, for what clients do with runs at work.
+//! A graph that waits until it is cancelled, for clients of running runs.
 
 use wattle_plugin::prelude::{Context, Empty, Failure, JsonSchema, Serialize, node};
 
 use crate::progress;
 
-/// What would be written at an end.
+/// Output of `stall`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Update {
     items: Vec<String>,
 }
 
-/// Fails at its first attempt, so that it is at work for as long as the graph waits for the next.
+/// Fails at its first attempt, so that the run is active while it waits for the retry.
 #[node]
 pub(crate) fn stall(context: &Context, _input: Empty) -> Result<Update, Failure> {
     progress::begins("stall")?;
     if context.attempt < 2 {
-        return Err(Failure::unavailable("there is nothing to do yet"));
+        return Err(Failure::unavailable("the first attempt always fails"));
     }
     Ok(Update { items: vec!["stalled".to_owned()] })
 }
@@ -28,7 +28,7 @@ mod tests {
     use super::stall;
 
     #[test]
-    fn the_first_attempt_asks_for_another() {
+    fn the_first_attempt_fails_with_a_retryable_failure() {
         let run = |attempt| {
             let context = Context { attempt, ..Context::default() };
             FakeHost::new().run(|| testing::run_node::<stall>(&context, &json!({})))

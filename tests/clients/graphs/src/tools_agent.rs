@@ -1,4 +1,4 @@
-//! A scripted model that searches once, and the tool it asks for.
+//! A scripted model that searches once, and the tool that it requests.
 
 use wattle_plugin::prelude::{
     Context, Deserialize, Failure, JsonSchema, Outcome, ToolContext, ToolOutput, json, node, tool,
@@ -6,7 +6,7 @@ use wattle_plugin::prelude::{
 
 use crate::message::{Said, Talk, asking, spoken};
 
-/// Asks for a search until a tool has answered; then it is done.
+/// Requests a search. Ends once the conversation has a tool result.
 #[node]
 pub(crate) fn searcher(_context: &Context, talk: Talk) -> Result<Outcome<Said>, Failure> {
     if talk.has_answer() {
@@ -16,14 +16,14 @@ pub(crate) fn searcher(_context: &Context, talk: Talk) -> Result<Outcome<Said>, 
     Ok(Outcome::new(Said::one(call)).goto("tools"))
 }
 
-/// What to look for.
+/// Arguments of `search`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Query {
-    /// Any words.
+    /// The words to search for.
     query: String,
 }
 
-/// Finds whatever it is asked for.
+/// Returns a result for any query.
 #[tool(read_only, idempotent)]
 pub(crate) fn search(_context: &ToolContext, query: Query) -> Result<ToolOutput, Failure> {
     Ok(ToolOutput::text(format!("result for '{}'", query.query)))
@@ -37,7 +37,7 @@ mod tests {
     use super::{search, searcher};
 
     #[test]
-    fn what_the_model_says_follows_from_the_conversation() {
+    fn the_model_searches_until_it_has_a_tool_result() {
         let user = json!({"role": "user", "content": "search for v3"});
         let tool = json!({"role": "tool", "tool_call_id": "tc-1", "content": "result for 'v3'"});
         for (messages, id, goto) in [
@@ -55,9 +55,10 @@ mod tests {
     }
 
     #[test]
-    fn a_search_finds_its_query() {
+    fn a_search_returns_a_result_for_its_query() {
         let context = ToolContext::default();
         let output = testing::call_tool::<search>(&context, &json!({"query": "v3"})).unwrap();
         assert_eq!(output.text_content(), "result for 'v3'");
     }
 }
+
