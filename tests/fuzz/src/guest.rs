@@ -1,23 +1,23 @@
-//! Components whose answers are bytes of the host's: the host hands them an image of memory as a text
-//! in hexadecimal digits, and they answer with the value at its beginning.
+//! Components that return values which the fuzzer chose. The host passes an image of memory as
+//! hexadecimal text, and the guest returns the value at the beginning of that image.
 
 use bytes::Bytes;
 use serde_json::Value;
 use wit_component::StringEncoding;
 use wit_parser::Resolve;
 
-/// Bytes of an image: it stands before everything else in memory.
+/// Maximum size of an image, in bytes. The image is at the beginning of the guest's memory.
 pub(crate) const IMAGE_BYTES: usize = 4_096;
 
-/// An image as what the guest reads.
+/// Encodes an image as the input of the guest.
 pub(crate) fn image(memory: &[u8]) -> Value {
     let memory = &memory[..memory.len().min(IMAGE_BYTES)];
     memory.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
 }
 
-/// Memory, and an allocator that only goes forward and remembers the largest piece: of what the host
-/// hands over, that is the image. `answer` puts the image to address 0 and answers with it. Digits
-/// stand between quotes.
+/// Memory, and a bump allocator that records the largest allocation: of the values that the host
+/// passes, that is the image. `answer` decodes the image to address 0 and returns its address. The
+/// hexadecimal digits are a JSON string in quotes.
 const PRELUDE: &str = r#"
     (memory (export "memory") 2)
     (global $next (mut i32) (i32.const 16384))
@@ -52,7 +52,7 @@ const PRELUDE: &str = r#"
         (i32.const 0))
 "#;
 
-/// What a guest of a world describes itself with, and its one function.
+/// Returns the exports of the guest of a world: its description and one function.
 fn exports(world: &str) -> &'static str {
     match world {
         "node" => {
@@ -85,7 +85,7 @@ fn exports(world: &str) -> &'static str {
     }
 }
 
-/// The guest of a world: `node`, `tool`, `reducer` or `web`.
+/// Builds the guest of a world: `node`, `tool`, `reducer` or `web`.
 pub(crate) fn component(world: &str) -> Bytes {
     let text = format!("(module {PRELUDE} {})", exports(world));
     let mut module = wat::parse_str(text).expect("the text of the guest is valid");
@@ -94,7 +94,7 @@ pub(crate) fn component(world: &str) -> Bytes {
     resolve.push_path(wit).expect("the contract can be read");
     let package = resolve.package_names.values().next().copied().expect("there is a package");
     let world = resolve.select_world(&[package], Some(&format!("{world}-plugin")));
-    let world = world.expect("the world is there");
+    let world = world.expect("the contract has the world");
     wit_component::embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8)
         .expect("the world fits into the module");
     module.into()

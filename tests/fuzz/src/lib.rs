@@ -1,15 +1,14 @@
-//! Fuzz targets: functions that hand foreign bytes to a parser of the host and check what must hold
-//! of its answer, whatever the bytes are.
+//! Fuzz targets: functions that pass untrusted bytes to a parser of the host and check properties
+//! of the result that hold for any input.
 //!
-//! A target panics if a property does not hold. Two programs call targets: the tests of this package,
-//! with the seeds under `corpus`, and the binary `wattle-fuzz`, with inputs that libFuzzer makes up.
-//! `cargo xtask fuzz` builds and starts the latter.
+//! A target panics if a property does not hold. Two programs call targets: the tests of this
+//! package, with the seeds under `corpus`, and the binary `wattle-fuzz`, with inputs that libFuzzer
+//! generates. `cargo xtask fuzz` builds and starts the binary.
 //!
 //! # Layout
 //!
 //! * [`targets`]: one module for each target, with its properties.
-//! * `guest`: components whose answers are bytes of the input. `world`: ports with nothing behind
-//!   them.
+//! * `guest`: components that return bytes of the input. `world`: ports without services.
 
 mod guest;
 pub mod targets;
@@ -20,12 +19,12 @@ use std::sync::OnceLock;
 
 use tokio::runtime::{Builder, Runtime};
 
-/// A function that takes any bytes, and panics if a property does not hold.
+/// A function that accepts any bytes and panics if a property does not hold.
 #[derive(Clone, Copy)]
 pub struct Target {
-    /// Its name: that of its folder under `corpus`.
+    /// The name of the target, and of its folder under `corpus`.
     pub name: &'static str,
-    /// The function.
+    /// The function of the target.
     pub run: fn(&[u8]),
 }
 
@@ -55,12 +54,13 @@ pub const TARGETS: [Target; 16] = [
     Target { name: "wit", run: targets::wit::run },
 ];
 
-/// The target of a name.
+/// Returns the target with a name.
 pub fn target(name: &str) -> Option<Target> {
     TARGETS.into_iter().find(|target| target.name == name)
 }
 
-/// Waits for a future. All targets share one runtime, so that an execution starts no threads.
+/// Runs a future to completion. All targets share one runtime, so that an execution starts no
+/// threads.
 fn wait<F: Future>(future: F) -> F::Output {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
     let make = || {

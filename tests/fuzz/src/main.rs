@@ -1,5 +1,5 @@
-//! The program that libFuzzer drives. Its last argument is the name of the target; libFuzzer must
-//! not see it, so `-ignore_remaining_args=1` stands before it.
+//! The program that libFuzzer drives. Its last argument is the name of the target. The argument
+//! `-ignore_remaining_args=1` before it hides the name from libFuzzer.
 #![no_main]
 
 use std::sync::OnceLock;
@@ -8,13 +8,13 @@ use wattle_fuzz::{TARGETS, Target, target};
 
 static TARGET: OnceLock<Target> = OnceLock::new();
 
-/// The target that the command line names.
-#[expect(clippy::print_stderr, reason = "a program says what is wrong with its arguments")]
+/// Returns the target that the command line names.
+#[expect(clippy::print_stderr, reason = "errors of arguments are printed")]
 fn chosen() -> Target {
     let name = std::env::args().next_back().unwrap_or_default();
     target(&name).unwrap_or_else(|| {
         let names: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();
-        eprintln!("`{name}` is no target; the last argument must be one of {}", names.join(", "));
+        eprintln!("unknown target `{name}`; the last argument must be one of {}", names.join(", "));
         std::process::exit(2)
     })
 }

@@ -1,5 +1,5 @@
-//! One target a file. What a target checks stands at the top of its file; that the host neither
-//! panics nor works for long holds for all of them.
+//! One target per file. The documentation of each file states its properties. Every target also
+//! checks that the host neither panics nor hangs.
 
 pub mod app;
 pub mod cel;
@@ -18,7 +18,7 @@ pub mod store;
 pub mod stream;
 pub mod wit;
 
-/// The input as text in two parts: its first line, and what follows.
+/// Splits a text input into its first line and the rest.
 fn lines(bytes: &[u8]) -> Option<(&str, &str)> {
     let text = std::str::from_utf8(bytes).ok()?;
     Some(text.split_once('\n').unwrap_or((text, "")))

@@ -1,4 +1,4 @@
-//! Ports with nothing behind them, for guests that call none.
+//! Ports without services, for guests that make no host calls.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,7 +20,7 @@ use wattle_run::ports::{BlobLinks, Caller, Clock, Ports};
 use wattle_sql::Databases;
 use wattle_store::{MemoryBlobs, MemoryStore, VolatileMemory};
 
-/// A gate for one call.
+/// Returns a gate for one call.
 pub(crate) fn gate() -> Arc<Gate> {
     static PORTS: OnceLock<Ports> = OnceLock::new();
     let ports = PORTS.get_or_init(ports).clone();
@@ -51,11 +51,11 @@ fn ports() -> Ports {
     }
 }
 
-/// A clock that stands still, and an engine without runs.
+/// A clock with a constant time, and an engine without runs.
 struct Nothing;
 
 fn nothing<T>() -> Result<T, Failure> {
-    Err(Failure::new(code::UNAVAILABLE, "there is nothing in this world"))
+    Err(Failure::new(code::UNAVAILABLE, "the fuzz targets have no services"))
 }
 
 impl Clock for Nothing {

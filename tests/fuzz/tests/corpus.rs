@@ -1,10 +1,10 @@
-//! Every target with its seeds, with inputs that failed once, and with changed seeds. Each seed is a
-//! file of the target's folder under `corpus`.
+//! Runs every target with its seeds, with inputs that failed once, and with mutated seeds. Each
+//! seed is a file of the target's folder under `corpus`.
 //!
-//! The changes are random numbers of one fixed seed, so that the same code gets the same inputs.
-//! `cargo xtask fuzz` makes up others, and has libFuzzer choose those that reach new code.
+//! The mutations use a fixed random seed, so that each execution has the same inputs. `cargo xtask
+//! fuzz` generates other inputs and has libFuzzer select those that reach new code.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests may fail a test too")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic, too")]
 
 use std::fmt;
 use std::fs;
@@ -16,18 +16,18 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use wattle_fuzz::{TARGETS, target};
 use wattle_needs::setting;
 
-/// Changed seeds for each target, if `WATTLE_CHANGED_SEEDS` does not say another number.
+/// Mutated seeds for each target. `WATTLE_CHANGED_SEEDS` overrides the number.
 const CHANGED_SEEDS: u32 = 500;
 
-/// Changes of one seed.
+/// Number of mutations of one seed.
 const CHANGES: std::ops::Range<usize> = 1..6;
 
 fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus")
 }
 
-/// Hands every file of a target's folder to it, and then changed ones. What is printed names the file
-/// before a panic.
+/// Runs a target with every file of its folder, and then with mutated seeds. It prints the name of
+/// a file before its execution, so that the output of a panic names it.
 #[expect(clippy::print_stdout, reason = "shown if the test fails")]
 fn replay(name: &str) {
     let target = target(name).unwrap();
@@ -40,7 +40,7 @@ fn replay(name: &str) {
         println!("{}", path.display());
         let bytes = fs::read(&path).unwrap();
         (target.run)(&bytes);
-        // What is cut is foreign as well.
+        // Truncated inputs are untrusted as well.
         (target.run)(&bytes[..bytes.len() / 2]);
         seeds.push(bytes);
     }
@@ -56,7 +56,7 @@ fn replay(name: &str) {
     }
 }
 
-/// Bytes for a target. A failure prints them as Rust writes a string of bytes.
+/// Input of a target. A failure prints it as a Rust byte string.
 #[derive(Clone)]
 struct Input(Vec<u8>);
 
@@ -66,22 +66,22 @@ impl fmt::Debug for Input {
     }
 }
 
-/// A change of a seed.
+/// A mutation of a seed.
 #[derive(Clone, Debug)]
 enum Change {
-    /// One byte gets another value.
+    /// Replaces one byte.
     Set(Index, u8),
-    /// One bit of a byte is flipped.
+    /// Flips one bit of a byte.
     Flip(Index, u8),
-    /// Bytes between two places go away.
+    /// Removes the bytes between two positions.
     Remove(Index, Index),
-    /// Bytes between two places come twice.
+    /// Duplicates the bytes between two positions.
     Repeat(Index, Index),
-    /// Bytes between two places of a seed come in at a place.
+    /// Inserts the bytes between two positions of another seed.
     Insert(Index, Vec<u8>, Index, Index),
 }
 
-/// Seeds with some changes.
+/// Returns a strategy for seeds with mutations.
 fn changed(seeds: Vec<Vec<u8>>) -> impl Strategy<Value = Input> {
     let place = any::<Index>;
     let change = prop_oneof![
@@ -150,3 +150,4 @@ macro_rules! targets {
 }
 
 targets!(app cel component events export frame graph mcp provider request schema sql state store stream wit);
+

@@ -1,5 +1,5 @@
-//! Files of an app and of its operator: `app.toml`, `streams/*.toml` and `wattle.toml`. For a
-//! refused file there is an error in words, and an accepted stream can be made of any event.
+//! Files of an app and of its operator: `app.toml`, `streams/*.toml` and `wattle.toml`. A rejected
+//! file has an error with a message, and an accepted stream accepts any event.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use wattle::load::manifest::Manifest;
 use wattle_graph::event::Event;
 use wattle_graph::mapping::{Moment, RunFiles, RunStream, StreamMapping, Subject};
 
-/// Reads a text as each of the files.
+/// Parses a text as each of the files.
 pub fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match Manifest::parse(text) {
@@ -31,7 +31,7 @@ fn subject() -> Subject {
     Subject { app: json!("app"), thread, run: json!({ "id": "r" }), settings: json!({}) }
 }
 
-/// Some events, one of each kind that mappings are about.
+/// Returns one event of each kind that mappings select.
 fn events() -> Vec<Event> {
     let kinds = json!([
         { "type": "run_started", "reason": "input" },

@@ -1,5 +1,5 @@
-//! CEL. The first line is a condition and an expression, the rest is JSON that it sees. An evaluation
-//! takes no more steps than it has, and a second one comes to the same result.
+//! CEL. The first line is a condition and an expression, the rest is JSON for their variables. An
+//! evaluation stays within its budget of steps, and is deterministic.
 
 use std::sync::Arc;
 

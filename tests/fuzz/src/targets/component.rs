@@ -1,9 +1,9 @@
-//! Files of plugins. Bytes that are no plugin are refused with words and a hint, and the library that
-//! reads them does not panic. A plugin that is loaded has a description within its limits.
+//! Files of plugins. Invalid files are rejected with a message and a hint, and parsing does not
+//! panic. The description of a loaded plugin is within its limits.
 //!
-//! A core module has the description of its component type that the seeds have: the library that reads
-//! such a description recurses without end on some, which is why the host compiles in a process of its
-//! own (`host/cli/tests/it/compile.rs` has such a module).
+//! The target replaces the component type of a core module by a valid one. The library that parses
+//! component types recurses endlessly on some inputs, which is why the host compiles in a separate
+//! process (`host/cli/tests/it/compile.rs` has such a module).
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -16,10 +16,10 @@ use wattle_sandbox::{SandboxConfig, WasmSandbox};
 
 use crate::guest;
 
-/// Instances at once: one execution needs one.
+/// Maximum number of concurrent instances. One execution needs one.
 const INSTANCES: u32 = 4;
 
-/// A sandbox that compiles in this process.
+/// Returns a sandbox that compiles in this process.
 pub(crate) fn sandbox() -> &'static WasmSandbox {
     static SANDBOX: OnceLock<Arc<WasmSandbox>> = OnceLock::new();
     SANDBOX.get_or_init(|| {
@@ -28,7 +28,7 @@ pub(crate) fn sandbox() -> &'static WasmSandbox {
     })
 }
 
-/// Loads a file.
+/// Loads a file as a plugin.
 pub fn run(bytes: &[u8]) {
     let Some(bytes) = described(bytes) else { return };
     let name = PluginName::new("guest").expect("the name is valid");
@@ -46,8 +46,8 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// The file with a component type that can be read, if it is a core module with one; `None` if the
-/// module cannot be parsed.
+/// Replaces the component type of a core module by a valid one. Returns other files unchanged, and
+/// `None` for a module that does not parse.
 fn described(bytes: &[u8]) -> Option<Cow<'_, [u8]>> {
     const HEADER_BYTES: usize = 8;
     const NAME: &str = "component-type";
@@ -78,10 +78,10 @@ fn described(bytes: &[u8]) -> Option<Cow<'_, [u8]>> {
     Some(Cow::Owned(module))
 }
 
-/// What every core module begins with.
+/// The header of a core module: magic number and version.
 const MODULE: &[u8] = b"\0asm\x01\0\0\0";
 
-/// Appends a section, its length as LEB128.
+/// Appends a section with its length in LEB128.
 fn section(id: u8, bytes: &[u8], module: &mut Vec<u8>) {
     module.push(id);
     let mut rest = bytes.len();

@@ -1,5 +1,5 @@
-//! Events as lines of JSON, as logs and streams hold them. An event that is read is the same after it
-//! was written and read again, and whatever comes in whatever order can be folded and shown.
+//! Events as lines of JSON, as logs and streams contain them. A parsed event is equal after a round
+//! trip, and events of any kind in any order can be folded and projected.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -16,7 +16,7 @@ use wattle_project::ag_ui::EventStream;
 use wattle_project::ai_sdk::MessageStream;
 use wattle_project::transcript::Transcript;
 
-/// A graph whose events come as input.
+/// A graph for the events of the input.
 const GRAPH: &str = r#"
     [graphs.g]
     entry = ["a", "b"]
@@ -28,7 +28,7 @@ const GRAPH: &str = r#"
     edges = [{ from = "b", to = "c" }]
 "#;
 
-/// Folds and shows events.
+/// Folds and projects events.
 pub fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let graph = graph();
@@ -51,7 +51,7 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// The graph, checked once.
+/// Returns the graph, which is checked only once.
 fn graph() -> &'static Graph {
     static CHECKED: OnceLock<Vec<Graph>> = OnceLock::new();
     let check = || check_toml("graph.toml", GRAPH, &NoFacts).expect("the graph is valid");
@@ -76,7 +76,7 @@ fn same_again(event: &Event) {
     assert_eq!(*event, again, "{text}");
 }
 
-/// What a run does where a log ends.
+/// Plans and advances at the end of a log, as a run does.
 fn stands(graph: &Graph, thread: &ThreadId, lineage: &Lineage) {
     lineage.open_questions();
     plan(graph, thread, lineage, 2);

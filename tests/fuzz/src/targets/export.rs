@@ -1,9 +1,9 @@
-//! An export, a file from another host: its seals are checked without harm, and what is read of it
-//! can be written.
+//! Exports, which may come from another host. The verification of seals does not panic, and the
+//! parsed header can be serialized.
 
 use wattle_run::export::Export;
 
-/// Reads an export.
+/// Parses an export and verifies it.
 pub fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match Export::read(text) {

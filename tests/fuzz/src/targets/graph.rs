@@ -1,5 +1,5 @@
-//! `graph.toml`, also as JSON. A refused file has problems that stand in it. An accepted graph can be
-//! planned and drawn, and is the same graph after it was written as JSON and read again.
+//! `graph.toml`, also as JSON. A rejected file has problems with line numbers of the file. An
+//! accepted graph can be planned and drawn, and is equal after a round trip through JSON.
 
 use std::collections::BTreeMap;
 
@@ -25,12 +25,12 @@ pub fn run(bytes: &[u8]) {
 }
 
 fn refused(text: &str, problems: &[Problem]) {
-    assert!(!problems.is_empty(), "refused without a problem");
+    assert!(!problems.is_empty(), "rejected without a problem");
     let lines = text.split('\n').count();
     for problem in problems {
-        assert!(!problem.message.is_empty(), "a problem says nothing: {problem:?}");
+        assert!(!problem.message.is_empty(), "a problem without a message: {problem:?}");
         let line = problem.line.map_or(1, |line| line as usize);
-        assert!((1..=lines).contains(&line), "of {lines} lines: {problem:?}");
+        assert!((1..=lines).contains(&line), "the file has {lines} lines: {problem:?}");
     }
 }
 
@@ -43,7 +43,7 @@ fn accepted(graphs: &[Graph]) {
     let document = Document { graphs: definitions.collect() };
     let text = serde_json::to_string(&document).expect("a definition can be written");
     let again = check_json("graph.json", &text, &NoFacts);
-    let again = again.unwrap_or_else(|problems| panic!("{text} is refused: {problems:?}"));
+    let again = again.unwrap_or_else(|problems| panic!("{text} is rejected: {problems:?}"));
     let digests = |graphs: &[Graph]| graphs.iter().map(|it| it.digest).collect::<Vec<_>>();
     assert_eq!(digests(graphs), digests(&again), "{text}");
 }
@@ -59,7 +59,7 @@ fn planned(graph: &Graph) {
         tasks: None,
     };
     let root = Namespace::root();
-    // Defaults of channels may not go through the reducer of a plugin, which is not here.
+    // The default of a channel may need the reducer of a plugin, and no plugin is loaded.
     let Ok(first) = accept_input(graph, None, &root, &json!({}), &BTreeMap::new(), at) else {
         return;
     };

@@ -1,17 +1,17 @@
-//! Answers of an MCP server, as a list of tools and as the result of one. Names and descriptions
-//! that come through are clean, and a result is no larger than allowed.
+//! Responses of an MCP server, as a tool list and as a tool result. Names and descriptions are
+//! clean, and a result stays within its limit.
 
 use wattle_graph::llm::Part;
 use wattle_mcp::answer;
 
-/// Bytes that a result may have.
+/// Maximum size of a tool result, in bytes.
 const OUTPUT_BYTES: usize = 2_000;
 
-/// Longest name and description of a tool.
+/// Maximum sizes of names and descriptions of tools.
 const NAME_BYTES: usize = 128;
 const DESCRIPTION_BYTES: usize = 4_096;
 
-/// Reads an answer.
+/// Parses a response.
 pub fn run(bytes: &[u8]) {
     for tool in answer::tools("server", bytes).unwrap_or_default() {
         let unfit = |char: char| char.is_control() || char.is_whitespace();
@@ -25,7 +25,7 @@ pub fn run(bytes: &[u8]) {
     let Ok(Ok(output)) = answer::output("server", bytes, OUTPUT_BYTES) else { return };
     let text = |part: &Part| match part {
         Part::Text(text) => text.len(),
-        part => panic!("only text may come through: {part:?}"),
+        part => panic!("only text is allowed: {part:?}"),
     };
     let size: usize = output.content.iter().map(text).sum();
     assert!(size <= OUTPUT_BYTES, "{size} bytes");

@@ -1,6 +1,6 @@
-//! An answer of Gemini or Anthropic, or of a service in OpenAI's format that refuses: the first byte
-//! of the input chooses provider, form and status, and the rest is the body. The bytes come over a
-//! connection; those of an answer are also read in pieces, as in the target `stream`.
+//! Responses of Gemini and Anthropic, and error responses in OpenAI's format. The first byte of the
+//! input selects provider, form and status; the rest is the body. The bytes arrive over a
+//! connection. The body is also parsed in chunks, as in the target `stream`.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -30,11 +30,11 @@ const KINDS: [(&str, ProviderKind); 4] = [
     ("openai", ProviderKind::Openai),
 ];
 
-/// Bits of the first byte: whether the answer is a stream, and where its status stands.
+/// Bits of the first byte: whether the response is a stream, and the position of its status.
 const STREAMS: u8 = 1 << 2;
 const STATUS_SHIFT: u8 = 3;
 
-/// Statuses, by the bits that follow. Most inputs are answers.
+/// Statuses, by the bits that follow. Half of them are successful.
 const STATUSES: [StatusCode; 8] = [
     StatusCode::OK,
     StatusCode::OK,
@@ -46,10 +46,10 @@ const STATUSES: [StatusCode; 8] = [
     StatusCode::INTERNAL_SERVER_ERROR,
 ];
 
-/// Bytes of a failure's message: what a service says is quoted in part.
+/// Maximum size of a failure's message, in bytes. The message quotes only a part of the response.
 const MESSAGE_BYTES: usize = 8 << 10;
 
-/// Hands the body to the client of a provider.
+/// Passes the body to the client of a provider.
 pub fn run(bytes: &[u8]) {
     let Some((&first, body)) = bytes.split_first() else { return };
     let world = World::get();
@@ -65,9 +65,9 @@ pub fn run(bytes: &[u8]) {
     let answer = crate::wait(world.routes.complete(&world.caller, &request, &world.blobs, &pieces));
     let pieces = pieces.0.into_inner().unwrap_or_else(PoisonError::into_inner);
     match answer {
-        Ok(_) if status != StatusCode::OK => panic!("status {status} is no answer"),
+        Ok(_) if status != StatusCode::OK => panic!("a completion in spite of status {status}"),
         Ok(answer) if streams => {
-            assert_eq!(said(&answer), told(&pieces), "what was handed on is not the answer");
+            assert_eq!(said(&answer), told(&pieces), "the deltas differ from the completion");
         }
         Ok(_) => {}
         Err(failure) => {
@@ -76,11 +76,11 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// A server that answers with the input, and routes to it.
+/// A server that responds with the input, and routes to it.
 struct World {
     answer: &'static Mutex<(StatusCode, &'static str, Bytes)>,
     routes: Routes,
-    /// For each of [`KINDS`].
+    /// A parser for each of [`KINDS`].
     recorded: [Recorded; KINDS.len()],
     caller: Caller,
     blobs: MemoryBlobs,
@@ -114,7 +114,7 @@ fn answered((status, form, body): &(StatusCode, &'static str, Bytes)) -> Respons
     (*status, [(header::CONTENT_TYPE, *form)], Body::from(body.clone())).into_response()
 }
 
-/// A route for each provider, with and without streams. None tries twice.
+/// Returns a route for each provider, with and without streams, and without retries.
 fn routes(base: &str) -> Routes {
     let (mut providers, mut routes) = (json!({}), json!({}));
     for kind in ["gemini", "anthropic", "openai"] {
@@ -136,7 +136,7 @@ fn request(route: &str) -> CompletionRequest {
     CompletionRequest::new(route, messages)
 }
 
-/// The pieces that are handed on.
+/// The emitted deltas.
 #[derive(Default)]
 struct Pieces(Mutex<Vec<Delta>>);
 

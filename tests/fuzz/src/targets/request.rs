@@ -1,5 +1,5 @@
-//! Requests of Agent Server clients: the first byte says of what kind, the rest is the body. A body
-//! that is read is the same after it was written and read again.
+//! Requests of Agent Server clients. The first byte selects the kind of request, the rest is the
+//! body. A parsed body is equal after a round trip.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -15,7 +15,7 @@ use wattle_graph::id::ThreadId;
 use wattle_project::agent_server::id::{EventId, checkpoint_of, namespace_of};
 use wattle_project::agent_server::message::{compact, from_wire_all, to_wire_all};
 
-/// What a body is read as.
+/// The types of bodies.
 const KINDS: &[fn(&[u8])] = &[
     run_create,
     state_update,
@@ -46,13 +46,13 @@ const KINDS: &[fn(&[u8])] = &[
     words,
 ];
 
-/// Reads a request.
+/// Parses a request.
 pub fn run(bytes: &[u8]) {
     let Some((kind, body)) = bytes.split_first() else { return };
     KINDS[usize::from(*kind) % KINDS.len()](body);
 }
 
-/// A body of a type that can be written as it was read.
+/// Checks a type whose values survive a round trip.
 fn same<T: Serialize + DeserializeOwned + PartialEq + Debug>(body: &[u8]) {
     read::<T>(body);
 }
@@ -116,7 +116,7 @@ fn commands(body: &[u8]) {
     let _ = command.read::<command::Reconnect>();
 }
 
-/// Messages as clients write them become ours, and ours theirs.
+/// Messages of clients become messages of the host and are converted back.
 fn messages(body: &[u8]) {
     let Ok(value) = serde_json::from_slice::<Value>(body) else { return };
     let Ok(ours) = from_wire_all(&value, &mut fresh()) else { return };
@@ -134,7 +134,7 @@ fn paths(body: &[u8]) {
     assert_eq!(found.as_object().map(serde_json::Map::len), Some(paths.len()));
 }
 
-/// Texts that are no JSON: ids, times, schedules.
+/// Parses texts that are not JSON: ids, times, schedules.
 fn words(body: &[u8]) {
     let Ok(text) = std::str::from_utf8(body) else { return };
     if let Ok(thread) = ThreadId::new("thread") {
@@ -151,7 +151,7 @@ fn words(body: &[u8]) {
     }
 }
 
-/// Ids for messages without one.
+/// Returns a generator of ids for messages without one.
 fn fresh() -> impl FnMut() -> String {
     let mut count = 0;
     move || {

@@ -1,15 +1,15 @@
-//! JSON Schema: the first line is a schema, the rest a value. All ways of validating agree, and none
-//! tells more than it was asked for.
+//! JSON Schema. The first line is a schema, the rest a value. All ways to validate agree, and none
+//! reports more violations than requested.
 
 use serde_json::Value;
 use wattle_graph::schema::{Misfit, Schema};
 
 use super::lines;
 
-/// Sentences that are asked for.
+/// The requested number of violations.
 const MOST: usize = 3;
 
-/// Validates a value by a schema.
+/// Validates a value against a schema.
 pub fn run(bytes: &[u8]) {
     let Some((schema, value)) = lines(bytes) else { return };
     let Ok(schema) = serde_json::from_str::<Value>(schema) else { return };

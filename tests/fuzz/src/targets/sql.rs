@@ -1,5 +1,5 @@
-//! SQL of a plugin that may read some tables only. Whatever the statement is, nothing of another table
-//! comes back, and nothing is written.
+//! SQL of a plugin that may read some tables only. For any statement the result has no data of
+//! another table, and nothing is written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,7 +13,7 @@ use wattle_run::limit::SqlLimits;
 use wattle_run::ports::Sql as _;
 use wattle_sql::{DatabaseConfig, Databases};
 
-/// What the database holds.
+/// Statements that create the content of the database.
 const TABLES: [&str; 6] = [
     "CREATE TABLE open (id INTEGER PRIMARY KEY, name TEXT, size REAL, raw BLOB)",
     "INSERT INTO open (name, size, raw) VALUES ('ada', 1.5, x'00'), ('bob', 2, NULL)",
@@ -23,16 +23,16 @@ const TABLES: [&str; 6] = [
     "CREATE VIEW hidden_view AS SELECT word FROM hidden",
 ];
 
-/// The database, and what a plugin may do with it.
+/// The database, and the grant and limits of the plugin.
 struct World {
     databases: Databases,
     rule: SqlRule,
     limits: SqlLimits,
-    /// Statements so far.
+    /// Number of statements so far.
     count: AtomicU64,
 }
 
-/// Runs a statement.
+/// Executes a statement.
 pub fn run(bytes: &[u8]) {
     static WORLD: OnceLock<World> = OnceLock::new();
     let Ok(text) = std::str::from_utf8(bytes) else { return };
@@ -50,13 +50,13 @@ pub fn run(bytes: &[u8]) {
     assert_eq!(before, crate::wait(all(world)), "{text}");
 }
 
-/// Limits of the statements of this target, which succeed on a slow machine too.
+/// Returns limits for the statements of this target, which must succeed on a slow machine, too.
 fn patient() -> SqlLimits {
     SqlLimits { timeout_ms: 60_000, ..SqlLimits::default() }
 }
 
-/// Puts a word that no input can have into the table that may not be read, and nowhere else: libFuzzer
-/// takes what values are compared with into its inputs, so each statement has a word of its own.
+/// Writes a word that no input contains into the table that the plugin may not read. libFuzzer
+/// copies compared values into its inputs, so each statement gets a new word.
 async fn hide(world: &World) -> String {
     let count = world.count.fetch_add(1, Ordering::Relaxed);
     let word = Digest::of(&count.to_le_bytes()).to_string();
@@ -67,7 +67,7 @@ async fn hide(world: &World) -> String {
     word
 }
 
-/// Whether a value holds the hidden word, also as bytes.
+/// Returns true if a value contains the hidden word, as text or as bytes.
 fn shows(value: &SqlValue, shown: &str, word: &str) -> bool {
     let bytes = match value {
         SqlValue::Bytes(bytes) => String::from_utf8_lossy(bytes).contains(word),
@@ -80,7 +80,7 @@ async fn make() -> World {
     let config = DatabaseConfig::new("sqlite::memory:");
     let configs = BTreeMap::from([("main".to_owned(), config)]);
     let databases = Databases::open(configs, Path::new("")).await.expect("it can be opened");
-    // A statement that takes long is ended, so that time goes to others.
+    // A short timeout leaves more time for other statements.
     let limits = SqlLimits { timeout_ms: 200, rows: 100, ..SqlLimits::default() };
     let mut writing = databases.begin("main", &patient()).await.expect("it can be written");
     for statement in TABLES {
@@ -95,7 +95,7 @@ async fn make() -> World {
     World { databases, rule, limits, count: AtomicU64::new(0) }
 }
 
-/// All that the database holds.
+/// Returns the content of the whole database.
 async fn all(World { databases, .. }: &World) -> Vec<Rows> {
     let rule = SqlRule::from(SqlAccess::ReadWrite);
     let mut all = Vec::new();

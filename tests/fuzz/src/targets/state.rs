@@ -1,6 +1,6 @@
-//! State as JSON: the first line is the input of a graph with every reducer, each further line holds
-//! the writes of the tasks of one superstep. Every value that is accepted fits the schema of its
-//! channel, and a checkpoint is the same after it was written and read again.
+//! State as JSON. The first line is the input of a graph with every reducer, each further line
+//! contains the writes of the tasks of one superstep. Every accepted value matches the schema of
+//! its channel, and a checkpoint is equal after a round trip.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -16,10 +16,10 @@ use wattle_graph::lineage::Lineage;
 use wattle_graph::plan::{Planned, Task, plan};
 use wattle_graph::step::{Position, accept_input, advance, check_writes};
 
-/// Supersteps of one input.
+/// Maximum number of supersteps of one input.
 const STEPS: u64 = 8;
 
-/// Every reducer of the host, with and without a schema.
+/// A graph with every reducer of the host, with and without a schema.
 const GRAPH: &str = r#"
     [graphs.g]
     entry = ["a", "b"]
@@ -43,7 +43,7 @@ const GRAPH: &str = r#"
     cases = [{ when = "state.last == 'more'", to = "a" }, { to = "END" }]
 "#;
 
-/// What a task of the input does.
+/// The outcome of a task, from the input.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Done {
@@ -79,7 +79,7 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// The graph, checked once.
+/// Returns the graph, which is checked only once.
 fn graph() -> &'static Graph {
     static CHECKED: OnceLock<Vec<Graph>> = OnceLock::new();
     let check = || check_toml("graph.toml", GRAPH, &NoFacts).expect("the graph is valid");
@@ -97,7 +97,8 @@ fn at(id: u64) -> Position {
     }
 }
 
-/// The event that a task ends with; without what it may not write.
+/// Returns the event at the end of a task. An outcome that the graph does not allow is replaced by
+/// an empty one.
 fn finished(graph: &Graph, lineage: &Lineage, task: Task, done: Done) -> Event {
     let Done { writes, goto, sends } = done;
     let is_valid = check_writes(graph, &task.node, &writes, goto.as_deref(), &sends).is_ok();
@@ -120,7 +121,7 @@ fn finished(graph: &Graph, lineage: &Lineage, task: Task, done: Done) -> Event {
     Event { seq: 1, at_ms: 0, run, namespace: Namespace::root(), kind }
 }
 
-/// The same checkpoint, whose values fit.
+/// Checks that the values of a checkpoint match their schemas and that it survives a round trip.
 fn sound(graph: &Graph, checkpoint: Checkpoint) -> Checkpoint {
     for (name, value) in &checkpoint.values {
         let channel = graph.channels().get(name).expect("the graph has the channel");

@@ -1,6 +1,6 @@
-//! Pages of a store's file: the input says which bytes of a sound file change. The file is refused as
-//! damaged, or it opens, and then each thread is as it was or is said to be damaged, and the store
-//! can be written.
+//! Pages of a store's file. The input selects bytes of an intact file to change. The store rejects
+//! the file as damaged or opens it. If it opens, each thread is unchanged or reported as damaged,
+//! and the store accepts writes.
 
 use std::fs;
 use std::path::Path;
@@ -17,23 +17,23 @@ use wattle_store::RedbStore;
 /// The name of the file.
 const FILE: &str = "wattle.redb";
 
-/// Threads of the file.
+/// Number of threads in the file.
 const THREADS: usize = 4;
 
-/// Bytes of one edit: four of the place, one that the byte there is changed by.
+/// Size of one edit: four bytes for the offset, one that is combined with the byte there by XOR.
 const EDIT_BYTES: usize = 5;
 
-/// Edits of one input: a page that was torn has some more, but each is alike.
+/// Maximum number of edits. A torn page has more, but they are all alike.
 const EDITS: usize = 64;
 
 /// A file without damage.
 struct Sound {
     bytes: Vec<u8>,
-    /// What can be read of each thread.
+    /// The content of each thread.
     contents: Vec<String>,
 }
 
-/// Opens a file with changes.
+/// Opens a file with changed bytes.
 pub fn run(bytes: &[u8]) {
     static SOUND: OnceLock<Sound> = OnceLock::new();
     let sound = SOUND.get_or_init(|| crate::wait(make()));
@@ -53,7 +53,7 @@ pub fn run(bytes: &[u8]) {
             let damaged = crate::wait(compare(&store, &sound.contents));
             assert!(
                 damaged == 0 || is_found,
-                "{damaged} threads are damaged, and nothing is found"
+                "{damaged} threads are damaged, and the survey reports none"
             );
         }
         Err(error) => {
@@ -61,7 +61,7 @@ pub fn run(bytes: &[u8]) {
                 matches!(error, StoreError::Corrupt { .. } | StoreError::NewerFormat { .. }),
                 "{error}"
             );
-            assert!(is_found, "it is refused, and nothing is found: {error}");
+            assert!(is_found, "the file is rejected, and the survey reports no damage: {error}");
         }
     }
 }
@@ -70,25 +70,25 @@ fn thread(number: usize) -> ThreadId {
     ThreadId::new(format!("thread-{number}")).expect("the name is valid")
 }
 
-/// Compares all threads with what they were; answers with how many cannot be read.
+/// Compares all threads with their original content. Returns the number of damaged threads.
 async fn compare(store: &RedbStore, contents: &[String]) -> usize {
     let mut damaged = 0;
     for (number, before) in contents.iter().enumerate() {
         match content(store, &thread(number)).await {
-            Ok(now) => assert_eq!(now, *before, "thread {number} is another without a word"),
+            Ok(now) => assert_eq!(now, *before, "thread {number} has changed without an error"),
             Err(StoreError::Corrupt { .. } | StoreError::Broken { .. }) => damaged += 1,
-            Err(error) => panic!("another error than of damage: {error}"),
+            Err(error) => panic!("expected an error of damage: {error}"),
         }
     }
     let fresh = ThreadId::new("fresh").expect("the name is valid");
-    // What is written may need a page that is damaged.
+    // A write may need a damaged page.
     if damaged == 0 {
         append(store, &fresh, 1).await.expect("a sound store can be written");
     }
     damaged
 }
 
-/// All that can be read of a thread.
+/// Returns all content of a thread.
 async fn content(store: &RedbStore, thread: &ThreadId) -> Result<String, StoreError> {
     let latest = store.latest(thread).await?;
     let events = store.events(thread, 0, usize::MAX).await?;
@@ -98,7 +98,7 @@ async fn content(store: &RedbStore, thread: &ThreadId) -> Result<String, StoreEr
     Ok(format!("{latest:?} {events:?} {runs:?} {checkpoints:?}"))
 }
 
-/// A folder for one file; in memory where there is such a place.
+/// Creates a folder for one file, in memory if the system has a file system in memory.
 fn folder() -> TempDir {
     let memory = Path::new("/dev/shm");
     let folder = if memory.is_dir() { TempDir::new_in(memory) } else { TempDir::new() };
@@ -108,17 +108,17 @@ fn folder() -> TempDir {
 async fn make() -> Sound {
     let folder = folder();
     let path = folder.path().join(FILE);
-    let store = RedbStore::open(&path).expect("it can be made");
+    let store = RedbStore::open(&path).expect("the file can be created");
     let mut contents = Vec::new();
     for number in 0..THREADS {
         let thread = thread(number);
         for seq in 1..=3 {
-            append(&store, &thread, seq).await.expect("it can be written");
+            append(&store, &thread, seq).await.expect("an intact store can be written");
         }
-        contents.push(content(&store, &thread).await.expect("it can be read"));
+        contents.push(content(&store, &thread).await.expect("an intact store can be read"));
     }
     drop(store);
-    let bytes = fs::read(&path).expect("it is there");
+    let bytes = fs::read(&path).expect("the file can be read");
     Sound { bytes, contents }
 }
 

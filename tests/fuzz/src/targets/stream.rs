@@ -1,5 +1,5 @@
-//! An answer in OpenAI's format, as a stream of events or as one document. Where the bytes are cut makes
-//! no difference, and what is handed on meanwhile is what the answer says.
+//! Responses in OpenAI's format, as a stream of events or as one document. The result does not
+//! depend on the boundaries of chunks, and the emitted deltas equal the completion.
 
 use std::sync::OnceLock;
 
@@ -9,33 +9,33 @@ use wattle_graph::llm::{Completion, Delta, Part};
 use wattle_model::config::ProviderKind;
 use wattle_model::recorded::Recorded;
 
-/// Reads an answer in OpenAI's format.
+/// Parses a response in OpenAI's format.
 pub fn run(bytes: &[u8]) {
     static RECORDED: OnceLock<Recorded> = OnceLock::new();
     check(RECORDED.get_or_init(|| recorded(ProviderKind::Openai)), bytes);
 }
 
-/// A reader of answers of one kind of provider.
+/// Returns a parser for responses of one kind of provider.
 pub(super) fn recorded(kind: ProviderKind) -> Recorded {
     Recorded::new(kind).expect("there is a client")
 }
 
-/// Reads an answer in one piece and in others.
+/// Parses a response as one chunk, as two chunks and byte by byte.
 pub(super) fn check(recorded: &Recorded, bytes: &[u8]) {
     let read = |pieces: &[&[u8]]| read(recorded, pieces);
     let whole = read(&[bytes]);
     let middle = bytes.len() / 2;
     let halves = [&bytes[..middle], &bytes[middle..]];
-    assert_eq!(whole, read(&halves), "in two pieces");
+    assert_eq!(whole, read(&halves), "in two chunks");
     let singles: Vec<&[u8]> = bytes.chunks(1).collect();
     let single = read(&singles);
     assert_eq!(whole, single, "byte by byte");
     if let (Ok(answer), told) = whole {
-        assert_eq!(said(&answer), told, "what was handed on is not the answer");
+        assert_eq!(said(&answer), told, "the deltas differ from the completion");
     }
 }
 
-/// What an answer says.
+/// The content of a completion or of its deltas.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Said {
     text: String,
@@ -56,9 +56,9 @@ pub(super) fn told(deltas: &[Delta]) -> Said {
             Delta::Text { text } => said.text.push_str(text),
             Delta::Reasoning { text } => said.reasoning.push_str(text),
             Delta::ToolCall { id, .. } => said.calls += usize::from(id.is_some()),
-            // What was taken for text was reasoning.
+            // Text of these deltas was reasoning.
             Delta::Restart => said = Said::default(),
-            other => panic!("it is not known: {other:?}"),
+            other => panic!("unknown delta: {other:?}"),
         }
     }
     said
@@ -70,7 +70,7 @@ pub(super) fn said(answer: &Completion) -> Said {
         match part {
             Part::Text(text) => said.text.push_str(text),
             Part::Reasoning(text) => said.reasoning.push_str(text),
-            // Without a name there is nothing to hand on.
+            // A call without a name is not emitted.
             Part::ToolCall(call) => said.calls += usize::from(!call.name.is_empty()),
             _ => {}
         }

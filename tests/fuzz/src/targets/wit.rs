@@ -1,5 +1,6 @@
-//! Typed values of guests: the first byte says which export answers, the rest is the memory that it
-//! answers from. Whatever stands there, the host has an outcome within its limits or says why not.
+//! Values that guests return. The first byte selects the export, the rest is the memory from which
+//! the guest returns a value. For any memory the host has an outcome within its limits, or a
+//! failure.
 
 use std::sync::{Arc, OnceLock};
 
