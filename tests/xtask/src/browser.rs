@@ -1,4 +1,4 @@
-//! The browser that all tests of pages share: one start in place of one for each test.
+//! The browser that all tests of pages share, so that it starts only once.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -8,17 +8,18 @@ use wattle_needs::Program;
 
 use crate::shell::target_folder;
 
-/// The environment variable with the address of the browser, for the programs of `tests/clients/page`.
+/// The environment variable with the URL of the browser, for the programs of `tests/clients/page`.
 pub(crate) const ADDRESS: &str = "WATTLE_BROWSER";
 
-/// A running browser. It ends with this value.
+/// A running browser. Dropping it closes the browser.
 pub(crate) struct Browser {
     address: String,
     program: Child,
 }
 
 impl Browser {
-    /// Starts the browser, if the machine has one. The client `page` must be installed.
+    /// Starts the browser. Returns `None` if the machine has no Chromium or no Node.js. The client
+    /// `page` must be installed.
     ///
     /// # Errors
     ///
@@ -35,12 +36,12 @@ impl Browser {
         let output = program.stdout.take().context("the browser has no output")?;
         let read = BufReader::new(output).read_line(&mut address);
         let browser = Self { address: address.trim().to_owned(), program };
-        read.context("cannot read what the browser says")?;
-        ensure!(!browser.address.is_empty(), "the browser does not start");
+        read.context("cannot read the output of the browser")?;
+        ensure!(!browser.address.is_empty(), "the browser did not start");
         Ok(Some(browser))
     }
 
-    /// Where it can be reached.
+    /// Returns the URL of the browser.
     pub(crate) fn address(&self) -> &str {
         &self.address
     }

@@ -1,4 +1,4 @@
-//! Programs of others that tests talk to: installed once, below cargo's target folder.
+//! Third-party programs for tests, installed once below cargo's target folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,27 +12,27 @@ use crate::shell::{root, say, target_folder};
 use crate::step::run;
 use crate::{files, python};
 
-/// What is installed in a folder of its own.
+/// A client for Node.js, which is installed in a folder of its own.
 struct Client {
-    /// The folder below `tests/clients`, and below that of all installed clients.
+    /// The folder below `tests/clients`, and below the folder of installed clients.
     folder: &'static str,
-    /// What it is, for people.
+    /// A description for step names.
     what: &'static str,
-    /// The folder below `tests/clients` whose programs (`*.mjs`) use it. They are copied, since a
-    /// program finds libraries only beside itself.
+    /// The folder below `tests/clients` whose programs (`*.mjs`) use the client. They are copied
+    /// into the installed client, because Node.js resolves packages from the folder of a program.
     programs: &'static str,
 }
 
-/// What bundles programs, below the folder of installed clients.
+/// The bundler, below the folder of installed clients.
 const BUNDLER: &str = "react/node_modules/esbuild/bin/esbuild";
 
-/// The lock file that names its version.
+/// The lock file that pins the bundler's version.
 const BUNDLER_LOCK: &str = "react/package-lock.json";
 
-/// What a bundle was made of, beside it.
+/// The file with the inputs of a bundle, in the folder of the bundle.
 const BUNDLE_INPUTS: &str = "user.bundle.inputs";
 
-/// Libraries that are no ECMAScript modules load those of Node.js by `require`.
+/// Defines `require` in bundles. CommonJS libraries load modules of Node.js with it.
 const REQUIRE: &str = "import { createRequire } from 'node:module'; \
     const require = createRequire(import.meta.url);";
 
@@ -52,20 +52,20 @@ const CLIENTS: &[Client] = &[
     Client { folder: "ai-sdk/7", what: "the chat hook of AI SDK 7", programs: "ai-sdk" },
 ];
 
-/// Programs of Python: their folders below `tests/clients`, also those of their environments, and
-/// what they are. What tests let them run stays where it is.
+/// Clients for Python: their folders below `tests/clients` and below the folder of installed
+/// clients, and descriptions for step names. Their programs are not copied.
 const PYTHON: &[(&str, &str)] = &[
     ("langgraph-py", "the LangGraph client for Python"),
-    ("schemathesis", "what tests APIs by their descriptions"),
+    ("schemathesis", "Schemathesis"),
     ("mcp-py", "an MCP server on an old library for Python"),
 ];
 
 const MANIFEST: &str = "package.json";
 
-/// The lock file says whether anything changed.
+/// The lock file. A client is reinstalled if it has changed.
 const LOCK: &str = "package-lock.json";
 
-/// Installs them unless they are there. This is the only step of the tests that needs a network.
+/// Installs the clients that are missing. This is the only step of the tests that needs a network.
 pub(crate) fn install() -> Result<()> {
     install_python()?;
     if let Err(missing) = Program::Node.find().and(Program::Npm.find()) {
@@ -106,7 +106,7 @@ fn install_one(client: &Client) -> Result<()> {
     if client.programs == folder { bundle(client, &to, program) } else { Ok(()) }
 }
 
-/// The programs in a folder, in the order of their names.
+/// Returns the programs in a folder, sorted by name.
 fn programs(folder: &Path) -> Result<Vec<PathBuf>> {
     let files = fs::read_dir(folder)?.map(|entry| Ok(entry?.path()));
     let mut files: Vec<PathBuf> = files.collect::<Result<_>>()?;
@@ -124,14 +124,14 @@ fn install_packages(client: &Client, to: &Path) -> Result<()> {
         .current_dir(to);
     let installed = run(&format!("install {}", client.what), &mut npm);
     if installed.is_err() {
-        // Half an installation must not pass for a whole one.
+        // A partial installation must not count as complete.
         fs::remove_dir_all(to.join("node_modules")).ok();
     }
     installed
 }
 
-/// Bundles a program of a client in its folder, unless that was done with the same programs, packages and bundler. The
-/// client with [`BUNDLER`] must be installed.
+/// Bundles a program of a client in its folder, unless a bundle with the same programs, packages
+/// and bundler exists. The client with [`BUNDLER`] must be installed.
 fn bundle(client: &Client, folder: &Path, program: &str) -> Result<()> {
     let clients = target_folder().join("clients");
     let mut inputs = Vec::new();
@@ -142,13 +142,13 @@ fn bundle(client: &Client, folder: &Path, program: &str) -> Result<()> {
     if file.is_file() && fs::read(&bundled).is_ok_and(|bundled| bundled == inputs) {
         return Ok(());
     }
-    // An old one must not pass for the one of this program.
+    // If the bundler fails, an outdated bundle must not remain.
     fs::remove_file(&file).ok();
     let mut command = Command::new("node");
     command.arg(clients.join(BUNDLER)).arg(folder.join(program));
     command.args(["--bundle", "--platform=node", "--format=esm", "--log-level=warning"]);
     command.arg(format!("--banner:js={REQUIRE}")).arg(format!("--outfile={}", file.display()));
-    run(&format!("bundle a user of {}", client.what), &mut command)?;
+    run(&format!("bundle the program for {}", client.what), &mut command)?;
     fs::write(&bundled, inputs).with_context(|| format!("cannot write {}", bundled.display()))
 }
 

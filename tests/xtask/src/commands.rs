@@ -1,4 +1,4 @@
-//! What each command does, step by step.
+//! The commands of `cargo xtask` and their steps.
 
 use std::process::Command;
 
@@ -14,14 +14,14 @@ use crate::{clients, guests, needs, pages, peers, times};
 /// The programs that the demo starts.
 const DEMO: &[&str] = &["wattle", "wattle-standin", "wattle-demo"];
 
-/// The crates that others build on, whose documentation they read.
+/// The library crates for other developers, whose documentation is built.
 const PUBLISHED: &[&str] =
     &["--package", "wattle-graph", "--package", "wattle-run", "--package", "wattle-plugin"];
 
 /// The programs that tests start.
 const PROGRAMS: &[&str] = &["wattle", "wattle-standin", "wattle-standin-mcp", "wattle-demo"];
 
-/// The main job, end to end.
+/// Builds guests, pages and host, and runs the demo.
 pub(crate) fn demo(arguments: &[&str]) -> Result<()> {
     let demo = target_folder().join("debug/wattle-demo");
     if !demo.is_file() {
@@ -37,14 +37,14 @@ pub(crate) fn demo(arguments: &[&str]) -> Result<()> {
     std::process::exit(status.code().unwrap_or(1));
 }
 
-/// Every test, with format, lints and documentation. What the machine lacks the programs for is
-/// counted at the end; with `WATTLE_REQUIRE=all` it must lack none.
+/// Runs every test, with format, lints and documentation. The tests whose programs are missing are
+/// counted at the end. With `WATTLE_REQUIRE=all` a missing program is an error.
 pub(crate) fn test(arguments: &[&str]) -> Result<()> {
     let times = match arguments {
         [] => false,
         ["--times"] => true,
         [other, ..] => {
-            bail!("`test` has no option `{other}`; `--times` writes where its time goes")
+            bail!("unknown option `{other}` of `test`; `--times` writes a table of the times")
         }
     };
     needs::look()?;
@@ -88,21 +88,22 @@ fn every_test() -> Result<()> {
     document(PUBLISHED)
 }
 
-/// The data sets of the applications, or of some: with precise models, and ten times with imprecise
-/// ones.
+/// Evaluates the data sets of all or of some applications: once with precise models, and ten times
+/// with imprecise ones.
 pub(crate) fn eval(apps: &[&str]) -> Result<()> {
     needs::nextest()?;
     guests::build()?;
     programs("build the host", &["wattle"])?;
     let mut tests = compiling(&["nextest", "run"]);
     tests.args(["--profile", "eval", "--package", "wattle-suite", "--no-capture"]);
-    // Names of tests begin with that of their application.
+    // Names of these tests begin with the name of the application.
     let filters = apps.iter().map(|app| format!("test(/::{app}(_|$)/)"));
     tests.args(filters.flat_map(|filter| ["--filterset".to_owned(), filter]));
     run("run the data sets", &mut tests)
 }
 
-/// The tests with servers and gateways of others that are too large for [`test`]. None of them is left out.
+/// Runs the tests with servers and gateways that are too large for [`test`]. None of them is left
+/// out.
 pub(crate) fn peers() -> Result<()> {
     needs::nextest()?;
     peers::install_tested()?;
@@ -118,12 +119,12 @@ fn programs(what: &str, names: &[&str]) -> Result<()> {
     run(what, compiling(&["build"]).args(NATIVE).args(names))
 }
 
-/// The profile of `.config/nextest.toml`.
+/// Returns the profile of `.config/nextest.toml`.
 fn profile() -> &'static str {
     if requires_all() { "ci" } else { "default" }
 }
 
-/// Format, lints, documentation, spelling, licences.
+/// Checks format, lints, documentation, spelling and licences.
 pub(crate) fn check() -> Result<()> {
     run("check the format", cargo().args(["fmt", "--all", "--check"]))?;
     lint()?;
@@ -146,7 +147,7 @@ fn document(packages: &[&str]) -> Result<()> {
     run("build the documentation", &mut doc)
 }
 
-/// A tool that not everybody has. With `WATTLE_REQUIRE=all` it must be there.
+/// Runs a tool that may be missing. With `WATTLE_REQUIRE=all` a missing tool is an error.
 fn optional(program: &str, what: &str, arguments: &[&str], install: &str) -> Result<()> {
     let missing = format!("`{program}` is not installed, so this does not {what} (`{install}`)");
     match has(program, &["--version"]) {
@@ -159,12 +160,12 @@ fn optional(program: &str, what: &str, arguments: &[&str], install: &str) -> Res
     }
 }
 
-/// Steps per second; `peer` measures LangGraph as well, `load` and `agent-server` whole servers.
+/// Runs the benchmarks. `peer` also measures LangGraph, `load` and `agent-server` measure servers.
 pub(crate) fn bench(arguments: &[&str]) -> Result<()> {
     guests::build()?;
-    // Together, so that what both need is built once; both must be there, side by side.
+    // One command builds shared dependencies once. The benchmark finds the host in its own folder.
     let build = ["build", "--release", "--package", "wattle", "--package", "wattle-bench"];
-    run("build what is measured", cargo().args(build))?;
+    run("build host and benchmark", cargo().args(build))?;
     let mut measure = Command::new(target_folder().join("release/wattle-bench"));
     measure.current_dir(root());
     match arguments {
@@ -176,5 +177,5 @@ pub(crate) fn bench(arguments: &[&str]) -> Result<()> {
             measure.args(others);
         }
     }
-    run("measure", &mut measure)
+    run("run the benchmark", &mut measure)
 }

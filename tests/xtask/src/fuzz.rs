@@ -1,8 +1,8 @@
 //! `cargo xtask fuzz`: libFuzzer over the targets of `tests/fuzz`, with stable Rust.
 //!
-//! The crates of the workspace are compiled with coverage counters, by this program in place of the
-//! compiler: cargo calls it as `RUSTC_WORKSPACE_WRAPPER`. Dependencies are not, so they are those of
-//! every other debug build.
+//! This program compiles the crates of the workspace with coverage counters: cargo calls it in
+//! place of the compiler, as `RUSTC_WORKSPACE_WRAPPER`. Dependencies have no counters, so other
+//! debug builds share them.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -20,11 +20,11 @@ use crate::native::NATIVE;
 use crate::shell::{cargo, root, say, target_folder, variable};
 use crate::step::run;
 
-/// Set in the environment of cargo when it is to call this program in place of the compiler.
+/// The environment variable under which cargo calls this program in place of the compiler.
 const WRAPS: &str = "WATTLE_XTASK_WRAPS_RUSTC";
 
-/// Flags for the compiler, so that libFuzzer sees which code an input reaches, and what it is compared
-/// with.
+/// Compiler flags that report to libFuzzer the code that an input reaches and the values that it is
+/// compared with.
 const COVERAGE: [&str; 5] = [
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
@@ -33,38 +33,40 @@ const COVERAGE: [&str; 5] = [
     "-Cllvm-args=-sanitizer-coverage-trace-compares",
 ];
 
-/// Seconds for each target.
+/// Default fuzzing time of each target, in seconds.
 const SECONDS: u32 = 60;
 
-/// Bytes of an input: the largest seeds, files of applications, have less.
+/// Maximum size of an input, in bytes. The largest seeds, files of applications, are smaller.
 const INPUT_BYTES: u32 = 16 << 10;
 
-/// Seconds of one execution: all of them take milliseconds, so this is a hang on any machine.
+/// Timeout of one execution, in seconds. Executions take milliseconds, so this is a hang on any
+/// machine.
 const EXECUTION_SECONDS: u32 = 10;
 
-/// Memory of a process, with which it has the code of one guest and its compiler.
+/// Memory limit of a process, in MiB. It has room for one compiled guest and the compiler.
 const MEMORY_MIB: u32 = 2_048;
 
-/// Characters of a line of a panic's message that are printed.
+/// Maximum number of characters that are printed of a line of a panic message.
 const LINE_CHARS: usize = 500;
 
-/// The program, under the target folder.
+/// The fuzzing program, below the target folder.
 const BINARY: &str = "debug/wattle-fuzz";
 
-/// Compiles in place of the compiler, if cargo calls this program so.
+/// Runs the compiler with coverage flags if cargo calls this program as a wrapper.
 pub(crate) fn wrapped() -> Option<Result<ExitStatus>> {
     variable(WRAPS)?;
     let mut arguments = std::env::args_os().skip(1);
     let mut command = Command::new(arguments.next()?);
     let arguments: Vec<OsString> = arguments.collect();
-    // What runs while others are compiled has no libFuzzer in it, and cargo asks what `-` has.
+    // Procedural macros and build scripts run during the build, without libFuzzer. With the input
+    // `-` cargo only queries the compiler.
     let is = |word: &str| arguments.iter().any(|argument| argument == word);
     let counts = !is("proc-macro") && !is("build_script_build") && !is("-");
     command.args(&arguments).args(COVERAGE.iter().filter(|_| counts));
     Some(command.status().context("cannot start the compiler"))
 }
 
-/// Fuzzes the named targets, or all of them, and fails if one finds something.
+/// Fuzzes the named targets, or all of them. Fails if a target fails.
 pub(crate) fn fuzz(arguments: &[&str]) -> Result<()> {
     let Plan { names, seconds } = Plan::read(arguments)?;
     Program::Cpp.find()?;
@@ -87,18 +89,18 @@ pub(crate) fn fuzz(arguments: &[&str]) -> Result<()> {
         (0..cores).for_each(|_| drop(scope.spawn(work)));
     });
     let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if found.is_empty() { Ok(()) } else { bail!("inputs were found for {}", found.join(", ")) }
+    if found.is_empty() { Ok(()) } else { bail!("these targets failed: {}", found.join(", ")) }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is fuzzed.
+/// The targets to fuzz.
 struct Plan {
-    /// The targets, each of which has a folder of seeds.
+    /// Names of targets. Each has a folder of seeds.
     names: Vec<String>,
-    /// For each.
+    /// Fuzzing time of each target, in seconds.
     seconds: u32,
 }
 
@@ -117,10 +119,10 @@ impl Plan {
                 "--seconds" => {
                     let number = words.next().context("`--seconds` needs a number")?;
                     plan.seconds =
-                        number.parse().with_context(|| format!("`{number}` is no number"))?;
+                        number.parse().with_context(|| format!("`{number}` is not a number"))?;
                 }
                 name if all.iter().any(|known| known == name) => plan.names.push(name.to_owned()),
-                other => bail!("there is no target `{other}`; there are {}", all.join(", ")),
+                other => bail!("unknown target `{other}`; the targets are {}", all.join(", ")),
             }
         }
         if plan.names.is_empty() {
@@ -135,7 +137,8 @@ fn seeds() -> PathBuf {
 }
 
 fn build() -> Result<()> {
-    // Where cargo puts this program. A build may have replaced the file that runs.
+    // The file to which cargo writes this program. The path of the running executable may be stale
+    // after a rebuild.
     let this = target_folder().join("debug").join(format!("xtask{}", std::env::consts::EXE_SUFFIX));
     let build = ["--bin", "wattle-fuzz", "--features", "wattle-fuzz/libfuzzer"];
     let mut command = cargo();
@@ -148,8 +151,8 @@ fn build() -> Result<()> {
     run("build the fuzz targets", &mut command)
 }
 
-/// Fuzzes one target; answers with what it did. Inputs that it finds useful stay under `target`, so
-/// that it goes on from them the next time.
+/// Fuzzes one target and returns a summary. Inputs that reach new code are kept below the target
+/// folder and are the start of the next execution.
 fn one(name: &str, seconds: u32) -> Result<String> {
     let folder = target_folder().join("fuzz").join(name);
     let corpus = folder.join("corpus");
@@ -171,7 +174,7 @@ fn one(name: &str, seconds: u32) -> Result<String> {
     if words.is_file() {
         command.arg(format!("-dict={}", words.display()));
     }
-    // libFuzzer takes no name; what follows here is the target's own.
+    // libFuzzer ignores this argument, which is the name of the target.
     command.args(["-ignore_remaining_args=1", name]);
     command.stdout(output.try_clone()?).stderr(output);
     let status = command.status().context("cannot start the fuzz targets")?;
@@ -180,8 +183,8 @@ fn one(name: &str, seconds: u32) -> Result<String> {
     if status.success() { Ok(summary(name, &told)) } else { Err(finding(name, &log, &told)) }
 }
 
-/// The seeds of a target as libFuzzer lists files. It takes those of a folder in the order of the file
-/// system.
+/// Returns the seeds of a target as a list for libFuzzer. A folder would give them in the order of
+/// the file system.
 fn seed_files(name: &str) -> Result<String> {
     let folder = seeds().join(name);
     let entries =
@@ -193,7 +196,7 @@ fn seed_files(name: &str) -> Result<String> {
     Ok(files.join(","))
 }
 
-/// What libFuzzer says of a target in one line.
+/// Summarizes the output of libFuzzer in one line.
 fn summary(name: &str, told: &str) -> String {
     let last = told.lines().rev().find(|line| line.contains(" cov: ")).unwrap_or_default();
     let word = |key: &str| last.split_once(key).and_then(|(_, rest)| rest.split(' ').next());
@@ -204,22 +207,22 @@ fn summary(name: &str, told: &str) -> String {
     format!("    {name}: {done}, coverage {coverage}, corpus {corpus}")
 }
 
-/// What failed, where the input is and how to see it fail again.
+/// Returns an error with the panic, the failing input and the command that repeats the execution.
 fn finding(name: &str, log: &Path, told: &str) -> anyhow::Error {
     let written = told.lines().rev().find_map(|line| line.split_once("Test unit written to "));
     let Some((_, input)) = written else {
-        return anyhow::anyhow!("it ended; {} says why", log.display());
+        return anyhow::anyhow!("the target exited; see {}", log.display());
     };
     let panic = told.lines().skip_while(|line| !line.contains("panicked at"));
     let panic = panic.take_while(|line| *line != "stack backtrace:");
-    // Inputs of some 200 bytes and less.
+    // libFuzzer prints only inputs of up to about 200 bytes.
     let small = told.lines().rev().find(|line| line.starts_with("Base64: "));
     let said: String =
         panic.chain(small).map(|line| format!("\n      {}", cut(line, LINE_CHARS))).collect();
     let binary = target_folder().join(BINARY);
     anyhow::anyhow!(
-        "it fails; {} says how{said}\n      input: {input}\n      again: {} {input} \
-         -ignore_remaining_args=1 {name}\n      once it is mended, keep the input in {}",
+        "the target failed; see {}{said}\n      input: {input}\n      reproduce: {} {input} \
+         -ignore_remaining_args=1 {name}\n      after the fix, add the input to {}",
         log.display(),
         binary.display(),
         seeds().join(name).display()

@@ -1,4 +1,4 @@
-//! Guests: compiled to WebAssembly, and put where apps expect their components.
+//! Guests: compiled to WebAssembly and copied to the folders in which apps expect their components.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,25 +9,26 @@ use anyhow::{Context, Result, bail};
 use crate::shell::{compiling, root, say, target_folder};
 use crate::step::run;
 
-/// First-party guests need nothing but this target.
+/// The target of all guests except [`FOREIGN`].
 const TARGET: &str = "wasm32-unknown-unknown";
 
-/// Guests of third parties may come with WASI.
+/// The target of guests with WASI, as third parties build them.
 const WASI_TARGET: &str = "wasm32-wasip2";
 
-/// The guest with WASI. It cannot be built for another target.
+/// The guest with WASI, which builds for no other target.
 pub(crate) const FOREIGN: &str = "wattle-guest-foreign";
 
-/// A guest crate, and the file its app folder wants.
+/// A crate of a guest, and the component file of its app.
 struct Guest {
     package: &'static str,
     target: &'static str,
-    /// Where a copy goes, from the root; `None` for test guests, which stay under `target`.
+    /// Path of the component, relative to the root; `None` for test guests, which stay in the
+    /// target folder.
     component: Option<&'static str>,
 }
 
 impl Guest {
-    /// The name of the application, if it is one of those that are shipped.
+    /// Returns the name of the shipped application that the guest belongs to.
     fn application(&self) -> Option<&'static str> {
         let file = self.component?.strip_prefix("plugins/apps/")?;
         file.split('/').next()
@@ -82,17 +83,17 @@ const GUESTS: &[Guest] = &[
     Guest { package: FOREIGN, target: WASI_TARGET, component: None },
 ];
 
-/// Whether a package is built as a guest.
+/// Returns true if a package is built as a guest.
 pub(crate) fn is_guest(package: &str) -> bool {
     GUESTS.iter().any(|guest| guest.package == package)
 }
 
-/// The names of the applications.
+/// Returns the names of the shipped applications.
 pub(crate) fn applications() -> impl Iterator<Item = &'static str> {
     GUESTS.iter().filter_map(Guest::application)
 }
 
-/// The application that a package is the guest of.
+/// Returns the application whose guest a package is.
 pub(crate) fn application(package: &str) -> Option<&'static str> {
     GUESTS.iter().find(|guest| guest.package == package)?.application()
 }
@@ -102,7 +103,7 @@ pub(crate) fn build() -> Result<()> {
     build_some(|_| true)
 }
 
-/// Builds the guests whose packages are wanted.
+/// Builds the guests whose packages are selected.
 pub(crate) fn build_some(is_wanted: impl Fn(&str) -> bool) -> Result<()> {
     let wanted: Vec<&Guest> = GUESTS.iter().filter(|guest| is_wanted(guest.package)).collect();
     for target in [TARGET, WASI_TARGET] {
@@ -128,14 +129,14 @@ pub(crate) fn build_some(is_wanted: impl Fn(&str) -> bool) -> Result<()> {
     Ok(())
 }
 
-/// The file cargo makes of a guest crate.
+/// Returns the file that cargo builds from the crate of a guest.
 fn built(guest: &Guest) -> PathBuf {
     let file = format!("{}.wasm", guest.package.replace('-', "_"));
     target_folder().join(guest.target).join("guest").join(file)
 }
 
-/// Copies a file unless the copy is the same already: an unchanged file is not loaded anew by a
-/// running host. The copy appears whole or not at all.
+/// Copies a file atomically. An equal copy is not written again, because a running host reloads a
+/// changed file.
 fn put(from: &Path, to: &Path) -> Result<()> {
     let bytes = fs::read(from).with_context(|| format!("cannot read {}", from.display()))?;
     if fs::read(to).is_ok_and(|old| old == bytes) {

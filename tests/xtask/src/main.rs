@@ -1,5 +1,5 @@
-//! `cargo xtask`: set-up, demo, tests and checks, on a machine with only Rust, git and a C
-//! compiler. Few dependencies on purpose: it is built before anything else.
+//! `cargo xtask`: setup, demo, tests and checks, on a machine with only Rust, git and a C compiler.
+//! It has few dependencies, because it is built before anything else.
 
 mod browser;
 mod clients;
@@ -25,26 +25,26 @@ usage: cargo xtask <command>
 
   demo [--once]   build what is missing, start stand-ins and host, use every application
   test            build what is missing, then format, lints, documentation, every test
-  test --times    the same; also writes into tests/README.md where its time goes
+  test --times    the same, and write a table of the times into tests/README.md
   quick [crate...]
-                  format, lint and tests of what changed and of what depends on it, without
+                  format, lint and tests of changed crates and their dependents, without
                   browsers, clients and data sets
   eval [app...]   the data sets of the applications, also with imprecise models (minutes)
-  peers           install large servers and gateways of others, and run the tests that talk to them
+  peers           install large third-party servers and gateways, and run the tests with them
                   (needs Python; the first time takes some minutes)
   check           format, lints, documentation, spelling and licences
   fuzz [target...] [--seconds N]
-                  hand made-up bytes to what reads foreign ones (needs a C++ compiler)
-  guests          build the WebAssembly guests and put them into their app folders
+                  fuzz the parsers of untrusted bytes with libFuzzer (needs a C++ compiler)
+  guests          build the WebAssembly guests and copy them to their app folders
   pages           build the pages of the applications (needs Node.js and npm)
   clients         install the clients and servers that tests use (needs npm and Python)
   needs           print the Debian packages of programs that tests need and the machine lacks
   bench           steps per second in memory and on redb (takes a few minutes)
   bench peer      the same cases on Wattle and on LangGraph (needs Python, npm and PostgreSQL)
-  bench load      many streams and runs on a server, and whether an event is lost (a minute)
-  bench attack    what others have of a host beside each attack of the suite (six minutes)
+  bench load      many streams and runs on a server, and a check for lost events (a minute)
+  bench attack    the service of other callers during each attack of the suite (six minutes)
   bench agent-server
-                  the same requests to our server and to that of LangGraph (needs Python)
+                  the same requests to Wattle and to the LangGraph server (needs Python)
 ";
 
 fn main() -> Result<()> {
@@ -79,12 +79,12 @@ fn command(words: &[&str]) -> Result<()> {
             shell::say(HELP);
             Ok(())
         }
-        [other, ..] => bail!("there is no command `{other}`\n\n{HELP}"),
+        [other, ..] => bail!("unknown command `{other}`\n\n{HELP}"),
     }
 }
 
-/// The one result that scripts read.
-#[expect(clippy::print_stdout, reason = "the caller reads it")]
+/// Prints the result that scripts read.
+#[expect(clippy::print_stdout, reason = "scripts read the result from standard output")]
 fn show(result: &str) {
     println!("{result}");
 }

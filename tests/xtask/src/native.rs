@@ -1,4 +1,4 @@
-//! The crates that are built for this machine, and their tests.
+//! Crates for the native target, and their tests.
 
 use std::process::Command;
 use std::thread;
@@ -6,11 +6,12 @@ use std::thread;
 use crate::guests;
 use crate::shell::cargo;
 
-/// The crates that are built for this machine. All of them in every step, so that dependencies have the
-/// same features in each and are built once.
+/// Arguments that select the crates for the native target. Every step selects the same crates, so
+/// that dependencies have the same features and are built only once.
 pub(crate) const NATIVE: [&str; 3] = ["--workspace", "--exclude", guests::FOREIGN];
 
-/// The tests of the [`NATIVE`] crates, with a profile of `.config/nextest.toml`.
+/// Returns the command that runs the tests of the [`NATIVE`] crates with a profile of
+/// `.config/nextest.toml`.
 pub(crate) fn nextest(profile: &str) -> Command {
     let mut command = cargo();
     command.args(["nextest", "run", "--profile", profile]).args(NATIVE);
@@ -18,8 +19,8 @@ pub(crate) fn nextest(profile: &str) -> Command {
     command
 }
 
-/// Tests at a time. A test waits for about a quarter of its time: for leases, for pauses between attempts,
-/// for a disk.
+/// Returns the number of concurrent tests. It exceeds the number of cores, because a test spends
+/// about a quarter of its time waiting: for leases, backoff and the disk.
 fn test_threads() -> usize {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     cores + cores.div_ceil(2)

@@ -1,4 +1,5 @@
-//! What the tests need of this machine: looked for before them, counted after them.
+//! Programs that the tests need: the check before the tests, and the count of tests that were left
+//! out.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,12 +11,12 @@ use wattle_needs::{Missing, Program, requires_all};
 
 use crate::shell::{has, say, target_folder};
 
-/// The file that lists the tests of a run that were left out.
+/// Returns the file that lists the tests that were left out.
 pub(crate) fn record() -> PathBuf {
     target_folder().join("tmp/left-out")
 }
 
-/// Looks for every program and says which are missing. The tests that need these are left out.
+/// Looks for every program and reports the missing ones. The tests that need these are left out.
 ///
 /// # Errors
 ///
@@ -41,13 +42,13 @@ pub(crate) fn look() -> Result<()> {
     Ok(())
 }
 
-/// The Debian packages of what is missing, in one line.
+/// Returns the Debian packages of missing programs, in one line.
 pub(crate) fn packages() -> String {
     let missing = Program::OF_TESTS.into_iter().filter(|program| program.find().is_err());
     missing.map(Program::package).collect::<Vec<_>>().join(" ")
 }
 
-/// The runner of the tests. Without it `cargo test` runs them, with no limit of time.
+/// Looks for the test runner. Without it `cargo test` runs the tests, without timeouts.
 ///
 /// # Errors
 ///
@@ -59,14 +60,14 @@ pub(crate) fn nextest() -> Result<(), Missing> {
         .ok_or_else(|| Missing::new("cargo-nextest", "cargo install --locked cargo-nextest"))
 }
 
-/// Counts a step of the tests that this machine cannot run.
+/// Records a step of the tests that this machine cannot run.
 pub(crate) fn leave_out(step: &str, missing: &Missing) -> Result<()> {
     let record = record();
     wattle_needs::note(&record, missing, step)
         .with_context(|| format!("cannot write {}", record.display()))
 }
 
-/// Says how many tests were left out, and what they need.
+/// Prints the number of tests that were left out, and the programs that they need.
 pub(crate) fn summarize() -> Result<()> {
     let record = record();
     let lines = wattle_needs::lines(&record)

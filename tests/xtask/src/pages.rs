@@ -1,4 +1,4 @@
-//! Pages of apps: packages installed, pages built into their app folders, and checked.
+//! Pages of apps: installation of packages, builds into the app folders, and checks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,19 +12,19 @@ use crate::files;
 use crate::shell::{root, say};
 use crate::step::run;
 
-/// The workspace of npm that all pages belong to, from the root.
+/// The npm workspace of all pages, relative to the root.
 const WORKSPACE: &str = "plugins";
 
-/// What the pages share, below the workspace.
+/// The code that pages share, below the workspace.
 const SHARED: &str = "page";
 
-/// The lock file says whether the packages are those that are installed.
+/// The lock file. Packages are reinstalled if it has changed.
 const LOCK: &str = "package-lock.json";
 
-/// What a page is built into, in its own folder.
+/// The folder of a built page, below the folder of its sources.
 const BUILT: &str = "dist";
 
-/// Builds every page that is older than its sources. Without Node.js and npm it says so.
+/// Builds all pages if one is older than its sources. Without Node.js and npm it prints a note.
 pub(crate) fn build() -> Result<()> {
     if let Some(missing) = missing() {
         say(&format!("note: the pages of the applications are not built: {missing}"));
@@ -37,19 +37,20 @@ pub(crate) fn build() -> Result<()> {
     Ok(())
 }
 
-/// Types, lint, format, unit tests and sizes of all pages.
+/// Checks types, lints, format, unit tests and sizes of all pages.
 pub(crate) fn check() -> Result<()> {
     run("check the pages", npm().args(["run", "check"]))?;
     run("test the pages' logic", npm().arg("test"))?;
     run("measure the pages", npm().args(["run", "size"]))
 }
 
-/// What this machine lacks.
+/// Returns the program that is missing for the pages.
 pub(crate) fn missing() -> Option<Missing> {
     Program::Node.find().and(Program::Npm.find()).err()
 }
 
-/// Whether a file, given from the root, belongs to the pages or to what they share.
+/// Returns true if a file belongs to the pages or to their shared code. The path is relative to the
+/// root.
 pub(crate) fn is_source(file: &Path) -> bool {
     let Ok(inner) = file.strip_prefix(WORKSPACE) else { return false };
     let is_of_all = inner.iter().count() == 1;
@@ -62,7 +63,7 @@ fn npm() -> Command {
     command
 }
 
-/// Installs the packages, unless those of the lock file are there.
+/// Installs the packages, unless those of the lock file are installed.
 fn install() -> Result<()> {
     let workspace = root().join(WORKSPACE);
     let packages = workspace.join("node_modules");
@@ -76,14 +77,14 @@ fn install() -> Result<()> {
     files::copy(&lock, &mark)
 }
 
-/// Folders of the pages.
+/// Returns the folders of the pages.
 fn pages() -> Vec<PathBuf> {
     let apps = fs::read_dir(root().join(WORKSPACE).join("apps")).into_iter().flatten();
     let pages = apps.filter_map(|app| app.ok().map(|app| app.path().join("page")));
     pages.filter(|page| page.join("package.json").is_file()).collect()
 }
 
-/// Whether a page was built from what its sources are now.
+/// Returns true if a page is newer than its sources.
 fn is_fresh(page: &Path) -> bool {
     let workspace = root().join(WORKSPACE);
     let built = fs::metadata(page.join(BUILT).join("index.html"));
@@ -92,7 +93,7 @@ fn is_fresh(page: &Path) -> bool {
     sources.iter().filter_map(|path| newest(path)).all(|changed| changed < built)
 }
 
-/// When the newest file below a path was changed, built and installed files left out.
+/// Returns the time of the latest change below a path, without built and installed files.
 fn newest(path: &Path) -> Option<SystemTime> {
     if path.is_file() {
         return fs::metadata(path).and_then(|facts| facts.modified()).ok();

@@ -1,5 +1,6 @@
-//! The programs that the benchmark measures beside Wattle, and those of `cargo xtask peers`: installed below cargo's
-//! target folder, at the versions that the files in `tests/bench/peer` and `tests/clients/peers` pin.
+//! Programs that the benchmark compares with Wattle, and those of `cargo xtask peers`. They are
+//! installed below cargo's target folder, in the versions that `tests/bench/peer` and
+//! `tests/clients/peers` pin.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,19 +15,19 @@ use crate::python;
 use crate::shell::{root, say, target_folder};
 use crate::step::run;
 
-/// What pins the Node packages.
+/// The lock file, which pins the packages for Node.js.
 const LOCK: &str = "package-lock.json";
 
-/// What is copied beside the Node packages, where the program finds them.
+/// The files that are copied to the packages for Node.js.
 const NODE_FILES: [&str; 3] = ["package.json", LOCK, "main.mjs"];
 
-/// Where everything is installed.
+/// Returns the folder of the installed programs.
 pub(crate) fn folder() -> PathBuf {
     target_folder().join("bench")
 }
 
-/// Installs what is missing. This is the only step of the benchmark that needs a network. A peer
-/// that the machine has no language for is left out.
+/// Installs the missing programs. This is the only step of the benchmark that needs a network. A
+/// program whose language runtime is missing is left out.
 pub(crate) fn install() -> Result<()> {
     make(&folder())?;
     match Program::Python.find() {
@@ -45,7 +46,7 @@ pub(crate) fn install() -> Result<()> {
     }
 }
 
-/// Installs the server of LangGraph, unless this machine has no language for it.
+/// Installs the LangGraph server, unless Python is missing.
 pub(crate) fn install_server() -> Result<()> {
     make(&folder())?;
     if let Err(missing) = Program::Python.find() {
@@ -56,11 +57,11 @@ pub(crate) fn install_server() -> Result<()> {
     python::install("the server of LangGraph", &from, &folder().join("agent-server"))
 }
 
-/// Installs the servers and gateways that tests talk to and that are too large for every machine.
+/// Installs the servers and gateways of tests that are too large for [`crate::clients::install`].
 ///
 /// # Errors
 ///
-/// If this machine has no language for them, or they cannot be installed.
+/// If Python is missing, or the installation fails.
 pub(crate) fn install_tested() -> Result<()> {
     Program::Python.find()?;
     let from = root().join("tests/clients").join(PEERS);
@@ -82,7 +83,7 @@ fn install_node() -> Result<()> {
     npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]);
     let installed = run("install LangGraph.js", npm.current_dir(&to));
     if installed.is_err() {
-        // Half an installation must not pass for a whole one.
+        // A partial installation must not count as complete.
         fs::remove_dir_all(to.join("node_modules")).ok();
     }
     installed

@@ -1,8 +1,8 @@
-//! `cargo xtask quick [crate...]`: format, lint and tests of the crates that changed, and of those that
-//! depend on them, without what takes long.
+//! `cargo xtask quick [crate...]`: format, lint and tests of the crates that changed, and of their
+//! dependents, without slow tests.
 //!
-//! The profile `quick` of `.config/nextest.toml` says which tests take long. Everything runs in
-//! `cargo xtask test`.
+//! The profile `quick` of `.config/nextest.toml` excludes the slow tests, which only `cargo xtask
+//! test` runs.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,25 +17,26 @@ use crate::shell::{cargo, root, say};
 use crate::step::run;
 use crate::{guests, needs, pages};
 
-/// The integration tests, which find guests by their files and so do not depend on them.
+/// The integration tests. They load guests from files, so the crates of guests are not among their
+/// dependencies.
 const SUITE: &str = "wattle-suite";
 
 /// A crate of the workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Package {
     name: String,
-    /// Its folder, from the root.
+    /// The folder of the crate, relative to the root.
     folder: PathBuf,
-    /// Crates of the workspace that it depends on, also for its tests.
+    /// Crates of the workspace that it depends on, including development dependencies.
     needs: Vec<String>,
 }
 
-/// Checks the named crates, or those with changes that are not committed; without any, those that the
-/// newest commit changed.
+/// Checks the named crates. Without names it checks those with uncommitted changes, or else those
+/// that the newest commit changed.
 ///
 /// # Errors
 ///
-/// If a crate is not known, or a step fails.
+/// If a crate is unknown, or a step fails.
 pub(crate) fn quick(names: &[&str]) -> Result<()> {
     let packages = packages()?;
     let files = if names.is_empty() { changed_files()? } else { Vec::new() };
@@ -56,7 +57,7 @@ pub(crate) fn quick(names: &[&str]) -> Result<()> {
     let affected = dependents(&changed, &packages);
     needs::nextest()?;
     run("check the format", cargo().args(["fmt", "--all", "--check"]))?;
-    // Of the whole workspace, where only what is affected is not up to date.
+    // Clippy checks the whole workspace, and cargo skips crates that are up to date.
     commands::lint()?;
     if affected.iter().any(|name| guests::is_guest(name)) {
         guests::build_some(|name| affected.contains(name))?;
@@ -66,9 +67,9 @@ pub(crate) fn quick(names: &[&str]) -> Result<()> {
     run("run the quick tests", &mut tests)
 }
 
-/// The tests of these crates, as nextest selects tests. The suite starts guests, so it also has their
-/// tests. Those of an application are in a module of its name, and run only when the application has
-/// changed: what the host does for applications is tested in the other modules.
+/// Returns the filter expression of nextest for the tests of these crates. The suite starts guests,
+/// so it has tests for them, too. Tests of an application are in a module of its name, and run only
+/// if the application has changed; the other modules test what the host does for applications.
 fn filter(affected: &BTreeSet<String>) -> String {
     let of_suite = |test: &str| format!("(package(={SUITE}) and {test})");
     let mut tests = Vec::new();
@@ -89,7 +90,7 @@ fn filter(affected: &BTreeSet<String>) -> String {
     tests.join(" or ")
 }
 
-/// The crates of the workspace, as cargo knows them.
+/// Returns the crates of the workspace, from `cargo metadata`.
 fn packages() -> Result<Vec<Package>> {
     let mut command = cargo();
     command.args(["metadata", "--no-deps", "--format-version", "1"]);
@@ -98,7 +99,7 @@ fn packages() -> Result<Vec<Package>> {
         bail!("`cargo metadata` failed: {}", String::from_utf8_lossy(&output.stderr));
     }
     let metadata: Value = serde_json::from_slice(&output.stdout)?;
-    packages_in(&metadata, &root()).context("`cargo metadata` has another form")
+    packages_in(&metadata, &root()).context("`cargo metadata` has an unknown format")
 }
 
 fn packages_in(metadata: &Value, root: &Path) -> Option<Vec<Package>> {
@@ -115,7 +116,7 @@ fn packages_in(metadata: &Value, root: &Path) -> Option<Vec<Package>> {
     metadata["packages"].as_array()?.iter().map(package).collect()
 }
 
-/// A crate by its name, its name without `wattle-`, or its folder.
+/// Finds a crate by its name, its name without `wattle-`, or its folder.
 fn named(name: &str, packages: &[Package]) -> Result<String> {
     let full = format!("wattle-{name}");
     let folder = Path::new(name);
@@ -123,11 +124,11 @@ fn named(name: &str, packages: &[Package]) -> Result<String> {
         .iter()
         .find(|package| package.name == name || package.name == full || package.folder == folder);
     let known = || packages.iter().map(|it| it.name.as_str()).collect::<Vec<_>>().join(", ");
-    let found = found.with_context(|| format!("there is no crate `{name}`; there are {}", known()));
+    let found = found.with_context(|| format!("unknown crate `{name}`; crates: {}", known()));
     found.map(|package| package.name.clone())
 }
 
-/// Files that are changed and not committed, or else those of the newest commit.
+/// Returns the files with uncommitted changes, or else those of the newest commit.
 fn changed_files() -> Result<Vec<PathBuf>> {
     let mut files = git(&["diff", "--name-only", "HEAD"])?;
     files.extend(git(&["ls-files", "--others", "--exclude-standard"])?);
@@ -147,7 +148,7 @@ fn git(arguments: &[&str]) -> Result<Vec<PathBuf>> {
     Ok(String::from_utf8_lossy(&output.stdout).lines().map(PathBuf::from).collect())
 }
 
-/// The crates that have these files. A crate may be inside of another one.
+/// Returns the crates that contain these files. A crate may be inside of another one.
 fn packages_of(files: &[PathBuf], packages: &[Package]) -> BTreeSet<String> {
     let owner = |file: &PathBuf| {
         let around = packages.iter().filter(|package| file.starts_with(&package.folder));
@@ -157,7 +158,7 @@ fn packages_of(files: &[PathBuf], packages: &[Package]) -> BTreeSet<String> {
     sources.filter_map(owner).map(|package| package.name.clone()).collect()
 }
 
-/// These crates and all that depend on them.
+/// Returns these crates and all that depend on them.
 fn dependents(changed: &BTreeSet<String>, packages: &[Package]) -> BTreeSet<String> {
     let mut affected = changed.clone();
     loop {
@@ -209,18 +210,18 @@ mod tests {
             assert_eq!(named(name, &three()).unwrap(), "wattle-run");
         }
         let error = named("walk", &three()).unwrap_err().to_string();
-        assert!(error.starts_with("there is no crate `walk`; there are wattle-graph,"), "{error}");
+        assert!(error.starts_with("unknown crate `walk`; crates: wattle-graph,"), "{error}");
     }
 
     #[test]
-    fn what_depends_on_a_changed_crate_is_affected() {
+    fn dependents_of_a_changed_crate_are_affected() {
         let affected = |name: &str| dependents(&[name.to_owned()].into(), &three());
         assert_eq!(affected("wattle-graph").len(), 2);
         assert_eq!(affected("wattle-run"), ["wattle-run".to_owned()].into());
     }
 
     #[test]
-    fn tests_of_a_guest_are_also_those_that_start_it() {
+    fn tests_of_a_guest_include_those_of_the_suite() {
         let filter = |name: &str| filter(&[name.to_owned()].into());
         assert_eq!(filter("wattle-run"), "package(=wattle-run)");
         let travel = "(package(=wattle-suite) and test(/^travel::/))";

@@ -1,5 +1,5 @@
-//! Steps of a command: each runs one program. A step that fails names the command that repeats it, and the
-//! command ends with a table of all steps.
+//! Steps of a command, each of which runs one program. The error of a step contains the command
+//! that repeats it, and a table of all steps is printed at the end.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,19 +11,19 @@ use anyhow::{Context as _, Result, bail};
 use crate::shell::{TIMINGS, root, say};
 use crate::units::{Unit, units};
 
-/// The steps that have ended, in their order.
+/// The finished steps, in order.
 static ENDED: Mutex<Vec<Step>> = Mutex::new(Vec::new());
 
-/// A step that has ended.
+/// A finished step.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
-    /// What it did, as a verb with its object.
+    /// Description of the step: a verb with its object.
     pub(crate) what: String,
     /// Wall time.
     pub(crate) time: Duration,
     /// Whether it succeeded.
     pub(crate) succeeded: bool,
-    /// What it compiled, if cargo was to report that.
+    /// The compiled units, if cargo reported them.
     pub(crate) units: Option<Vec<Unit>>,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Step {
 ///
 /// # Errors
 ///
-/// If the program cannot be started or fails; the error has the command that repeats the step.
+/// If the program cannot be started or fails. The error contains the command that repeats the step.
 pub(crate) fn run(what: &str, command: &mut Command) -> Result<()> {
     say(&format!("==> {what}"));
     let started = Instant::now();
@@ -47,12 +47,12 @@ pub(crate) fn run(what: &str, command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// The steps that have ended so far.
+/// Returns the finished steps.
 pub(crate) fn ended() -> Vec<Step> {
     lock().clone()
 }
 
-/// Prints the steps with their times, if there were several.
+/// Prints a table of the steps and their times, if there are several.
 pub(crate) fn summarize() {
     let steps = ended();
     if steps.len() < 2 {
@@ -64,14 +64,14 @@ pub(crate) fn summarize() {
         say(&format!("    {:>6.0} s  {what}{note}", time.as_secs_f64()));
     }
     let all: Duration = steps.iter().map(|step| step.time).sum();
-    say(&format!("    {:>6.0} s  together", all.as_secs_f64()));
+    say(&format!("    {:>6.0} s  total", all.as_secs_f64()));
 }
 
 fn lock() -> std::sync::MutexGuard<'static, Vec<Step>> {
     ENDED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A command as a shell takes it, from the root of the repository.
+/// Formats a command for a shell in the root of the repository.
 fn line(command: &Command) -> String {
     let folder = command.get_current_dir().filter(|folder| *folder != root());
     let folder = folder.map(|folder| folder.strip_prefix(root()).unwrap_or(folder));
@@ -79,7 +79,7 @@ fn line(command: &Command) -> String {
     let variables = command.get_envs().filter_map(|(name, value)| {
         Some(format!("{}={}", name.to_string_lossy(), quoted(&value?.to_string_lossy())))
     });
-    // Cargo says where it is by an absolute path.
+    // The path of cargo is absolute.
     let program = Path::new(command.get_program());
     let program = if program.ends_with("cargo") { Path::new("cargo") } else { program };
     let words = std::iter::once(program.as_os_str()).chain(command.get_args());
@@ -87,7 +87,7 @@ fn line(command: &Command) -> String {
     folder.into_iter().chain(variables).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// A word of a command for a shell.
+/// Quotes an argument for a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_is_written_as_a_shell_takes_it() {
+    fn commands_are_formatted_for_a_shell() {
         let mut command = Command::new("/a/b/cargo");
         command.current_dir(root()).args(["nextest", "run", "-E", "test(/^a'b/)"]);
         command.env("RUSTDOCFLAGS", "--deny warnings").env_remove("CARGO_PKG_NAME");

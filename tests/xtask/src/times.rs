@@ -1,7 +1,7 @@
-//! `cargo xtask test --times`: where the time of the test command goes, written into `tests/README.md`.
+//! `cargo xtask test --times`: a table of the times of the test command in `tests/README.md`.
 //!
-//! The seconds of a step are those of its program. The compiled units are those of cargo's own report
-//! (`--timings`), the seconds of a test those of nextest's JUnit report.
+//! The time of a step is that of its program. Compiled units are from cargo's report (`--timings`),
+//! times of tests from nextest's JUnit report.
 
 use std::fs;
 use std::process::Command;
@@ -13,45 +13,45 @@ use crate::shell::{root, say};
 use crate::step::{self, Step};
 use crate::units::Unit;
 
-/// The page, from the root.
+/// The page, relative to the root.
 const PAGE: &str = "tests/README.md";
 
-/// The lines around the part of the page that this command writes.
+/// The lines around the generated part of the page.
 const BEGIN: &str = "<!-- `cargo xtask test --times` writes from here -->";
 const END: &str = "<!-- to here -->";
 
-/// Tests and units that the page lists.
+/// Number of tests and units that the page lists.
 const LISTED: usize = 20;
 
-/// A test that ran.
+/// A test with its time.
 #[derive(Clone, Debug, PartialEq)]
 struct Test {
     name: String,
     seconds: f64,
 }
 
-/// The tests of a report of nextest.
+/// Parses a JUnit report of nextest.
 fn tests_of(report: &str) -> Result<Vec<Test>> {
     let document = roxmltree::Document::parse(report)?;
     let cases = document.descendants().filter(|node| node.has_tag_name("testcase"));
     let test = |case: roxmltree::Node<'_, '_>| {
         let text = |key| case.attribute(key).with_context(|| format!("a test without `{key}`"));
         let name = format!("{} {}", text("classname")?, text("name")?);
-        Ok(Test { name, seconds: text("time")?.parse().context("`time` is no number")? })
+        Ok(Test { name, seconds: text("time")?.parse().context("`time` is not a number")? })
     };
     cases.map(test).collect()
 }
 
-/// Writes the steps that have ended, and the tests of nextest's profile, into the page.
+/// Writes the finished steps, and the tests of nextest's profile, into the page.
 ///
 /// # Errors
 ///
-/// If a report or the page is missing or has another form, or the page cannot be written.
+/// If a report or the page is missing or malformed, or the page cannot be written.
 pub(crate) fn write(profile: &str) -> Result<()> {
-    // Below the workspace, also where cargo's target folder is elsewhere.
+    // Nextest writes below the workspace, even if cargo's target folder is elsewhere.
     let report = root().join("target/nextest").join(profile).join("junit.xml");
     let tests = tests_of(&read(&report)?)
-        .with_context(|| format!("{} is no report of tests", report.display()))?;
+        .with_context(|| format!("{} is not a JUnit report", report.display()))?;
     let page = root().join(PAGE);
     let text = replaced(&read(&page)?, &part(&step::ended(), tests))?;
     fs::write(&page, text).with_context(|| format!("cannot write {}", page.display()))?;
@@ -59,14 +59,14 @@ pub(crate) fn write(profile: &str) -> Result<()> {
     Ok(())
 }
 
-/// The page with another part.
+/// Returns the page with a new generated part.
 fn replaced(page: &str, part: &str) -> Result<String> {
     let (before, rest) = page.split_once(BEGIN).with_context(|| format!("no `{BEGIN}`"))?;
     let (_, after) = rest.split_once(END).with_context(|| format!("no `{END}`"))?;
     Ok(format!("{before}{BEGIN}\n\n{part}\n{END}{after}"))
 }
 
-/// The part of the page that this command writes.
+/// Returns the generated part of the page.
 fn part(steps: &[Step], mut tests: Vec<Test>) -> String {
     let mut part = format!("{}\n\n| step | seconds | compiled units |\n|---|---|---|\n", machine());
     for Step { what, time, units, .. } in steps {
@@ -75,7 +75,7 @@ fn part(steps: &[Step], mut tests: Vec<Test>) -> String {
     }
     let time: f64 = steps.iter().map(|step| step.time.as_secs_f64()).sum();
     let mut units: Vec<&Unit> = steps.iter().filter_map(|it| it.units.as_ref()).flatten().collect();
-    part.push_str(&format!("| together | {time:.0} | {} |\n\n", units.len()));
+    part.push_str(&format!("| total | {time:.0} | {} |\n\n", units.len()));
     units.sort_by(|left, right| right.seconds.total_cmp(&left.seconds));
     part.push_str("| the slowest units | seconds |\n|---|---|\n");
     for Unit { name, seconds } in units.iter().take(LISTED) {
@@ -95,7 +95,7 @@ fn part(steps: &[Step], mut tests: Vec<Test>) -> String {
     part
 }
 
-/// The day and the machine.
+/// Describes the day and the machine.
 fn machine() -> String {
     let day = said(Command::new("date").arg("+%Y-%m-%d"));
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -106,7 +106,7 @@ fn machine() -> String {
     format!("Measured on {day} with {cores} cores ({cpu}) and {rust}.")
 }
 
-/// The first line that a program prints.
+/// Returns the first line that a program prints.
 fn said(command: &mut Command) -> String {
     let output = command.output().map(|output| output.stdout).unwrap_or_default();
     String::from_utf8_lossy(&output).lines().next().unwrap_or("unknown").to_owned()
@@ -138,7 +138,7 @@ mod tests {
         for line in [
             "| lint | 3 | 1 |",
             "| run the tests | 4 |  |",
-            "| together | 7 | 1 |",
+            "| total | 7 | 1 |",
             "| `redb` | 2.5 |",
             "2 tests take 3 s, one after the other; the slowest 20 of them 3 s.",
             "| `b z` | 2.0 |\n| `a x::y` | 1.2 |",
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_without_the_lines_is_an_error() {
+    fn a_page_without_markers_is_an_error() {
         let error = replaced("# Tests\n", "").unwrap_err();
         assert!(error.to_string().contains(BEGIN), "{error}");
     }

@@ -1,4 +1,4 @@
-//! What a build compiles, as cargo reports it (`--timings`).
+//! Compiled units of a build, from cargo's report (`--timings`).
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
@@ -6,26 +6,27 @@ use serde_json::Value;
 use crate::files::read;
 use crate::shell::target_folder;
 
-/// Cargo's report of the newest build, below the target folder.
+/// Cargo's report of the last build, below the target folder.
 const REPORT: &str = "cargo-timings/cargo-timing.html";
 
-/// What precedes the units in the report.
+/// The text before the list of units in the report.
 const UNITS: &str = "const UNIT_DATA = ";
 
 /// A compiled crate or test binary, or a build script that ran.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Unit {
-    /// The package, with the target where that is another one.
+    /// The package, with the target if its name differs.
     pub(crate) name: String,
-    /// Seconds beside other units.
+    /// Wall time in seconds, while other units may compile concurrently.
     pub(crate) seconds: f64,
 }
 
-/// The units that the newest build has compiled. The report also lists those that were up to date.
+/// Returns the units that the last build compiled. The report also lists units that were up to
+/// date.
 ///
 /// # Errors
 ///
-/// If there is no report, or if it has another form.
+/// If the report is missing or malformed.
 pub(crate) fn units() -> Result<Vec<Unit>> {
     let file = target_folder().join(REPORT);
     let text = read(&file)?;
@@ -53,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_units_of_a_build_are_read_from_its_report() {
+    fn compiled_units_are_parsed_from_the_report() {
         let report = r#"<html>const UNIT_DATA = [{"i":0,"name":"redb","target":"","duration":2.5},
             {"i":1,"name":"wattle","target":" bin \"wattle\" (test)","duration":1.0},
             {"i":2,"name":"serde","target":"","duration":0.0}];

@@ -1,4 +1,4 @@
-//! A machine without programs: what `xtask` says of it.
+//! The output of `xtask` on a machine without programs.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is a test that fails")]
 
@@ -8,7 +8,7 @@ use std::{env, fs};
 
 use wattle_needs::REQUIRE;
 
-/// An empty folder.
+/// Creates an empty folder.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("xtask").join(name);
     fs::remove_dir_all(&folder).ok();
@@ -16,7 +16,8 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// Runs a command with an empty search path. Its record is not that of the tests that run.
+/// Runs a command with an empty search path and a target folder of its own, so that it does not
+/// write to the record of the running tests.
 fn starved(folder: &Path, command: &str, require: &str) -> Output {
     let mut xtask = Command::new(env!("CARGO_BIN_EXE_xtask"));
     xtask.arg(command).env("PATH", folder).env("CARGO_TARGET_DIR", folder);
@@ -29,14 +30,14 @@ fn the_packages_of_missing_programs_are_one_line() {
     let ended = starved(&folder("packages"), "needs", "");
     assert!(ended.status.success());
     let packages = String::from_utf8(ended.stdout).unwrap();
-    // Only Linux is asked for a font.
+    // A font is needed on Linux only.
     let font = if cfg!(target_os = "linux") { "fonts-noto-cjk " } else { "" };
     let expected = format!("nodejs npm chromium {font}python3-venv\n");
     assert!(packages.ends_with(&expected), "{packages}");
 }
 
 #[test]
-fn where_all_is_required_the_tests_do_not_begin_without_a_program() {
+fn the_tests_do_not_start_without_a_program_where_all_are_required() {
     let ended = starved(&folder("refused"), "test", "all");
     let said = String::from_utf8(ended.stderr).unwrap();
     assert!(!ended.status.success(), "{said}");
@@ -51,3 +52,4 @@ fn where_all_is_required_the_tests_do_not_begin_without_a_program() {
     }
     assert!(!said.contains("==>"), "no step has begun: {said}");
 }
+
