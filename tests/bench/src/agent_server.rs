@@ -1,7 +1,7 @@
-//! Our Agent Server beside the one of LangGraph: the same requests by the same client, ours and
-//! theirs in turn, in several rounds of which the median counts.
+//! Compares Wattle's Agent Server with the LangGraph server: the same client sends the same
+//! requests, in alternating order and in several rounds. The median of the rounds counts.
 //!
-//! Each server is a process of its own that is started for a round and ended after it.
+//! Each server runs in a separate process, which is started for a round and ended after it.
 
 mod contestant;
 mod lanes;
@@ -16,39 +16,39 @@ use contestant::{CONTESTANTS, Contestant, Running};
 use lanes::Lanes;
 use report::{Figures, Measure, Report};
 
-/// Rounds of each server.
+/// Number of rounds for each server.
 const ROUNDS: usize = 3;
 
-/// What is measured of one thing in one round.
+/// Duration of one measurement, in seconds.
 const SECONDS: f64 = 4.0;
 
-/// The same for a first look.
+/// Duration of one measurement with [`QUICK`], in seconds.
 const QUICK_SECONDS: f64 = 0.5;
 
-/// The option for a first look: one short round.
+/// The option for one short round.
 const QUICK: &str = "--quick";
 
-/// Clients at once.
+/// Numbers of concurrent clients.
 const CLIENTS: [usize; 2] = [1, 16];
 
-/// More clients than theirs does jobs at once: it then always finds runs that wait, and does not
-/// pause before it looks again.
+/// A number of concurrent clients above the number of concurrent jobs of the LangGraph server. That
+/// server then always finds waiting runs, and does not pause before its next poll.
 const CROWD: usize = 64;
 
-/// Requests of each kind and client before anything is measured.
+/// Number of requests of each kind and client before the measurement.
 const WARM_UP: usize = 3;
 
-/// Measures all servers, prints what came of it and writes it to `folder`, where theirs is
-/// installed.
+/// Measures all servers, prints the results and writes them to `folder`, in which the LangGraph
+/// server is installed.
 ///
 /// # Errors
 ///
-/// If a server could not be measured.
+/// If a measurement fails.
 pub(crate) fn table(folder: &Path, words: &[&str]) -> Result<()> {
     let (rounds, seconds) = match words {
         [] => (ROUNDS, SECONDS),
         [QUICK] => (1, QUICK_SECONDS),
-        [other, ..] => bail!("there is no option `{other}`; there is {QUICK}"),
+        [other, ..] => bail!("unknown option `{other}`; the option is {QUICK}"),
     };
     let runtime = Builder::new_multi_thread().enable_all().build()?;
     let mut report = Report::default();
@@ -76,7 +76,8 @@ pub(crate) fn table(folder: &Path, words: &[&str]) -> Result<()> {
     }
 }
 
-/// Every second round goes the other way, so that nobody always comes first.
+/// Returns the installed servers. Every second round has the reverse order, so that no server
+/// always comes first.
 fn in_turn(folder: &Path, round: usize) -> Vec<Contestant> {
     let mut present: Vec<_> = CONTESTANTS.into_iter().filter(|it| it.is_there(folder)).collect();
     if round % 2 == 1 {
@@ -111,8 +112,8 @@ async fn measure_running(running: &Running, seconds: f64) -> Result<Figures> {
     Ok(figures)
 }
 
-/// Progress for people.
-#[expect(clippy::print_stderr, reason = "tables go to standard output, progress does not")]
+/// Prints progress to the standard error.
+#[expect(clippy::print_stderr, reason = "standard output has tables only")]
 fn say(text: &str) {
     eprintln!("{text}");
 }

@@ -1,5 +1,5 @@
-//! The attacks of the suite on a host of its own process: what honest callers, the health endpoint,
-//! memory and a stop cost meanwhile.
+//! The attacks of the suite on a host in a separate process: throughput of honest callers, latency
+//! of the health endpoint, memory, and time to stop.
 
 mod measure;
 mod start;
@@ -13,19 +13,19 @@ use wattle_suite::attack::{CASES, Case, case};
 
 use crate::print_line;
 
-/// What an honest caller must keep of its throughput.
+/// Minimum throughput of honest callers during an attack, relative to that without one.
 const LEAST_RATIO: f64 = 0.5;
 
-/// The longest that the health endpoint may take.
+/// Maximum latency of the health endpoint.
 const LONGEST_OK: Duration = Duration::from_secs(1);
 
-/// The longest that a stop may take.
+/// Maximum time to stop.
 const LONGEST_STOP: Duration = Duration::from_secs(25);
 
-/// How much later a host with many threads, or a poisoned store, may answer.
+/// Maximum additional start time of a host with many threads or with runs that cannot be recovered.
 const LATER_START: Duration = Duration::from_secs(1);
 
-/// What is to be done, as the command line says it.
+/// Options of the command line.
 struct Options {
     seconds: f64,
     cases: Vec<Case>,
@@ -45,7 +45,7 @@ impl Options {
                 }
                 name => match case(name) {
                     Some(case) => options.cases.push(case),
-                    None => bail!("there is no attack `{name}`; there are {}", names()),
+                    None => bail!("unknown attack `{name}`; the attacks are {}", names()),
                 },
             }
         }
@@ -62,20 +62,20 @@ fn names() -> String {
     CASES.iter().map(|case| case.name).collect::<Vec<_>>().join(", ")
 }
 
-/// Does it, and prints what came of it.
+/// Measures the attacks and prints the results.
 ///
 /// # Errors
 ///
-/// If a limit did not hold, or a figure is beyond its goal.
+/// If a limit is not enforced, or a result misses its goal.
 pub(crate) fn table(words: &[&str]) -> Result<()> {
     let options = Options::read(words)?;
     let runtime = Builder::new_multi_thread().enable_all().build()?;
     let beyond = runtime.block_on(runtime.spawn(all(options)))??;
-    ensure!(beyond.is_empty(), "beyond the goals: {}", beyond.join(", "));
+    ensure!(beyond.is_empty(), "these missed their goals: {}", beyond.join(", "));
     Ok(())
 }
 
-/// Answers what was beyond its goals.
+/// Returns the attacks that missed their goals.
 async fn all(Options { seconds, cases, binary }: Options) -> Result<Vec<&'static str>> {
     let time = Duration::from_secs_f64(seconds);
     print_row(&["attack", "alone", "beside", "ratio", "/ok ms", "MB", "stop s", "strikes", ""]);
@@ -115,12 +115,12 @@ async fn all(Options { seconds, cases, binary }: Options) -> Result<Vec<&'static
     Ok(beyond)
 }
 
-/// Whether hosts with many threads and poisoned stores answer in time.
+/// Returns true if hosts with many threads and with runs that cannot be recovered start in time.
 async fn starts(binary: &Path) -> Result<bool> {
     let (empty, poisoned) = (start::empty(binary).await?, start::poisoned(binary).await?);
     let many = start::many(binary).await?;
     print_line(&format!(
-        "\na host answers after {:.2} s; with {} runs that cannot be gone on with after {:.2} s; with \
+        "\na host responds after {:.2} s; with {} unrecoverable runs after {:.2} s; with \
          {} threads and one such run after {:.2} s",
         empty.as_secs_f64(),
         start::THREADS,

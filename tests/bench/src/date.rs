@@ -1,5 +1,5 @@
-//! How long the tool `parseDateExpression` takes inside of a run: the guest, its clock calls, and
-//! the journal around them, without the model. Its document wants less than a millisecond.
+//! Latency of the tool `parseDateExpression` within a run: the guest, its clock calls and its
+//! journal, without a model. Its specification requires less than a millisecond.
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
@@ -8,16 +8,16 @@ use wattle_suite::server::{Setup, TestServer};
 
 use crate::{median, print_line};
 
-/// The tool.
+/// The name of the tool.
 const TOOL: &str = "parseDateExpression";
 
-/// Calls before those that count: the first ones compile and fill caches.
+/// Number of calls before the measurement, which compile code and fill caches.
 const WARM_UP: usize = 20;
 
-/// Calls that count.
+/// Number of measured calls.
 const CALLS: usize = 300;
 
-/// What is asked, one after the other.
+/// Returns the names and arguments of the calls.
 fn questions() -> [(&'static str, Value); 3] {
     [
         ("yesterday", json!({"type": "relative", "offset": -1, "unit": "day"})),
@@ -26,11 +26,11 @@ fn questions() -> [(&'static str, Value); 3] {
     ]
 }
 
-/// Measures and prints.
+/// Measures the calls and prints a table.
 ///
 /// # Errors
 ///
-/// If the tool is not called.
+/// If a run does not call the tool exactly once.
 pub(crate) fn table() -> Result<()> {
     let runtime = Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -56,7 +56,7 @@ pub(crate) fn table() -> Result<()> {
     })
 }
 
-/// Microseconds of one call, as the event log of its run has them.
+/// Returns the duration of one call in microseconds, from the event log of its run.
 async fn call(server: &TestServer, input: &Value) -> Result<f64> {
     let reply = server.tell(&format!("call {TOOL} {input}")).await;
     let events = server.events(&reply.thread).await;

@@ -1,4 +1,4 @@
-//! The graphs of the cases, with nodes that do next to nothing.
+//! The graphs of the cases, with nodes that do nearly nothing.
 
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
@@ -6,31 +6,31 @@ use wattle_suite::native::NativePlugin;
 
 use crate::order::Order;
 
-/// A graph with what it takes to run it.
+/// A graph, its input and its expected result.
 pub(crate) struct Case {
-    /// The graph `bench`. Its plugin `p` is the one under test, `n` is always native.
+    /// The graph `bench`. Its plugin `p` is the one under test; `n` is always native.
     pub(crate) toml: String,
-    /// Tasks of one run.
+    /// Number of tasks of one run.
     pub(crate) steps: usize,
-    /// What a run starts with.
+    /// Input of a run.
     pub(crate) input: Value,
     check: fn(&Value, usize) -> bool,
     expected: usize,
 }
 
 impl Case {
-    /// A case by its name in the protocol.
+    /// Creates a case by its name in the protocol.
     pub(crate) fn new(name: &str, order: &Order) -> Result<Self> {
         Ok(match name {
             "line" => line(order),
             "fan-out" => fan_out(order),
             "loop" | "history" => turns(order),
             "append" => append(order),
-            other => bail!("there is no case `{other}`"),
+            other => bail!("unknown case `{other}`"),
         })
     }
 
-    /// Whether a run did all its work.
+    /// Returns true if the state of a run is the expected one.
     pub(crate) fn holds(&self, state: &Value) -> bool {
         (self.check)(state, self.expected)
     }
@@ -46,7 +46,7 @@ fn line(order: &Order) -> Case {
     }
 }
 
-/// A graph of `nodes` nodes in a line, in TOML.
+/// Returns the definition of a graph with `nodes` nodes in a line, in TOML.
 pub(crate) fn line_toml(nodes: usize) -> String {
     let mut text =
         String::from("[graphs.bench]\nentry = \"n0\"\n[graphs.bench.channels.document]\n");
@@ -145,7 +145,7 @@ fn counted(state: &Value, expected: usize) -> bool {
     state["document"]["n"] == json!(expected)
 }
 
-/// The nodes of all cases, as closures.
+/// Returns a native plugin with the nodes of all cases.
 pub(crate) fn native(name: &str) -> NativePlugin {
     NativePlugin::new(name, "1")
         .node("touch", |call, _| async move {
@@ -173,12 +173,12 @@ fn whole(number: &Value) -> usize {
     number.as_u64().unwrap_or_default() as usize
 }
 
-/// The state of most cases.
+/// Returns the document in the state of most cases.
 pub(crate) fn document(text_bytes: usize) -> Value {
     json!({ "n": 0, "text": text(text_bytes, 0) })
 }
 
-/// Letters without a pattern, so that no store gains by compressing them.
+/// Returns pseudorandom letters, so that compression gives no store an advantage.
 fn text(length: usize, seed: u64) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut state = seed + 1;

@@ -1,4 +1,4 @@
-//! An engine over a store and one app with one graph.
+//! An engine with a store and an app that has one graph.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +26,8 @@ use crate::graphs;
 /// The name of app and graph.
 const NAME: &str = "bench";
 
-/// The plugin under test: closures, or a WebAssembly guest in a fresh instance for each task.
+/// Returns the plugin under test: closures, or a WebAssembly guest with a fresh instance for each
+/// task.
 pub(crate) async fn plugin(code: &str) -> Result<Arc<dyn Plugin>> {
     match code {
         "native" => Ok(Arc::new(graphs::native("p"))),
@@ -35,11 +36,11 @@ pub(crate) async fn plugin(code: &str) -> Result<Arc<dyn Plugin>> {
             let bytes = wattle_suite::guests::bytes("wattle-guest-misdeeds");
             Ok(sandbox.load(&PluginName::new("p")?, bytes).await?)
         }
-        other => bail!("there is no code `{other}`; it is `native` or `wasm`"),
+        other => bail!("unknown code `{other}`; use `native` or `wasm`"),
     }
 }
 
-/// An engine that runs the graph `toml` in this runtime.
+/// Creates an engine that runs the graph `toml` on this runtime.
 pub(crate) fn engine(
     runtime: Handle,
     store: Arc<dyn Store>,
@@ -84,7 +85,7 @@ fn ports(store: Arc<dyn Store>) -> Ports {
     }
 }
 
-/// Makes one run on a new thread and waits for its end.
+/// Executes one run on a new thread and waits for its end.
 pub(crate) async fn run(
     engine: &Engine,
     input: &Value,

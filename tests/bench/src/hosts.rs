@@ -1,5 +1,5 @@
-//! Three hosts on one PostgreSQL: how they divide runs, what they do together, whether the runs of a
-//! thread keep their order, and what a killed host delays.
+//! Three hosts on one PostgreSQL: shares of runs, throughput, order of the runs of a thread, and
+//! the delay by a killed host.
 
 use std::time::Duration;
 
@@ -14,28 +14,28 @@ use wattle_suite::load::Client;
 use crate::print_line;
 use crate::served::Served;
 
-/// Hosts that share the database.
+/// Number of hosts that share the database.
 const HOSTS: usize = 3;
 
-/// Runs that last, asked for on one host.
+/// Number of long runs that are requested on one host.
 const LASTING: usize = 60;
 
-/// The least share of them that a host must have.
+/// Minimum share of these runs for each host.
 const LEAST_SHARE: f64 = 0.2;
 
-/// Clients that ask for one run after the other.
+/// Number of clients that each request one run at a time.
 const CLIENTS: usize = 32;
 
-/// Pause between two looks at what has no answer that lasts.
+/// Interval of polls.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Longest wait for anything.
+/// Timeout of each wait.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// Where runs are asked for.
+/// The path to which runs are posted.
 const RUNS: &str = "/api/v1/apps/reference/runs";
 
-/// What is to be done, as the command line says it.
+/// Options of the command line.
 struct Options {
     seconds: f64,
     threads: usize,
@@ -47,27 +47,25 @@ impl Options {
         let mut options = Self { seconds: 10.0, threads: 200, runs: 2_000 };
         for pair in words.chunks(2) {
             let [name, value] = pair else { bail!("`{}` needs a value", pair[0]) };
-            let unreadable = || format!("`{name}` cannot be `{value}`");
+            let unreadable = || format!("invalid value `{value}` for `{name}`");
             match *name {
                 "--seconds" => options.seconds = value.parse().with_context(unreadable)?,
                 "--threads" => options.threads = value.parse().with_context(unreadable)?,
                 "--runs" => options.runs = value.parse().with_context(unreadable)?,
-                other => {
-                    bail!("there is no option `{other}`; there are --seconds, --threads, --runs")
-                }
+                other => bail!("unknown option `{other}`; use --seconds, --threads or --runs"),
             }
         }
-        ensure!(options.threads > 0 && options.runs >= options.threads, "there is nothing to do");
+        ensure!(options.threads > 0 && options.runs >= options.threads, "too few threads or runs");
         Ok(options)
     }
 }
 
-/// Does it, and prints what came of it.
+/// Measures the hosts and prints the results.
 ///
 /// # Errors
 ///
-/// If a host has too small a share, a run is lost or fails, or a thread has another order than that of
-/// the requests.
+/// If the share of a host is too small, a run is lost or fails, or the runs of a thread are not in
+/// the order of their requests.
 pub(crate) fn table(words: &[&str]) -> Result<()> {
     let options = Options::read(words)?;
     let runtime = Builder::new_multi_thread().enable_all().build()?;
@@ -97,24 +95,24 @@ async fn measure(options: Options) -> Result<()> {
     kill(hosts).await
 }
 
-/// Clients of all hosts.
+/// Returns a client for each host.
 fn clients(hosts: &[Served]) -> Result<Vec<Client>> {
     hosts.iter().map(|host| Client::new(&host.url)).collect()
 }
 
-/// Looks again and again until something is so.
+/// Polls until a condition is met.
 async fn until<T>(what: &str, look: impl AsyncFn() -> Result<Option<T>>) -> Result<T> {
     let begun = Instant::now();
     loop {
         if let Some(found) = look().await? {
             return Ok(found);
         }
-        ensure!(begun.elapsed() < PATIENCE, "{what} did not come about");
+        ensure!(begun.elapsed() < PATIENCE, "timeout while waiting for {what}");
         tokio::time::sleep(PAUSE).await;
     }
 }
 
-/// Waits until each host has heard of all.
+/// Waits until each host knows all others.
 async fn acquainted(hosts: &[Served]) -> Result<()> {
     for client in clients(hosts)? {
         until("a host that knows all others", async || {
@@ -126,20 +124,21 @@ async fn acquainted(hosts: &[Served]) -> Result<()> {
     Ok(())
 }
 
-/// A run of the graph that ends by itself.
+/// Returns a run that ends quickly.
 fn short() -> Value {
     json!({ "graph": "subgraph", "input": {} })
 }
 
-/// Asks for a run; answers with its id.
+/// Requests a run and returns its id.
 async fn ask(client: &Client, run: &Value) -> Result<String> {
     let response = client.request(reqwest::Method::POST, RUNS).json(run).send().await?;
     let (status, run) = (response.status(), response.json::<Value>().await?);
-    ensure!(status.is_success(), "a run is refused with {status}: {run}");
+    ensure!(status.is_success(), "the request for a run failed with {status}: {run}");
     run["run"].as_str().map(str::to_owned).with_context(|| format!("no run: {run}"))
 }
 
-/// Runs a second, where each client waits for the end of one before it asks for the next.
+/// Returns completed runs per second. Each client waits for the end of a run before it requests the
+/// next one.
 async fn throughput(host: &Served, time: Duration) -> Result<f64> {
     let client = Client::new(&host.url)?;
     let (begun, waiting) = (Instant::now(), json!({ "wait": true }));
@@ -159,13 +158,13 @@ async fn throughput(host: &Served, time: Duration) -> Result<f64> {
     Ok(ended as f64 / begun.elapsed().as_secs_f64())
 }
 
-/// How many runs each host has at work that one of them was asked for.
+/// Checks the distribution of long runs that were requested on one host.
 async fn shares(hosts: &[Served]) -> Result<()> {
     let clients = clients(hosts)?;
     let lasting = json!({ "graph": "stalling_agent", "input": {} });
     let asked = (0..LASTING).map(|_| ask(&clients[0], &lasting));
     let runs: Vec<String> = futures::stream::iter(asked).buffer_unordered(16).try_collect().await?;
-    let loads = until("the begin of all runs", async || {
+    let loads = until("the start of all runs", async || {
         let mut loads = Vec::new();
         for client in &clients {
             loads.push(load(client).await?);
@@ -174,7 +173,7 @@ async fn shares(hosts: &[Served]) -> Result<()> {
     })
     .await?;
     print_line(&format!(
-        "{LASTING} runs that last, asked for on one host, at work on each: {loads:?}"
+        "{LASTING} long runs, requested on one host; runs on each host: {loads:?}"
     ));
     for run in &runs {
         let path = format!("/api/v1/runs/{run}/cancel");
@@ -185,15 +184,15 @@ async fn shares(hosts: &[Served]) -> Result<()> {
     Ok(())
 }
 
-/// Runs that a host has at work.
+/// Returns the number of runs that a host executes.
 async fn load(client: &Client) -> Result<u64> {
     let hosts = client.get("/api/v1/hosts").await?;
     let own = hosts.as_array().into_iter().flatten().find(|host| host["is_this"] == true);
     own.and_then(|own| own["runs"].as_u64()).with_context(|| format!("no load: {hosts}"))
 }
 
-/// Asks for runs of each thread one after the other, each on the next host, and reads the threads when
-/// all have ended.
+/// Requests several runs for each thread, one after the other and on alternating hosts, and checks
+/// their order after all have ended.
 async fn order(hosts: &[Served], threads: usize, runs: usize) -> Result<()> {
     let clients = clients(hosts)?;
     let begun = Instant::now();
@@ -222,23 +221,24 @@ async fn order(hosts: &[Served], threads: usize, runs: usize) -> Result<()> {
         let ids: Vec<&str> = listed.iter().filter_map(|run| run["run"].as_str()).collect();
         ensure!(
             ids == asked.iter().map(String::as_str).collect::<Vec<_>>(),
-            "another order: {listed:?}"
+            "the runs are in another order: {listed:?}"
         );
         let starts: Vec<i64> = listed.iter().filter_map(|run| run["started_ms"].as_i64()).collect();
         ensure!(
             starts.is_sorted() && starts.len() == ids.len(),
-            "begun in another order: {listed:?}"
+            "the runs started in another order: {listed:?}"
         );
     }
     let runs = asked.iter().map(|(_, runs)| runs.len()).sum::<usize>();
     print_line(&format!(
-        "{runs} runs of {threads} threads, each asked for on the next host: all in order, {:.1} a second",
+        "{runs} runs of {threads} threads on alternating hosts: all in order, {:.1} a second",
         runs as f64 / begun.elapsed().as_secs_f64()
     ));
     Ok(())
 }
 
-/// Kills the host that was asked while runs are at work and pending, and waits for the end of all.
+/// Kills the host that received all requests while runs are running and pending, and waits for the
+/// end of all runs.
 async fn kill(mut hosts: Vec<Served>) -> Result<()> {
     let clients = clients(&hosts)?;
     let lanes = (0..LASTING).map(|thread| {
@@ -264,7 +264,7 @@ async fn kill(mut hosts: Vec<Served>) -> Result<()> {
         longest = longest.max(killed.elapsed());
     }
     print_line(&format!(
-        "{} runs, and the host that was asked for them is killed: all end, the last {:.1} s later",
+        "{} runs, and the host with their requests is killed: all end, the last {:.1} s later",
         asked.iter().flatten().count(),
         longest.as_secs_f64()
     ));

@@ -1,5 +1,4 @@
-//! Many open streams and many runs a second against a server of its own, and whether an event was
-//! lost.
+//! Many open streams and many runs per second on a separate server, with a check for lost events.
 
 use std::fs;
 use std::time::Duration;
@@ -12,14 +11,14 @@ use crate::print_line;
 use crate::served::Served;
 use crate::usage::Usage;
 
-/// Files that a process needs beside those of open streams: connections of runs under way, the
-/// store, the runtime.
+/// Open files of a process besides those of streams: connections of running runs, the store, the
+/// runtime.
 const OTHER_FILES: u64 = 1_000;
 
-/// Failures that are shown; the others are like them.
+/// Maximum number of failures that are printed.
 const SHOWN_FAILURES: usize = 10;
 
-/// What is to be done, as the command line says it.
+/// Options of the command line.
 struct Options {
     streams: usize,
     rate: f64,
@@ -33,29 +32,29 @@ impl Options {
             Self { streams: 500, rate: 100.0, seconds: 60.0, store: "redb".to_owned() };
         for pair in words.chunks(2) {
             let [name, value] = pair else { bail!("`{}` needs a value", pair[0]) };
-            let unreadable = || format!("`{name}` cannot be `{value}`");
+            let unreadable = || format!("invalid value `{value}` for `{name}`");
             match *name {
                 "--streams" => options.streams = value.parse().with_context(unreadable)?,
                 "--rate" => options.rate = value.parse().with_context(unreadable)?,
                 "--seconds" => options.seconds = value.parse().with_context(unreadable)?,
                 "--store" => (*value).clone_into(&mut options.store),
-                other => bail!(
-                    "there is no option `{other}`; there are --streams, --rate, --seconds, --store"
-                ),
+                other => {
+                    bail!("unknown option `{other}`; use --streams, --rate, --seconds or --store")
+                }
             }
         }
-        ensure!(options.streams > 0 && options.rate > 0.0, "there is nothing to do");
+        ensure!(options.streams > 0 && options.rate > 0.0, "too few streams or runs");
         Ok(options)
     }
 
     fn plan(&self) -> Plan {
-        #[expect(clippy::cast_sign_loss, reason = "a negative number of runs is none")]
+        #[expect(clippy::cast_sign_loss, reason = "the cast turns a negative number into zero")]
         let runs = (self.rate * self.seconds) as usize;
         Plan { streams: self.streams, runs, rate: self.rate }
     }
 }
 
-/// Does it, and prints what came of it.
+/// Applies the load and prints the results.
 ///
 /// # Errors
 ///
@@ -71,7 +70,7 @@ async fn measure(options: Options) -> Result<()> {
     let plan = options.plan();
     let Options { store, .. } = &options;
     print_line(&format!(
-        "{} streams of threads are open, {} runs begin in a second, {} in all; store: {store}; {} \
+        "{} open streams of threads, {} runs a second, {} in total; store: {store}; {} \
          cores for server and client",
         plan.streams,
         plan.rate,
@@ -93,7 +92,7 @@ async fn measure(options: Options) -> Result<()> {
         after.1.cores_since(&before.1, elapsed),
     ));
     if !report.is_whole() {
-        print_line(&format!("\nwhat the server said:\n{}", served.output()));
+        print_line(&format!("\noutput of the server:\n{}", served.output()));
     }
     served.stop().await?;
     ensure!(report.is_whole(), "events were lost or runs failed; see above");
@@ -103,7 +102,7 @@ async fn measure(options: Options) -> Result<()> {
 fn print(report: &Report) {
     let failed = report.failures.len();
     print_line(&format!(
-        "{} runs in {:.1} s, {:.1} a second; {failed} failures; begun at most {:.0} ms too late\n",
+        "{} runs in {:.1} s, {:.1} a second; {failed} failures; started at most {:.0} ms late\n",
         report.runs,
         report.elapsed.as_secs_f64(),
         report.runs as f64 / report.elapsed.as_secs_f64(),
@@ -147,16 +146,17 @@ fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
-/// Each stream is a file in the client and one in the server, and both have the limit of the shell.
+/// Checks the limit of open files. Each stream takes one file in the client and one in the server,
+/// and both have the limit of the shell.
 fn check_files(streams: usize) -> Result<()> {
     let limits = fs::read_to_string("/proc/self/limits")?;
     let files = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
     let allowed = files.and_then(|files| files.split_whitespace().next()?.parse::<u64>().ok());
     let needed = streams as u64 + OTHER_FILES;
-    // A limit that is no number is none.
+    // The limit `unlimited` is not a number.
     ensure!(
         allowed.is_none_or(|allowed| allowed >= needed),
-        "this shell lets a program open {} files; allow more by `ulimit -n {needed}`",
+        "the limit of open files is {}; raise it with `ulimit -n {needed}`",
         allowed.unwrap_or_default()
     );
     Ok(())

@@ -1,20 +1,20 @@
-//! Benchmarks of no-op graphs; `cargo xtask bench` runs them, and the README beside this crate says
-//! what they measure.
+//! Benchmarks. `cargo xtask bench` runs them, and the README of this crate describes them.
 //!
 //! # Layout
 //!
-//! * [`steps`]: steps per second of the engine and where the time goes, by a [`timed`] store.
-//! * [`peer`]: Wattle beside LangGraph, each case in a process of its own.
+//! * [`steps`]: steps per second of the engine, and the parts of their time, with a [`timed`]
+//!   store.
+//! * [`peer`]: Wattle compared with LangGraph, each case in a separate process.
 //! * [`own`]: one case on Wattle, in such a process.
-//! * [`load`]: many streams and runs on a server, and whether an event was lost.
-//! * [`agent_server`]: the same requests to our server and to that of LangGraph.
+//! * [`load`]: many streams and runs on a server, with a check for lost events.
+//! * [`agent_server`]: the same requests to Wattle's server and to the LangGraph server.
 //! * [`hosts`]: three hosts on one database.
-//! * [`attack`]: the attacks of the suite, and what others have of the host meanwhile.
-//! * [`date`]: how long the tool of the expense application takes that reckons dates.
-//! * [`model`]: calls of models beside the same bytes alone.
-//! * [`served`]: our server, in a process of its own; [`usage`]: what a process takes.
-//! * [`graphs`], [`stores`], [`host`]: the graphs of the cases, the stores, an engine over both.
-//! * [`order`]: the order to a process, and its answer.
+//! * [`attack`]: the attacks of the suite, and the service of other callers during them.
+//! * [`date`]: latency of the date tool of the application `expense`.
+//! * [`model`]: latency of model calls, compared with plain HTTP requests.
+//! * [`served`]: Wattle's server in a separate process; [`usage`]: resource usage of a process.
+//! * [`graphs`], [`stores`], [`host`]: graphs of the cases, stores, and an engine with both.
+//! * [`order`]: input and output of a process that measures a case.
 
 mod agent_server;
 mod attack;
@@ -35,7 +35,7 @@ mod usage;
 
 use anyhow::{Result, bail};
 
-/// As in the host.
+/// The allocator of the host.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -66,12 +66,12 @@ fn main() -> Result<()> {
     }
 }
 
-#[expect(clippy::print_stdout, reason = "tables are what this program is for")]
+#[expect(clippy::print_stdout, reason = "tables are the output of the program")]
 fn print_line(line: &str) {
     println!("{line}");
 }
 
-/// The middle of some figures; 0 if there are none.
+/// Sorts values and returns their median, or 0 if there are none.
 fn median(figures: &mut [f64]) -> f64 {
     figures.sort_by(f64::total_cmp);
     figures.get(figures.len() / 2).copied().unwrap_or_default()

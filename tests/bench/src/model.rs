@@ -1,5 +1,5 @@
-//! How long a call of a model takes beside one of the same bytes without reading them: a provider on loopback answers
-//! at once with the same bytes each time.
+//! Latency of model calls, compared with plain HTTP requests of the same bytes. A provider on
+//! loopback responds immediately with the same bytes each time.
 
 use std::time::Instant;
 
@@ -17,26 +17,26 @@ use wattle_store::MemoryBlobs;
 
 use crate::{median, print_line};
 
-/// Calls before those that count.
+/// Number of calls before the measurement.
 const WARM_UP: usize = 20;
 
-/// Calls that count.
+/// Number of measured calls.
 const CALLS: usize = 300;
 
-/// Pieces of a streamed answer.
+/// Number of deltas of a streamed response.
 const PIECES: usize = 500;
 
-/// Words of a piece.
+/// The text of a delta.
 const WORDS: &str = "some words of an answer ";
 
-/// Tools of a request.
+/// Number of tools in a request.
 const TOOLS: usize = 20;
 
-/// Measures and prints.
+/// Measures the calls and prints a table.
 ///
 /// # Errors
 ///
-/// If an answer is not read whole.
+/// If a completion or a response is incomplete.
 pub(crate) fn table() -> Result<()> {
     let runtime = Builder::new_multi_thread().enable_all().build()?;
     print_line("call                    median us   bytes alone us   ratio");
@@ -52,7 +52,7 @@ pub(crate) fn table() -> Result<()> {
     Ok(())
 }
 
-/// Microseconds of a call, and of the same bytes alone.
+/// Returns the median microseconds of a model call, and of a plain request for the same bytes.
 async fn measured(kind: &str, streamed: bool, tools: usize) -> Result<(f64, f64)> {
     let body = if streamed { stream(kind) } else { whole(kind).to_string() };
     let form = if streamed { "text/event-stream" } else { "application/json" };
@@ -71,7 +71,7 @@ async fn measured(kind: &str, streamed: bool, tools: usize) -> Result<(f64, f64)
     let http = reqwest::Client::builder().no_proxy().tcp_nodelay(true).build()?;
     let (mut calls, mut bare) = (Vec::with_capacity(CALLS), Vec::with_capacity(CALLS));
     let expected = WORDS.len() * PIECES;
-    // In turn, so that both have the same machine.
+    // The calls alternate, so that both kinds have the same conditions.
     for number in 0..WARM_UP + CALLS {
         let started = Instant::now();
         let said = routes.complete(&caller, &request, &blobs, &NoDeltas).await;
@@ -91,7 +91,7 @@ async fn measured(kind: &str, streamed: bool, tools: usize) -> Result<(f64, f64)
     Ok((median(&mut calls), median(&mut bare)))
 }
 
-/// Answers every request with the same bytes.
+/// Responds to every request with the same bytes.
 async fn serve(listener: TcpListener, answer: String) {
     while let Ok((socket, _)) = listener.accept().await {
         let answer = answer.clone();
@@ -154,7 +154,7 @@ fn request(tools: usize) -> CompletionRequest {
     request
 }
 
-/// An answer as one document.
+/// Returns a response as one document.
 fn whole(kind: &str) -> Value {
     let text = WORDS.repeat(PIECES);
     match kind {
@@ -172,7 +172,7 @@ fn whole(kind: &str) -> Value {
     }
 }
 
-/// The same in pieces.
+/// Returns the same response as a stream.
 fn stream(kind: &str) -> String {
     let mut events = Vec::with_capacity(PIECES + 4);
     match kind {

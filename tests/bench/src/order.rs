@@ -1,41 +1,42 @@
-//! The order to a process that measures one case, and its answer: the same JSON for ours and for the
-//! programs in `peer/`.
+//! Input and output of a process that measures one case, as JSON. The programs in `peer/` use the
+//! same protocol.
 
 use serde::{Deserialize, Serialize};
 
-/// Sizes of a case. They stand here only, so that all sides do the same.
+/// Sizes of a case. They are defined only here, so that all sides use the same ones.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Order {
-    /// Folder of an empty file store, or address of an empty database.
+    /// Folder of an empty file store, or URL of an empty database.
     pub(crate) place: String,
-    /// Bursts of runs are repeated until so much time is measured. 0 is one burst without warm-up.
+    /// Bursts of runs are repeated until this time is measured. 0 means one burst without a
+    /// warm-up.
     pub(crate) seconds: f64,
-    /// Runs at once.
+    /// Number of concurrent lanes.
     pub(crate) lanes: usize,
-    /// Runs of each lane in one burst, one after the other.
+    /// Number of runs of each lane in one burst, one after the other.
     pub(crate) runs: usize,
-    /// Nodes of the line.
+    /// Number of nodes of the line.
     pub(crate) nodes: usize,
-    /// Bytes of the text in the state.
+    /// Size of the text in the state, in bytes.
     pub(crate) text_bytes: usize,
-    /// Tasks of the fan-out.
+    /// Number of tasks of the fan-out.
     pub(crate) sends: usize,
-    /// Steps of the loop.
+    /// Number of steps of the loop.
     pub(crate) turns: usize,
-    /// Texts that are appended.
+    /// Number of appended texts.
     pub(crate) items: usize,
-    /// Checkpoints of one page of the history.
+    /// Number of checkpoints in one page of the history.
     pub(crate) page: usize,
-    /// How often a page is read; the median counts, here and below.
+    /// Number of reads of a page. The median of the reads counts, as for the following fields.
     pub(crate) page_reads: usize,
-    /// How often the whole history is read.
+    /// Number of reads of the whole history.
     pub(crate) all_reads: usize,
-    /// How often the latest state is read.
+    /// Number of reads of the latest state.
     pub(crate) latest_reads: usize,
 }
 
 impl Order {
-    /// An order for one run at a time.
+    /// Creates an order for one run at a time.
     pub(crate) fn new(place: String, seconds: f64) -> Self {
         Self {
             place,
@@ -55,32 +56,33 @@ impl Order {
     }
 }
 
-/// What was measured.
+/// The result of a measurement.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Answer {
-    /// Tasks that ran.
+    /// Number of executed tasks.
     pub(crate) steps: usize,
-    /// In so much time.
+    /// Time of their execution, in seconds.
     pub(crate) seconds: f64,
-    /// The most memory that the process had.
+    /// Peak memory of the process.
     pub(crate) peak_rss_bytes: u64,
-    /// What the store takes on disk; none if it is in memory.
+    /// Size of the store on disk; `None` for a store in memory.
     pub(crate) stored_bytes: Option<u64>,
-    /// How long reads take.
+    /// Times of reads, for the case `history`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) reads: Option<Reads>,
-    /// What was measured, for people; nothing if it is this program.
+    /// Name and version of the measured software; `None` for this program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) version: Option<String>,
 }
 
-/// How long reads of a long thread take.
+/// Times of reads of a long thread.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Reads {
-    /// The newest checkpoints.
+    /// A page of the newest checkpoints.
     pub(crate) page_ms: f64,
-    /// All of them.
+    /// All checkpoints.
     pub(crate) all_ms: f64,
     /// The latest state.
     pub(crate) latest_ms: f64,
 }
+

@@ -1,4 +1,4 @@
-//! One case on Wattle, in a process of its own, so that its peak of memory is its own.
+//! One case on Wattle, in a separate process, so that its peak memory can be measured.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,7 +16,7 @@ use crate::order::{Answer, Order, Reads};
 use crate::usage::Usage;
 use crate::{host, print_line, stores};
 
-/// Measures a case and prints the answer as a line of JSON.
+/// Measures a case and prints the result as a line of JSON.
 pub(crate) fn answer(code: &str, case: &str, store: &str, order: &str) -> Result<()> {
     let order: Order = serde_json::from_str(order).context("cannot read the order")?;
     let runtime = Builder::new_multi_thread().enable_all().build()?;
@@ -24,7 +24,8 @@ pub(crate) fn answer(code: &str, case: &str, store: &str, order: &str) -> Result
     let handle = runtime.handle().clone();
     let bench = Arc::new(runtime.block_on(Bench::new(handle, plugin, case, store, order))?);
     let reads = case == "history";
-    // As a task, since the thread of `block_on` is woken more slowly than one of the runtime's.
+    // The measurement is spawned, because the thread of `block_on` wakes more slowly than a worker
+    // thread.
     let measured =
         runtime
             .block_on(runtime.spawn(async move {
@@ -59,7 +60,7 @@ impl Bench {
         Ok(Self { engine, store, store_name: store_name.to_owned(), durability, case, order })
     }
 
-    /// Threads are deleted between bursts, and that time does not count.
+    /// Measures bursts of runs. Threads are deleted between bursts, outside of the measured time.
     async fn runs(self: Arc<Self>) -> Result<Answer> {
         if self.order.seconds > 0.0 {
             self.forget(vec![self.run().await?]).await?;
@@ -78,7 +79,7 @@ impl Bench {
         self.measured(steps, seconds, None).await
     }
 
-    /// So many runs at once; each lane makes its runs one after the other.
+    /// Executes one burst: concurrent lanes, each of which executes its runs one after the other.
     async fn burst(self: &Arc<Self>) -> Result<Vec<ThreadId>> {
         let lanes: Vec<_> =
             (0..self.order.lanes).map(|_| tokio::spawn(self.clone().lane())).collect();
@@ -99,7 +100,7 @@ impl Bench {
 
     async fn run(&self) -> Result<ThreadId> {
         let (run, state) = host::run(&self.engine, &self.case.input, self.durability).await?;
-        ensure!(self.case.holds(&state), "the run did not do its work: {state}");
+        ensure!(self.case.holds(&state), "the run has a wrong state: {state}");
         Ok(run.thread)
     }
 
@@ -110,7 +111,8 @@ impl Bench {
         Ok(())
     }
 
-    /// Reads of one long thread: the newest checkpoints, all of them, and the latest state.
+    /// Measures reads of one long thread: the newest checkpoints, all of them, and the latest
+    /// state.
     async fn reads(self: Arc<Self>) -> Result<Answer> {
         let started = Instant::now();
         let thread = self.run().await?;
@@ -135,7 +137,7 @@ impl Bench {
             let started = Instant::now();
             let length = self.store.checkpoints(thread, &query).await?.len();
             taken.push(milliseconds(started));
-            ensure!(length >= limit.unwrap_or(self.order.turns), "a history of {length}");
+            ensure!(length >= limit.unwrap_or(self.order.turns), "only {length} checkpoints");
         }
         Ok(crate::median(&mut taken))
     }
@@ -144,7 +146,7 @@ impl Bench {
         let mut taken = Vec::new();
         for _ in 0..self.order.latest_reads {
             let started = Instant::now();
-            let view = self.engine.thread(thread).await?.context("the thread is gone")?;
+            let view = self.engine.thread(thread).await?.context("the thread does not exist")?;
             taken.push(milliseconds(started));
             ensure!(self.case.holds(&view.state), "not the latest state: {}", view.state);
         }
@@ -176,7 +178,7 @@ mod tests {
     use crate::host;
     use crate::order::Order;
 
-    /// Small sizes: whether the cases work, not how fast.
+    /// Runs a case with small sizes, to check that it works.
     async fn check(case: &str, store: &str) {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().to_string_lossy().into_owned();
@@ -192,7 +194,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_case_does_its_work_on_every_store() {
+    async fn every_case_works_on_every_store() {
         for case in ["line", "fan-out", "loop", "history", "append"] {
             for store in ["memory", "redb", "redb-sync"] {
                 check(case, store).await;

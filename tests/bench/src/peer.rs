@@ -1,5 +1,5 @@
-//! Wattle beside LangGraph: every case in a process of its own, ours and theirs in turn, in several
-//! rounds of which the median counts.
+//! Compares Wattle with LangGraph: every case in a separate process, in alternating order and in
+//! several rounds. The median of the rounds counts.
 
 mod compare;
 mod contest;
@@ -17,20 +17,20 @@ use process::Processes;
 use report::Report;
 use summary::Figures;
 
-/// Rounds of each measurement.
+/// Number of rounds for each measurement.
 const ROUNDS: usize = 3;
 
-/// What is measured of a case in one round, unless the case is one burst.
+/// Duration of one measurement in seconds, unless the case is one burst.
 const SECONDS: f64 = 1.5;
 
-/// The same for a first look.
+/// Duration of one measurement with [`QUICK`], in seconds.
 const QUICK_SECONDS: f64 = 0.3;
 
-/// The option for a first look: one short round.
+/// The option for one short round.
 const QUICK: &str = "--quick";
 
-/// Measures the named cases, or all, prints them and writes them to `folder`, where the programs of
-/// the peers are installed.
+/// Measures the named cases, or all of them, prints the results and writes them to `folder`, in
+/// which the programs of the peers are installed.
 pub(crate) fn table(folder: &Path, words: &[&str]) -> Result<()> {
     let quick = words.contains(&QUICK);
     let names: Vec<&str> = words.iter().copied().filter(|word| *word != QUICK).collect();
@@ -61,13 +61,13 @@ fn chosen(names: &[&str]) -> Result<Vec<&'static Contest>> {
     let named = |name: &&str| {
         CONTESTS.iter().find(|contest| contest.name == *name).with_context(|| {
             let known: Vec<&str> = CONTESTS.iter().map(|contest| contest.name).collect();
-            format!("there is no case `{name}`; there are {}", known.join(", "))
+            format!("unknown case `{name}`; the cases are {}", known.join(", "))
         })
     };
     names.iter().map(named).collect()
 }
 
-/// Every second round goes the other way, so that nobody always comes first.
+/// Measures a case. Every second round has the reverse order, so that no entry always comes first.
 fn measure(contest: &Contest, rounds: usize, processes: &mut Processes, report: &mut Report) {
     let mut entries = contest.entries();
     entries.retain(|entry| processes.can_run(entry));
@@ -96,8 +96,8 @@ fn measure(contest: &Contest, rounds: usize, processes: &mut Processes, report: 
     }
 }
 
-/// Progress for people.
-#[expect(clippy::print_stderr, reason = "tables go to standard output, progress does not")]
+/// Prints progress to the standard error.
+#[expect(clippy::print_stderr, reason = "standard output has tables only")]
 fn say(text: &str) {
     eprintln!("{text}");
 }

@@ -1,4 +1,4 @@
-//! `wattle serve` of this build with the reference graphs, in a process of its own.
+//! `wattle serve` of this build with the reference graphs, in a separate process.
 
 use std::path::PathBuf;
 
@@ -11,22 +11,22 @@ use wattle_suite::place::Place;
 
 use crate::usage::Usage;
 
-/// A server that runs.
+/// A running server.
 pub(crate) struct Served {
-    /// Where it answers.
+    /// The URL of the server.
     pub(crate) url: String,
     program: Program,
-    /// Its folder, which goes with it.
+    /// The folder of the server, which is deleted with this value.
     _place: Place,
 }
 
 impl Served {
-    /// Starts a server over an empty store, `redb` or `memory`.
+    /// Starts a server with an empty store, `redb` or `memory`.
     pub(crate) async fn start(store: &str) -> Result<Self> {
         Self::start_on(&format!("kind = \"{store}\"")).await
     }
 
-    /// Starts a server over a store, given by the settings of it.
+    /// Starts a server with the given settings of `[store]`.
     pub(crate) async fn start_on(store: &str) -> Result<Self> {
         let place = Place::new();
         place.write("plugins/std/std.wasm", guests::bytes("wattle-std"));
@@ -40,31 +40,31 @@ impl Served {
         Ok(Self { url: url.to_owned(), program, _place: place })
     }
 
-    /// What it has taken so far.
+    /// Returns the resource usage so far.
     pub(crate) fn usage(&self) -> Result<Usage> {
         let id = self.program.id().context("the server has ended")?;
         Usage::of(&id.to_string())
     }
 
-    /// Everything that it said.
+    /// Returns the output of the server.
     pub(crate) fn output(&self) -> String {
         self.program.output()
     }
 
-    /// Kills it.
+    /// Kills the server.
     pub(crate) async fn kill(mut self) -> Result<()> {
         self.program.kill().await?;
         Ok(())
     }
 
-    /// Ends it.
+    /// Stops the server.
     pub(crate) async fn stop(mut self) -> Result<()> {
         self.program.terminate().await?;
         Ok(())
     }
 }
 
-/// Beside this program, where cargo puts both.
+/// Returns the `wattle` program, which cargo builds into the folder of this program.
 fn binary() -> Result<PathBuf> {
     let binary = std::env::current_exe()?.with_file_name("wattle");
     let shown = binary.display();
@@ -72,7 +72,7 @@ fn binary() -> Result<PathBuf> {
     Ok(binary)
 }
 
-/// Defaults, but for the number of requests that one client may have open.
+/// Returns the configuration: defaults, except for the number of open requests of one client.
 fn toml(store: &str) -> String {
     format!(
         r#"

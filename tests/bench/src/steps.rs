@@ -1,8 +1,9 @@
-//! Steps per second of no-op graphs with 1 KB of state: one node and ten, one run at a time and
-//! 64 at once, in memory and on redb, with a native closure and with a WebAssembly guest.
+//! Steps per second of graphs whose nodes do nearly nothing, with 1 KB of state: with one node and
+//! ten nodes, with 1 and 64 concurrent runs, in memory and on redb, with a native closure and with
+//! a WebAssembly guest.
 //!
-//! Every figure is the median of several rounds, and all are measured in one process, one after
-//! the other, so that they can be compared with each other.
+//! Every value is the median of several rounds. All measurements run in one process, one after the
+//! other, so that they are comparable.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,16 +19,16 @@ use wattle_run::ports::store::Durability;
 use crate::timed::TimedStore;
 use crate::{graphs, host, print_line, stores};
 
-/// Rounds of each measurement; the median counts.
+/// Number of rounds of each measurement. The median counts.
 const ROUNDS: usize = 5;
 
-/// Length of one round.
+/// Duration of one round.
 const ROUND: Duration = Duration::from_millis(1_500);
 
-/// Bytes of the text in the state.
+/// Size of the text in the state, in bytes.
 const TEXT_BYTES: usize = 1_000;
 
-/// One line of the table.
+/// A row of the table.
 struct Case {
     code: &'static str,
     store: &'static str,
@@ -35,7 +36,7 @@ struct Case {
     runs: usize,
 }
 
-/// Measures everything and prints it.
+/// Measures all cases and prints a table.
 pub(crate) fn table() -> Result<()> {
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let heads = ["code", "store", "nodes", "runs", "steps/s", "us/step"];
@@ -54,7 +55,7 @@ pub(crate) fn table() -> Result<()> {
     Ok(())
 }
 
-/// One measured round.
+/// The result of one round.
 struct Round {
     steps_per_second: f64,
     task: f64,
@@ -90,7 +91,8 @@ fn measure(runtime: &Runtime, case: &Case, plugin: Arc<dyn Plugin>) -> Result<()
     Ok(())
 }
 
-/// Runs are started one after the other in `case.runs` lanes until the time is up.
+/// Executes runs in `case.runs` lanes, one after the other in each lane, until the end of the
+/// round.
 fn round(runtime: &Runtime, engine: &Engine, store: &TimedStore, case: &Case) -> Result<Round> {
     store.reset();
     let started = Instant::now();
@@ -104,7 +106,8 @@ fn round(runtime: &Runtime, engine: &Engine, store: &TimedStore, case: &Case) ->
         Ok::<_, anyhow::Error>(finished)
     })?;
     let wall = started.elapsed().as_secs_f64();
-    // One lane spends its wall time; many lanes share two cores, but each waits on its own.
+    // Every lane waits for its own runs, so the time of all lanes is the wall time multiplied by
+    // their number.
     let lane_time = wall * case.runs as f64;
     Ok(Round {
         steps_per_second: (finished * case.nodes) as f64 / wall,

@@ -1,4 +1,4 @@
-//! The stores of the cases, by their name in the protocol.
+//! The stores of the cases, by their names in the protocol.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,10 +8,11 @@ use wattle_run::ports::Store;
 use wattle_run::ports::store::Durability;
 use wattle_store::{MemoryStore, PostgresConfig, PostgresStore, RedbStore};
 
-/// Behind the name of a store: every superstep waits for its checkpoint.
+/// Suffix of a store's name: every superstep waits for its checkpoint.
 const SYNC: &str = "-sync";
 
-/// What runs on a store wait for: as the host does it unless told otherwise, or for every step.
+/// Returns the durability of runs on a store: `sync` with the suffix, otherwise the default of a
+/// host.
 pub(crate) fn durability(store: &str) -> Durability {
     if store.ends_with(SYNC) { Durability::Sync } else { Durability::Commit }
 }
@@ -22,11 +23,11 @@ pub(crate) async fn open(store: &str, place: &str) -> Result<Arc<dyn Store>> {
         "memory" => Arc::new(MemoryStore::new()),
         "redb" => Arc::new(RedbStore::open(Path::new(place).join("bench.redb"))?),
         "postgres" => Arc::new(PostgresStore::open(&PostgresConfig::new(place)).await?),
-        other => bail!("there is no store `{other}`"),
+        other => bail!("unknown store `{other}`"),
     })
 }
 
-/// What the store takes on disk; none if it is in memory.
+/// Returns the size of the store on disk; `None` for a store in memory.
 pub(crate) async fn stored_bytes(store: &str, opened: &dyn Store) -> Result<Option<u64>> {
     if store.starts_with("memory") {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! A store that measures how long the engine spends in it, and how long tasks took.
+//! A store that measures the time that the engine spends in it, and the time of tasks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use wattle_kit::layer::{Layer, Layered};
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{Batch, Ticket};
 
-/// Nanoseconds, counted by many threads.
+/// A counter of nanoseconds, shared between threads.
 #[derive(Default)]
 struct Nanoseconds(AtomicU64);
 
@@ -26,10 +26,10 @@ impl Nanoseconds {
     }
 }
 
-/// A store with stopwatches.
+/// A store that measures times.
 pub(crate) type TimedStore = Layered<Timed>;
 
-/// See [`TimedStore`].
+/// The layer of [`TimedStore`].
 pub(crate) struct Timed {
     below: Arc<dyn Store>,
     times: Arc<Times>,
@@ -49,18 +49,18 @@ impl Timed {
         }
     }
 
-    /// Time in `append`, which hands batches over.
+    /// Returns the time in `append`, which queues batches.
     pub(crate) fn append_seconds(&self) -> f64 {
         self.times.append.seconds()
     }
 
-    /// Time from a hand-over to its durability. Runs go on meanwhile except where they must not,
-    /// so with several batches under way at once this can exceed the wall time.
+    /// Returns the time from the first wait for a ticket until the batch is durable. Several
+    /// batches can wait concurrently, so the sum may exceed the wall time.
     pub(crate) fn wait_seconds(&self) -> f64 {
         self.times.wait.seconds()
     }
 
-    /// Time in tasks: instance, guest and its input and output.
+    /// Returns the time in tasks: instance, guest, input and output.
     pub(crate) fn task_seconds(&self) -> f64 {
         self.times.task.seconds()
     }
@@ -89,7 +89,7 @@ impl Layer for Timed {
         let (hurry, hurried) = oneshot::channel();
         let times = self.times.clone();
         tokio::spawn(async move {
-            // Nobody has to wait for a ticket.
+            // A ticket that is dropped without a wait does not count.
             let Ok(since) = hurried.await else { return };
             let answer = ticket.await;
             times.wait.add(since);

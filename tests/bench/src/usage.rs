@@ -1,33 +1,34 @@
-//! What a process has taken so far, as the kernel tells it.
+//! Resource usage of a process, from `/proc`.
 
 use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
-/// In so many parts of a second Linux counts time for programs, on every machine.
+/// Unit of times in `/proc/<id>/stat`. Linux reports 100 ticks per second to programs on every
+/// machine.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// Place of the time in user mode in `/proc/<id>/stat`, behind the name in parentheses; that in the
-/// kernel comes next.
+/// Index of the user time in `/proc/<id>/stat`, counted after the name in parentheses. The system
+/// time follows.
 const USER_TIME: usize = 11;
 
-/// What a process has taken so far.
+/// Resource usage of a process since its start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Usage {
-    /// On all cores together.
+    /// CPU time, summed over all cores.
     pub(crate) cpu: Duration,
-    /// The most memory that it had.
+    /// Peak memory.
     pub(crate) peak_rss_bytes: u64,
 }
 
 impl Usage {
-    /// Of a process, by its number or `self`.
+    /// Reads the usage of a process, given by its id or as `self`.
     pub(crate) fn of(process: &str) -> Result<Self> {
         Ok(Self { cpu: cpu(process)?, peak_rss_bytes: peak_rss_bytes(process)? })
     }
 
-    /// Cores that were busy on average for so long.
+    /// Returns the average number of busy cores since an earlier measurement.
     pub(crate) fn cores_since(&self, before: &Self, elapsed: Duration) -> f64 {
         self.cpu.saturating_sub(before.cpu).as_secs_f64() / elapsed.as_secs_f64()
     }
@@ -41,10 +42,12 @@ fn cpu(process: &str) -> Result<Duration> {
     Ok(Duration::from_secs_f64(ticks as f64 / TICKS_PER_SECOND))
 }
 
-/// Not by `getrusage`, whose peak begins with the memory of the parent process.
+/// Reads the peak memory from `/proc`. The peak of `getrusage` includes the memory of the parent
+/// process.
 fn peak_rss_bytes(process: &str) -> Result<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kilobytes = peak.and_then(|peak| peak.trim().strip_suffix(" kB"));
     Ok(kilobytes.context("no VmHWM in /proc/<id>/status")?.parse::<u64>()? * 1_024)
 }
+

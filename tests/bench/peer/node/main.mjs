@@ -1,12 +1,12 @@
 // The benchmark's cases on LangGraph.js with its saver in memory.
 //
-// usage: main.mjs <case> <store> <order>, as for the Python program beside this one.
+// usage: main.mjs <case> <store> <order>, as for the Python program.
 
 import { readFileSync } from "node:fs";
 
 import { Annotation, END, MemorySaver, Send, START, StateGraph } from "@langchain/langgraph";
 
-// A step more than the graph has, since the input counts as one.
+// One more than the steps of the graph, because the input counts as a step.
 const ROOM = 2;
 
 const [caseName, store, orderText] = process.argv.slice(2);
@@ -23,7 +23,7 @@ const answer = caseName === "history" ? await reads() : await runs();
 const facts = { stored_bytes: null, peak_rss_bytes: peakRssBytes(), version: version() };
 console.log(JSON.stringify({ ...answer, ...facts }));
 
-// Threads are deleted between bursts, and that time does not count.
+// Measures bursts of runs. Threads are deleted between bursts, outside of the measured time.
 async function runs() {
   if (order.seconds > 0) await forget([await run()]);
   let steps = 0;
@@ -55,7 +55,7 @@ async function forget(made) {
   for (const thread of made) await saver?.deleteThread(thread);
 }
 
-// Reads of one long thread: the newest checkpoints, all of them, and the latest state.
+// Measures reads of one long thread: the newest checkpoints, all of them, and the latest state.
 async function reads() {
   const started = performance.now();
   const where = config(await run());
@@ -169,7 +169,7 @@ function append() {
   };
 }
 
-// Letters without a pattern, so that no store gains by compressing them.
+// Returns pseudorandom letters, so that compression gives no store an advantage.
 function text(size, seed) {
   const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
   let state = seed + 1;

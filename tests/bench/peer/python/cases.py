@@ -19,7 +19,7 @@ class Bench:
         self.numbers = count()
 
     def runs(self) -> dict:
-        """Threads are deleted between bursts, and that time does not count."""
+        """Measures bursts of runs. Threads are deleted between bursts, outside of the measured time."""
         if self.order["seconds"] > 0:
             self.run_and_forget(1)
         steps, seconds = 0, 0.0
@@ -51,7 +51,7 @@ class Bench:
         return thread
 
     async def runs_in_lanes(self) -> dict:
-        """As `runs`, with so many runs at once; each lane makes its runs one after the other."""
+        """Measures bursts as `runs` does, with concurrent lanes, each of which executes its runs one after the other."""
         await self.forget_async([await self.run_async()])
         steps, seconds = 0, 0.0
         while seconds < self.order["seconds"]:
@@ -80,7 +80,7 @@ class Bench:
                 await self.saver.adelete_thread(thread)
 
     def reads(self) -> dict:
-        """Reads of one long thread: the newest 20 checkpoints, all, and the latest state."""
+        """Measures reads of one long thread: the newest 20 checkpoints, all of them, and the latest state."""
         started = time.perf_counter()
         config = self.config(self.run())
         seconds = time.perf_counter() - started

@@ -1,4 +1,4 @@
-"""The graphs of the cases, with nodes that do next to nothing."""
+"""The graphs of the cases, with nodes that do nearly nothing."""
 
 import operator
 from typing import Annotated, Any, TypedDict
@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypedDict
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
 
-# A step more than the graph has, since the input counts as one.
+# One more than the steps of the graph, because the input counts as a step.
 ROOM = 2
 
 
@@ -25,7 +25,7 @@ class Log(TypedDict):
 
 
 class Graph:
-    """A graph with what it takes to run it: input, limit of steps, a check of the result."""
+    """A graph with its input, its recursion limit and a check of the result."""
 
     def __init__(self, builder, steps, limit, give, check):
         self.builder, self.steps, self.limit = builder, steps, limit
@@ -150,7 +150,7 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 
 def text(size: int, seed: int) -> str:
-    """Letters without a pattern, so that no store gains by compressing them."""
+    """Returns pseudorandom letters, so that compression gives no store an advantage."""
     state, letters = seed + 1, []
     for _ in range(size):
         state = (state * 6364136223846793005 + 1442695040888963407) % 2**64

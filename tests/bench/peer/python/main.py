@@ -2,8 +2,8 @@
 
 usage: main.py <case> <store> <order>
 
-The order is JSON with the sizes, which the benchmark keeps in one place. The answer is one line
-of JSON on standard output: steps, seconds, peak memory, stored bytes, times of reads and the version.
+The order is JSON with the sizes of the case. The result is one line of JSON on standard output: steps,
+seconds, peak memory, stored bytes, times of reads and the version.
 """
 
 import asyncio
@@ -32,14 +32,14 @@ def main() -> None:
 
 
 async def many_lanes(case: str, store: str, order: dict) -> dict:
-    """Asyncio for many runs at once, as LangGraph's documentation advises."""
+    """Uses asyncio for concurrent runs, as LangGraph's documentation advises."""
     async with savers.opened_async(store, order["place"]) as saver:
         bench = cases.Bench(graphs.build_async(case, order), saver, store, order)
         return await bench.runs_in_lanes()
 
 
 def peak_rss_bytes() -> int:
-    """Not by `getrusage`, whose peak begins with the memory of the parent process."""
+    """Reads the peak memory from `/proc`. The peak of `getrusage` includes the memory of the parent process."""
     with open("/proc/self/status", encoding="ascii") as status:
         for line in status:
             if line.startswith("VmHWM:"):

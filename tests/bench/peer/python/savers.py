@@ -1,16 +1,16 @@
-"""LangGraph's checkpointers, opened the way its documentation does."""
+"""LangGraph's checkpointers, opened as in its documentation."""
 
 import contextlib
 import os
 
 from langgraph.checkpoint.memory import InMemorySaver
 
-# Connections for many runs at once; the saver itself takes one at a time.
+# Number of connections for concurrent runs. The saver uses one connection at a time.
 POOL = 8
 
 
 def durability(store: str) -> str | None:
-    """`sync` if the store's name says so, else what is LangGraph's default: `async`."""
+    """Returns `sync` for a store with that suffix, and otherwise LangGraph's default, `async`."""
     if store == "none":
         return None
     return "sync" if store.endswith("-sync") else "async"
@@ -70,7 +70,7 @@ def sqlite_file(place: str) -> str:
 
 
 def stored_bytes(store: str, saver, place: str) -> int | None:
-    """What the store takes on disk: the file, or the tables with their indexes."""
+    """Returns the size of the store on disk: the file, or the tables with their indexes."""
     match store.removesuffix("-sync"):
         case "sqlite":
             saver.conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -1,4 +1,4 @@
-"""Two of the reference graphs on LangGraph: names, nodes, states and what is streamed as in tests/clients/graphs."""
+"""Two of the reference graphs on LangGraph, with the names, nodes, states and streams of tests/clients/graphs."""
 
 import operator
 from typing import Annotated, TypedDict
@@ -77,7 +77,7 @@ async def run_subgraph(state: Conversation) -> dict:
 
 
 def line(state: type, **nodes):
-    """A graph of nodes that run one after the other."""
+    """Returns a graph whose nodes run one after the other."""
     builder = StateGraph(state)
     for name, node in nodes.items():
         builder.add_node(name, node)

@@ -12,34 +12,34 @@ use wattle_suite::load::Client;
 use crate::served::Served;
 use crate::usage::Usage;
 
-/// How long theirs may take to come up, and the pause between two looks.
+/// The timeout for the start of the LangGraph server, and the interval of the polls.
 const READY_LIMIT: Duration = Duration::from_mins(1);
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// Jobs that theirs does at once: more than its default, so that clients up to that number do not
-/// wait for each other.
+/// Number of concurrent jobs of the LangGraph server. It is higher than the default, so that
+/// clients up to this number do not wait for each other.
 const JOBS: &str = "16";
 
-/// What theirs is made of, beside this program's sources.
+/// Files of the LangGraph server, below the sources of this crate.
 const FILES: [&str; 2] = ["langgraph.json", "graphs.py"];
 
-/// Who takes part.
+/// The measured servers.
 pub(crate) const CONTESTANTS: [Contestant; 3] =
     [Contestant::Redb, Contestant::Theirs, Contestant::Memory];
 
 /// A server with its store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Contestant {
-    /// Ours, with all that it says kept in a file.
+    /// Wattle on redb.
     Redb,
-    /// Ours in memory.
+    /// Wattle in memory.
     Memory,
-    /// Theirs in memory.
+    /// The LangGraph server, in memory.
     Theirs,
 }
 
 impl Contestant {
-    /// The name in tables and files.
+    /// Returns the name in tables and files.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Redb => "wattle redb",
@@ -48,20 +48,20 @@ impl Contestant {
         }
     }
 
-    /// Whether what it needs is installed.
+    /// Returns true if the server is installed.
     pub(crate) fn is_there(self, folder: &Path) -> bool {
         self != Self::Theirs || program(folder).exists()
     }
 }
 
-/// Their command, where it is installed.
+/// Returns the command of the LangGraph server.
 fn program(folder: &Path) -> PathBuf {
     folder.join("agent-server/bin/langgraph")
 }
 
-/// A server that runs.
+/// A running server.
 pub(crate) struct Running {
-    /// Where it answers.
+    /// The URL of the server.
     pub(crate) url: String,
     server: Server,
 }
@@ -72,7 +72,7 @@ enum Server {
 }
 
 impl Running {
-    /// Starts one and waits until it answers.
+    /// Starts a server and waits until it responds.
     pub(crate) async fn start(folder: &Path, contestant: Contestant) -> Result<Self> {
         let store = match contestant {
             Contestant::Redb => "redb",
@@ -83,7 +83,7 @@ impl Running {
         Ok(Self { url: served.url.clone(), server: Server::Ours(served) })
     }
 
-    /// What it has taken so far.
+    /// Returns the resource usage so far.
     pub(crate) fn usage(&self) -> Result<Usage> {
         match &self.server {
             Server::Ours(served) => served.usage(),
@@ -93,7 +93,7 @@ impl Running {
         }
     }
 
-    /// Everything that it said.
+    /// Returns the output of the server.
     pub(crate) fn last_words(&self) -> String {
         match &self.server {
             Server::Ours(served) => served.output(),
@@ -101,11 +101,11 @@ impl Running {
         }
     }
 
-    /// Ends it.
+    /// Stops the server.
     pub(crate) async fn stop(self) -> Result<()> {
         match self.server {
             Server::Ours(served) => served.stop().await,
-            // It would write down what it has, which takes long.
+            // A regular stop writes all data to a file, which takes long.
             Server::Theirs { mut program, .. } => Ok(program.kill().await?),
         }
     }
@@ -121,7 +121,7 @@ async fn start_theirs(folder: &Path) -> Result<Running> {
     let mut command = Command::new(program(folder));
     command.args(["dev", "--host", "127.0.0.1", "--port", &port, "--n-jobs-per-worker", JOBS]);
     command.args(["--no-browser", "--no-reload", "--server-log-level", "error"]);
-    // Nothing is sent to anybody, whatever the environment says.
+    // Disables tracing and analytics, which the environment may enable.
     command.env("LANGSMITH_TRACING", "false").env("LANGCHAIN_TRACING_V2", "false");
     command.env("LANGGRAPH_CLI_NO_ANALYTICS", "1").env_remove("LANGSMITH_API_KEY");
     let program = Program::start({
@@ -138,7 +138,7 @@ async fn wait_for(running: Running) -> Result<Running> {
     let began = Instant::now();
     while client.get("/ok").await.is_err() {
         if began.elapsed() > READY_LIMIT {
-            bail!("the server does not come up:\n{}", running.last_words());
+            bail!("the server did not start:\n{}", running.last_words());
         }
         tokio::time::sleep(LOOK_AGAIN).await;
     }

@@ -1,4 +1,4 @@
-//! Clients that do the same again and again, each one thing after the other.
+//! Clients that repeat a request, each one at a time.
 
 use std::time::Duration;
 
@@ -10,23 +10,23 @@ use wattle_suite::load::{Client, Graph, Times};
 
 use crate::agent_server::WARM_UP;
 
-/// Some clients of one server, each with connections of its own.
+/// Clients of one server, each with its own connections.
 pub(crate) struct Lanes {
     clients: Vec<Client>,
     seconds: f64,
 }
 
-/// What clients do.
+/// The repeated requests of a client.
 #[derive(Clone, Copy)]
 enum Task {
-    /// A new thread, and a run on it that is waited for.
+    /// Creates a thread and waits for a run on it.
     RoundTrip,
-    /// A run on a new thread with its stream; only the time to the first event counts, from when
-    /// the run is asked for.
+    /// Streams a run on a new thread. Only the time from the request for the run to the first event
+    /// counts.
     FirstEvent,
 }
 
-/// What came of it.
+/// The result of a measurement.
 pub(crate) struct Done {
     pub(crate) times: Times,
     count: usize,
@@ -34,7 +34,7 @@ pub(crate) struct Done {
 }
 
 impl Done {
-    /// How often it was done.
+    /// Returns the number of completed tasks per second.
     pub(crate) fn per_second(&self) -> f64 {
         self.count as f64 / self.elapsed.as_secs_f64()
     }
@@ -46,12 +46,12 @@ impl Lanes {
         Ok(Self { clients, seconds })
     }
 
-    /// How often a thread is made, and a run on it waited for.
+    /// Measures the throughput of new threads with one run each.
     pub(crate) async fn round_trips(&self) -> Result<Done> {
         self.measure(Task::RoundTrip).await
     }
 
-    /// How long it takes from the request of a run until its graph says something.
+    /// Measures the time from the request for a run to the first event of its graph.
     pub(crate) async fn first_events(&self) -> Result<Done> {
         self.measure(Task::FirstEvent).await
     }
@@ -78,7 +78,7 @@ impl Lanes {
     }
 }
 
-/// When a client stops.
+/// The condition under which a client stops.
 #[derive(Clone, Copy)]
 enum Until {
     Count(usize),
@@ -109,7 +109,7 @@ async fn round_trip(client: &Client, said: &str) -> Result<Duration> {
     let request = Graph::Echo.request(said);
     let ended = client.post(&format!("/threads/{thread}/runs/wait"), &request).await?;
     let took = began.elapsed();
-    ensure!(ended.to_string().contains(&Graph::Echo.proof(said)), "a wrong answer: {ended}");
+    ensure!(ended.to_string().contains(&Graph::Echo.proof(said)), "a wrong state: {ended}");
     Ok(took)
 }
 
@@ -122,7 +122,7 @@ async fn first_event(client: &Client, said: &str) -> Result<Duration> {
     let (mut first, mut is_proven) = (None, false);
     while let Some(frame) = frames.next().await? {
         ensure!(frame.event != "error", "the run failed: {}", frame.data);
-        // It tells only that there is a run.
+        // `metadata` only reports that the run exists.
         if frame.event != "metadata" {
             first.get_or_insert_with(|| began.elapsed());
         }

@@ -1,4 +1,4 @@
-//! The table, as text for people and as JSON for programs.
+//! The table, as text and as JSON.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use crate::agent_server::contestant::Contestant;
 use crate::{median, print_line};
 
-/// What is measured.
+/// A measured value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Measure {
-    /// Threads made and runs waited for in a second, by so many clients.
+    /// Threads created and runs completed per second, by this number of clients.
     RoundTrips(usize),
-    /// Time from the request of a run to its first event, of so many of a hundred.
+    /// Percentile of the time from the request for a run to its first event.
     FirstEvent { clients: usize, percent: usize },
-    /// The most memory that the server had.
+    /// Peak memory of the server.
     Memory,
 }
 
@@ -32,34 +32,34 @@ impl Measure {
         }
     }
 
-    /// How many times better ours is than theirs.
+    /// Returns how many times better Wattle is than LangGraph.
     fn ratio(self, ours: f64, theirs: f64) -> f64 {
         if matches!(self, Self::RoundTrips(_)) { ours / theirs } else { theirs / ours }
     }
 }
 
-/// What one round of one server gave.
+/// The results of one server in one round.
 pub(crate) type Figures = Vec<(Measure, f64)>;
 
-/// Everything that was measured, round by round.
+/// The results of all rounds.
 #[derive(Debug, Default)]
 pub(crate) struct Report(BTreeMap<Measure, BTreeMap<Contestant, Vec<f64>>>);
 
 impl Report {
-    /// Adds a round.
+    /// Adds the results of a round.
     pub(crate) fn add(&mut self, contestant: Contestant, figures: Figures) {
         for (measure, figure) in figures {
             self.0.entry(measure).or_default().entry(contestant).or_default().push(figure);
         }
     }
 
-    /// The report as JSON.
+    /// Returns the report as JSON.
     pub(crate) fn to_json(&self) -> Result<String> {
         let rows: Vec<Value> = self.rows().map(|row| row.to_json()).collect();
         Ok(serde_json::to_string_pretty(&json!({ "cores": cores(), "rows": rows }))?)
     }
 
-    /// Prints the table: medians, with the lowest and the highest round in parentheses.
+    /// Prints a table of the medians, with the lowest and the highest round in parentheses.
     pub(crate) fn print(&self) {
         print_line(&format!("{} cores for server and client\n", cores()));
         let [redb, memory, theirs] =
@@ -90,14 +90,14 @@ impl Report {
     }
 }
 
-/// One line of the table: ours on redb, ours in memory, theirs.
+/// A row of the table: Wattle on redb, Wattle in memory, LangGraph.
 struct Row {
     measure: Measure,
     figures: [Option<Rounds>; 3],
 }
 
 impl Row {
-    /// How many times better ours is, on redb and in memory.
+    /// Returns how many times better Wattle is than LangGraph, on redb and in memory.
     fn ratios(&self) -> [Option<f64>; 2] {
         let [redb, memory, theirs] = self.figures.map(|figures| Some(figures?.median));
         [redb, memory].map(|ours| Some(self.measure.ratio(ours?, theirs?)))
@@ -116,7 +116,7 @@ impl Row {
     }
 }
 
-/// The rounds of one figure.
+/// The rounds of one measured value.
 #[derive(Clone, Copy)]
 struct Rounds {
     median: f64,
@@ -154,7 +154,7 @@ mod tests {
     use super::{Contestant, Measure, Report};
 
     #[test]
-    fn more_round_trips_and_less_time_are_better() {
+    fn higher_throughput_and_lower_latency_are_better() {
         let mut report = Report::default();
         let trips = Measure::RoundTrips(1);
         let first = Measure::FirstEvent { clients: 1, percent: 50 };

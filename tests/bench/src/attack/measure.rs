@@ -1,4 +1,4 @@
-//! One attack, measured.
+//! Measures one attack.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,36 +11,36 @@ use wattle_suite::attack::{Attack, Case};
 
 use crate::usage::Usage;
 
-/// Honest callers at once.
+/// Number of concurrent honest callers.
 const CALLERS: u32 = 4;
 
-/// Each begins a run so often. Together they leave most of the machine to the attack, which takes
-/// what it gets.
+/// Interval at which each honest caller starts runs. Together they leave most of the machine to the
+/// attack.
 const PERIOD: Duration = Duration::from_millis(200);
 
-/// Pause between two looks at the health endpoint.
+/// Pause between two requests of the health endpoint.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What one attack cost.
+/// The results of one attack.
 pub(super) struct Row {
-    /// Honest runs in a second without the attack.
+    /// Honest runs per second without the attack.
     pub(super) alone: f64,
-    /// Beside it.
+    /// Honest runs per second during the attack.
     pub(super) beside: f64,
-    /// The longest answer of the health endpoint beside it.
+    /// The slowest response of the health endpoint during the attack.
     pub(super) longest_ok: Duration,
-    /// The most memory of the host.
+    /// Peak memory of the host.
     pub(super) peak_rss_bytes: u64,
-    /// From the signal to the end, beside the attack.
+    /// Time from the signal to the end of the process during the attack.
     pub(super) stop: Duration,
-    /// Strikes whose limit held.
+    /// Number of strikes whose limit was enforced.
     pub(super) strikes: usize,
 }
 
-/// Measures it.
+/// Measures one attack.
 pub(super) async fn of(case: Case, binary: &Path, time: Duration) -> Result<Row> {
     let host = Arc::new(Host::start(binary).await?);
-    // To warm up.
+    // The first round warms up.
     honest(&host, time / 4).await?;
     let (alone, _) = honest(&host, time).await?;
     let mut attack = Attack::begin(case, &host, case.lanes);
@@ -55,8 +55,8 @@ pub(super) async fn of(case: Case, binary: &Path, time: Duration) -> Result<Row>
     Ok(Row { alone, beside, longest_ok, peak_rss_bytes, stop, strikes })
 }
 
-/// Honest runs in a second, and the longest answer of the health endpoint. Callers begin a run at
-/// times that are known beforehand, or as soon as the one before is over.
+/// Returns honest runs per second, and the slowest response of the health endpoint. Callers start
+/// runs at scheduled times, or as soon as the previous run has ended.
 async fn honest(host: &Host, time: Duration) -> Result<(f64, Duration)> {
     let begin = Instant::now();
     let end = begin + time;

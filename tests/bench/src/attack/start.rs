@@ -1,4 +1,4 @@
-//! How soon a host answers requests.
+//! Start times of hosts: the time until a host responds to requests.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -11,26 +11,26 @@ use wattle_store::RedbStore;
 use wattle_suite::attack::host::{Host, Prepared};
 use wattle_suite::attack::poison;
 
-/// Runs that cannot be gone on with.
+/// Number of runs that cannot be recovered.
 pub(super) const THREADS: usize = 50;
 
-/// Threads of a host that has many.
+/// Number of threads of the host with many threads.
 pub(super) const MANY: usize = 25_000;
 
-/// With an empty store.
+/// Measures a host with an empty store.
 pub(super) async fn empty(binary: &Path) -> Result<Duration> {
-    // Compiles what was never compiled.
+    // The first start fills the cache of compiled code.
     Host::start(binary).await?.terminate().await?;
     listens(Prepared::new().await?, binary).await
 }
 
-/// With a poisoned one.
+/// Measures a host whose store has runs that cannot be recovered.
 pub(super) async fn poisoned(binary: &Path) -> Result<Duration> {
     let (prepared, _gate) = poison::poisoned(binary, THREADS).await?;
     listens(prepared, binary).await
 }
 
-/// With one poisoned among many others.
+/// Measures a host whose store has many threads and one run that cannot be recovered.
 pub(super) async fn many(binary: &Path) -> Result<Duration> {
     let (prepared, _gate) = poison::poisoned(binary, 1).await?;
     add_threads(&prepared.place.data().join("wattle.redb")).await?;

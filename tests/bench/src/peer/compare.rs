@@ -1,11 +1,11 @@
-//! How many times better ours is than theirs, and how many times better it aims to be.
+//! Ratios of Wattle to LangGraph, and their goals.
 
 use serde::Serialize;
 
 use crate::peer::contest::Side;
 use crate::peer::summary::Summary;
 
-/// What is compared.
+/// A compared value.
 #[derive(Clone, Copy)]
 enum Measure {
     Speed,
@@ -32,7 +32,7 @@ impl Measure {
         self.times(left, right) > 1.0
     }
 
-    /// How many times better `ours` is.
+    /// Returns how many times better `ours` is.
     fn times(self, ours: f64, theirs: f64) -> f64 {
         match self {
             Self::Speed => ours / theirs,
@@ -41,7 +41,7 @@ impl Measure {
     }
 }
 
-/// One comparison. Where several of theirs are named, the best of them counts.
+/// One comparison. If it names several stores of LangGraph, the best of them counts.
 struct Comparison {
     what: &'static str,
     case: &'static str,
@@ -52,7 +52,7 @@ struct Comparison {
     aim: Option<f64>,
 }
 
-/// A comparison of speed.
+/// Creates a comparison of speed.
 const fn speed(
     what: &'static str,
     case: &'static str,
@@ -63,7 +63,7 @@ const fn speed(
     Comparison { what, case, measure: Measure::Speed, ours, peer: Side::Python, theirs, aim }
 }
 
-/// A comparison without an aim.
+/// Creates a comparison without a goal.
 const fn other(
     what: &'static str,
     case: &'static str,
@@ -116,23 +116,23 @@ const COMPARISONS: &[Comparison] = &[
     other("peak memory, SqliteSaver", "line-64", Measure::Memory, "redb", SQLITE),
 ];
 
-/// A comparison that was made.
+/// The result of a comparison.
 #[derive(Debug, Serialize)]
 pub(crate) struct Compared {
-    /// What with what.
+    /// The compared stores.
     pub(crate) what: &'static str,
-    /// In which case.
+    /// The case.
     pub(crate) case: &'static str,
-    /// How many times better ours is with closures.
+    /// How many times better Wattle is with closures.
     pub(crate) native: Option<f64>,
-    /// How many times better ours is with a guest.
+    /// How many times better Wattle is with a guest.
     pub(crate) wasm: Option<f64>,
-    /// How many times better it aims to be.
+    /// The goal of the ratio.
     pub(crate) aim: Option<f64>,
 }
 
 impl Compared {
-    /// Whether the aim is met, by the slower of ours.
+    /// Compares the slower of the two ratios with the goal.
     pub(crate) fn verdict(&self) -> &'static str {
         let slower = [self.native, self.wasm].into_iter().flatten().fold(f64::INFINITY, f64::min);
         match self.aim {
@@ -144,7 +144,7 @@ impl Compared {
     }
 }
 
-/// Makes the comparisons that the rows allow.
+/// Returns the comparisons for which the rows have values.
 pub(crate) fn all(rows: &[Summary]) -> Vec<Compared> {
     COMPARISONS.iter().filter_map(|comparison| comparison.make(rows)).collect()
 }
@@ -194,7 +194,7 @@ mod tests {
         }
     }
 
-    /// The comparison of stores in memory.
+    /// Returns the comparison of stores in memory.
     fn compared(native: f64, wasm: f64) -> Compared {
         let rows = [
             row(Side::Native, "memory", native),
@@ -206,20 +206,20 @@ mod tests {
     }
 
     #[test]
-    fn the_best_of_theirs_counts() {
+    fn the_best_langgraph_store_counts() {
         let compared = compared(1_000.0, 500.0);
         assert_eq!((compared.native, compared.wasm), (Some(50.0), Some(25.0)));
     }
 
     #[test]
-    fn an_aim_is_met_if_closures_and_guest_meet_it() {
+    fn a_goal_is_met_if_closures_and_guest_meet_it() {
         assert_eq!(compared(400.0, 400.0).verdict(), "met");
         assert_eq!(compared(400.0, 399.0).verdict(), "native only");
         assert_eq!(compared(399.0, 399.0).verdict(), "missed");
     }
 
     #[test]
-    fn what_was_not_measured_is_not_compared() {
+    fn comparisons_need_values_of_both_sides() {
         assert!(all(&[row(Side::Native, "memory", 1.0)]).is_empty());
     }
 }

@@ -1,10 +1,10 @@
-//! Which cases are measured, and who takes part.
+//! The cases, and the entries of each.
 
 use std::fmt;
 
 use crate::order::Order;
 
-/// Whose code runs the graph.
+/// The code that runs the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Side {
     /// Wattle with closures as nodes.
@@ -18,7 +18,7 @@ pub(crate) enum Side {
 }
 
 impl Side {
-    /// The name in tables and files.
+    /// Returns the name in tables and files.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Native => "wattle native",
@@ -32,10 +32,10 @@ impl Side {
 /// A side with a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// Whose code.
+    /// The side.
     pub(crate) side: Side,
-    /// The store, `-sync` behind it if every step waits for its checkpoint. Without that, ours is
-    /// output commit, theirs their default, which they call `async`.
+    /// The store, with the suffix `-sync` if every step waits for its checkpoint. Otherwise Wattle
+    /// uses the durability `commit` and LangGraph its default, `async`.
     pub(crate) store: &'static str,
 }
 
@@ -47,21 +47,21 @@ impl fmt::Display for Entry {
 
 /// One case with its sizes.
 pub(crate) struct Contest {
-    /// Its name in tables, files and on the command line.
+    /// The name in tables, files and on the command line.
     pub(crate) name: &'static str,
-    /// Its name in the protocol.
+    /// The name in the protocol.
     pub(crate) case: &'static str,
-    /// What it is, for people.
+    /// The description in tables.
     pub(crate) what: &'static str,
     lanes: usize,
     runs: usize,
-    /// Whether bursts are repeated for some time; otherwise one run is all.
+    /// Whether bursts are repeated for some time. Otherwise one run is measured.
     timed: bool,
     own: &'static [&'static str],
     python: &'static [&'static str],
 }
 
-/// All of them.
+/// All cases.
 pub(crate) const CONTESTS: &[Contest] = &[
     Contest {
         name: "line",
@@ -129,13 +129,13 @@ const PYTHON: &[&str] =
     &["none", "memory", "memory-sync", "sqlite", "sqlite-sync", "postgres", "postgres-sync"];
 
 impl Contest {
-    /// Who takes part, ours and theirs in turn.
+    /// Returns the entries, alternating between Wattle and LangGraph.
     pub(crate) fn entries(&self) -> Vec<Entry> {
         let of = |side, stores: &[&'static str]| -> Vec<Entry> {
             stores.iter().map(|&store| Entry { side, store }).collect()
         };
-        // In the other cases what nodes are made of does not matter: their reads are measured, and
-        // their bytes on disk.
+        // The other cases measure reads and bytes on disk, for which the code of the nodes is
+        // irrelevant.
         let wasm = if self.timed { self.own } else { &[] };
         let mut own = [of(Side::Native, self.own), of(Side::Wasm, wasm)].concat();
         let mut theirs = [of(Side::Python, self.python), of(Side::Node, &["memory"])].concat();
@@ -149,12 +149,12 @@ impl Contest {
         entries
     }
 
-    /// Whether bursts are repeated for some time.
+    /// Returns true if bursts are repeated for some time.
     pub(crate) fn timed(&self) -> bool {
         self.timed
     }
 
-    /// The order to a process of this case.
+    /// Returns the order to a process that measures this case.
     pub(crate) fn order(&self, place: String, seconds: f64) -> Order {
         let seconds = if self.timed { seconds } else { 0.0 };
         Order { lanes: self.lanes, runs: self.runs, ..Order::new(place, seconds) }

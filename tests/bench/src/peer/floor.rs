@@ -1,4 +1,4 @@
-//! What the disk allows at best: how long it takes to write 1 KB so that it survives a power cut.
+//! The lower bound by the disk: the time to write 1 KB durably.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -6,16 +6,16 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 
-/// As large as the state of the cases.
+/// Size of a write, in bytes. It is that of the state in the cases.
 const WRITTEN_BYTES: usize = 1_000;
 
-/// Enough for a median, in a fraction of a second.
+/// Number of writes: enough for a median, in a fraction of a second.
 const WRITES: usize = 1_000;
 
-/// Median of appending to a file and waiting for `fdatasync`.
+/// Returns the median time to append to a file and wait for `fdatasync`, in microseconds.
 pub(crate) fn fdatasync_us(folder: &Path) -> Result<f64> {
     let mut file = tempfile::tempfile_in(folder)
-        .with_context(|| format!("cannot make a file in {}", folder.display()))?;
+        .with_context(|| format!("cannot create a file in {}", folder.display()))?;
     let bytes = [b'x'; WRITTEN_BYTES];
     let mut taken = Vec::with_capacity(WRITES);
     for _ in 0..WRITES {

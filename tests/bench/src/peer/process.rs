@@ -1,4 +1,4 @@
-//! Runs one case in a process of its own, on an empty store.
+//! Runs one case in a separate process, on an empty store.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,9 +11,9 @@ use crate::order::Answer;
 use crate::peer::contest::{Contest, Entry, Side};
 use crate::peer::say;
 
-/// Starts processes, and knows what is installed.
+/// Starts processes of the installed programs.
 pub(crate) struct Processes {
-    /// Where the peers are installed; also on the disk that is measured.
+    /// The folder in which the peers are installed. Stores are below it, on the measured disk.
     folder: PathBuf,
     seconds: f64,
     postgres: Option<Postgres>,
@@ -21,7 +21,7 @@ pub(crate) struct Processes {
 }
 
 impl Processes {
-    /// Starts the database server if there is one.
+    /// Creates the starter, with a database server if PostgreSQL is installed.
     pub(crate) fn new(folder: &Path, seconds: f64) -> Result<Self> {
         let postgres = match Postgres::start() {
             Ok(server) => Some(server),
@@ -36,13 +36,13 @@ impl Processes {
         {
             if !program.exists() {
                 let (name, program) = (side.name(), program.display());
-                say(&format!("note: {name} is left out: there is no {program}"));
+                say(&format!("note: {name} is left out: {program} does not exist"));
             }
         }
         Ok(processes)
     }
 
-    /// Whether what it needs is installed.
+    /// Returns true if the programs of an entry are installed.
     pub(crate) fn can_run(&self, entry: &Entry) -> bool {
         let program = match entry.side {
             Side::Native | Side::Wasm => true,
@@ -56,7 +56,8 @@ impl Processes {
         self.folder.join("python/bin/python")
     }
 
-    /// The program stands beside its libraries, since it finds them only there.
+    /// Returns the program for Node.js. It is in the folder of its packages, because Node.js
+    /// resolves them from there.
     fn node(&self) -> PathBuf {
         self.folder.join("node/main.mjs")
     }
@@ -74,13 +75,15 @@ impl Processes {
         let order = serde_json::to_string(&contest.order(place, self.seconds))?;
         let mut command = self.command(entry.side)?;
         command.args([contest.case, entry.store, &order]);
-        // Whatever the environment says: traces that are sent to a service are not measured.
+        // Disables tracing, which the environment may enable and which would distort the
+        // measurement.
         command.env("LANGSMITH_TRACING", "false").env("LANGCHAIN_TRACING_V2", "false");
         let output = command.output().with_context(|| format!("cannot start {command:?}"))?;
         let errors = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "{}: {}", output.status, errors.trim());
         let answer = String::from_utf8_lossy(&output.stdout);
-        serde_json::from_str(&answer).with_context(|| format!("no answer: {answer}{errors}"))
+        serde_json::from_str(&answer)
+            .with_context(|| format!("the output is not a result: {answer}{errors}"))
     }
 
     fn command(&self, side: Side) -> Result<Command> {
@@ -94,7 +97,7 @@ impl Processes {
             Side::Wasm => own("wasm"),
             Side::Python => {
                 let mut command = Command::new(self.python());
-                // No compiled files beside the sources.
+                // `-B` avoids compiled files next to the sources.
                 command.arg("-B");
                 command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/peer/python/main.py"));
                 Ok(command)

@@ -1,4 +1,4 @@
-//! The tables, as text for people and as JSON for programs.
+//! The tables, as text and as JSON.
 
 use std::collections::BTreeSet;
 
@@ -11,13 +11,13 @@ use crate::peer::contest::{CONTESTS, Contest, Entry};
 use crate::peer::summary::{Figures, Summary};
 use crate::{median, print_line};
 
-/// Everything that was measured.
+/// All results.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     cores: usize,
-    /// Median of writing 1 KB durably, in microseconds.
+    /// Median time to write 1 KB durably, in microseconds.
     fdatasync_us: f64,
-    /// The peers that were measured.
+    /// Names and versions of the measured peers.
     versions: BTreeSet<String>,
     rows: Vec<Summary>,
     comparisons: Vec<Compared>,
@@ -27,7 +27,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// An empty one.
+    /// Creates an empty report.
     pub(crate) fn new() -> Self {
         Self {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
@@ -51,23 +51,23 @@ impl Report {
         self.rows.extend(Summary::new(contest, entry, figures));
     }
 
-    /// Counts a measurement that failed.
+    /// Counts a failed measurement.
     pub(crate) fn failed(&mut self) {
         self.failures += 1;
     }
 
-    /// How many failed.
+    /// Returns the number of failed measurements.
     pub(crate) fn failures(&self) -> usize {
         self.failures
     }
 
-    /// Compares, once everything is measured.
+    /// Computes medians and comparisons after all measurements.
     pub(crate) fn finish(&mut self) {
         self.fdatasync_us = median(&mut self.floors);
         self.comparisons = compare::all(&self.rows);
     }
 
-    /// The report as JSON.
+    /// Returns the report as JSON.
     pub(crate) fn to_json(&self) -> Result<String> {
         Ok(serde_json::to_string_pretty(self)?)
     }
@@ -94,7 +94,7 @@ impl Report {
     }
 
     fn print_comparisons(&self) {
-        print_line("\nhow many times better ours is than the best of theirs");
+        print_line("\nhow many times better Wattle is than the best LangGraph store");
         let head = ["comparison", "case", "native", "wasm", "aim", "verdict"];
         let times = |times: Option<f64>| times.map_or_else(String::new, |x| format!("{x:.1}x"));
         print_comparison(&head.map(str::to_owned));

@@ -6,12 +6,12 @@ use crate::median;
 use crate::order::{Answer, Reads};
 use crate::peer::contest::{Contest, Entry};
 
-/// The answers of all rounds.
+/// The results of all rounds.
 #[derive(Clone, Default)]
 pub(crate) struct Figures(Vec<Answer>);
 
 impl Figures {
-    /// Adds a round.
+    /// Adds the result of a round.
     pub(crate) fn push(&mut self, answer: Answer) {
         self.0.push(answer);
     }
@@ -20,7 +20,7 @@ impl Figures {
         median(&mut self.0.iter().map(of).collect::<Vec<_>>())
     }
 
-    /// What was measured, for people; nothing if it is this program.
+    /// Returns name and version of the measured software, or `None` for this program.
     pub(crate) fn version(&self) -> Option<&str> {
         self.0.first()?.version.as_deref()
     }
@@ -36,12 +36,12 @@ impl Figures {
     }
 }
 
-/// One line of the table.
+/// A row of the table.
 #[derive(Debug, Serialize)]
 pub(crate) struct Summary {
     /// The case.
     pub(crate) case: &'static str,
-    /// Whose code.
+    /// The code that ran the graph.
     pub(crate) side: &'static str,
     /// The store.
     pub(crate) store: &'static str,
@@ -51,16 +51,16 @@ pub(crate) struct Summary {
     pub(crate) slowest: f64,
     /// The fastest round.
     pub(crate) fastest: f64,
-    /// The most memory that the process had.
+    /// Peak memory of the process.
     pub(crate) peak_rss_bytes: f64,
-    /// What the store takes on disk, of cases with a fixed amount of work.
+    /// Size of the store on disk, for cases with a fixed amount of work.
     pub(crate) stored_bytes: Option<f64>,
-    /// How long reads take.
+    /// Times of reads, for the case `history`.
     pub(crate) reads: Option<Reads>,
 }
 
 impl Summary {
-    /// The median of the rounds; none if all failed.
+    /// Summarizes the rounds. Returns `None` if all of them failed.
     pub(crate) fn new(contest: &Contest, entry: Entry, figures: &Figures) -> Option<Self> {
         let speed = |answer: &Answer| answer.steps as f64 / answer.seconds;
         let mut speeds: Vec<f64> = figures.0.iter().map(speed).collect();
