@@ -1,4 +1,4 @@
-//! A clock that stands still until a test moves it.
+//! A clock that advances only on request.
 
 use std::sync::{
     Arc,
@@ -7,14 +7,13 @@ use std::sync::{
 
 use wattle_run::ports::Clock;
 
-/// Nanoseconds in a millisecond, for the monotonic reading.
+/// Nanoseconds per millisecond.
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
-/// A wall clock and a monotonic clock under the test's control; clones share the time.
+/// A wall clock and a monotonic clock that a test controls. Clones share the time.
 ///
-/// Setting the wall clock, even backwards, never moves the monotonic one: that is what
-/// happens to a real machine whose time is corrected. The time zone is UTC unless the test
-/// names another.
+/// A change of the wall clock, even backwards, does not change the monotonic clock, as on a real
+/// machine. The default time zone is UTC.
 #[derive(Clone, Debug)]
 pub struct ManualClock {
     hands: Arc<Hands>,
@@ -28,24 +27,24 @@ struct Hands {
 }
 
 impl ManualClock {
-    /// A clock whose wall time is `now_ms` milliseconds after the Unix epoch.
+    /// Creates a clock whose wall time is `now_ms` milliseconds after the Unix epoch.
     pub fn at_ms(now_ms: i64) -> Self {
         let hands = Hands { wall_ms: AtomicI64::new(now_ms), monotonic_ms: AtomicU64::new(0) };
         Self { hands: Arc::new(hands), time_zone: Arc::from("UTC") }
     }
 
-    /// The same time, shown in another IANA time zone such as `Asia/Shanghai`.
+    /// Sets the IANA time zone, such as `Asia/Shanghai`.
     pub fn in_zone(mut self, time_zone: &str) -> Self {
         self.time_zone = Arc::from(time_zone);
         self
     }
 
-    /// Puts the wall clock; the monotonic clock stays.
+    /// Sets the wall clock. The monotonic clock is unchanged.
     pub fn set_now_ms(&self, now_ms: i64) {
         self.hands.wall_ms.store(now_ms, Ordering::SeqCst);
     }
 
-    /// Moves both clocks on.
+    /// Advances both clocks.
     pub fn advance_ms(&self, by_ms: u32) {
         self.hands.wall_ms.fetch_add(i64::from(by_ms), Ordering::SeqCst);
         self.hands.monotonic_ms.fetch_add(u64::from(by_ms), Ordering::SeqCst);
@@ -73,7 +72,7 @@ mod tests {
     use super::ManualClock;
 
     #[test]
-    fn clones_share_the_time_and_only_advance_moves_the_monotonic_hand() {
+    fn clones_share_the_time_and_only_advance_changes_the_monotonic_clock() {
         let clock = ManualClock::at_ms(1_736_908_245_123).in_zone("Asia/Shanghai");
         let other = clock.clone();
         clock.advance_ms(1_000);

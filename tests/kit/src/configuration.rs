@@ -1,8 +1,8 @@
-//! A `wattle.toml` that a test reads, changes by key and writes.
+//! Configurations (`wattle.toml`) that a test reads, changes by key and writes.
 //!
-//! Each application ships a configuration for its real services, `wattle.example.toml`. Tests and the
-//! demo use that file: [`Configuration::shipped`] reads it, [`Configuration::use_standins`] replaces
-//! the addresses of the services by those of stand-ins.
+//! Each application ships a configuration for its real services, `wattle.example.toml`. Tests and
+//! the demo use that file: [`Configuration::shipped`] reads it, and [`Configuration::use_standins`]
+//! replaces the URLs of the services by those of the stand-ins.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,21 +12,21 @@ use toml::{Table, Value};
 
 use crate::error::Error;
 
-/// The name of a configuration in the folder of its application.
+/// The name of the shipped configuration in the folder of an application.
 const SHIPPED: &str = "wattle.example.toml";
 
-/// The text of a configuration as a table. Keys are dotted paths, such as `sql.asset.url`.
+/// A configuration as a table. Keys are dotted paths, such as `sql.asset.url`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Configuration {
     table: Table,
 }
 
 impl Configuration {
-    /// Reads the configuration of an application; `root` is the root of the repository.
+    /// Reads the shipped configuration of an application. `root` is the root of the repository.
     ///
     /// # Errors
     ///
-    /// [`Error::File`] if it cannot be read, [`Error::Configuration`] if it is no TOML.
+    /// [`Error::File`] if it cannot be read, [`Error::Configuration`] if it is not valid TOML.
     pub fn shipped(root: &Path, app: &str) -> Result<Self, Error> {
         let file = root.join("plugins/apps").join(app).join(SHIPPED);
         let path = || file.display().to_string();
@@ -35,11 +35,11 @@ impl Configuration {
         Self::parse(&path(), &text)
     }
 
-    /// Reads a text. `name` is the subject of the error.
+    /// Parses a text. Errors name it `name`.
     ///
     /// # Errors
     ///
-    /// [`Error::Configuration`] if it is no TOML.
+    /// [`Error::Configuration`] if it is not valid TOML.
     pub fn parse(name: &str, text: &str) -> Result<Self, Error> {
         let failed = |error: toml::de::Error| Error::Configuration {
             name: name.to_owned(),
@@ -48,43 +48,42 @@ impl Configuration {
         Ok(Self { table: text.parse().map_err(failed)? })
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     pub fn get(&self, key: &str) -> Option<&Value> {
         let mut names = key.split('.');
         let first = self.table.get(names.next()?)?;
         names.try_fold(first, |value, name| value.as_table()?.get(name))
     }
 
-    /// The value of a key that is a string.
+    /// Returns the value of a key if it is a string.
     pub fn text(&self, key: &str) -> Option<&str> {
         self.get(key)?.as_str()
     }
 
-    /// The value of a key, to be changed.
+    /// Returns the mutable value of a key.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         let mut names = key.split('.');
         let first = self.table.get_mut(names.next()?)?;
         names.try_fold(first, |value, name| value.as_table_mut()?.get_mut(name))
     }
 
-    /// Sets the value of a key and returns the value that it had before. Missing tables above the
-    /// key are added.
+    /// Sets the value of a key and returns the previous value. Missing parent tables are created.
     ///
     /// # Panics
     ///
-    /// If a key above this one has a value that is no table.
+    /// If a parent key has a value that is not a table.
     pub fn insert(&mut self, key: &str, value: impl Into<Value>) -> Option<Value> {
         let (above, name) = key.rsplit_once('.').unwrap_or(("", key));
         let mut table = &mut self.table;
         for name in above.split('.').filter(|name| !name.is_empty()) {
             let next = table.entry(name).or_insert_with(|| Value::Table(Table::new()));
             table =
-                next.as_table_mut().unwrap_or_else(|| panic!("`{name}` of `{key}` is no table"));
+                next.as_table_mut().unwrap_or_else(|| panic!("`{name}` of `{key}` is not a table"));
         }
         table.insert(name.to_owned(), value.into())
     }
 
-    /// Sets the value of a key that has one.
+    /// Replaces the value of an existing key.
     ///
     /// # Panics
     ///
@@ -102,31 +101,32 @@ impl Configuration {
         }
     }
 
-    /// Adds the values of `other` whose keys have none.
+    /// Adds the values of `other` for keys that have no value.
     pub fn add_missing(&mut self, other: Self) {
         add_missing(&mut self.table, other.table);
     }
 
-    /// The environment variables that keys and secrets are read from.
+    /// Returns the names of environment variables for keys and secrets.
     pub fn variables(&self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         collect_variables(&self.table, &mut names);
         names
     }
 
-    /// Replaces every service by the stand-ins at `base_url`, and the paths of applications by
-    /// absolute ones below `root`. Spans are not exported, and no application has a port of its own.
+    /// Replaces every service by the stand-ins at `base_url`, and relative paths of applications by
+    /// absolute ones below `root`. Removes the export of spans and the separate ports of
+    /// applications.
     ///
     /// # Errors
     ///
-    /// [`Error::Configuration`] if there is no stand-in for a provider, or `base_url` has no port.
+    /// [`Error::Configuration`] if a provider has no stand-in, or `base_url` has no port.
     pub fn use_standins(&mut self, base_url: &str, root: &Path) -> Result<(), Error> {
         let failed = |message| Error::Configuration { name: SHIPPED.to_owned(), message };
         let port: u16 = base_url
             .rsplit(':')
             .next()
             .and_then(|port| port.parse().ok())
-            .ok_or_else(|| failed(format!("the address `{base_url}` has no port")))?;
+            .ok_or_else(|| failed(format!("the URL `{base_url}` has no port")))?;
         self.remove("telemetry");
         for (name, provider) in self.tables("model.providers") {
             let path = match provider.get("kind").and_then(Value::as_str) {
@@ -162,7 +162,7 @@ impl Configuration {
         Ok(())
     }
 
-    /// The tables of a table, with their names.
+    /// Returns the tables below a key, with their names.
     fn tables(&mut self, key: &str) -> impl Iterator<Item = (&String, &mut Table)> {
         let tables = self.get_mut(key).and_then(Value::as_table_mut);
         let all = tables.into_iter().flat_map(|table| table.iter_mut());
@@ -186,7 +186,7 @@ fn add_missing(into: &mut Table, from: Table) {
     }
 }
 
-/// Replaces scheme and host of every remaining address, such as those in settings.
+/// Replaces scheme and host of all other URLs, such as those in settings.
 fn replace_addresses(value: &mut Value, base_url: &str) {
     match value {
         Value::String(text) => {
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn services_become_stand_ins() {
+    fn services_are_replaced_by_stand_ins() {
         let mut config = parsed(
             r#"
             [model.providers.one]
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "`a.d` has no value")]
-    fn a_value_that_is_missing_cannot_be_replaced() {
+    fn replacing_a_missing_value_panics() {
         parsed("[a]\nc = 1").replace("a.d", 2);
     }
 }

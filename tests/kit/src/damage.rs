@@ -1,17 +1,17 @@
-//! Files that are damaged as a disk damages them.
+//! Damage to files, as by a faulty disk.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Bytes of a page of redb.
+/// Size of a redb page, in bytes.
 const PAGE: usize = 4096;
 
-/// Makes zeros of each page of a file of redb that has a text.
+/// Fills each page of a redb file that contains a text with zeros.
 ///
 /// # Errors
 ///
-/// Those of reading and writing the file.
+/// I/O errors of the file.
 pub fn wipe(path: &Path, text: &str) -> io::Result<()> {
     let (mut bytes, text) = (fs::read(path)?, text.as_bytes());
     for page in bytes.chunks_mut(PAGE) {

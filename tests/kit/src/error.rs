@@ -1,19 +1,19 @@
-//! What can go wrong while a test sets up its surroundings.
+//! Errors of the test tools.
 
 use std::{io, time::Duration};
 
 use wattle_needs::Missing;
 
-/// A failure of the test tools themselves, never of the program under test.
+/// An error of the test tools themselves, never of the program under test.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A loopback address could not be bound.
     #[error("cannot listen on {address}; is the port taken?")]
     Listen {
-        /// The address that was asked for.
+        /// The requested address.
         address: String,
-        /// What the system said.
+        /// The error of the operating system.
         #[source]
         source: io::Error,
     },
@@ -22,16 +22,16 @@ pub enum Error {
     Program {
         /// The program's name or path.
         program: String,
-        /// What the system said.
+        /// The error of the operating system.
         #[source]
         source: io::Error,
     },
-    /// A program started and then said no.
+    /// A program exited with an error.
     #[error("`{program}` failed: {output}")]
     ProgramFailed {
         /// The program's name or path.
         program: String,
-        /// The end of what it wrote.
+        /// The last lines of its output.
         output: String,
     },
     /// A file of the test could not be written or read.
@@ -39,29 +39,29 @@ pub enum Error {
     File {
         /// The file or folder.
         path: String,
-        /// What the system said.
+        /// The error of the operating system.
         #[source]
         source: io::Error,
     },
-    /// A configuration cannot be used by a test.
+    /// A configuration is not usable by a test.
     #[error("cannot use the configuration `{name}`: {message}")]
     Configuration {
-        /// Its file.
+        /// The file of the configuration.
         name: String,
-        /// What is wrong with it.
+        /// The reason.
         message: String,
     },
-    /// Something that was waited for did not come.
+    /// A condition was not met in time.
     #[error("waited {limit:?} for {what}; {hint}")]
     Timeout {
-        /// What did not come.
+        /// The condition.
         what: String,
-        /// How long was waited.
+        /// The timeout.
         limit: Duration,
-        /// What was seen instead.
+        /// The last lines of output.
         hint: String,
     },
-    /// What the test needs is not installed.
+    /// A program is not installed.
     #[error("{0}")]
     Missing(#[from] Missing),
 }

@@ -1,4 +1,4 @@
-//! A store that can be told to lose sight of what has happened.
+//! A store whose event reads fail on request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,17 +11,17 @@ use wattle_run::ports::store::StoreError;
 
 use crate::layer::{Layer, Layered};
 
-/// A store whose logs can become unreadable; all else is the work of another.
+/// A store whose logs can become unreadable. Other calls pass to the inner store.
 pub type ForgetfulStore = Layered<Forgetful>;
 
-/// See [`ForgetfulStore`].
+/// The layer of [`ForgetfulStore`].
 pub struct Forgetful {
     below: Arc<dyn Store>,
     forgets: AtomicBool,
 }
 
 impl Forgetful {
-    /// From now on no log can be read, or all can again.
+    /// Makes all reads of logs fail, or succeed again.
     pub fn forget(&self, forgets: bool) {
         self.forgets.store(forgets, Ordering::SeqCst);
     }
@@ -44,7 +44,7 @@ impl Layer for Forgetful {
         limit: usize,
     ) -> Result<Vec<Event>, StoreError> {
         if self.forgets.load(Ordering::SeqCst) {
-            let message = "the log is away".to_owned();
+            let message = "the log is not readable".to_owned();
             return Err(StoreError::Backend { operation: "read", message });
         }
         self.below.events(thread, after, limit).await

@@ -1,18 +1,19 @@
-//! Calls that a test holds up or lets fail, one of each wish: so it forces which of two comes first.
+//! Failpoints: a test pauses or fails the next call of a name, and so controls the order of
+//! concurrent calls.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 use wattle_graph::failure::Failure;
 
-/// What is to happen to calls that come by, each under a name.
+/// The failpoints of a test. Each applies to one call of a name.
 #[derive(Default)]
 pub struct Gates {
     wishes: Mutex<Vec<(String, Wish)>>,
 }
 
 enum Wish {
-    /// Something is sent if the call is to fail then.
+    /// Pauses the call. A message on `open` makes it fail, a closed channel lets it continue.
     Hold {
         reached: oneshot::Sender<()>,
         open: oneshot::Receiver<()>,
@@ -20,7 +21,7 @@ enum Wish {
     Fail,
 }
 
-/// A gate before one call. The call goes on when this is dropped.
+/// A call that will be paused. Dropping this value lets the call continue.
 #[must_use]
 pub struct Gate {
     reached: oneshot::Receiver<()>,
@@ -28,36 +29,37 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Waits until the call is there, and holds it on.
+    /// Waits until the call arrives, and keeps it paused.
     ///
     /// # Panics
     ///
-    /// If there are no [`Gates`] any more through which it could come.
+    /// If the [`Gates`] are dropped before the call arrives.
     pub async fn reached(self) -> Held {
         self.reached.await.expect("the call comes by while its gates are there");
         Held(self.open)
     }
 }
 
-/// A call that is held. It goes on when this is dropped.
+/// A paused call. Dropping this value lets the call continue.
 #[must_use]
 pub struct Held(oneshot::Sender<()>);
 
 impl Held {
-    /// The call goes on and fails.
+    /// Lets the call fail.
     pub fn fail(self) {
-        // An error means that the call was dropped.
+        // Sending fails only if the call was dropped.
         let _ = self.0.send(());
     }
 }
 
 impl Gates {
-    /// No code that can panic runs under this lock.
+    /// Locks the failpoints. A poisoned lock is usable, because no code that can panic runs under
+    /// it.
     fn lock(&self) -> MutexGuard<'_, Vec<(String, Wish)>> {
         self.wishes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next call of a name waits.
+    /// Pauses the next call of a name.
     pub fn hold(&self, call: &str) -> Gate {
         let (tell, reached) = oneshot::channel();
         let (keep, open) = oneshot::channel();
@@ -65,21 +67,21 @@ impl Gates {
         Gate { reached, open: keep }
     }
 
-    /// The next call of a name fails.
+    /// Fails the next call of a name.
     pub fn fail(&self, call: &str) {
         self.lock().push((call.to_owned(), Wish::Fail));
     }
 
-    /// Whether all has happened that was to happen.
+    /// Returns true if no failpoint is left.
     pub fn are_passed(&self) -> bool {
         self.lock().is_empty()
     }
 
-    /// A call comes by: the oldest wish for its name is done.
+    /// Applies the oldest failpoint of a name to a call. The code under test calls this.
     ///
     /// # Errors
     ///
-    /// `internal` if the test wants that.
+    /// `internal` if the test requests a failure.
     pub async fn pass(&self, call: &str) -> Result<(), Failure> {
         let wish = {
             let mut wishes = self.lock();
@@ -90,13 +92,13 @@ impl Gates {
             None => false,
             Some(Wish::Fail) => true,
             Some(Wish::Hold { reached, open }) => {
-                // An error means that the test has let go of the gate.
+                // Sending fails only if the test has dropped the gate.
                 let _ = reached.send(());
                 open.await.is_ok()
             }
         };
         if fails {
-            return Err(Failure::internal(format!("`{call}` fails, as a test wants")));
+            return Err(Failure::internal(format!("failpoint `{call}`")));
         }
         Ok(())
     }

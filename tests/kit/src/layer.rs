@@ -1,4 +1,4 @@
-//! A store over another store that does a few things differently.
+//! Layers over a store that change some of its calls.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -16,24 +16,25 @@ use wattle_run::ports::store::{
     Signal, StoreError, Taken, ThreadHead, ThreadQuery, ThreadRecord, Ticket, Verified,
 };
 
-/// What a layer may do differently; what it leaves out is the work of the store below.
+/// A layer over a store. Calls pass to the inner store by default.
 #[async_trait]
 pub trait Layer: Send + Sync {
-    /// The layer on top of a store.
+    /// Creates the layer over a store.
     fn over(below: Arc<dyn Store>) -> Self
     where
         Self: Sized;
 
-    /// The store below.
+    /// Returns the inner store.
     fn below(&self) -> &dyn Store;
 
-    /// Called before each read, with its name: it waits or fails with this.
+    /// Runs before each read, with the name of the method. It may wait, or fail the read.
     async fn reading(&self, read: &'static str) -> Result<(), StoreError> {
         let _ = read;
         Ok(())
     }
 
-    /// Called after each read that was answered, with its name and how many records it answered.
+    /// Runs after each successful read, with the name of the method and the number of returned
+    /// records.
     fn seen(&self, read: &'static str, records: usize) {
         let _ = (read, records);
     }
@@ -103,11 +104,11 @@ pub trait Layer: Send + Sync {
     }
 }
 
-/// A layer as a store.
+/// A store with a layer.
 pub struct Layered<L>(L);
 
 impl<L: Layer> Layered<L> {
-    /// The layer on top of a store.
+    /// Creates a layer over a store.
     pub fn over(below: Arc<dyn Store>) -> Self {
         Self(L::over(below))
     }

@@ -1,26 +1,27 @@
-//! Stand-in servers, manual clock, scripted ports and conformance suites for Wattle's tests.
+//! Stand-in servers, a manual clock, fault injection and test processes for Wattle's tests.
 //!
-//! Nothing here is a mock inside the process under test: the servers listen on loopback and
-//! speak the real protocols, so that adapters are tested down to the socket.
+//! The kit has no mocks inside of the process under test: the servers listen on loopback and speak
+//! the real protocols, so that tests cover adapters down to the socket.
 //!
 //! # Layout
 //!
-//! * [`standin`]: model providers and market data over HTTP, with faults, gates and a journal
-//! * [`replay`]: transcripts of odd services, as text files, and servers that replay them
-//! * [`oddity`]: documents that are changed at one place, for properties
-//! * [`picture`]: small valid PNG files that carry a text and any wanted size
-//! * [`configuration`]: the configurations that applications ship, on stand-ins
-//! * [`damage`]: files that are damaged as a disk damages them
-//! * [`clock`]: a clock that moves only when told
-//! * [`link`]: a link to a server that a test holds up and breaks
-//! * [`log`]: what the code under test logs
-//! * [`layer`]: a store over another store that does a few things differently
-//! * [`memory`]: a long-term memory over another one, with a hook before and after each call
-//! * [`gates`]: calls that a test holds up or lets fail
+//! * [`standin`]: stand-ins for model providers and other services, with faults, holds and a
+//!   request log
+//! * [`replay`]: transcripts of unusual services as text files, and servers that replay them
+//! * [`oddity`]: documents with one changed value, for property tests
+//! * [`picture`]: small valid PNG files that contain a text and are padded to any size
+//! * [`configuration`]: the configurations of applications, with stand-ins for services
+//! * [`damage`]: damage to files, as by a faulty disk
+//! * [`clock`]: a clock that advances only on request
+//! * [`link`]: a TCP proxy that a test delays and breaks
+//! * [`log`]: captured log lines of the code under test
+//! * [`layer`]: layers over a store that change some of its calls
+//! * [`memory`]: a long-term memory with hooks before and after each call
+//! * [`gates`]: failpoints, which pause or fail calls
 //! * [`forgetful`]: a store whose logs can become unreadable
-//! * [`process`]: child programs that die with the test
-//! * [`postgres`]: a throw-away PostgreSQL server
-//! * [`needs`]: programs of the machine that a test may lack, and [`need!`]
+//! * [`process`]: child processes that end with the test
+//! * [`postgres`]: a temporary PostgreSQL server
+//! * [`needs`]: programs that a test needs of the machine, and [`need!`]
 
 pub mod clock;
 pub mod configuration;

@@ -1,9 +1,8 @@
-//! A link to a server of this machine that a test holds up, breaks, and lets go.
+//! A TCP proxy to a local server that a test delays and breaks.
 //!
-//! Bytes that are held back are not lost: they arrive in order once the link is released, as after a
-//! stall of the network. A link that is half open has lost its server, and the client does not hear
-//! of it. A link that turns clients away accepts and closes, as a proxy does without a server behind
-//! it.
+//! Delayed bytes are not lost: they arrive in order after the release, as after a stall of the
+//! network. A half-open link has lost its server without the client's knowledge. A link that turns
+//! clients away accepts and closes connections, like a proxy without a backend.
 
 use std::net::SocketAddr;
 
@@ -14,20 +13,20 @@ use tokio::sync::watch;
 
 use crate::error::Error;
 
-/// Bytes that are carried at once.
+/// Size of a read, in bytes.
 const CHUNK_BYTES: usize = 1 << 16;
 
-/// Which bytes are held back.
+/// The direction in which bytes are held back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Held {
-    /// None.
+    /// No direction.
     #[default]
     Nothing,
-    /// Those of the client: the server does not hear what it is asked.
+    /// From client to server: the server does not receive requests.
     Requests,
-    /// Those of the server: the client does not hear what became of it.
+    /// From server to client: the client does not receive responses.
     Answers,
-    /// All.
+    /// Both directions.
     Both,
 }
 
@@ -48,19 +47,19 @@ enum Way {
     ToClient,
 }
 
-/// What is to become of the connections.
+/// The state that a test requests of the link.
 #[derive(Clone, Copy, Debug, Default)]
 struct Orders {
     held: Held,
-    /// Whether new connections are accepted and closed.
+    /// Whether new connections are accepted and then closed.
     turns_away: bool,
-    /// How often all connections lost their server.
+    /// Number of calls of [`Link::half_open`].
     severed: u64,
-    /// How often all connections were closed on both sides.
+    /// Number of times that all connections were closed.
     closed: u64,
 }
 
-/// See the [module](self).
+/// A TCP proxy. See the [module](self).
 #[derive(Debug)]
 pub struct Link {
     port: u16,
@@ -68,11 +67,11 @@ pub struct Link {
 }
 
 impl Link {
-    /// A link to a port of 127.0.0.1. It carries new connections while the runtime lives.
+    /// Starts a proxy to a port of 127.0.0.1. It accepts connections until the runtime ends.
     ///
     /// # Errors
     ///
-    /// [`Error::Listen`] if the machine has no free port.
+    /// [`Error::Listen`] if no port is free.
     pub async fn to(server: u16) -> Result<Self, Error> {
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
         let failed = |source| Error::Listen { address: address.to_string(), source };
@@ -83,34 +82,34 @@ impl Link {
         Ok(Self { port, orders })
     }
 
-    /// The port on 127.0.0.1 at which the link begins.
+    /// Returns the port of the proxy on 127.0.0.1.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Holds bytes back, also those of new connections, until the next order.
+    /// Holds back bytes of current and new connections until the next call.
     pub fn hold(&self, held: Held) {
         self.orders.send_modify(|orders| orders.held = held);
     }
 
-    /// Lets go of what was held back.
+    /// Releases the bytes that were held back.
     pub fn release(&self) {
         self.hold(Held::Nothing);
     }
 
-    /// All connections lose their server. What the client sends goes nowhere from now on, until
-    /// [`Link::close`]; new connections work.
+    /// Closes all connections to the server. The clients' connections stay open, and their bytes
+    /// are discarded until [`Link::close`]. New connections work.
     pub fn half_open(&self) {
         self.orders.send_modify(|orders| orders.severed += 1);
     }
 
-    /// Closes all connections on both sides; new ones work.
+    /// Closes all connections on both sides. New connections work.
     pub fn close(&self) {
         self.orders.send_modify(|orders| orders.closed += 1);
     }
 
-    /// Closes all connections on both sides, and new ones when their client has said something, until
-    /// [`Link::admit`].
+    /// Closes all connections on both sides. Closes new connections after the first bytes of the
+    /// client, until [`Link::admit`].
     pub fn turn_away(&self) {
         self.orders.send_modify(|orders| {
             orders.closed += 1;
@@ -118,7 +117,7 @@ impl Link {
         });
     }
 
-    /// New connections work again.
+    /// Accepts new connections again.
     pub fn admit(&self) {
         self.orders.send_modify(|orders| orders.turns_away = false);
     }
@@ -133,14 +132,14 @@ async fn accept(listener: TcpListener, server: u16, orders: watch::Receiver<Orde
 async fn connect(mut client: TcpStream, server: u16, mut orders: watch::Receiver<Orders>) {
     let born = *orders.borrow_and_update();
     if born.turns_away {
-        // A close with unread bytes would be a reset.
+        // Closing a socket with unread bytes would send a reset.
         let _ = client.read(&mut [0; 64]).await;
         return;
     }
     let Ok(server) = TcpStream::connect(SocketAddr::from(([127, 0, 0, 1], server))).await else {
         return;
     };
-    // An error means that the link itself is gone.
+    // `wait_for` fails only after the link is dropped.
     let mut closing = orders.clone();
     let closed = closing.wait_for(|orders| orders.closed != born.closed);
     tokio::select! {
@@ -149,7 +148,8 @@ async fn connect(mut client: TcpStream, server: u16, mut orders: watch::Receiver
     }
 }
 
-/// Carries both ways, until either side ends; then swallows what a client without a server sends.
+/// Copies bytes in both directions until one side ends. After the loss of the server it discards
+/// the client's bytes.
 async fn carry_all(
     client: TcpStream,
     server: TcpStream,
@@ -183,7 +183,7 @@ async fn carry(
     let mut bytes = vec![0; CHUNK_BYTES];
     loop {
         let read = from.read(&mut bytes).await.unwrap_or(0);
-        // An end is news as well, so it is held back like bytes.
+        // The end of a stream is held back, too.
         if orders.wait_for(|orders| !orders.held.holds(way)).await.is_err() || read == 0 {
             return;
         }
@@ -199,10 +199,11 @@ mod tests {
 
     use super::*;
 
-    /// Far above what loopback takes: it only shows that nothing comes.
+    /// Far longer than a delivery on loopback takes, so that no arrival means that bytes are held
+    /// back.
     const SILENCE: Duration = Duration::from_millis(200);
 
-    /// A server that answers what it hears, with its link and a client of it.
+    /// Returns a link to an echo server, and a client of the link.
     async fn linked() -> (Link, TcpStream) {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let link = Link::to(listener.local_addr().unwrap().port()).await.unwrap();
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_held_back_arrives_in_order() {
+    async fn held_bytes_arrive_in_order() {
         let (link, mut client) = linked().await;
         for held in [Held::Requests, Held::Answers, Held::Both] {
             link.hold(held);
@@ -247,7 +248,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_is_turned_away_hears_an_end_until_clients_are_admitted() {
+    async fn connections_are_closed_until_clients_are_admitted() {
         let (link, mut client) = linked().await;
         say(&mut client, "one").await;
         assert_eq!(hear(&mut client, 3).await, "one");
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_of_a_half_open_link_hears_nothing_until_it_is_closed() {
+    async fn a_client_of_a_half_open_link_receives_nothing_until_it_is_closed() {
         let (link, mut client) = linked().await;
         say(&mut client, "one").await;
         assert_eq!(hear(&mut client, 3).await, "one");
@@ -274,7 +275,7 @@ mod tests {
         say(&mut other, "new").await;
         assert_eq!(hear(&mut other, 3).await, "new");
         link.close();
-        // An end or a reset, as the system has it.
+        // The client receives an end or a reset, depending on the operating system.
         assert!(matches!(client.read(&mut [0]).await, Ok(0) | Err(_)));
     }
 }

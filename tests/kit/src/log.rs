@@ -1,4 +1,4 @@
-//! What the code under test logs.
+//! Captured log lines of the code under test.
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,8 +9,8 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::{DefaultGuard, set_default};
 use tracing::{Event, Metadata, Subscriber};
 
-/// Lines that one thread logs, of every level. A test with a runtime of one thread has its tasks there as well. Clones
-/// share the lines.
+/// The log lines of one thread, of every level. A runtime with one thread logs there as well.
+/// Clones share the lines.
 #[derive(Clone, Debug, Default)]
 pub struct Log(Arc<Inner>);
 
@@ -21,22 +21,23 @@ struct Inner {
 }
 
 impl Log {
-    /// Keeps what this thread logs until the guard is dropped.
+    /// Captures the log lines of this thread until the guard is dropped.
     pub fn start() -> (Self, DefaultGuard) {
         let log = Self::default();
         let guard = set_default(log.clone());
         (log, guard)
     }
 
-    /// The lines up to now: the level and all fields of each, such as `WARN message=too much server="a"`.
+    /// Returns the lines so far: the level and all fields of each, such as `WARN message=too much
+    /// server="a"`.
     pub fn lines(&self) -> Vec<String> {
         self.0.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The first line that has this in it, once there is one.
+    /// Waits for a line that contains `part`, and returns the first one.
     pub async fn line(&self, part: &str) -> String {
         loop {
-            // Before the look, so that no line in between is missed.
+            // Registers before the search, so that no line in between is missed.
             let more = self.0.more.notified();
             if let Some(line) = self.lines().into_iter().find(|line| line.contains(part)) {
                 return line;

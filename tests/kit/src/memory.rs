@@ -1,4 +1,4 @@
-//! A long-term memory over another one, with a hook before and after each call.
+//! A long-term memory with hooks before and after each call.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -9,39 +9,39 @@ use wattle_graph::failure::Failure;
 use wattle_run::ports::Memory;
 use wattle_run::ports::memory::{Item, ListNamespaces, MemoryScope, PutItem, Search};
 
-/// One call of a memory.
+/// A call of the memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'c> {
-    /// The method, as [`Memory`] names it.
+    /// Name of the method of [`Memory`].
     pub method: &'static str,
-    /// The namespace that it is about; none for a sweep.
+    /// The namespace of the call; empty for a sweep.
     pub namespace: &'c [String],
 }
 
-/// What a test does to the calls of a memory.
+/// Hooks that a test runs around the calls of a memory.
 #[async_trait]
 pub trait Hook: Send + Sync {
-    /// Called before each; the call fails with this.
+    /// Runs before each call. Its error fails the call.
     async fn before(&self, call: Call<'_>) -> Result<(), Failure> {
         let _ = call;
         Ok(())
     }
 
-    /// Called after each that was done; its answer is lost if this fails.
+    /// Runs after each successful call. Its error replaces the result.
     async fn after(&self, call: Call<'_>) -> Result<(), Failure> {
         let _ = call;
         Ok(())
     }
 }
 
-/// A memory with a hook.
+/// A memory with hooks.
 pub struct Hooked<H> {
     below: Arc<dyn Memory>,
     hook: H,
 }
 
 impl<H: Hook> Hooked<H> {
-    /// A hook over a memory.
+    /// Creates a memory with hooks over another one.
     pub fn over(below: Arc<dyn Memory>, hook: H) -> Self {
         Self { below, hook }
     }

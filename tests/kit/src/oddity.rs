@@ -1,8 +1,9 @@
-//! Documents that are changed at one place, as odd services change theirs.
+//! Changes of documents at one location, as unusual services make them.
 
 use serde_json::{Value, json};
 
-/// The places in a document that hold something, as JSON pointers; the whole document is the first.
+/// Returns the locations of all values in a document, as JSON pointers. The whole document is the
+/// first.
 pub fn places(document: &Value) -> Vec<String> {
     let mut all = Vec::new();
     add_places(document, String::new(), &mut all);
@@ -27,7 +28,8 @@ fn add_places(value: &Value, place: String, all: &mut Vec<String>) {
     }
 }
 
-/// Puts something else at a place. `None` takes a field away, and empties the list that an item is in.
+/// Replaces the value at a location. `None` removes a field of an object, and empties the array
+/// that contains an item.
 pub fn change(document: &mut Value, place: &str, other: Option<Value>) {
     match (other, place.rsplit_once('/')) {
         (None, Some((parent, name))) => match document.pointer_mut(parent) {
@@ -43,7 +45,7 @@ pub fn change(document: &mut Value, place: &str, other: Option<Value>) {
     }
 }
 
-/// What is put at a place: nothing, and values of every type.
+/// Returns the replacements: removal, and values of every type.
 pub fn others() -> Vec<Option<Value>> {
     let values = [
         Value::Null,
@@ -65,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_place_can_be_changed() {
+    fn every_location_can_be_changed() {
         let document = json!({ "a": [1, { "b": 2 }] });
         assert_eq!(places(&document), ["", "/a", "/a/0", "/a/1", "/a/1/b"]);
         let changed = |place: &str, other: Option<Value>| {

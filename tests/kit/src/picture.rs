@@ -1,24 +1,24 @@
-//! Small valid PNG pictures that carry a text, padded to any size.
+//! Small valid PNG images that contain a text, padded to any size.
 //!
-//! The stand-in vision model "reads" such a picture through its text chunk, so a test says what
-//! is in the picture in one line and still sends a real file of a realistic size. Its models that
-//! make pictures answer with a [`landscape`].
+//! The stand-in vision model "reads" such an image from its text chunk. A test therefore defines
+//! the content in one line and still sends a real file of a realistic size. The stand-in image
+//! models return a [`landscape`].
 
 mod landscape;
 
 pub use landscape::landscape;
 
-/// Keyword of the text chunk that the stand-in reads first.
+/// Keyword of the text chunk.
 pub const KEYWORD: &str = "wattle";
 
 const SIGNATURE: [u8; 8] = [0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a];
 
-/// Bytes of one chunk beside its data: length, type and checksum.
+/// Size of a chunk without its data, in bytes: length, type and checksum.
 const CHUNK_FRAME: usize = 12;
 
-/// A one-pixel PNG whose `iTXt` chunk holds `text`, at least `min_bytes` long.
+/// Returns a one-pixel PNG whose `iTXt` chunk contains `text`, at least `min_bytes` long.
 ///
-/// The padding is an ancillary private chunk, which every decoder skips.
+/// The padding is an ancillary private chunk, which decoders skip.
 pub fn png_with_text(text: &str, min_bytes: usize) -> Vec<u8> {
     let mut png = SIGNATURE.to_vec();
     // One pixel, 8 bit gray, no interlace.
@@ -35,9 +35,9 @@ pub fn png_with_text(text: &str, min_bytes: usize) -> Vec<u8> {
     png
 }
 
-/// The text a PNG carries in a `tEXt` or `iTXt` chunk named `wattle` or `Description`.
+/// Returns the text of a `tEXt` or `iTXt` chunk named `wattle` or `Description`.
 ///
-/// `None` if the bytes are no PNG, are cut off before such a chunk, or hold a compressed text.
+/// Returns `None` if the bytes are not a PNG, end before such a chunk, or contain compressed text.
 pub fn text_of_png(png: &[u8]) -> Option<String> {
     let mut rest = png.strip_prefix(&SIGNATURE)?;
     loop {
@@ -70,7 +70,7 @@ fn is_ours(keyword: &[u8]) -> bool {
     keyword == KEYWORD.as_bytes() || keyword == b"Description"
 }
 
-/// `tEXt` is Latin-1 by the standard, yet many tools write UTF-8 into it.
+/// Decodes a `tEXt` chunk. The standard requires Latin-1, but many tools write UTF-8.
 fn plain_text(data: &[u8]) -> Option<String> {
     let end = data.iter().position(|byte| *byte == 0)?;
     if !is_ours(&data[..end]) {
@@ -96,7 +96,7 @@ fn uncompressed_text(data: &[u8]) -> Option<String> {
 }
 
 fn push_chunk(png: &mut Vec<u8>, kind: [u8; 4], data: &[u8]) {
-    // A chunk never reaches 2^31 bytes here: its data already sits in memory as a test picture.
+    // The data fits in memory in a test, so a chunk is shorter than 2^31 bytes.
     png.extend((data.len() as u32).to_be_bytes());
     let checked_from = png.len();
     png.extend(kind);
@@ -105,7 +105,7 @@ fn push_chunk(png: &mut Vec<u8>, kind: [u8; 4], data: &[u8]) {
     png.extend(checksum.to_be_bytes());
 }
 
-/// A zlib stream with one stored block: a compressor for two bytes is not worth a dependency.
+/// Returns a zlib stream with one stored block. The small images need no compression library.
 fn zlib_stored(data: &[u8]) -> Vec<u8> {
     let length = data.len() as u16;
     let mut stream = vec![0x78, 0x01, 0x01];
@@ -149,7 +149,7 @@ mod tests {
     use super::{crc32, plain_text, png_with_text, text_of_png};
 
     #[test]
-    fn text_comes_back_from_a_picture_of_any_size() {
+    fn text_is_read_from_images_of_any_size() {
         for min_bytes in [0, 200, 4_096, 8 * 1024 * 1024] {
             let png = png_with_text("昨天买入腾讯 100 股 320", min_bytes);
             assert!(png.len() >= min_bytes, "{} < {min_bytes}", png.len());

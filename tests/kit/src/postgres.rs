@@ -1,7 +1,7 @@
-//! A throw-away PostgreSQL server in a temporary folder, for tests that need the real one.
+//! A temporary PostgreSQL server in a temporary folder.
 //!
-//! PostgreSQL refuses to run as root, so a test that runs as root starts it as `postgres` or
-//! `nobody`, whichever the machine has.
+//! PostgreSQL refuses to run as root, so a test that runs as root starts it as the user `postgres`
+//! or `nobody`.
 
 use std::{
     env, fs,
@@ -14,24 +14,25 @@ use wattle_needs::{LeftOut, Missing, Program};
 
 use crate::{error::Error, process::free_port};
 
-/// Starts with another port if the one picked was taken in between.
+/// Number of attempts to start. Another process may take the selected port in between.
 const START_ATTEMPTS: usize = 3;
 
-/// Users that may own the server when the test runs as root, in order of preference.
+/// Users for the server if the test runs as root, in order of preference.
 const USERS: [&str; 2] = ["postgres", "nobody"];
 
-/// A running server with the superuser `postgres`, no password, stopped when dropped.
+/// A running server with the superuser `postgres` and without a password. Dropping it stops the
+/// server.
 #[derive(Debug)]
 pub struct Postgres {
     folder: TempDir,
     programs: PathBuf,
     account: Option<Account>,
     port: u16,
-    /// Whether writes wait for the disk.
+    /// Whether writes wait for the disk (`fsync`).
     flushes: bool,
 }
 
-/// The user a root test gives the server to.
+/// The user that runs the server if the test runs as root.
 #[derive(Clone, Debug)]
 struct Account {
     user: u32,
@@ -39,8 +40,8 @@ struct Account {
 }
 
 impl Postgres {
-    /// A server for a test, which is left out on a machine without PostgreSQL. Its writes survive the
-    /// end of the server's process, and not that of the machine.
+    /// Starts a server for a test. Without PostgreSQL the test is left out. Writes survive a crash
+    /// of the server, but not of the machine.
     ///
     /// # Errors
     ///
@@ -48,7 +49,7 @@ impl Postgres {
     ///
     /// # Panics
     ///
-    /// If PostgreSQL is there and does not start.
+    /// If PostgreSQL is installed and does not start.
     pub fn for_test() -> Result<Self, LeftOut> {
         match Self::start_with(false) {
             Ok(server) => Ok(server),
@@ -61,8 +62,8 @@ impl Postgres {
     ///
     /// # Errors
     ///
-    /// [`Error::Missing`] if the machine has no PostgreSQL or no user to run it. Other variants mean
-    /// that PostgreSQL is there and does not start.
+    /// [`Error::Missing`] if PostgreSQL is not installed, or if no user can run it. Other variants
+    /// if PostgreSQL is installed and does not start.
     pub fn start() -> Result<Self, Error> {
         Self::start_with(true)
     }
@@ -84,26 +85,26 @@ impl Postgres {
         Ok(server)
     }
 
-    /// The port on 127.0.0.1.
+    /// Returns the port on 127.0.0.1.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// `postgres://postgres@127.0.0.1:<port>/postgres`.
+    /// Returns `postgres://postgres@127.0.0.1:<port>/postgres`.
     pub fn url(&self) -> String {
         self.url_of("postgres")
     }
 
-    /// The address of another database of this server, which must exist.
+    /// Returns the URL of another database of this server, which must exist.
     pub fn url_of(&self, database: &str) -> String {
         format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
     }
 
-    /// Creates an empty database and returns its address, so that tests can share one server.
+    /// Creates an empty database and returns its URL, so that tests can share one server.
     ///
     /// # Errors
     ///
-    /// [`Error::ProgramFailed`] if it exists already.
+    /// [`Error::ProgramFailed`] if it already exists.
     pub fn create_database(&self, name: &str) -> Result<String, Error> {
         let mut createdb = self.program("createdb");
         createdb.args(["-h", "127.0.0.1", "-U", "postgres", "-p"]);
@@ -112,11 +113,12 @@ impl Postgres {
         Ok(self.url_of(name))
     }
 
-    /// Stops the server as a power cut would; [`Postgres::restart`] then recovers it.
+    /// Stops the server without a shutdown, like a power failure. [`Postgres::restart`] then
+    /// recovers it.
     ///
     /// # Errors
     ///
-    /// [`Error::ProgramFailed`] if it does not run.
+    /// [`Error::ProgramFailed`] if the server is not running.
     pub fn crash(&self) -> Result<(), Error> {
         run(self.stop_command())
     }
@@ -125,13 +127,13 @@ impl Postgres {
     ///
     /// # Errors
     ///
-    /// [`Error::ProgramFailed`] if it does not come up.
+    /// [`Error::ProgramFailed`] if the server does not start.
     pub fn restart(&self) -> Result<(), Error> {
         run(self.start_command(self.port))
     }
 
-    /// Copies the cluster that an earlier server has left as a template. `initdb` takes a second of a
-    /// core, a copy a tenth of that.
+    /// Copies the template cluster, or creates it with `initdb` first. `initdb` takes a second of
+    /// CPU time, a copy a tenth of that.
     fn create_cluster(&self) -> Result<(), Error> {
         let template = self.template()?;
         if template.is_dir() {
@@ -141,7 +143,7 @@ impl Postgres {
         initdb.args(["--auth=trust", "--username=postgres", "--encoding=UTF8", "--no-locale"]);
         initdb.arg("--no-sync").arg("-D").arg(self.data());
         run(initdb)?;
-        // Tests run at the same time: each makes a draft of its own, and the first complete one stays.
+        // Concurrent tests each create a draft, and the first complete one becomes the template.
         let around = template.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(around).map_err(|source| file_error(around, source))?;
         let draft = tempfile::tempdir_in(around).map_err(|source| file_error(around, source))?;
@@ -153,7 +155,8 @@ impl Postgres {
         }
     }
 
-    /// Where the template is: below cargo's target folder, by the version and the user that made it.
+    /// Returns the path of the template: below cargo's target folder, by PostgreSQL's version and
+    /// the user.
     fn template(&self) -> Result<PathBuf, Error> {
         let mut initdb = self.program("initdb");
         let asked = initdb.arg("--version").output();
@@ -219,7 +222,7 @@ impl Postgres {
         } else {
             Command::new(path)
         };
-        // The caller's folder may be closed to the other user.
+        // The user may lack access to the current folder.
         command.current_dir(self.folder.path());
         command
     }
@@ -227,7 +230,7 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        // A server that is already down is what we want.
+        // Stopping fails only if the server is already down.
         let _ = run(self.stop_command());
     }
 }
@@ -239,7 +242,7 @@ fn copy(from: &Path, to: &Path) -> Result<(), Error> {
     run(copy)
 }
 
-/// `/proc/self` belongs to the effective user of the process.
+/// Returns true if the effective user is root, who then owns `/proc/self`.
 fn runs_as_root() -> bool {
     use std::os::unix::fs::MetadataExt as _;
     fs::metadata("/proc/self").is_ok_and(|folder| folder.uid() == 0)
@@ -266,8 +269,8 @@ fn account_in(accounts: &str, name: &str) -> Option<Account> {
     })
 }
 
-/// Runs a program to its end. Its output goes to a file, not a pipe: the server that
-/// `pg_ctl` leaves behind would hold a pipe open for ever.
+/// Runs a program to its end. Its output goes to a file, because the server that `pg_ctl` starts
+/// would keep a pipe open.
 fn run(mut command: Command) -> Result<(), Error> {
     let program = format!("{command:?}");
     let failed = |source| Error::Program { program: program.clone(), source };

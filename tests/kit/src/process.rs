@@ -1,4 +1,4 @@
-//! Child programs for tests: a free port, a ready line, and death with the test.
+//! Child processes for tests: free ports, ready lines, and termination with the test.
 
 use std::{
     collections::hash_map::RandomState,
@@ -18,24 +18,24 @@ use tokio::{
 
 use crate::error::Error;
 
-/// How long a program may take until it is ready. A debug build of the host compiles all components of
-/// the demo first, which takes a minute on a busy machine.
+/// Timeout for a program to become ready. A debug build of the host first compiles all components
+/// of the demo, which takes a minute on a busy machine.
 const READY_LIMIT: Duration = Duration::from_mins(4);
 
-/// What Uvicorn, a web server for Python, prints in front of its address.
+/// The text before the URL in the output of Uvicorn, a web server for Python.
 const UVICORN: &str = "Uvicorn running on ";
 
-/// Lines of output kept for a failing test to show; older ones are dropped.
+/// Maximum number of retained output lines. Older ones are dropped.
 const KEPT_LINES: usize = 1_000;
 
-/// A port of 127.0.0.1 that was free a moment ago.
+/// Returns a port of 127.0.0.1 that is currently free.
 ///
-/// Another process may take it before it is used: start the program again with another port
-/// then. Prefer `--port 0` wherever a program prints the port it got.
+/// Another process may take it before it is used. In this case start the program again with another
+/// port. Prefer `--port 0` if a program prints its port.
 ///
 /// # Errors
 ///
-/// [`Error::Listen`] if the machine has no free port.
+/// [`Error::Listen`] if no port is free.
 pub fn free_port() -> Result<u16, Error> {
     let address = "127.0.0.1:0";
     TcpListener::bind(address)
@@ -44,14 +44,14 @@ pub fn free_port() -> Result<u16, Error> {
         .map_err(|source| Error::Listen { address: address.to_owned(), source })
 }
 
-/// Ports below those that Linux and macOS assign to sockets that ask for any port.
+/// Ports below the ephemeral ports of Linux and macOS.
 const LASTING_PORTS: Range<u16> = 20_000..30_000;
 
-/// How many ports are tried.
+/// Maximum number of ports that are tried.
 const PORT_ATTEMPTS: u32 = 100;
 
-/// A free port of 127.0.0.1 for a program that ends and starts again on it. No socket that asks for
-/// any port gets this one meanwhile.
+/// Returns a free port of 127.0.0.1 for a program that restarts on the same port. The port is not
+/// ephemeral, so no socket on port 0 takes it in between.
 ///
 /// # Errors
 ///
@@ -73,18 +73,19 @@ pub fn lasting_port() -> Result<u16, Error> {
     }
 }
 
-/// A running child program, killed when dropped.
+/// A running child process, killed when dropped.
 #[derive(Debug)]
 pub struct Program {
     name: String,
     child: Child,
-    /// Kept apart from the child, which would close it as soon as its end is waited for.
+    /// The standard input, separate from the child, because waiting for a child closes its standard
+    /// input.
     stdin: Option<ChildStdin>,
     output: Output,
 }
 
 impl Program {
-    /// Starts `command` with its output captured and an open, silent standard input.
+    /// Starts `command` with captured output and an open standard input.
     ///
     /// # Errors
     ///
@@ -109,12 +110,11 @@ impl Program {
         Ok(Self { name, child, stdin, output })
     }
 
-    /// Waits for a line, on either output, that `is_ready` accepts and returns it.
+    /// Waits for a line of output or errors that `is_ready` accepts, and returns it.
     ///
     /// # Errors
     ///
-    /// [`Error::ProgramFailed`] if the program ends before, [`Error::Timeout`] if it stays
-    /// silent for four minutes.
+    /// [`Error::ProgramFailed`] if the program ends first, [`Error::Timeout`] after four minutes.
     pub async fn ready(&mut self, is_ready: impl Fn(&str) -> bool) -> Result<String, Error> {
         let mut changed = self.output.changed();
         let line = tokio::time::timeout(READY_LIMIT, async {
@@ -133,7 +133,7 @@ impl Program {
         match line {
             Ok(Some(line)) => Ok(line),
             Ok(None) => {
-                // The last lines may still be on their way through the pipe.
+                // The last lines may still be in the pipe.
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 self.output.find(&is_ready).ok_or_else(|| Error::ProgramFailed {
                     program: self.name.clone(),
@@ -148,37 +148,37 @@ impl Program {
         }
     }
 
-    /// Waits for the address that a server on Uvicorn prints, such as `http://127.0.0.1:41903`.
+    /// Waits for the URL that a server on Uvicorn prints, such as `http://127.0.0.1:41903`.
     ///
     /// # Errors
     ///
-    /// Those of [`ready`](Self::ready).
+    /// As [`ready`](Self::ready).
     pub async fn uvicorn_address(&mut self) -> Result<String, Error> {
         let line = self.ready(|line| line.contains(UVICORN)).await?;
         let address = line.split_once(UVICORN).and_then(|(_, rest)| rest.split(' ').next());
         Ok(address.unwrap_or_default().to_owned())
     }
 
-    /// The process id, while the program runs.
+    /// Returns the process id while the program runs.
     pub fn id(&self) -> Option<u32> {
         self.child.id()
     }
 
-    /// Everything the program wrote so far, both outputs mixed, the newest thousand lines.
+    /// Returns the newest thousand lines of output and errors, in the order of their arrival.
     pub fn output(&self) -> String {
         self.output.tail()
     }
 
-    /// Kills the program as a power cut would (`kill -9`) and waits until it is gone.
+    /// Kills the program without a shutdown (`kill -9`) and waits for its end.
     ///
     /// # Errors
     ///
-    /// [`Error::Program`] if the system refuses.
+    /// [`Error::Program`] if the signal cannot be sent.
     pub async fn kill(&mut self) -> Result<(), Error> {
         self.child.kill().await.map_err(|source| self.failure(source))
     }
 
-    /// Asks the program to end (`kill -TERM`) and waits for it.
+    /// Asks the program to end (`kill -TERM`) and waits for its end.
     ///
     /// # Errors
     ///
@@ -196,11 +196,11 @@ impl Program {
         self.stdin = None;
     }
 
-    /// Waits until the program ends by itself.
+    /// Waits for the end of the program.
     ///
     /// # Errors
     ///
-    /// [`Error::Program`] if it cannot be waited for, [`Error::Timeout`] after four minutes.
+    /// [`Error::Program`] if waiting fails, [`Error::Timeout`] after four minutes.
     pub async fn ended(&mut self) -> Result<ExitStatus, Error> {
         match tokio::time::timeout(READY_LIMIT, self.child.wait()).await {
             Ok(status) => status.map_err(|source| self.failure(source)),
@@ -217,7 +217,7 @@ impl Program {
     }
 }
 
-/// The lines of both outputs, and a signal for each new one.
+/// The lines of output and errors, with a counter that signals new lines.
 #[derive(Clone, Debug)]
 struct Output {
     lines: Arc<Mutex<Vec<String>>>,
@@ -231,7 +231,7 @@ impl Default for Output {
 }
 
 impl Output {
-    /// Reads on until the pipe closes, so that the program never blocks on a full pipe.
+    /// Reads a pipe until it closes, so that the program never blocks on a full pipe.
     fn follow(&self, pipe: impl AsyncRead + Unpin + Send + 'static) {
         let output = self.clone();
         tokio::spawn(async move {
@@ -289,14 +289,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_address_of_a_server_on_uvicorn_is_read() {
+    async fn the_url_of_a_uvicorn_server_is_read() {
         let line = "INFO:     Uvicorn running on http://127.0.0.1:1 (Press CTRL+C to quit)";
         let mut program = shell(&format!("echo starting; echo '{line}' >&2; exec sleep 60"));
         assert_eq!(program.uvicorn_address().await.unwrap(), "http://127.0.0.1:1");
     }
 
     #[tokio::test]
-    async fn early_end_shows_what_the_program_said() {
+    async fn early_end_reports_the_output() {
         let mut program = shell("echo no such file >&2; exit 3");
         let failure = program.ready(|line| line == "ready").await.unwrap_err();
         assert!(

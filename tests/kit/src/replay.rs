@@ -1,4 +1,5 @@
-//! Transcripts of services, replayed: a report of an odd service becomes a text file.
+//! Transcripts of services, which servers replay: a report of an unusual service becomes a text
+//! file.
 //!
 //! ```text
 //! # What the case shows.
@@ -20,21 +21,24 @@
 //! /state/result = {"total":3}
 //! ```
 //!
-//! Lines before the first `>>>` are comments and keys, those after `===` what must come of it: keys, and conditions on
-//! the document that comes of it, which begin with `/`. What the keys mean is up to the test. `>>>` begins an
-//! exchange: a method, a path below the case's address, and for JSON-RPC the method of the message; in a transcript
-//! of a program, the latter alone. Conditions on the body follow. `<<<` begins the answer: its status and headers,
-//! then its body up to the next mark. In a transcript of a program every line of the body is a message.
+//! Lines before the first `>>>` are comments and keys. Lines after `===` are the expected outcome:
+//! keys, and conditions on the resulting document, which begin with `/`. The test defines the
+//! meaning of keys. `>>>` begins an exchange with a method, a path below the URL of the case and,
+//! for JSON-RPC, the method of the message. In a transcript of a program it has only the last one.
+//! Conditions on the body follow. `<<<` begins the response: its status and headers, then its body
+//! up to the next mark. In a transcript of a program every line of the body is a message.
 //!
-//! * `>>>` is asked exactly once, `>>>?` at most once, `>>>*` any number of times.
-//! * `~~~` in a body ends a piece of it, which is sent alone; the line break before the mark is no part of it.
-//!   `~~~ drop` ends the connection there, and in a transcript of a program `~~~ exit` ends that.
-//! * `$id` in a body is the id of the message that is answered, `$call` that of the last call of a tool. In a
-//!   transcript of a program `answer` is an answer to a request of the program.
-//! * `with: file` adds the exchanges of another file of the folder behind the case's own.
+//! * `>>>` is requested exactly once, `>>>?` at most once, `>>>*` any number of times.
+//! * `~~~` in a body ends a chunk, which is sent separately, without the line break before the
+//!   mark. `~~~ drop` ends the connection, and `~~~ exit` ends the program in a transcript of a
+//!   program.
+//! * `$id` in a body is the id of the message that it responds to, `$call` the id of the last tool
+//!   call. In a transcript of a program, the method `answer` is a response to a request of the
+//!   program.
+//! * `with: file` appends the exchanges of another file of the folder.
 //!
-//! The first exchange that fits and may still be asked is taken. A request that fits none is answered with
-//! status 400 and reported by [`Player::problems`].
+//! A request gets the response of the first matching exchange that is not used up. A request
+//! without a match gets the status 400, and [`Player::problems`] reports it.
 
 mod parse;
 mod player;

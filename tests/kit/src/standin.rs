@@ -1,6 +1,6 @@
-//! Real HTTP servers on loopback that stand in for the services Wattle talks to.
+//! Stand-ins for the services of Wattle: HTTP servers on loopback.
 //!
-//! One server speaks all of them on one port:
+//! One server implements all of them on one port:
 //!
 //! | path | service |
 //! |---|---|
@@ -19,10 +19,9 @@
 //! | `/big/{bytes}` `/count/{name}` | HTTP itself |
 //! | `/__faults` `/__requests` `/__release` | control |
 //!
-//! Answers of the models are worked out from the request by plain rules. What goes wrong is
-//! said beforehand with a [`FaultRule`], and how precise the models are with [`Imprecise`]; what was
-//! asked is in the [journal](Entry). A [`Gate`] holds requests back until the test has looked
-//! around, so no test needs to sleep.
+//! Stand-in models derive their responses from the request by fixed rules. A [`FaultRule`] injects
+//! a fault, and [`Imprecise`] makes the models imprecise. The [request log](Entry) has all
+//! requests. A [`Gate`] holds requests until the test releases them, so no test needs to sleep.
 
 mod anthropic;
 mod anthropic_stream;

@@ -1,7 +1,7 @@
 //! `wattle-standin`: the stand-in servers as a program, for demos and for tests in other languages.
 //!
-//! It runs until its standard input closes, so that it never outlives who started it, or until
-//! SIGTERM or Ctrl-C.
+//! It runs until its standard input closes, so that it does not outlive its parent process, or
+//! until SIGTERM or Ctrl-C.
 
 use std::io::{self, Read as _, Write as _};
 
@@ -14,20 +14,20 @@ use tokio::{
 };
 use wattle_kit::standin::{Config, FaultRule, Server};
 
-/// Real HTTP stand-ins for model providers and other services, on 127.0.0.1.
+/// Stand-ins for model providers and other services over HTTP, on 127.0.0.1.
 #[derive(Debug, Parser)]
 #[command(name = "wattle-standin", version)]
 struct Arguments {
-    /// Port to listen on; 0 takes a free one
+    /// Port to listen on; 0 selects a free port
     #[arg(long, default_value_t = 0)]
     port: u16,
-    /// Print one JSON line with all addresses on stdout when ready
+    /// Print one JSON line with all URLs on stdout when ready
     #[arg(long)]
     print_addr: bool,
-    /// Go on running when standard input closes
+    /// Keep running when standard input closes
     #[arg(long)]
     ignore_stdin: bool,
-    /// Fault in force from the start, as the JSON that `POST /__faults` takes; may be repeated
+    /// Fault rule that applies from the start, as JSON for `POST /__faults`; may be repeated
     #[arg(long, value_name = "JSON", value_parser = read_fault)]
     fault: Vec<FaultRule>,
 }
@@ -71,15 +71,15 @@ async fn wait_for_end(ignore_stdin: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Resolves when standard input ends. The thread is left behind at exit: a blocking read cannot
-/// be called off.
+/// Resolves when standard input ends. The thread ends with the process, because a blocking read
+/// cannot be cancelled.
 fn stdin_closed() -> oneshot::Receiver<()> {
     let (closed, receiver) = oneshot::channel();
     std::thread::spawn(move || {
         let mut input = io::stdin().lock();
         let mut dropped = [0; 512];
         while matches!(input.read(&mut dropped), Ok(read) if read > 0) {}
-        // Nobody listens any more if a signal came first.
+        // The receiver is dropped if a signal came first.
         let _ = closed.send(());
     });
     receiver

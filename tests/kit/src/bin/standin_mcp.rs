@@ -1,6 +1,6 @@
-//! `wattle-standin-mcp`: an MCP server over standard input and output, one message a line.
+//! `wattle-standin-mcp`: an MCP server over standard input and output, with one message per line.
 //!
-//! It ends with its input. A call of the tool `exit` ends it at once, as a crash would.
+//! It ends with its input. A call of the tool `exit` ends it immediately, like a crash.
 
 use std::io::{self, BufRead as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -15,13 +15,13 @@ use wattle_kit::standin::stdio_server;
 #[derive(Debug, Parser)]
 #[command(name = "wattle-standin-mcp", version)]
 struct Arguments {
-    /// The set of tools to offer
+    /// Set of tools to offer
     #[arg(long, default_value = "probe")]
     tools: String,
-    /// Know only the protocol with a handshake
+    /// Support only protocol versions with a handshake
     #[arg(long)]
     legacy: bool,
-    /// Speak as a transcript says instead
+    /// Replay a transcript instead
     #[arg(long, value_name = "FILE")]
     replay: Option<PathBuf>,
 }
@@ -32,13 +32,13 @@ fn main() -> anyhow::Result<()> {
         return replay(file);
     }
     let Some(server) = stdio_server(&arguments.tools, arguments.legacy) else {
-        bail!("there is no set of tools `{}`", arguments.tools);
+        bail!("unknown set of tools `{}`", arguments.tools);
     };
     writeln!(io::stderr(), "offering `{}`", arguments.tools).context("write to stderr")?;
     for line in io::stdin().lock().lines() {
         let request: Value = serde_json::from_str(&line.context("read from stdin")?)?;
         if request.pointer("/params/name").is_some_and(|name| name == "exit") {
-            bail!("ordered to exit");
+            bail!("the tool `exit` was called");
         }
         let mut stdout = io::stdout().lock();
         for document in server(&request) {
@@ -49,7 +49,7 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A message that the transcript does not know is answered with nothing.
+/// Replays a transcript. A message that it does not have gets no response.
 fn replay(file: &Path) -> anyhow::Result<()> {
     let player = Player::new(&Case::read(file).map_err(anyhow::Error::msg)?);
     for line in io::stdin().lock().lines() {

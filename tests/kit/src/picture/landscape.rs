@@ -1,23 +1,23 @@
-//! A picture that is worth showing: sky, sun and hills in colors and shapes that follow from its
-//! text, so that two texts look different and one always looks the same.
+//! Landscapes for the demo: sky, sun and hills, whose colors and shapes are derived from a text.
+//! Different texts look different, and equal texts look equal.
 
 use super::{SIGNATURE, international_text, push_chunk, zlib_stored};
 
 const WIDTH: u32 = 320;
 const HEIGHT: u32 = 180;
 
-/// Shades of the sky, from the top down; the colors after them are sun, far and near hills.
+/// Shades of the sky, from the top down. The colors after them are sun, far hills and near hills.
 const SKY_SHADES: u32 = 8;
 const SUN: u8 = 8;
 const FAR: u8 = 9;
 const NEAR: u8 = 10;
 
-/// A PNG of 320 by 180 pixels that carries `text` as [`super::png_with_text`] does.
+/// Returns a PNG of 320 by 180 pixels that contains `text` as [`super::png_with_text`] does.
 pub fn landscape(text: &str) -> Vec<u8> {
     let seed = *blake3::hash(text.as_bytes()).as_bytes();
     let mut png = SIGNATURE.to_vec();
     let mut header = [WIDTH.to_be_bytes(), HEIGHT.to_be_bytes()].concat();
-    // Four bits a pixel, colors from a table, no interlace.
+    // Four bits per pixel, colors from a palette, no interlace.
     header.extend([4, 3, 0, 0, 0]);
     push_chunk(&mut png, *b"IHDR", &header);
     push_chunk(&mut png, *b"iTXt", &international_text(text));
@@ -27,7 +27,7 @@ pub fn landscape(text: &str) -> Vec<u8> {
     png
 }
 
-/// Sixteen colors around a hue; the last ones are not used.
+/// Returns sixteen colors around a hue. The last ones are unused.
 fn colors(hue: u8) -> Vec<[u8; 3]> {
     let mixed = |share: f64| {
         let wave = |shift: f64| {
@@ -45,7 +45,7 @@ fn colors(hue: u8) -> Vec<[u8; 3]> {
     colors
 }
 
-/// Rows of two pixels a byte, each with the mark that it is not filtered.
+/// Returns rows of two pixels per byte, each with the filter type 0.
 fn pixels(seed: &[u8; 32]) -> Vec<u8> {
     let row = |y: u32| {
         let pairs = (0..WIDTH / 2).map(move |pair| {
@@ -89,7 +89,7 @@ mod tests {
     use crate::picture::text_of_png;
 
     #[test]
-    fn a_text_always_looks_the_same() {
+    fn equal_texts_have_equal_landscapes() {
         let tower = landscape("Tokyo Tower at dusk");
         assert_eq!(text_of_png(&tower).as_deref(), Some("Tokyo Tower at dusk"));
         assert_eq!(tower, landscape("Tokyo Tower at dusk"));
@@ -97,3 +97,4 @@ mod tests {
         assert!((20_000..40_000).contains(&tower.len()), "{}", tower.len());
     }
 }
+

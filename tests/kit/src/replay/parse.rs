@@ -1,28 +1,29 @@
-//! From a file to a case.
+//! Parser of transcripts.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// A transcript.
+/// A parsed transcript.
 #[derive(Clone, Debug, Default)]
 pub struct Case {
-    /// The name of its file without the ending.
+    /// The file name without its extension.
     pub name: String,
     /// Keys before the exchanges, in order.
     keys: Vec<(String, String)>,
     pub(super) exchanges: Vec<Exchange>,
-    /// Keys behind `===`, in order.
+    /// Keys after `===`, in order.
     expected: Vec<(String, String)>,
-    /// Conditions behind `===`.
+    /// Conditions after `===`.
     outcome: Vec<Condition>,
 }
 
-/// One question and its answer.
+/// A request and its response.
 #[derive(Clone, Debug)]
 pub(super) struct Exchange {
     pub(super) times: Times,
-    /// Method and path of HTTP, if it is one over HTTP, and the method of JSON-RPC, if it has one.
+    /// Method and path of an HTTP request, and the method of a JSON-RPC message, as far as the
+    /// exchange has them.
     pub(super) head: Vec<String>,
     pub(super) conditions: Vec<Condition>,
     pub(super) status: u16,
@@ -30,7 +31,7 @@ pub(super) struct Exchange {
     pub(super) body: Vec<String>,
 }
 
-/// How often an exchange is asked.
+/// The number of times that an exchange is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Times {
     Once,
@@ -38,7 +39,7 @@ pub(super) enum Times {
     Any,
 }
 
-/// What must hold of a request.
+/// A condition on a request or on an outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Condition {
     pub(super) place: Place,
@@ -55,17 +56,17 @@ pub(super) enum Place {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Test {
     Is(Value),
-    /// The text, or the JSON of another value, has this in it.
+    /// The text, or the JSON of another value, contains this.
     Has(String),
     Absent,
 }
 
 impl Case {
-    /// Reads a file.
+    /// Reads and parses a file.
     ///
     /// # Errors
     ///
-    /// File, line and what is wrong with it.
+    /// A message with the file, the line and the reason.
     pub fn read(path: &Path) -> Result<Self, String> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| format!("{}: {error}", path.display()))?;
@@ -79,26 +80,26 @@ impl Case {
         Ok(case)
     }
 
-    /// The last value of a key.
+    /// Returns the last value of a key.
     pub fn key(&self, key: &str) -> Option<&str> {
         self.keys.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
 
-    /// All values of a key, in order.
+    /// Returns all values of a key, in order.
     pub fn all(&self, key: &str) -> Vec<String> {
         let values = self.keys.iter().filter(|(name, _)| name == key);
         values.map(|(_, value)| value.clone()).collect()
     }
 
-    /// What must come of it: keys and values, in order.
+    /// Returns the expected keys and values, in order.
     pub fn expected(&self) -> &[(String, String)] {
         &self.expected
     }
 
-    /// What must come of it as well: the conditions that do not hold for this document.
+    /// Returns the expected conditions that the document does not meet.
     pub fn unmet(&self, document: &Value) -> Vec<String> {
         let unmet = self.outcome.iter().filter(|it| !it.holds(&|_| None, document));
-        unmet.map(|it| format!("{it:?} does not hold")).collect()
+        unmet.map(|it| format!("{it:?} is not met")).collect()
     }
 
     fn parse(name: &str, text: &str) -> Result<Self, (usize, String)> {
@@ -126,7 +127,7 @@ impl Case {
                 self.outcome.push(condition(line)?);
                 return Ok(section);
             }
-            let (key, value) = line.split_once(':').ok_or("a line of keys has no colon")?;
+            let (key, value) = line.split_once(':').ok_or("the key has no colon")?;
             let entry = (key.trim().to_owned(), value.trim().to_owned());
             match section {
                 Section::Keys => self.keys.push(entry),
@@ -134,14 +135,14 @@ impl Case {
             }
             return Ok(section);
         }
-        let exchange = self.exchanges.last_mut().ok_or("there is no exchange yet")?;
+        let exchange = self.exchanges.last_mut().ok_or("the line belongs to no exchange")?;
         match section {
             Section::Conditions => match line.strip_prefix("<<<") {
                 Some(status) => {
                     let status = status.trim();
                     if !status.is_empty() {
                         exchange.status =
-                            status.parse().map_err(|_| format!("`{status}` is no status"))?;
+                            status.parse().map_err(|_| format!("`{status}` is not a status"))?;
                     }
                     Ok(Section::Headers)
                 }
@@ -153,7 +154,7 @@ impl Case {
             },
             Section::Headers if line.is_empty() => Ok(Section::Body),
             Section::Headers => {
-                let (name, value) = line.split_once(": ").ok_or("a header has no colon")?;
+                let (name, value) = line.split_once(": ").ok_or("the header has no colon")?;
                 exchange.headers.push((name.to_owned(), value.to_owned()));
                 Ok(section)
             }
@@ -182,7 +183,7 @@ fn begun(head: &str) -> Result<Exchange, String> {
     };
     let head: Vec<String> = head.split_whitespace().map(str::to_owned).collect();
     if head.is_empty() {
-        return Err("an exchange without a method".to_owned());
+        return Err("the exchange has no method".to_owned());
     }
     let (conditions, headers, body) = (Vec::new(), Vec::new(), Vec::new());
     Ok(Exchange { times, head, conditions, status: 200, headers, body })
@@ -191,11 +192,11 @@ fn begun(head: &str) -> Result<Exchange, String> {
 fn condition(line: &str) -> Result<Condition, String> {
     let (place, rest) = match line.strip_prefix("header ") {
         Some(rest) => {
-            let (name, rest) = rest.split_once(' ').ok_or("a condition without a test")?;
+            let (name, rest) = rest.split_once(' ').ok_or("the condition has no test")?;
             (Place::Header(name.to_owned()), rest)
         }
         None => {
-            let (pointer, rest) = line.split_once(' ').ok_or("a condition without a test")?;
+            let (pointer, rest) = line.split_once(' ').ok_or("the condition has no test")?;
             (Place::Pointer(pointer.to_owned()), rest)
         }
     };
@@ -208,14 +209,15 @@ fn condition(line: &str) -> Result<Condition, String> {
         Some(("= ", value)) => Test::Is(json(value)?),
         Some(("~ ", value)) => match json(value)? {
             Value::String(part) => Test::Has(part),
-            _ => return Err("a part is a text".to_owned()),
+            _ => return Err("the value of `~` must be a string".to_owned()),
         },
-        _ => return Err(format!("`{rest}` is no test")),
+        _ => return Err(format!("unknown test `{rest}`")),
     };
     Ok(Condition { place, test })
 }
 
-/// The cases of a folder by name. A file whose name begins with `_` is part of others.
+/// Reads the cases of a folder, sorted by name. Files whose names begin with `_` are included by
+/// other files.
 ///
 /// # Errors
 ///
@@ -243,7 +245,7 @@ mod tests {
                         >>> GET /y\n<<<\n\n===\ntext: it\n";
 
     #[test]
-    fn a_file_is_read() {
+    fn a_file_is_parsed() {
         let case = Case::parse("name", TEXT).unwrap();
         assert_eq!(
             (case.key("say"), case.expected()),
@@ -264,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_of_a_case_has_conditions_too() {
+    fn the_outcome_has_conditions() {
         let text = "===\ntext: it\n/a/0 = 1\n/b ~ \"b\"\n/c absent\n";
         let case = Case::parse("name", text).unwrap();
         assert_eq!(case.expected(), [("text".to_owned(), "it".to_owned())]);
@@ -274,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_has_a_line() {
+    fn errors_have_a_line() {
         for (text, line) in [
             ("say", 1),
             (">>>", 1),

@@ -1,4 +1,4 @@
-//! Which answer a request gets.
+//! Selection of the response to a request.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::parse::{Case, Condition, Exchange, Place, Test, Times};
 
-/// A case that is played.
+/// A case that is being replayed.
 #[derive(Debug)]
 pub struct Player {
     name: String,
@@ -16,43 +16,43 @@ pub struct Player {
 
 #[derive(Debug, Default)]
 struct Played {
-    /// How often each exchange was asked.
+    /// Number of requests for each exchange.
     counts: Vec<usize>,
-    /// Requests that fit none.
+    /// Requests without a matching exchange.
     misfits: Vec<String>,
-    /// The id of the last call of a tool.
+    /// The id of the last tool call.
     call: Value,
 }
 
-/// An answer.
+/// A response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// Status of HTTP.
+    /// HTTP status.
     pub status: u16,
-    /// Headers of HTTP.
+    /// HTTP headers.
     pub headers: Vec<(String, String)>,
-    /// The body in pieces.
+    /// The body in chunks.
     pub body: Vec<Piece>,
 }
 
-/// A piece of a body.
+/// A chunk of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// Bytes that are sent alone.
+    /// Bytes that are sent separately.
     Bytes(String),
-    /// The connection, or the program, ends.
+    /// The end of the connection or of the program.
     End,
 }
 
 impl Player {
-    /// Nothing was asked yet.
+    /// Starts the replay of a case.
     pub fn new(case: &Case) -> Self {
         let counts = vec![0; case.exchanges.len()];
         let played = Mutex::new(Played { counts, ..Played::default() });
         Self { name: case.name.clone(), exchanges: case.exchanges.clone(), played }
     }
 
-    /// The answer to a request over HTTP.
+    /// Returns the response to an HTTP request.
     pub fn answer(
         &self,
         method: &str,
@@ -63,11 +63,12 @@ impl Player {
         let rpc = body.get("method").and_then(Value::as_str);
         let head: Vec<&str> = [method, path].into_iter().chain(rpc).collect();
         self.find(&head, header, body).unwrap_or_else(|reason| {
-            // Clients of the protocol of MCP ask whether there is a stream of events, and say goodbye.
+            // MCP clients try to open a stream of events with GET and end their session with
+            // DELETE. Both are optional.
             if method == "GET" || method == "DELETE" {
                 return Answer { status: 405, headers: Vec::new(), body: Vec::new() };
             }
-            let text = format!("`{}` has no answer to {}: {reason}", self.name, head.join(" "));
+            let text = format!("`{}` has no response to {}: {reason}", self.name, head.join(" "));
             self.played().misfits.push(format!("{text}: {body}"));
             let body = serde_json::json!({ "error": { "message": text } }).to_string();
             let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
@@ -75,18 +76,19 @@ impl Player {
         })
     }
 
-    /// What a program writes after a message; nothing if the transcript does not know it.
+    /// Returns the output of a program after a message. It is empty if the transcript does not have
+    /// the message.
     pub fn lines(&self, message: &Value) -> Vec<Piece> {
         let method = message.get("method").and_then(Value::as_str).unwrap_or("answer");
         self.find(&[method], &|_| None, message).map(|answer| answer.body).unwrap_or_default()
     }
 
-    /// Requests that fit no exchange, and exchanges that were not asked.
+    /// Returns the requests without a matching exchange, and the exchanges that were not requested.
     pub fn problems(&self) -> Vec<String> {
         let played = self.played();
         let unasked = self.exchanges.iter().zip(&played.counts);
         let unasked = unasked.filter(|(it, count)| it.times == Times::Once && **count == 0);
-        let unasked = unasked.map(|(it, _)| format!("nobody asked {}", it.head.join(" ")));
+        let unasked = unasked.map(|(it, _)| format!("no request for {}", it.head.join(" ")));
         played.misfits.iter().cloned().chain(unasked).collect()
     }
 
@@ -102,10 +104,10 @@ impl Player {
             played.call = id.clone();
         }
         let played = &mut *played;
-        let mut reason = "there is no such exchange left".to_owned();
+        let mut reason = "no exchange with this method and path is left".to_owned();
         for (exchange, count) in self.exchanges.iter().zip(&mut played.counts) {
             let is_left = exchange.times == Times::Any || *count == 0;
-            // A head without the method of JSON-RPC is about all of them.
+            // An exchange without a JSON-RPC method matches every method.
             if !is_left || !head.iter().zip(&exchange.head).all(|(is, must)| is == must) {
                 continue;
             }
@@ -113,7 +115,7 @@ impl Player {
                 continue;
             }
             if let Some(broken) = exchange.conditions.iter().find(|it| !it.holds(header, body)) {
-                reason = format!("{broken:?} does not hold");
+                reason = format!("{broken:?} is not met");
                 continue;
             }
             *count += 1;
@@ -187,12 +189,12 @@ mod tests {
     }
 
     #[test]
-    fn the_first_exchange_that_fits_is_taken_once() {
+    fn the_first_matching_exchange_is_used_once() {
         let player = player(
             ">>> POST /x\n/a = 1\n<<< 201\n\none\n>>>* POST /x\n<<<\n\n{\"id\":$id,\n~~~\n\"b\":2}\n~~~ drop\n",
         );
         let ask = |body: Value| player.answer("POST", "/x", &|_| None, &body);
-        assert_eq!(player.problems(), ["nobody asked POST /x"]);
+        assert_eq!(player.problems(), ["no request for POST /x"]);
         let pieces = |text: &[&str]| -> Vec<Piece> {
             text.iter().map(|text| Piece::Bytes((*text).to_owned())).collect()
         };
@@ -209,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_known_by_their_method() {
+    fn messages_are_matched_by_their_method() {
         let player = player(">>> tools/list\n<<<\n\n{\"id\":$id}\n>>>* ping\n<<<\n\n~~~ exit\n");
         let lines = player.lines(&json!({ "method": "tools/list", "id": 7 }));
         assert_eq!(lines, [Piece::Bytes("{\"id\":7}\n".into())]);

@@ -1,4 +1,4 @@
-//! Cases over HTTP.
+//! Replays over HTTP.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,10 +17,11 @@ use tokio::task::JoinHandle;
 use super::parse::Case;
 use super::player::{Answer, Piece, Player};
 
-/// Largest request: conversations of cases are short.
+/// Maximum size of a request, in bytes.
 const REQUEST_BYTES: usize = 16 << 20;
 
-/// Cases that are played on loopback, each below its own address, until this is dropped.
+/// Cases that are replayed on loopback, each below its own URL. Dropping the value stops the
+/// server.
 #[derive(Debug)]
 pub struct Replays {
     base_url: String,
@@ -29,11 +30,11 @@ pub struct Replays {
 }
 
 impl Replays {
-    /// Plays cases on a free port.
+    /// Replays cases on a free port.
     ///
     /// # Errors
     ///
-    /// If there is none.
+    /// If no port is free.
     pub async fn start(cases: &[Case]) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let base_url = format!("http://{}", listener.local_addr()?);
@@ -46,12 +47,12 @@ impl Replays {
         Ok(Self { base_url, players, task })
     }
 
-    /// Below which address a case is played; without a slash at the end.
+    /// Returns the base URL of a case, without a trailing slash.
     pub fn url(&self, case: &Case) -> String {
         format!("{}/{}", self.base_url, case.name)
     }
 
-    /// What went wrong with a case: see [`Player::problems`].
+    /// Returns the problems of a case. See [`Player::problems`].
     pub fn problems(&self, case: &Case) -> Vec<String> {
         self.players.get(&case.name).map(Player::problems).unwrap_or_default()
     }

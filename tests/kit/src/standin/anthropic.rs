@@ -1,4 +1,4 @@
-//! The Anthropic messages wire.
+//! The Messages API of Anthropic.
 
 use axum::{Json, http::StatusCode, response::IntoResponse as _};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use super::{
     stream, tools,
 };
 
-/// Answers `POST /v1/messages`.
+/// Responds to `POST /v1/messages`.
 pub(super) fn answer(shared: &Shared, call: &Call, fault: Option<&Fault>) -> Reply {
     if !is_key_accepted(call.header("x-api-key").or_else(|| call.bearer())) {
         return refuse(StatusCode::UNAUTHORIZED, "invalid x-api-key");
@@ -40,7 +40,7 @@ pub(super) fn answer(shared: &Shared, call: &Call, fault: Option<&Fault>) -> Rep
     Reply { rule, response: Json(document).into_response() }
 }
 
-/// An error in Anthropic's shape.
+/// Returns an error in Anthropic's format.
 pub(super) fn error_body(status: StatusCode, message: &str) -> Value {
     let kind = match status.as_u16() {
         401 => "authentication_error",
@@ -74,7 +74,7 @@ fn document(model: &str, answer: &Answer) -> Value {
     })
 }
 
-/// Text and wishes of an answer; a wish without proper arguments has empty ones.
+/// Returns text and tool calls as content blocks. A call with invalid arguments has an empty input.
 fn said(answer: &Answer) -> Vec<Value> {
     let call = |ask: &Ask| {
         let input = serde_json::from_str(&ask.arguments).unwrap_or_else(|_| json!({}));
@@ -85,13 +85,13 @@ fn said(answer: &Answer) -> Vec<Value> {
     text.into_iter().chain(answer.asks.iter().map(call)).collect()
 }
 
-/// Why the model stopped.
+/// Returns the stop reason.
 fn stop_reason(answer: &Answer) -> &'static str {
     if answer.asks.is_empty() { "end_turn" } else { "tool_use" }
 }
 
 fn question(request: &Value) -> Option<Question> {
-    // The limit is required by the service; a client that forgets it should find out here.
+    // The service requires `max_tokens`, so the stand-in rejects requests without it.
     request.get("max_tokens")?.as_u64()?;
     let schema = request
         .pointer("/output_config/format/schema")
@@ -157,7 +157,7 @@ fn answers(content: Option<&Value>) -> Vec<Turn> {
         .collect()
 }
 
-/// Text and pictures of a content that is a string or a list of blocks.
+/// Returns text and images of a content, which is a string or a list of blocks.
 fn blocks(content: Option<&Value>) -> (String, Vec<Vec<u8>>) {
     let blocks = match content {
         Some(Value::String(text)) => return (text.clone(), Vec::new()),

@@ -1,13 +1,13 @@
-//! Streamed Anthropic answers: named events for the message, its blocks and their pieces.
+//! Streamed Anthropic responses: named events for the message, its blocks and their deltas.
 
 use serde_json::{Value, json};
 
 use super::stream::Event;
 
-/// Characters of text or of a tool's input in one event.
+/// Number of characters of text or tool input in one event.
 const PIECE_CHARACTERS: usize = 8;
 
-/// The events of a whole answer.
+/// Returns the events of a complete message.
 pub(super) fn events(document: &Value) -> Vec<Event> {
     let mut message = document.clone();
     message["content"] = json!([]);
@@ -44,7 +44,7 @@ fn add_block(events: &mut Vec<Event>, index: usize, block: &Value) {
     events.push(event("content_block_stop", json!({"index": index})));
 }
 
-/// The data has the name as well.
+/// Creates an event. Its data repeats the name as `type`.
 fn event(name: &'static str, mut data: Value) -> Event {
     data["type"] = json!(name);
     Event { name: Some(name), data: data.to_string() }
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_are_opened_filled_and_closed() {
+    fn blocks_have_start_deltas_and_stop() {
         let content = json!([
             {"type": "text", "text": "a longer text"},
             {"type": "tool_use", "id": "x", "name": "t", "input": {"a": 1}},

@@ -1,4 +1,4 @@
-//! One request as the stand-ins see it: read to its end before anything else happens.
+//! HTTP requests to the stand-ins. A request is read completely before it is processed.
 
 use axum::{
     body,
@@ -9,10 +9,10 @@ use bytes::Bytes;
 use serde_json::Value;
 use url::form_urlencoded;
 
-/// Largest request body: a picture of 8 MiB in base64 with room for several.
+/// Maximum size of a request body, in bytes. It has room for several images of 8 MiB in Base64.
 const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
 
-/// A request with its whole body.
+/// A request with its complete body.
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) method: String,
@@ -20,14 +20,14 @@ pub(super) struct Call {
     pub(super) query: Vec<(String, String)>,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
-    /// The body as JSON, if it is.
+    /// The body as JSON, if it is valid JSON.
     pub(super) json: Option<Value>,
-    /// The model that is asked, from the body or the path.
+    /// The requested model, from the body or the path.
     pub(super) model: Option<String>,
 }
 
 impl Call {
-    /// Reads the request; fails if the client breaks off or the body is too long.
+    /// Reads a request. Fails if the client disconnects or the body is too long.
     pub(super) async fn read(request: Request) -> Result<Self, axum::Error> {
         let (parts, body) = request.into_parts();
         let body = body::to_bytes(body, MAX_BODY_BYTES).await?;
@@ -45,22 +45,22 @@ impl Call {
         })
     }
 
-    /// The value of a header that is text.
+    /// Returns the value of a header, if it is text.
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 
-    /// The first value of a query parameter.
+    /// Returns the first value of a query parameter.
     pub(super) fn parameter(&self, name: &str) -> Option<&str> {
         self.query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// The token of `authorization: Bearer <token>`.
+    /// Returns the token of `authorization: Bearer <token>`.
     pub(super) fn bearer(&self) -> Option<&str> {
         self.header(header::AUTHORIZATION.as_str())?.strip_prefix("Bearer ")
     }
 
-    /// The address the caller knows this server by.
+    /// Returns the URL under which the client reaches this server.
     pub(super) fn base_url(&self) -> String {
         format!("http://{}", self.header("host").unwrap_or("localhost"))
     }
@@ -68,7 +68,7 @@ impl Call {
 
 #[cfg(test)]
 impl Call {
-    /// A call as a client would make it, for unit tests.
+    /// Creates a request for unit tests.
     pub(super) fn sample(method: &str, path: &str, json: &Value) -> Self {
         Self {
             method: method.to_owned(),
@@ -82,12 +82,12 @@ impl Call {
     }
 }
 
-/// Whether a key opens the door: any but none, an empty one and the one that tests a refusal.
+/// Returns true if a key is accepted: any nonempty key except `bad-key`.
 pub(super) fn is_key_accepted(key: Option<&str>) -> bool {
     key.is_some_and(|key| !key.trim().is_empty() && key != "bad-key")
 }
 
-/// Gemini names the model in the path, the others in the body.
+/// Returns the requested model. Gemini has it in the path, the other APIs have it in the body.
 fn model_of(path: &str, json: Option<&Value>) -> Option<String> {
     let in_path = path.split_once("/models/").map(|(_, rest)| rest.split(':').next());
     let in_body = json.and_then(|json| json.get("model")?.as_str());

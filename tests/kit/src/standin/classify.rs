@@ -1,8 +1,8 @@
-//! Tells trades from holdings by the words of a text.
+//! Distinguishes trades from holdings by the words of a text.
 
 use serde_json::{Map, Value, json};
 
-/// Words of a trade. Latin ones count as whole words only.
+/// Words of a trade. Latin words match only as whole words.
 const OPERATION: &[&str] = &[
     "买",
     "卖",
@@ -45,14 +45,14 @@ const HOLDING: &[&str] = &[
     "cost",
 ];
 
-/// Confidence for one word, and what each further word adds.
+/// Confidence for one word, and the increment for each further word.
 const BASE_CONFIDENCE: f64 = 0.8;
 const STEP: f64 = 0.05;
 const MAX_CONFIDENCE: f64 = 0.98;
 
-/// `{type, confidence, reason}` with a label out of `labels`.
+/// Returns `{type, confidence, reason}` with one of `labels` as the type.
 ///
-/// The word that comes first decides: `卖出持仓的腾讯` is a trade, `持有腾讯，买入价 300` is not.
+/// The first word decides: `卖出持仓的腾讯` is a trade, `持有腾讯，买入价 300` is a holding.
 pub(super) fn classify(text: &str, labels: &[String]) -> Map<String, Value> {
     let lower = text.to_lowercase();
     let (trades, holdings) = (hits(&lower, OPERATION), hits(&lower, HOLDING));
@@ -78,7 +78,7 @@ pub(super) fn classify(text: &str, labels: &[String]) -> Map<String, Value> {
     ])
 }
 
-/// The label that means `wanted` in the vocabulary the request uses.
+/// Returns the label that means `wanted` in the vocabulary of the request.
 fn label<'a>(wanted: &'a str, labels: &'a [String]) -> &'a str {
     let legacy = match wanted {
         "operation" => "trade_record",
@@ -89,7 +89,7 @@ fn label<'a>(wanted: &'a str, labels: &'a [String]) -> &'a str {
     if !has(wanted) && has(legacy) { legacy } else { wanted }
 }
 
-/// The words that occur, each with the place of its first occurrence.
+/// Returns the words that occur, each with the position of its first occurrence.
 fn hits(lower: &str, words: &[&'static str]) -> Vec<(usize, &'static str)> {
     words.iter().filter_map(|word| find_word(lower, word).map(|at| (at, *word))).collect()
 }
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn words_decide() {
+    fn the_type_is_derived_from_words() {
         check("昨天买入腾讯 100 股 320", "operation");
         check("卖了一百股苹果", "operation");
         check("已成交：0700.HK 100", "operation");
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn first_word_wins() {
+    fn the_first_word_decides() {
         check("卖出持仓的腾讯 100 股", "operation");
         check("买入腾讯 100 股，成本 320", "operation");
         check("持有腾讯 100 股，买入价 300", "holding");

@@ -1,4 +1,4 @@
-//! The control endpoints: faults, journal and release over HTTP.
+//! The control endpoints over HTTP: faults, request log and release.
 
 use axum::{
     Json,
@@ -9,7 +9,8 @@ use serde_json::json;
 
 use super::{call::Call, faults::FaultRule, server::Shared};
 
-/// Answers a request under `/__`; such requests are in no journal and meet no fault.
+/// Responds to a request under `/__`. Such requests are not logged, and faults do not apply to
+/// them.
 pub(super) fn answer(shared: &Shared, call: &Call) -> Response {
     match (call.method.as_str(), call.path.as_str()) {
         ("GET", "/__faults") => Json(shared.orders.list()).into_response(),
@@ -29,8 +30,8 @@ pub(super) fn answer(shared: &Shared, call: &Call) -> Response {
         }
         (method, path) => {
             let error = format!(
-                "no control endpoint `{method} {path}`; \
-                 there are /__faults, /__requests and /__release"
+                "unknown control endpoint `{method} {path}`; \
+                 the endpoints are /__faults, /__requests and /__release"
             );
             (StatusCode::NOT_FOUND, Json(json!({ "error": error }))).into_response()
         }
@@ -49,3 +50,4 @@ fn add_fault(shared: &Shared, call: &Call) -> Response {
         }
     }
 }
+
