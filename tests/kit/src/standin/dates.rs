@@ -1,16 +1,16 @@
-//! Dates as people write them, resolved against a "today" that the prompt states.
+//! Parses dates in texts, relative to the "today" of the prompt.
 
 use jiff::{ToSpan, civil::Date};
 
-/// A date found in a text; `date` is `None` if it is relative and today is not known.
+/// A date in a text. `date` is `None` for a relative date if today is unknown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Found {
     pub(super) date: Option<Date>,
-    /// Index of the first character after it.
+    /// Index of the first character after the date.
     pub(super) end: usize,
 }
 
-/// Relative words, longest first where one begins another.
+/// Relative dates and their offsets in days. A word precedes its own prefixes.
 const WORDS: &[(&str, i64)] = &[
     ("the day before yesterday", -2),
     ("yesterday", -1),
@@ -30,15 +30,15 @@ const WORDS: &[(&str, i64)] = &[
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
-/// How far before an ISO date the word that makes it "today" may stand, in characters.
+/// Maximum distance between an ISO date and the word that marks it as today, in characters.
 const TODAY_REACH: usize = 24;
 
 const TODAY_WORDS: &[&str] = &["今天", "今日", "当前", "现在", "today", "current", "now"];
 
-/// The date that starts at `start`, if one does.
+/// Parses the date that begins at `start`.
 pub(super) fn scan(chars: &[char], start: usize, today: Option<Date>) -> Option<Found> {
     if start > 0 && chars[start].is_ascii_alphanumeric() {
-        // Not in the middle of a number or a word.
+        // A date does not begin inside of a number or a word.
         let before = chars[start - 1];
         if before.is_ascii_alphanumeric() || (before == '.' && chars[start].is_ascii_digit()) {
             return None;
@@ -51,7 +51,8 @@ pub(super) fn scan(chars: &[char], start: usize, today: Option<Date>) -> Option<
         .or_else(|| english(chars, start, today))
 }
 
-/// The date a prompt calls today: an ISO date shortly after a word such as `今天` or `today`.
+/// Returns the date that a prompt calls today: an ISO date shortly after a word such as `今天` or
+/// `today`.
 pub(super) fn today_in(text: &str) -> Option<Date> {
     let chars: Vec<char> = text.to_lowercase().chars().collect();
     (0..chars.len()).find_map(|start| {
@@ -64,7 +65,7 @@ pub(super) fn today_in(text: &str) -> Option<Date> {
     })
 }
 
-/// `2025-01-10`, `2025/1/10`, `2025.01.10`, `2025年1月10日`.
+/// Parses `2025-01-10`, `2025/1/10`, `2025.01.10` and `2025年1月10日`.
 fn full(chars: &[char], start: usize) -> Option<Found> {
     let (year, at) = integer(chars, start, 4)?;
     let separator = *chars.get(at).filter(|c| matches!(c, '-' | '/' | '.' | '年'))?;
@@ -82,7 +83,7 @@ fn full(chars: &[char], start: usize) -> Option<Found> {
     Some(Found { date: Some(date), end: skip_day_word(chars, at) })
 }
 
-/// `1月10日` and `1/10`; the year is the one that makes it lie in the past.
+/// Parses `1月10日` and `1/10`. The year is the latest one with which the date is not in the future.
 fn month_and_day(chars: &[char], start: usize, today: Option<Date>) -> Option<Found> {
     let (month, at) = integer(chars, start, 2)?;
     let separator = *chars.get(at).filter(|c| matches!(c, '月' | '/'))?;
@@ -90,12 +91,12 @@ fn month_and_day(chars: &[char], start: usize, today: Option<Date>) -> Option<Fo
     if separator == '/' && chars.get(at).is_some_and(|c| c.is_ascii_digit() || *c == '.') {
         return None;
     }
-    // A leap year, so that 29 February is a day here.
+    // 2024 is a leap year, so 29 February is valid.
     valid(2024, month, day)?;
     Some(Found { date: latest(month, day, today), end: skip_day_word(chars, at) })
 }
 
-/// `3天前`, `3 days ago`.
+/// Parses `3天前` and `3 days ago`.
 fn days_ago(chars: &[char], start: usize, today: Option<Date>) -> Option<Found> {
     let (days, at) = integer(chars, start, 3)?;
     let end = ["天前", "天以前", " 天前", " days ago", " day ago"]
@@ -110,7 +111,7 @@ fn relative_word(chars: &[char], start: usize, today: Option<Date>) -> Option<Fo
     Some(Found { date: today.and_then(|today| shift(today, *days)), end })
 }
 
-/// `Jan 10, 2025`, `January 10th`, `10 Jan 2025`.
+/// Parses `Jan 10, 2025`, `January 10th` and `10 Jan 2025`.
 fn english(chars: &[char], start: usize, today: Option<Date>) -> Option<Found> {
     let (month, day, at) = if let Some((month, at)) = month_name(chars, start) {
         let (day, at) = integer(chars, skip_spaces(chars, at), 2)?;
@@ -135,7 +136,7 @@ fn english(chars: &[char], start: usize, today: Option<Date>) -> Option<Found> {
     Some(Found { date: latest(month, day, today), end: at })
 }
 
-/// Months as they are written in full.
+/// Full names of the months.
 pub(super) const MONTH_NAMES: [&str; 12] = [
     "january",
     "february",
@@ -218,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn absolute() {
+    fn absolute_dates_are_parsed() {
         check("2025-01-10", "2025-01-10");
         check("2025/1/10 买", "2025-01-10");
         check("2025.01.10", "2025-01-10");
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn relative() {
+    fn relative_dates_are_parsed() {
         check("昨天", "2025-01-14");
         check("前天", "2025-01-13");
         check("大前天", "2025-01-12");
@@ -244,14 +245,14 @@ mod tests {
     }
 
     #[test]
-    fn other_numbers_are_no_dates() {
+    fn other_numbers_are_not_dates() {
         for text in ["320", "2025", "13月1日", "100股", "2025-13-01", "1.5", "may buy"] {
             check(text, "");
         }
     }
 
     #[test]
-    fn relative_date_without_today_is_recognized_but_unknown() {
+    fn relative_dates_without_today_are_recognized_but_unknown() {
         let chars: Vec<char> = "昨天买".chars().collect();
         let found = scan(&chars, 0, None).unwrap();
         assert_eq!((found.date, found.end), (None, 2));

@@ -1,23 +1,24 @@
-//! What DeepSeek's service does differently from the format it speaks.
+//! Behavior of DeepSeek's service that differs from OpenAI's format.
 
 use serde_json::{Value, json};
 
 use super::{faults::Fault, question::Question};
 
-/// Beginning of the names of its models; those of version 4 think unless the request disables it.
+/// Prefix of the names of DeepSeek models.
 const MODELS: &str = "deepseek";
 
-/// Beginning of the names of models that think unless the request disables it.
+/// Prefix of the names of models that reason unless the request disables it.
 const THINKING_MODELS: &str = "deepseek-v4";
 
-/// The fault of a model that is no longer served; the service does not say 404.
+/// Returns the fault of a model that is no longer served. DeepSeek responds with the status 400,
+/// not 404.
 pub fn deepseek_not_found() -> Fault {
     let error = json!({"message": "Model Not Exist", "type": "invalid_request_error",
         "param": null, "code": "invalid_request_error"});
     Fault::Status { status: 400, retry_after: None, body: Some(json!({ "error": error })) }
 }
 
-/// Whether the model reasons before it answers.
+/// Returns true if the model reasons before it responds.
 pub(super) fn thinks(request: &Value) -> bool {
     match request.pointer("/thinking/type").and_then(Value::as_str) {
         Some(kind) => kind == "enabled",
@@ -25,8 +26,8 @@ pub(super) fn thinks(request: &Value) -> bool {
     }
 }
 
-/// What the service refuses: schemas, JSON without the word, and requests for tools that come back
-/// without the reasoning that led to them.
+/// Rejects requests as DeepSeek does: response schemas, JSON objects without the word "json" in the
+/// prompt, and tool calls that are sent back without their reasoning.
 pub(super) fn check(request: &Value) -> Result<(), &'static str> {
     if !model(request).starts_with(MODELS) {
         return Ok(());
@@ -49,7 +50,7 @@ pub(super) fn check(request: &Value) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// What a model thinks about a question: the same about the same.
+/// Returns the reasoning of a model, which depends on the last message only.
 pub(super) fn reasoning(question: &Question) -> String {
     let last = question.turns.last().map_or("", |turn| turn.text.as_str());
     let start: String = last.chars().take(40).collect();
@@ -73,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn models_of_version_4_think_unless_told_not_to() {
+    fn version_4_reasons_unless_disabled() {
         let cases = [
             ("deepseek-v4-flash", None, true),
             ("deepseek-v4-flash", Some("disabled"), false),
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn reasoning_must_come_back_with_requests_for_tools() {
+    fn tool_calls_require_their_reasoning() {
         let calls = json!([{"id": "a"}]);
         let lost = json!([{"role": "assistant", "tool_calls": calls}]);
         let kept = json!([{"role": "assistant", "tool_calls": calls, "reasoning_content": "hm"}]);
@@ -96,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_are_refused_and_json_needs_its_word() {
+    fn schemas_are_rejected_and_json_requires_the_word() {
         let with = |kind: &str, text: &str| {
             let messages = json!([{"role": "system", "content": text}]);
             let mut request = ask("deepseek-v4-pro", None, messages);

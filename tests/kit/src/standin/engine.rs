@@ -1,7 +1,7 @@
-//! The answer engine behind all model wires: plain rules, no canned answers.
+//! The rules by which all stand-in models respond. Responses are derived, not canned.
 //!
-//! The wanted form decides the rule (see [`Shape`]), the data of the conversation decides the
-//! answer. The same question always gets the same answer.
+//! The kind of the expected response (see [`Shape`]) selects the rule, and the data of the
+//! conversation determine the result. Equal requests get equal responses.
 
 use std::collections::BTreeMap;
 
@@ -17,27 +17,27 @@ use super::{
     tools, travel,
 };
 
-/// Characters per token, the usual rule of thumb.
+/// Number of characters per token, a common estimate.
 const CHARACTERS_PER_TOKEN: usize = 4;
 
-/// Tokens a picture counts for, as in low detail mode.
+/// Number of tokens per image, as in low detail mode.
 const PICTURE_TOKENS: usize = 85;
 
-/// What the model says.
+/// A completion of a stand-in model.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Answer {
     pub(super) content: String,
-    /// What it thought before.
+    /// The reasoning before the completion.
     pub(super) reasoning: String,
-    /// Tools that the model wants called.
+    /// The requested tool calls.
     pub(super) asks: Vec<Ask>,
-    /// Name of the rule that answered, for the journal.
+    /// Name of the applied rule, for the request log.
     pub(super) rule: &'static str,
     pub(super) prompt_tokens: usize,
     pub(super) completion_tokens: usize,
 }
 
-/// Works out the answer; `fault` may bend its content.
+/// Computes the completion. A `fault` may change its content.
 pub(super) fn answer(
     question: &Question,
     pictures: &BTreeMap<String, String>,
@@ -120,7 +120,8 @@ fn content(
     (document.to_string(), rule)
 }
 
-/// What there is to work on: what the pictures show or, without any, what the user says.
+/// Returns the input of the rule: the content of the images or, without images, the text of the
+/// user.
 fn data(question: &Question, pictures: &BTreeMap<String, String>) -> String {
     let Some(turn) = question.data_turn() else {
         return String::new();
@@ -132,7 +133,7 @@ fn data(question: &Question, pictures: &BTreeMap<String, String>) -> String {
     seen.collect::<Vec<_>>().join("\n")
 }
 
-/// `{<name>: rows}`, each row as the items of that list want it.
+/// Returns `{<name>: rows}`, with each row in the form of the item schema.
 fn list(name: &str, rows: Vec<Map<String, Value>>, schema: &Value) -> Value {
     let root = sample::resolve(schema, schema);
     let items = root.pointer(&format!("/properties/{name}"));
@@ -142,7 +143,7 @@ fn list(name: &str, rows: Vec<Map<String, Value>>, schema: &Value) -> Value {
     Value::Object(sample::fit(whole, schema, schema))
 }
 
-/// A bare array, or an object with the array inside if the schema wants an object.
+/// Returns an array, or an object with the array if the schema is an object.
 fn securities(query: &str, schema: &Value) -> Value {
     let rows = lookup::lookup(query);
     let root = sample::resolve(schema, schema);
@@ -175,7 +176,7 @@ fn chat(question: &Question, data: &str) -> String {
     }
 }
 
-/// Applies a fault that concerns the content only.
+/// Applies a fault that changes only the content.
 fn bend(content: String, shape: &Shape, fault: Option<&Fault>) -> String {
     match fault {
         Some(Fault::InvalidJsonContent) if *shape == Shape::Text => "{\"unexpected\":".to_owned(),
@@ -218,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn trade_is_extracted_in_the_form_of_the_schema() {
+    fn trades_are_extracted_in_the_form_of_the_schema() {
         let question =
             ask("今天是 2025-01-15。", "昨天买入腾讯 100 股 320", Some(operations_schema()));
         let found = answer(&question, &BTreeMap::new(), None);
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_speak_for_themselves() {
+    fn the_content_of_images_is_classified() {
         let labels = json!(["trade_record", "position", "unknown"]);
         let schema = json!({"properties": {"type": {"enum": labels},
             "confidence": {"type": "number"}}, "required": ["type", "confidence"]});
@@ -250,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn lookup_answers_a_list_and_may_be_fenced() {
+    fn lookup_returns_a_list_that_may_be_fenced() {
         let system = "Return a JSON array of {ticker,name,nameCN,primaryExchange,currencyName}.";
         let found = answer(&ask(system, "小米", None), &BTreeMap::new(), None);
         let content: Value = serde_json::from_str(&found.content).unwrap();
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn other_questions_are_answered_politely_or_by_sample() {
+    fn other_requests_get_a_phrase_or_a_sample() {
         let chat = answer(&ask("", "Hello", None), &BTreeMap::new(), None);
         assert_eq!(chat.content, "Thank you, I have read your message: Hello");
         let properties = json!({"ok": {"type": "boolean"}});
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_bend_the_content() {
+    fn faults_change_the_content() {
         let question = ask("", "买入腾讯", Some(operations_schema()));
         let bent = |fault| answer(&question, &BTreeMap::new(), Some(&fault)).content;
         assert_eq!(bent(Fault::InvalidJsonContent), "{\"unexpected\":true}");

@@ -1,25 +1,26 @@
-//! Operations and holdings of a text, as the JSON rows that a response schema asks for.
+//! Extracts operations and holdings from a text, as JSON rows of a response schema.
 
 use jiff::civil::Date;
 use serde_json::{Map, Value, json};
 
 use super::reader::{self, Item, Kind};
 
-/// The rows of all trades in `text`. A currency is never stated: it follows from the ticker.
+/// Returns the rows of all trades in `text`. They have no currency, because the ticker determines
+/// it.
 pub(super) fn operations(text: &str, today: Option<Date>) -> Vec<Map<String, Value>> {
     let items = reader::read(text, today);
     let trades = pick(items, |item| item.kind != Some(Kind::Hold));
     trades.iter().map(operation).collect()
 }
 
-/// The rows of all holdings in `text`.
+/// Returns the rows of all holdings in `text`.
 pub(super) fn holdings(text: &str, today: Option<Date>) -> Vec<Map<String, Value>> {
     let items = reader::read(text, today);
     let held = pick(items, |item| matches!(item.kind, None | Some(Kind::Hold)));
     held.iter().map(holding).collect()
 }
 
-/// The items that fit, or all if none does: then the text uses other words for the same.
+/// Returns the matching items, or all items if none matches, because the text may use other words.
 fn pick(items: Vec<Item>, fits: impl Fn(&Item) -> bool) -> Vec<Item> {
     if items.iter().any(&fits) { items.into_iter().filter(fits).collect() } else { items }
 }
@@ -53,7 +54,7 @@ fn subject(item: &Item) -> Map<String, Value> {
     row
 }
 
-/// The number as it is written, and what it counts.
+/// Inserts the quantity as it is written, and its unit.
 fn put_quantity(row: &mut Map<String, Value>, item: &Item) {
     put_number(row, "quantity", item.quantity);
     if item.quantity.is_some() {
@@ -62,7 +63,7 @@ fn put_quantity(row: &mut Map<String, Value>, item: &Item) {
     }
 }
 
-/// Whole numbers are written without a fraction, as a model writes them.
+/// Inserts a number. Integers have no fraction, as in the output of a real model.
 fn put_number(row: &mut Map<String, Value>, key: &str, value: Option<f64>) {
     let Some(value) = value else { return };
     let number =
@@ -77,7 +78,7 @@ mod tests {
 
     use super::{holdings, operations};
 
-    /// One row in short form: the values in the order of the keys, absent ones as `-`.
+    /// Formats rows in short form: the values in the order of the keys, `-` for missing ones.
     fn short(rows: &[Map<String, Value>], keys: &[&str]) -> Vec<String> {
         let value = |row: &Map<String, Value>, key: &str| match row.get(key) {
             None => "-".to_owned(),
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn one_chinese_trade() {
+    fn one_chinese_trade_is_extracted() {
         check("昨天买入腾讯 100 股 320", &["buy 腾讯 - 100 320 2025-01-14"]);
         check("昨天买入腾讯 100 股，每股 320 元。", &["buy 腾讯 - 100 320 2025-01-14"]);
         check("买了泡泡玛特两百股，价格 180.5", &["buy 泡泡玛特 - 200 180.5 -"]);
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn one_english_trade() {
+    fn one_english_trade_is_extracted() {
         check(
             "bought 100 shares of Apple at 189.5 yesterday",
             &["buy Apple - 100 189.5 2025-01-14"],
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn several_trades() {
+    fn several_trades_are_extracted() {
         check(
             "昨天买入腾讯100股320，卖出苹果50股190",
             &["buy 腾讯 - 100 320 2025-01-14", "sell 苹果 - 50 190 2025-01-14"],
@@ -206,14 +207,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_extract() {
+    fn other_texts_have_no_trades() {
         for text in ["", "今天天气很好", "hello world", "买入", "100 股", "明天开会"] {
             check(text, &[]);
         }
     }
 
     #[test]
-    fn no_text_breaks_the_reader() {
+    fn odd_texts_do_not_panic() {
         let parts = [
             "买入", "腾讯", "100", "股", "，", "。", "各", "和", "昨天", "1月", "@", "$", "HK",
             "AAPL", "0700.HK", "三", "万", "10:3", "Jan", "sold", "-", ".", " ", "%", "共", "成本",
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn holdings_of_all_forms() {
+    fn holdings_in_all_forms_are_extracted() {
         check_holdings("我持有贵州茅台 10 股，成本 1500", &["贵州茅台 - 10 1500"]);
         check_holdings(
             "目前持仓：腾讯 200股 成本价300.5；苹果 50股 均价 180 美元",

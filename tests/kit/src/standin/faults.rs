@@ -1,4 +1,4 @@
-//! What a test may order to go wrong, and for which requests.
+//! Faults that a test injects, and the requests to which they apply.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -8,127 +8,128 @@ use serde_json::Value;
 
 use super::{call::Call, imprecise::Imprecise};
 
-/// One thing that goes wrong with a request.
+/// A fault of a response.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Fault {
-    /// Answer with this status, in the error shape of the service unless `body` is given.
+    /// Responds with this status, in the error format of the service unless `body` is given.
     Status {
         /// The HTTP status.
         status: u16,
         /// Value of the `retry-after` header: seconds or an HTTP date.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_after: Option<String>,
-        /// A body to send instead of the service's own.
+        /// The body in place of the service's own error.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         body: Option<Value>,
     },
-    /// Send the head and half of the true answer, then drop the connection.
+    /// Sends the head and half of the regular response, then closes the connection.
     Cut,
-    /// Answer truly, but this much later.
+    /// Sends the regular response after a delay.
     Slow {
-        /// Milliseconds to wait before the answer.
+        /// The delay, in milliseconds.
         ms: u64,
     },
-    /// Answer 200 with bytes that are no JSON.
+    /// Responds with the status 200 and a body that is not JSON.
     Garbage,
-    /// Hold the request until `POST /__release` or [`super::Handle::release`], then answer truly.
+    /// Holds the request until `POST /__release` or [`super::Handle::release`], then sends the
+    /// regular response.
     Hang,
-    /// Do what is asked, then hold the answer back until the release: for a client that goes away between
-    /// the effect and its answer.
+    /// Processes the request, then holds the response until the release. A client can disconnect
+    /// between the effect and the response.
     HangAfter,
-    /// A well-formed answer whose content violates the schema that was asked for.
+    /// Sends a well-formed response whose content violates the requested schema.
     InvalidJsonContent,
-    /// The true content inside a Markdown fence with a sentence before it.
+    /// Wraps the regular content in a Markdown code fence after a sentence.
     Fenced,
-    /// A well-formed answer with exactly this content.
+    /// Sends a well-formed response with exactly this content.
     Content {
-        /// What the model says.
+        /// The text of the model.
         text: String,
     },
-    /// Exactly these answers, one for each request that fits, in order; then the rule is used up.
-    /// A text is said as it is; an object with `tool_calls` (`name`, `arguments`, perhaps `id`)
-    /// and perhaps `content` and `reasoning` asks for tools; any other document is said as its
+    /// Sends exactly these completions, one for each matching request, in order. The rule is then
+    /// removed. A string is the text. An object with `tool_calls` (`name`, `arguments`, optionally
+    /// `id`) and optionally `content` and `reasoning` requests tools. Any other document is sent as
     /// text.
     Script {
-        /// The answers.
+        /// The completions.
         contents: VecDeque<Value>,
     },
-    /// A filter of Google keeps back what was made: with this reason, or without any words.
+    /// A safety filter of Google withholds the output, with this reason or without one.
     Withheld {
-        /// What Imagen says about it.
+        /// The reason that Imagen returns.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// A stream with the oddities of real services.
+    /// Changes a stream in ways that real services do.
     Stream(StreamQuirks),
-    /// The true answer, distorted as real models do: some of the answers, by a seed.
+    /// Distorts some of the responses as real models do, selected by a seed.
     Imprecise(Imprecise),
 }
 
-/// A named oddity of a streamed answer, or of one that should have been.
+/// A named peculiarity of a streamed response, or of a response that should be streamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StreamVariant {
-    /// Pieces of requests for tools have no number.
+    /// Deltas of tool calls have no index.
     MissingIndex,
-    /// A request for a tool comes in one piece.
+    /// A tool call is sent in one delta.
     WholeCall,
-    /// Bytes are cut inside of characters, arguments inside of escapes.
+    /// Chunks end inside of UTF-8 characters, and deltas of arguments inside of JSON escapes.
     SplitUtf8,
-    /// Pieces of several requests for tools take turns.
+    /// Deltas of several tool calls alternate.
     Interleaved,
-    /// Usage comes with the last choice.
+    /// Usage is sent with the last choice.
     UsageLast,
-    /// No usage at all.
+    /// Usage is not sent.
     NoUsage,
-    /// Empty lines before, and comments between the events.
+    /// Empty lines precede the events, and comments are between them.
     Comments,
     /// Lines end with CR LF.
     Crlf,
-    /// No `[DONE]`.
+    /// `[DONE]` is not sent.
     NoDone,
-    /// An error event in the middle.
+    /// An error event ends the stream in the middle.
     ErrorInStream,
-    /// The connection breaks in the middle.
+    /// The connection closes in the middle.
     Cut,
-    /// One document, as if nobody had asked for a stream.
+    /// The response is one document, although a stream was requested.
     PlainJson,
-    /// Reasoning comes first.
+    /// Reasoning precedes the text.
     Reasoning,
-    /// The service stops in the middle, as DeepSeek does without a free machine.
+    /// The service stops in the middle, as DeepSeek does when it has no capacity.
     InsufficientSystemResource,
 }
 
-/// Oddities of a streamed answer that a client must survive; all are off by default.
+/// Peculiarities of a streamed response that a client must tolerate. All are disabled by default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "snake_case")]
 pub struct StreamQuirks {
     /// Lines end with CR LF.
     pub crlf: bool,
-    /// Comment lines stand between the events.
+    /// Comment lines are between the events.
     pub comments: bool,
-    /// No `[DONE]` at the end.
+    /// The stream does not end with `[DONE]`.
     pub no_done: bool,
-    /// No usage, though it was asked for.
+    /// Usage is not sent, although it was requested.
     pub no_usage: bool,
-    /// Usage in the last choice chunk instead of a chunk of its own.
+    /// Usage is sent in the chunk of the last choice, not in a separate chunk.
     pub usage_in_last_choice: bool,
-    /// After this many content chunks an error event ends the stream.
+    /// Number of content chunks after which an error event ends the stream.
     pub error_after: Option<usize>,
     /// Pause between two chunks, in milliseconds.
     pub pause_ms: u64,
-    /// A named oddity, beside the others.
+    /// A named peculiarity in addition to the others.
     pub variant: Option<StreamVariant>,
 }
 
 impl StreamQuirks {
-    /// One named oddity.
+    /// Returns quirks with one named peculiarity.
     pub fn of(variant: StreamVariant) -> Self {
         Self { variant: Some(variant), ..Self::default() }
     }
 
-    /// What a fault orders for a stream; nothing if it is of another kind.
+    /// Returns the quirks of a fault. Other kinds of faults have none.
     pub(super) fn in_force(fault: Option<&Fault>) -> Self {
         let Some(Fault::Stream(quirks)) = fault else { return Self::default() };
         let mut quirks = quirks.clone();
@@ -148,32 +149,32 @@ impl StreamQuirks {
     }
 }
 
-/// Which requests something applies to; what is not stated fits all.
+/// Selects requests. Unset fields match all requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pattern {
-    /// The path, or its beginning followed by `*`.
+    /// The path, or a prefix of it followed by `*`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// The model that is asked.
+    /// The requested model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Text that occurs in the body as it was sent.
+    /// Text that occurs in the raw body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body_contains: Option<String>,
 }
 
 impl Pattern {
-    /// Fits every request.
+    /// Matches every request.
     pub fn any() -> Self {
         Self::default()
     }
 
-    /// Fits requests to this path, or to paths that begin so if it ends with `*`.
+    /// Matches requests to this path. A `*` at the end matches any suffix.
     pub fn path(path: &str) -> Self {
         Self { path: Some(path.to_owned()), ..Self::default() }
     }
 
-    /// Fits requests that ask this model.
+    /// Matches requests for this model.
     pub fn model(model: &str) -> Self {
         Self { model: Some(model.to_owned()), ..Self::default() }
     }
@@ -191,23 +192,24 @@ impl Pattern {
     }
 }
 
-/// A fault, the requests it hits and how often.
+/// A fault, the requests to which it applies, and the number of times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Document")]
 pub struct FaultRule {
-    /// The requests it applies to.
+    /// The requests to which it applies.
     #[serde(flatten)]
     pub on: Pattern,
-    /// What goes wrong.
+    /// The fault.
     pub fault: Fault,
-    /// How many requests it hits; without end if absent.
+    /// Number of requests to which it applies; unlimited if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub times: Option<u32>,
-    /// How many fitting requests it lets pass before.
+    /// Number of matching requests that it skips first.
     pub skip: u32,
 }
 
-/// The rule as it is sent; a misspelled key would make a test pass that tests nothing.
+/// A rule as it is sent. Unknown keys are errors, because a test with a misspelled key would test
+/// nothing.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
@@ -228,25 +230,25 @@ impl From<Document> for FaultRule {
 }
 
 impl FaultRule {
-    /// Applies `fault` to every request that fits, until the faults are cleared.
+    /// Creates a rule that applies `fault` to every matching request until the rules are cleared.
     pub fn new(on: Pattern, fault: Fault) -> Self {
         Self { on, fault, times: None, skip: 0 }
     }
 
-    /// Hits this many requests only.
+    /// Limits the number of requests to which the rule applies.
     pub fn times(mut self, times: u32) -> Self {
         self.times = Some(times);
         self
     }
 
-    /// Lets this many fitting requests pass first.
+    /// Sets the number of matching requests that the rule skips first.
     pub fn skip(mut self, skip: u32) -> Self {
         self.skip = skip;
         self
     }
 }
 
-/// The standing orders, oldest first.
+/// The rules in effect, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Orders {
     rules: Mutex<Vec<FaultRule>>,
@@ -265,7 +267,7 @@ impl Orders {
         self.lock().clone()
     }
 
-    /// The fault for this request, counted as used. The oldest rule that fits decides alone.
+    /// Returns the fault for a request and counts its use. Only the oldest matching rule applies.
     pub(super) fn take(&self, call: &Call) -> Option<Fault> {
         let mut rules = self.lock();
         let index = rules.iter().position(|rule| rule.on.fits(call))?;
@@ -312,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_hit_what_they_name_as_often_as_they_say() {
+    fn rules_apply_to_matching_requests_the_given_number_of_times() {
         let orders = Orders::default();
         orders.add(FaultRule::new(Pattern::model("gpt-4o-mini"), Fault::Garbage).times(2).skip(1));
         let hits: Vec<bool> = ["gpt-4o-mini", "other", "gpt-4o-mini", "gpt-4o-mini", "gpt-4o-mini"]
@@ -324,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_are_said_once() {
+    fn completions_of_a_script_are_sent_once() {
         let orders = Orders::default();
         let script = json!({"fault": {"kind": "script", "contents": ["a", {"b": 1}]}});
         orders.add(serde_json::from_value(script).unwrap());
@@ -337,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_fit() {
+    fn patterns_match_path_and_body() {
         let call = call("/v1/chat/completions", "m");
         assert!(Pattern::any().fits(&call));
         assert!(Pattern::path("/v1/*").fits(&call));
@@ -348,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_are_read_from_json_and_misspellings_are_refused() {
+    fn rules_are_parsed_from_json_and_unknown_keys_are_rejected() {
         let document = json!({"path": "/v1/messages", "times": 2,
             "fault": {"kind": "status", "status": 429, "retry_after": "1"}});
         let rule: FaultRule = serde_json::from_value(document).unwrap();

@@ -1,7 +1,7 @@
 //! Feishu: tenant tokens, and records of Bitable tables.
 //!
-//! Errors are codes in the body, as those of the service are. A record that is sent twice
-//! with one `client_token` is kept once.
+//! Errors are codes in the body, as in the real service. A record that is sent twice with one
+//! `client_token` is stored once.
 
 mod search;
 
@@ -19,20 +19,20 @@ use serde_json::{Map, Value, json};
 
 use super::{call::Call, faults::Fault, journal::now_ms, server::Reply};
 
-/// How long a token lasts.
+/// Lifetime of a token.
 const TOKEN_MS: u64 = 7_200_000;
 
-/// A token that lasts at least this long is handed out again.
+/// A token with at least this remaining lifetime is issued again.
 const REUSE_MS: u64 = 1_800_000;
 
-/// Most records that are made at once.
+/// Maximum number of records in one batch.
 const BATCH: usize = 1_000;
 
-/// The columns of the table, and whether one holds numbers.
+/// The columns of the table, and whether a column holds numbers.
 const COLUMNS: [(&str, bool); 5] =
     [("备注", false), ("分类", false), ("金额", true), ("收支", false), ("日期", true)];
 
-/// Codes with their status and words.
+/// Error codes with their HTTP status and message.
 const CODES: [(i64, u16, &str); 12] = [
     (403, 403, "Forbidden"),
     (10_003, 200, "invalid param"),
@@ -48,13 +48,13 @@ const CODES: [(i64, u16, &str); 12] = [
     (1_254_291, 200, "Write conflict"),
 ];
 
-/// The fault that makes Feishu answer with a code, in its own words.
+/// Returns the fault that makes Feishu respond with an error code.
 pub fn feishu_refusal(code: i64) -> Fault {
     let (status, body) = refusal(code);
     Fault::Status { status, retry_after: None, body: Some(body) }
 }
 
-/// What the service remembers.
+/// The state of the service.
 #[derive(Debug, Default)]
 pub(super) struct Feishu {
     memory: Mutex<Memory>,
@@ -63,20 +63,20 @@ pub(super) struct Feishu {
 #[derive(Debug, Default)]
 struct Memory {
     issued: u32,
-    /// The newest token and when it ends.
+    /// The newest token and its expiry.
     token: Option<(String, u64)>,
     records: Vec<Value>,
-    /// Which record a `client_token` made.
+    /// The record that was created with each `client_token`, by its index.
     made: BTreeMap<String, usize>,
 }
 
 impl Feishu {
-    /// All records, oldest first.
+    /// Returns all records, oldest first.
     pub(super) fn records(&self) -> Vec<Value> {
         self.lock().records.clone()
     }
 
-    /// Takes no token any more that was handed out so far.
+    /// Revokes all tokens that were issued so far.
     pub(super) fn revoke_tokens(&self) {
         self.lock().token = None;
     }
@@ -86,7 +86,7 @@ impl Feishu {
     }
 }
 
-/// Answers a request under `/open-apis`.
+/// Responds to a request under `/open-apis`.
 pub(super) fn answer(feishu: &Feishu, call: &Call, segments: &[&str]) -> Reply {
     let mut memory = feishu.lock();
     let (rule, answered) = match (call.method.as_str(), segments) {
@@ -112,7 +112,7 @@ pub(super) fn answer(feishu: &Feishu, call: &Call, segments: &[&str]) -> Reply {
     Reply { rule, response }
 }
 
-/// An error in Feishu's shape.
+/// Returns an error in Feishu's format.
 pub(super) fn error_body(message: &str) -> Value {
     json!({"code": 500, "msg": message})
 }
@@ -151,7 +151,7 @@ fn token(memory: &mut Memory, call: &Call) -> Result<Value, i64> {
     Ok(json!({"code": 0, "msg": "ok", "tenant_access_token": token, "expire": expire}))
 }
 
-/// Whether the request shows a token that is valid.
+/// Checks that the request has a valid token.
 fn allowed(memory: &Memory, call: &Call) -> Result<(), i64> {
     let shown = call.bearer().filter(|token| !token.is_empty()).ok_or(99_991_661)?;
     let is_valid =
@@ -190,7 +190,7 @@ fn create(memory: &mut Memory, call: &Call) -> Result<Value, i64> {
     Ok(success(json!({"record": memory.records[place]})))
 }
 
-/// Makes up to a thousand records, all of them or none.
+/// Creates up to a thousand records, all of them or none.
 fn create_all(memory: &mut Memory, call: &Call) -> Result<Value, i64> {
     let records = call.json.as_ref().and_then(|body| body.get("records")?.as_array());
     let records = records.ok_or(99_992_402)?;
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_lasts_is_handed_out_again() {
+    fn a_token_with_enough_lifetime_is_issued_again() {
         let feishu = Feishu::default();
         let first = token_of(&feishu, "s").unwrap();
         assert_eq!(first["tenant_access_token"], "t-standin-1");
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn one_client_token_makes_one_record() {
+    fn one_client_token_creates_one_record() {
         let feishu = Feishu::default();
         let token = token_of(&feishu, "s").unwrap()["tenant_access_token"].clone();
         let token = token.as_str().unwrap();

@@ -1,4 +1,4 @@
-//! Gates hold requests back, or the pieces of streamed answers, until a test lets them through.
+//! Holds requests, or the events of streamed responses, until a test releases them.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -7,7 +7,7 @@ use tokio::{sync::watch, time::timeout};
 use super::{call::Call, faults::Pattern, server::WAIT_LIMIT};
 use crate::error::Error;
 
-/// Holds fitting requests until it is opened or dropped.
+/// Holds matching requests until it is opened or dropped.
 #[derive(Debug)]
 pub struct Gate {
     state: Arc<State>,
@@ -21,7 +21,7 @@ struct State {
 }
 
 impl Gate {
-    /// Waits until this many requests stand at the gate or have passed it.
+    /// Waits until this number of requests has arrived, held or released.
     ///
     /// # Errors
     ///
@@ -30,17 +30,17 @@ impl Gate {
         let mut arrived = self.state.arrived.subscribe();
         let seen = timeout(WAIT_LIMIT, arrived.wait_for(|seen| *seen >= count)).await;
         match seen {
-            // The sender lives as long as `self`, so the inner result is never an error.
+            // The sender exists as long as `self`, so the inner result is never an error.
             Ok(_) => Ok(()),
             Err(_) => Err(Error::Timeout {
-                what: format!("{count} requests at the gate"),
+                what: format!("{count} held requests"),
                 limit: WAIT_LIMIT,
-                hint: format!("{} came for {:?}", *self.state.arrived.borrow(), self.state.on),
+                hint: format!("{} arrived for {:?}", *self.state.arrived.borrow(), self.state.on),
             }),
         }
     }
 
-    /// Lets all waiting and all later requests through.
+    /// Releases all held requests and lets later ones pass.
     pub fn open(&self) {
         self.state.open.send_replace(true);
     }
@@ -52,7 +52,7 @@ impl Drop for Gate {
     }
 }
 
-/// Holds streamed answers after their head and lets their events through as they are released.
+/// Holds streamed responses after their head, and releases their events one by one.
 #[derive(Debug)]
 pub struct StreamGate {
     state: Arc<StreamState>,
@@ -61,14 +61,14 @@ pub struct StreamGate {
 #[derive(Debug)]
 pub(super) struct StreamState {
     on: Pattern,
-    /// The most events that any stream has brought to the gate.
+    /// The highest event number that any stream has reached.
     arrived: watch::Sender<usize>,
-    /// Events that every stream may let through.
+    /// Number of events that every stream may send.
     released: watch::Sender<usize>,
 }
 
 impl StreamGate {
-    /// Waits until a stream stands at the gate with its event of this number, from 1.
+    /// Waits until a stream reaches the event with this number, counted from 1.
     ///
     /// # Errors
     ///
@@ -76,20 +76,20 @@ impl StreamGate {
     pub async fn arrived(&self, event: usize) -> Result<(), Error> {
         let mut arrived = self.state.arrived.subscribe();
         let seen = timeout(WAIT_LIMIT, arrived.wait_for(|seen| *seen >= event)).await;
-        // The sender lives as long as `self`, so the inner result is never an error.
+        // The sender exists as long as `self`, so the inner result is never an error.
         seen.map(drop).map_err(|_| Error::Timeout {
-            what: format!("event {event} of a stream at the gate"),
+            what: format!("event {event} of a held stream"),
             limit: WAIT_LIMIT,
-            hint: format!("{} came for {:?}", *self.state.arrived.borrow(), self.state.on),
+            hint: format!("{} arrived for {:?}", *self.state.arrived.borrow(), self.state.on),
         })
     }
 
-    /// Lets this many more events of every stream through.
+    /// Releases this number of further events of every stream.
     pub fn release(&self, events: usize) {
         self.state.released.send_modify(|released| *released = released.saturating_add(events));
     }
 
-    /// Lets everything through.
+    /// Releases all events.
     pub fn open(&self) {
         self.release(usize::MAX);
     }
@@ -102,16 +102,16 @@ impl Drop for StreamGate {
 }
 
 impl StreamState {
-    /// Waits until the stream's event of this number, from 1, may pass.
+    /// Waits until the stream may send the event with this number, counted from 1.
     pub(super) async fn pass(&self, event: usize) {
         self.arrived.send_modify(|seen| *seen = event.max(*seen));
         let mut released = self.released.subscribe();
-        // An error means that nobody can release it any more: then it is no gate.
+        // An error means that the test has dropped the hold, which releases everything.
         let _ = released.wait_for(|released| *released >= event).await;
     }
 }
 
-/// The gates of a server; a dropped gate is forgotten.
+/// The holds of a server. Dropped holds are removed.
 #[derive(Debug, Default)]
 pub(super) struct Gates {
     gates: Mutex<Vec<Weak<State>>>,
@@ -137,18 +137,18 @@ impl Gates {
         gate
     }
 
-    /// The gates that a streamed answer must pass.
+    /// Returns the holds that apply to a streamed response.
     pub(super) fn for_stream(&self, call: &Call) -> Vec<Arc<StreamState>> {
         let gates = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         gates.iter().filter_map(Weak::upgrade).filter(|state| state.on.fits(call)).collect()
     }
 
-    /// Waits at every gate that fits, in the order they were built.
+    /// Waits at every matching hold, in the order of their creation.
     pub(super) async fn pass(&self, call: &Call) {
         for state in self.fitting(call) {
             state.arrived.send_modify(|count| *count += 1);
             let mut open = state.open.subscribe();
-            // An error means that nobody can open it any more: then it is no gate.
+            // An error means that the test has dropped the hold, which releases everything.
             let _ = open.wait_for(|open| *open).await;
         }
     }
@@ -158,3 +158,4 @@ impl Gates {
         gates.iter().filter_map(Weak::upgrade).filter(|state| state.on.fits(call)).collect()
     }
 }
+

@@ -1,4 +1,4 @@
-//! The Gemini `generateContent` wire.
+//! The `generateContent` API of Gemini.
 
 use axum::{Json, http::StatusCode, response::IntoResponse as _};
 use serde_json::{Value, json};
@@ -13,7 +13,8 @@ use super::{
     stream, tools,
 };
 
-/// Answers `POST /v1beta/models/{model}:generateContent`; `action` is the last segment.
+/// Responds to `POST /v1beta/models/{model}:generateContent`. `action` is the last segment of the
+/// path.
 pub(super) fn answer(shared: &Shared, call: &Call, action: &str, fault: Option<&Fault>) -> Reply {
     let key = call.header("x-goog-api-key").or_else(|| call.parameter("key"));
     if !is_key_accepted(key) {
@@ -55,7 +56,7 @@ pub(super) fn answer(shared: &Shared, call: &Call, action: &str, fault: Option<&
     Reply { rule, response: Json(document).into_response() }
 }
 
-/// The fault of a model that is no longer served.
+/// Returns the fault of a model that is no longer served.
 pub fn google_not_found(model: &str) -> Fault {
     let message = format!(
         "models/{model} is not found for API version v1beta, or is not supported for \
@@ -65,7 +66,7 @@ pub fn google_not_found(model: &str) -> Fault {
     Fault::Status { status: 404, retry_after: None, body: Some(body) }
 }
 
-/// The fault of a used-up quota, with the time after which a request may succeed.
+/// Returns the fault of an exceeded quota, with the delay after which a retry may succeed.
 pub fn google_quota(retry_delay: &str) -> Fault {
     let mut body = error_body(StatusCode::TOO_MANY_REQUESTS, "You exceeded your current quota.");
     body["error"]["details"] = json!([
@@ -74,7 +75,7 @@ pub fn google_quota(retry_delay: &str) -> Fault {
     Fault::Status { status: 429, retry_after: None, body: Some(body) }
 }
 
-/// An error in Google's shape.
+/// Returns an error in Google's format.
 pub(super) fn error_body(status: StatusCode, message: &str) -> Value {
     let name = match status.as_u16() {
         401 => "UNAUTHENTICATED",
@@ -88,7 +89,7 @@ pub(super) fn error_body(status: StatusCode, message: &str) -> Value {
     json!({"error": {"code": status.as_u16(), "message": message, "status": name}})
 }
 
-/// A refusal in Google's shape.
+/// Responds with an error in Google's format.
 pub(super) fn refuse(status: StatusCode, message: &str) -> Reply {
     let response = (status, Json(error_body(status, message))).into_response();
     Reply { rule: "refuse", response }
@@ -113,7 +114,7 @@ fn document(model: &str, answer: &Answer) -> Value {
     })
 }
 
-/// Text and wishes of an answer; a wish without proper arguments has empty ones.
+/// Returns text and tool calls as parts. A call with invalid arguments has empty ones.
 fn said(answer: &Answer) -> Value {
     let arguments = |ask: &Ask| serde_json::from_str(&ask.arguments).unwrap_or_else(|_| json!({}));
     let call = |ask: &Ask| json!({"functionCall": {"name": ask.name, "args": arguments(ask)}});
@@ -136,7 +137,7 @@ fn question(request: &Value, model: &str) -> Option<Question> {
         ..Question::default()
     };
     if configured("responseMimeType") == Some(&json!("application/json")) {
-        // The engine reads the wanted form off the prompt then.
+        // The rules then detect the kind of response from the prompt.
         question.system.push_str("\njson");
     }
     for content in request.get("contents")?.as_array()? {
@@ -172,7 +173,8 @@ fn offers(request: &Value) -> Vec<Offer> {
     declared.flatten().filter_map(offer).collect()
 }
 
-/// Calls have no ids on this wire: the n-th call of a tool is answered by its n-th answer.
+/// Parses tool calls. Gemini's calls have no ids, so the n-th result of a tool belongs to its n-th
+/// call.
 fn asks(content: &Value, before: &Question) -> Vec<Ask> {
     let mut asks: Vec<Ask> = Vec::new();
     for call in values(content, "functionCall") {
@@ -202,7 +204,7 @@ fn values<'v>(content: &'v Value, key: &'static str) -> impl Iterator<Item = &'v
     parts.into_iter().flatten().filter_map(move |part| part.get(key))
 }
 
-/// Text and pictures of the parts; both spellings of inline data are in use.
+/// Returns text and images of the parts. Clients use both spellings of inline data.
 fn parts(content: &Value) -> (String, Vec<Vec<u8>>) {
     let parts = content.get("parts").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let texts: Vec<&str> = parts.iter().filter_map(|part| part.get("text")?.as_str()).collect();

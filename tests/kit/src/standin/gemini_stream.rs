@@ -1,13 +1,13 @@
-//! Streamed Gemini answers: every event is a document with the next parts.
+//! Streamed Gemini responses: every event is a document with the next part.
 
 use serde_json::{Value, json};
 
 use super::stream::Event;
 
-/// Characters of text in one event.
+/// Number of characters of text in one event.
 const PIECE_CHARACTERS: usize = 8;
 
-/// The events of a whole answer.
+/// Returns the events of a complete response.
 pub(super) fn events(document: &Value) -> Vec<Event> {
     let parts = document.pointer("/candidates/0/content/parts").and_then(Value::as_array);
     let pieces: Vec<Value> = parts.into_iter().flatten().flat_map(pieces).collect();
@@ -15,7 +15,7 @@ pub(super) fn events(document: &Value) -> Vec<Event> {
     let event = |(index, piece): (usize, Value)| {
         let mut event = document.clone();
         event["candidates"][0]["content"]["parts"] = json!([piece]);
-        // Only the last one says why the model stopped.
+        // Only the last event has the finish reason.
         if index < last
             && let Some(candidate) = event.pointer_mut("/candidates/0")
             && let Some(fields) = candidate.as_object_mut()
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_make_the_whole_and_the_last_one_ends_it() {
+    fn events_have_all_parts_and_the_last_one_the_finish_reason() {
         let call = json!({"functionCall": {"name": "t", "args": {}}});
         let parts = json!([{"text": "a longer text"}, call]);
         let candidate = json!({"content": {"parts": parts}, "finishReason": "STOP"});

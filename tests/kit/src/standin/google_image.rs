@@ -1,5 +1,5 @@
-//! Google's models that make pictures: Imagen's `:predict`, and Gemini with pictures as its
-//! output. The same prompt always gets the same picture, which carries the prompt as its text.
+//! Google's image models: `:predict` of Imagen, and Gemini with images as output. Equal prompts get
+//! equal images, which contain the prompt as their text.
 
 use axum::{Json, http::StatusCode, response::IntoResponse as _};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 use super::{call::Call, faults::Fault, gemini, server::Reply};
 use crate::picture;
 
-/// Aspect ratios that both take.
+/// Aspect ratios that both models accept.
 const RATIOS: [&str; 5] = ["1:1", "3:4", "4:3", "9:16", "16:9"];
 
-/// Most pictures of one request to Imagen.
+/// Maximum number of images in one request to Imagen.
 const MAX_SAMPLES: u64 = 4;
 
-/// Tokens that a picture counts for.
+/// Number of tokens per image.
 const PICTURE_TOKENS: usize = 1_290;
 
-/// Answers `POST /v1beta/models/imagen-...:predict`; the key was looked at.
+/// Responds to `POST /v1beta/models/imagen-...:predict`. The caller has checked the key.
 pub(super) fn predict(call: &Call, model: &str, fault: Option<&Fault>) -> Reply {
     let request = call.json.as_ref();
     let text = |place: &str| request.and_then(|request| request.pointer(place)?.as_str());
@@ -52,13 +52,14 @@ pub(super) fn predict(call: &Call, model: &str, fault: Option<&Fault>) -> Reply 
     Reply { rule: "imagen", response: Json(document).into_response() }
 }
 
-/// Whether a request to Gemini wants a picture.
+/// Returns true if a request to Gemini requests an image.
 pub(super) fn is_wanted(request: &Value) -> bool {
     let wanted = request.pointer("/generationConfig/responseModalities");
     wanted.and_then(Value::as_array).is_some_and(|kinds| kinds.contains(&json!("IMAGE")))
 }
 
-/// Answers `POST /v1beta/models/gemini-...-image:generateContent`; the key was looked at.
+/// Responds to `POST /v1beta/models/gemini-...-image:generateContent`. The caller has checked the
+/// key.
 pub(super) fn generate(request: &Value, model: &str, fault: Option<&Fault>) -> Reply {
     if !model.contains("image") {
         let message = format!("models/{model} does not support the response modality IMAGE");
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn imagen_makes_as_many_as_are_wanted() {
+    async fn imagen_returns_the_requested_number_of_images() {
         let request = json!({"instances": [{"prompt": "a tower"}],
             "parameters": {"sampleCount": 2, "aspectRatio": "16:9"}});
         let (status, made) = imagen(request.clone(), None).await;
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn gemini_answers_with_a_picture() {
+    async fn gemini_returns_an_image() {
         let request = json!({"contents": [{"role": "user", "parts": [{"text": "a tower"}]}],
             "generationConfig": {"responseModalities": ["IMAGE"]}});
         assert!(is_wanted(&request) && !is_wanted(&json!({})));

@@ -1,4 +1,4 @@
-//! What a stand-in model "sees" in a picture.
+//! The text that a stand-in model "sees" in an image.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 
 use crate::picture;
 
-/// The bytes of a `data:` URL or of bare base64; empty if they are neither.
+/// Decodes a `data:` URL or plain Base64. Other texts are empty images.
 pub(super) fn decode(url: &str) -> Vec<u8> {
     let data = match url.strip_prefix("data:") {
         Some(rest) => rest.split_once(";base64,").map_or("", |(_, data)| data),
@@ -15,7 +15,7 @@ pub(super) fn decode(url: &str) -> Vec<u8> {
     STANDARD.decode(data.trim()).unwrap_or_default()
 }
 
-/// The text in a picture: from the table by digest, or from its own text chunk.
+/// Returns the text of an image: from the table of known digests, or from its own text chunk.
 pub(super) fn read(picture: &[u8], known: &BTreeMap<String, String>) -> Option<String> {
     let digest = blake3::hash(picture).to_hex();
     known.get(digest.as_str()).cloned().or_else(|| picture::text_of_png(picture))

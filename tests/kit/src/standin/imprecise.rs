@@ -1,9 +1,9 @@
-//! Models that are right and still answer in a way that nobody asked for: codes that do not exist,
-//! words around JSON, numbers in quotes, half an answer.
+//! Imprecise models: right responses that are distorted, for example by codes that do not exist,
+//! prose around JSON, quoted numbers or truncation.
 //!
-//! A [`Fault::Imprecise`](super::Fault) works out the right answer first and distorts it then. Which answers are
-//! distorted, and how, depends on the seed, the request and how often the same request came
-//! before, and not on the order in which different requests arrive.
+//! With [`Fault::Imprecise`](super::Fault) the stand-in first computes the regular response and
+//! then distorts it. The distortion depends on the seed, on the request and on the number of equal
+//! requests before it, but not on the order of different requests.
 
 mod document;
 mod text;
@@ -20,32 +20,32 @@ use super::{
     shape,
 };
 
-/// One way in which an answer is not what was asked for.
+/// A way in which a response is distorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Imprecision {
-    /// A code, id, address or table that does not exist.
+    /// A code, id, URL or table does not exist.
     WrongCode,
-    /// A field is missing: one that the schema does not require, if there is one.
+    /// A field is missing: an optional one, if there is any.
     MissingField,
-    /// Sentences before and after the answer.
+    /// Sentences precede and follow the response.
     Prose,
-    /// The answer is inside of a Markdown fence.
+    /// The response is inside of a Markdown code fence.
     Fenced,
-    /// A word of an enumeration in other case, or a synonym of it.
+    /// A value of an enumeration has another case, or is replaced by a synonym.
     WrongLabel,
-    /// The second half of the answer is missing.
+    /// The second half of the response is missing.
     CutOff,
-    /// Numbers are texts.
+    /// Numbers are strings.
     NumbersAsStrings,
-    /// Fields that nobody asked for.
+    /// There are fields that were not requested.
     AdditionalFields,
-    /// Nothing at all.
+    /// The response is empty.
     Empty,
 }
 
 impl Imprecision {
-    /// All kinds.
+    /// All kinds of distortion.
     pub const ALL: [Self; 9] = [
         Self::WrongCode,
         Self::MissingField,
@@ -59,28 +59,28 @@ impl Imprecision {
     ];
 }
 
-/// How often answers are distorted in which way.
+/// The rates of distortions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Imprecise {
-    /// Another seed distorts other answers.
+    /// The seed that selects the distorted responses.
     pub seed: u64,
-    /// Share of the answers by kind, from 0 to 1; together they are 1 at the most.
+    /// Share of the responses by kind, from 0 to 1. The sum is at most 1.
     pub rates: BTreeMap<Imprecision, f64>,
-    /// How often each request came so far.
+    /// Number of requests so far, by the digest of the body.
     #[serde(skip)]
     asked: BTreeMap<[u8; 32], u64>,
-    /// What is done to the answer of one request.
+    /// The distortion of one response.
     #[serde(skip)]
     drawn: Option<(Imprecision, Draw)>,
 }
 
-/// Numbers that follow from a seed.
+/// A random number generator with a seed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Draw(u64);
 
 impl Draw {
-    /// The next number below `end`; zero if there is none.
+    /// Returns the next number below `end`, or zero if `end` is zero.
     pub(super) fn below(&mut self, end: usize) -> usize {
         usize::try_from(self.next() % (end.max(1) as u64)).unwrap_or_default()
     }
@@ -90,7 +90,7 @@ impl Draw {
         (self.next() >> (u64::BITS - BITS)) as f64 / (1_u64 << BITS) as f64
     }
 
-    /// `SplitMix64`.
+    /// Returns the next number of `SplitMix64`.
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -100,18 +100,18 @@ impl Draw {
 }
 
 impl Imprecise {
-    /// A model that is precise until [`Imprecise::rate`] says otherwise.
+    /// Creates a model that is precise until [`Imprecise::rate`] sets a rate.
     pub fn new(seed: u64) -> Self {
         Self { seed, ..Self::default() }
     }
 
-    /// Distorts this share of the answers in this way.
+    /// Distorts this share of the responses in this way.
     pub fn rate(mut self, kind: Imprecision, share: f64) -> Self {
         self.rates.insert(kind, share);
         self
     }
 
-    /// Decides about one request: what to do to its answer, or `None` if it is left as it is.
+    /// Decides on one request. Returns its distortion, or `None` if the response is regular.
     pub(super) fn draw(&mut self, call: &Call) -> Option<Self> {
         call.model.as_ref()?;
         let request = *blake3::hash(&call.body).as_bytes();
@@ -133,7 +133,7 @@ impl Imprecise {
         None
     }
 
-    /// The answer as it is sent.
+    /// Distorts a completion.
     pub(super) fn distort(&self, answer: Answer, question: &Question) -> Answer {
         let Some((kind, mut draw)) = self.drawn else { return answer };
         let Answer { content, asks, .. } = answer;
@@ -162,7 +162,7 @@ fn bend(content: &str, schema: Option<&Value>, kind: Imprecision, draw: &mut Dra
     }
 }
 
-/// Requests for tools: one of them has other arguments, or none is made.
+/// Distorts requested tool calls: one of them gets other arguments, or all are dropped.
 fn bend_asks(
     content: String,
     mut asks: Vec<Ask>,
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_and_the_request_decide_and_not_the_order() {
+    fn distortions_depend_on_seed_and_request_but_not_on_order() {
         let mode = || Imprecise::new(7).rate(Imprecision::Empty, 0.3).rate(Imprecision::Prose, 0.2);
         let texts: Vec<String> = (0..200).map(|number| format!("question {number}")).collect();
         let (mut forward, mut backward, mut other) = (mode(), mode(), mode());
@@ -213,20 +213,20 @@ mod tests {
     }
 
     #[test]
-    fn the_same_question_may_be_answered_better_the_next_time() {
+    fn a_repeated_request_may_get_another_distortion() {
         let mut mode = Imprecise::new(1).rate(Imprecision::Empty, 0.5);
         let asked: Vec<_> = (0..20).map(|_| drawn(&mut mode, "again")).collect();
         assert!(asked.contains(&None) && asked.contains(&Some(Imprecision::Empty)), "{asked:?}");
     }
 
     #[test]
-    fn requests_to_other_services_are_left_alone() {
+    fn requests_to_other_services_are_not_distorted() {
         let mut mode = Imprecise::new(1).rate(Imprecision::Empty, 1.0);
         assert_eq!(mode.draw(&Call::sample("GET", "/search", &Value::Null)), None);
     }
 
     #[test]
-    fn one_of_the_requests_for_tools_is_distorted() {
+    fn one_of_the_tool_calls_is_distorted() {
         let ask = |amount: u32| Ask {
             id: "c".to_owned(),
             name: "save".to_owned(),
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_and_rates_are_read_from_json() {
+    fn kinds_and_rates_are_parsed_from_json() {
         let document = json!({"seed": 3, "rates": {"wrong_code": 0.25, "cut_off": 0.5}});
         let mode: Imprecise = serde_json::from_value(document).unwrap();
         let expected =

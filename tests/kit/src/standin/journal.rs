@@ -1,4 +1,4 @@
-//! The record of every request, for tests to look at and to wait for.
+//! The log of all requests, which tests read and wait for.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -12,80 +12,81 @@ use tokio::sync::watch;
 
 use super::call::Call;
 
-/// Requests kept; a load test would otherwise fill the memory with its own traffic.
+/// Maximum number of entries, which bounds the memory of load tests.
 const MAX_ENTRIES: usize = 10_000;
 
-/// Longest text kept as it is; longer ones, mostly pictures, are cut and named by digest.
+/// Maximum length of a text, in bytes. Longer texts, mostly images, are truncated and get their
+/// digest.
 const MAX_TEXT: usize = 4_096;
 
-/// How much of a text that is cut stays to be recognized.
+/// Number of characters that are kept of a truncated text.
 const KEPT_TEXT: usize = 64;
 
-/// Headers and query parameters that carry secrets, in lower case.
+/// Headers and query parameters with secrets, in lower case.
 const SECRETS: [&str; 8] =
     ["authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie", "apikey", "key", "token"];
 
-/// How far a request got.
+/// The state of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It is being held or worked on.
+    /// The request is held or processed.
     Pending,
-    /// It was answered.
+    /// The response was sent or is being sent.
     Answered,
-    /// The client went away before the answer.
+    /// The client disconnected before the response.
     Abandoned,
 }
 
-/// One request and what became of it.
+/// A request and its outcome.
 #[derive(Clone, Debug, Serialize)]
 pub struct Entry {
-    /// Counts up from 1 in the order of arrival.
+    /// The number of the request, from 1 in the order of arrival.
     pub id: u64,
-    /// When it arrived, in milliseconds since the Unix epoch.
+    /// Time of arrival, in milliseconds since the Unix epoch.
     pub at_ms: u64,
     /// HTTP method.
     pub method: String,
     /// Path without query.
     pub path: String,
-    /// Query parameters, secrets redacted.
+    /// Query parameters, with redacted secrets.
     pub query: BTreeMap<String, String>,
-    /// Headers, secrets redacted; see [`redact`].
+    /// Headers, with redacted secrets; see [`redact`].
     pub headers: BTreeMap<String, String>,
-    /// The body if it was JSON, with long texts cut.
+    /// The body if it is JSON, with truncated texts.
     pub body: Option<Value>,
-    /// Size of the body as it was sent.
+    /// Size of the body as it was sent, in bytes.
     pub body_bytes: usize,
-    /// The model that was asked.
+    /// The requested model.
     pub model: Option<String>,
-    /// How far it got.
+    /// The state of the request.
     pub outcome: Outcome,
-    /// The status that was answered.
+    /// The status of the response.
     pub status: Option<u16>,
-    /// The rule that answered, such as `classify` or `massive`.
+    /// The rule of the response, such as `classify` or `massive`.
     pub rule: Option<String>,
-    /// The fault that was applied, by its `kind`.
+    /// The `kind` of the applied fault.
     pub fault: Option<String>,
-    /// Time from arrival to answer.
+    /// Time from the arrival to the response, in milliseconds.
     pub took_ms: Option<u64>,
-    /// The client went away in the middle of the answer.
+    /// Whether the client disconnected before the end of the response.
     pub aborted: bool,
 }
 
-/// A secret as the journal shows it: the digest lets a test compare without seeing it.
+/// Redacts a secret for the log. The result contains a digest, so that tests can compare secrets.
 pub fn redact(secret: &str) -> String {
     let digest = blake3::hash(secret.as_bytes()).to_hex();
     format!("redacted:{}", &digest[..16])
 }
 
-/// Milliseconds since the Unix epoch by the machine's clock.
-#[expect(clippy::disallowed_methods, reason = "stand-ins live in real time")]
+/// Returns the system time in milliseconds since the Unix epoch.
+#[expect(clippy::disallowed_methods, reason = "stand-ins use the system time")]
 pub(super) fn now_ms() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     now.as_millis() as u64
 }
 
-/// All entries and a signal for each change; clones share them.
+/// All entries, and a signal for changes. Clones share the entries.
 #[derive(Clone, Debug)]
 pub(super) struct Journal {
     entries: Arc<Mutex<VecDeque<Entry>>>,
@@ -99,7 +100,7 @@ impl Default for Journal {
 }
 
 impl Journal {
-    /// Notes the arrival of a request.
+    /// Records the arrival of a request.
     pub(super) fn open(&self, call: &Call) -> OpenEntry {
         let mut entries = self.lock();
         let mut id = 0;
@@ -122,7 +123,7 @@ impl Journal {
         self.lock().clear();
     }
 
-    /// Waits until an entry is as wanted; one that is there already counts.
+    /// Waits for an entry that matches, including existing ones.
     pub(super) async fn wait_for(&self, wanted: impl Fn(&Entry) -> bool) -> Option<Entry> {
         let mut changes = self.changes.subscribe();
         loop {
@@ -149,7 +150,7 @@ impl Journal {
     }
 }
 
-/// A request under way. Dropped without an answer, it was abandoned by its client.
+/// A request without a response. Dropping it records that the client disconnected.
 #[derive(Debug)]
 pub(super) struct OpenEntry {
     journal: Journal,
@@ -162,7 +163,7 @@ impl OpenEntry {
         self.journal.change(self.id, |entry| entry.fault = kind);
     }
 
-    /// Notes the answer. What comes back notes whether it is heard to its end.
+    /// Records the response. The returned value records whether the client receives it completely.
     pub(super) fn answered(self, status: u16, rule: &str) -> Delivery {
         let took_ms = self.since.elapsed().as_millis() as u64;
         self.journal.change(self.id, |entry| {
@@ -175,7 +176,7 @@ impl OpenEntry {
     }
 }
 
-/// An answer on its way. Dropped before its end, it was aborted by the client.
+/// A response that is being sent. Dropping it before its end records that the client disconnected.
 #[derive(Debug)]
 pub(super) struct Delivery {
     journal: Journal,
@@ -184,7 +185,7 @@ pub(super) struct Delivery {
 }
 
 impl Delivery {
-    /// Nothing more is sent.
+    /// Marks the end of the response.
     pub(super) fn end(&mut self) {
         self.ended = true;
     }
@@ -239,7 +240,7 @@ fn shown(name: &str, value: &str) -> String {
     }
 }
 
-/// The same document with long texts cut; their digest tells them apart.
+/// Truncates long texts of a document, and adds their digests to distinguish them.
 fn shortened(value: Value) -> Value {
     match value {
         Value::String(text) if text.len() > MAX_TEXT => {
@@ -263,7 +264,7 @@ mod tests {
     use crate::standin::call::Call;
 
     #[test]
-    fn entries_hide_secrets_and_cut_long_texts() {
+    fn secrets_are_redacted_and_long_texts_truncated() {
         let mut call = Call::sample("POST", "/echo", &json!({"data": "x".repeat(10_000)}));
         call.headers.insert("authorization", "Bearer sk-1".parse().unwrap());
         call.query.push(("apiKey".to_owned(), "k-1".to_owned()));
@@ -279,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_noted() {
+    fn responses_are_recorded() {
         let journal = Journal::default();
         journal.open(&Call::sample("GET", "/echo", &json!(null))).answered(200, "echo").end();
         let entry = &journal.list()[0];

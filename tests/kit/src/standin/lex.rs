@@ -1,4 +1,4 @@
-//! Cuts a text about trades into tokens: dates, numbers, names, tickers and known words.
+//! Splits a text about trades into tokens: dates, numbers, names, tickers and known words.
 
 use jiff::civil::Date;
 
@@ -7,22 +7,22 @@ use super::{
     words::{self, Meaning},
 };
 
-/// One piece of a text.
+/// A token of a text.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token {
-    /// A date; `None` if it is relative and today is not known.
+    /// A date, or `None` for a relative date if today is unknown.
     Date(Option<Date>),
     Number(f64),
-    /// What the number before it counts: lots, or else shares.
+    /// The unit of the preceding number: lots or shares.
     ShareUnit {
         lots: bool,
     },
-    /// The number before it is a percentage.
+    /// The sign that makes the preceding number a percentage.
     Percent,
     Word(Meaning),
     /// A ticker such as `0700.HK` or `AAPL`.
     Code(String),
-    /// Anything else, which may be the name of a security.
+    /// Any other text, which may be the name of a security.
     Name {
         text: String,
         known: bool,
@@ -33,17 +33,17 @@ pub(super) enum Token {
     Stop,
 }
 
-/// Characters that carry no meaning at the edge of a name.
+/// Characters without a meaning at the edges of a name.
 const LEADING: &str = "我了在以用把将又再也还就的是给请于从共已及有其中";
 const TRAILING: &str = "了的股在以用价为是又于到有吗吧呢啊约";
 
-/// Single characters that announce a price if a number follows.
+/// Characters that precede a price if a number follows.
 const PRICE_LETTERS: &str = "以在价于按";
 
-/// Longest ticker in Latin letters that is taken for one without a suffix.
+/// Maximum length of a ticker in Latin letters without a suffix.
 const MAX_LETTERS: usize = 5;
 
-/// All tokens of `text`.
+/// Returns all tokens of `text`.
 pub(super) fn tokens(text: &str, today: Option<Date>) -> Vec<Token> {
     let chars: Vec<char> = text.chars().map(half_width).collect();
     let lower = chars.iter().map(char::to_ascii_lowercase).collect();
@@ -55,8 +55,8 @@ pub(super) fn tokens(text: &str, today: Option<Date>) -> Vec<Token> {
     lexer.found
 }
 
-/// Full-width digits, letters and signs as their ASCII twins; the comma stays, because it
-/// never groups digits.
+/// Converts full-width digits, letters and signs to ASCII. Full-width commas are kept, because they
+/// never group digits.
 fn half_width(c: char) -> char {
     match c {
         '，' | '；' => c,
@@ -71,7 +71,7 @@ struct Lexer {
     lower: Vec<char>,
     today: Option<Date>,
     at: usize,
-    /// Where the name being read began, and the part of it that is a known name.
+    /// Start of the current name, and the part of it that is a known name.
     run: Option<Run>,
     found: Vec<Token>,
 }
@@ -82,7 +82,7 @@ struct Run {
 }
 
 impl Lexer {
-    /// Reads one token or one more letter of a name.
+    /// Consumes one token, or one more character of a name.
     fn step(&mut self) {
         let whole = self.currency_sign()
             || self.known_name()
@@ -129,7 +129,7 @@ impl Lexer {
         self.at += length;
     }
 
-    /// A known name is taken whole, so that nothing inside it is read as a word or a number.
+    /// Consumes a known name completely, so that no part of it is read as a word or a number.
     fn known_name(&mut self) -> bool {
         if !self.at_word_start() {
             return false;
@@ -165,7 +165,7 @@ impl Lexer {
         true
     }
 
-    /// `10:30`, `10:30:05`, `T10:30:05Z`: read only to be skipped.
+    /// Returns the length of a time such as `10:30`, `10:30:05` or `T10:30:05Z`. Times are skipped.
     fn time_of_day(&self) -> Option<usize> {
         let rest = &self.chars[self.at..];
         let marker = usize::from(rest.first() == Some(&'T'));
@@ -183,7 +183,8 @@ impl Lexer {
         fits.then_some(marker + shape.len() + zone)
     }
 
-    /// `0700.HK`, `600519.SH`, `SH600519`, `AAPL`, `BRK.B` and bare Chinese six-digit codes.
+    /// Consumes `0700.HK`, `600519.SH`, `SH600519`, `AAPL`, `BRK.B`, or a Chinese code of six
+    /// digits.
     fn code(&mut self) -> bool {
         if !self.at_word_start() {
             return false;
@@ -218,7 +219,7 @@ impl Lexer {
         true
     }
 
-    /// What directly follows a number: `股`, `手`, `shares`, `元`, `%`.
+    /// Consumes a unit directly after a number: `股`, `手`, `shares`, `元`, `%`.
     fn units(&mut self) {
         let start = self.skip_spaces(self.at);
         if let Some((lots, length)) = words::share_unit_at(&self.lower, start) {
@@ -236,7 +237,8 @@ impl Lexer {
         }
     }
 
-    /// Numerals are a number only where one is expected; `三一重工` is a name.
+    /// Returns true if Chinese numerals are a number. Elsewhere they belong to a name such as
+    /// `三一重工`.
     fn numerals_count(&self, end: usize) -> bool {
         let announced = self.run.is_none() && self.number_is_announced();
         announced || self.unit_after(end)
@@ -261,7 +263,7 @@ impl Lexer {
         }
     }
 
-    /// Whether the Latin name goes on after a space, as in `Pop Mart`.
+    /// Returns true if the Latin name continues after a space, as in `Pop Mart`.
     fn latin_goes_on(&self) -> bool {
         let next = self.at + 1;
         let before = self.at.checked_sub(1).and_then(|at| self.chars.get(at));
@@ -278,20 +280,20 @@ impl Lexer {
             || before.is_none_or(|c| !c.is_ascii_alphanumeric())
     }
 
-    /// Whether a digit here belongs to a name such as `ASML2` or `T-1`.
+    /// Returns true if a digit belongs to a name such as `ASML2` or `T-1`.
     fn in_latin_word(&self) -> bool {
         let before = &self.chars[..self.at];
         let before = before.strip_suffix(&['-']).unwrap_or(before);
         self.run.is_some() && before.last().is_some_and(char::is_ascii_alphanumeric)
     }
 
-    /// Whether the last token was a word such as `price` or `quantity`.
+    /// Returns true if the last token is a word such as `price` or `quantity`.
     fn number_is_announced(&self) -> bool {
         use Meaning::{OtherKey, PriceKey, QuantityKey};
         matches!(self.found.last(), Some(Token::Word(OtherKey | PriceKey | QuantityKey)))
     }
 
-    /// `$`, `HK$`, `US$`: the number after it is a price.
+    /// Consumes `$`, `HK$` or `US$`, after which the number is a price.
     fn currency_sign(&mut self) -> bool {
         let sign = ["hk$", "us$", "$", "¥", "￥", "@"]
             .iter()
@@ -315,7 +317,7 @@ impl Lexer {
         at
     }
 
-    /// Ends the name being read and keeps what is left of it without its edges.
+    /// Ends the current name and emits it without its edges.
     fn end_run(&mut self) {
         let Some(run) = self.run.take() else { return };
         let (mut start, mut end) = (run.start, self.at);
@@ -350,7 +352,7 @@ fn punctuation(c: char, next: Option<char>) -> Option<Token> {
     })
 }
 
-/// A ticker with the suffix of its market; `.SH` is written `.SS` by the services we know.
+/// Parses a ticker with the suffix of its market. The services write `.SS` for `.SH`.
 fn suffixed(word: &str) -> Option<String> {
     let (code, market) = word.rsplit_once('.')?;
     let market = market.to_ascii_uppercase();
@@ -365,7 +367,7 @@ fn suffixed(word: &str) -> Option<String> {
     }
 }
 
-/// `SH600519`, `sz300750`, `HK00700`.
+/// Parses `SH600519`, `sz300750` and `HK00700`.
 fn prefixed(word: &str) -> Option<String> {
     let (market, digits) = word.split_at_checked(2)?;
     let length = digits.len();
@@ -380,7 +382,7 @@ fn prefixed(word: &str) -> Option<String> {
     }
 }
 
-/// Up to five capitals, with or without a share class: `AAPL`, `BRK.B`.
+/// Parses up to five capital letters, with or without a share class: `AAPL`, `BRK.B`.
 fn letters(word: &str, lower: &[char], at: usize) -> Option<String> {
     let (code, class) = word.split_once('.').unwrap_or((word, "A"));
     let capitals = |part: &str| part.bytes().all(|byte| byte.is_ascii_uppercase());
@@ -389,7 +391,8 @@ fn letters(word: &str, lower: &[char], at: usize) -> Option<String> {
     (fits && capitals(code) && capitals(class) && !is_word).then(|| word.to_owned())
 }
 
-/// Shanghai and Shenzhen codes have six digits; Hong Kong's are often written with five.
+/// Parses codes without a market. Codes of Shanghai and Shenzhen have six digits, those of Hong
+/// Kong often five.
 fn bare_digits(word: &str) -> Option<String> {
     if !word.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;

@@ -1,13 +1,13 @@
-//! Answers "which security is this?" out of the table, as a small model would from memory.
+//! Identifies securities with the table, as a small model would from memory.
 
 use serde_json::{Map, Value, json};
 
 use super::securities::{SECURITIES, Security};
 
-/// A lookup answers with at most this many securities.
+/// Maximum number of securities in a result.
 const MAX_FOUND: usize = 3;
 
-/// The securities whose ticker or name occurs in `query`, the longest match first.
+/// Returns the securities whose ticker or name occurs in `query`, the longest match first.
 pub(super) fn lookup(query: &str) -> Vec<Map<String, Value>> {
     let lower = query.to_lowercase();
     let mut found: Vec<(usize, &Security)> = SECURITIES
@@ -29,7 +29,7 @@ fn row(security: &Security) -> Map<String, Value> {
     ])
 }
 
-/// Length of the longest name or ticker of the security that occurs in the query.
+/// Returns the length of the longest name or ticker of the security that occurs in the query.
 fn match_length(lower: &str, security: &Security) -> Option<usize> {
     let ticker = security.ticker.to_lowercase();
     let digits = ticker.split('.').next().filter(|code| code.bytes().all(|b| b.is_ascii_digit()));
@@ -73,14 +73,14 @@ mod tests {
     }
 
     #[test]
-    fn unknown_names_find_nothing() {
+    fn unknown_names_have_no_result() {
         check("青杉玩偶", &[]);
         check("Pop Mart", &[]);
         check("", &[]);
     }
 
     #[test]
-    fn rows_have_the_asked_fields() {
+    fn rows_have_the_requested_fields() {
         let row = &lookup("小米")[0];
         assert_eq!(row["nameCN"], "小米集团-W");
         assert_eq!(row["primaryExchange"], "XHKG");

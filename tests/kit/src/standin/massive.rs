@@ -1,4 +1,4 @@
-//! The Massive ticker search, with securities of the United States only.
+//! The ticker search of Massive, with securities of the United States only.
 
 use axum::{Json, http::StatusCode, response::IntoResponse as _};
 use serde_json::{Value, json};
@@ -9,11 +9,11 @@ use super::{
     server::Reply,
 };
 
-/// Results without a `limit`, and the most a request may ask for.
+/// Default and maximum number of results.
 const DEFAULT_LIMIT: usize = 100;
 const MAX_LIMIT: usize = 1_000;
 
-/// Answers `GET /v3/reference/tickers`.
+/// Responds to `GET /v3/reference/tickers`.
 pub(super) fn answer(call: &Call) -> Reply {
     if !is_key_accepted(call.parameter("apiKey").or_else(|| call.bearer())) {
         let response = (StatusCode::UNAUTHORIZED, Json(error_body("Unknown API Key")));
@@ -44,14 +44,15 @@ pub(super) fn answer(call: &Call) -> Reply {
     Reply { rule: "massive", response: Json(document).into_response() }
 }
 
-/// An error in Massive's shape.
+/// Returns an error in Massive's format.
 pub(super) fn error_body(message: &str) -> Value {
     json!({"status": "ERROR", "request_id": "standin", "error": message})
 }
 
-/// Securities whose ticker begins so or whose name contains it, in the order of tickers.
+/// Returns the securities whose ticker begins with the text or whose name contains it, sorted by
+/// ticker.
 ///
-/// The service knows English names only, so a Chinese search finds nothing.
+/// The service has English names only, so a Chinese search has no results.
 fn search_for(search: &str) -> Vec<&'static Security> {
     let wanted = search.trim().to_lowercase();
     let mut found: Vec<&Security> = SECURITIES
@@ -62,7 +63,7 @@ fn search_for(search: &str) -> Vec<&'static Security> {
                     || security.name.to_lowercase().contains(&wanted))
         })
         .collect();
-    // An exact ticker is what the user meant.
+    // An exact match of the ticker comes first.
     found.sort_by_key(|security| (security.ticker.to_lowercase() != wanted, security.ticker));
     found
 }

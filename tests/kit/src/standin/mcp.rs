@@ -1,9 +1,9 @@
-//! An MCP server over streamable HTTP, in both eras of the protocol.
+//! An MCP server over streamable HTTP, in both generations of the protocol.
 //!
-//! `/mcp` offers the probe tools, `/mcp/{set}` those of another [set](sets). The query chooses how
-//! the server behaves: `era=legacy` knows only handshake and session, `era=current` only the
-//! stateless protocol, and without it both are known; `sse=1` answers with event streams; `page=2`
-//! lists two tools at a time.
+//! `/mcp` offers the probe tools, `/mcp/{set}` the tools of another [set](sets). The query selects
+//! the behavior of the server: `era=legacy` supports only handshake and session, `era=current` only
+//! the stateless protocol; the default is both. `sse=1` responds with event streams, and `page=2`
+//! lists two tools per page.
 
 mod probe;
 mod protocol;
@@ -33,7 +33,8 @@ use super::{
 const SESSION: &str = "mcp-session-id";
 const VERSION: &str = "mcp-protocol-version";
 
-/// A server over lines: what it says to a message. `None` if there is no such set of tools.
+/// Returns a server over lines: a function from a message to its responses. `None` for an unknown
+/// set of tools.
 pub fn stdio_server(tools: &str, legacy: bool) -> Option<impl Fn(&Value) -> Vec<Value>> {
     let era = if legacy { Era::Legacy } else { Era::Both };
     let server = Server { tools: set(tools)?, era, page: None };
@@ -43,7 +44,7 @@ pub fn stdio_server(tools: &str, legacy: bool) -> Option<impl Fn(&Value) -> Vec<
     })
 }
 
-/// Answers a request to the endpoint.
+/// Responds to a request to the endpoint.
 pub(super) fn answer(shared: &Shared, call: &Call, segments: &[&str]) -> Reply {
     let Some(tools) = set(segments.first().copied().unwrap_or("probe")) else {
         let error = format!("no MCP server at `{}`", call.path);
@@ -75,7 +76,7 @@ fn post(shared: &Shared, server: &Server, call: &Call) -> Response {
     let method = request["method"].as_str().unwrap_or_default();
     let current = call.header(VERSION) == Some(CURRENT);
     if current && server.era == Era::Legacy {
-        // What a server on the first version of the official library says.
+        // The message of servers on version 1 of the official library.
         let message = "Bad Request: Unsupported protocol version (supported versions: 2025-11-25)";
         return refuse(StatusCode::BAD_REQUEST, &Value::Null, -32000, message);
     }
@@ -107,7 +108,7 @@ fn post(shared: &Shared, server: &Server, call: &Call) -> Response {
     response
 }
 
-/// What the headers say otherwise than the body, in the stateless protocol.
+/// Returns the difference between headers and body, in the stateless protocol.
 fn mismatched(call: &Call, request: &Value) -> Option<String> {
     let method = request["method"].as_str();
     if call.header("mcp-method") != method {
@@ -137,3 +138,4 @@ fn written(sse: bool, answer: &Answer) -> Response {
 fn refuse(status: StatusCode, id: &Value, code: i32, message: &str) -> Response {
     (status, Json(protocol::error(id, code, message))).into_response()
 }
+

@@ -1,7 +1,7 @@
-//! `records/search`: the records that fit a filter, sorted, page by page.
+//! `records/search`: the records that match a filter, sorted and paginated.
 //!
-//! Dates are compared by the day in the zone of the table. A text is answered as a list of pieces,
-//! a single choice as a string.
+//! Dates are compared by day in the time zone of the table. A text is returned as a list of
+//! segments, a single choice as a string.
 
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use serde_json::{Map, Value, json};
@@ -9,10 +9,10 @@ use serde_json::{Map, Value, json};
 use super::{COLUMNS, success};
 use crate::standin::call::Call;
 
-/// The zone of the table.
+/// The time zone of the table.
 const ZONE: &str = "Asia/Shanghai";
 
-/// Most records of a page, and how many without a word.
+/// Maximum and default number of records in a page.
 const PAGE_SIZES: (usize, usize) = (500, 20);
 
 /// Columns that hold free text.
@@ -22,7 +22,7 @@ const VALIDATION: i64 = 99_992_402;
 const UNKNOWN_FIELD: i64 = 1_254_045;
 const INVALID_FILTER: i64 = 1_254_018;
 
-/// Answers with one page of the records.
+/// Returns one page of the records.
 pub(super) fn search(records: &[Value], call: &Call) -> Result<Value, i64> {
     let body = call.json.as_ref().and_then(Value::as_object).ok_or(VALIDATION)?;
     let names = names(body)?;
@@ -54,7 +54,7 @@ fn number(call: &Call, name: &str) -> Result<Option<usize>, i64> {
     call.parameter(name).map(|text| text.parse().map_err(|_| VALIDATION)).transpose()
 }
 
-/// The columns that are asked for; all without a word.
+/// Returns the requested columns, or `None` for all.
 fn names(body: &Map<String, Value>) -> Result<Option<Vec<String>>, i64> {
     let Some(names) = body.get("field_names") else { return Ok(None) };
     let names = names.as_array().ok_or(VALIDATION)?;
@@ -75,7 +75,7 @@ fn conditions(body: &Map<String, Value>) -> Result<Vec<Value>, i64> {
     filter.get("conditions").and_then(Value::as_array).cloned().ok_or(INVALID_FILTER)
 }
 
-/// Only conditions on dates are known here.
+/// Checks a condition. Only conditions on dates are supported.
 fn fits(record: &Value, condition: &Value) -> Result<bool, i64> {
     let text = |name: &str| condition.get(name).and_then(Value::as_str).unwrap_or_default();
     let name = column(text("field_name"))?;
@@ -94,7 +94,7 @@ fn fits(record: &Value, condition: &Value) -> Result<bool, i64> {
         "is" => Ok(date == wanted),
         "isGreater" => Ok(date > wanted),
         "isLess" => Ok(date < wanted),
-        // `isGreaterEqual` and `isLessEqual` are not for dates.
+        // `isGreaterEqual` and `isLessEqual` are invalid for dates.
         _ => Err(INVALID_FILTER),
     }
 }
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_are_compared_by_the_day() {
+    fn dates_are_compared_by_day() {
         // Noon of the day.
         let noon = json!(["ExactDate", (DAY_MS + 43_200_000).to_string()]);
         for (operator, expected) in

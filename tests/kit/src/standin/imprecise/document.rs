@@ -1,22 +1,22 @@
-//! What happens inside of a document that a model answers with.
+//! Distortions inside of a JSON document.
 
 use serde_json::{Map, Value, json};
 
 use super::{Draw, Imprecision};
 use crate::standin::sample::resolve;
 
-/// Ends of the names of fields that hold codes, in lower case.
+/// Suffixes of the names of fields that hold codes, in lower case.
 const CODES: [&str; 10] =
     ["ticker", "symbol", "code", "codes", "id", "ids", "field", "column", "url", "urls"];
 
-/// The field that holds a statement.
+/// The name of the field that holds an SQL statement.
 const SQL: &str = "sql";
 
-/// Characters of a code that are changed, counted from its end.
+/// Number of characters of a code that are changed, counted from its end.
 const CHANGED_CHARS: usize = 4;
 
-/// Labels and what models say in their place; others are written in capitals, or in small letters
-/// if they are in capitals already.
+/// Labels and their synonyms. Other labels change to upper case, or to lower case if they are in
+/// upper case.
 const SYNONYMS: [(&str, &str); 12] = [
     ("buy", "purchase"),
     ("sell", "sold"),
@@ -32,7 +32,7 @@ const SYNONYMS: [(&str, &str); 12] = [
     ("food", "restaurant"),
 ];
 
-/// Distorts a document; one that offers no place for it stays as it is.
+/// Distorts a document. A document without a suitable value is unchanged.
 pub(super) fn distort(
     mut document: Value,
     schema: Option<&Value>,
@@ -63,7 +63,7 @@ pub(super) fn distort(
     document
 }
 
-/// A text of a document: the pointer to it, and the name of its field.
+/// A string in a document: its JSON pointer, and the name of its field.
 type Place = (String, String);
 
 fn change(
@@ -131,7 +131,7 @@ fn step(pointer: &str, key: &str) -> String {
     format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
-/// A code of the same form that belongs to nothing.
+/// Returns a nonexistent code of the same form.
 fn other_code(code: &str) -> String {
     let mut left = CHANGED_CHARS;
     let changed = code.chars().rev().map(|character| {
@@ -150,7 +150,7 @@ fn other_code(code: &str) -> String {
     changed.into_iter().rev().collect()
 }
 
-/// The statement with the first table that it names replaced by one that is not there.
+/// Replaces the first table of a statement by one that does not exist.
 fn other_table(sql: &str) -> String {
     let Some(from) = sql.to_ascii_uppercase().find("FROM ") else { return other_code(sql) };
     let start = from + "FROM ".len();
@@ -188,14 +188,14 @@ fn add_fields(value: &mut Value) {
     }
 }
 
-/// A field, with the pointer to its object.
+/// A field with the JSON pointer to its object.
 struct Field {
     object: String,
     key: String,
     is_required: bool,
 }
 
-/// Removes a field: one that may be missing if there is any, else one that may not.
+/// Removes an optional field, or a required one if there is no optional field.
 fn remove_field(document: &mut Value, schema: &Value, draw: &mut Draw) {
     let mut fields = Vec::new();
     find_fields(document, schema, schema, String::new(), &mut fields);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_keep_their_form_and_belong_to_nothing() {
+    fn wrong_codes_have_the_same_form() {
         assert_eq!(bent(row(), Imprecision::WrongCode)["rows"][0]["ticker"], "0711.IL");
         let sql = json!({"sql": "SELECT a FROM orders WHERE b = 1"});
         let expected = json!({"sql": "SELECT a FROM orders_v2 WHERE b = 1"});
@@ -275,24 +275,24 @@ mod tests {
     }
 
     #[test]
-    fn labels_become_synonyms_or_change_case() {
+    fn labels_are_replaced_by_synonyms_or_change_case() {
         assert_eq!(bent(row(), Imprecision::WrongLabel)["rows"][0]["action"], "purchase");
         let sell = json!({"rows": [{"action": "SELL"}]});
         assert_eq!(bent(sell, Imprecision::WrongLabel)["rows"][0]["action"], "sell");
         let free = json!({"action": "buy"});
-        assert_eq!(bent(free.clone(), Imprecision::WrongLabel), free, "no enumeration there");
+        assert_eq!(bent(free.clone(), Imprecision::WrongLabel), free, "without enumeration");
     }
 
     #[test]
-    fn fields_that_may_be_missing_are_missing_first() {
+    fn optional_fields_are_removed_first() {
         let expected = json!({"rows": [{"action": "buy", "quantity": 100}]});
         assert_eq!(bent(row(), Imprecision::MissingField), expected);
         let bare = bent(json!({"rows": []}), Imprecision::MissingField);
-        assert_eq!(bare, json!({}), "else one that may not");
+        assert_eq!(bare, json!({}), "a required field is removed if there is no optional one");
     }
 
     #[test]
-    fn numbers_become_texts_and_fields_are_added() {
+    fn numbers_become_strings_and_fields_are_added() {
         let quoted = bent(row(), Imprecision::NumbersAsStrings);
         assert_eq!(quoted["rows"][0]["quantity"], "100");
         let added = bent(row(), Imprecision::AdditionalFields);

@@ -1,6 +1,6 @@
-//! What happens to an answer as a whole, whatever it says.
+//! Distortions of a response as a whole.
 
-/// Sentences before and after.
+/// Adds sentences before and after the content.
 pub(super) fn with_prose(content: &str) -> String {
     if content.is_empty() {
         return "Let me take care of that for you.".to_owned();
@@ -10,7 +10,7 @@ pub(super) fn with_prose(content: &str) -> String {
     )
 }
 
-/// In a fence of its language; words of a conversation have none.
+/// Wraps JSON or HTML in a code fence. Plain text is unchanged.
 pub(super) fn fenced(content: &str) -> String {
     let language = match content.trim_start().chars().next() {
         Some('{' | '[') => "json",
@@ -20,7 +20,7 @@ pub(super) fn fenced(content: &str) -> String {
     format!("```{language}\n{content}\n```")
 }
 
-/// The first half of the characters.
+/// Returns the first half of the characters.
 pub(super) fn first_half(content: &str) -> &str {
     let half = content.chars().count() / 2;
     content.char_indices().nth(half).map_or("", |(end, _)| &content[..end])
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_wrapped_and_cut() {
+    fn responses_are_wrapped_and_truncated() {
         assert!(with_prose("{}").contains("\n{}\n"));
         assert_eq!(fenced("{\"a\":1}"), "```json\n{\"a\":1}\n```");
         assert_eq!(fenced("<!doctype html>"), "```html\n<!doctype html>\n```");
