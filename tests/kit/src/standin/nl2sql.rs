@@ -1,5 +1,5 @@
-//! The model roles of the data question application: intent, task, SQL and summary, worked out
-//! by rules from the question and the sample database's vocabulary.
+//! The model for the application `nl2sql`: intent, task, SQL and summary, derived by rules from the
+//! question and the vocabulary of the sample database.
 
 mod intent;
 mod period;
@@ -15,16 +15,16 @@ use super::{
     question::{Question, Speaker},
 };
 
-/// What stands between the questions of a conversation that were merged into one.
+/// Separator between the questions of a conversation that were merged into one.
 const BETWEEN: char = '；';
 
-/// What the system prompt says before the database's dialect.
+/// The text before the database's dialect in the system prompt.
 const DIALECT: &str = "数据库方言：";
 
-/// Facts of a result that the model summarizes; other applications summarize something else.
+/// Fields of a result that the model summarizes. Other applications summarize other fields.
 const RESULT_FACTS: [&str; 3] = ["final_status", "reason_code", "row_count"];
 
-/// The answer of a role, which the wanted form identifies; nothing for other applications.
+/// Returns the response for a role, which the schema identifies, or `None` for other applications.
 pub(super) fn answer(question: &Question, schema: &Value) -> Option<(Value, &'static str)> {
     let asks_for = |names: &[&str]| {
         names.iter().all(|name| schema.pointer(&format!("/properties/{name}")).is_some())
@@ -47,7 +47,7 @@ pub(super) fn answer(question: &Question, schema: &Value) -> Option<(Value, &'st
     None
 }
 
-/// The document that the user message is. Later messages complain about the form.
+/// Parses the first user message as JSON. Later messages request repairs.
 fn input(question: &Question) -> Option<Value> {
     let turn = question.turns.iter().find(|turn| turn.speaker == Speaker::User)?;
     serde_json::from_str(&turn.text).ok().filter(Value::is_object)
@@ -74,7 +74,7 @@ mod tests {
         answer(&question, &json!({ "properties": properties })).unwrap().0
     }
 
-    /// A question through all roles, up to the statement.
+    /// Runs a question through all roles and returns the SQL statement.
     fn sql(question: &str, dialect: &str, hidden: &Value) -> String {
         let today = format!("今天是 2025-01-15。\n数据库方言：{dialect}\n");
         let task = ask(
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn counts() {
+    fn counts_become_statements() {
         assert_eq!(
             sql("2024年北京有多少已完成的订单", "sqlite", &json!(null)),
             "WITH base AS (\n  SELECT orders.id AS order_id\n  FROM orders\n  \
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn trends_and_rankings() {
+    fn trends_and_rankings_become_statements() {
         let trend = sql("去年每月的销售额", "postgres", &json!(null));
         assert!(trend.contains("to_char(orders.ordered_at, 'YYYY-MM') AS month"), "{trend}");
         assert!(trend.contains("SUM(amount) AS total_sales"), "{trend}");
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn details() {
+    fn details_become_statements() {
         let orders = sql("列出上海金额大于5000的订单", "sqlite", &json!(null));
         assert!(orders.contains("orders.order_no AS order_no"), "{orders}");
         assert!(orders.contains("orders.total_amount > 5000"), "{orders}");
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn real_values_are_taken_over() {
+    fn sampled_values_replace_those_of_the_question() {
         let wrong = sql("北京市有多少订单", "sqlite", &json!(null));
         assert!(wrong.contains("customers.city = '北京市'"), "{wrong}");
         let hidden = json!({"probe_samples": [
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_known_by_their_schema_and_their_document_whatever_the_prompt_says() {
+    fn requests_are_recognized_by_schema_and_document() {
         let facts = json!({"message": "有多少订单", "final_status": "success",
                            "reason_code": null, "row_count": 1, "rows": [{"order_count": 7}]});
         let summary = ask("Another prompt.", &facts, &["summary"]);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_phrase_misleads() {
+    fn a_misleading_phrase_yields_a_wrong_column() {
         assert!(sql("2024年的下单金额", "sqlite", &json!(null)).contains("orders.order_amount"));
     }
 }

@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 
 use super::{call::Call, server::Reply};
 
-/// Places by the words of the query, with latitude and longitude. A query finds a place only if
-/// it is exactly these words: `Yanaka Ginza` alone is unknown. The last one is on no globe.
+/// Places by the words of the query, with latitude and longitude. A query finds a place only if it
+/// has exactly these words: `Yanaka Ginza` alone is unknown. The last place has an invalid
+/// latitude.
 const PLACES: &[(&str, &str, &str)] = &[
     ("tokyo tower", "35.6585805", "139.7454329"),
     ("senso-ji temple", "35.7147651", "139.7966553"),
@@ -22,7 +23,7 @@ const PLACES: &[(&str, &str, &str)] = &[
     ("fort eternity", "-91.5", "10.0"),
 ];
 
-/// How the libraries introduce themselves whose users the policy wants to know by name.
+/// Default user agents of libraries, which the usage policy does not permit.
 const LIBRARIES: [&str; 8] = [
     "reqwest",
     "python-requests",
@@ -34,10 +35,10 @@ const LIBRARIES: [&str; 8] = [
     "undici",
 ];
 
-/// Longest list that may be asked for.
+/// Maximum number of results that may be requested.
 const MAX_LIMIT: u32 = 50;
 
-/// Answers `GET /search`.
+/// Responds to `GET /search`.
 pub(super) fn answer(call: &Call) -> Reply {
     let agent = call.header("user-agent").unwrap_or_default().trim().to_lowercase();
     let is_library = LIBRARIES.iter().any(|library| agent.starts_with(library));
@@ -61,7 +62,7 @@ pub(super) fn answer(call: &Call) -> Reply {
     Reply { rule: "nominatim", response: Json(places).into_response() }
 }
 
-/// An error in Nominatim's shape.
+/// Returns an error in Nominatim's format.
 pub(super) fn error_body(status: StatusCode, message: &str) -> Value {
     json!({"error": {"code": status.as_u16(), "message": message}})
 }
@@ -71,7 +72,7 @@ fn refuse(status: StatusCode, message: &str) -> Reply {
     Reply { rule: "refuse", response }
 }
 
-/// Commas and case make no difference.
+/// Normalizes a query: lower case, without commas.
 fn words(query: &str) -> String {
     let plain = query.to_lowercase().replace(',', " ");
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_policy_is_kept() {
+    fn the_usage_policy_is_enforced() {
         let query = [("q", "Tokyo Tower"), ("format", "jsonv2"), ("limit", "1")];
         assert_eq!(status("wattle-travel/0.1 (+me)", &query), (200, "nominatim"));
         assert_eq!(status("reqwest/0.12", &query).0, 403);

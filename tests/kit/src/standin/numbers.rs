@@ -1,16 +1,16 @@
-//! Numbers as people write them: `1,000`, `189.5`, `1.5万`, `两百`, `一千二`, `2k`.
+//! Parses numbers in texts: `1,000`, `189.5`, `1.5万`, `两百`, `一千二`, `2k`.
 
-/// A number found in a text.
+/// A number in a text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Found {
     pub(super) value: f64,
-    /// Index of the first character after it.
+    /// Index of the first character after the number.
     pub(super) end: usize,
-    /// Whether it is written in Chinese numerals only, which may as well be part of a name.
+    /// Whether it has Chinese numerals only, which may belong to a name.
     pub(super) numerals_only: bool,
 }
 
-/// The number that starts at `start`, if one does.
+/// Parses the number that begins at `start`.
 pub(super) fn scan(chars: &[char], start: usize) -> Option<Found> {
     scan_digits(chars, start).or_else(|| scan_numerals(chars, start))
 }
@@ -38,12 +38,12 @@ fn is_digit(chars: &[char], at: usize) -> bool {
     chars.get(at).is_some_and(char::is_ascii_digit)
 }
 
-/// A thousands group: exactly three digits after the comma.
+/// Returns true if exactly three digits follow, as in a group of thousands.
 fn is_group(chars: &[char], at: usize) -> bool {
     (at..at + 3).all(|index| is_digit(chars, index)) && !is_digit(chars, at + 3)
 }
 
-/// Words such as `万` or `k` directly after digits.
+/// Parses multipliers such as `万` or `k` directly after digits.
 fn multiplier(chars: &[char], mut end: usize) -> (f64, usize) {
     let mut factor = 1.0;
     while let Some(unit) = chars.get(end).copied().and_then(unit_of) {
@@ -92,10 +92,10 @@ fn unit_of(c: char) -> Option<f64> {
     })
 }
 
-/// The value of a run of Chinese numerals.
+/// Returns the value of a sequence of Chinese numerals.
 ///
-/// A trailing digit counts in tenths of the unit before it (`一千二` is 1200) unless a zero
-/// stands between (`一千零二`); digits without units are read in a row (`三二〇` is 320).
+/// A digit at the end counts in tenths of the preceding unit (`一千二` is 1200), unless a zero
+/// precedes it (`一千零二`). Digits without units are decimal digits (`三二〇` is 320).
 fn chinese(run: &[char]) -> Option<f64> {
     if run.is_empty() {
         return None;
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn digits() {
+    fn digits_are_parsed() {
         check("100股", 100.0, "股");
         check("1,000 shares", 1_000.0, " shares");
         check("1,234,567.5", 1_234_567.5, "");
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn numerals() {
+    fn numerals_are_parsed() {
         check("一百股", 100.0, "股");
         check("两百", 200.0, "");
         check("十二", 12.0, "");
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_no_numbers() {
+    fn words_are_not_numbers() {
         for text in ["股", "腾讯", "", ".5", ",100"] {
             let chars: Vec<char> = text.chars().collect();
             assert_eq!(scan(&chars, 0), None, "{text}");

@@ -1,5 +1,5 @@
-//! An ontology of a company with its data, behind two MCP servers: `graph` finds and describes,
-//! `data` queries. Everything is worked out from the tables; nothing is answered by heart.
+//! The ontology of a company with its data, for two MCP servers: `graph` searches and describes
+//! classes, `data` queries rows. All results are computed from tables.
 
 mod classes;
 mod data;
@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 
 use super::mcp::{McpAnswer, McpTool, McpTools};
 
-/// The tools `graph.*`.
+/// The tools of the MCP server `graph`.
 #[derive(Debug)]
 pub(super) struct Graph;
 
-/// The tools `mcp.data.*`.
+/// The tools of the MCP server `data`.
 #[derive(Debug)]
 pub(super) struct Data;
 

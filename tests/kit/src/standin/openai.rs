@@ -1,4 +1,4 @@
-//! The OpenAI chat completions wire, which many compatible services speak too.
+//! The chat completions API of OpenAI and of compatible services.
 
 use axum::{
     Json,
@@ -20,7 +20,7 @@ use super::{
     stream, tools,
 };
 
-/// Answers `POST .../chat/completions`.
+/// Responds to `POST .../chat/completions`.
 pub(super) fn answer(shared: &Shared, call: &Call, fault: Option<&Fault>) -> Reply {
     if !is_key_accepted(call.bearer()) {
         return refuse(StatusCode::UNAUTHORIZED, "Incorrect API key provided.");
@@ -56,7 +56,7 @@ pub(super) fn answer(shared: &Shared, call: &Call, fault: Option<&Fault>) -> Rep
     Reply { rule, response: completion(&question.model, &answer) }
 }
 
-/// An error in OpenAI's shape.
+/// Returns an error in OpenAI's format.
 pub(super) fn error_body(status: StatusCode, message: &str) -> Value {
     let (kind, code) = match status.as_u16() {
         401 => ("authentication_error", json!("invalid_api_key")),
@@ -67,7 +67,7 @@ pub(super) fn error_body(status: StatusCode, message: &str) -> Value {
     json!({"error": {"message": message, "type": kind, "param": null, "code": code}})
 }
 
-/// The `usage` record of an answer.
+/// Returns the `usage` of a completion.
 pub(super) fn usage(answer: &Answer) -> Value {
     json!({
         "prompt_tokens": answer.prompt_tokens,
@@ -78,14 +78,15 @@ pub(super) fn usage(answer: &Answer) -> Value {
     })
 }
 
-/// The same question has the same id: answers are a function of the question.
+/// Returns the id of a completion. It is derived from the completion, so equal requests have equal
+/// ids.
 pub(super) fn completion_id(answer: &Answer) -> String {
     let asked: String = answer.asks.iter().map(|ask| ask.id.as_str()).collect();
     let digest = blake3::hash(format!("{}{asked}", answer.content).as_bytes()).to_hex();
     format!("chatcmpl-{}", &digest[..24])
 }
 
-/// Why the model stopped.
+/// Returns the finish reason.
 pub(super) fn finish_reason(answer: &Answer) -> &'static str {
     if answer.asks.is_empty() { "stop" } else { "tool_calls" }
 }
@@ -159,7 +160,7 @@ fn question(request: &Value) -> Option<Question> {
         }
     }
     if asks_for_json(request) {
-        // The engine reads the wanted form off the prompt then.
+        // The rules then detect the kind of response from the prompt.
         question.system.push_str("json");
     }
     Some(question)
@@ -199,7 +200,7 @@ fn asks_for_json(request: &Value) -> bool {
     request.pointer("/response_format/type") == Some(&json!("json_object"))
 }
 
-/// Text and pictures of a content that is a string or a list of parts.
+/// Returns text and images of a content, which is a string or a list of parts.
 fn content(content: Option<&Value>) -> (String, Vec<Vec<u8>>) {
     let parts = match content {
         Some(Value::String(text)) => return (text.clone(), Vec::new()),

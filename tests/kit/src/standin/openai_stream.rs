@@ -1,4 +1,5 @@
-//! Streamed OpenAI answers: chunks of the answer, with the oddities a client must survive.
+//! Streamed OpenAI responses: chunks of a completion, with peculiarities that a client must
+//! tolerate.
 
 use serde_json::{Value, json};
 
@@ -11,10 +12,10 @@ use super::{
     stream::Event,
 };
 
-/// Characters of content in one chunk.
+/// Number of characters of content in one chunk.
 const CHUNK_CHARACTERS: usize = 8;
 
-/// All events in order.
+/// Returns all events in order.
 pub(super) fn events(
     model: &str,
     answer: &Answer,
@@ -77,7 +78,7 @@ fn pieces(text: &str) -> impl Iterator<Item = String> {
     pieces.into_iter()
 }
 
-/// The pieces of all requests for tools, one after the other or taking turns.
+/// Returns the deltas of all tool calls, one after the other or interleaved.
 fn calls(asks: &[Ask], quirks: &StreamQuirks) -> impl Iterator<Item = Value> {
     let asks = asks.iter().enumerate();
     let mut queues: Vec<Vec<Value>> = asks.map(|(index, ask)| call(index, ask, quirks)).collect();
@@ -92,7 +93,7 @@ fn calls(asks: &[Ask], quirks: &StreamQuirks) -> impl Iterator<Item = Value> {
     all.into_iter()
 }
 
-/// The pieces of one request: the first names the tool.
+/// Returns the deltas of one tool call. The first one has the name of the tool.
 fn call(index: usize, ask: &Ask, quirks: &StreamQuirks) -> Vec<Value> {
     let named = |arguments: &str| {
         let function = json!({"name": ask.name, "arguments": arguments});
@@ -102,7 +103,7 @@ fn call(index: usize, ask: &Ask, quirks: &StreamQuirks) -> Vec<Value> {
     let mut call = if quirks.is(StreamVariant::WholeCall) {
         vec![named(&ask.arguments)]
     } else if quirks.is(StreamVariant::SplitUtf8) {
-        // One character at a time cuts every escape.
+        // One character per delta splits every escape.
         let letters = ask.arguments.chars().map(|letter| more(&letter.to_string()));
         std::iter::once(named("")).chain(letters).collect()
     } else {
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn content_is_whole_and_usage_comes_last() {
+    fn content_is_complete_and_usage_is_last() {
         let events = run(&StreamQuirks::default());
         let content: String = events[..events.len() - 2]
             .iter()
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn quirks_show() {
+    fn quirks_change_the_stream() {
         let usage =
             StreamQuirks { usage_in_last_choice: true, no_done: true, ..StreamQuirks::default() };
         let last = run(&usage).pop().unwrap();
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_for_tools_come_in_the_ordered_way() {
+    fn deltas_of_tool_calls_follow_the_variant() {
         let ask = |id: &str| {
             let (id, name) = (id.to_owned(), "t".to_owned());
             Ask { id, name, arguments: "{\"text\":\"long enough\"}".to_owned() }

@@ -1,6 +1,6 @@
-//! Langfuse as far as it takes traces: OTLP over HTTP in protobuf, behind Basic authentication.
+//! The trace endpoint of Langfuse: OTLP over HTTP in Protobuf, with Basic authentication.
 //!
-//! The journal shows the spans as JSON: ids in hexadecimal, attributes as an object.
+//! The request log has the spans as JSON: ids in hexadecimal, attributes as an object.
 
 use axum::{
     Json,
@@ -23,7 +23,7 @@ use super::{
 
 const PROTOBUF: &str = "application/x-protobuf";
 
-/// The same call, with what its protobuf says as JSON.
+/// Decodes the Protobuf body of a request into JSON.
 pub(super) fn readable(mut call: Call) -> Call {
     if call.path.ends_with("/v1/traces") && call.header("content-type") == Some(PROTOBUF) {
         let request = ExportTraceServiceRequest::decode(call.body.clone());
@@ -32,7 +32,7 @@ pub(super) fn readable(mut call: Call) -> Call {
     call
 }
 
-/// Answers an export.
+/// Responds to an export.
 pub(super) fn answer(call: &Call) -> Reply {
     let rule = "otlp";
     if !is_key_accepted(secret_key(call).as_deref()) {
@@ -46,7 +46,7 @@ pub(super) fn answer(call: &Call) -> Reply {
     Reply { rule, response: ([(header::CONTENT_TYPE, PROTOBUF)], body).into_response() }
 }
 
-/// The password of `authorization: Basic ...`.
+/// Returns the password of `authorization: Basic ...`.
 fn secret_key(call: &Call) -> Option<String> {
     let pair = call.header(header::AUTHORIZATION.as_str())?.strip_prefix("Basic ")?;
     let pair = String::from_utf8(STANDARD.decode(pair).ok()?).ok()?;

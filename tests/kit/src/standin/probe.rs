@@ -18,12 +18,12 @@ use super::{
     server::{Reply, Shared},
 };
 
-/// Piece in which a big body is sent.
+/// Size of the chunks of a large body, in bytes.
 const CHUNK_BYTES: usize = 64 * 1024;
 
 static CHUNK: [u8; CHUNK_BYTES] = [b'x'; CHUNK_BYTES];
 
-/// Answers a request that belongs to no service.
+/// Responds to a request that belongs to no service.
 pub(super) async fn answer(shared: &Shared, call: &Call, segments: &[&str]) -> Reply {
     let (rule, response) = match segments {
         ["echo", ..] => ("echo", echo(call)),
@@ -40,7 +40,7 @@ pub(super) async fn answer(shared: &Shared, call: &Call, segments: &[&str]) -> R
     Reply { rule, response }
 }
 
-/// Everything that arrived, the true header values included.
+/// Returns the complete request, including the unredacted values of headers.
 fn echo(call: &Call) -> Response {
     let headers: BTreeMap<String, String> = call
         .headers
@@ -76,17 +76,17 @@ fn status(code: &str) -> Response {
     (status, Json(json!({"status": status.as_u16()}))).into_response()
 }
 
-/// To the address in `to`, with status `code` or 302.
+/// Redirects to the URL in `to`, with the status `code` or 302.
 fn redirect(call: &Call) -> Response {
     let code = call.parameter("code").and_then(|code| code.parse().ok()).unwrap_or(302);
     let status = StatusCode::from_u16(code).unwrap_or(StatusCode::FOUND);
     match call.parameter("to") {
         Some(to) => (status, [(header::LOCATION, to.to_owned())]).into_response(),
-        None => refuse(StatusCode::BAD_REQUEST, "say where to with `?to=`"),
+        None => refuse(StatusCode::BAD_REQUEST, "the parameter `to` is missing"),
     }
 }
 
-/// A body of this many bytes, sent in pieces without announcing its length.
+/// Returns a body of this size, sent in chunks without a `content-length`.
 fn big(bytes: &str) -> Response {
     let Ok(total) = bytes.parse::<usize>() else {
         return bad_number(bytes);
@@ -100,7 +100,7 @@ fn big(bytes: &str) -> Response {
 }
 
 fn bad_number(text: &str) -> Response {
-    refuse(StatusCode::BAD_REQUEST, &format!("`{text}` is no fitting number"))
+    refuse(StatusCode::BAD_REQUEST, &format!("`{text}` is not a valid number"))
 }
 
 fn refuse(status: StatusCode, error: &str) -> Response {

@@ -1,8 +1,8 @@
-//! One request to a model, whatever wire it came over.
+//! A request to a model, independent of the API.
 
 use serde_json::Value;
 
-/// Who said something.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Speaker {
     User,
@@ -10,14 +10,14 @@ pub(super) enum Speaker {
     Tool,
 }
 
-/// A tool that the model may ask for.
+/// A tool that the model may request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Offer {
     pub(super) name: String,
     pub(super) schema: Value,
 }
 
-/// A model's wish to call a tool.
+/// A tool call that a model requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ask {
     pub(super) id: String,
@@ -26,32 +26,32 @@ pub(super) struct Ask {
     pub(super) arguments: String,
 }
 
-/// One message of the conversation.
+/// A message of the conversation.
 #[derive(Clone, Debug)]
 pub(super) struct Turn {
     pub(super) speaker: Speaker,
     pub(super) text: String,
-    /// Decoded bytes of each picture; empty bytes for one that cannot be decoded.
+    /// Decoded bytes of each image; empty for an image that cannot be decoded.
     pub(super) pictures: Vec<Vec<u8>>,
-    /// What the assistant asked for.
+    /// The tool calls that the assistant requests.
     pub(super) asks: Vec<Ask>,
-    /// The id of the call that a tool answers.
+    /// The id of the tool call to which a tool result belongs.
     pub(super) answers: String,
 }
 
-/// What a provider's request comes down to.
+/// A request to a model.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Question {
     pub(super) model: String,
     pub(super) system: String,
     pub(super) turns: Vec<Turn>,
-    /// The response schema, if the request carries one as such.
+    /// The response schema, if the request has one.
     pub(super) schema: Option<Value>,
-    /// Tools on offer; none if the request forbids calls.
+    /// The offered tools; empty if the request disables tool calls.
     pub(super) tools: Vec<Offer>,
 }
 
-/// What introduces the data in a message that holds instructions as well.
+/// Markers before the data in a message that also has instructions.
 const MARKERS: &[&str] = &[
     "文本：",
     "文本:",
@@ -72,13 +72,13 @@ const MARKERS: &[&str] = &[
     "query:",
 ];
 
-/// What may close such data again.
+/// Markers after the data.
 const CLOSERS: &[&str] = &["</text>", "</input>", "\"\"\""];
 
 impl Question {
-    /// The turn that holds the data to work on.
+    /// Returns the message with the data.
     ///
-    /// A later user turn that speaks of the schema is a repair request about the same data.
+    /// A later user message about the schema is a repair request for the same data.
     pub(super) fn data_turn(&self) -> Option<&Turn> {
         let is_user = |turn: &&Turn| turn.speaker == Speaker::User;
         let first = self.turns.iter().find(is_user);
@@ -86,7 +86,7 @@ impl Question {
         fresh.or(first)
     }
 
-    /// The last thing the user said.
+    /// Returns the last text of the user.
     pub(super) fn last_user_text(&self) -> &str {
         self.turns
             .iter()
@@ -95,7 +95,7 @@ impl Question {
             .map_or("", |turn| turn.text.as_str())
     }
 
-    /// Everything that was said by instruction or user, for facts such as today's date.
+    /// Returns all text of system and user messages, for values such as today's date.
     pub(super) fn all_text(&self) -> String {
         let mut text = self.system.clone();
         for turn in self.turns.iter().filter(|turn| turn.speaker != Speaker::Tool) {
@@ -105,7 +105,7 @@ impl Question {
         text
     }
 
-    /// Characters and pictures of the whole request, the base of the usage numbers.
+    /// Returns the number of characters and images of the request, for the usage.
     pub(super) fn size(&self) -> (usize, usize) {
         let characters = self.all_text().chars().count()
             + self.schema.as_ref().map_or(0, |schema| schema.to_string().len());
@@ -114,17 +114,17 @@ impl Question {
 }
 
 impl Turn {
-    /// A message without any call.
+    /// Creates a message without tool calls.
     pub(super) fn new(speaker: Speaker, text: String, pictures: Vec<Vec<u8>>) -> Self {
         Self { speaker, text, pictures, asks: Vec::new(), answers: String::new() }
     }
 
-    /// What a tool answered.
+    /// Creates a tool result.
     pub(super) fn answer(id: String, text: String) -> Self {
         Self { answers: id, ..Self::new(Speaker::Tool, text, Vec::new()) }
     }
 
-    /// The part of the text after the marker that introduces the data, or the whole text.
+    /// Returns the text after the marker of the data, or the whole text.
     pub(super) fn data(&self) -> &str {
         let mut text = self.text.trim();
         for closer in CLOSERS {
@@ -140,7 +140,7 @@ impl Turn {
     }
 }
 
-/// A message that complains about the form of an answer brings no data of its own.
+/// Returns true for a message about the form of a response, which has no data of its own.
 fn asks_for_repair(turn: &Turn) -> bool {
     let text = turn.text.to_lowercase();
     turn.pictures.is_empty()
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn data_follows_its_marker() {
+    fn data_follows_a_marker() {
         let check = |text: &str, data: &str| {
             assert_eq!(turn(Speaker::User, text).data(), data, "{text}");
         };

@@ -1,8 +1,8 @@
-//! Reads trades and holdings out of the tokens of a text.
+//! Parses trades and holdings from the tokens of a text.
 //!
-//! One pass with one item in the making: a token either completes it or, if the item already
-//! has what the token brings, starts the next one. What an item leaves out (who did what, and
-//! when) is taken from the item before it.
+//! The parser makes one pass and builds one item at a time. A token completes the current item or,
+//! if the item already has such a value, starts the next one. An item without an action or a date
+//! takes it from an earlier item.
 
 use jiff::civil::Date;
 
@@ -11,7 +11,7 @@ use super::{
     words::Meaning,
 };
 
-/// What was done.
+/// The action of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Buy,
@@ -19,23 +19,24 @@ pub(super) enum Kind {
     Hold,
 }
 
-/// One trade or holding as the text tells it; what it does not tell is `None`.
+/// A trade or holding. Values that the text does not have are `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Item {
     pub(super) kind: Option<Kind>,
     pub(super) name: Option<String>,
     pub(super) code: Option<String>,
     pub(super) quantity: Option<f64>,
-    /// The quantity counts board lots, not shares.
+    /// Whether the quantity counts board lots in place of shares.
     pub(super) in_lots: bool,
     pub(super) price: Option<f64>,
     pub(super) date: Option<Date>,
     known_name: bool,
-    /// The quantity is a number without a unit, so it may turn out to be the price.
+    /// Whether the quantity is a number without a unit, which may turn out to be the price.
     guessed: bool,
     dated: bool,
     each: bool,
-    /// A line of its own, such as `2025-01-10 买入:`, that speaks for all that follow.
+    /// Whether the item is a separate line, such as `2025-01-10 买入:`, that applies to all following
+    /// ones.
     heading: bool,
     sentence: usize,
 }
@@ -55,7 +56,7 @@ impl Item {
     }
 }
 
-/// All items of `text`, in its order.
+/// Returns all items of `text`, in order.
 pub(super) fn read(text: &str, today: Option<Date>) -> Vec<Item> {
     let mut tokens = lex::tokens(text, today);
     tokens.retain(|token| *token != Token::Word(Meaning::Noise));
@@ -71,9 +72,9 @@ pub(super) fn read(text: &str, today: Option<Date>) -> Vec<Item> {
 struct Reader {
     items: Vec<Item>,
     current: Item,
-    /// A separator stood since the last token of substance.
+    /// Whether a separator has occurred since the last other token.
     broken: bool,
-    /// That separator was a word like `和`.
+    /// Whether this separator was a word like `和`.
     joined: bool,
     sentence: usize,
 }
@@ -123,7 +124,7 @@ impl Reader {
                 return;
             }
         } else if self.broken && item.has_subject() {
-            // `腾讯 100 股，买入` goes on with the item; these do not.
+            // `腾讯 100 股，买入` continues the item. The following cases start a new one.
             let names = matches!(follower, Some(Token::Name { .. } | Token::Code(_)));
             let counts = matches!(follower, Some(Token::Number(_) | Token::Date(_)));
             if names || (counts && item.is_complete()) {
@@ -213,12 +214,12 @@ impl Reader {
     }
 }
 
-/// What a number is, by its neighbors.
+/// The role of a number, determined by its neighbors.
 enum Role {
-    /// A number, and whether it counts lots.
+    /// A quantity, and whether it counts lots.
     Quantity(f64, bool),
     Price(f64),
-    /// The first such number is the quantity, the second the price.
+    /// An ambiguous number. The first one is the quantity, the second one the price.
     Open(f64),
     Other,
 }
@@ -246,7 +247,7 @@ fn role(tokens: &[Token], index: usize, value: f64) -> Role {
     }
 }
 
-/// Fills what an item leaves to the items before it, and drops what is no item.
+/// Completes items from earlier ones, and drops those that are not items.
 fn inherit(items: Vec<Item>) -> Vec<Item> {
     let mut whole: Vec<Item> = Vec::new();
     let mut kind = None;
@@ -278,7 +279,7 @@ fn inherit(items: Vec<Item>) -> Vec<Item> {
     whole
 }
 
-/// `腾讯和苹果各 100 股`: what the last one says holds for those before it that say nothing.
+/// Copies the values of the last item to preceding items without values, as in `腾讯和苹果各 100 股`.
 fn share_each(whole: &mut [Item], last: &Item) {
     if !last.each {
         return;

@@ -1,5 +1,5 @@
-//! What a model would decide for the reasoning application: by the words of the question and the
-//! facts that the request carries, never by heart.
+//! The model for the application `reasoning`. Its decisions are derived from the words of the
+//! question and the facts in the request.
 
 mod condition;
 mod intent;
@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 use super::question::Question;
 use words::{STATISTICS, alike, place};
 
-/// The answer to a question of the application, with the name of the rule; nothing for others.
+/// Returns the response to a request of the application, with the name of the rule, or `None` for
+/// other applications.
 ///
-/// The schema says what is asked; the user's message has the facts.
+/// The schema identifies the request; the user message contains the facts.
 pub(super) fn answer(question: &Question, schema: &Value) -> Option<(Value, &'static str)> {
     let wants = |name: &str| schema.pointer(&format!("/properties/{name}")).is_some();
     let rule = if wants("business_elements") && wants("intent_summary") {
@@ -44,8 +45,7 @@ pub(super) fn answer(question: &Question, schema: &Value) -> Option<(Value, &'st
     Some((document, rule))
 }
 
-/// The object that the question names first is where to start; one that it names later is what
-/// the user wants to get to.
+/// Selects the ontologies: the first object in the question is the anchor, later ones are targets.
 fn anchors(query: &str, facts: &Value) -> Value {
     let candidates = facts["candidates"].as_array().cloned().unwrap_or_default();
     let mut named: Vec<(usize, &Value)> = candidates
@@ -65,7 +65,8 @@ fn anchors(query: &str, facts: &Value) -> Value {
             "target_ontology_codes": targets, "selection_reason": reason })
 }
 
-/// A relation if the user wants to get somewhere else, or else what fits the words best.
+/// Selects a relation if there is a target, and otherwise the capability that matches the words
+/// best.
 fn inspect(query: &str, facts: &Value) -> Value {
     let targets: Vec<&str> = facts["target_ontology_codes"]
         .as_array()
@@ -94,12 +95,12 @@ fn inspect(query: &str, facts: &Value) -> Value {
             "object_property_code": null, "reason": "数据就在当前对象上" })
 }
 
-/// The present day, if the request tells it.
+/// Returns the current date, if the request has it.
 fn today(facts: &Value) -> &str {
     facts["today"]["date"].as_str().unwrap_or_default()
 }
 
-/// The target that the question names, or else the first, and the plan there.
+/// Plans for the target that the question names, or for the first one.
 fn target_plan(query: &str, facts: &Value) -> Value {
     let targets = facts["targets"].as_array().cloned().unwrap_or_default();
     let is_named = |known: &&Value| known["name"].as_str().is_some_and(|name| query.contains(name));
@@ -122,7 +123,7 @@ fn summary(facts: &Value) -> String {
     format!("共查到 {total} {kind}{name}数据：{}。", shown.join("；"))
 }
 
-/// The values of a row as a person would list them.
+/// Lists the values of a row.
 fn values(row: &Value) -> String {
     let values = row.as_object().into_iter().flat_map(serde_json::Map::values);
     let texts = values.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_are_taken_in_the_order_of_the_question() {
+    fn objects_are_selected_in_the_order_of_the_question() {
         let check = |query: &str, anchors: Value, targets: Value| {
             let facts = json!({"query": query, "candidates": candidates()});
             let answer = ask(&facts, &["input_ontology_codes"]);
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn relations_are_for_targets_and_statistics_for_numbers() {
+    fn targets_select_relations_and_numbers_select_statistics() {
         let facts = |query: &str, targets: Value| {
             json!({"query": query, "target_ontology_codes": targets,
                 "capabilities": [{"code": "q", "name": "查询客户"}, {"code": "s", "name": "统计客户"}],
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn summaries_speak_of_the_data() {
+    fn summaries_contain_the_data() {
         let facts = json!({"query": "查", "ontology": {"name": "客户"}, "mode": "query", "total": 2,
                            "items": [{"name": "张伟", "level": "金牌"}]});
         assert_eq!(ask(&facts, &["summary"])["summary"], "共查到 2 条客户数据：张伟，金牌。");
@@ -185,3 +186,4 @@ mod tests {
         assert_eq!(ask(&none, &["summary"])["summary"], "没有查到符合条件的客户。");
     }
 }
+

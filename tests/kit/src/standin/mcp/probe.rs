@@ -1,10 +1,10 @@
-//! Tools that exercise a client: what they get, what goes wrong, what is too large.
+//! Tools that exercise clients: outputs, errors, changes of the list, and oversized values.
 
 use serde_json::{Value, json};
 
 use super::tools::{McpAnswer, McpTool, McpTools};
 
-/// The set `probe`.
+/// The tool set `probe`.
 #[derive(Debug)]
 pub(super) struct Probe;
 
@@ -26,7 +26,7 @@ impl McpTools for Probe {
                 ..McpTool::reading("announce", "Says that the tools have changed.", &json!({}))
             },
             McpTool::reading("surroundings", "Shows folder and environment.", &json!({})),
-            // No client may offer these two to a model as they are.
+            // No client may offer these two to a model unchanged.
             McpTool::reading("bad name\u{7}", "Has a name that cannot be used.", &json!({})),
             McpTool::reading("long", &format!("\u{1b}[2J{}", "x".repeat(10_000)), &json!({})),
         ]

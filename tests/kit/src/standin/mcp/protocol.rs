@@ -1,19 +1,19 @@
-//! The messages of the protocol, whatever carries them.
+//! The messages of the protocol, independent of the transport.
 
 use serde_json::{Value, json};
 
 use super::tools::{McpAnswer, McpTool, McpTools};
 
-/// The stateless protocol.
+/// The version of the stateless protocol.
 pub(super) const CURRENT: &str = "2026-07-28";
 
-/// The last one with a handshake.
+/// The last version with a handshake.
 const LEGACY: &str = "2025-11-25";
 
-/// How long a client may keep a list, in the stateless protocol.
+/// Time for which a client may cache a list, in the stateless protocol.
 const TTL_MS: u64 = 60_000;
 
-/// Which protocols a server knows.
+/// The protocols that a server supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Era {
     Legacy,
@@ -21,27 +21,27 @@ pub(super) enum Era {
     Both,
 }
 
-/// A server.
+/// An MCP server without a transport.
 #[derive(Debug)]
 pub(super) struct Server {
     pub(super) tools: &'static dyn McpTools,
     pub(super) era: Era,
-    /// Tools on one page of a list; all on one without it.
+    /// Number of tools per page of a list; `None` for one page with all tools.
     pub(super) page: Option<usize>,
 }
 
-/// What a server answers.
+/// The response of a server.
 #[derive(Debug)]
 pub(super) struct Reply {
-    /// Notifications to send first, where that is possible.
+    /// Notifications before the response, for transports that can send them.
     pub(super) before: Vec<Value>,
     pub(super) document: Value,
-    /// The status over HTTP.
+    /// The HTTP status.
     pub(super) status: u16,
 }
 
 impl Server {
-    /// Answers a request; `None` for a notification.
+    /// Returns the response to a request, or `None` for a notification.
     pub(super) fn answer(&self, request: &Value) -> Option<Reply> {
         let id = request.get("id")?;
         let parameters = &request["params"];
@@ -112,7 +112,7 @@ impl Server {
     }
 }
 
-/// An error as the protocol writes it.
+/// Returns an error response.
 pub(super) fn error(id: &Value, code: i32, message: &str) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })
 }

@@ -1,4 +1,4 @@
-//! Sessions of the older protocol.
+//! Sessions of the protocol with a handshake.
 
 use std::{
     collections::BTreeSet,
@@ -34,7 +34,7 @@ impl Sessions {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).open.remove(id);
     }
 
-    /// Ends all of them, as a restart of the server does.
+    /// Ends all sessions, as a restart of the server does.
     pub(in crate::standin) fn forget(&self) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).open.clear();
     }

@@ -1,9 +1,9 @@
-//! Which tools there are, by the names under which servers offer them.
+//! The tool sets, by the names under which servers offer them.
 
 use super::{probe::Probe, tools::McpTools};
 use crate::standin::ontology::{Data, Graph};
 
-/// The tools of a set.
+/// Returns the tools of a set.
 pub(super) fn set(name: &str) -> Option<&'static dyn McpTools> {
     match name {
         "probe" => Some(&Probe),

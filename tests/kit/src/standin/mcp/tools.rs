@@ -1,33 +1,33 @@
-//! What stands behind an MCP server: its tools.
+//! The tools of stand-in MCP servers.
 
 use std::fmt::Debug;
 
 use serde_json::{Value, json};
 
-/// Tools that a stand-in offers. Calls must be quick: they hold up the server.
+/// Tools of a stand-in. Calls must be fast, because they block the server.
 pub trait McpTools: Debug + Send + Sync {
-    /// The tools there are.
+    /// Returns all tools.
     fn list(&self) -> Vec<McpTool>;
 
-    /// Calls one of them with a JSON object; asked only for tools that are listed.
+    /// Calls a listed tool with a JSON object.
     fn call(&self, name: &str, arguments: &Value) -> McpAnswer;
 }
 
-/// A tool as it is listed.
+/// A tool in a list.
 #[derive(Clone, Debug)]
 pub struct McpTool {
-    /// Its name.
+    /// Name of the tool.
     pub name: String,
-    /// What it does.
+    /// Description of the tool.
     pub description: String,
-    /// JSON Schema of its arguments.
+    /// JSON Schema of the arguments.
     pub schema: Value,
-    /// Whether it says that it changes nothing.
+    /// Whether the tool declares that it changes nothing.
     pub read_only: bool,
 }
 
 impl McpTool {
-    /// A tool that only reads; `properties` are those of its arguments, all optional.
+    /// Creates a read-only tool. `properties` are those of its arguments, all of them optional.
     pub fn reading(name: &str, description: &str, properties: &Value) -> Self {
         Self {
             name: name.to_owned(),
@@ -37,24 +37,24 @@ impl McpTool {
         }
     }
 
-    /// The same tool, with these arguments required.
+    /// Makes these arguments required.
     pub fn requiring(mut self, names: &[&str]) -> Self {
         self.schema["required"] = json!(names);
         self
     }
 }
 
-/// What a tool answers.
+/// The result of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub enum McpAnswer {
-    /// A document, as data and as text.
+    /// A document, as structured content and as text.
     Data(Value),
-    /// Content blocks as on the wire.
+    /// Content blocks in the format of the protocol.
     Content(Vec<Value>),
-    /// The tool failed and says so in its result.
+    /// An error of the tool, as its result.
     Failed(String),
-    /// The protocol's error with this code.
+    /// A protocol error with this code.
     Refused(i32, String),
-    /// The text, after a notification that the list of tools has changed.
+    /// A text, after the notification that the tool list has changed.
     Changed(String),
 }

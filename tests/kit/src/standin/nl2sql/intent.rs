@@ -1,4 +1,4 @@
-//! Chat or a question about the data, and what a message means after others.
+//! Intent of a message, and its meaning in the context of earlier ones.
 
 use serde_json::{Value, json};
 
@@ -34,7 +34,8 @@ pub(super) fn answer(input: &Value) -> Value {
     })
 }
 
-/// The question that a message goes on from, with what was asked since, and the message.
+/// Returns the messages that form one question: the one that the message refers to, those in
+/// between, and the message.
 fn chain<'a>(history: &[&'a str], message: &'a str) -> Vec<&'a str> {
     let mut chain = vec![message];
     if !follows(message) {
@@ -49,7 +50,7 @@ fn chain<'a>(history: &[&'a str], message: &'a str) -> Vec<&'a str> {
             return chain;
         }
     }
-    // There is nothing to go on from.
+    // No earlier message is a question.
     vec![message]
 }
 
@@ -57,7 +58,7 @@ fn is_business(lower: &str) -> bool {
     has(lower, BUSINESS)
 }
 
-/// It begins like one that goes on, or has conditions but nothing that they are about.
+/// Returns true if the message begins like a follow-up, or has conditions without a subject.
 fn follows(message: &str) -> bool {
     let lower = message.trim().to_lowercase();
     let begins = FOLLOWING.iter().any(|word| lower.starts_with(word));
@@ -79,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn chat_is_told_from_questions() {
+    fn chat_is_distinguished_from_questions() {
         for (message, expected) in [
             ("你好", "chat"),
             ("讲个笑话", "chat"),
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_is_merged() {
+    fn follow_ups_are_merged() {
         let found = intent(&["2024年有多少订单", "谢谢", "那上海呢"], "按月看看");
         assert_eq!(found["is_followup"], true);
         assert_eq!(found["rewritten_query"], "2024年有多少订单；那上海呢；按月看看");

@@ -1,21 +1,21 @@
-//! Which days a question is about.
+//! Periods of time in questions.
 
 use jiff::ToSpan as _;
 use jiff::civil::{Date, date};
 
 use crate::standin::dates::MONTH_NAMES;
 
-/// Days, both included.
+/// A period of days, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Period {
     pub(super) start: Date,
     pub(super) end: Date,
 }
 
-/// From today to a time.
+/// Computes a period from today.
 type Reckon = fn(Date) -> Option<Period>;
 
-/// Words for days as seen from today.
+/// Words for periods relative to today.
 const RELATIVE: [(&str, Reckon); 14] = [
     ("今年", this_year),
     ("this year", this_year),
@@ -33,12 +33,13 @@ const RELATIVE: [(&str, Reckon); 14] = [
     ("today", today_only),
 ];
 
-/// Whether a text speaks of time at all.
+/// Returns true if a text names a period.
 pub(super) fn has_any(lower: &str) -> bool {
     find(lower, date(2025, 1, 15)).is_some()
 }
 
-/// The period that a text names. What says most goes first: a month before its year.
+/// Returns the period that a text names. The most specific form is tried first, such as a month
+/// before its year.
 pub(super) fn find(lower: &str, today: Date) -> Option<Period> {
     last_days(lower, today)
         .or_else(|| month_of_year(lower))
@@ -50,7 +51,7 @@ pub(super) fn find(lower: &str, today: Date) -> Option<Period> {
         .or_else(|| year(lower))
 }
 
-/// `最近30天`, `last 30 days`.
+/// Parses `最近30天` and `last 30 days`.
 fn last_days(lower: &str, today: Date) -> Option<Period> {
     let rest = ["最近", "近", "last "].iter().find_map(|word| lower.split_once(word))?.1;
     let (days, rest) = number(rest.trim_start())?;
@@ -61,7 +62,7 @@ fn last_days(lower: &str, today: Date) -> Option<Period> {
     Some(Period { start, end: today })
 }
 
-/// `2024年3月`, `2024-03`.
+/// Parses `2024年3月` and `2024-03`.
 fn month_of_year(lower: &str) -> Option<Period> {
     for (at, year) in years(lower) {
         let rest = lower[at + 4..].trim_start_matches(['年', '-', '/']);
@@ -74,20 +75,20 @@ fn month_of_year(lower: &str) -> Option<Period> {
     None
 }
 
-/// `March 2024`.
+/// Parses `March 2024`.
 fn english_month(lower: &str) -> Option<Period> {
     let (_, year) = years(lower).next()?;
     let month = MONTH_NAMES.iter().position(|name| lower.contains(name))?;
     whole_month(year, i8::try_from(month + 1).ok()?)
 }
 
-/// `2024年`, `in 2024`.
+/// Parses `2024年` and `in 2024`.
 fn year(lower: &str) -> Option<Period> {
     let (_, year) = years(lower).next()?;
     whole_year(year)
 }
 
-/// Four digits of their own that look like a year.
+/// Returns the numbers of exactly four digits that look like years, with their positions.
 fn years(lower: &str) -> impl Iterator<Item = (usize, i16)> + '_ {
     lower.char_indices().filter_map(|(at, _)| {
         let digits = lower.get(at..at + 4)?;
@@ -135,7 +136,7 @@ fn yesterday(today: Date) -> Option<Period> {
     Some(Period { start: day, end: day })
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "one form for all words")]
+#[expect(clippy::unnecessary_wraps, reason = "all functions of the table have one type")]
 fn today_only(today: Date) -> Option<Period> {
     Some(Period { start: today, end: today })
 }

@@ -1,20 +1,20 @@
-//! The statement for a task, in the dialect of the database.
+//! SQL statements for tasks, in the dialect of the database.
 
 use serde_json::{Value, json};
 
 use super::task::subject;
 use super::vocabulary::{MISLEADING, Subject};
 
-/// Rows of a list that says no number.
+/// Default number of rows of a list.
 const ROWS: u32 = 100;
 
-/// Rows of a ranking that says no number.
+/// Default number of rows of a ranking.
 const RANKS: u32 = 10;
 
-/// Chinese digits, for `前三`.
+/// Chinese digits, for phrases such as `前三`.
 const DIGITS: [char; 10] = ['一', '二', '三', '四', '五', '六', '七', '八', '九', '十'];
 
-/// The field that an entity means.
+/// Fields by the type of entity.
 const FIELDS: [(&str, &str); 7] = [
     ("city", "customers.city"),
     ("segment", "customers.segment"),
@@ -25,7 +25,7 @@ const FIELDS: [(&str, &str); 7] = [
     ("product", "products.id"),
 ];
 
-/// Columns of a list, as field and alias.
+/// Columns of lists: field and alias.
 const ORDER_COLUMNS: &[(&str, &str)] = &[
     ("orders.order_no", "order_no"),
     ("customers.name", "customer_name"),
@@ -49,7 +49,7 @@ const PRODUCT_COLUMNS: &[(&str, &str)] = &[
     ("products.stock", "stock"),
 ];
 
-/// What the statement is made of.
+/// The input of a statement.
 struct Draft<'a> {
     query: &'a str,
     task: &'a Value,
@@ -71,7 +71,8 @@ pub(super) fn answer(input: &Value, dialect: &str) -> Value {
     json!({ "sql": draft.statement(), "entity_mappings": draft.mappings() })
 }
 
-/// Figures of trade are counted from orders, numbers of things from the things.
+/// Returns the base table. Customers and products are counted in their own tables, other metrics in
+/// orders.
 fn base(query: &str, task: &Value) -> Subject {
     match names(task, "metrics").first().copied() {
         Some("customer_count") => Subject::Customers,
@@ -132,7 +133,7 @@ impl Draft<'_> {
         format!("{}\nSELECT {shown}\nFROM base\nORDER BY {order}\nLIMIT {limit}", self.cte(&named))
     }
 
-    /// `base`: the fields that the answer is made of, with all conditions.
+    /// Returns the common table expression `base`: the used fields, with all conditions.
     fn cte(&self, columns: &[(String, String)]) -> String {
         let conditions = self.conditions();
         let used: Vec<&str> = columns
@@ -156,7 +157,7 @@ impl Draft<'_> {
         )
     }
 
-    /// The joins, and the tables among them that mark rows as gone.
+    /// Returns the joins, and the joined tables that have a column for deleted rows.
     fn sources(&self, needs: &dyn Fn(&str) -> bool) -> (String, Vec<&'static str>) {
         let has_products = needs("products");
         let has_orders = needs("orders") || needs("order_items");
@@ -211,7 +212,7 @@ impl Draft<'_> {
         conditions
     }
 
-    /// A value as the table has it, if the last failure brought samples.
+    /// Returns a value as it is in the table, if the last failure has samples.
     fn real(&self, field: &str, value: &Value) -> Value {
         let samples = self.hidden["probe_samples"].as_array().into_iter().flatten();
         let mut of_field = samples.filter(|sample| sample["field"] == field);
@@ -227,7 +228,7 @@ impl Draft<'_> {
         }
     }
 
-    /// The field, its alias, and the figure with its name.
+    /// Returns the field of a metric, its alias, and the aggregate with its name.
     fn metric(&self, name: &str) -> (&'static str, &'static str, &'static str) {
         let is_by_item =
             names(self.task, "dimensions").iter().any(|it| it.starts_with("products."))
@@ -264,7 +265,7 @@ impl Draft<'_> {
         }
     }
 
-    /// `前5`, `前三`, `最高的5个`, `top 5`.
+    /// Returns the number of rows in `前5`, `前三`, `最高的5个` and `top 5`.
     fn wanted(&self) -> Option<u32> {
         let lower = self.query.to_lowercase();
         let rest = ["前", "top ", "最高的", "最多的", "最大的"]

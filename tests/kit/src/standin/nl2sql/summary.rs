@@ -1,8 +1,8 @@
-//! One sentence about a result, with its figures.
+//! Summaries of a result in one sentence with its values.
 
 use serde_json::{Value, json};
 
-/// Figures of a row that are named.
+/// Maximum number of values in a summary.
 const FIGURES: usize = 3;
 
 pub(super) fn answer(facts: &Value) -> Value {

@@ -1,4 +1,4 @@
-//! A question taken apart.
+//! Tasks of questions: entities, filters, dimensions, metrics, period and operation.
 
 use jiff::civil::Date;
 use serde_json::{Value, json};
@@ -10,13 +10,13 @@ use super::{BETWEEN, period};
 
 const CONFIDENCE: f64 = 0.9;
 
-/// Words before a number that an amount is compared with.
+/// Words between an amount and the number that it is compared with.
 const MORE_THAN: &[&str] = &["大于", "超过", "高于", "over ", "above ", "more than "];
 
 /// Words before the number of a product.
 const PRODUCT_NUMBER: &[&str] = &["商品编号", "产品编号", "product id"];
 
-/// What one part of a merged question adds.
+/// The task of one part of a merged question.
 #[derive(Debug, Default)]
 struct Part {
     entities: Vec<Value>,
@@ -51,7 +51,8 @@ pub(super) fn answer(query: &str, today: Date) -> Value {
     })
 }
 
-/// What a question is about: the thing after the word that counts, or else the last one.
+/// Returns the subject of a question: the nearest one after a word that counts, or else the last
+/// one.
 pub(super) fn subject(query: &str) -> Subject {
     let first = query.split(BETWEEN).next().unwrap_or(query).to_lowercase();
     let behind = place(&first, COUNT).map_or("", |at| &first[at..]);
@@ -96,7 +97,7 @@ impl Part {
             if !lower.contains(&value) && !has(lower, term.words) {
                 continue;
             }
-            // People write `北京市`, the table has `北京`.
+            // The word `北京市` in a question means the value `北京` of the table.
             let long = format!("{value}市");
             let value = if lower.contains(&long) { long.as_str() } else { term.value };
             self.entities.push(json!({ "type": term.kind, "value": value }));
@@ -115,7 +116,7 @@ impl Part {
         }
     }
 
-    /// Later parts change what earlier ones said of the same thing.
+    /// Adds the task of a later part, whose values replace earlier ones of the same kind.
     fn take(&mut self, later: Self) {
         for filter in &later.filters {
             self.filters.retain(|it| it["field"] != filter["field"]);
@@ -134,7 +135,7 @@ impl Part {
         self.period = later.period.or(self.period);
     }
 
-    /// A ranking without a dimension is one of the things themselves.
+    /// Sets the dimension of a ranking that has none: the ranked things themselves.
     fn ranked(&mut self, lower: &str) {
         if self.dimensions.is_empty() {
             let is_of_products = has(lower, &["商品", "产品", "product"]);
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_are_taken_apart() {
+    fn questions_become_tasks() {
         let found = task("2024年上海官网渠道有多少已完成的订单");
         assert_eq!(found["metrics"], json!(["order_count"]));
         assert_eq!(found["time_range"], json!({"start": "2024-01-01", "end": "2024-12-31"}));
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn later_parts_change_earlier_ones() {
+    fn later_parts_override_earlier_ones() {
         let found = task("2024年北京有多少订单；那上海呢；2023年的；按月看看");
         assert_eq!(
             found["filters"],

@@ -1,12 +1,12 @@
-//! The words of the sample shop: those of questions, and the names in its tables.
+//! The vocabulary of the sample shop: words of questions, and the fields of its tables.
 
-/// A value of a field, with what people call it.
+/// A value of a field, with other words for it.
 pub(super) struct Term {
     pub(super) field: &'static str,
-    /// Kind of entity.
+    /// Type of the entity.
     pub(super) kind: &'static str,
     pub(super) value: &'static str,
-    /// Beside the value itself, in lower case.
+    /// Other words for the value, in lower case.
     pub(super) words: &'static [&'static str],
 }
 
@@ -57,7 +57,7 @@ pub(super) const TERMS: &[Term] = &[
     term("products.category", "category", "图书", &["books"]),
 ];
 
-/// What is counted or listed.
+/// The things that a question counts or lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
     Orders,
@@ -65,18 +65,18 @@ pub(super) enum Subject {
     Products,
 }
 
-/// Words of each subject.
+/// Words for each subject.
 pub(super) const SUBJECTS: &[(Subject, &[&str])] = &[
     (Subject::Orders, &["订单", "order"]),
     (Subject::Customers, &["客户", "顾客", "customer"]),
     (Subject::Products, &["商品", "产品", "product"]),
 ];
 
-/// Words that ask for a number of things.
+/// Words that request a number of things.
 pub(super) const COUNT: &[&str] =
     &["多少", "几个", "几笔", "数量", "总数", "how many", "number of"];
 
-/// Figures beside numbers of things.
+/// Words for metrics.
 pub(super) const METRICS: &[(&str, &[&str])] = &[
     ("avg_amount", &["客单价", "平均订单金额", "平均金额", "average order"]),
     ("sales", &["销售额", "营业额", "营收", "成交额", "下单金额", "总金额", "revenue", "sales"]),
@@ -85,7 +85,7 @@ pub(super) const METRICS: &[(&str, &[&str])] = &[
     ("customer_count", &["客户数"]),
 ];
 
-/// What an answer is divided by.
+/// Words for dimensions.
 pub(super) const DIMENSIONS: &[(&str, &[&str])] = &[
     ("month", &["每月", "按月", "每个月", "月度", "各月", "by month", "monthly", "per month"]),
     ("year", &["每年", "按年", "各年", "by year", "per year"]),
@@ -100,7 +100,7 @@ pub(super) const DIMENSIONS: &[(&str, &[&str])] = &[
 /// Words of a ranking.
 pub(super) const RANKING: &[&str] = &["最高", "最多", "最大", "排名", "排行", "前", "top "];
 
-/// Words that make a message a question about the data.
+/// Words that identify a question about the data.
 pub(super) const BUSINESS: &[&str] = &[
     "订单",
     "客户",
@@ -123,22 +123,22 @@ pub(super) const BUSINESS: &[&str] = &[
     "stock",
 ];
 
-/// Words that may mean the data, or may not.
+/// Words that may refer to the data.
 pub(super) const VAGUE: &[&str] = &["数据", "情况", "统计", "报表", "report"];
 
-/// How a message begins that goes on from the one before.
+/// Beginnings of messages that refer to an earlier one.
 pub(super) const FOLLOWING: &[&str] =
     &["那", "再", "只看", "其中", "换成", "改成", "按", "what about", "and ", "only "];
 
-/// A phrase for which a wrong field is written, as models do.
+/// A phrase for which the stand-in writes a wrong column, as real models do.
 pub(super) const MISLEADING: &str = "下单金额";
 
-/// Whether one of the words occurs. Texts are in lower case.
+/// Returns true if one of the words occurs. The text is in lower case.
 pub(super) fn has(lower: &str, words: &[&str]) -> bool {
     words.iter().any(|word| lower.contains(word))
 }
 
-/// Where the first of the words begins.
+/// Returns the position of the first word that occurs.
 pub(super) fn place(lower: &str, words: &[&str]) -> Option<usize> {
     words.iter().filter_map(|word| lower.find(word)).min()
 }

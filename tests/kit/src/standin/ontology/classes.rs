@@ -1,6 +1,6 @@
 //! The classes of the company and their attributes.
 
-/// An attribute. Classes that know the same thing share it.
+/// An attribute. Classes share attributes of the same meaning.
 #[derive(Debug)]
 pub(super) struct Attribute {
     pub(super) code: &'static str,
@@ -8,18 +8,18 @@ pub(super) struct Attribute {
     pub(super) description: &'static str,
 }
 
-/// A kind of business object.
+/// A class of business objects.
 #[derive(Debug)]
 pub(super) struct Class {
     pub(super) code: &'static str,
     pub(super) name: &'static str,
     pub(super) description: &'static str,
-    /// Codes of attributes, each with the field of the data.
+    /// Codes of attributes, with the field of the data for each.
     pub(super) fields: &'static [(&'static str, &'static str)],
     pub(super) capabilities: &'static [Capability],
 }
 
-/// Something that can be done on a class.
+/// An operation on a class.
 #[derive(Debug)]
 pub(super) struct Capability {
     pub(super) code: &'static str,
@@ -27,7 +27,7 @@ pub(super) struct Capability {
     pub(super) description: &'static str,
     /// `query` or `group-analysis`.
     pub(super) mode: &'static str,
-    /// A note on how it is done, which only its details show.
+    /// How the operation is used. Only the details contain it.
     pub(super) guide: &'static str,
 }
 
@@ -178,7 +178,7 @@ pub(super) const CLASSES: &[Class] = &[
             count("ticket_statistics", "统计工单", "按类型、状态统计工单数量"),
         ],
     },
-    // Known to the graph, but nothing can be done on it.
+    // The graph has this class, but no operation uses it.
     Class {
         code: "supplier",
         name: "供应商",
@@ -188,12 +188,12 @@ pub(super) const CLASSES: &[Class] = &[
     },
 ];
 
-/// The class of this code.
+/// Returns the class with a code.
 pub(super) fn class(code: &str) -> Option<&'static Class> {
     CLASSES.iter().find(|class| class.code == code)
 }
 
-/// The attribute of this code.
+/// Returns the attribute with a code.
 pub(super) fn attribute_of(code: &str) -> Option<&'static Attribute> {
     ATTRIBUTES.iter().find(|attribute| attribute.code == code)
 }
@@ -203,7 +203,7 @@ mod tests {
     use super::{CLASSES, attribute_of};
 
     #[test]
-    fn every_field_has_its_attribute() {
+    fn every_field_has_an_attribute() {
         for class in CLASSES {
             for (code, _) in class.fields {
                 assert!(attribute_of(code).is_some(), "{} of {}", code, class.code);
@@ -211,3 +211,4 @@ mod tests {
         }
     }
 }
+

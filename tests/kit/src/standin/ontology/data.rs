@@ -1,4 +1,4 @@
-//! The tools that query: filters, groups, order and pages over the rows of a class.
+//! The tools for queries: filters, groups, order and pages of the rows of a class.
 
 use std::cmp::Ordering;
 
@@ -7,10 +7,10 @@ use serde_json::{Map, Number, Value, json};
 use super::classes::{Class, class};
 use super::rows;
 
-/// Rows of a page unless the caller says how many.
+/// Default number of rows per page.
 const PAGE_SIZE: usize = 20;
 
-/// Comparisons that conditions may make.
+/// Operators of conditions.
 pub(super) const OPERATORS: &[&str] =
     &["eq", "ne", "like", "in", "not_in", "gt", "gte", "lt", "lte"];
 
@@ -82,7 +82,7 @@ fn measure(class: &Class, rows: &[&Value], metric: &Value) -> Result<Value, Stri
     Ok(number(value))
 }
 
-/// Whole numbers are written without a fraction; what is no number is nothing.
+/// Formats a number. Integers have no fraction; values that are not finite are null.
 fn number(value: f64) -> Value {
     if value.fract() == 0.0 && value.abs() < 1e15 {
         return json!(value as i64);
@@ -116,7 +116,7 @@ fn passes(row: &Value, filter: &Value) -> bool {
     }
 }
 
-/// Numbers and texts of the same digits are the same to a user.
+/// Returns a value as text, so that numbers equal strings of the same digits.
 fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_find_rows() {
+    fn filters_select_rows() {
         let by = |op: &str, field: &str, value: Value| {
             let filters = json!([{"field": field, "op": op, "value": value}]);
             query(json!({"class_id": "customer", "filters": filters}))
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_ordered_and_paged() {
+    fn rows_are_sorted_and_paginated() {
         let first = query(json!({"class_id": "order", "page_size": 3, "sort_field": "amount",
                                  "sort_order": "desc"}));
         assert_eq!(
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_count_and_sum() {
+    fn groups_have_counts_and_sums() {
         let analysis = |group_by: Value, metrics: Value| {
             call(
                 "mcp.data.group-analysis",
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_said() {
+    fn errors_name_the_class_and_the_field() {
         let error = |arguments: Value| call("mcp.data.query", &arguments).unwrap_err();
         assert_eq!(error(json!({"class_id": "ship"})), "there is no class `ship`");
         let filters = json!([{"field": "color", "op": "eq", "value": 1}]);

@@ -1,4 +1,4 @@
-//! The tools that find and describe.
+//! The tools that search and describe.
 
 use serde_json::{Value, json};
 
@@ -126,7 +126,7 @@ mod tests {
     use super::call;
 
     #[test]
-    fn shared_attributes_lead_to_several_classes() {
+    fn shared_attributes_have_several_classes() {
         let arguments = json!({"attributeCodes": ["customer_phone", "nothing"]});
         let found = call("graph.get_data_attribute_related_ontologies", &arguments).unwrap();
         let codes: Vec<&str> = found["items"][0]["ontologies"]
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn details_tell_fields_and_both_ends() {
+    fn details_have_fields_and_relations() {
         let arguments = json!({"ontologyCodes": ["order", "nothing"]});
         let found = call("graph.get_ontology_details", &arguments).unwrap();
         assert_eq!(found["items"].as_array().map(Vec::len), Some(1));

@@ -1,4 +1,4 @@
-//! How the classes are related.
+//! Relations between classes.
 
 /// A relation between classes.
 #[derive(Debug)]
@@ -8,7 +8,7 @@ pub(super) struct Property {
     pub(super) description: &'static str,
     pub(super) domain: &'static [&'static str],
     pub(super) range: &'static [&'static str],
-    /// By which fields rows belong together, which only its details show.
+    /// The condition that joins the rows. Only the details contain it.
     pub(super) join: &'static str,
 }
 
@@ -47,7 +47,7 @@ pub(super) const PROPERTIES: &[Property] = &[
     },
 ];
 
-/// The relations that a class is part of, at either end.
+/// Returns the relations of a class, as domain or range.
 pub(super) fn of_class(code: &str) -> impl Iterator<Item = &'static Property> {
     PROPERTIES
         .iter()

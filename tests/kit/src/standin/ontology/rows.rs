@@ -1,4 +1,4 @@
-//! The rows of each class, made by counting through lists: the same in every process.
+//! The rows of each class, generated from lists and therefore equal in every process.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ const EMPLOYEES: usize = 24;
 const DEVICES: usize = 50;
 const TICKETS: usize = 45;
 
-/// All rows of a class.
+/// Returns all rows of a class.
 pub(super) fn of(class: &str) -> Vec<Value> {
     match class {
         "customer" => (0..CUSTOMERS).map(customer).collect(),
@@ -106,7 +106,7 @@ fn ticket(index: usize) -> Value {
     })
 }
 
-/// Every customer has a name of its own.
+/// Returns a name that no other customer has.
 fn customer_name(index: usize) -> String {
     format!("{}{}", pick(SURNAMES, index % 8), pick(NAMES, index / 8))
 }
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn telephone_numbers_are_of_one_customer() {
+    fn phone_numbers_identify_customers() {
         let phones: BTreeSet<String> =
             of("customer").iter().map(|row| row["phone"].to_string()).collect();
         assert_eq!(phones.len(), CUSTOMERS);

@@ -1,30 +1,30 @@
-//! How well a text fits a query: words in common, and pieces of words in common.
+//! Similarity of texts to a query: common words and common bigrams.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// What fits less than this does not fit.
+/// Minimum score of a result.
 const LEAST: f64 = 0.12;
 
-/// Results unless the caller says how many.
+/// Default number of results.
 const TOP_N: usize = 10;
 
-/// How a caller wants to search.
+/// The parameters of a search.
 #[derive(Debug)]
 pub(super) struct Wish {
     query: String,
     top_n: usize,
-    /// Largest distance to the best score; 0 for any.
+    /// Maximum distance to the best score; 0 for no maximum.
     score_gap: f64,
-    /// Largest distance to the best score as a share of it; 0 for any.
+    /// Maximum distance to the best score as a share of it; 0 for no maximum.
     relative_diff: f64,
     w_sparse: f64,
     w_dense: f64,
 }
 
 impl Wish {
-    /// Reads the arguments of a search.
+    /// Parses the arguments of a search.
     pub(super) fn read(arguments: &Value) -> Result<Self, String> {
         let query = arguments["query"].as_str().ok_or("`query` is missing")?;
         let number = |name: &str, default: f64| arguments[name].as_f64().unwrap_or(default);
@@ -38,7 +38,7 @@ impl Wish {
         })
     }
 
-    /// The things that fit, best first.
+    /// Returns the matching things, best first.
     pub(super) fn best<'a, T>(
         &self,
         things: &'a [T],
@@ -56,7 +56,7 @@ impl Wish {
         fitting
     }
 
-    /// A name counts for more than a description.
+    /// Computes a score. A match of the name counts more than one of the description.
     fn score(&self, (name, description): (&str, &str)) -> f64 {
         let name = name.to_lowercase();
         if self.query.trim().is_empty() {
@@ -71,7 +71,7 @@ impl Wish {
     }
 }
 
-/// The share of a text's pairs of characters that the query has too, or the other way round.
+/// Returns the number of common bigrams relative to the shorter text.
 fn alike(query: &str, text: &str) -> f64 {
     let (asked, there) = (pairs(query), pairs(text));
     let least = asked.len().min(there.len());
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn words_find_their_attributes() {
+    fn queries_find_their_attributes() {
         check("订单金额", &["order_amount"]);
         check("订单状态", &["order_status"]);
         check("各区域的客户数量", &["customer_region"]);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn far_results_are_dropped_on_request() {
+    fn distant_results_are_dropped_on_request() {
         let all = Wish::read(&json!({"query": "客户电话", "top_n": 20})).unwrap();
         let near = Wish::read(&json!({"query": "客户电话", "top_n": 20, "relative_diff": 0.1}));
         let count = |wish: &Wish| wish.best(ATTRIBUTES, |a| (a.name, a.description)).len();
