@@ -1,11 +1,11 @@
-//! Makes values fit a JSON schema: rows we worked out, and samples of schemas we do not know.
+//! Fits rows to a JSON Schema, and generates samples of unknown schemas.
 
 use serde_json::{Map, Value, json};
 
-/// Nesting at which a sample stops; a recursive schema would never end.
+/// Maximum nesting of a sample, which ends recursive schemas.
 const MAX_DEPTH: usize = 16;
 
-/// Follows a local `$ref`, and the branch that is not `null` of an `anyOf` or `oneOf`.
+/// Resolves local references, and unions to their first branch that is not `null`.
 pub(super) fn resolve<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     let mut schema = schema;
     for _ in 0..MAX_DEPTH {
@@ -25,8 +25,8 @@ pub(super) fn resolve<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     schema
 }
 
-/// Keeps the properties the schema knows, and adds the required ones that are missing: as
-/// `null` where the schema allows it.
+/// Keeps the properties of the schema, and adds missing required ones: as `null` if the schema
+/// allows it, otherwise empty.
 pub(super) fn fit(row: Map<String, Value>, root: &Value, schema: &Value) -> Map<String, Value> {
     let object = resolve(root, schema);
     let Some(properties) = object.get("properties").and_then(Value::as_object) else {
@@ -44,7 +44,7 @@ pub(super) fn fit(row: Map<String, Value>, root: &Value, schema: &Value) -> Map<
     fitted
 }
 
-/// A small document that satisfies `schema`.
+/// Returns a small document that matches `schema`.
 pub(super) fn sample(root: &Value, schema: &Value) -> Value {
     sample_at(root, schema, 0)
 }
@@ -87,7 +87,7 @@ fn sample_text(schema: &Value) -> String {
     }
 }
 
-/// The empty value of a type, for a required property the text says nothing about.
+/// Returns the empty value of a type, for a required property without a value in the text.
 fn empty(root: &Value, schema: &Value) -> Value {
     let resolved = resolve(root, schema);
     if type_of(resolved) == "string" && resolved.get("enum").is_none() {
@@ -96,7 +96,7 @@ fn empty(root: &Value, schema: &Value) -> Value {
     sample(root, schema)
 }
 
-/// The first type that is not `null`, in lower case as Gemini writes them in capitals.
+/// Returns the first type that is not `null`, in lower case. Gemini writes types in upper case.
 fn type_of(schema: &Value) -> String {
     let stated = match schema.get("type") {
         Some(Value::Array(types)) => types.iter().find(|kind| **kind != "null"),

@@ -1,10 +1,10 @@
-//! Answers that a test writes down word by word.
+//! Completions that a test writes literally.
 
 use serde_json::Value;
 
 use super::question::{Ask, Question};
 
-/// What a model says on order.
+/// A scripted completion.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Said {
     pub(super) content: String,
@@ -12,7 +12,7 @@ pub(super) struct Said {
     pub(super) asks: Vec<Ask>,
 }
 
-/// The answer of the script.
+/// Returns the completion for a line of the script.
 pub(super) fn answer(question: &Question, line: Option<&Value>) -> Said {
     match line {
         None => Said::default(),
@@ -34,7 +34,8 @@ pub(super) fn answer(question: &Question, line: Option<&Value>) -> Said {
     }
 }
 
-/// Ids are made of the place in the conversation, so that no two of it are the same.
+/// Creates a tool call. The default id contains the position in the conversation, so ids are
+/// unique.
 fn ask(question: &Question, index: usize, call: &Value) -> Ask {
     let text = |name: &str| call.get(name).and_then(Value::as_str).map(str::to_owned);
     Ask {
@@ -55,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_texts_documents_or_requests_for_tools() {
+    fn lines_are_texts_documents_or_tool_calls() {
         let question = Question::default();
         let said = |line: Value| answer(&question, Some(&line));
         assert_eq!(said(json!("hi")).content, "hi");

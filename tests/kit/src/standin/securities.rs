@@ -1,9 +1,9 @@
-//! The securities the stand-ins know: one table for reading names, lookups and market data.
+//! The securities of the stand-ins: one table for the parsing of names, lookups and market data.
 //!
-//! A few do not exist: no application's own table has them, so a test that looks one of them up
-//! reaches the services.
+//! Some of them are fictitious. No application has these in its own table, so a test that looks one
+//! up reaches the services.
 
-/// One listed security.
+/// A listed security.
 #[derive(Debug)]
 pub(super) struct Security {
     pub(super) ticker: &'static str,
@@ -12,23 +12,23 @@ pub(super) struct Security {
     /// Market identifier code of the primary exchange.
     pub(super) exchange: &'static str,
     pub(super) currency: &'static str,
-    /// Other names people use.
+    /// Other names.
     aliases: &'static [&'static str],
 }
 
 impl Security {
-    /// Whether market data of the United States covers it; Hong Kong and China are absent there.
+    /// Returns true if the market data of the United States contains the security.
     pub(super) fn is_us(&self) -> bool {
         self.currency == "usd"
     }
 
-    /// Every name it is known by, without the ticker.
+    /// Returns all names, without the ticker.
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
         [self.name, self.chinese].into_iter().chain(self.aliases.iter().copied())
     }
 }
 
-/// Length in characters of the longest known name at `start` of a lower-case text.
+/// Returns the length of the longest known name at `start` of a lower-case text, in characters.
 pub(super) fn name_at(lower: &[char], start: usize) -> Option<usize> {
     SECURITIES
         .iter()
@@ -37,7 +37,7 @@ pub(super) fn name_at(lower: &[char], start: usize) -> Option<usize> {
         .max()
 }
 
-/// Length of `name` if it stands at `start`; names in Latin letters need a word boundary.
+/// Returns the length of `name` if it is at `start`. Latin names must end at a word boundary.
 fn match_at(lower: &[char], start: usize, name: &str) -> Option<usize> {
     let mut at = start;
     for expected in name.chars() {
@@ -79,7 +79,7 @@ const fn china(
     Security { ticker, name, chinese, exchange, currency: "cny", aliases }
 }
 
-// A table reads best with one row a line.
+// One row per line.
 #[rustfmt::skip]
 pub(super) const SECURITIES: &[Security] = &[
     us("AAPL", "Apple Inc.", "苹果公司", "XNAS", &["苹果", "Apple"]),
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn longest_name_wins_and_words_end() {
+    fn the_longest_name_matches_at_word_boundaries() {
         let length = |text: &str| name_at(&text.chars().collect::<Vec<_>>(), 0);
         assert_eq!(length("腾讯控股"), Some(4));
         assert_eq!(length("腾讯音乐"), Some(2));

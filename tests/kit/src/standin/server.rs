@@ -1,4 +1,4 @@
-//! The server: reads a request, notes it, lets gates and faults act, and hands it to a service.
+//! The server: reads and logs a request, applies holds and faults, and routes it to a service.
 
 use std::{
     collections::BTreeMap,
@@ -36,26 +36,26 @@ use super::{
 };
 use crate::error::Error;
 
-/// How long a test waits for a request before it is declared broken.
+/// Timeout of a test that waits for a request.
 pub(super) const WAIT_LIMIT: Duration = Duration::from_secs(30);
 
-/// How long open connections may take to end when the server stops.
+/// Timeout for open connections when the server stops.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
 
-/// Largest answer that the `cut` fault can halve; model answers are far smaller.
+/// Maximum size of a response that the fault `cut` can halve. Responses of models are far smaller.
 const MAX_CUT_BYTES: usize = 64 * 1024 * 1024;
 
-/// Time for the first half of a cut answer to leave before the connection drops.
+/// Delay before the connection closes, in which the first half of a cut response is sent.
 const CUT_PAUSE: Duration = Duration::from_millis(20);
 
-/// What a server is started with.
+/// Configuration of a server.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
-    /// Port on 127.0.0.1; 0, the default, takes a free one.
+    /// Port on 127.0.0.1; 0, the default, selects a free one.
     pub port: u16,
-    /// Texts in pictures that carry none themselves, by the BLAKE3 digest (hex) of their bytes.
+    /// Texts of images that contain none, by the BLAKE3 digest of the image in hexadecimal.
     pub pictures: BTreeMap<String, String>,
-    /// Faults in force from the start.
+    /// Fault rules that apply from the start.
     pub faults: Vec<FaultRule>,
 }
 
@@ -63,19 +63,19 @@ pub struct Config {
 #[derive(Debug)]
 pub struct Server;
 
-/// A running server, stopped when dropped.
+/// A running server. Dropping it stops the server.
 #[derive(Debug)]
 pub struct Handle {
-    /// Where it listens.
+    /// The address on which the server listens.
     pub addr: SocketAddr,
-    /// `http://127.0.0.1:<port>`, without a slash at the end.
+    /// `http://127.0.0.1:<port>`, without a trailing slash.
     pub base_url: String,
     shared: Arc<Shared>,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
 }
 
-/// What all requests of one server share.
+/// The state that all requests of a server share.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     pub(super) pictures: BTreeMap<String, String>,
@@ -85,11 +85,11 @@ pub(super) struct Shared {
     counters: Mutex<BTreeMap<String, u64>>,
     pub(super) mcp_sessions: mcp::Sessions,
     pub(super) feishu: feishu::Feishu,
-    /// Counts the releases; a hanging request waits for the next one.
+    /// Number of releases. A hanging request waits for the next one.
     releases: watch::Sender<u64>,
 }
 
-/// What a service answers, and by which rule.
+/// The response of a service, with the name of the applied rule.
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) rule: &'static str,
@@ -97,7 +97,7 @@ pub(super) struct Reply {
 }
 
 impl Server {
-    /// Binds 127.0.0.1 and serves until the handle is dropped.
+    /// Listens on 127.0.0.1 and serves until the handle is dropped.
     ///
     /// # Errors
     ///
@@ -114,11 +114,11 @@ impl Server {
         let router = Router::new().fallback(serve).with_state(Arc::clone(&shared));
         let (stop, stopped) = oneshot::channel::<()>();
         let serving = axum::serve(listener, router).with_graceful_shutdown(async {
-            // A dropped sender stops the server as well.
+            // Dropping the sender stops the server, too.
             let _ = stopped.await;
         });
         let task = tokio::spawn(async move {
-            // The accept loop of `axum::serve` handles its own errors.
+            // `axum::serve` handles errors of its accept loop itself.
             let _ = serving.await;
         });
         let base_url = format!("http://{addr}");
@@ -127,19 +127,19 @@ impl Server {
 }
 
 impl Handle {
-    /// All requests so far, in order of arrival.
+    /// Returns all requests so far, in order of arrival.
     pub fn requests(&self) -> Vec<Entry> {
         self.shared.journal.list()
     }
 
-    /// Forgets the requests so far.
+    /// Clears the request log.
     pub fn clear_requests(&self) {
         self.shared.journal.clear();
     }
 
-    /// Waits for a request that is as wanted; one that came already counts.
+    /// Waits for a request that matches, including earlier ones.
     ///
-    /// The entry may still be pending: test its `outcome` to wait for the answer.
+    /// The entry may still be pending. Check its `outcome` to wait for the response.
     ///
     /// # Errors
     ///
@@ -149,32 +149,32 @@ impl Handle {
         found.ok().flatten().ok_or_else(|| Error::Timeout {
             what: "a request".to_owned(),
             limit: WAIT_LIMIT,
-            hint: format!("{} other requests came", self.requests().len()),
+            hint: format!("{} other requests arrived", self.requests().len()),
         })
     }
 
-    /// Orders a fault; rules act in the order they were given.
+    /// Adds a fault rule. Rules apply in the order in which they were added.
     pub fn fault(&self, rule: FaultRule) {
         self.shared.orders.add(rule);
     }
 
-    /// Takes all faults back; requests that hang already go on hanging.
+    /// Removes all fault rules. Requests that already hang are not released.
     pub fn clear_faults(&self) {
         self.shared.orders.clear();
     }
 
-    /// Lets every hanging request go on to its true answer.
+    /// Releases all hanging requests, which then get their regular responses.
     pub fn release(&self) {
         self.shared.release();
     }
 
-    /// Holds fitting requests from now on until the gate is opened or dropped.
+    /// Holds matching requests from now on, until the returned value is opened or dropped.
     pub fn gate(&self, on: Pattern) -> Gate {
         self.shared.gates.build(on)
     }
 
-    /// Holds fitting streamed answers after their head and lets their events through as they are
-    /// released, until the gate is opened or dropped.
+    /// Holds matching streamed responses after their head and sends their events as they are
+    /// released, until the returned value is opened or dropped.
     pub fn stream_gate(&self, on: Pattern) -> StreamGate {
         self.shared.gates.build_for_streams(on)
     }
@@ -184,17 +184,17 @@ impl Handle {
         self.shared.mcp_sessions.forget();
     }
 
-    /// The records in Feishu's table, oldest first.
+    /// Returns the records in Feishu's table, oldest first.
     pub fn feishu_records(&self) -> Vec<serde_json::Value> {
         self.shared.feishu.records()
     }
 
-    /// Makes Feishu take no token any more that it handed out so far.
+    /// Revokes all tokens that Feishu issued so far.
     pub fn revoke_feishu_tokens(&self) {
         self.shared.feishu.revoke_tokens();
     }
 
-    /// Stops the server and waits for its connections to end.
+    /// Stops the server and waits for the end of its connections.
     pub async fn shutdown(mut self) {
         self.shared.release();
         self.stop.take();
@@ -217,7 +217,7 @@ impl Shared {
         self.releases.send_modify(|count| *count += 1);
     }
 
-    /// Counts one more for this name.
+    /// Increments the counter of a name and returns it.
     pub(super) fn count(&self, name: &str) -> u64 {
         let mut counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
         let counter = counters.entry(name.to_owned()).or_default();
@@ -238,7 +238,8 @@ async fn serve(State(shared): State<Arc<Shared>>, request: Request) -> Response 
     }
     let open = shared.journal.open(&call);
     shared.gates.pass(&call).await;
-    // From here on a release counts: a test that sees the fault in the journal may release it.
+    // The receiver exists before the fault is logged, so that a test can release the request as
+    // soon as it sees the log entry.
     let release = shared.releases.subscribe();
     let fault = shared.orders.take(&call);
     open.note_fault(fault.as_ref().and_then(kind_of));
@@ -247,7 +248,8 @@ async fn serve(State(shared): State<Arc<Shared>>, request: Request) -> Response 
     delivered(reply.response, delivery)
 }
 
-/// Watches whether a streamed answer is heard to its end; others are sent in one go.
+/// Tracks whether the client receives a streamed response completely. Other responses are sent at
+/// once.
 fn delivered(response: Response, mut delivery: Delivery) -> Response {
     let kind = response.headers().get(header::CONTENT_TYPE);
     if kind.is_none_or(|kind| kind != "text/event-stream") {
@@ -258,7 +260,7 @@ fn delivered(response: Response, mut delivery: Delivery) -> Response {
         let frames = stream::unfold((body.into_data_stream(), delivery), |state| async move {
             let (mut frames, mut delivery) = state;
             let frame = stream::StreamExt::next(&mut frames).await;
-            // A connection that the test breaks is not broken by the client.
+            // The client did not abort a stream that a fault broke.
             if !matches!(frame, Some(Ok(_))) {
                 delivery.end();
             }
@@ -273,7 +275,7 @@ fn kind_of(fault: &Fault) -> Option<String> {
     document.get("kind")?.as_str().map(str::to_owned)
 }
 
-/// Answers under a fault. Those that bend only the content are left to the service.
+/// Responds to a request under a fault. Services apply the faults that change only the content.
 async fn perform(
     shared: &Shared,
     call: &Call,
@@ -292,14 +294,14 @@ async fn perform(
         }
         Some(Fault::Slow { ms }) => tokio::time::sleep(Duration::from_millis(*ms)).await,
         Some(Fault::Hang) => {
-            // An error means that nobody can release it any more.
+            // An error means that the server has stopped.
             let _ = release.changed().await;
         }
         _ => {}
     }
     let reply = dispatch(shared, call, fault.as_ref()).await;
     if fault == Some(Fault::HangAfter) {
-        // An error means that nobody can release it any more.
+        // An error means that the server has stopped.
         let _ = release.changed().await;
     }
     if fault == Some(Fault::Cut) {
@@ -308,7 +310,7 @@ async fn perform(
     reply
 }
 
-/// The service that a path belongs to.
+/// Routes a request to the service of its path.
 async fn dispatch(shared: &Shared, call: &Call, fault: Option<&Fault>) -> Reply {
     let segments: Vec<&str> = call.path.trim_matches('/').split('/').collect();
     match (call.method.as_str(), segments.as_slice()) {
@@ -339,7 +341,7 @@ async fn dispatch(shared: &Shared, call: &Call, fault: Option<&Fault>) -> Reply 
     }
 }
 
-/// An error in the shape of the service the path belongs to, or with the ordered body.
+/// Returns an error in the format of the service of the path, or with the body of the fault.
 fn refusal(
     call: &Call,
     status: u16,
@@ -372,11 +374,11 @@ fn with_retry_after(mut response: Response, retry_after: Option<&str>) -> Respon
     response
 }
 
-/// The head and the first half of a response, then a broken connection.
+/// Sends the head and the first half of a response, then closes the connection.
 async fn cut(response: Response) -> Response {
     let (mut parts, body) = response.into_parts();
     let body = axum::body::to_bytes(body, MAX_CUT_BYTES).await.unwrap_or_default();
-    // With the true length announced, the client knows that something is missing.
+    // The full `content-length` shows the client that the response is incomplete.
     parts.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len().max(1)));
     let half = body.slice(..body.len() / 2);
     let broken = async {

@@ -1,10 +1,10 @@
-//! What form of answer a request wants: read from its schema, or from the prompt if it has none.
+//! Detects the kind of response that a request expects, from its schema or from its prompt.
 
 use serde_json::Value;
 
 use super::{question::Question, sample::resolve};
 
-/// The kinds of answer the engine can work out.
+/// The kinds of responses that have a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Shape {
     /// `{type, confidence, reason}` with one of these labels.
@@ -13,22 +13,23 @@ pub(super) enum Shape {
     Operations,
     /// `{holdings: [...]}`
     Holdings,
-    /// A list of securities that fit a name.
+    /// A list of securities that match a name.
     Lookup,
-    /// A document of a schema we know nothing about.
+    /// A document of an unknown schema.
     Other,
-    /// Plain words.
+    /// Plain text.
     Text,
 }
 
-/// Places in a prompt where a schema is looked for; prompts with more braces hold examples.
+/// Maximum number of positions in a prompt at which a schema is searched. Prompts with more braces
+/// contain examples.
 const MAX_SCHEMA_STARTS: usize = 64;
 
-/// The labels of the two vocabularies in use.
+/// The labels of both vocabularies.
 const LABELS: [&str; 2] = ["operation", "holding"];
 const LEGACY_LABELS: [&str; 2] = ["trade_record", "position"];
 
-/// The form of answer and the schema that says so, wherever it was found.
+/// Returns the kind of response, and the schema of the request or of its prompt.
 pub(super) fn wanted(question: &Question) -> (Shape, Option<Value>) {
     let prompt = question.all_text();
     if let Some(schema) = question.schema.clone().or_else(|| schema_in(&prompt)) {
@@ -67,7 +68,8 @@ fn owned(labels: [&str; 2]) -> Vec<String> {
     labels.iter().chain(&["unknown"]).map(|label| (*label).to_owned()).collect()
 }
 
-/// Without a schema the prompt must speak of JSON and name the fields.
+/// Detects the kind of response without a schema. The prompt must mention JSON and the names of
+/// fields.
 fn of_prompt(prompt: &str) -> Shape {
     let has = |word: &str| prompt.contains(word);
     if !prompt.to_lowercase().contains("json") {
@@ -87,7 +89,7 @@ fn of_prompt(prompt: &str) -> Shape {
     }
 }
 
-/// A JSON schema written into a prompt, as clients do for models without schema support.
+/// Finds a JSON Schema in a prompt, where clients write it for models without schema support.
 fn schema_in(prompt: &str) -> Option<Value> {
     prompt.match_indices('{').take(MAX_SCHEMA_STARTS).find_map(|(at, _)| {
         let mut documents = serde_json::Deserializer::from_str(&prompt[at..]).into_iter::<Value>();
@@ -110,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_tell_the_shape() {
+    fn schemas_determine_the_kind() {
         let check = |schema: serde_json::Value, shape: Shape| {
             let question = Question { schema: Some(schema.clone()), ..Question::default() };
             assert_eq!(wanted(&question).0, shape, "{schema}");
@@ -138,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn prompts_tell_the_shape_too() {
+    fn prompts_determine_the_kind() {
         let check = |system: &str, shape: Shape| {
             let question = Question { system: system.to_owned(), ..Question::default() };
             assert_eq!(wanted(&question).0, shape, "{system}");

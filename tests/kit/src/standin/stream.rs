@@ -1,4 +1,4 @@
-//! Server-sent events on their way out, with what may happen to them there.
+//! Server-sent events, with the faults of their transmission.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,13 +16,13 @@ use super::{
     server::Shared,
 };
 
-/// Bytes of a frame that are sure to cut characters and escapes.
+/// Size of the frames that split characters and escapes, in bytes.
 const SPLIT_BYTES: usize = 3;
 
-/// What was sent must be on its way before the connection breaks.
+/// Delay before the connection breaks, in which the sent data arrives.
 const BREAK_PAUSE: Duration = Duration::from_millis(50);
 
-/// One event: its name, if it has one, and its data.
+/// An event with its data and, optionally, a name.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Event {
     pub(super) name: Option<&'static str>,
@@ -30,13 +30,13 @@ pub(super) struct Event {
 }
 
 impl Event {
-    /// An event without a name.
+    /// Creates an event without a name.
     pub(super) fn data(data: impl ToString) -> Self {
         Self { name: None, data: data.to_string() }
     }
 }
 
-/// A response of these events, one after the other through the gates that hold it.
+/// Returns a response with these events, each of which waits at the matching holds.
 pub(super) fn response(
     shared: &Shared,
     call: &Call,
@@ -81,10 +81,10 @@ pub(super) fn response(
     (headers, body).into_response()
 }
 
-/// The event as it goes over the wire.
+/// Formats an event for the wire.
 fn written(event: &Event, quirks: &StreamQuirks) -> String {
     let end = if quirks.crlf { "\r\n" } else { "\n" };
-    // DeepSeek sends both while a request waits for a machine.
+    // DeepSeek sends both while a request waits for capacity.
     let comment =
         if quirks.comments { format!("{end}{end}: keep-alive{end}{end}") } else { String::new() };
     let name = event.name.map(|name| format!("event: {name}{end}")).unwrap_or_default();
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quirks_of_the_lines_show() {
+    fn quirks_change_line_ends_and_comments() {
         let event = Event { name: Some("ping"), data: "{}".to_owned() };
         assert_eq!(written(&event, &StreamQuirks::default()), "event: ping\ndata: {}\n\n");
         let odd = StreamQuirks { crlf: true, comments: true, ..StreamQuirks::default() };

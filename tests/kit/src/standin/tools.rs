@@ -1,8 +1,8 @@
-//! Tool calling: what a model that was offered tools does next.
+//! Tool calling: the next step of a model with tools.
 //!
-//! A rule looks at the conversation since the last user message and says which tools are called
-//! now, or what the answer is. The first rule that has something to say decides; an app's rule
-//! has a file of its own and one line in [`RULES`].
+//! A rule examines the conversation since the last user message and selects the tool calls or the
+//! response. The first rule with a result applies. The rule of an application has a separate file
+//! and one line in [`RULES`].
 
 mod expense;
 mod script;
@@ -13,40 +13,41 @@ use serde_json::Value;
 use super::faults::Fault;
 use super::question::{Ask, Question, Speaker, Turn};
 
-/// What a model does next.
+/// The next step of a model.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Move {
-    /// It wants these tools called, by name and JSON text of the arguments.
+    /// Tool calls, as names and arguments in JSON.
     Call(Vec<(String, String)>),
-    /// It says something and wants these tools called.
+    /// Text and tool calls.
     Announce(String, Vec<(String, String)>),
-    /// It answers.
+    /// Text only.
     Say(String),
 }
 
-/// The name for the journal, and the rule. `None` if the conversation is none of its business.
+/// A rule with its name in the request log. It returns `None` if the conversation does not concern
+/// it.
 type Rule = (&'static str, fn(&Dialogue<'_>) -> Option<Move>);
 
-/// All rules, in the order in which they are asked.
+/// All rules, in the order of their application.
 const RULES: &[Rule] =
     &[("tool script", script::decide), ("expense", expense::decide), ("travel", travel::decide)];
 
 /// A conversation since the last user message.
 pub(super) struct Dialogue<'q> {
     pub(super) question: &'q Question,
-    /// What the user said last.
+    /// The last user message.
     pub(super) user: &'q str,
-    /// What the model asked for since then, turn by turn.
+    /// The tool calls since then, by message of the model.
     pub(super) rounds: Vec<Vec<Asked<'q>>>,
 }
 
-/// A call and its answer.
+/// A tool call and its result.
 pub(super) struct Asked<'q> {
     pub(super) ask: &'q Ask,
     pub(super) answer: &'q str,
 }
 
-/// What the rules make of a conversation.
+/// The output of the rules.
 pub(super) struct Next {
     pub(super) content: String,
     pub(super) asks: Vec<Ask>,
@@ -66,7 +67,7 @@ impl<'q> Dialogue<'q> {
         Self { question, user: question.last_user_text(), rounds: rounds.collect() }
     }
 
-    /// Whether a tool is on offer.
+    /// Returns true if a tool is offered.
     pub(super) fn offers(&self, tool: &str) -> bool {
         self.question.tools.iter().any(|offer| offer.name == tool)
     }
@@ -77,8 +78,8 @@ fn answer_to<'q>(ask: &Ask, later: &'q [Turn]) -> &'q str {
     answer.map_or("", |turn| &turn.text)
 }
 
-/// What a model with tools does; `None` if it has none, must answer with a document, or no rule
-/// has anything to say.
+/// Returns the next step of a model with tools. Returns `None` if no tools are offered, a document
+/// is requested, or no rule applies.
 pub(super) fn next(question: &Question, fault: Option<&Fault>) -> Option<Next> {
     if question.tools.is_empty() || question.schema.is_some() {
         return None;
@@ -107,7 +108,7 @@ fn called(
     Next { content, asks: asks(question, calls, is_bent), rule }
 }
 
-/// Calls with ids that depend on the conversation alone.
+/// Creates tool calls whose ids depend only on the conversation.
 fn asks(question: &Question, calls: Vec<(String, String)>, is_bent: bool) -> Vec<Ask> {
     let place = question.turns.len();
     let ask = |(index, (name, arguments)): (usize, (String, String))| {
@@ -119,8 +120,8 @@ fn asks(question: &Question, calls: Vec<(String, String)>, is_bent: bool) -> Vec
     calls.into_iter().enumerate().map(ask).collect()
 }
 
-/// What services refuse: a name they do not take, a call without its answer right behind it, an
-/// answer without its call.
+/// Rejects requests as services do: invalid tool names, tool calls without a result directly after
+/// them, and results without a call.
 pub(super) fn check(question: &Question) -> Result<(), String> {
     for (index, offer) in question.tools.iter().enumerate() {
         let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
@@ -160,7 +161,7 @@ pub(super) fn check(question: &Question) -> Result<(), String> {
     ))
 }
 
-/// The arguments of a call as a document; `null` if they are none.
+/// Parses the arguments of a call; `null` if they are not valid JSON.
 pub(super) fn arguments(ask: &Ask) -> Value {
     serde_json::from_str(&ask.arguments).unwrap_or_default()
 }
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_users_script_is_followed_turn_by_turn() {
+    fn the_script_of_the_user_is_followed_turn_by_turn() {
         let mut question =
             question("please\ncall echo {\"text\":\"a\"}\ncall fly\nthen\ncall echo x");
         let first = next(&question, None).unwrap();
@@ -208,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn again_starts_over() {
+    fn again_repeats_the_script() {
         let mut question = question("call echo\nagain");
         for _ in 0..3 {
             let asks = next(&question, None).unwrap().asks;
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_bend_arguments_and_words() {
+    fn faults_change_arguments_and_text() {
         let question = question("call echo");
         let bent = next(&question, Some(&Fault::InvalidJsonContent)).unwrap();
         assert_eq!(bent.asks[0].arguments, "{\"unexpected\":");
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_services_refuse_is_refused() {
+    fn requests_that_services_reject_are_rejected() {
         let mut wrong = question("hi");
         wrong.tools[0].name = "date/parse".to_owned();
         assert!(check(&wrong).is_err());

@@ -1,7 +1,6 @@
-//! The model roles of the travel application: blocks of a guide, queries for places, a plan for
-//! pictures, and the page. A role is recognized by the requested form of the answer; a page, which
-//! has none, by the blocks and pictures that it is made from. What to work on is read off the
-//! user's message.
+//! The model for the tasks of the application `travel`: blocks of a guide, queries for places, a
+//! plan for images, and the page. The schema of the response identifies a task. A page has no
+//! schema and is identified by its blocks and images. The input of a task is in the user messages.
 
 mod blocks;
 mod facts;
@@ -14,10 +13,10 @@ use super::question::{Question, Speaker};
 use super::sample;
 use facts::Facts;
 
-/// Fields of the items in a plan for pictures.
+/// Fields of the items in a plan for images.
 const PICTURE: [&str; 4] = ["block_id", "query", "prompt", "alt"];
 
-/// The answer of a role and its name; nothing for other applications.
+/// Returns the response for a task and its name, or `None` for other applications.
 pub(super) fn answer(question: &Question, schema: &Value) -> Option<(String, &'static str)> {
     let users = question.turns.iter().filter(|turn| turn.speaker == Speaker::User);
     let text = users.map(|turn| turn.text.as_str()).collect::<Vec<_>>().join("\n");
@@ -40,7 +39,7 @@ pub(super) fn answer(question: &Question, schema: &Value) -> Option<(String, &'s
     facts.has_lists(&["blocks", "images"]).then(|| (page::answer(&facts), "travel page"))
 }
 
-/// The form of an answer: its fields, none of them for free text.
+/// The schema of a response. Free text has no fields.
 struct Form<'s> {
     root: &'s Value,
     schema: &'s Value,
@@ -59,7 +58,7 @@ impl<'s> Form<'s> {
         self.root["properties"].get(field).is_some()
     }
 
-    /// Whether one of the fields is a list of objects with these fields.
+    /// Returns true if a field is a list of objects with these fields.
     fn has_list_of(&self, fields: &[&str]) -> bool {
         let lists = self.root["properties"].as_object().into_iter().flatten();
         lists.into_iter().any(|(_, list)| {
@@ -83,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn roles_are_told_by_the_form_of_the_answer() {
+    fn schemas_identify_tasks() {
         let list = json!({"type": "array", "items": {"$ref": "#/$defs/Item"}});
         let item = json!({"properties": {"block_id": {}, "query": {}, "prompt": {}, "alt": {}}});
         for (properties, expected) in [
@@ -100,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_told_by_what_it_is_made_from() {
+    fn blocks_and_images_identify_a_page() {
         let free = json!({});
         assert_eq!(role("{\"blocks\": [], \"images\": []}", &free), Some("travel page"));
         for text in ["Make a page", "{\"blocks\": []}", "{\"blocks\": 1, \"images\": 2}"] {
@@ -109,6 +108,6 @@ mod tests {
         let turn = Turn::new(Speaker::User, "{\"blocks\":[],\"images\":[]}".to_owned(), Vec::new());
         let tools = vec![Offer::default()];
         let talk = Question { turns: vec![turn], tools, ..Question::default() };
-        assert!(answer(&talk, &free).is_none(), "a conversation with tools is another matter");
+        assert!(answer(&talk, &free).is_none(), "a conversation with tools is not a task");
     }
 }

@@ -1,4 +1,4 @@
-//! Unsplash: photographs by words.
+//! Unsplash: search for photographs.
 
 use axum::{
     Json,
@@ -12,13 +12,13 @@ use super::{
     server::Reply,
 };
 
-/// A word of queries that no photograph fits.
+/// A word of queries that have no results.
 const NOTHING: &str = "hidden";
 
-/// What the service says when an hour's requests are used up.
+/// The message of the service when the hourly quota is exceeded.
 const RATE_LIMIT: &str = "Rate Limit Exceeded";
 
-/// Answers a request of the API.
+/// Responds to a request of the API.
 pub(super) fn answer(call: &Call, segments: &[&str]) -> Reply {
     let key = call.header("authorization").and_then(|text| text.strip_prefix("Client-ID "));
     if !is_key_accepted(key) {
@@ -48,7 +48,7 @@ pub(super) fn answer(call: &Call, segments: &[&str]) -> Reply {
     Reply { rule, response }
 }
 
-/// An error in Unsplash's shape; a rate limit is an error in plain text.
+/// Returns an error in Unsplash's format. A rate limit is an error in plain text.
 pub(super) fn error_response(status: StatusCode, message: &str) -> Response {
     if status == StatusCode::FORBIDDEN {
         return (status, RATE_LIMIT).into_response();
@@ -110,7 +110,7 @@ fn photo(call: &Call, query: &str) -> Value {
     })
 }
 
-/// Where a photograph is shown from. The service has another host for them.
+/// Returns the URL of an image. The real service has a separate host for images.
 fn picture(call: &Call, id: &str, size: &str) -> String {
     format!("{}/photo-{id}?ixid=standin&fm=jpg&w={size}", call.base_url())
 }
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn photographs_fit_their_query() {
+    fn photographs_match_their_query() {
         let found = search(&call(&[("query", "Tokyo Tower"), ("orientation", "landscape")]));
         let photo = &found.unwrap()["results"][0];
         assert_eq!(photo["alt_description"], "tokyo tower");

@@ -1,46 +1,46 @@
-//! The videos that the stand-in of Apify knows.
+//! The videos of the Apify stand-in.
 //!
-//! Their speech follows a few patterns, such as `We visit Tokyo Tower.`, so that the
-//! stand-in models can tell what a guide must contain from the words alone.
+//! Their speech has sentences of a few patterns, such as `We visit Tokyo Tower.`, from which the
+//! stand-in models derive the content of a guide.
 
 use serde_json::{Value, json};
 
-/// What a crawl of one address gives.
+/// The result of a crawl of one URL.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Dataset {
     /// A video.
     Video(Value),
-    /// No item at all.
+    /// No item.
     Nothing,
-    /// An item that tells what went wrong.
+    /// An item with an error.
     Broken(&'static str),
 }
 
-/// Between two sentences that matter: what makes real subtitles long.
+/// A sentence between those with content, as in real subtitles.
 const FILLER: &str = "So yeah, the weather is lovely today and I am really enjoying the walk.";
 
-/// Sentences of filler in a long video; with them it is well above 8,000 characters.
+/// Number of filler sentences in a long video, which exceeds 8,000 characters with them.
 const LONG: usize = 130;
 
 struct Video {
     id: &'static str,
     title: &'static str,
     location: Option<&'static str>,
-    /// Sentences with places, food and so on.
+    /// Sentences with content.
     said: &'static [&'static str],
     shape: Shape,
 }
 
-/// In what way the data of a video is special.
+/// The peculiarity of a video.
 #[derive(Clone, Copy, PartialEq)]
 enum Shape {
-    /// Subtitles of more than 8,000 characters, with one place behind that.
+    /// Subtitles of more than 8,000 characters, with one place after them.
     Long,
-    /// No `thumbnailUrl`, but a list of pictures in several sizes.
+    /// No `thumbnailUrl`, but a list of images in several sizes.
     Thumbnails,
-    /// Nothing unusual.
+    /// No peculiarity.
     Plain,
-    /// No subtitles; the description has everything.
+    /// No subtitles. The description has all sentences.
     Silent,
 }
 
@@ -123,10 +123,11 @@ const VIDEOS: &[Video] = &[
     },
 ];
 
-/// What stands behind the 8,000th character of the long video, and must be in no guide.
+/// A sentence after the first 8,000 characters of the long video, which must not be in a guide.
 const BEHIND: &str = "We visit Far Beyond Park.";
 
-/// What there is about an id. Pictures are shown from `base_url`; YouTube has another host for them.
+/// Returns the data of a video. Its images are served from `base_url`; YouTube has a separate host
+/// for them.
 pub(super) fn find(id: &str, base_url: &str) -> Dataset {
     match VIDEOS.iter().find(|video| video.id == id) {
         Some(video) => Dataset::Video(item(video, base_url)),
@@ -135,7 +136,7 @@ pub(super) fn find(id: &str, base_url: &str) -> Dataset {
     }
 }
 
-/// The id in an address of a video.
+/// Returns the id in the URL of a video.
 pub(super) fn id_in(url: &str) -> Option<&str> {
     let marks = ["watch?v=", "youtu.be/", "/shorts/", "/embed/"];
     let rest = marks.iter().find_map(|mark| Some(url.split_once(mark)?.1))?;
@@ -206,7 +207,7 @@ fn subtitles(video: &Video) -> Value {
     json!([{"srtUrl": null, "type": "auto_generated", "language": "en", "plaintext": text}])
 }
 
-/// The sentences with some filler between them.
+/// Returns the sentences with filler between them.
 fn woven(said: &[&'static str]) -> Vec<&'static str> {
     said.iter().flat_map(|sentence| [FILLER, *sentence]).collect()
 }
@@ -216,7 +217,7 @@ mod tests {
     use super::{VIDEOS, id_in};
 
     #[test]
-    fn ids_are_as_long_as_those_of_youtube() {
+    fn ids_have_the_length_of_youtube_ids() {
         for video in VIDEOS {
             assert_eq!(video.id.len(), 11, "{}", video.id);
         }

@@ -1,31 +1,31 @@
-//! The words of trading, Chinese and English, that the reader of a text knows.
+//! The vocabulary of trading in Chinese and English, for the parser of trades.
 
-/// What a known word means to the reader.
+/// The meaning of a known word.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Meaning {
-    /// Somebody bought.
+    /// A purchase.
     Buy,
-    /// Somebody sold.
+    /// A sale.
     Sell,
-    /// Somebody has.
+    /// A holding.
     Hold,
-    /// The number after it is a price.
+    /// The following number is a price.
     PriceKey,
-    /// The number before it is a price.
+    /// The preceding number is a price.
     PriceMark,
-    /// The number after it is a quantity.
+    /// The following number is a quantity.
     QuantityKey,
-    /// The number after it is neither: an amount, a fee, a market value.
+    /// The following number is neither: an amount, a fee, a market value.
     OtherKey,
-    /// What follows applies to everything before it.
+    /// The following values apply to all preceding items.
     Each,
     /// A new item may follow.
     And,
-    /// A word without meaning for us.
+    /// A word without meaning.
     Noise,
 }
 
-/// Chinese words, found anywhere in a run of characters, the longest first.
+/// Chinese words, which occur anywhere in a sequence of characters. The longest one matches.
 #[rustfmt::skip]
 const CHINESE: &[(Meaning, &[&str])] = &[
     (Meaning::Buy, &[
@@ -68,7 +68,7 @@ const CHINESE: &[(Meaning, &[&str])] = &[
     ]),
 ];
 
-/// English words and phrases, matched as whole words in lower case, the longest first.
+/// English words and phrases in lower case, which match as whole words. The longest one matches.
 #[rustfmt::skip]
 const ENGLISH: &[(Meaning, &[&str])] = &[
     (Meaning::Buy, &[
@@ -110,7 +110,7 @@ const ENGLISH: &[(Meaning, &[&str])] = &[
     ]),
 ];
 
-/// The longest Chinese word at `start` and its length in characters.
+/// Returns the longest Chinese word at `start` and its length in characters.
 pub(super) fn chinese_at(chars: &[char], start: usize) -> Option<(Meaning, usize)> {
     CHINESE
         .iter()
@@ -120,7 +120,7 @@ pub(super) fn chinese_at(chars: &[char], start: usize) -> Option<(Meaning, usize
         .max_by_key(|(_, length)| *length)
 }
 
-/// The longest English word or phrase at `start`, in lower-case characters.
+/// Returns the longest English word or phrase at `start`, in lower-case characters.
 pub(super) fn english_at(lower: &[char], start: usize) -> Option<(Meaning, usize)> {
     ENGLISH
         .iter()
@@ -133,9 +133,9 @@ pub(super) fn english_at(lower: &[char], start: usize) -> Option<(Meaning, usize
         .max_by_key(|(_, length)| *length)
 }
 
-/// Whether the unit is the board lot, and not the share, and its length.
+/// Returns whether a unit is the board lot and not the share, and its length.
 ///
-/// Read only directly after a number; `None` if what follows is no unit of shares.
+/// The unit directly follows a number. Returns `None` if there is no unit of shares.
 pub(super) fn share_unit_at(lower: &[char], start: usize) -> Option<(bool, usize)> {
     const UNITS: &[(&str, bool)] = &[
         ("shares", false),
@@ -155,7 +155,7 @@ pub(super) fn share_unit_at(lower: &[char], start: usize) -> Option<(bool, usize
     })
 }
 
-/// Whether `word` stands at `start`.
+/// Returns true if `word` is at `start`.
 pub(super) fn is_at(chars: &[char], start: usize, word: &str) -> bool {
     word.chars().enumerate().all(|(offset, c)| chars.get(start + offset) == Some(&c))
 }

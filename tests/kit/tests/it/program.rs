@@ -1,4 +1,4 @@
-//! The `wattle-standin` program, started and ended as a demo does it.
+//! The program `wattle-standin`, started and ended as in a demo.
 
 use serde_json::Value;
 use tokio::process::Command;
@@ -13,7 +13,7 @@ async fn start(arguments: &[&str]) -> (Program, Value) {
 }
 
 #[tokio::test]
-async fn program_prints_its_addresses_and_ends_with_its_input() {
+async fn the_program_prints_its_urls_and_ends_with_its_input() {
     let (mut program, addresses) = start(&[]).await;
     let url = format!("{}/count/a", addresses["base_url"].as_str().unwrap());
     let counted: Value = reqwest::get(&url).await.unwrap().json().await.unwrap();
@@ -24,7 +24,7 @@ async fn program_prints_its_addresses_and_ends_with_its_input() {
 }
 
 #[tokio::test]
-async fn program_ends_on_a_signal_and_takes_faults() {
+async fn the_program_ends_on_a_signal_and_accepts_faults() {
     let fault = r#"{"path": "/echo", "fault": {"kind": "status", "status": 503}}"#;
     let (mut program, addresses) = start(&["--ignore-stdin", "--fault", fault]).await;
     let url = format!("{}/echo", addresses["base_url"].as_str().unwrap());
@@ -32,3 +32,4 @@ async fn program_ends_on_a_signal_and_takes_faults() {
     program.close_stdin();
     assert!(program.terminate().await.unwrap().success());
 }
+

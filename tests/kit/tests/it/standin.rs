@@ -1,4 +1,4 @@
-//! The stand-in servers over real sockets: wires, authentication, faults, gates and journal.
+//! The stand-in servers over real sockets: formats, authentication, faults, holds and request log.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use reqwest::{Client, StatusCode};
@@ -14,7 +14,7 @@ async fn start() -> Handle {
     Server::start(Config::default()).await.unwrap()
 }
 
-/// A chat request of one user message.
+/// Returns a chat request with one user message.
 fn chat(model: &str, text: &str) -> Value {
     json!({"model": model, "messages": [{"role": "user", "content": text}]})
 }
@@ -45,7 +45,7 @@ fn classify_schema() -> Value {
 }
 
 #[tokio::test]
-async fn openai_answers_by_schema() {
+async fn openai_responds_by_schema() {
     let server = start().await;
     let mut request = chat("gpt-4o", "昨天买入腾讯 100 股 320");
     request["response_format"] = json!({"type": "json_schema",
@@ -59,7 +59,7 @@ async fn openai_answers_by_schema() {
 }
 
 #[tokio::test]
-async fn openai_reads_large_pictures() {
+async fn openai_reads_large_images() {
     let server = start().await;
     let png = png_with_text("卖出苹果 10 股 190", 8 * 1024 * 1024);
     let url = format!("data:image/png;base64,{}", STANDARD.encode(&png));
@@ -72,11 +72,11 @@ async fn openai_reads_large_pictures() {
     assert_eq!(content(&answer)["type"], "operation");
     let entry = &server.requests()[0];
     assert!(entry.body_bytes > png.len());
-    assert!(serde_json::to_string(entry).unwrap().len() < 4_096, "the journal stays small");
+    assert!(serde_json::to_string(entry).unwrap().len() < 4_096, "the log stays small");
 }
 
 #[tokio::test]
-async fn openai_streams() {
+async fn openai_streams_with_usage_and_quirks() {
     let server = start().await;
     let mut request = chat("gpt-4o", "Hello");
     request["stream"] = json!(true);
@@ -91,7 +91,7 @@ async fn openai_streams() {
 }
 
 #[tokio::test]
-async fn gemini_and_anthropic_answer_in_their_shapes() {
+async fn gemini_and_anthropic_respond_in_their_formats() {
     let server = start().await;
     let gemini = Client::new()
         .post(format!("{}/v1beta/models/gemini-2.5-flash:generateContent", server.base_url))
@@ -116,7 +116,7 @@ async fn gemini_and_anthropic_answer_in_their_shapes() {
 }
 
 #[tokio::test]
-async fn keys_are_checked_everywhere() {
+async fn all_services_check_keys() {
     let server = start().await;
     let client = Client::new();
     let url = |path: &str| format!("{}{path}", server.base_url);
@@ -162,7 +162,7 @@ async fn massive_searches_american_tickers() {
 }
 
 #[tokio::test]
-async fn status_fault_hits_the_named_model_the_named_times() {
+async fn a_status_fault_applies_to_the_model_the_given_number_of_times() {
     let server = start().await;
     let rule = json!({"path": CHAT, "model": "gpt-4o-mini", "times": 2,
         "fault": {"kind": "status", "status": 429, "retry_after": "1"}});
@@ -182,7 +182,7 @@ async fn status_fault_hits_the_named_model_the_named_times() {
 }
 
 #[tokio::test]
-async fn cut_and_garbage_break_the_answer() {
+async fn cut_and_garbage_break_the_response() {
     let server = start().await;
     server.fault(FaultRule::new(Pattern::path(CHAT), Fault::Cut).times(1));
     let response = send(&server, CHAT, &chat("m", "Hi")).await.unwrap();
@@ -197,7 +197,7 @@ async fn cut_and_garbage_break_the_answer() {
 }
 
 #[tokio::test]
-async fn hanging_request_waits_for_its_release() {
+async fn a_hanging_request_waits_for_its_release() {
     let server = start().await;
     server.fault(FaultRule::new(Pattern::any(), Fault::Hang).times(1));
     let request = chat("m", "Hi");
@@ -213,7 +213,7 @@ async fn hanging_request_waits_for_its_release() {
 }
 
 #[tokio::test]
-async fn client_that_goes_away_is_noted() {
+async fn a_disconnected_client_is_recorded() {
     let server = start().await;
     server.fault(FaultRule::new(Pattern::any(), Fault::Hang));
     let url = format!("{}{CHAT}", server.base_url);
@@ -225,7 +225,7 @@ async fn client_that_goes_away_is_noted() {
 }
 
 #[tokio::test]
-async fn gate_holds_requests_and_tells_when_they_come() {
+async fn a_hold_holds_requests_and_reports_their_arrival() {
     let server = start().await;
     let gate = server.gate(Pattern::model("slow-model"));
     let request = chat("slow-model", "Hi");
@@ -242,7 +242,7 @@ async fn gate_holds_requests_and_tells_when_they_come() {
 }
 
 #[tokio::test]
-async fn journal_hides_keys_and_can_be_cleared() {
+async fn the_request_log_redacts_keys_and_can_be_cleared() {
     let server = start().await;
     post(&server, CHAT, &chat("m", "Hi")).await;
     let entries = get(&server, "/__requests").await;
@@ -256,7 +256,7 @@ async fn journal_hides_keys_and_can_be_cleared() {
 }
 
 #[tokio::test]
-async fn http_probes_answer() {
+async fn http_probes_respond() {
     let server = start().await;
     let echo: Value = post(&server, "/echo?a=1", &json!({"x": 1})).await.json().await.unwrap();
     assert_eq!(echo["method"], "POST");
@@ -274,7 +274,7 @@ async fn http_probes_answer() {
 }
 
 #[tokio::test]
-async fn stopped_server_refuses_connections() {
+async fn a_stopped_server_refuses_connections() {
     let server = start().await;
     let url = format!("{}/echo", server.base_url);
     reqwest::get(&url).await.unwrap();
@@ -283,7 +283,7 @@ async fn stopped_server_refuses_connections() {
 }
 
 #[tokio::test]
-async fn mcp_servers_speak_both_protocols() {
+async fn mcp_servers_support_both_protocols() {
     let server = start().await;
     let current = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28"});
     let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call",

@@ -1,4 +1,4 @@
-//! Streamed answers of the stand-ins over real sockets.
+//! Streamed responses of the stand-ins over real sockets.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ async fn start() -> Handle {
     Server::start(Config::default()).await.unwrap()
 }
 
-/// A chat request that wants a stream.
+/// Returns a chat request for a stream.
 fn chat(model: &str, text: &str) -> Value {
     json!({"model": model, "stream": true, "messages": [{"role": "user", "content": text}]})
 }
@@ -25,7 +25,7 @@ async fn post(server: &Handle, path: &str, body: &Value) -> reqwest::Response {
     request.bearer_auth("k").json(body).send().await.unwrap()
 }
 
-/// The documents of a stream.
+/// Returns the documents of a stream.
 async fn data(response: reqwest::Response) -> Vec<Value> {
     assert_eq!(response.headers()["content-type"], "text/event-stream");
     let text = response.text().await.unwrap();
@@ -33,13 +33,13 @@ async fn data(response: reqwest::Response) -> Vec<Value> {
     lines.filter(|line| *line != "[DONE]").map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The texts at a place of all documents, joined.
+/// Joins the texts at a JSON pointer of all documents.
 fn joined(documents: &[Value], place: &str) -> String {
     documents.iter().filter_map(|document| document.pointer(place)?.as_str()).collect()
 }
 
 #[tokio::test]
-async fn every_wire_streams_the_same_words() {
+async fn every_format_streams_the_same_text() {
     let server = start().await;
     let words = "Thank you, I have read your message: 你好";
     let openai = data(post(&server, CHAT, &chat("m", "你好")).await).await;
@@ -76,7 +76,7 @@ async fn scripts_are_followed_line_by_line() {
 }
 
 #[tokio::test]
-async fn variants_are_ordered_by_name() {
+async fn variants_are_selected_by_name() {
     let server = start().await;
     let order = |variant: &str| {
         let fault = json!({"kind": "stream", "variant": variant});
@@ -97,7 +97,7 @@ async fn variants_are_ordered_by_name() {
 }
 
 #[tokio::test]
-async fn stream_gates_let_events_through_one_by_one() {
+async fn stream_holds_release_events_one_by_one() {
     let server = start().await;
     let gate = server.stream_gate(Pattern::model("slow"));
     let mut response = post(&server, CHAT, &chat("slow", "Hi")).await;
@@ -106,7 +106,7 @@ async fn stream_gates_let_events_through_one_by_one() {
     let first = response.chunk().await.unwrap().unwrap();
     assert!(String::from_utf8_lossy(&first).contains("\"role\""));
     gate.arrived(2).await.unwrap();
-    // Others are not held.
+    // Other streams are not held.
     data(post(&server, CHAT, &chat("other", "Hi")).await).await;
     drop(gate);
     let mut rest = Vec::new();
@@ -117,7 +117,7 @@ async fn stream_gates_let_events_through_one_by_one() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_in_the_middle_is_noted() {
+async fn a_client_that_disconnects_in_the_middle_is_recorded() {
     let server = start().await;
     let gate = server.stream_gate(Pattern::any());
     let response = post(&server, CHAT, &chat("m", "Hi")).await;
@@ -129,7 +129,7 @@ async fn a_client_that_goes_away_in_the_middle_is_noted() {
 }
 
 #[tokio::test]
-async fn characters_may_be_cut() {
+async fn frames_can_split_characters() {
     let server = start().await;
     let quirks = StreamQuirks::of(StreamVariant::SplitUtf8);
     server.fault(FaultRule::new(Pattern::any(), Fault::Stream(quirks)));

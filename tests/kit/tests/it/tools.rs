@@ -1,4 +1,4 @@
-//! Tool calling of the stand-in models over the three wires: the wish, its answer, the last words.
+//! Tool calling of the stand-in models in the three formats: calls, results and the last text.
 
 use reqwest::Client;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ fn schema() -> Value {
 }
 
 #[tokio::test]
-async fn openai_calls_tools_and_wants_every_call_answered() {
+async fn openai_calls_tools_and_requires_all_results() {
     const PATH: &str = "/v1/chat/completions";
     let server = start().await;
     let function = json!({"name": "echo", "description": "d", "parameters": schema()});
@@ -48,7 +48,7 @@ async fn openai_calls_tools_and_wants_every_call_answered() {
     assert_eq!(choice["finish_reason"], "stop");
 
     request["tools"][0]["function"]["name"] = "date/parse".into();
-    assert_eq!(post(&server, PATH, &request).await.0, 400, "a name that services refuse");
+    assert_eq!(post(&server, PATH, &request).await.0, 400, "a name that services reject");
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! The services of the travel application over real sockets: Apify, Nominatim, Unsplash, Google's
-//! models for pictures; and what they answer on order.
+//! The services of the travel application over real sockets: Apify, Nominatim, Unsplash and
+//! Google's image models, with their faults.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use reqwest::{Client, RequestBuilder, Response};
@@ -46,7 +46,7 @@ fn status(status: u16) -> Fault {
 }
 
 #[tokio::test]
-async fn apify_crawls_and_its_token_is_in_no_journal() {
+async fn apify_crawls_and_its_token_is_redacted() {
     let server = start().await;
     let input = json!({"startUrls": [{"url": "https://www.youtube.com/watch?v=dQw4w9WgXcQ"}],
         "downloadSubtitles": true});
@@ -71,7 +71,7 @@ async fn apify_crawls_and_its_token_is_in_no_journal() {
 }
 
 #[tokio::test]
-async fn nominatim_knows_some_places() {
+async fn nominatim_finds_some_places() {
     let server = start().await;
     let (_, found) = answer(get(&server, "/search?q=Tokyo+Tower&format=jsonv2&limit=1")).await;
     assert_eq!((&found[0]["lat"], &found[0]["lon"]), (&json!("35.6585805"), &json!("139.7454329")));
@@ -85,7 +85,7 @@ async fn nominatim_knows_some_places() {
 }
 
 #[tokio::test]
-async fn unsplash_finds_photographs_until_its_quota_is_used_up() {
+async fn unsplash_finds_photographs_until_its_quota_is_exceeded() {
     let server = start().await;
     let path = "/search/photos?query=tower&page=1&per_page=1&orientation=landscape";
     let response = get(&server, path).header("accept-version", "v1").send().await.unwrap();
@@ -104,7 +104,7 @@ async fn unsplash_finds_photographs_until_its_quota_is_used_up() {
 }
 
 #[tokio::test]
-async fn pictures_are_made_and_withheld() {
+async fn images_are_generated_and_withheld() {
     let server = start().await;
     let imagen = json!({"instances": [{"prompt": "a tower"}], "parameters": {"sampleCount": 1}});
     let (_, made) = answer(post(&server, IMAGEN, &imagen)).await;
@@ -126,7 +126,7 @@ async fn pictures_are_made_and_withheld() {
 }
 
 #[tokio::test]
-async fn models_are_retired_on_order() {
+async fn models_are_retired_by_faults() {
     let server = start().await;
     let text = json!({"contents": [{"parts": [{"text": "hi"}]}]});
     let gone = Pattern::model("gemini-2.5-flash");
@@ -142,3 +142,4 @@ async fn models_are_retired_on_order() {
     let (status, body) = answer(post(&server, "/v1/chat/completions", &chat)).await;
     assert_eq!((status, &body["error"]["message"]), (400, &json!("Model Not Exist")));
 }
+

@@ -1,10 +1,10 @@
-//! Conditions of a question: which values are meant, which are excluded, from when.
+//! Conditions of a question: included and excluded values, comparisons, periods.
 
 use serde_json::{Value, json};
 
 use super::words::pieces;
 
-/// Values that the stand-in's data knows, by the word in the attribute's name.
+/// Values of the stand-in's data, by a word in the attribute's name.
 const VALUES: &[(&str, &[&str])] = &[
     ("区域", &["华东", "华南", "华北", "西南"]),
     ("等级", &["金牌", "银牌", "普通"]),
@@ -29,11 +29,11 @@ const VALUES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Words before what is excluded, and where that ends.
+/// Words before excluded values, and words after them.
 const EXCEPT: &[(&str, &[&str])] =
     &[("除了", &["以外", "之外", "外"]), ("除", &["以外", "之外"]), ("不是", &["的"])];
 
-/// Words of a comparison with a number. Longer ones first: they contain shorter ones.
+/// Words of comparisons with a number. Longer ones precede shorter ones that they contain.
 const COMPARED: &[(&str, &str)] = &[
     ("不低于", "gte"),
     ("不少于", "gte"),
@@ -46,7 +46,7 @@ const COMPARED: &[(&str, &str)] = &[
     ("低于", "lt"),
 ];
 
-/// The conditions of a question over the attributes of a class. `today` is a date.
+/// Returns the conditions of a question on the attributes of a class. `today` is an ISO date.
 pub(super) fn conditions(query: &str, attributes: &[Value], today: &str) -> Vec<Value> {
     let (meant, excluded) = split(query);
     let mut found = values(&meant, attributes, "eq", "in");
@@ -60,13 +60,13 @@ pub(super) fn conditions(query: &str, attributes: &[Value], today: &str) -> Vec<
     found
 }
 
-/// The field of the attribute that has a word in its name.
+/// Returns the field of the attribute whose name contains a word.
 pub(super) fn about<'a>(attributes: &'a [Value], word: &str) -> Option<&'a str> {
     let says = |known: &&Value| known["name"].as_str().is_some_and(|name| name.contains(word));
     attributes.iter().find(says)?["field_name"].as_str()
 }
 
-/// A question without what it excludes, and that.
+/// Splits a question into the text without exclusions, and the excluded text.
 fn split(query: &str) -> (String, Option<String>) {
     for (word, ends) in EXCEPT {
         let Some((before, rest)) = query.split_once(word) else { continue };
@@ -102,14 +102,14 @@ fn values(text: &str, attributes: &[Value], one: &str, several: &str) -> Vec<Val
     found
 }
 
-/// The name between the word for a customer and its possessive.
+/// Returns the name between the word for a customer and its possessive.
 fn name_in(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once("客户")?;
     let (name, _) = rest.split_once('的')?;
     ((2..=3).contains(&name.chars().count()) && !name.is_ascii()).then_some(name)
 }
 
-/// A comparison of the amount with a number.
+/// Returns the comparison of the amount with a number.
 fn compared(query: &str, attributes: &[Value]) -> Option<Value> {
     let field = about(attributes, "金额")?;
     let (rest, op) =
@@ -119,7 +119,7 @@ fn compared(query: &str, attributes: &[Value]) -> Option<Value> {
     Some(json!({ "field": field, "op": op, "value": value }))
 }
 
-/// The beginning of the dates that are meant, for days, months and years as they are called.
+/// Returns the prefix of the dates in a named day, month or year.
 fn period(query: &str, today: &str) -> Option<String> {
     let mut parts = today.split('-').map_while(|part| part.parse::<u32>().ok());
     let (year, month) = (parts.next()?, parts.next()?);
@@ -140,7 +140,7 @@ fn period(query: &str, today: &str) -> Option<String> {
     }
 }
 
-/// `2024年` or `2024年12月`.
+/// Parses `2024年` and `2024年12月`.
 fn named_period(query: &str) -> Option<String> {
     let (before, rest) = query.split_once('年')?;
     let year = before.get(before.len().checked_sub(4)?..)?;
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn exclusions_stay_exclusions() {
+    fn exclusions_become_negated_conditions() {
         check("除了手机号13800138000以外的客户", one("phone", "ne", "13800138000"));
         check("不是华东的订单", one("region", "ne", "华东"));
         let both = json!([{"field": "region", "op": "not_in", "value": ["华东", "华南"]}]);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn periods_are_counted_from_today() {
+    fn periods_are_relative_to_today() {
         check("上个月的订单", one("ordered_on", "like", "2024-12"));
         check("去年的订单", one("ordered_on", "like", "2024"));
         check("2024年3月的订单", one("ordered_on", "like", "2024-03"));

@@ -1,10 +1,10 @@
-//! What a question is about.
+//! Intent of a question.
 
 use serde_json::{Value, json};
 
 use super::words::{ACTIONS, pieces};
 
-/// Pieces of the question as keywords, values and words as elements, and the action.
+/// Returns the intent: words as keywords, words and values as business elements, and the actions.
 pub(super) fn understand(query: &str) -> Value {
     let pieces = pieces(query);
     let mut actions: Vec<&str> = Vec::new();
@@ -23,7 +23,7 @@ pub(super) fn understand(query: &str) -> Value {
     })
 }
 
-/// Numbers and codes are values, no words to search with.
+/// Returns true for numbers and codes, which are values and not keywords.
 fn is_value(piece: &str) -> bool {
     piece.chars().any(|c| c.is_ascii_digit())
 }
@@ -35,7 +35,7 @@ mod tests {
     use super::understand;
 
     #[test]
-    fn words_values_and_actions_are_told_apart() {
+    fn words_values_and_actions_are_distinguished() {
         let intent = understand("查询手机号13800138000的客户");
         assert_eq!(intent["keywords"], json!(["手机号", "客户"]));
         assert_eq!(intent["business_elements"], json!(["手机号", "13800138000", "客户"]));

@@ -1,14 +1,14 @@
-//! How to get the data that a question asks for, over the attributes of a class.
+//! Plans for the data of a question, on the attributes of a class.
 
 use serde_json::{Value, json};
 
 use super::condition::{about, conditions};
 use super::words::STATISTICS;
 
-/// Words in the names of attributes by which groups are made.
+/// Words in the names of attributes by which rows can be grouped.
 const GROUPS: &[&str] = &["区域", "等级", "状态", "部门", "类型", "型号", "站点", "商品"];
 
-/// A plan in the words that executors know.
+/// Returns a plan in the format of the application.
 pub(super) fn plan(query: &str, attributes: &Value, today: &str) -> Value {
     let attributes = attributes.as_array().cloned().unwrap_or_default();
     let is_analysis = STATISTICS.iter().any(|word| query.contains(word));
@@ -34,7 +34,7 @@ pub(super) fn plan(query: &str, attributes: &Value, today: &str) -> Value {
             "sort_order": null })
 }
 
-/// The number in `前 5` or `前5个`.
+/// Parses the number in `前 5` or `前5个`.
 fn first_of(query: &str) -> Option<u64> {
     let (_, rest) = query.split_once('前')?;
     let digits: String = rest.trim_start().chars().take_while(char::is_ascii_digit).collect();
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_grouped_and_largest_come_first() {
+    fn statistics_are_grouped_and_rankings_are_sorted() {
         let found = plan("按状态统计订单金额", &attributes(), "2025-01-15");
         assert_eq!(
             (&found["mode"], &found["group_by"]),

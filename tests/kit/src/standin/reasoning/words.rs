@@ -1,16 +1,16 @@
-//! Words of questions about business data.
+//! Vocabulary of questions about business data.
 
 use std::collections::BTreeSet;
 
-/// Words by which a user asks for numbers instead of rows.
+/// Words that request statistics in place of rows.
 pub(super) const STATISTICS: &[&str] =
     &["统计", "数量", "多少", "总额", "合计", "占比", "平均", "分布", "各", "排名"];
 
-/// What a user wants done.
+/// Words for actions.
 pub(super) const ACTIONS: &[&str] =
     &["统计", "查询", "查看", "列出", "对比", "分析", "排名", "找出", "查"];
 
-/// Words that say nothing about what is asked. Longer ones first: they contain shorter ones.
+/// Words without meaning for the search. Longer ones precede shorter ones that they contain.
 pub(super) const FILLERS: &[&str] = &[
     "[clarification]",
     "你好",
@@ -77,12 +77,12 @@ pub(super) const FILLERS: &[&str] = &[
     "列",
 ];
 
-/// The position of a word in a text, in bytes.
+/// Returns the position of a word in a text, in bytes.
 pub(super) fn place(text: &str, word: &str) -> Option<usize> {
     if word.is_empty() { None } else { text.find(word) }
 }
 
-/// The share of a name's pairs of characters that a text has too.
+/// Returns the share of a name's bigrams that a text contains.
 pub(super) fn alike(text: &str, name: &str) -> f64 {
     let (there, wanted) = (pairs(text), pairs(name));
     if wanted.is_empty() {
@@ -96,7 +96,7 @@ fn pairs(text: &str) -> BTreeSet<(char, char)> {
     letters.windows(2).map(|pair| (pair[0], pair[1])).collect()
 }
 
-/// Pieces of a text between fillers, actions and anything that is no letter.
+/// Splits a text at fillers, actions and all characters that are not alphanumeric.
 pub(super) fn pieces(text: &str) -> Vec<String> {
     let mut rest = text.to_owned();
     for word in FILLERS.iter().chain(ACTIONS) {
@@ -112,7 +112,7 @@ pub(super) fn pieces(text: &str) -> Vec<String> {
     found
 }
 
-/// Latin letters and digits apart from others: `手机号13800138000` is two words.
+/// Separates ASCII characters from others: `手机号13800138000` is two words.
 fn by_script(piece: &str) -> Vec<String> {
     let mut parts: Vec<(bool, String)> = Vec::new();
     for c in piece.chars() {
@@ -129,7 +129,7 @@ mod tests {
     use super::pieces;
 
     #[test]
-    fn questions_come_apart() {
+    fn questions_are_split_into_words() {
         for (text, expected) in [
             ("查询手机号13800138000的客户", vec!["手机号", "13800138000", "客户"]),
             ("统计各区域的客户数量", vec!["区域", "客户"]),

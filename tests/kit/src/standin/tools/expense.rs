@@ -1,5 +1,5 @@
-//! A model that keeps a household book: it says what dates mean to one tool, hands the amounts to
-//! another, and reports the result. It asks back when something is missing.
+//! The model for the application `expense`: it passes dates to one tool and amounts to another, and
+//! reports the result. It asks for missing values.
 
 mod read;
 
@@ -9,22 +9,22 @@ use self::read::Item;
 use super::{Asked, Dialogue, Move, arguments};
 use crate::standin::question::Speaker;
 
-/// The tool that turns the meaning of a date into a timestamp.
+/// The tool that converts a parsed date to a timestamp.
 const PARSE: &str = "parseDateExpression";
 
-/// The tool that writes a record.
+/// The tool that saves a record.
 const SAVE: &str = "saveExpenseToLark";
 
-/// How a question back begins.
+/// The beginning of a question for a missing value.
 const ASKING: &str = "请问";
 
-/// The answer to a message that has nothing to do with money.
+/// The response to a message without an expense.
 const GREETING: &str = "你好，我是记账助手。告诉我花在哪里、花了多少钱，我来帮你记账。";
 
-/// The answer to a date that needs a calendar, such as a holiday.
+/// The response to a date that needs a calendar, such as a holiday.
 const CALENDAR: &str = "请问是哪一天？可以说 昨天、3天前、1月2日 或 2025年1月2日。";
 
-/// Decides for conversations in which an expense can be saved.
+/// Decides the next step in conversations with the tool [`SAVE`].
 pub(super) fn decide(dialogue: &Dialogue<'_>) -> Option<Move> {
     if !dialogue.offers(SAVE) {
         return None;
@@ -52,7 +52,8 @@ pub(super) fn decide(dialogue: &Dialogue<'_>) -> Option<Move> {
     Some(Move::Say(reports.join("\n\n")))
 }
 
-/// The last user message, with the one before it if that was asked back about.
+/// Returns the last user message, with the one before it if the model had asked for a missing
+/// value.
 fn said(dialogue: &Dialogue<'_>) -> String {
     let spoken = |speaker| move |turn: &&super::Turn| turn.speaker == speaker;
     let turns = &dialogue.question.turns;
@@ -75,7 +76,7 @@ fn question(item: &Item) -> Option<String> {
     }
 }
 
-/// What dates mean; and what has no date is saved at once.
+/// Returns the calls of the first turn: dates are parsed, and items without a date are saved.
 fn first(items: &[Item], can_parse: bool) -> Vec<(String, String)> {
     let call = |item: &Item| match &item.date {
         Some(date) if can_parse => (PARSE.to_owned(), date.to_string()),
@@ -84,7 +85,7 @@ fn first(items: &[Item], can_parse: bool) -> Vec<(String, String)> {
     items.iter().map(call).collect()
 }
 
-/// What has a date is saved with the timestamp that the tool gave for it.
+/// Returns the calls of the second turn: items with a date are saved with their timestamps.
 fn second(items: &[Item], asked: &[&Asked<'_>]) -> Vec<(String, String)> {
     let parsed = asked.iter().filter(|asked| asked.ask.name == PARSE);
     let mut timestamps = parsed.map(|asked| document(asked.answer).get("timestamp").cloned());
@@ -157,7 +158,7 @@ mod tests {
         decide(&Dialogue::new(question)).unwrap()
     }
 
-    /// The calls that are wanted now; each is answered with a document.
+    /// Returns the next tool calls, and adds a result for each of them to the conversation.
     fn calls(question: &mut Question, answer: &Value) -> Vec<(String, Value)> {
         let Move::Call(calls) = decided(question) else { panic!("no call") };
         let named = calls.iter().enumerate();
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_date_or_its_tool_it_is_saved_at_once() {
+    fn items_without_a_parsed_date_are_saved_immediately() {
         for (text, tools) in [("打车20元", &[SAVE, PARSE][..]), ("昨天打车20元", &[SAVE][..])]
         {
             let mut question = question(text, tools);
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_asked_for_and_put_together() {
+    fn missing_values_are_requested_and_combined() {
         let mut question = question("昨天打车", &[SAVE, PARSE]);
         let asked = words(&question);
         assert_eq!(asked, "请问打车的金额是多少？");
@@ -230,7 +231,8 @@ mod tests {
     }
 
     #[test]
-    fn conversations_about_something_else_are_left_alone() {
+    fn conversations_without_the_tool_are_ignored() {
         assert!(decide(&Dialogue::new(&question("打车20元", &[PARSE]))).is_none());
     }
 }
+

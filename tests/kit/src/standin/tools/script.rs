@@ -1,9 +1,9 @@
-//! A user who says which tools to call: `call echo {"text":"a"}` on a line of its own. Several
-//! lines are several calls of one turn, `then` begins the next turn, `again` starts over for ever.
+//! Tool calls that the user writes: `call echo {"text":"a"}` on a separate line. Several lines are
+//! several calls of one turn, `then` begins the next turn, and `again` repeats the turns forever.
 
 use super::{Dialogue, Move};
 
-/// Follows the script of the last user message, if it is one.
+/// Follows the script in the last user message, if it has one.
 pub(super) fn decide(dialogue: &Dialogue<'_>) -> Option<Move> {
     let (mut turns, mut is_endless) = (vec![Vec::new()], false);
     for line in dialogue.user.lines().map(str::trim) {

@@ -1,5 +1,5 @@
-//! A model that makes travel guides: one tool after the other until there is a page. What is done
-//! already it reads off the conversation and off what the application says of earlier steps.
+//! The model for the application `travel`: it calls one tool after the other until the page exists.
+//! It derives the completed steps from the conversation and from the system prompt.
 
 mod wish;
 
@@ -20,17 +20,17 @@ const PAGE: &str = "generate_handbook_html";
 /// All tools, in the order of a guide.
 const NAMES: [&str; 7] = [PARSE, CRAWL, BUILD, RESOLVE, SEARCH, GENERATE, PAGE];
 
-/// What the application says before the names of the steps that are behind it.
+/// The text before the names of completed steps in the system prompt.
 const FINISHED: &str = "Finished steps:";
 
-/// How often a tool may fail in one turn of the user before the model gives up.
+/// Number of failures of a tool in one turn of the user after which the model gives up.
 const MAX_FAILURES: usize = 2;
 
-/// The answer to a text without an address.
+/// The response to a message without a URL.
 const ASKING: &str =
     "Please send me the address of a YouTube video, and I will make a travel guide of it.";
 
-/// Decides for conversations in which a page can be made.
+/// Decides the next step in conversations with the tools of a guide.
 pub(super) fn decide(dialogue: &Dialogue<'_>) -> Option<Move> {
     if !dialogue.offers(PAGE) || !dialogue.offers(PARSE) {
         return None;
@@ -50,19 +50,19 @@ pub(super) fn decide(dialogue: &Dialogue<'_>) -> Option<Move> {
     })
 }
 
-/// The conversation as this model sees it.
+/// The progress of a guide.
 struct Story<'q> {
     wish: Wish<'q>,
-    /// Steps that the application calls finished; none if they belong to another video.
+    /// Completed steps by the system prompt; empty if they belong to another video.
     finished: Vec<&'q str>,
-    /// Calls about the video, oldest first.
+    /// Tool calls for the video, oldest first.
     made: Vec<Made<'q>>,
 }
 
 struct Made<'q> {
     tool: &'q str,
     answer: &'q str,
-    /// Whether it was called after the user's last message.
+    /// Whether the call follows the last user message.
     is_new: bool,
 }
 
@@ -93,7 +93,7 @@ impl<'q> Story<'q> {
     }
 
     fn is_done(&self, step: &str) -> bool {
-        // Either of the two image tools is enough.
+        // One of the two image tools is sufficient.
         let is_same = |tool: &str| match step {
             SEARCH | GENERATE => tool == SEARCH || tool == GENERATE,
             step => tool == step,
@@ -103,7 +103,7 @@ impl<'q> Story<'q> {
         }
         let must_be_new = self.wish.repeats(step);
         let mut made = self.made.iter().filter(|made| is_same(made.tool));
-        // Without coordinates a guide is still a guide.
+        // A guide can lack coordinates.
         let is_enough = |made: &Made<'_>| {
             (made.is_new || !must_be_new) && (!made.failed() || step == RESOLVE && made.is_new)
         };
@@ -115,13 +115,13 @@ impl<'q> Story<'q> {
         built["spotCount"] == 0 || built["spot_blocks"].as_array().is_some_and(Vec::is_empty)
     }
 
-    /// The newest good answer of a tool.
+    /// Returns the newest successful output of a tool.
     fn output(&self, tool: &str) -> Value {
         let mut good = self.made.iter().rev().filter(|made| made.tool == tool && !made.failed());
         good.find_map(|made| serde_json::from_str(made.answer).ok()).unwrap_or_default()
     }
 
-    /// What follows on a failure: the step that the error asks for, or an excuse.
+    /// Returns the step after a failure: the tool that the error names, or an apology.
     fn after_failure(&self) -> Option<Move> {
         let last = self.made.last().filter(|made| made.is_new && made.failed())?;
         let same = self.made.iter().filter(|made| made.is_new && made.tool == last.tool);
@@ -153,7 +153,7 @@ impl<'q> Story<'q> {
                 Some(count) => json!({ "count": count }),
                 None => json!({}),
             },
-            // The application knows the blocks, with their coordinates.
+            // The application has the blocks with their coordinates.
             PAGE => json!({"blocks": []}),
             _ => json!({}),
         };
@@ -215,8 +215,8 @@ mod tests {
         decide(&Dialogue::new(question)).unwrap()
     }
 
-    /// Answers calls with what `answer` gives until the model says something; gives all tools
-    /// with their arguments and what was said.
+    /// Responds to calls with the results of `answer` until the model has no more calls. Returns
+    /// the calls and the last text.
     fn run(question: &mut Question, answer: impl Fn(&str) -> String) -> (Vec<String>, String) {
         let mut calls = Vec::new();
         loop {
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn finished_steps_are_not_done_again() {
+    fn completed_steps_are_not_repeated() {
         let mut talk = question(URL, "parse_youtube_input, crawl_youtube_videos");
         let (calls, _) = run(&mut talk, good);
         assert_eq!(tools(&calls)[0], "build_travel_blocks");
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn without_spots_nothing_is_looked_up() {
+    fn without_spots_no_coordinates_are_resolved() {
         let none = |tool: &str| {
             if tool == "build_travel_blocks" { "{\"spotCount\":0}".to_owned() } else { good(tool) }
         };
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_step_is_made_up_for_and_other_failures_end_it() {
+    fn a_missing_step_is_executed_and_other_failures_end_the_turn() {
         let mut talk = question(URL, "parse_youtube_input, search_image");
         let broken = |tool: &str| match tool {
             "crawl_youtube_videos" => "error: no video found".to_owned(),
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_asked_for() {
+    fn a_missing_url_is_requested() {
         let (calls, words) = run(&mut question("hello", "none"), good);
         assert!(calls.is_empty() && words.contains("address"), "{words}");
     }

@@ -1,8 +1,8 @@
-//! From the speech of a video to the blocks of a guide.
+//! Converts the speech of a video to the blocks of a guide.
 
 use serde_json::{Value, json};
 
-/// How a sentence begins, and the type of the block that it makes.
+/// The beginnings of sentences, and the types of their blocks.
 const PATTERNS: [(&str, &str); 5] = [
     ("We visit ", "spot"),
     ("We eat ", "food"),
@@ -11,7 +11,7 @@ const PATTERNS: [(&str, &str); 5] = [
     ("We remember ", "other"),
 ];
 
-/// Blocks for a video that says too little for a guide.
+/// Blocks for a video with too few sentences.
 const GENERAL: [(&str, &str); 4] = [
     ("transport", "Getting around"),
     ("food", "Where to eat"),
@@ -19,13 +19,13 @@ const GENERAL: [(&str, &str); 4] = [
     ("other", "Before you go"),
 ];
 
-/// Fewest and most blocks of a guide.
+/// Minimum and maximum number of blocks.
 const COUNT: (usize, usize) = (4, 16);
 
-/// Longest title that is believed to be one.
+/// Maximum length of a title, in bytes.
 const MAX_TITLE: usize = 80;
 
-/// The blocks and, once more, those that are spots.
+/// Returns the blocks and, separately, the blocks that are spots.
 pub(super) fn answer(text: &str) -> Value {
     let mut found = said(text);
     for (kind, title) in GENERAL {
@@ -41,7 +41,7 @@ pub(super) fn answer(text: &str) -> Value {
     json!({ "spot_blocks": spots, "blocks": blocks })
 }
 
-/// Type and title of everything in the speech, each once, in order.
+/// Returns type and title of all sentences, without duplicates and in order.
 fn said(text: &str) -> Vec<(&'static str, &str)> {
     let mut places: Vec<(usize, &'static str, &str)> = Vec::new();
     for (begin, kind) in PATTERNS {
@@ -58,7 +58,7 @@ fn said(text: &str) -> Vec<(&'static str, &str)> {
     places.into_iter().map(|(_, kind, title)| (kind, title)).collect()
 }
 
-/// A block as models write them: with an id of their own and untidy tags.
+/// Returns a block as real models write it: with a generated id and untidy tags.
 fn block((kind, title): (&str, &str), number: u32) -> Value {
     json!({
         "block_id": format!("block-{number}"),

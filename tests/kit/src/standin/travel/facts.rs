@@ -1,8 +1,8 @@
-//! What a prompt says, whatever words stand around it: the JSON documents in it.
+//! The JSON documents in a prompt, independent of the surrounding text.
 
 use serde_json::{Map, Value};
 
-/// Documents in one prompt that are looked at; a page's prompt has a handful.
+/// Maximum number of documents in a prompt. The prompt of a page has a handful.
 const MAX_DOCUMENTS: usize = 256;
 
 /// The objects of all documents in a text, outer ones first.
@@ -12,7 +12,7 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// Reads a prompt.
+    /// Parses a prompt.
     pub(super) fn read(text: &str) -> Self {
         let mut facts = Self::default();
         for document in documents(text) {
@@ -21,13 +21,13 @@ impl Facts {
         facts
     }
 
-    /// The first text under one of these keys, of an object that is no block.
+    /// Returns the first text under one of these keys, in an object that is not a block.
     pub(super) fn text(&self, keys: &[&str]) -> Option<&str> {
         let mut whole = self.objects.iter().filter(|object| !object.contains_key("block_id"));
         whole.find_map(|object| keys.iter().find_map(|key| object.get(*key)?.as_str()))
     }
 
-    /// Objects with a `block_id` and this key, one for each id, in order.
+    /// Returns objects with a `block_id` and this key, one per id, in order.
     pub(super) fn of_blocks(&self, key: &str) -> Vec<&Map<String, Value>> {
         let mut found: Vec<&Map<String, Value>> = Vec::new();
         for object in self.objects.iter().filter(|object| object.contains_key(key)) {
@@ -39,7 +39,7 @@ impl Facts {
         found
     }
 
-    /// Whether one object has lists under all of these keys.
+    /// Returns true if an object has lists under all of these keys.
     pub(super) fn has_lists(&self, keys: &[&str]) -> bool {
         let has = |object: &Map<String, Value>, key| object.get(key).is_some_and(Value::is_array);
         self.objects.iter().any(|object| keys.iter().all(|key| has(object, *key)))
@@ -64,7 +64,7 @@ impl Facts {
     }
 }
 
-/// Lists and objects that stand in a text.
+/// Returns the arrays and objects in a text.
 fn documents(text: &str) -> Vec<Value> {
     let mut found = Vec::new();
     let mut rest = text;

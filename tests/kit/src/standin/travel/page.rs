@@ -1,10 +1,10 @@
-//! The page of a guide: a whole document in a fence, as models write them.
+//! The page of a guide: a complete document in a code fence, as models write it.
 
 use serde_json::{Map, Value};
 
 use super::facts::Facts;
 
-/// One column on a telephone, two on a desk.
+/// One column on narrow screens, several on wide ones.
 const STYLE: &str = "\
 body{margin:0;font:16px/1.6 system-ui,sans-serif;color:#222;background:#faf7f2}
 header img{display:block;width:100%;max-height:360px;object-fit:cover}
@@ -17,7 +17,7 @@ h2{margin:0 0 8px;font-size:20px}
 small{color:#777}
 ";
 
-/// The page, with a sentence before it.
+/// Returns the page, with a sentence before it.
 pub(super) fn answer(facts: &Facts) -> String {
     let title =
         escape(facts.text(&["title", "videoTitle", "video_title"]).unwrap_or("Travel guide"));
@@ -72,7 +72,7 @@ mod tests {
     use crate::standin::travel::facts::Facts;
 
     #[test]
-    fn everything_of_the_prompt_is_on_the_page() {
+    fn the_page_has_all_values_of_the_prompt() {
         let page = answer(&Facts::read(
             r#"{"title": "Tokyo & more", "thumbnailUrl": "https://i/t.jpg?a=1&b=2",
                 "blocks": [{"block_id": "a", "title": "Tower", "description": "High <up>",

@@ -1,11 +1,11 @@
-//! Queries for places and for pictures, one for each block in the prompt.
+//! Queries for places and images, one for each block in the prompt.
 
 use serde_json::{Map, Value, json};
 
 use super::facts::Facts;
 use crate::standin::sample;
 
-/// A query for the geocoder for each spot.
+/// Returns a geocoder query for each spot.
 pub(super) fn queries(facts: &Facts, schema: &Value) -> Value {
     let row = |block: &Map<String, Value>| {
         let Value::Object(row) = json!({"block_id": block["block_id"], "query": title(block)})
@@ -17,7 +17,7 @@ pub(super) fn queries(facts: &Facts, schema: &Value) -> Value {
     list(facts.of_blocks("title").into_iter().map(row), schema, "spot_queries")
 }
 
-/// A search and a prompt for each target.
+/// Returns a search query and a prompt for each block.
 pub(super) fn pictures(facts: &Facts, schema: &Value) -> Value {
     let row = |block: &Map<String, Value>| {
         let title = title(block);
@@ -39,7 +39,7 @@ fn title(block: &Map<String, Value>) -> &str {
     block.get("title").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The rows under the name that the schema gives its list, in the form of its items.
+/// Returns the rows under the name of the list in the schema, in the form of its items.
 fn list(rows: impl Iterator<Item = Map<String, Value>>, schema: &Value, usual: &str) -> Value {
     let root = sample::resolve(schema, schema);
     let properties = root.get("properties").and_then(Value::as_object);
@@ -63,7 +63,7 @@ mod tests {
     use crate::standin::travel::facts::Facts;
 
     #[test]
-    fn every_block_is_covered_once() {
+    fn every_block_has_one_query() {
         let facts = Facts::read(
             r#"[{"block_id": "a", "type": "spot", "title": "Tokyo Tower"},
                 {"block_id": "b", "type": "food", "title": "Soup"}]

@@ -1,18 +1,18 @@
-//! Reads expenses out of a sentence: date, amount, what for.
+//! Parses expenses of a sentence: date, amount, purpose.
 
 use serde_json::{Number, Value, json};
 
-/// One expense or income as it was said.
+/// An expense or an income.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Item {
-    /// The meaning of its date, as a tool takes it.
+    /// The date, as arguments of the date tool.
     pub(super) date: Option<Value>,
     pub(super) amount: Option<Number>,
     pub(super) remark: String,
     pub(super) is_income: bool,
 }
 
-/// Days relative to today, longer words before those that are part of them.
+/// Days relative to today. Longer words precede those that they contain.
 const DAYS: [(&str, i64); 10] = [
     ("大前天", -3),
     ("大后天", 3),
@@ -26,24 +26,24 @@ const DAYS: [(&str, i64); 10] = [
     ("明天", 1),
 ];
 
-/// The beginning of a date that the tool has no kind for; one more character belongs to it. The
-/// model hands it on all the same, as models do that overlook a rule.
+/// The beginning of a date that the tool does not support, which one more character completes. The
+/// model passes it on all the same, as real models do that overlook a rule.
 const WEEK: &str = "本周";
 
-/// Dates that need a calendar: the user is asked for another one.
+/// Dates that need a calendar. The model asks the user for another date.
 const VAGUE: [&str; 5] = ["上周", "下周", "月底", "中秋", "春节"];
 
-/// What begins an instruction that is none.
+/// Beginnings of injected instructions, which the model ignores.
 const INJECTIONS: [&str; 2] = ["忽略以上", "忽略之前"];
 
-/// Numbers as words, in relative dates.
+/// Number words in relative dates.
 const NUMBERS: [(char, i64); 8] =
     [('一', 1), ('两', 2), ('二', 2), ('三', 3), ('四', 4), ('五', 5), ('六', 6), ('七', 7)];
 
-/// Times of the day before an hour.
+/// Times of day before an hour.
 const TIMES: [&str; 6] = ["上午", "下午", "早上", "晚上", "中午", "凌晨"];
 
-/// Which words belong to which category; the first that occurs decides.
+/// Words of each category. The first category with a matching word applies.
 const CATEGORIES: [(&str, &[&str]); 15] = [
     ("交通", &["打车", "地铁", "公交", "滴滴", "加油", "停车", "高铁", "火车", "机票"]),
     ("零食", &["零食", "薯片", "糖"]),
@@ -62,13 +62,13 @@ const CATEGORIES: [(&str, &[&str]); 15] = [
     ("购物", &["买", "超市", "手机", "购物"]),
 ];
 
-/// The category of what no word tells.
+/// The default category.
 const OTHER: &str = "购物";
 
-/// Words of money that came.
+/// Words of an income.
 const INCOME: [&str; 5] = ["收到", "工资", "奖金", "收入", "退款"];
 
-/// Words that say nothing about what the money was for.
+/// Words without meaning for the purpose.
 const NOISE: [&str; 16] = [
     "帮我",
     "请",
@@ -88,11 +88,11 @@ const NOISE: [&str; 16] = [
     "收到",
 ];
 
-/// Signs between expenses.
+/// Separators between expenses.
 const SEPARATORS: [char; 9] = ['，', ',', '。', '；', ';', '、', '！', '!', '\n'];
 
 impl Item {
-    /// The category that its words tell.
+    /// Returns the category by the words of the remark.
     pub(super) fn category(&self) -> &'static str {
         known_category(&self.remark).unwrap_or(OTHER)
     }
@@ -104,12 +104,12 @@ fn known_category(remark: &str) -> Option<&'static str> {
     found.map(|(category, _)| *category)
 }
 
-/// Whether a text has a date that only a calendar tells.
+/// Returns true if a text has a date that needs a calendar.
 pub(super) fn is_vague(text: &str) -> bool {
     VAGUE.iter().any(|word| text.contains(word))
 }
 
-/// The text without what is no word about money, and without commas inside of numbers.
+/// Returns the text without injected instructions and without commas in numbers.
 fn plain(text: &str) -> String {
     let end = INJECTIONS.iter().filter_map(|word| text.find(word)).min().unwrap_or(text.len());
     let chars: Vec<char> = text[..end].chars().collect();
@@ -122,7 +122,7 @@ fn plain(text: &str) -> String {
     chars.iter().enumerate().filter(|(at, _)| !groups(*at)).map(|(_, char)| *char).collect()
 }
 
-/// The expenses of a text. A date holds for what follows until there is another one.
+/// Returns the expenses of a text. A date applies to all following ones until another date.
 pub(super) fn items(text: &str) -> Vec<Item> {
     let (mut items, mut current) = (Vec::new(), None);
     for part in plain(text).split(SEPARATORS) {
@@ -156,7 +156,7 @@ fn take_date(text: &mut String) -> Option<Value> {
     take_calendar_date(text).or_else(|| take_slash_date(text))
 }
 
-/// `3天前`, `一周前`, `两天后`.
+/// Consumes `3天前`, `一周前` or `两天后`.
 fn take_distance(text: &mut String) -> Option<Value> {
     let signs = [("天前", -1), ("天后", 1), ("周前", -7), ("周后", 7)];
     let (at, word, days) =
@@ -171,7 +171,7 @@ fn take_distance(text: &mut String) -> Option<Value> {
     Some(date)
 }
 
-/// `1/2`: month and day.
+/// Consumes `1/2` as month and day.
 fn take_slash_date(text: &mut String) -> Option<Value> {
     let at = text.find('/')?;
     let (head, month) = number_at_end(&text[..at])?;
@@ -181,7 +181,7 @@ fn take_slash_date(text: &mut String) -> Option<Value> {
     Some(date)
 }
 
-/// Removes times of the day such as `下午3点`: dates are days.
+/// Removes times such as `下午3点`, because dates have no time.
 fn take_hour(text: &mut String) {
     let Some(at) = text.find('点') else { return };
     let Some((head, _)) = number_at_end(&text[..at]) else { return };
@@ -189,7 +189,7 @@ fn take_hour(text: &mut String) {
     *text = format!("{head}{}", &text[at + '点'.len_utf8()..]);
 }
 
-/// `2025年1月2日`, `1月2号`.
+/// Consumes `2025年1月2日` or `1月2号`.
 fn take_calendar_date(text: &mut String) -> Option<Value> {
     let month_at = text.find('月')?;
     let (before, after) = (&text[..month_at], &text[month_at + '月'.len_utf8()..]);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn sentences_are_read() {
+    fn sentences_are_parsed() {
         for (text, rows) in [
             ("昨天打车花了20元", json!([[relative(-1), 20, "打车", "交通", false]])),
             ("打车 20.5", json!([[null, 20.5, "打车", "交通", false]])),

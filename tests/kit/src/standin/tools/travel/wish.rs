@@ -1,43 +1,43 @@
-//! What the user wants, recognized by a few words.
+//! The request of the user, detected by words.
 
 use crate::standin::question::{Question, Speaker};
 
-/// Words that speak of pictures.
+/// Words for images.
 const PICTURES: [&str; 4] = ["picture", "image", "photo", "illustration"];
 
-/// Words that speak of the page.
+/// Words for the page.
 const PAGES: [&str; 4] = ["page", "html", "handbook", "design"];
 
-/// Words that ask for something again.
+/// Words for a repetition.
 const AGAIN: [&str; 6] = ["again", "new", "other", "different", "instead", "redo"];
 
-/// Words that want pictures made and not found.
+/// Words for generated images.
 const MADE: [&str; 4] = ["ai", "generate", "generated", "draw"];
 
-/// Most pictures that the tools take.
+/// Maximum number of images that the tools accept.
 const MAX_COUNT: u64 = 6;
 
-/// What is wanted.
+/// The request of a user.
 #[derive(Debug)]
 pub(super) struct Wish<'q> {
-    /// The message with the newest address; the last message without one.
+    /// The message with the newest URL, or the last message if there is no URL.
     pub(super) text: &'q str,
-    /// An address of a video in it.
+    /// A URL of a video in the message.
     pub(super) url: Option<&'q str>,
-    /// The place of that message in the conversation.
+    /// The position of the first message with this URL in the conversation.
     pub(super) since: usize,
-    /// Whether there was another video before.
+    /// Whether an earlier message has another video.
     pub(super) is_another_video: bool,
-    /// A model makes the pictures.
+    /// Whether images are generated.
     pub(super) generated: bool,
-    /// How many pictures.
+    /// The requested number of images.
     pub(super) count: Option<u64>,
     pictures_again: bool,
     page_again: bool,
 }
 
 impl<'q> Wish<'q> {
-    /// Reads all that the user said.
+    /// Parses all messages of the user.
     pub(super) fn read(question: &'q Question) -> Self {
         let turns = question.turns.iter().enumerate();
         let said: Vec<(usize, &str)> = turns
@@ -47,7 +47,7 @@ impl<'q> Wish<'q> {
         let addressed: Vec<(usize, &str, &str)> =
             said.iter().filter_map(|(place, text)| Some((*place, *text, url(text)?))).collect();
         let newest = addressed.last().copied();
-        // The same address once more is the same guide: it began with the first message about it.
+        // A repeated URL continues the guide of the first message with it.
         let same =
             addressed.iter().rev().take_while(|(.., url)| Some(*url) == newest.map(|it| it.2));
         let begun = same.last().copied();
@@ -71,7 +71,7 @@ impl<'q> Wish<'q> {
         }
     }
 
-    /// Whether a step that was done is wanted once more.
+    /// Returns true if a completed step is requested again.
     pub(super) fn repeats(&self, step: &str) -> bool {
         match step {
             super::SEARCH | super::GENERATE => self.pictures_again,
@@ -87,21 +87,21 @@ fn words(text: &str) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-/// The first address of a video in a text.
+/// Returns the first URL of a video in a text.
 fn url(text: &str) -> Option<&str> {
     let is_video = |word: &&str| word.contains("youtube.com/") || word.contains("youtu.be/");
     let word = text.split_whitespace().find(is_video)?;
     Some(word.trim_matches(|c: char| "<>()[],.;\"'".contains(c)))
 }
 
-/// Whether a message wants pictures made or found; nothing if it does not speak of pictures.
+/// Returns whether a message requests generated images, or `None` if it does not mention images.
 fn wants_made(text: &str) -> Option<bool> {
     let words = words(text);
     let speaks = words.iter().any(|word| PICTURES.iter().any(|it| word.starts_with(it)));
     speaks.then(|| words.iter().any(|word| MADE.contains(&word.as_str())))
 }
 
-/// A number right before a word for pictures, or with one word between.
+/// Returns the number before a word for images, with at most one word in between.
 fn count(words: &[String]) -> Option<u64> {
     let is_picture = |word: &String| PICTURES.iter().any(|it| word.starts_with(it));
     let place = words.iter().position(is_picture)?;
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_begin_a_guide() {
+    fn new_urls_begin_a_guide() {
         let first = wish(&["hi", "see https://youtu.be/aaaaaaaaaaa."]);
         assert_eq!((first.url, first.since), (Some("https://youtu.be/aaaaaaaaaaa"), 1));
         let again =
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_are_found_unless_they_shall_be_made() {
+    fn images_are_generated_only_on_request() {
         assert!(!wish(&["Create a travel guide from this video: https://youtu.be/x"]).generated);
         assert!(wish(&["https://youtu.be/x with AI pictures"]).generated);
         assert!(wish(&["https://youtu.be/x", "generate images instead"]).generated);
