@@ -85,4 +85,3 @@ pub(crate) struct Reads {
     /// The latest state.
     pub(crate) latest_ms: f64,
 }
-

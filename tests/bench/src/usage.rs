@@ -50,4 +50,3 @@ fn peak_rss_bytes(process: &str) -> Result<u64> {
     let kilobytes = peak.and_then(|peak| peak.trim().strip_suffix(" kB"));
     Ok(kilobytes.context("no VmHWM in /proc/<id>/status")?.parse::<u64>()? * 1_024)
 }
-

@@ -121,4 +121,3 @@ async fn called(host: &Host) -> Result<BTreeMap<String, usize>> {
     }
     Ok(counts)
 }
-

@@ -150,4 +150,3 @@ macro_rules! targets {
 }
 
 targets!(app cel component events export frame graph mcp provider request schema sql state store stream wit);
-

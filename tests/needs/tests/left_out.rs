@@ -75,4 +75,3 @@ fn a_test_without_its_program_fails_where_all_is_required() {
     assert!(said.contains("2 failed"), "{said}");
     assert!(lines(&record).unwrap().is_empty());
 }
-

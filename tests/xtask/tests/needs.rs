@@ -52,4 +52,3 @@ fn the_tests_do_not_start_without_a_program_where_all_are_required() {
     }
     assert!(!said.contains("==>"), "no step has begun: {said}");
 }
-

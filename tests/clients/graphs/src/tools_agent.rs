@@ -61,4 +61,3 @@ mod tests {
         assert_eq!(output.text_content(), "result for 'v3'");
     }
 }
-

@@ -69,4 +69,3 @@ mod tests {
         Ok(())
     }
 }
-

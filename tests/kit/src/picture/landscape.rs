@@ -97,4 +97,3 @@ mod tests {
         assert!((20_000..40_000).contains(&tower.len()), "{}", tower.len());
     }
 }
-

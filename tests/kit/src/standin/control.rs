@@ -50,4 +50,3 @@ fn add_fault(shared: &Shared, call: &Call) -> Response {
         }
     }
 }
-

@@ -158,4 +158,3 @@ impl Gates {
         gates.iter().filter_map(Weak::upgrade).filter(|state| state.on.fits(call)).collect()
     }
 }
-

@@ -138,4 +138,3 @@ fn written(sse: bool, answer: &Answer) -> Response {
 fn refuse(status: StatusCode, id: &Value, code: i32, message: &str) -> Response {
     (status, Json(protocol::error(id, code, message))).into_response()
 }
-

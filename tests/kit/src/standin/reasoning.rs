@@ -186,4 +186,3 @@ mod tests {
         assert_eq!(ask(&none, &["summary"])["summary"], "没有查到符合条件的客户。");
     }
 }
-

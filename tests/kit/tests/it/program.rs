@@ -32,4 +32,3 @@ async fn the_program_ends_on_a_signal_and_accepts_faults() {
     program.close_stdin();
     assert!(program.terminate().await.unwrap().success());
 }
-

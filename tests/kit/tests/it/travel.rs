@@ -142,4 +142,3 @@ async fn models_are_retired_by_faults() {
     let (status, body) = answer(post(&server, "/v1/chat/completions", &chat)).await;
     assert_eq!((status, &body["error"]["message"]), (400, &json!("Model Not Exist")));
 }
-

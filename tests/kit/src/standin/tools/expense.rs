@@ -235,4 +235,3 @@ mod tests {
         assert!(decide(&Dialogue::new(&question("打车20元", &[PARSE]))).is_none());
     }
 }
-
