@@ -1,7 +1,7 @@
-//! A run in the events of AG-UI 1.0.
+//! Projection of a run as events of AG-UI 1.0.
 //!
-//! A step is a task of a node. A tool call whose arguments are given once more, because the model
-//! answered anew, ends and begins again under another id: arguments cannot be taken back.
+//! A step is a task of a node. The protocol cannot discard arguments of a tool call. If the model
+//! restarts and gives them again, the tool call ends and starts again under another id.
 
 #[cfg(test)]
 mod tests;
@@ -20,10 +20,10 @@ use crate::transcript::{Answer, Said, Transcript, Voice};
 /// The version of the protocol.
 pub const PROTOCOL_VERSION: &str = "1.0";
 
-/// Why a run waits for a person.
+/// Reason of every interrupt.
 const INPUT_REQUIRED: &str = "input_required";
 
-/// The event that says how far a node is.
+/// Name of the event with the progress of a node.
 const PROGRESS: &str = "progress";
 
 /// One event of the protocol.
@@ -62,28 +62,28 @@ pub enum Outcome {
     Cancelled,
 }
 
-/// A question to a person.
+/// An interrupt.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Interrupt {
-    /// Its id, which an answer must carry.
+    /// Id of the interrupt, which the answer must name.
     pub id: String,
-    /// Why the run waits.
+    /// Why the run waits; always `input_required`.
     pub reason: &'static str,
-    /// The question, as far as it has a text.
+    /// Text of the question: its payload, or the `message` of its payload, if that is a string.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// What an answer must look like.
+    /// JSON Schema for the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_schema: Option<Value>,
-    /// When the thread expires if nobody answers.
+    /// Time of the interrupt expiry, as RFC 3339 in UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
-    /// `node` that asks, and all that it shows as `payload`.
+    /// `node` that raised the interrupt, and `payload` of the question.
     pub metadata: Value,
 }
 
-/// A tool call as the protocol sees it.
+/// A tool call in the terms of the protocol.
 #[derive(Clone, Debug)]
 struct Shown {
     id: String,
@@ -91,24 +91,24 @@ struct Shown {
     has_arguments: bool,
 }
 
-/// The stream of one run. Events must come in order from the first of the run.
+/// The projection of one run, which takes its events in order from the first.
 #[derive(Clone, Debug)]
 pub struct EventStream {
     transcript: Transcript,
     thread: ThreadId,
     run: Option<RunId>,
-    /// Names of the steps that are at work.
+    /// Names of the running steps.
     steps: BTreeMap<TaskId, String>,
     calls: BTreeMap<String, Shown>,
-    /// Calls that were begun before, which begin again under another id.
+    /// How often each tool call has started.
     again: BTreeMap<String, u32>,
     names: BTreeMap<String, String>,
     asked: BTreeMap<InterruptId, Interrupt>,
 }
 
 impl EventStream {
-    /// A stream that has sent nothing yet. Model calls of these nodes are the conversation; of all
-    /// if there are none.
+    /// Creates the stream of a run before its first event. Only model calls of `nodes` are in the
+    /// stream, or of all nodes if there are none.
     pub fn new(thread: ThreadId, nodes: impl IntoIterator<Item = NodeName>) -> Self {
         Self {
             transcript: Transcript::new(nodes),
@@ -122,19 +122,21 @@ impl EventStream {
         }
     }
 
-    /// Whether all was sent.
+    /// Returns true after the end of the run.
     pub fn is_over(&self) -> bool {
         self.transcript.is_over()
     }
 
-    /// Whether the state matters for an event: it is sent at the end of a run that did not fail.
+    /// Returns true if [`apply`](Self::apply) needs the state for an event: a run that did not fail
+    /// ends with the state.
     pub fn wants_state(&self, event: &Event) -> bool {
         let EventKind::RunEnded(ended) = &event.kind else { return false };
         let is_end = event.namespace == Namespace::root() && !self.is_over();
         is_end && ended.status != RunStatus::Failed
     }
 
-    /// What comes of an event; `state` are the thread's channel values after it.
+    /// Applies an event and returns the AG-UI events that follow from it. `state` has the values of
+    /// the thread's channels after the event.
     pub fn apply(&mut self, event: &Event, state: Option<&Value>) -> Vec<AgUiEvent> {
         let mut events = Vec::new();
         for said in self.transcript.apply(event) {
@@ -194,7 +196,7 @@ impl EventStream {
         AgUiEvent::RunStarted { thread_id, run_id: run, protocol_version: PROTOCOL_VERSION }
     }
 
-    /// Two steps at work never have one name.
+    /// Starts a step. Running steps have different names.
     fn begin_step(&mut self, task: TaskId, node: &NodeName) -> AgUiEvent {
         let taken: BTreeSet<&String> = self.steps.values().collect();
         let mut step_name = node.to_string();
@@ -207,7 +209,7 @@ impl EventStream {
         AgUiEvent::StepStarted { step_name }
     }
 
-    /// Ids of messages are unique over all runs of a thread.
+    /// Returns the id of a message, which is unique among all runs of a thread.
     fn id_of(&self, local: &str) -> String {
         self.run.as_ref().map_or_else(|| local.to_owned(), |run| format!("{run}:{local}"))
     }
@@ -233,7 +235,7 @@ impl EventStream {
         }
     }
 
-    /// Begins a call again whose arguments were void.
+    /// Starts a tool call again if its arguments were discarded.
     fn open_call(&mut self, id: &str, events: &mut Vec<AgUiEvent>) {
         if !self.calls.get(id).is_some_and(|call| call.is_open)
             && let Some(name) = self.names.get(id).cloned()
@@ -282,7 +284,7 @@ impl EventStream {
                 return Some(AgUiEvent::RunError { message: failure.message, code: failure.code });
             }
             RunStatus::Cancelled => Outcome::Cancelled,
-            // A run that stands still without a question has nothing that a person could answer.
+            // A run that was interrupted without an interrupt has nothing that a person can answer.
             RunStatus::Interrupted if !self.asked.is_empty() => {
                 Outcome::Interrupt { interrupts: self.asked.values().cloned().collect() }
             }
@@ -332,7 +334,7 @@ fn interrupt(asked: Asked) -> Interrupt {
         id: asked.interrupt.to_string(),
         reason: INPUT_REQUIRED,
         message,
-        // The protocol has no schemas that are just `true`.
+        // The protocol has no boolean schemas.
         response_schema: asked.response_schema.filter(Value::is_object),
         expires_at: asked.expires_ms.map(utc),
         metadata: json!({ "node": asked.node, "payload": asked.payload }),

@@ -1,7 +1,8 @@
-//! A run as one assistant message of the AI SDK, in the chunks of its UI message stream.
+//! Projection of a run as one assistant message of the AI SDK, in chunks of its UI message stream.
 //!
-//! Only chunks that every version of the SDK since its fifth major knows: a client ends the stream
-//! at a chunk that it does not know. A guest's own events are `data-<name>` parts for that reason.
+//! The stream has only chunks that every major version of the SDK since 5 knows, because a client
+//! ends the stream at an unknown chunk. A custom event of a guest is therefore a `data-<name>`
+//! part.
 
 #[cfg(test)]
 mod tests;
@@ -17,120 +18,121 @@ use wattle_graph::id::NodeName;
 use crate::time::utc;
 use crate::transcript::{Answer, Reason, Said, Transcript, Voice};
 
-/// Data parts that are the host's own; a guest's event of such a name gets `event-` before it.
+/// Names of the host's own data parts. An event of a guest with such a name gets the prefix
+/// `event-`.
 const OWN_PARTS: &[&str] = &["interrupt", "progress"];
 
-/// Longest name of a data part in characters: more is no name.
+/// Maximum length of the name of a data part, in characters.
 const NAME_LIMIT: usize = 64;
 
-/// What a failure without a sentence of its own is called.
+/// Text of a failure without a message.
 const UNKNOWN_FAILURE: &str = "the run failed";
 
 /// One chunk of the stream.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum Chunk {
-    /// The message begins.
+    /// The message starts.
     Start {
-        /// Its id.
+        /// Id of the message.
         message_id: String,
     },
-    /// A model call begins.
+    /// A model call starts.
     StartStep,
-    /// The model call is answered, and so are its tool calls.
+    /// The model call ended, and all its tool calls have results.
     FinishStep,
-    /// A text begins.
+    /// A text starts.
     TextStart {
-        /// Its id.
+        /// Id of the text.
         id: String,
     },
     /// More of a text.
     TextDelta {
-        /// The text.
+        /// Id of the text.
         id: String,
-        /// The piece.
+        /// The delta.
         delta: String,
     },
     /// A text is complete.
     TextEnd {
-        /// The text.
+        /// Id of the text.
         id: String,
     },
-    /// Reasoning begins.
+    /// Reasoning starts.
     ReasoningStart {
-        /// Its id.
+        /// Id of the reasoning.
         id: String,
     },
     /// More of some reasoning.
     ReasoningDelta {
-        /// The reasoning.
+        /// Id of the reasoning.
         id: String,
-        /// The piece.
+        /// The delta.
         delta: String,
     },
     /// Reasoning is complete.
     ReasoningEnd {
-        /// The reasoning.
+        /// Id of the reasoning.
         id: String,
     },
-    /// A tool call begins.
+    /// A tool call starts.
     ToolInputStart {
-        /// Its id.
+        /// Id of the tool call.
         tool_call_id: String,
-        /// The tool.
+        /// Name of the tool.
         tool_name: String,
     },
     /// More of a tool call's arguments.
     ToolInputDelta {
-        /// The call.
+        /// Id of the tool call.
         tool_call_id: String,
-        /// The piece.
+        /// The delta.
         input_text_delta: String,
     },
     /// The arguments of a tool call are complete.
     ToolInputAvailable {
-        /// The call.
+        /// Id of the tool call.
         tool_call_id: String,
-        /// The tool.
+        /// Name of the tool.
         tool_name: String,
         /// The arguments.
         input: Value,
     },
-    /// The arguments of a tool call cannot be read, or never came.
+    /// The arguments of a tool call are not valid or incomplete.
     ToolInputError {
-        /// The call.
+        /// Id of the tool call.
         tool_call_id: String,
-        /// The tool.
+        /// Name of the tool.
         tool_name: String,
-        /// What stands in place of arguments.
+        /// The text that was received as arguments.
         input: Value,
-        /// What is wrong.
+        /// The error message.
         error_text: String,
     },
-    /// A tool answered.
+    /// A tool call succeeded.
     ToolOutputAvailable {
-        /// The call.
+        /// Id of the tool call.
         tool_call_id: String,
-        /// The answer.
+        /// Output of the tool.
         output: Value,
     },
-    /// A tool failed, or was not asked.
+    /// A tool call failed, or did not reach its tool.
     ToolOutputError {
-        /// The call.
+        /// Id of the tool call.
         tool_call_id: String,
-        /// Why.
+        /// The error message.
         error_text: String,
     },
     /// The message is complete.
     Finish {
-        /// Why the model stopped.
+        /// Why the last completion ended.
         finish_reason: FinishReason,
     },
     /// The run was cancelled.
     Abort,
     /// The run failed.
     Error {
-        /// A sentence for people.
+        /// Message of the failure.
         error_text: String,
     },
     /// Data of the app or of the host.
@@ -141,15 +143,15 @@ pub enum Chunk {
 /// A `data-<name>` part.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DataPart {
-    /// `data-` and a name.
+    /// `data-` and the name.
     #[serde(rename = "type")]
     pub kind: String,
-    /// A later part of the same id takes its place.
+    /// Id of the part. A later part with the same id replaces it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// The data.
     pub data: Value,
-    /// Whether it is not kept in the message.
+    /// True for a part that clients do not keep in the message.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub transient: bool,
 }
@@ -158,39 +160,40 @@ pub struct DataPart {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FinishReason {
-    /// The model had said all.
+    /// The completion is complete.
     Stop,
-    /// It reached the length limit.
+    /// The model reached the length limit.
     Length,
-    /// It wants tools called.
+    /// The model requests tools.
     ToolCalls,
-    /// The provider's filter stopped it.
+    /// The provider's filter ended the completion.
     ContentFilter,
-    /// Something else, such as a question to a person.
+    /// Any other reason, such as an interrupt.
     Other,
 }
 
-/// The stream of one run. Events must come in order from the first of the run.
+/// The projection of one run, which takes its events in order from the first.
 #[derive(Clone, Debug)]
 pub struct MessageStream {
     transcript: Transcript,
-    /// Calls whose arguments are given once more: their pieces would go on from void ones.
+    /// Tool calls whose arguments were discarded. Their further deltas are left out, because a
+    /// client would append them to the discarded ones.
     void: BTreeSet<String>,
 }
 
 impl MessageStream {
-    /// A stream that has sent nothing yet. Model calls of these nodes are the conversation; of all
-    /// if there are none.
+    /// Creates the stream of a run before its first event. Only model calls of `nodes` are in the
+    /// stream, or of all nodes if there are none.
     pub fn new(nodes: impl IntoIterator<Item = NodeName>) -> Self {
         Self { transcript: Transcript::new(nodes), void: BTreeSet::new() }
     }
 
-    /// Whether all was sent.
+    /// Returns true after the end of the run.
     pub fn is_over(&self) -> bool {
         self.transcript.is_over()
     }
 
-    /// What comes of an event.
+    /// Applies an event and returns the chunks that follow from it.
     pub fn apply(&mut self, event: &Event) -> Vec<Chunk> {
         let said = self.transcript.apply(event);
         said.into_iter().filter_map(|said| self.chunk(said)).collect()
@@ -247,7 +250,7 @@ impl MessageStream {
     }
 }
 
-/// A guest's event. One with an `id` of its own replaces an earlier one with that id.
+/// Returns the part of a custom event. Data with an `id` replaces an earlier part with that id.
 fn emitted(name: &str, data: Value) -> Chunk {
     let id = data.get("id").and_then(Value::as_str).map(str::to_owned);
     Chunk::Data(DataPart { kind: part_name(name), id, data, transient: false })

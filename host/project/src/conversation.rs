@@ -1,12 +1,12 @@
-//! The fold of a conversation: tasks at work, and the answers of models piece by piece.
+//! Projection of running tasks and completions, delta by delta.
 //!
-//! [`Conversation::take`] answers each event of a thread with the [`Change`]s that it makes. An
-//! answer of a model begins with [`Step::Began`], grows with each [`Step::Piece`], and ends with
-//! [`Step::Done`] or [`Step::Failed`]. A [`Step::Void`] takes back the pieces so far: the model
-//! answers again, because it restarted or because a crash cut the call.
+//! [`Conversation::take`] returns the [`Change`]s of each event of a thread. A completion starts
+//! with [`Step::Began`], grows with each [`Step::Piece`], and ends with [`Step::Done`] or
+//! [`Step::Failed`]. [`Step::Void`] discards the deltas so far: the model starts the completion
+//! again, because it restarted or because the host stopped during the call.
 //!
-//! Only calls of nodes are part of the conversation. Calls that tools make, and those that ask a
-//! model for a document for programs, are not.
+//! The conversation contains only model calls of nodes. It contains neither model calls of tools
+//! nor calls for structured output.
 
 #[cfg(test)]
 mod tests;
@@ -17,100 +17,103 @@ use wattle_graph::event::{CallStarted, Called, Event, EventKind, RunStatus, Stre
 use wattle_graph::id::{Namespace, NodeName, TaskId};
 use wattle_graph::llm::{Completion, Delta};
 
-/// A task, and where it runs.
+/// A task with its node, graph and superstep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The graph.
+    /// Namespace of the graph that the task belongs to.
     pub namespace: Namespace,
-    /// The task.
+    /// Id of the task.
     pub task: TaskId,
-    /// Its node.
+    /// Node of the task.
     pub node: NodeName,
-    /// Its superstep.
+    /// Number of the superstep; 0 if the start of the task was not read.
     pub step: u32,
 }
 
 impl Place {
-    /// Whether a graph runs, at any depth, inside of this task.
+    /// Returns true if a graph is a subgraph of this task, at any depth.
     pub fn runs(&self, graph: &Namespace) -> bool {
         graph.is_run_by(&self.namespace, &self.task, &self.node)
     }
 }
 
-/// What an event changes in the conversation.
+/// A change of the conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// Where.
+    /// Task that the change belongs to.
     pub place: Place,
-    /// What.
+    /// Content of the change.
     pub what: What,
 }
 
-/// See [`Change`].
+/// The content of a [`Change`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
-    /// The task began.
+    /// The task started.
     TaskBegan {
-        /// Whether it was at work before: a crash or a question cut it.
+        /// True if the task had started before: a crash or an interrupt ended that execution.
         again: bool,
     },
-    /// The task ended, well or badly. Its answers that were under way have failed before.
+    /// The task finished or failed. Its open completions failed before this change.
     TaskEnded,
-    /// An answer of a model made a step.
+    /// A completion changed.
     Answer {
-        /// The number of the call.
+        /// Call number of the model call.
         call: u32,
-        /// The id of the message that the answer becomes; of the void one for [`Step::Void`].
+        /// Id of the message that the completion becomes; for [`Step::Void`], id of the discarded
+        /// message.
         id: String,
-        /// The step.
+        /// Change of the completion.
         step: Step,
     },
 }
 
-/// A step of an answer.
+/// A change of a completion.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// The model is asked.
+    /// The model call started.
     Began,
-    /// A piece arrived.
+    /// A delta arrived.
     Piece(Piece),
-    /// The pieces so far are void: the model answers again.
+    /// The deltas so far are discarded: the model starts the completion again. Contains what they
+    /// were.
     Void(Told),
-    /// The answer is complete.
+    /// The completion is complete.
     Done {
-        /// All of it.
+        /// The whole completion.
         completion: Box<Completion>,
-        /// What its pieces contained.
+        /// Content of its deltas.
         told: Told,
-        /// What it took, if that is known.
+        /// Token counts, if they are known.
         tokens: Option<Tokens>,
     },
-    /// There will be no answer: the call failed, its task ended, or it cannot be read.
+    /// The completion failed: its call failed, its task or run ended, or its result is not valid.
+    /// Contains what its deltas were.
     Failed(Told),
 }
 
-/// A piece of an answer: a [`Delta`] that is no restart.
+/// A delta of a completion: a [`Delta`] other than a restart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// Text that goes on from the text before.
+    /// Text that continues the text before.
     Text(String),
-    /// Reasoning that goes on from the reasoning before.
+    /// Reasoning that continues the reasoning before.
     Reasoning(String),
-    /// A request for a tool.
+    /// A tool call.
     Call {
-        /// Which of the answer's requests, from 0.
+        /// Position among the tool calls of the completion, from 0.
         index: u32,
-        /// Its id; only with its first piece.
+        /// Id of the tool call; only in its first delta.
         id: Option<String>,
-        /// The tool; only with its first piece.
+        /// Name of the tool; only in the first delta of the call.
         name: Option<String>,
-        /// A piece of the arguments' JSON text.
+        /// Part of the JSON text of the arguments.
         arguments: String,
     },
 }
 
 impl Piece {
-    /// `None` for a restart.
+    /// Converts a delta. Returns `None` for a restart.
     fn of(delta: Delta) -> Option<Self> {
         match delta {
             Delta::Text { text } => Some(Self::Text(text)),
@@ -123,7 +126,7 @@ impl Piece {
     }
 }
 
-/// Pieces that go on from one another as one piece.
+/// Joins deltas that continue one another.
 fn joined(deltas: impl IntoIterator<Item = Delta>) -> Vec<Delta> {
     let mut joined: Vec<Delta> = Vec::new();
     for delta in deltas {
@@ -136,24 +139,24 @@ fn joined(deltas: impl IntoIterator<Item = Delta>) -> Vec<Delta> {
     joined
 }
 
-/// What the pieces of an answer contained.
+/// The content of a completion's deltas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Told {
-    /// Whether they contained text.
+    /// True if there was text.
     pub text: bool,
-    /// Whether they contained reasoning.
+    /// True if there was reasoning.
     pub reasoning: bool,
-    /// The requests for tools that they began.
+    /// Positions of the tool calls that were started.
     pub calls: BTreeSet<u32>,
 }
 
 impl Told {
-    /// Whether they contained anything.
+    /// Returns true if there was any content.
     pub fn is_some(&self) -> bool {
         self.text || self.reasoning || !self.calls.is_empty()
     }
 
-    /// The parts of the whole answer that no piece contained, as pieces.
+    /// Returns the parts of the whole completion that no delta contained, as deltas.
     pub fn rest(&self, whole: &Completion) -> impl Iterator<Item = Piece> {
         let is_new = |piece: &Piece| match piece {
             Piece::Text(text) => !self.text && !text.is_empty(),
@@ -172,14 +175,14 @@ impl Told {
     }
 }
 
-/// An answer that is under way.
+/// A completion in progress.
 #[derive(Clone, Debug)]
 struct Answer {
     started: CallStarted,
-    /// How often the model restarted.
+    /// Restarts of the model since the call started.
     restarts: u32,
     told: Told,
-    /// Where it was heard last, if it was.
+    /// Task of the newest delta, or of the start of the call if its task was known.
     place: Option<Place>,
 }
 
@@ -188,7 +191,7 @@ impl Answer {
         Self { started, restarts: 0, told: Told::default(), place }
     }
 
-    /// The id of the message, which the host gives to the answer in the journal too.
+    /// Returns the id of the message. The host uses the same id in the journal.
     fn id(&self) -> String {
         self.started.answer_id(self.restarts)
     }
@@ -197,10 +200,10 @@ impl Answer {
         What::Answer { call: self.started.call, id: self.id(), step }
     }
 
-    /// The call is made again.
+    /// Discards the deltas and starts the completion again.
     fn begin_again(&mut self, started: &CallStarted) -> What {
         let void = self.step(Step::Void(self.told.clone()));
-        // Logs of older hosts do not count.
+        // Logs of older hosts do not number the starts of a call.
         let again = started.again.max(self.started.again + 1);
         *self = Self::new(CallStarted { again, ..started.clone() }, self.place.take());
         void
@@ -228,7 +231,7 @@ impl Answer {
     }
 }
 
-/// The fold.
+/// The projection of a thread, or of one run.
 #[derive(Clone, Debug, Default)]
 pub struct Conversation {
     tasks: BTreeMap<TaskId, Place>,
@@ -236,7 +239,7 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// Takes the next event of the thread, or of one run from its first event.
+    /// Applies the next event of the thread, or of one run from its first event.
     pub fn take(&mut self, event: &Event) -> Vec<Change> {
         let mut changes = Vec::new();
         match &event.kind {
@@ -271,13 +274,13 @@ impl Conversation {
                     answer.map(|answer| Change { place: place(), what: answer.end(called) }),
                 );
             }
-            // A graph that comes to its next superstep has no task of the one before at work.
+            // A checkpoint ends a superstep, so no task of that superstep runs any more.
             EventKind::Checkpointed(_) => {
                 let here = &event.namespace;
                 let is_over = |at: &Namespace| at == here || at.is_below(here);
                 self.end_tasks(|place| is_over(&place.namespace), &mut changes);
             }
-            // A run that waits goes on with its answers.
+            // The run after an interrupt continues its completions.
             EventKind::RunEnded(ended) if event.namespace.is_root() => match ended.status {
                 RunStatus::Interrupted | RunStatus::Pending | RunStatus::Running => {}
                 RunStatus::Completed | RunStatus::Failed | RunStatus::Cancelled => {
@@ -289,18 +292,18 @@ impl Conversation {
         changes
     }
 
-    /// Tasks at work.
+    /// Returns the running tasks.
     pub fn tasks(&self) -> impl Iterator<Item = &Place> {
         self.tasks.values()
     }
 
-    /// Whether nothing goes on.
+    /// Returns true if no task and no completion is in progress.
     pub fn is_idle(&self) -> bool {
         self.tasks.is_empty() && self.answers.is_empty()
     }
 
-    /// The place of a task that an event names. The superstep of a task whose beginning was not
-    /// taken is not known.
+    /// Returns the place of a task that an event names. The superstep is 0 if the start of the task
+    /// was not read.
     pub fn place(&self, event: &Event, task: &TaskId, node: &NodeName) -> Place {
         self.tasks.get(task).cloned().unwrap_or_else(|| Place {
             namespace: event.namespace.clone(),
@@ -314,7 +317,7 @@ impl Conversation {
         let key = (started.task.clone(), started.call);
         let mut place = self.tasks.get(&started.task).cloned();
         let what = match self.answers.get_mut(&key) {
-            // A crash cut the first answer to this call.
+            // The call started before, and the host stopped before its result.
             Some(answer) => {
                 place = place.or_else(|| answer.place.clone());
                 answer.begin_again(started)
@@ -339,7 +342,7 @@ impl Conversation {
         }
     }
 
-    /// Ends a task, after those at work in the graphs that it runs.
+    /// Ends a task after the running tasks of its subgraphs.
     fn end_task(&mut self, place: &Place, changes: &mut Vec<Change>) {
         self.end_tasks(|at| place.runs(&at.namespace), changes);
         self.end(place, changes);

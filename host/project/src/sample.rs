@@ -1,4 +1,4 @@
-//! Logs of runs for tests: written by hand, and random.
+//! Event logs for tests: fixed and generated ones.
 
 use proptest::collection::vec;
 use proptest::option;
@@ -45,7 +45,7 @@ pub(crate) fn asked(task: &TaskId, name: &str, call: u32) -> Asked {
     }
 }
 
-/// A task by its number: even ones are of the node `agent`, odd ones of `tools`.
+/// Returns a task by its number. Even numbers belong to the node `agent`, odd ones to `tools`.
 fn task(number: usize) -> (TaskId, &'static str) {
     let name = if number.is_multiple_of(2) { "agent" } else { "tools" };
     (TaskId::new(format!("task-{number}")).unwrap(), name)
@@ -179,7 +179,7 @@ pub(crate) fn call_piece(id: Option<&str>, arguments: &str) -> Delta {
     Delta::ToolCall { index: 0, id, name, arguments }
 }
 
-/// Few ids, so that they meet.
+/// Ids of generated tool calls. There are few, so that they collide.
 const IDS: &[&str] = &["", "a", "b", "run-1"];
 
 fn delta() -> impl Strategy<Value = Delta> {
@@ -252,7 +252,7 @@ pub(crate) fn emitted(number: usize, name: &str, data: Value) -> Event {
     event(EventKind::Custom(Custom { task, node: node(node_name), name, data }))
 }
 
-/// Any events in any order, with an end: more than an engine would ever write.
+/// Generates events in arbitrary order with an end. An engine writes only some of these logs.
 pub(crate) fn log() -> impl Strategy<Value = Vec<Event>> {
     let ends =
         vec![RunStatus::Completed, RunStatus::Interrupted, RunStatus::Failed, RunStatus::Cancelled];
@@ -268,8 +268,8 @@ pub(crate) fn log() -> impl Strategy<Value = Vec<Event>> {
     })
 }
 
-/// A run with two model calls and two tool calls, of which one is refused before it reaches its
-/// tool.
+/// Returns a run with two model calls and two tool calls, one of which is refused before it reaches
+/// its tool.
 pub(crate) fn two_turns() -> Vec<Event> {
     let answer = json!({ "content": [{ "text": "1 found" }], "structured": { "count": 1 } });
     let asked = json!([{ "role": "assistant", "tool_calls": [
@@ -304,7 +304,7 @@ pub(crate) fn two_turns() -> Vec<Event> {
     ]
 }
 
-/// A run whose first answer is cut by a crash in the middle of a tool call.
+/// Returns a run in which the host crashes during a tool call of the first completion.
 pub(crate) fn cut_and_recovered() -> Vec<Event> {
     vec![
         run_started(RunReason::Input),

@@ -1,12 +1,12 @@
-//! A run as spans of a trace.
+//! Projection of a run as OpenTelemetry spans.
 //!
-//! The run is the root, tasks are its children, and host calls (model, tool, HTTP, SQL) children of
-//! their task, or of the tool call inside of which they were made. All ids follow from the log, so a
-//! trace that is made again has the same. Attributes are those of the OpenTelemetry conventions for
-//! generative AI, and those that Langfuse reads.
+//! The run is the root span. Tasks are its children. Host calls (model, tool, HTTP, SQL) are
+//! children of their task, or of the tool call that made them. All ids are derived from the log, so
+//! spans that are built again have the same ids. Attributes follow the OpenTelemetry conventions
+//! for generative AI, and the attributes that Langfuse reads.
 //!
-//! * [`spans`] makes them of [`Run`] and events, as a [`View`] says.
-//! * [`Span`] is what they consist of, with [`Attributes`].
+//! * [`spans`] builds them from a [`Run`], its events and a [`View`].
+//! * [`Span`] is one span, with its [`Attributes`].
 
 mod attribute;
 mod call;
@@ -31,10 +31,10 @@ pub use self::view::{Route, Run, View};
 use self::ids::CallKey;
 use self::span::nanos;
 
-/// Most events of one span; a task that says more has its say in the log.
+/// Maximum number of events of one span. Further events are only counted; the log has them.
 const MAX_SPAN_EVENTS: usize = 128;
 
-/// The spans of a run, the root first.
+/// Returns the spans of a run, the root first.
 pub fn spans(run: &Run<'_>, events: &[Event], view: &View<'_>) -> Vec<Span> {
     let last_ms = events.last().map_or(0, |event| event.at_ms);
     let mut projection = Projection::new(run, last_ms, view);
@@ -50,19 +50,19 @@ struct Projection<'a> {
     begun_ms: Option<i64>,
     ended_ms: i64,
     tasks: BTreeMap<TaskId, Task>,
-    /// Calls that began and have no answer yet.
+    /// Calls without a result, with the time of their start in milliseconds since 1970.
     open: BTreeMap<CallKey, (i64, CallStarted)>,
-    /// How often a call was answered.
+    /// Number of results of each call: a failed call may be made again under the same number.
     answered: BTreeMap<CallKey, u32>,
     spans: Vec<Span>,
 }
 
-/// One task of the run, all its attempts together.
+/// A task of the run with all its attempts.
 struct Task {
     node: NodeName,
-    /// Its graph.
+    /// Namespace of its graph.
     namespace: Namespace,
-    /// The task that its graph runs as; `None` in the thread's own.
+    /// The task that runs its graph; `None` for the root graph.
     around: Option<TaskId>,
     step: u32,
     attempts: u32,
@@ -147,10 +147,10 @@ impl<'a> Projection<'a> {
         task.ended_ms = None;
     }
 
-    /// The task that runs the graph of a namespace.
+    /// Returns the task that runs the graph of a namespace.
     fn around(&self, namespace: &Namespace) -> Option<TaskId> {
         let above = namespace.parent()?;
-        // A graph with a state of its own is of the node, and of one task of it at a time.
+        // A subgraph that keeps its state belongs to its node, and runs in one task at a time.
         namespace.task().or_else(|| {
             let its = self.tasks.iter().filter(|(_, task)| {
                 task.namespace == above && task.node.as_str() == namespace.node()
@@ -186,7 +186,7 @@ impl<'a> Projection<'a> {
         self.note(&failed.task, SpanEvent::new(at_ms, "exception", attributes));
     }
 
-    /// Something that a task said; `content` is left out where content is.
+    /// Adds an event to the span of a task, with `content` only if the view shows content.
     fn happened(
         &mut self,
         task: &TaskId,
@@ -234,7 +234,7 @@ impl<'a> Projection<'a> {
         });
     }
 
-    /// Calls that were never answered: the run was cut, or waits inside of a tool.
+    /// Adds spans of calls without a result: the host stopped, or a tool of the run waits.
     fn unanswered(&mut self) {
         for (key, (at_ms, started)) in std::mem::take(&mut self.open) {
             let (id, parent) = self.place(&key);
@@ -242,7 +242,7 @@ impl<'a> Projection<'a> {
             let observation = started.kind().and_then(call::observation).unwrap_or("span");
             attributes.text("langfuse.observation.type", observation);
             attributes.text("langfuse.observation.level", "WARNING");
-            attributes.text("langfuse.observation.status_message", "not answered in this run");
+            attributes.text("langfuse.observation.status_message", "no result in this run");
             attributes.text("wattle.summary", started.summary);
             self.spans.push(Span {
                 trace: ids::of_trace(self.run.run),
@@ -260,7 +260,7 @@ impl<'a> Projection<'a> {
         }
     }
 
-    /// Ids of a call and of what it was made inside of.
+    /// Returns the ids of a call and of its parent span.
     fn place(&self, key: &CallKey) -> (SpanId, SpanId) {
         let run = self.run.run;
         let of = |key: &CallKey| {
@@ -349,7 +349,8 @@ impl<'a> Projection<'a> {
         }
     }
 
-    /// What stands on every span: services build their views from single spans.
+    /// Returns the attributes of every span. Tracing backends query spans one by one, so each span
+    /// has them.
     fn common(&self) -> Attributes {
         let run = self.run;
         let mut attributes = Attributes::default();
@@ -365,7 +366,7 @@ impl<'a> Projection<'a> {
     }
 }
 
-/// How a run ended, as a word.
+/// Returns a run status as it is written in the API.
 pub fn status_word(status: RunStatus) -> &'static str {
     match status {
         RunStatus::Pending => "pending",

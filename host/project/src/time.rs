@@ -1,12 +1,12 @@
-//! Times as clients of other makers write them.
+//! Times in the format of client protocols.
 
-/// Milliseconds since 1970 as RFC 3339 in UTC, such as `2025-01-15T02:30:45.123Z`.
+/// Formats milliseconds since 1970 as RFC 3339 in UTC, such as `2025-01-15T02:30:45.123Z`.
 ///
-/// The calendar is computed with years that begin in March, so that the leap day comes last; see
+/// The algorithm counts years from March, so that the leap day is the last day of a year; see
 /// Hinnant, "chrono-Compatible Low-Level Date Algorithms".
 pub(crate) fn utc(ms: i64) -> String {
     const DAY_MS: i64 = 24 * 60 * 60 * 1000;
-    /// Days from the first of March of the year 0 to 1970.
+    /// Days from March 1 of the year 0 to January 1, 1970.
     const EPOCH_DAYS: i64 = 719_468;
     /// Days of 400 years, after which the calendar repeats.
     const ERA_DAYS: i64 = 146_097;
@@ -28,7 +28,7 @@ mod tests {
     use super::utc;
 
     #[test]
-    fn times_are_those_of_the_calendar() {
+    fn times_follow_the_gregorian_calendar() {
         for (ms, text) in [
             (0, "1970-01-01T00:00:00.000Z"),
             (-1, "1969-12-31T23:59:59.999Z"),

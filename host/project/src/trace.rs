@@ -1,4 +1,5 @@
-//! An event log as a tree: runs, steps, tasks, attempts, host calls, with times, sizes and tokens.
+//! Projection of an event log as a tree: runs, supersteps, tasks, attempts and host calls, with
+//! times, sizes and tokens.
 
 mod build;
 
@@ -11,39 +12,39 @@ use wattle_graph::principal::Principal;
 
 pub use self::build::Tracer;
 
-/// What happened on a thread.
+/// The trace of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Trace {
-    /// The thread.
+    /// Id of the thread.
     pub thread: String,
-    /// Its runs, oldest first.
+    /// Runs of the thread, oldest first.
     pub runs: Vec<RunTrace>,
-    /// What was done to it between its runs, oldest first.
+    /// Changes of the thread between its runs, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ChangeTrace>,
     /// Sums over all runs.
     pub totals: Totals,
 }
 
-/// Sums.
+/// Sums over the runs of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Totals {
-    /// Host calls that were made; replayed ones are not.
+    /// Host calls without replayed ones.
     pub calls: u64,
-    /// Model calls among them; those that a cancelled run had paid for are not.
+    /// Model calls without replayed ones and without reused results of cancelled runs.
     pub model_calls: u64,
-    /// Tokens read by models.
+    /// Input tokens of model calls.
     pub input_tokens: u64,
-    /// Tokens written by models.
+    /// Output tokens of model calls.
     pub output_tokens: u64,
 }
 
-/// One run.
+/// The trace of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RunTrace {
-    /// Its id.
+    /// Id of the run.
     pub run: String,
-    /// The graph.
+    /// Name of the graph.
     pub graph: String,
     /// `input`, `resume` or `retry`.
     pub reason: String,
@@ -54,134 +55,134 @@ pub struct RunTrace {
     /// Milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_ms: Option<i64>,
-    /// How often it went on after a restart of the host.
+    /// Number of recoveries after the host stopped.
     #[serde(default)]
     pub recoveries: u32,
-    /// Why it failed.
+    /// Error message of a failed run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
-    /// Its supersteps.
+    /// Supersteps of the root graph.
     pub steps: Vec<StepTrace>,
-    /// Answers that it brought.
+    /// Answers to interrupts that the run started with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<AnswerTrace>,
-    /// Who asked for it.
+    /// Who requested the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<PrincipalTrace>,
-    /// Who cancelled it.
+    /// Who cancelled the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancelled_by: Option<PrincipalTrace>,
 }
 
-/// What was done to a thread between its runs: an edit, a call in doubt that was settled, a move to
-/// other code.
+/// A change of a thread between its runs: an edit, a settled call, or a migration to another
+/// version.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ChangeTrace {
-    /// Number of its event.
+    /// Sequence number of the event.
     pub seq: u64,
     /// `edited`, `settled` or `migrated`.
     pub change: String,
     /// Milliseconds since 1970.
     pub at_ms: i64,
-    /// One line for people: which checkpoint, or which call.
+    /// One line for people that names the checkpoint, the call or the versions.
     pub summary: String,
-    /// Who did it.
+    /// Who made the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<PrincipalTrace>,
 }
 
-/// Who asked for something, as far as the host knows.
+/// Who sent a request. Unknown fields are absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Principal)]
 pub struct PrincipalTrace {
     /// Id of the API key, never the key itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// The tenant.
+    /// Id of the tenant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
-    /// The user whom a trusted proxy named, or `uid:` and a number for a command of `wattle`.
+    /// User that a trusted proxy named, or `uid:` and a number for a command of `wattle`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// The app whose handler asked.
+    /// App whose web handler sent the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app: Option<String>,
-    /// Whether a command of `wattle` opened the store itself.
+    /// True if a command of `wattle` opened the store itself.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub local: bool,
 }
 
-/// One superstep.
+/// The trace of a superstep.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct StepTrace {
-    /// Its number in the thread.
+    /// Number of the superstep in the thread.
     pub step: u32,
-    /// Its tasks.
+    /// Tasks of the superstep.
     pub tasks: Vec<TaskTrace>,
-    /// Channels that changed at its end.
+    /// Channels that the superstep changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
 }
 
-/// One task.
+/// The trace of a task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TaskTrace {
-    /// Its id.
+    /// Id of the task.
     pub task: String,
-    /// Its node.
+    /// Node of the task.
     pub node: String,
-    /// Its attempts and re-executions.
+    /// Attempts and re-executions of the task.
     pub attempts: Vec<AttemptTrace>,
 }
 
-/// One execution of a task.
+/// The trace of one execution of a task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AttemptTrace {
-    /// From 1.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
     /// `running`, `finished`, `failed` or `asked`.
     pub outcome: String,
     /// Milliseconds since 1970.
     pub started_ms: i64,
-    /// How long it took.
+    /// Duration in microseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_us: Option<u64>,
-    /// Why it failed.
+    /// Error message of a failed attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
-    /// Bytes of its writes as JSON.
+    /// Size of the writes as JSON, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written_bytes: Option<usize>,
-    /// Calls that were answered from the journal, since an earlier execution had made them.
+    /// Calls of earlier executions whose results the journal returned.
     #[serde(default)]
     pub replayed: usize,
-    /// Calls that it made.
+    /// Calls that the execution made.
     pub calls: Vec<CallTrace>,
-    /// Questions that it asked, by id.
+    /// Ids of the interrupts that it raised.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<String>,
-    /// Messages for the operator, and progress.
+    /// Log messages, progress and names of custom events.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<String>,
-    /// Graphs that ran inside of it.
+    /// Subgraphs of the task.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(no_recursion)]
     pub graphs: Vec<GraphTrace>,
 }
 
-/// A graph that ran inside of a task.
+/// The trace of a subgraph.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct GraphTrace {
-    /// Its namespace, as its events and checkpoints have it.
+    /// Namespace of the subgraph, as in events and checkpoints.
     pub namespace: String,
-    /// Its supersteps.
+    /// Supersteps of the subgraph.
     pub steps: Vec<StepTrace>,
 }
 
-/// One host call.
+/// The trace of a host call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CallTrace {
-    /// Number in its task, or in the tool that made it.
+    /// Number of the call among the calls of the node, or of the tool that made it.
     pub call: u32,
     /// Interface and function, such as `llm.complete`.
     pub function: String,
@@ -189,39 +190,40 @@ pub struct CallTrace {
     pub summary: String,
     /// Milliseconds since 1970.
     pub started_ms: i64,
-    /// How long it took; absent while it is under way, or if the host died.
+    /// Duration in microseconds; absent while the call is in progress, or if the host stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_us: Option<u64>,
-    /// Bytes of the request as JSON, as far as it was kept.
+    /// Size of the request as JSON in the log, in bytes.
     pub request_bytes: usize,
-    /// Bytes of the answer as JSON.
+    /// Size of the output as JSON, in bytes; 0 for a failed call.
     pub answer_bytes: usize,
-    /// Tokens read by the model.
+    /// Input tokens of the model call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_tokens: Option<u64>,
-    /// Tokens written by the model.
+    /// Output tokens of the model call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u64>,
-    /// Sequence number of the entry whose answer it was given again: a cancelled run had paid for it.
+    /// Sequence number of the journal entry whose result was reused, which a cancelled run had
+    /// received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reused: Option<u64>,
-    /// Why it failed.
+    /// Error message of a failed call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
-    /// Calls that the called tool made.
+    /// Calls that the tool made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(no_recursion)]
     pub calls: Vec<CallTrace>,
 }
 
-/// An answer to a question.
+/// The answer to an interrupt.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AnswerTrace {
-    /// The question.
+    /// Id of the interrupt.
     pub question: String,
-    /// The answer.
+    /// Answer of the person.
     pub answer: Value,
-    /// Who answered.
+    /// Who gave the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<PrincipalTrace>,
 }

@@ -1,12 +1,12 @@
-//! One run as a conversation: what the model says, which tools it asks for, and what they answer.
+//! Projection of one run as messages and tool calls in order.
 //!
-//! The changes of [`crate::conversation`] become things said, one after the other, for the streams
-//! of [`crate::ai_sdk`] and [`crate::ag_ui`]. A client may read from any run, also one that was cut
-//! by a crash and went on, so what is said always makes sense in order: nothing goes on that has
-//! not begun, nothing is answered that was not asked for, and everything that begins ends.
+//! Folds the changes of [`crate::conversation`] into a well-formed sequence of transcript events,
+//! for the streams of [`crate::ai_sdk`] and [`crate::ag_ui`]. Every start has exactly one end,
+//! every delta has a start, and every tool result has a call, also after a crash in the middle of a
+//! stream.
 //!
-//! A model call of a node is a turn. Model calls of tools, and those that ask for a document, are
-//! work behind the scenes and not part of the conversation.
+//! A model call of a node is a turn. Model calls of tools and calls for structured output are not
+//! part of the transcript.
 
 mod answer;
 mod calls;
@@ -30,48 +30,49 @@ use self::calls::Calls;
 use self::turn::Turn;
 use crate::conversation::{Change, Conversation, Place, Step, What};
 
-/// What a call that was cut off is answered with.
-const CUT_OFF: &str = "the run ended before the tool answered";
+/// Error of a tool call that is open when the run fails or is cancelled.
+const CUT_OFF: &str = "the run ended before the tool returned a result";
 
-/// What a request for a tool that was not completed is answered with.
-const BROKEN_OFF: &str = "the model broke off before the call was complete";
+/// Error of a tool call whose arguments were incomplete when the model call failed.
+const BROKEN_OFF: &str = "the completion ended before the tool call was complete";
 
-/// Which model call of which task.
+/// Task and number of a model call.
 type Key = (TaskId, u32);
 
-/// Folds the events of one run, in order from its first, into what is said.
+/// The projection of one run, which takes its events in order from the first.
 #[derive(Clone, Debug, Default)]
 pub struct Transcript {
-    /// Nodes whose model calls, and those of the graphs in them, are the conversation; all if
+    /// Nodes whose model calls, with those of their subgraphs, are in the transcript; all nodes if
     /// empty.
     nodes: BTreeSet<NodeName>,
     run: Option<RunId>,
     is_over: bool,
-    /// Whether the run goes on from another, so that it may answer calls that were made there.
+    /// True if the run continues another run, so that it may have results of tool calls made there.
     is_carried: bool,
     conversation: Conversation,
-    /// Answers of the conversation that are under way.
+    /// Model calls in progress.
     turns: BTreeMap<Key, Turn>,
     in_turn: bool,
     calls: Calls,
-    /// Texts that have begun, for their ids.
+    /// Number of texts so far, from which their ids are made.
     texts: u32,
     reason: Option<Reason>,
     said: Vec<Said>,
 }
 
 impl Transcript {
-    /// The transcript of a run of which nothing was read yet.
+    /// Creates the transcript of a run before its first event. Only model calls of `nodes` are in
+    /// the transcript, or of all nodes if there are none.
     pub fn new(nodes: impl IntoIterator<Item = NodeName>) -> Self {
         Self { nodes: nodes.into_iter().collect(), ..Self::default() }
     }
 
-    /// Whether all was said.
+    /// Returns true after the end of the run.
     pub fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// What is said with an event.
+    /// Applies an event and returns the transcript events that follow from it.
     pub fn apply(&mut self, event: &Event) -> Vec<Said> {
         let run = self.run.get_or_insert_with(|| {
             self.said.push(Said::Began(event.run.clone()));
@@ -134,11 +135,11 @@ impl Transcript {
         }
     }
 
-    /// Reads the messages of a task that finished: the ids that it gives to calls, and answers of
+    /// Reads the messages that a task wrote: the ids that it gives to tool calls, and results of
     /// tools.
     fn read_writes(&mut self, finished: &TaskFinished) {
-        // What replaces a channel is the past, not news; and what comes out of a nested graph was
-        // said in it.
+        // An overwrite rewrites old messages, and the messages of a subgraph were read from the
+        // subgraph itself.
         let is_news = |write: &&Write| !write.overwrite && finished.child.is_none();
         let writes = finished.writes.iter().filter(is_news);
         let all = writes.flat_map(|write| messages(&write.value)).filter_map(MessageView::of);
@@ -151,8 +152,8 @@ impl Transcript {
         }
     }
 
-    /// Whether the model calls of a task are the conversation: its node is named, or one of those
-    /// whose graphs it is nested in.
+    /// Returns true if the model calls of a task are in the transcript: `nodes` has its node, or a
+    /// node that runs one of the subgraphs around it.
     fn is_conversation(&self, place: &Place) -> bool {
         let mut levels = place.namespace.ancestors();
         self.nodes.is_empty()
@@ -214,8 +215,7 @@ impl Transcript {
         }
     }
 
-    /// A tool's answer in the conversation. For a call that never reached its tool, there is no other
-    /// answer.
+    /// Reads a tool message. It is the only result of a call that never reached its tool.
     fn hear(&mut self, message: MessageView<'_>) {
         let Some(id) = message.tool_call_id() else { return };
         let call = match self.calls.take(id) {

@@ -1,4 +1,4 @@
-//! The stream against the rules that a client of the protocol verifies.
+//! Tests of the stream against the rules that clients of the protocol verify.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ fn events(log: &[Event]) -> Vec<AgUiEvent> {
     log.iter().flat_map(apply).collect()
 }
 
-/// What is in progress, by kind and id.
+/// A client that checks the order of events, with the open and the used ids of each kind.
 #[derive(Default)]
 struct Client {
     open: BTreeSet<(&'static str, String)>,
@@ -36,7 +36,7 @@ impl Client {
     fn check(&mut self, event: &AgUiEvent) -> Result<(), &'static str> {
         let is_start = matches!(event, AgUiEvent::RunStarted { .. });
         if self.is_over || is_start == self.began {
-            return Err("a run starts once, first, and ends once, last");
+            return Err("the run must start with its first event and end with its last");
         }
         self.began = true;
         match event {
@@ -71,7 +71,7 @@ impl Client {
             }
             AgUiEvent::RunFinished { .. } | AgUiEvent::RunError { .. } => {
                 self.is_over = true;
-                if self.open.is_empty() { Ok(()) } else { Err("something goes on") }
+                if self.open.is_empty() { Ok(()) } else { Err("something is open") }
             }
         }
     }
@@ -79,21 +79,21 @@ impl Client {
     fn begin(&mut self, kind: &'static str, id: &str, once: bool) -> Result<(), &'static str> {
         let is_new = self.used.insert((kind, id.to_owned()));
         let opens = self.open.insert((kind, id.to_owned()));
-        if opens && (is_new || !once) { Ok(()) } else { Err("the id is taken") }
+        if opens && (is_new || !once) { Ok(()) } else { Err("the id exists") }
     }
 
     fn go_on(&self, kind: &'static str, id: &str) -> Result<(), &'static str> {
-        if self.open.contains(&(kind, id.to_owned())) { Ok(()) } else { Err("it has not begun") }
+        if self.open.contains(&(kind, id.to_owned())) { Ok(()) } else { Err("it is not open") }
     }
 
     fn end(&mut self, kind: &'static str, id: &str) -> Result<(), &'static str> {
-        if self.open.remove(&(kind, id.to_owned())) { Ok(()) } else { Err("it has not begun") }
+        if self.open.remove(&(kind, id.to_owned())) { Ok(()) } else { Err("it is not open") }
     }
 }
 
 proptest! {
     #[test]
-    fn every_log_is_a_valid_run(log in log()) {
+    fn any_event_log_yields_a_valid_ag_ui_run(log in log()) {
         let mut client = Client::default();
         for event in events(&log) {
             prop_assert_eq!(client.take(&event), Ok(()));
@@ -113,12 +113,12 @@ fn a_run_reads_as_events() {
 }
 
 #[test]
-fn a_call_that_a_crash_cut_begins_again_under_another_id() {
+fn tool_call_restarts_under_another_id_after_a_crash() {
     insta::assert_snapshot!(lines(&cut_and_recovered()));
 }
 
 #[test]
-fn the_end_says_what_the_run_waits_for() {
+fn run_finished_lists_pending_interrupts() {
     let task = "t".parse().unwrap();
     let mut question = asked(&task, "agent", 0);
     question.payload = json!({ "message": "sure?" });

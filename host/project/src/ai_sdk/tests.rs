@@ -1,4 +1,4 @@
-//! The stream against the rules of the SDK, which it enforces only in part itself.
+//! Tests of the stream against the rules of the SDK, of which the SDK itself enforces only a part.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ fn chunks(events: &[Event]) -> Vec<Chunk> {
     events.iter().flat_map(|event| stream.apply(event)).collect()
 }
 
-/// Where a tool part stands.
+/// State of a tool part.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Input {
     Streaming,
@@ -22,16 +22,16 @@ enum Input {
     Closed,
 }
 
-/// A client that takes nothing but what the SDK documents.
+/// A client that accepts only what the SDK documents.
 #[derive(Default)]
 struct Client {
     seen: usize,
     is_over: bool,
     steps: usize,
     in_step: bool,
-    /// Ids of texts, and whether they go on.
+    /// Ids of texts; true if the text is open.
     texts: BTreeMap<String, bool>,
-    /// Tool parts, with the step they stand in.
+    /// Tool parts with their step.
     tools: BTreeMap<String, (Input, usize)>,
 }
 
@@ -45,34 +45,34 @@ impl Client {
     fn check(&mut self, chunk: &Chunk) -> Result<(), &'static str> {
         let is_start = matches!(chunk, Chunk::Start { .. });
         if is_start != (self.seen == 0) {
-            return Err("a message starts once, first");
+            return Err("the message must start once, with the first chunk");
         }
         if self.is_over {
-            return Err("the message is over");
+            return Err("the message has ended");
         }
         match chunk {
             Chunk::Start { .. } | Chunk::Data(_) => Ok(()),
             Chunk::StartStep => {
                 self.steps += 1;
-                ensure(!std::mem::replace(&mut self.in_step, true), "a step in a step")
+                ensure(!std::mem::replace(&mut self.in_step, true), "a step is open")
             }
             Chunk::FinishStep => {
-                ensure(std::mem::take(&mut self.in_step), "no step")?;
+                ensure(std::mem::take(&mut self.in_step), "no step is open")?;
                 self.nothing_open()
             }
             Chunk::TextStart { id } | Chunk::ReasoningStart { id } => {
-                ensure(self.texts.insert(id.clone(), true).is_none(), "the id is taken")
+                ensure(self.texts.insert(id.clone(), true).is_none(), "the id exists")
             }
             Chunk::TextDelta { id, delta } | Chunk::ReasoningDelta { id, delta } => {
-                ensure(!delta.is_empty(), "nothing said")?;
-                ensure(self.texts.get(id) == Some(&true), "no such text")
+                ensure(!delta.is_empty(), "the delta is empty")?;
+                ensure(self.texts.get(id) == Some(&true), "the text is not open")
             }
             Chunk::TextEnd { id } | Chunk::ReasoningEnd { id } => {
-                ensure(self.texts.insert(id.clone(), false) == Some(true), "no such text")
+                ensure(self.texts.insert(id.clone(), false) == Some(true), "the text is not open")
             }
             Chunk::ToolInputStart { tool_call_id, .. } => {
                 let part = (Input::Streaming, self.steps);
-                ensure(self.tools.insert(tool_call_id.clone(), part).is_none(), "the id is taken")
+                ensure(self.tools.insert(tool_call_id.clone(), part).is_none(), "the id exists")
             }
             Chunk::ToolInputDelta { tool_call_id, .. } => self.input(tool_call_id, None),
             Chunk::ToolInputAvailable { tool_call_id, .. } => {
@@ -84,19 +84,20 @@ impl Client {
             Chunk::ToolOutputAvailable { tool_call_id, .. }
             | Chunk::ToolOutputError { tool_call_id, .. } => {
                 let part = self.tools.get_mut(tool_call_id).ok_or("no such call")?;
-                ensure(part.0 == Input::Available, "the call cannot be answered")?;
+                ensure(part.0 == Input::Available, "the call is not complete, or has a result")?;
                 part.0 = Input::Closed;
                 Ok(())
             }
             Chunk::Finish { .. } | Chunk::Abort | Chunk::Error { .. } => {
                 self.is_over = true;
-                ensure(!self.in_step, "a step goes on")?;
+                ensure(!self.in_step, "a step is open")?;
                 self.nothing_open()
             }
         }
     }
 
-    /// A part is looked for in its own step; a new one would be made in another.
+    /// The SDK looks for a part in the current step only, and would create a second part in another
+    /// step.
     fn input(&mut self, id: &str, next: Option<Input>) -> Result<(), &'static str> {
         let part = self.tools.get_mut(id).ok_or("no such call")?;
         ensure(part.0 == Input::Streaming, "the arguments are complete")?;
@@ -106,9 +107,9 @@ impl Client {
     }
 
     fn nothing_open(&self) -> Result<(), &'static str> {
-        ensure(!self.texts.values().any(|goes_on| *goes_on), "a text goes on")?;
+        ensure(!self.texts.values().any(|goes_on| *goes_on), "a text is open")?;
         let streaming = self.tools.values().any(|part| part.0 == Input::Streaming);
-        ensure(!streaming, "arguments go on")
+        ensure(!streaming, "a call is incomplete")
     }
 }
 
@@ -118,7 +119,7 @@ fn ensure(holds: bool, why: &'static str) -> Result<(), &'static str> {
 
 proptest! {
     #[test]
-    fn every_log_is_a_valid_message(log in log()) {
+    fn any_event_log_yields_a_valid_ai_sdk_message(log in log()) {
         let mut client = Client::default();
         for chunk in chunks(&log) {
             prop_assert_eq!(client.take(&chunk), Ok(()));
@@ -127,7 +128,7 @@ proptest! {
     }
 
     #[test]
-    fn a_client_that_reads_later_sees_the_same(log in log(), cut in 0..60_usize) {
+    fn cloned_stream_continues_like_the_original(log in log(), cut in 0..60_usize) {
         let cut = cut.min(log.len());
         let mut stream = MessageStream::new([]);
         let mut seen: Vec<Chunk> = log[..cut].iter().flat_map(|it| stream.apply(it)).collect();
@@ -153,7 +154,7 @@ fn a_crash_in_the_middle_leaves_the_message_whole() {
 }
 
 #[test]
-fn names_of_parts_are_plain_and_do_not_meet_those_of_the_host() {
+fn part_names_are_sanitized_and_avoid_reserved_names() {
     for (name, part) in [
         ("step", "data-step"),
         ("a b/c", "data-a-b-c"),
@@ -167,7 +168,7 @@ fn names_of_parts_are_plain_and_do_not_meet_those_of_the_host() {
 }
 
 #[test]
-fn a_question_is_a_part_of_the_message() {
+fn interrupt_becomes_a_data_part() {
     let task = "t".parse().unwrap();
     let mut question = asked(&task, "agent", 0);
     question.payload = json!("sure?");

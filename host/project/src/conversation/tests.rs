@@ -1,4 +1,5 @@
-//! The fold against logs of any form: what begins ends, and the pieces make up the answer.
+//! Tests of the projection with arbitrary logs: whatever starts ends, and the deltas make up the
+//! completion.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,7 @@ use crate::sample::{
     task_started, text, tool_call,
 };
 
-/// What is heard of answers, in one line each.
+/// Returns the changes of completions, one line each.
 fn heard(events: &[Event]) -> Vec<String> {
     let mut conversation = Conversation::default();
     let changes = events.iter().flat_map(|event| conversation.take(event));
@@ -40,7 +41,7 @@ fn heard(events: &[Event]) -> Vec<String> {
 }
 
 #[test]
-fn an_answer_is_heard_piece_by_piece_and_then_whole() {
+fn completion_arrives_as_deltas_and_then_whole() {
     let log = [
         task_started(0),
         call_started(0, 0, false),
@@ -55,7 +56,7 @@ fn an_answer_is_heard_piece_by_piece_and_then_whole() {
 }
 
 #[test]
-fn an_answer_that_is_given_again_has_another_id() {
+fn restarted_completion_has_another_id() {
     let restarted = [
         task_started(0),
         call_started(0, 0, false),
@@ -84,14 +85,15 @@ fn an_answer_that_is_given_again_has_another_id() {
 }
 
 #[test]
-fn an_answer_that_will_not_come_has_failed() {
+fn completion_without_a_result_fails() {
     let begun = [task_started(0), call_started(0, 0, false), streamed(0, 0, vec![text("He")])];
     let ends = [
         not_completed(0, 0),
         task_failed(0),
         run_ended(RunStatus::Failed),
         run_ended(RunStatus::Cancelled),
-        // A host that reads no answer says nothing of it; the node's message is shown whole.
+        // The completion is not valid, so the fold reports a failure; the message of the node is
+        // shown instead.
         completed(0, 0, json!("no list of parts")),
     ];
     for end in ends {
@@ -99,11 +101,11 @@ fn an_answer_that_will_not_come_has_failed() {
         assert_eq!(heard(&log).last().unwrap(), "0 failed, told: true");
     }
     let waits = begun.iter().cloned().chain([run_ended(RunStatus::Interrupted)]);
-    assert_eq!(heard(&waits.collect::<Vec<_>>()).len(), 2, "the next run goes on with it");
+    assert_eq!(heard(&waits.collect::<Vec<_>>()).len(), 2, "the next run continues the completion");
 }
 
 #[test]
-fn documents_are_no_part_of_the_conversation() {
+fn structured_output_is_not_part_of_the_conversation() {
     let log = [
         task_started(0),
         call_started(0, 0, true),
@@ -115,7 +117,7 @@ fn documents_are_no_part_of_the_conversation() {
 
 proptest! {
     #[test]
-    fn whatever_begins_ends(log in log()) {
+    fn everything_that_starts_ends(log in log()) {
         let mut conversation = Conversation::default();
         let mut tasks: BTreeMap<TaskId, bool> = BTreeMap::new();
         let mut open: BTreeMap<(TaskId, u32), (String, String)> = BTreeMap::new();
@@ -136,7 +138,7 @@ proptest! {
                             Step::Began => {
                                 open.insert(key, (id, String::new()));
                             }
-                            // The beginning of a call of an unknown task is not heard.
+                            // The start of a call of an unknown task makes no change.
                             Step::Piece(piece) => {
                                 let told = open.entry(key).or_insert((id.clone(), String::new()));
                                 if told.0 != id {

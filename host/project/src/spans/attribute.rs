@@ -5,17 +5,17 @@
 pub enum Attribute {
     /// A text.
     Text(String),
-    /// A number.
+    /// An integer.
     Number(i64),
-    /// A number with fractions.
+    /// A floating-point number.
     Float(f64),
-    /// Yes or no.
+    /// A boolean.
     Flag(bool),
     /// A list of texts.
     Texts(Vec<String>),
 }
 
-/// A list of attributes that grows.
+/// A list of attributes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Attributes(Vec<(String, Attribute)>);
 
@@ -32,17 +32,17 @@ impl Attributes {
         }
     }
 
-    /// Adds a number.
+    /// Adds an integer. A value above `i64::MAX` becomes `i64::MAX`.
     pub fn number(&mut self, key: &str, value: u64) {
         self.put(key, Attribute::Number(i64::try_from(value).unwrap_or(i64::MAX)));
     }
 
-    /// Adds a number with fractions.
+    /// Adds a floating-point number.
     pub fn float(&mut self, key: &str, value: f64) {
         self.put(key, Attribute::Float(value));
     }
 
-    /// Adds a yes or no.
+    /// Adds a boolean.
     pub fn flag(&mut self, key: &str, value: bool) {
         self.put(key, Attribute::Flag(value));
     }
@@ -52,7 +52,7 @@ impl Attributes {
         self.put(key, Attribute::Texts(values.into_iter().map(str::to_owned).collect()));
     }
 
-    /// What Langfuse reads of something that failed.
+    /// Adds the attributes that Langfuse reads of a failure.
     pub(super) fn failed(&mut self, message: Option<&str>) {
         if let Some(message) = message {
             self.text("langfuse.observation.level", "ERROR");

@@ -1,4 +1,4 @@
-//! What is said of a host call.
+//! Attributes of host calls.
 
 use serde_json::{Map, Value, json};
 use wattle_graph::call::CallKind;
@@ -9,8 +9,8 @@ use crate::spans::attribute::Attributes;
 use crate::spans::content;
 use crate::spans::view::View;
 
-/// Langfuse's word for what a call is; `None` for calls that take no time and lead nowhere, which
-/// are no spans.
+/// Returns the observation type of Langfuse for a kind of call; `None` for reads of a stream, which
+/// have no span.
 pub(super) fn observation(kind: CallKind) -> Option<&'static str> {
     match kind {
         CallKind::Complete | CallKind::Stream | CallKind::GenerateImages => Some("generation"),
@@ -20,7 +20,7 @@ pub(super) fn observation(kind: CallKind) -> Option<&'static str> {
     }
 }
 
-/// Fills in what is known of a call and gives its span a name; `None` if it is no span.
+/// Adds the attributes of a call and returns the name of its span; `None` if the call has no span.
 pub(super) fn describe(
     called: &Called,
     view: &View<'_>,
@@ -28,7 +28,7 @@ pub(super) fn describe(
 ) -> Option<String> {
     let kind = called.kind()?;
     let observation = observation(kind)?;
-    // An answer of before is no generation: it would be paid again in Langfuse's sums.
+    // A reused result is not a generation, because Langfuse would add its cost again.
     let observation = if called.reused.is_some() { "span" } else { observation };
     attributes.text("langfuse.observation.type", observation);
     attributes.text("wattle.function", &called.function);
@@ -84,7 +84,8 @@ fn model(called: &Called, view: &View<'_>, attributes: &mut Attributes) -> Strin
     format!("chat {}", answered.or(asked).unwrap_or_else(|| route.to_owned()))
 }
 
-/// Pictures that a model made; where they are, never their bytes.
+/// Adds the attributes of generated images. They contain references to the images, never their
+/// bytes.
 fn pictures(called: &Called, view: &View<'_>, attributes: &mut Attributes) -> String {
     let route = called.route().unwrap_or_default();
     let asked = (view.route)(route).map(|info| info.model);
@@ -163,7 +164,7 @@ fn tool(called: &Called, view: &View<'_>, attributes: &mut Attributes) -> String
     attributes.some_text("gen_ai.tool.call.id", called.tool_call_id());
     if output.as_ref().is_some_and(|output| output.is_error) {
         attributes.text("langfuse.observation.level", "WARNING");
-        attributes.text("langfuse.observation.status_message", "the tool answered with an error");
+        attributes.text("langfuse.observation.status_message", "the tool returned an error");
     }
     if view.content {
         let given = request.map_or_else(|| called.request.clone(), |request| request.arguments);
@@ -203,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_answers_of_models_are_generations() {
+    fn only_model_calls_are_generations() {
         for (kind, expected) in [
             (CallKind::Complete, Some("generation")),
             (CallKind::Stream, Some("generation")),

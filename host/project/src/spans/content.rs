@@ -1,22 +1,22 @@
-//! What models and tools read and said, as text of bounded length.
+//! Inputs and outputs of models and tools as text of bounded length.
 //!
-//! Services cut or refuse long attributes. Long texts inside of a document are shortened first, so
-//! that what is sent mostly stays a document.
+//! Tracing backends truncate or reject long attributes. Long strings inside a document are
+//! truncated first, so that most documents remain valid JSON.
 
 use serde_json::Value;
 
-/// Longest text inside of a document: pictures are longer, prompts mostly are not.
+/// Maximum length of a string inside a document, in bytes. Images are longer, most prompts are not.
 const TEXT_BYTES: usize = 8 << 10;
 
-/// Longest attribute.
+/// Maximum length of an attribute, in bytes.
 const DOCUMENT_BYTES: usize = 64 << 10;
 
-/// The document as JSON text.
+/// Returns a document as JSON text, truncated if it is too long.
 pub(super) fn json(value: &Value) -> String {
     cut(shortened(value).to_string(), DOCUMENT_BYTES)
 }
 
-/// The text, shortened.
+/// Returns a text, truncated if it is too long.
 pub(super) fn text(text: &str) -> String {
     if text.len() <= TEXT_BYTES {
         return text.to_owned();
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_texts_are_shortened_and_documents_stay_documents() {
+    fn long_strings_are_truncated_in_valid_documents() {
         let shown = json(&json!({ "a": "\u{e9}".repeat(TEXT_BYTES), "b": [1, "x"] }));
         let again: Value = serde_json::from_str(&shown).unwrap();
         assert!(again["a"].as_str().unwrap().ends_with("... (16384 bytes)"));

@@ -1,11 +1,11 @@
-//! Ids of traces and spans: they follow from the log, so sending anew changes nothing.
+//! Ids of traces and spans, derived from the log. Spans that are sent again keep their ids.
 
 use wattle_graph::id::{Digest, RunId, TaskId};
 
 use crate::spans::span::{SpanId, TraceId};
 
-/// A host call of a run: its task, what it is inside of, its number. A call that failed may be
-/// made again under the same number; [`of_call`] tells such repeats apart.
+/// A host call of a run. A call that failed may be made again under the same number; the parameter
+/// `repeat` of [`of_call`] distinguishes these calls.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct CallKey {
     pub(super) task: TaskId,
@@ -18,7 +18,7 @@ impl CallKey {
         Self { task: task.clone(), scope: scope.to_vec(), call }
     }
 
-    /// The tool call that it was made inside of.
+    /// Returns the tool call that made the call.
     pub(super) fn outer(&self) -> Option<Self> {
         let (call, scope) = self.scope.split_last()?;
         Some(Self::new(&self.task, scope, *call))
@@ -42,7 +42,7 @@ pub(super) fn of_call(run: &RunId, key: &CallKey, repeat: u32) -> SpanId {
     digest(&format!("call\n{run}\n{task}\n{scope:?}\n{call}\n{repeat}"))
 }
 
-/// The first bytes of the digest of a text.
+/// Returns the first bytes of the digest of a text.
 fn digest<const BYTES: usize>(text: &str) -> [u8; BYTES] {
     let mut id = [0; BYTES];
     id.copy_from_slice(&Digest::of(text.as_bytes()).as_bytes()[..BYTES]);

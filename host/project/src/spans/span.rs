@@ -1,11 +1,11 @@
-//! Spans as data, of which an exporter makes the form of its protocol.
+//! Spans as plain data, which an exporter converts to its protocol.
 
 use crate::spans::attribute::Attributes;
 
-/// Bytes of a trace id.
+/// Length of a trace id, in bytes.
 pub const TRACE_BYTES: usize = 16;
 
-/// Bytes of a span id.
+/// Length of a span id, in bytes.
 pub const SPAN_BYTES: usize = 8;
 
 /// The id of a trace.
@@ -14,10 +14,10 @@ pub type TraceId = [u8; TRACE_BYTES];
 /// The id of a span.
 pub type SpanId = [u8; SPAN_BYTES];
 
-/// Which side of a request a span is, as OpenTelemetry names it.
+/// The span kind of OpenTelemetry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpanKind {
-    /// Answers a request: a run.
+    /// Handles a request: a run.
     Server,
     /// Makes a request: a host call.
     Client,
@@ -28,49 +28,49 @@ pub enum SpanKind {
 /// A span.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
-    /// The trace.
+    /// Id of the trace.
     pub trace: TraceId,
-    /// Its id.
+    /// Id of the span.
     pub id: SpanId,
-    /// The span around it; `None` for the root.
+    /// Id of the parent span; `None` for the root.
     pub parent: Option<SpanId>,
-    /// Its name.
+    /// Name of the span.
     pub name: String,
-    /// Its kind.
+    /// Kind of the span.
     pub kind: SpanKind,
-    /// When it began, nanoseconds since 1970.
+    /// Start, in nanoseconds since 1970.
     pub start_ns: u64,
-    /// When it ended, nanoseconds since 1970.
+    /// End, in nanoseconds since 1970.
     pub end_ns: u64,
-    /// Its attributes.
+    /// Attributes of the span.
     pub attributes: Attributes,
-    /// What happened during it.
+    /// Events of the span; `dropped_events` counts the others.
     pub events: Vec<SpanEvent>,
-    /// How many events are left out.
+    /// Number of further events that were dropped.
     pub dropped_events: u32,
-    /// Why it ended badly, if it did.
+    /// Error message of a span that failed.
     pub error: Option<String>,
 }
 
-/// Something that happened during a span.
+/// An event of a span.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpanEvent {
-    /// When, nanoseconds since 1970.
+    /// Time, in nanoseconds since 1970.
     pub at_ns: u64,
-    /// Its name.
+    /// Name of the event.
     pub name: String,
-    /// Its attributes.
+    /// Attributes of the event.
     pub attributes: Attributes,
 }
 
 impl SpanEvent {
-    /// Something that happened at a time, milliseconds since 1970.
+    /// Creates an event. `at_ms` is in milliseconds since 1970.
     pub(super) fn new(at_ms: i64, name: impl Into<String>, attributes: Attributes) -> Self {
         Self { at_ns: nanos(at_ms), name: name.into(), attributes }
     }
 }
 
-/// Milliseconds since 1970 as nanoseconds.
+/// Converts milliseconds since 1970 to nanoseconds. Earlier times become 0.
 pub(super) fn nanos(at_ms: i64) -> u64 {
     u64::try_from(at_ms).unwrap_or(0).saturating_mul(1_000_000)
 }

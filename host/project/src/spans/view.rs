@@ -1,4 +1,4 @@
-//! What spans are made from besides the events of a run.
+//! The inputs of spans in addition to the events of a run.
 
 use serde_json::Value;
 use wattle_graph::event::RunStatus;
@@ -7,50 +7,50 @@ use wattle_graph::id::{AppName, GraphName, RunId, ThreadId};
 
 use crate::spans::content;
 
-/// A run that has ended or waits.
+/// A run that has ended or is interrupted.
 #[derive(Clone, Debug)]
 pub struct Run<'a> {
-    /// Its app.
+    /// App of the run.
     pub app: &'a AppName,
-    /// Its graph.
+    /// Graph of the run.
     pub graph: &'a GraphName,
-    /// Its thread.
+    /// Thread of the run.
     pub thread: &'a ThreadId,
-    /// Its id.
+    /// Id of the run.
     pub run: &'a RunId,
     /// The tenant that the thread belongs to.
     pub tenant: Option<&'a str>,
-    /// How it ended.
+    /// Status of the run.
     pub status: RunStatus,
-    /// Why, if it failed.
+    /// Failure of a failed run.
     pub failure: Option<&'a Failure>,
-    /// Whether it has more events than were read.
+    /// True if the run has more events than were read.
     pub truncated: bool,
-    /// What it began with, if that is shown.
+    /// Input of the run, if content is exported.
     pub input: Option<&'a Value>,
-    /// The state that it left, if that is shown.
+    /// State after the run, if content is exported.
     pub output: Option<&'a Value>,
 }
 
 /// The first candidate of a model route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// Its provider.
+    /// Name of the provider.
     pub provider: String,
-    /// Its model.
+    /// Name of the model.
     pub model: String,
 }
 
-/// What decides how spans look, besides the run.
+/// Settings of the projection.
 pub struct View<'a> {
-    /// Whether to show requests, answers and texts of guests.
+    /// True to export inputs, outputs and messages; false for metadata only.
     pub content: bool,
-    /// The first candidate of a model route for the tenant of the run.
+    /// Returns the first candidate of a model route for the tenant of the run.
     pub route: &'a dyn Fn(&str) -> Option<Route>,
 }
 
 impl View<'_> {
-    /// Why something failed; only the code where content is left out.
+    /// Returns the message of a failure, or its code if content is not exported.
     pub(super) fn failure(&self, failure: &Failure) -> String {
         if self.content { content::text(&failure.to_string()) } else { failure.code.clone() }
     }

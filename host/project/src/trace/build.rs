@@ -1,4 +1,4 @@
-//! Folding events into the tree.
+//! The fold of events into a trace.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,30 +17,30 @@ use crate::trace::{
     Totals, Trace,
 };
 
-/// The change that an edit makes; its event is that of any checkpoint.
+/// Name of the change of an edit, whose event is `checkpointed`.
 const EDITED: &str = "edited";
 
-/// The name of the event of a migration.
+/// Name of the event of a migration.
 const MIGRATED: &str = "migrated";
 
-/// The fold: it takes the events of a thread, oldest first, and gives their tree.
+/// Builds the trace of a thread from its events, oldest first.
 #[derive(Clone, Debug, Default)]
 pub struct Tracer {
     runs: Vec<RunTrace>,
     changes: Vec<ChangeTrace>,
     totals: Totals,
-    /// Calls of each task that were answered well: a re-execution replays them.
+    /// Successful calls of each task, which a re-execution replays.
     answered: BTreeMap<TaskId, BTreeSet<(Vec<u32>, u32)>>,
 }
 
 impl Tracer {
-    /// The tree of the events so far.
+    /// Returns the trace of the events so far.
     pub fn finish(self, thread: &ThreadId) -> Trace {
         let Self { runs, changes, totals, .. } = self;
         Trace { thread: thread.to_string(), runs, changes, totals }
     }
 
-    /// Takes the next event.
+    /// Applies the next event.
     pub fn take(&mut self, event: &Event) {
         let at_ms = event.at_ms;
         match &event.kind {
@@ -85,7 +85,7 @@ impl Tracer {
                 }
             }
             EventKind::Checkpointed(made) => {
-                // The one of an input comes before the first step and belongs to none.
+                // The checkpoint of an input precedes the first step and belongs to none.
                 if let Some(step) = self.steps(event).and_then(|steps| steps.last_mut()) {
                     step.changed = made.changed.iter().map(ToString::to_string).collect();
                 }
@@ -117,7 +117,8 @@ impl Tracer {
         }
     }
 
-    /// Notes a checkpoint that an edit made. A migration makes one as well, which is a part of it.
+    /// Adds the change of an edit. A migration makes a checkpoint as well, which is not a change of
+    /// its own.
     fn edited(&mut self, event: &Event, made: &Checkpointed) {
         let is_migrated = self
             .changes
@@ -142,7 +143,7 @@ impl Tracer {
     }
 
     fn changed(&mut self, event: &Event, summary: String, principal: Option<&Principal>) {
-        // A policy settles calls while a run is at work.
+        // A policy settles calls while a run is active.
         if self.run(&event.run).is_none() {
             self.changes.push(change(event, summary, principal));
         }
@@ -254,20 +255,20 @@ impl Tracer {
         self.runs.iter_mut().rev().find(|run| run.run == id.as_str())
     }
 
-    /// The supersteps of the graph in which something happened.
+    /// Returns the supersteps of the graph that an event belongs to.
     fn steps(&mut self, event: &Event) -> Option<&mut Vec<StepTrace>> {
         let run = self.run(&event.run)?;
         steps_in(&mut run.steps, &event.namespace)
     }
 
-    /// The latest execution of a task of the graph in which something happened.
+    /// Returns the newest execution of a task of the graph that an event belongs to.
     fn attempt(&mut self, event: &Event, task: &TaskId) -> Option<&mut AttemptTrace> {
         let task = task.as_str();
         latest(self.steps(event)?, |known| known.task == task)
     }
 }
 
-/// A change under the name of its event.
+/// Creates a change that is called like its event.
 fn change(event: &Event, summary: String, principal: Option<&Principal>) -> ChangeTrace {
     ChangeTrace {
         seq: event.seq,
@@ -286,12 +287,12 @@ fn kind_of(decision: &Decision) -> &'static str {
     }
 }
 
-/// As much of a digest as tells versions apart.
+/// Returns the first 12 hexadecimal digits of a digest, which distinguish versions.
 fn shortened(digest: &Digest) -> String {
     digest.to_hex()[..12].to_owned()
 }
 
-/// The supersteps of a graph, which stand below the task that runs it.
+/// Returns the supersteps of a graph, which belong to the task that runs it.
 fn steps_in<'s>(
     root: &'s mut Vec<StepTrace>,
     namespace: &Namespace,
@@ -301,7 +302,7 @@ fn steps_in<'s>(
     let owner = namespace.task();
     let attempt = latest(steps, |known| match &owner {
         Some(task) => known.task == task.as_str(),
-        // A graph with a state of its own is of the node, and of one task of it at a time.
+        // A subgraph that keeps its state belongs to its node, and runs in one task at a time.
         None => known.node == namespace.node(),
     })?;
     let place = attempt.graphs.iter().position(|graph| graph.namespace == namespace.as_str());
@@ -313,7 +314,7 @@ fn steps_in<'s>(
     Some(&mut attempt.graphs[place].steps)
 }
 
-/// The latest execution of the latest task that is meant.
+/// Returns the newest execution of the newest task for which `is_meant` returns true.
 fn latest(
     steps: &mut [StepTrace],
     is_meant: impl Fn(&TaskTrace) -> bool,
@@ -322,8 +323,8 @@ fn latest(
     tasks.find(|known| is_meant(known))?.attempts.last_mut()
 }
 
-/// Keeps calls in their order below the call they are inside of, and one entry for a call's start
-/// and its end.
+/// Inserts a call in the order of call numbers below the call that `scope` names. The start and the
+/// end of a call share one entry.
 fn put_call(calls: &mut Vec<CallTrace>, scope: &[u32], call: CallTrace) {
     let number = scope.first().copied().unwrap_or(call.call);
     let place = calls.binary_search_by_key(&number, |known| known.call);
@@ -335,7 +336,7 @@ fn put_call(calls: &mut Vec<CallTrace>, scope: &[u32], call: CallTrace) {
         ([], Err(index)) => calls.insert(index, call),
         ([_, rest @ ..], Ok(index)) => put_call(&mut calls[index].calls, rest, call),
         ([outer, rest @ ..], Err(index)) => {
-            // The beginning of the outer call is in an earlier execution.
+            // The start of the outer call is in an earlier execution.
             let mut outer = CallTrace {
                 call: *outer,
                 function: CallKind::CallTool.name().into(),
@@ -352,7 +353,7 @@ fn json_bytes(value: &impl Serialize) -> usize {
     serde_json::to_vec(value).map_or(0, |bytes| bytes.len())
 }
 
-/// The word that an enum of words serializes to.
+/// Returns the string that a value serializes to.
 fn word(value: &impl Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => word,
@@ -405,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_of_a_tool_stand_below_its_call() {
+    fn calls_of_a_tool_are_below_its_call() {
         let within = |seq, scope: serde_json::Value, number, function: &str| {
             let mut event = serde_json::to_value(call(seq, "r1", number)).unwrap();
             event["scope"] = scope;
@@ -437,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn nested_graphs_stand_below_their_task() {
+    fn subgraphs_are_below_their_task() {
         let within = |mut event: Event, namespace: &str, task: &str| {
             event.namespace = Namespace::new(namespace);
             match &mut event.kind {
@@ -505,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn who_did_something_is_shown() {
+    fn principals_are_shown() {
         let by = |name: &str, mut kind: serde_json::Value| {
             kind["principal"] = json!({ "key": name, "user": "jane" });
             kind
@@ -552,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_of_before_is_no_model_call() {
+    fn reused_result_is_not_a_model_call() {
         let mut again = serde_json::to_value(call(6, "r2", 0)).unwrap();
         again["reused"] = 3.into();
         again.as_object_mut().unwrap().remove("tokens");
@@ -572,7 +573,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recovered_run_stays_one_run() {
+    fn recovery_does_not_add_a_run() {
         let log = [
             run_started(1, "r1", "input"),
             started(2, "r1", 1),

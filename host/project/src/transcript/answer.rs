@@ -1,20 +1,20 @@
-//! What tools answered.
+//! Results of tool calls.
 
 use serde_json::{Value, json};
 use wattle_graph::event::Called;
 use wattle_graph::message::MessageView;
 
-/// A tool's answer.
+/// The result of a tool call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// What it found: data, or a text.
+    /// The output: structured data, text, or the parts of other content.
     Output(Value),
-    /// Why it did not work.
+    /// The error message.
     Error(String),
 }
 
 impl Answer {
-    /// The answer of a journaled call. One that cannot be read is shown as it is.
+    /// Returns the result of a journaled call. An output of unknown form is returned unchanged.
     pub(super) fn of_call(called: &Called) -> Self {
         match (&called.result, called.tool_output()) {
             (Err(failure), _) => Self::Error(failure.message.clone()),
@@ -26,14 +26,14 @@ impl Answer {
         }
     }
 
-    /// The answer that a message of the conversation holds.
+    /// Returns the result that a tool message contains.
     pub(super) fn of_message(message: MessageView<'_>) -> Self {
         let content = message.content();
         let structured = message.structured().cloned();
         Self::new(text(content), content, structured, message.is_error())
     }
 
-    /// An answer by its content, and by the text that this is if it is nothing else.
+    /// Creates a result. `text` is the content as text, if all of it is text.
     fn new(
         text: Option<String>,
         content: &Value,
@@ -48,13 +48,13 @@ impl Answer {
     }
 }
 
-/// A text as the data that it writes, if it does.
+/// Parses a text that is a JSON object or array. Returns any other text as a string.
 fn data_or_text(text: String) -> Value {
     let document: Option<Value> = serde_json::from_str(&text).ok();
     document.filter(|it| it.is_object() || it.is_array()).unwrap_or(Value::String(text))
 }
 
-/// Content that consists of nothing but text, with a line break between its parts.
+/// Returns content that consists of text only, with a line break between its parts.
 fn text(content: &Value) -> Option<String> {
     match content {
         Value::String(text) => Some(text.clone()),
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_is_data_where_it_can_be() {
+    fn output_is_structured_data_if_possible() {
         let text = |text: &str| json!([{ "text": text }]);
         let image = json!({ "image": { "source": { "url": "u" }, "media_type": "image/png" } });
         for (answer, expected) in [

@@ -1,8 +1,8 @@
-//! The tool calls of a run: under which id each is shown, and which wait for an answer.
+//! The tool calls of a run: the id of each in the transcript, and the calls that wait for a result.
 //!
-//! A model may give the same id twice or none, so the ids that are shown are the run's own where
-//! needed. The node that keeps the conversation may give a call another id too; the order in which
-//! its message lists the calls tells which is which.
+//! A model may give two calls the same id, or none, so the transcript generates ids where needed.
+//! The node that stores the conversation may also give a call another id. The order of the calls in
+//! its message shows which call an id belongs to.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,21 +14,21 @@ use wattle_graph::message::MessageView;
 /// All tool calls of a run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Calls {
-    /// Ids that are shown.
+    /// Ids in the transcript.
     shown: BTreeSet<String>,
-    /// The shown id, by the ids that others know it under.
+    /// Ids in the transcript by the ids of model and node.
     known_as: BTreeMap<String, String>,
-    /// Made, and not answered.
+    /// Complete calls without a result.
     open: BTreeSet<String>,
-    /// Those of them that the turn waits for.
+    /// Open calls that the turn waits for.
     waiting: BTreeSet<String>,
-    /// Calls of the last answer in each task, in order.
+    /// Calls of the last completion of each task, in order.
     last_of: BTreeMap<TaskId, Vec<String>>,
     /// Arguments of calls from an earlier run.
     remembered: BTreeMap<String, Value>,
 }
 
-/// A call that an earlier run made.
+/// A tool call of an earlier run.
 pub(super) struct Carried {
     pub(super) id: String,
     pub(super) name: String,
@@ -36,7 +36,7 @@ pub(super) struct Carried {
 }
 
 impl Calls {
-    /// The id under which a new call is shown; `wanted` is the model's.
+    /// Returns the id of a new call in the transcript. `wanted` is the id that the model gave.
     pub(super) fn begin(&mut self, run: &RunId, wanted: Option<&str>) -> String {
         let wanted = wanted.filter(|id| !id.is_empty());
         let free = wanted.filter(|id| !self.shown.contains(*id)).map(str::to_owned);
@@ -45,7 +45,7 @@ impl Calls {
         id
     }
 
-    /// A number more than there are ids is free sooner or later, since runs have ids of their own.
+    /// Returns the run id with the next free number.
     fn own_id(&self, run: &RunId) -> String {
         let mut number = self.shown.len() + 1;
         while self.shown.contains(&format!("{run}-{number}")) {
@@ -54,7 +54,8 @@ impl Calls {
         format!("{run}-{number}")
     }
 
-    /// A call is complete, and waits for its answer.
+    /// Records that a call is complete and waits for its result. `known_as` is the id that the
+    /// model gave.
     pub(super) fn make(&mut self, id: &str, known_as: &str) {
         self.known_as.insert(id.to_owned(), id.to_owned());
         if !known_as.is_empty() {
@@ -64,12 +65,12 @@ impl Calls {
         self.waiting.insert(id.to_owned());
     }
 
-    /// These are the calls that an answer in a task asks for.
+    /// Records the calls of the newest completion of a task.
     pub(super) fn made_by(&mut self, task: &TaskId, calls: Vec<String>) {
         self.last_of.insert(task.clone(), calls);
     }
 
-    /// Learns the ids that the message of a task has for its calls.
+    /// Records the ids that the message of a task gives to the calls of its newest completion.
     pub(super) fn rename(&mut self, task: &TaskId, listed: &[ToolCall]) {
         let same = |calls: &&Vec<String>| !calls.is_empty() && calls.len() == listed.len();
         let Some(calls) = self.last_of.get(task).filter(same) else { return };
@@ -78,27 +79,29 @@ impl Calls {
         }
     }
 
-    /// The call that is answered, unless it was answered before.
+    /// Closes a call that got its result. Returns its id in the transcript, or `None` if the call
+    /// is unknown or already closed.
     pub(super) fn take(&mut self, known_as: &str) -> Option<String> {
         let id = self.known_as.get(known_as)?;
         self.waiting.remove(id);
         self.open.take(id)
     }
 
-    /// All calls that nobody answers any more.
+    /// Closes and returns all calls without a result.
     pub(super) fn take_all(&mut self) -> impl Iterator<Item = String> + use<> {
         self.waiting.clear();
         std::mem::take(&mut self.open).into_iter()
     }
 
-    /// What a call of an earlier run was made with.
+    /// Keeps the arguments of a call that an earlier run made.
     pub(super) fn remember(&mut self, id: &str, arguments: Option<&Value>) {
         if let Some(arguments) = arguments {
             self.remembered.insert(id.to_owned(), arguments.clone());
         }
     }
 
-    /// A call of an earlier run that a message answers; `None` if it is one of this run.
+    /// Returns the call of an earlier run whose result is a message. Returns `None` for a call of
+    /// this run, and after the first result of a call.
     pub(super) fn carry(&mut self, id: &str, message: MessageView<'_>) -> Option<Carried> {
         if self.known_as.contains_key(id) || !self.shown.insert(id.to_owned()) {
             return None;
@@ -110,17 +113,17 @@ impl Calls {
         Some(Carried { id: id.to_owned(), name, arguments })
     }
 
-    /// Whether the turn waits for an answer.
+    /// Returns true if the turn waits for a result.
     pub(super) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// The turn is over; answers may still come.
+    /// Ends the turn. Open calls may still get results.
     pub(super) fn stop_waiting(&mut self) {
         self.waiting.clear();
     }
 
-    /// Whether a call was not answered.
+    /// Returns true if a call has no result.
     pub(super) fn is_open(&self) -> bool {
         !self.open.is_empty()
     }

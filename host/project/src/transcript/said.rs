@@ -1,4 +1,4 @@
-//! What a transcript consists of.
+//! The events of a transcript.
 
 use serde_json::Value;
 use wattle_graph::event::{Asked, RunStatus};
@@ -8,114 +8,115 @@ use wattle_graph::llm::FinishReason;
 
 use crate::transcript::answer::Answer;
 
-/// Something that is said in a run.
+/// An event of a transcript.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Said {
-    /// The run began; always first.
+    /// The run started; always the first event.
     Began(RunId),
-    /// A task of a node began.
+    /// A task started.
     TaskBegan(TaskId, NodeName),
-    /// The task ended, in whatever way.
+    /// The task finished or failed.
     TaskEnded(TaskId),
-    /// The model is asked.
+    /// A turn started: the model is called.
     TurnBegan,
-    /// The tools that the model asked for have answered, or it has all that it wants.
+    /// The turn ended: the model requested no tool, or all its tool calls have results.
     TurnEnded,
-    /// The model begins to speak or to think; the id is unique in the run.
+    /// A text or a reasoning starts, with an id that is unique in the run.
     TextBegan(Voice, String),
-    /// More of it.
+    /// More of the text.
     Text(Voice, String, String),
     /// The text is complete.
     TextEnded(Voice, String),
-    /// The model begins to ask for a tool.
+    /// A tool call starts.
     CallBegan {
-        /// Unique in the run.
+        /// Id of the call, unique in the run.
         id: String,
-        /// The tool.
+        /// Name of the tool.
         name: String,
     },
-    /// More of the arguments' JSON text.
+    /// More of the JSON text of the arguments.
     CallArguments {
-        /// The call.
+        /// Id of the call.
         id: String,
-        /// The piece.
+        /// The delta.
         text: String,
     },
-    /// What there is of the arguments is void: they are given anew under the same id.
+    /// The arguments so far are discarded: the model gives them again under the same id.
     CallVoid(String),
     /// The arguments are complete.
     CallMade {
-        /// The call.
+        /// Id of the call.
         id: String,
-        /// The tool.
+        /// Name of the tool.
         name: String,
         /// The arguments.
         arguments: Value,
     },
-    /// The call is none: its arguments cannot be read, or never came.
+    /// The call is not valid: its arguments do not parse or are incomplete, or the model did not
+    /// repeat it after a restart.
     CallBroken {
-        /// The call.
+        /// Id of the call.
         id: String,
-        /// The tool.
+        /// Name of the tool.
         name: String,
-        /// What stands in place of arguments.
+        /// The text that was received as arguments.
         arguments: Value,
-        /// What is wrong.
+        /// The error message.
         why: String,
     },
-    /// A tool answers a call that was made.
+    /// The result of a complete call.
     Answered(String, Answer),
-    /// A guest's own event.
+    /// A custom event of a guest.
     Emitted {
-        /// Its name for it.
+        /// Name of the event.
         name: String,
-        /// Its data.
+        /// Data of the event.
         data: Value,
     },
-    /// How far a node is.
+    /// The progress of a node.
     Progress {
-        /// The node.
+        /// Node that reports the progress.
         node: NodeName,
-        /// A sentence.
+        /// Text for people.
         message: String,
-        /// Share done, from 0 to 1.
+        /// Completed fraction, from 0 to 1.
         fraction: Option<f64>,
     },
-    /// A question to a person.
+    /// An interrupt.
     Asked(Box<Asked>),
-    /// The run ended or stands still; always last.
+    /// The run ended or was interrupted; always the last event.
     Ended {
-        /// How.
+        /// Status of the run.
         status: RunStatus,
-        /// Why, if it failed.
+        /// Failure of a failed run.
         failure: Option<Failure>,
-        /// Why the model stopped.
+        /// Why the last completion ended.
         reason: Reason,
     },
 }
 
-/// How a model says something.
+/// The kind of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Voice {
-    /// As its answer.
+    /// Text of the completion.
     Words,
-    /// As its reasoning.
+    /// Reasoning.
     Thoughts,
 }
 
-/// Why a model stopped.
+/// Why a completion ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reason {
-    /// It had said all.
+    /// The completion is complete.
     #[default]
     Stop,
-    /// It reached the length limit.
+    /// The model reached the length limit.
     Length,
-    /// It wants tools called.
+    /// The model requests tools.
     ToolCalls,
-    /// The provider's filter stopped it.
+    /// The provider's filter ended the completion.
     ContentFilter,
-    /// Something else.
+    /// Any other reason.
     Other,
 }
 

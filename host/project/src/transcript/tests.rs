@@ -1,4 +1,4 @@
-//! What is said at which event.
+//! Tests of the transcript events that follow from each event.
 
 use serde_json::{Value, json};
 use wattle_graph::event::{ChildEnd, Event, EventKind, RunReason, RunStatus};
@@ -25,7 +25,7 @@ fn texts(said: &[Said]) -> String {
 }
 
 #[test]
-fn documents_and_other_nodes_are_not_the_conversation() {
+fn structured_output_and_other_nodes_are_left_out() {
     let log = [
         task_started(0),
         call_started(0, 0, true),
@@ -45,7 +45,7 @@ fn documents_and_other_nodes_are_not_the_conversation() {
 }
 
 #[test]
-fn a_restart_begins_a_new_text() {
+fn restart_starts_a_new_text() {
     let said = say(&[
         task_started(0),
         call_started(0, 0, false),
@@ -64,7 +64,7 @@ fn a_restart_begins_a_new_text() {
 }
 
 #[test]
-fn a_call_that_the_model_repeats_keeps_its_id_and_others_are_withdrawn() {
+fn repeated_calls_keep_their_id_after_a_restart() {
     let save = Delta::ToolCall {
         index: 1,
         id: Some("b".to_owned()),
@@ -80,7 +80,7 @@ fn a_call_that_the_model_repeats_keeps_its_id_and_others_are_withdrawn() {
         tool_called(1, "c", Ok(json!({ "content": [{ "text": "x" }] }))),
     ]);
     let begun = said.iter().filter(|said| matches!(said, Said::CallBegan { .. })).count();
-    assert_eq!(begun, 2, "those before the restart");
+    assert_eq!(begun, 2, "the two calls before the restart");
     let made = |said: &Said| matches!(said, Said::CallMade { id, .. } if id == "a");
     assert!(said.iter().any(made));
     let withdrawn = |said: &Said| matches!(said, Said::CallBroken { id, .. } if id == "b");
@@ -90,7 +90,7 @@ fn a_call_that_the_model_repeats_keeps_its_id_and_others_are_withdrawn() {
 }
 
 #[test]
-fn arguments_that_are_no_json_break_a_call_for_good() {
+fn call_with_invalid_arguments_gets_no_result() {
     let refused =
         json!({ "role": "tool", "tool_call_id": "a", "status": "error", "content": "no" });
     let said = say(&[
@@ -108,7 +108,7 @@ fn arguments_that_are_no_json_break_a_call_for_good() {
 }
 
 #[test]
-fn what_a_failed_or_cancelled_run_leaves_open_is_closed() {
+fn failed_and_cancelled_runs_close_open_calls() {
     let begin = [
         task_started(0),
         call_started(0, 0, false),
@@ -125,7 +125,7 @@ fn what_a_failed_or_cancelled_run_leaves_open_is_closed() {
         assert!(end(status).iter().any(cut), "{status:?}");
     }
     let waiting = end(RunStatus::Interrupted);
-    assert!(!waiting.iter().any(cut), "a call that waits for a person stays open");
+    assert!(!waiting.iter().any(cut), "an interrupted run keeps the call open");
     let reason = |said: &[Said]| match said.last() {
         Some(Said::Ended { reason, .. }) => Some(*reason),
         _ => None,
@@ -135,7 +135,7 @@ fn what_a_failed_or_cancelled_run_leaves_open_is_closed() {
 }
 
 #[test]
-fn a_model_that_fails_ends_its_turn() {
+fn failed_model_call_ends_its_turn() {
     let said = say(&[
         task_started(0),
         call_started(0, 0, false),
@@ -150,7 +150,7 @@ fn a_model_that_fails_ends_its_turn() {
 }
 
 #[test]
-fn a_run_that_goes_on_answers_calls_of_the_run_before() {
+fn resumed_run_has_results_of_earlier_calls() {
     let answer = json!({
         "role": "tool", "tool_call_id": "a", "name": "find", "content": "x", "status": "success",
     });
@@ -175,7 +175,7 @@ fn a_run_that_goes_on_answers_calls_of_the_run_before() {
 }
 
 #[test]
-fn an_answer_that_was_not_streamed_is_said_whole() {
+fn unstreamed_completion_is_emitted_whole() {
     let said = say(&[
         task_started(0),
         call_started(0, 0, false),
@@ -185,10 +185,10 @@ fn an_answer_that_was_not_streamed_is_said_whole() {
     let thought = Said::Text(Voice::Thoughts, "text-1".to_owned(), "hm".to_owned());
     assert!(said.contains(&thought));
     assert_eq!(said.last(), Some(&Said::TurnEnded));
-    assert_eq!(say(&[completed(0, 0, Value::Null)]).len(), 1, "a call that never began");
+    assert_eq!(say(&[completed(0, 0, Value::Null)]).len(), 1, "a call without a start");
 }
 
-/// The graph that task 0 runs, and an event in it.
+/// Moves an event into the subgraph that task 0 runs.
 fn inside(mut event: Event) -> Event {
     let (node, task) = (NodeName::new("agent").unwrap(), TaskId::new("task-0").unwrap());
     event.namespace = Namespace::root().of_task(&node, &task);
@@ -196,7 +196,7 @@ fn inside(mut event: Event) -> Event {
 }
 
 #[test]
-fn what_a_nested_graph_says_is_said_once() {
+fn subgraph_output_is_not_repeated() {
     let answer = json!({ "role": "tool", "tool_call_id": "old", "name": "find", "content": "x" });
     let mut outer = task_finished(0, json!([answer, { "role": "assistant", "content": "Hello" }]));
     let namespace = inside(outer.clone()).namespace;
@@ -217,10 +217,13 @@ fn what_a_nested_graph_says_is_said_once() {
     ];
     let said = say(&log);
     assert_eq!(texts(&said), "Hello");
-    assert!(!said.iter().any(|said| matches!(said, Said::CallBegan { .. })), "history is no news");
+    assert!(
+        !said.iter().any(|said| matches!(said, Said::CallBegan { .. })),
+        "history is not repeated"
+    );
     let ends = said.iter().filter(|said| matches!(said, Said::Ended { .. })).count();
     assert_eq!((ends, matches!(said.last(), Some(Said::Ended { .. }))), (1, true));
-    // A node is named by its own name, or by that of the node whose graph it is in.
+    // `nodes` selects a node by its own name, or by the name of the node that runs its graph.
     for (named, wanted) in [("tools", "Hello"), ("agent", "Hello"), ("other", "")] {
         let mut transcript = Transcript::new([NodeName::new(named).unwrap()]);
         let said: Vec<Said> = log.iter().flat_map(|event| transcript.apply(event)).collect();
@@ -229,7 +232,7 @@ fn what_a_nested_graph_says_is_said_once() {
 }
 
 #[test]
-fn a_task_that_fails_ends_what_is_at_work_in_its_graph() {
+fn failed_task_ends_the_tasks_of_its_subgraph() {
     let said = say(&[
         task_started(0),
         inside(task_started(1)),

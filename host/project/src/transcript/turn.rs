@@ -1,4 +1,4 @@
-//! One model call while it is answered.
+//! A turn: one model call in progress.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,13 @@ use crate::conversation::{Piece, Told};
 use crate::transcript::calls::Calls;
 use crate::transcript::said::{Said, Voice};
 
-/// What a request for a tool is answered with that the model does not repeat.
-const WITHDRAWN: &str = "the model answered anew and did not ask for this again";
+/// Error of a tool call that the model did not repeat after a restart.
+const WITHDRAWN: &str = "the model restarted and did not request this call again";
 
-/// What is wrong with arguments that are text.
+/// Error of arguments that do not parse, which a completion contains as text.
 const NO_JSON: &str = "the arguments of the call are not valid JSON";
 
-/// What a turn speaks with.
+/// The state of the transcript that a turn changes.
 pub(super) struct Speaker<'a> {
     pub(super) run: &'a RunId,
     pub(super) texts: &'a mut u32,
@@ -24,28 +24,28 @@ pub(super) struct Speaker<'a> {
     pub(super) said: &'a mut Vec<Said>,
 }
 
-/// A model call that is being answered.
+/// A model call in progress.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Turn {
-    /// The text that goes on.
+    /// The open text, with its id.
     text: Option<(Voice, String)>,
-    /// Requests for tools, by their place in the answer.
+    /// Started tool calls by their position in the completion.
     calls: BTreeMap<u32, Begun>,
-    /// Requests that a restart made void; new ones for the same tool go on under their ids.
+    /// Tool calls that a restart discarded. A later call of the same tool takes over the id.
     void: Vec<Begun>,
 }
 
-/// A request for a tool.
+/// A tool call that has started.
 #[derive(Clone, Debug)]
 struct Begun {
     id: String,
     name: String,
-    /// What there is of its arguments.
+    /// JSON text of the arguments so far.
     text: String,
 }
 
 impl Turn {
-    /// Takes a piece of the answer.
+    /// Applies a delta.
     pub(super) fn hear(&mut self, piece: Piece, speaker: &mut Speaker<'_>) {
         match piece {
             Piece::Text(text) => self.speak(Voice::Words, &text, speaker),
@@ -59,7 +59,7 @@ impl Turn {
         }
     }
 
-    /// What came before is void.
+    /// Discards the text and the tool calls so far.
     pub(super) fn restart(&mut self, said: &mut Vec<Said>) {
         self.end_text(said);
         for begun in std::mem::take(&mut self.calls).into_values() {
@@ -68,8 +68,8 @@ impl Turn {
         }
     }
 
-    /// Takes the whole answer: says what no piece contained, and makes the calls. Returns their ids
-    /// in order.
+    /// Applies the whole completion: emits what no delta contained, and completes the tool calls.
+    /// Returns the ids of the calls in order.
     pub(super) fn finish(
         &mut self,
         completion: &Completion,
@@ -99,7 +99,7 @@ impl Turn {
         made
     }
 
-    /// There is no more to come: nothing stays open.
+    /// Closes the open text, and all open tool calls with the error `why`.
     pub(super) fn break_off(&mut self, why: &str, said: &mut Vec<Said>) {
         self.end_text(said);
         let begun = std::mem::take(&mut self.calls).into_values();
