@@ -1,13 +1,13 @@
-//! A thread in the forms of the Agent Server protocol.
+//! Projections of a thread in the forms of the Agent Server protocol.
 //!
-//! * [`v1`]: a run as a stream of frames, one for each mode that was asked for.
+//! * [`v1`]: a run as a stream of frames in the modes that a client selected.
 //! * [`v2`]: a thread as a stream of typed events.
-//! * [`talk`]: what models and nodes say while a run goes on, for both streams.
-//! * [`lens`]: what one thread needs to be shown, the same for all of its documents.
-//! * [`message`]: messages of a conversation, both ways. [`document`]: addresses of checkpoints and
-//!   questions. [`failure`]: failures.
-//! * [`id`]: ids of checkpoints, tasks, graphs and events in the form that clients know. [`time`]:
-//!   times. [`mode`]: names of the kinds of frames.
+//! * [`talk`]: messages and their deltas during a run, for both streams.
+//! * [`lens`]: the settings of a thread that all its documents and streams share.
+//! * [`message`]: conversion of messages in both directions. [`document`]: addresses of
+//!   checkpoints, and interrupts. [`failure`]: failures.
+//! * [`id`]: ids of checkpoints, tasks, graphs and frames in the form of the protocol. [`time`]:
+//!   times. [`mode`]: stream modes.
 
 pub mod document;
 pub mod failure;

@@ -1,49 +1,49 @@
-//! Documents that streams and answers share.
+//! Documents that streams and responses share.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 use wattle_graph::event::Asked;
 
-/// The key under which open questions stand among the values of a run.
+/// Key of the pending interrupts among the values of a run.
 pub const INTERRUPT: &str = "__interrupt__";
 
-/// The key under which a failure stands in place of the values of a run.
+/// Key of the failure that replaces the values of a failed run.
 pub const ERROR: &str = "__error__";
 
-/// The address of a checkpoint, or of a graph without one.
+/// The address of a checkpoint, or of a graph without a checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Checkpoint {
-    /// The checkpoint; the newest without it.
+    /// Id of the checkpoint; absent for the newest one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint_id: Option<String>,
-    /// The thread.
+    /// Id of the thread.
     #[serde(default)]
     pub thread_id: String,
-    /// The subgraph; the thread's own graph if empty.
+    /// Namespace of the subgraph; empty for the root graph.
     #[serde(default)]
     pub checkpoint_ns: String,
-    /// Checkpoints of the graphs around it, by namespace.
+    /// Ids of the checkpoints of the parent graphs, by namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint_map: Option<Value>,
 }
 
 impl Checkpoint {
-    /// The checkpoint that it names, itself or in the map under its graph.
+    /// Returns the id of the checkpoint, from `checkpoint_id` or from the map under the namespace.
     pub fn id(&self) -> Option<&str> {
         let mapped = || self.checkpoint_map.as_ref()?.get(&self.checkpoint_ns)?.as_str();
         self.checkpoint_id.as_deref().filter(|id| !id.is_empty()).or_else(mapped)
     }
 }
 
-/// A question to a person.
+/// An interrupt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Interrupt {
-    /// What the person needs to see.
+    /// What the person is shown.
     pub value: Value,
-    /// Its id, which an answer may name.
+    /// Id of the interrupt, which an answer may name.
     pub id: String,
-    /// What an answer must look like.
+    /// JSON Schema for the answer.
     pub response_schema: Option<Value>,
 }
 

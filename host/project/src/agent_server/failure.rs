@@ -1,19 +1,18 @@
-//! Failures as clients of LangGraph servers know them.
+//! Failures in the form that clients of LangGraph servers expect.
 //!
-//! These show the text of an error to people and compare its name in programs. The engine writes in
-//! front of an author's text which node of which plugin failed; on this wire that place has fields of
-//! its own.
+//! Clients show the message of an error to people and compare its name in code. The engine puts
+//! node and plugin in front of the message of an author. In this form they are fields of their own.
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 use wattle_graph::failure::{Failure, code};
 
-/// The name of the error of a run that reached its limit of supersteps.
+/// Name of the error of a run that reached its recursion limit.
 const RECURSION: &str = "GraphRecursionError";
 
-/// A failure as streams and answers show it: `error` (its name), `message`, and `node` and `plugin` if
-/// a node failed.
+/// Returns a failure as streams and responses show it: `error` (its name), `message`, and `node`
+/// and `plugin` if a node failed.
 pub fn error_of(failure: &Failure) -> Value {
     let mut shown = Map::new();
     shown.insert("error".to_owned(), name_of(failure).into());
@@ -22,18 +21,18 @@ pub fn error_of(failure: &Failure) -> Value {
     Value::Object(shown)
 }
 
-/// A failure in one line: its name and its message.
+/// Returns a failure as one line: its name and its message.
 pub fn line_of(failure: &Failure) -> String {
     format!("{}: {}", name_of(failure), message_of(failure))
 }
 
-/// The node that failed and its plugin, as fields; none if no node failed.
+/// Returns the node that failed and its plugin as fields. The map is empty if no node failed.
 pub fn place_of(failure: &Failure) -> Map<String, Value> {
     let of = |name: &str| Some((name.to_owned(), fact(failure, name)?.into()));
     ["node", "plugin"].into_iter().filter_map(of).collect()
 }
 
-/// What the author of a node said, or the host.
+/// Returns the message of the author of a node, or of the host.
 pub fn message_of(failure: &Failure) -> Cow<'_, str> {
     if let Some(allowed) = recursion(failure) {
         let why = &failure.message;
@@ -42,7 +41,7 @@ pub fn message_of(failure: &Failure) -> Cow<'_, str> {
     let (Some(node), Some(plugin)) = (fact(failure, "node"), fact(failure, "plugin")) else {
         return failure.message.as_str().into();
     };
-    // Graphs around the node stand in front of its place.
+    // The message names the parent graphs before the node.
     let place = format!("node `{node}` of plugin `{plugin}`: ");
     failure.message.split_once(&place).map_or(failure.message.as_str(), |(_, text)| text).into()
 }
@@ -51,7 +50,7 @@ fn name_of(failure: &Failure) -> &str {
     if recursion(failure).is_some() { RECURSION } else { &failure.code }
 }
 
-/// The limit of supersteps, of a run that reached it.
+/// Returns the recursion limit if the run reached it.
 fn recursion(failure: &Failure) -> Option<&Value> {
     let is_recursion = failure.code == code::LIMIT && fact(failure, "limit") == Some("recursion");
     failure.details.as_ref().filter(|_| is_recursion)?.get("allowed")
@@ -68,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_authors_text_stands_alone_and_its_place_in_fields() {
+    fn node_and_plugin_move_from_the_message_to_fields() {
         let place = json!({ "node": "fail", "plugin": "p" });
         for (message, details, expected) in [
             ("node `fail` of plugin `p`: Boo!", place.clone(), "Boo!"),
@@ -92,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_an_end_has_the_name_that_clients_look_for() {
+    fn recursion_limit_is_a_graph_recursion_error() {
         let details = |limit: &str| json!({ "limit": limit, "allowed": 3 });
         let endless = Failure::new(code::LIMIT, "no end").with_details(details("recursion"));
         let shown = json!({

@@ -1,6 +1,7 @@
-//! Ids in the form that clients know: UUIDs where the engine has numbers and digests.
+//! Ids in the form of the protocol: UUIDs in place of the engine's numbers and digests.
 //!
-//! Every form can be read back, and none of them is stored: they derive from what the engine knows.
+//! Every conversion can be reversed. No id is stored, since all are derived from the ids of the
+//! engine.
 
 mod event;
 
@@ -9,32 +10,33 @@ use wattle_graph::id::{CheckpointId, Digest, Namespace, TaskId, ThreadId};
 
 pub use self::event::{EventId, FRAMES_PER_EVENT};
 
-/// The namespace of the ids of graphs' own assistants, which every server of this API shares.
+/// UUID namespace of the assistant ids of graphs, which all servers of this API share.
 const ASSISTANTS: Uuid = Uuid::from_u128(0x6ba7_b821_9dad_11d1_80b4_00c0_4fd4_30c8);
 
-/// Hex digits of a task's id.
+/// Length of a task id, in hexadecimal digits.
 const TASK_DIGITS: usize = 32;
 
-/// Bytes of a checkpoint's id that hold its number.
+/// Bytes of a checkpoint id that contain the number.
 const NUMBER_BYTES: usize = 6;
 
-/// The first byte behind those in which the id of an input is as low as it can be. The others hold a
-/// digest of the thread.
+/// End of the bytes that are zero in the id of an input, so that it sorts low. The bytes behind it
+/// are a digest of the thread.
 const LOWEST: usize = 10;
 
-/// Between two levels of a namespace.
+/// Separates two levels of a namespace.
 const LEVEL: char = '|';
 
-/// Between a node and its task.
+/// Separates a node and its task.
 const TASK: char = ':';
 
-/// The id of the assistant that every graph has by itself.
+/// Returns the id of the default assistant of a graph.
 pub fn assistant_uuid(graph: &str) -> Uuid {
     Uuid::new_v5(&ASSISTANTS, graph.as_bytes())
 }
 
-/// A checkpoint's id: a UUID that sorts as its number does. It holds a digest of the thread, so one
-/// of another thread is not taken for it; copies of a thread have the ids of their origin.
+/// Returns the id of a checkpoint: a UUID that sorts like the checkpoint's number. It contains a
+/// digest of the thread, so that ids of other threads are rejected. A copy of a thread keeps the
+/// ids of its origin.
 pub fn checkpoint_uuid(origin: &ThreadId, id: CheckpointId) -> Uuid {
     let mut bytes = [0; 16];
     let number = id.0.to_be_bytes();
@@ -44,24 +46,24 @@ pub fn checkpoint_uuid(origin: &ThreadId, id: CheckpointId) -> Uuid {
     Builder::from_custom_bytes(bytes).into_uuid()
 }
 
-/// The number of a checkpoint; `None` if it is no id of this thread.
+/// Returns the checkpoint of an id. Returns `None` if it is not an id of this thread.
 pub fn checkpoint_of(origin: &ThreadId, text: &str) -> Option<CheckpointId> {
     let uuid = Uuid::try_parse(text).ok()?;
     let id = number(uuid);
     (checkpoint_uuid(origin, id) == uuid).then_some(id)
 }
 
-/// The id of the point before the input that made a checkpoint. It sorts below that of the checkpoint
-/// and above all before it.
+/// Returns the id of the point before the input that made a checkpoint. It sorts below the id of
+/// that checkpoint and above those of all earlier ones.
 pub fn input_uuid(origin: &ThreadId, made: CheckpointId) -> Uuid {
     let mut bytes = *checkpoint_uuid(origin, made).as_bytes();
-    // The lowest that a UUID of this kind can have behind its number.
+    // These are the lowest bytes that a UUID of this version can have behind the number.
     bytes[NUMBER_BYTES..LOWEST].fill(0);
     Builder::from_custom_bytes(bytes).into_uuid()
 }
 
-/// The checkpoint that an input made, by the id of the point before it; `None` if it is no such id of
-/// this thread.
+/// Returns the checkpoint that an input made from the id of the point before the input. Returns
+/// `None` if it is not such an id of this thread.
 pub fn input_of(origin: &ThreadId, text: &str) -> Option<CheckpointId> {
     let uuid = Uuid::try_parse(text).ok()?;
     let made = number(uuid);
@@ -74,17 +76,18 @@ fn number(uuid: Uuid) -> CheckpointId {
     CheckpointId(u64::from_be_bytes(number))
 }
 
-/// A task's id with hyphens; one that is no digest stays as it is.
+/// Returns a task id with hyphens. An id that is not a digest is returned unchanged.
 pub fn task_uuid(task: &TaskId) -> String {
     hyphenated(task.as_str())
 }
 
-/// A namespace with the ids of tasks as clients know them.
+/// Returns a namespace with task ids in the form of the protocol.
 pub fn namespace_text(namespace: &Namespace) -> String {
     each_task(namespace.as_str(), hyphenated)
 }
 
-/// The levels of a namespace with the ids of tasks as clients know them; none for the root.
+/// Returns the levels of a namespace with task ids in the form of the protocol. The root namespace
+/// has none.
 pub fn namespace_levels(namespace: &Namespace) -> Vec<String> {
     if namespace.is_root() {
         return Vec::new();
@@ -92,7 +95,7 @@ pub fn namespace_levels(namespace: &Namespace) -> Vec<String> {
     namespace_text(namespace).split(LEVEL).map(str::to_owned).collect()
 }
 
-/// The namespace that a client names.
+/// Converts a namespace in the form of the protocol.
 pub fn namespace_of(text: &str) -> Namespace {
     Namespace::new(each_task(text, |id| match Uuid::try_parse(id) {
         Ok(uuid) => uuid.simple().to_string(),
@@ -108,7 +111,7 @@ fn hyphenated(id: &str) -> String {
     }
 }
 
-/// Rewrites the task of each level; the place of a call stays behind it.
+/// Rewrites the task id of each level, and keeps the call path behind it.
 fn each_task(namespace: &str, rewrite: impl Fn(&str) -> String) -> String {
     let level = |level: &str| {
         let Some((node, rest)) = level.split_once(TASK) else { return level.to_owned() };
@@ -131,13 +134,13 @@ mod tests {
     }
 
     #[test]
-    fn the_assistant_of_a_graph_has_the_id_that_other_servers_give_it() {
+    fn assistant_ids_match_those_of_other_servers() {
         let id = assistant_uuid("agent").to_string();
         assert_eq!(id, "fe096781-5601-53d2-b2f6-0d3403f7e9ca");
     }
 
     #[test]
-    fn ids_of_checkpoints_sort_and_can_be_read_back() {
+    fn checkpoint_ids_sort_and_round_trip() {
         let ids = [0, 1, 2, 255, 256, 70_000, (1 << 48) - 1].map(CheckpointId);
         let texts = ids.map(|id| checkpoint_uuid(&thread("t"), id).to_string());
         assert!(texts.is_sorted());
@@ -151,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_point_before_an_input_sorts_between_its_neighbors() {
+    fn input_ids_sort_between_their_neighbors() {
         for id in [0, 1, 2, 255, 256, 70_000].map(CheckpointId) {
             let point = input_uuid(&thread("t"), id);
             assert!(point < checkpoint_uuid(&thread("t"), id));
@@ -168,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn namespaces_change_their_form_both_ways() {
+    fn namespaces_round_trip() {
         for (ours, theirs) in [
             ("", ""),
             ("memory", "memory"),

@@ -1,4 +1,4 @@
-//! What one thread needs to be shown, the same for all of its documents and streams.
+//! The settings of a thread that all its documents and streams share.
 
 use std::collections::BTreeSet;
 
@@ -10,35 +10,35 @@ use crate::agent_server::document::Checkpoint;
 use crate::agent_server::id::{checkpoint_uuid, input_uuid, namespace_text};
 use crate::agent_server::message;
 
-/// How one thread is shown.
+/// The conversion of one thread to the protocol.
 #[derive(Clone, Debug)]
 pub struct Lens {
-    /// The thread.
+    /// Id of the thread.
     pub thread: ThreadId,
-    /// What ids of its checkpoints derive from.
+    /// Thread from which the ids of checkpoints are derived; another one only for copies.
     pub origin: ThreadId,
-    /// Channels that hold messages, of its graph and of those nested in it.
+    /// Channels of the graph and its subgraphs that contain messages.
     pub channels: BTreeSet<String>,
 }
 
 impl Lens {
-    /// The address of a checkpoint.
+    /// Returns the address of a checkpoint.
     pub fn checkpoint(&self, namespace: &Namespace, id: CheckpointId) -> Checkpoint {
         Checkpoint { checkpoint_id: Some(self.checkpoint_id(id)), ..self.place(namespace) }
     }
 
-    /// The id of a checkpoint.
+    /// Returns the id of a checkpoint.
     pub fn checkpoint_id(&self, id: CheckpointId) -> String {
         checkpoint_uuid(&self.origin, id).to_string()
     }
 
-    /// The address of the point before the input that made a checkpoint.
+    /// Returns the address of the point before the input that made a checkpoint.
     pub fn input(&self, namespace: &Namespace, made: CheckpointId) -> Checkpoint {
         let id = input_uuid(&self.origin, made).to_string();
         Checkpoint { checkpoint_id: Some(id), ..self.place(namespace) }
     }
 
-    /// The address of a graph, whatever its checkpoint.
+    /// Returns the address of a graph without a checkpoint.
     pub fn place(&self, namespace: &Namespace) -> Checkpoint {
         Checkpoint {
             thread_id: self.thread.to_string(),
@@ -48,20 +48,20 @@ impl Lens {
         }
     }
 
-    /// Channel values, with messages in the form that clients know.
+    /// Converts channel values. Messages get the form of the protocol.
     pub fn values(&self, state: &Value) -> Value {
         let Value::Object(state) = state else { return state.clone() };
         let shown = state.iter().map(|(name, value)| (name.clone(), self.value(name, value)));
         Value::Object(shown.collect())
     }
 
-    /// The value of one channel.
+    /// Converts the value of one channel.
     pub fn value(&self, channel: &str, value: &Value) -> Value {
         if self.channels.contains(channel) { message::to_wire_all(value) } else { value.clone() }
     }
 
-    /// What a task wrote: an object by channel; several, in order, if it wrote to one more than
-    /// once; `null` if it wrote nothing.
+    /// Converts the writes of a task. Returns an object by channel; a list of objects, in order, if
+    /// the task wrote to a channel more than once; `null` if there are no writes.
     pub fn writes(&self, writes: &[Write]) -> Value {
         let mut objects: Vec<Map<String, Value>> = Vec::new();
         for write in writes {
@@ -79,7 +79,7 @@ impl Lens {
         }
     }
 
-    /// What a task wrote; an empty object if nothing.
+    /// Converts the writes of a task. Returns an empty object if there are none.
     pub fn result(&self, writes: &[Write]) -> Value {
         match self.writes(writes) {
             Value::Null => Value::Object(Map::new()),

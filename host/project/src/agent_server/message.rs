@@ -1,8 +1,8 @@
-//! Messages of a conversation, both ways.
+//! Conversion of messages in both directions.
 //!
-//! A channel of messages holds objects with a `role`; clients write and read objects with a
-//! `type`. What one side has and the other has no place for stays in the message under its own
-//! name, so that a conversation survives a round trip.
+//! A message of a channel is an object with a `role`. A message of the protocol is an object with a
+//! `type`. A field that the other side does not have stays in the message under its name, so that
+//! messages survive a round trip.
 
 mod blocks;
 mod content;
@@ -14,7 +14,7 @@ use serde_json::Value;
 pub use self::inward::{Fresh, from_wire, from_wire_all};
 pub use self::outward::{compact, to_wire, to_wire_all};
 
-/// Names of the roles on both sides: ours, the client's type, and what else clients call it.
+/// Roles of messages: name in the channel, type in the protocol, and other names that clients use.
 const ROLES: &[(&str, &str, &[&str])] = &[
     ("user", "human", &["HumanMessage", "HumanMessageChunk"]),
     ("assistant", "ai", &["AIMessage", "AIMessageChunk"]),
@@ -24,7 +24,7 @@ const ROLES: &[(&str, &str, &[&str])] = &[
     ("remove", "remove", &["RemoveMessage"]),
 ];
 
-/// Our role for what a client calls it.
+/// Returns the role for a name that a client uses.
 fn role_of(name: &str) -> Option<&'static str> {
     let known = ROLES
         .iter()
@@ -32,12 +32,12 @@ fn role_of(name: &str) -> Option<&'static str> {
     known.map(|(role, _, _)| *role)
 }
 
-/// The client's type for one of our roles.
+/// Returns the type of the protocol for a role.
 fn type_of(role: &str) -> &str {
     ROLES.iter().find(|(ours, _, _)| *ours == role).map_or(role, |(_, kind, _)| kind)
 }
 
-/// Whether it says nothing: what clients send for fields that a message does not use.
+/// Returns true for a value that clients send for unused fields.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,

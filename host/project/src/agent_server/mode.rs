@@ -1,29 +1,29 @@
-//! What a client wants to see of a run.
+//! Stream modes.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// One kind of frames.
+/// A stream mode, which selects frames of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// The state after each superstep.
     Values,
-    /// What each task wrote.
+    /// The writes of each task.
     Updates,
-    /// What nodes emit.
+    /// Custom events and progress of nodes.
     Custom,
-    /// How tasks begin and end.
+    /// Starts and ends of tasks.
     Tasks,
     /// Each checkpoint with its tasks.
     Checkpoints,
-    /// Tasks and checkpoints in one.
+    /// Tasks and checkpoints together.
     Debug,
-    /// What models and nodes do, as one list of named events.
+    /// Named events of graphs, nodes and models.
     Events,
-    /// Messages, whole or as far as they are.
+    /// Messages, whole or with the content so far.
     Messages,
-    /// Messages and pieces of them, each with where it comes from.
+    /// Messages and deltas, each with its origin.
     MessagesTuple,
 }
 
@@ -40,18 +40,18 @@ impl Mode {
         ("messages-tuple", Self::MessagesTuple),
     ];
 
-    /// The mode of a name.
+    /// Returns the mode with a name.
     ///
     /// # Errors
     ///
-    /// There is none.
+    /// Returns [`UnknownMode`] if there is no such mode.
     pub fn of(name: &str) -> Result<Self, UnknownMode> {
         let known = Self::ALL.iter().find(|(known, _)| *known == name);
         known.map(|(_, mode)| *mode).ok_or_else(|| UnknownMode(name.to_owned()))
     }
 }
 
-/// A name that is no mode.
+/// Error: a name that is not a stream mode of a run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no stream mode of a run; use one of {names}", names = Mode::ALL.map(|(name, _)| name).join(", "))]
+#[error("`{0}` is not a stream mode of a run; use one of {names}", names = Mode::ALL.map(|(name, _)| name).join(", "))]
 pub struct UnknownMode(pub String);

@@ -1,5 +1,5 @@
-//! A thread of the reference graph `agent` for tests, event by event: it streams a message, writes
-//! a tool call by hand, asks a person, and after the answer runs a nested graph.
+//! A thread of the reference graph `agent` for tests: it streams a message, writes a tool call
+//! itself, raises an interrupt, and runs a subgraph after the answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,11 +22,11 @@ use crate::agent_server::id::task_uuid;
 use crate::agent_server::lens::Lens;
 use crate::agent_server::v1::{Context, Need};
 
-/// Ids of the runs: until the question, and after its answer.
+/// Ids of the runs until the interrupt and after the answer.
 pub(super) const RUNS: [&str; 2] =
     ["01a1ffdc-236b-73a2-b69b-ef10dd233ed6", "01a1ffdc-259b-758f-8f72-a42ea25ae321"];
 
-/// A log that is written, with the checkpoints that it tells of.
+/// A builder of an event log and its checkpoints.
 #[derive(Clone)]
 pub(super) struct Sample {
     pub(super) events: Vec<Event>,
@@ -35,7 +35,7 @@ pub(super) struct Sample {
     namespace: Namespace,
     /// Tasks by their nodes.
     pub(super) tasks: Vec<(String, TaskId)>,
-    /// Where each graph stands.
+    /// Newest checkpoint of each graph.
     at: BTreeMap<Namespace, Checkpoint>,
     last: u64,
 }
@@ -72,7 +72,7 @@ impl Sample {
         }
     }
 
-    /// The thread up to the question.
+    /// Returns the thread up to the interrupt.
     pub(super) fn until_question() -> Self {
         let mut log = Self::new();
         log.start(RunReason::Input);
@@ -111,7 +111,7 @@ impl Sample {
         log
     }
 
-    /// The whole thread.
+    /// Returns the whole thread.
     pub(super) fn whole() -> Self {
         let mut log = Self::until_question();
         log.go_on(RUNS[1]);
@@ -157,7 +157,7 @@ impl Sample {
         log
     }
 
-    /// The state that a stream needs for an event.
+    /// Returns the state that a stream needs for an event.
     pub(super) fn read(&self, need: Option<Need>, event: &Event) -> Option<&Checkpoint> {
         let root = Namespace::root();
         match need? {
@@ -173,7 +173,7 @@ impl Sample {
         }
     }
 
-    /// The id of its question.
+    /// Returns the id of the interrupt.
     pub(super) fn question(&self) -> &str {
         let asked = self.events.iter().find_map(|event| match &event.kind {
             EventKind::Asked(asked) => Some(asked.interrupt.as_str()),
@@ -182,7 +182,7 @@ impl Sample {
         asked.unwrap()
     }
 
-    /// A text with names in place of ids of tasks and checkpoints.
+    /// Replaces ids of tasks and checkpoints in a text by names.
     pub(super) fn readable(&self, mut text: String) -> String {
         for (node, task) in &self.tasks {
             text = text.replace(&task_uuid(task), &format!("<{node}>"));
@@ -193,7 +193,7 @@ impl Sample {
         text
     }
 
-    /// What comes next is of another run.
+    /// Starts another run.
     pub(super) fn go_on(&mut self, run: &str) {
         self.run = RunId::new(run).unwrap();
     }
@@ -257,17 +257,17 @@ impl Sample {
         self.checkpoints.insert((self.namespace.clone(), id), checkpoint);
     }
 
-    /// Goes on in the graph that the newest task runs.
+    /// Continues in the subgraph of the newest task.
     pub(super) fn enter(&mut self, name: &str) {
         self.namespace = self.namespace.of_task(&node(name), &self.task());
     }
 
-    /// Goes on in the graph that a call of the newest task started.
+    /// Continues in the subgraph that a call of the newest task started.
     pub(super) fn enter_call(&mut self, name: &str, place: &str) {
         self.namespace = self.namespace.of_call(&node(name), &self.task(), place);
     }
 
-    /// Goes on in the thread's own graph.
+    /// Continues in the root graph.
     pub(super) fn leave(&mut self) {
         self.namespace = Namespace::root();
     }
@@ -362,23 +362,23 @@ impl Sample {
         self.push(EventKind::Answered(Answered { interrupt, task, answer, principal: None }));
     }
 
-    /// A model that was asked streams.
+    /// Adds deltas of a completion.
     pub(super) fn stream(&mut self, call: u32, deltas: Vec<Delta>) {
         let (task, node) = (self.task(), self.node());
         self.push(EventKind::Streamed(Streamed { task, node, scope: Vec::new(), call, deltas }));
     }
 
-    /// A host call begins.
+    /// Adds the start of a host call.
     pub(super) fn call(&mut self, call: u32, function: &str) {
         self.call_again(call, function, 0);
     }
 
-    /// A host call begins, not for the first time.
+    /// Adds a further start of a host call.
     pub(super) fn call_again(&mut self, call: u32, function: &str, again: u64) {
         self.call_started(call, function, again, None);
     }
 
-    /// A call of a tool begins.
+    /// Adds the start of a tool call.
     pub(super) fn call_tool(&mut self, call: u32, request: Value) {
         self.call_started(call, CallKind::CallTool.name(), 0, Some(request));
     }
@@ -422,7 +422,7 @@ impl Sample {
     }
 }
 
-/// A model's answer as the journal has it.
+/// Returns a completion as the journal contains it.
 pub(super) fn answer(parts: &Value) -> Value {
     json!({ "parts": parts, "finish_reason": "stop", "usage": {}, "model": "m" })
 }

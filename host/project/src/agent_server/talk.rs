@@ -1,9 +1,9 @@
-//! What models and nodes say while a run goes on, for the streams of messages.
+//! Messages and their deltas during a run, for the streams.
 //!
-//! An answer is sent piece by piece as it arrives, under the id that the guest finds in it. The message
-//! that a node writes afterwards is the same one: it has the same id or, if the node left that out, the
-//! same content. So it is sent only if nothing of it was sent before. A message without an id gets one
-//! at the end of the superstep; until then it waits.
+//! A completion is sent as deltas while it arrives, under the id that the guest finds in it. The
+//! message that a node writes afterwards is the same message: it has the same id or, if the node
+//! omitted the id, the same content. It is therefore sent only if no delta of it was sent. A
+//! message without an id gets one at the end of the superstep, and is sent then.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,20 +20,20 @@ pub use crate::conversation::{Piece, Place};
 use crate::agent_server::lens::Lens;
 use crate::agent_server::message;
 
-/// Name of an event with which a node tells a piece of a message: `id` and `text`.
+/// Name of the event with a delta of a message: `id` and `text`.
 pub const MESSAGE_DELTA: &str = "message.delta";
 
-/// Name of the event with which a node says that a message is complete: `id`.
+/// Name of the event that completes a message: `id`.
 pub const MESSAGE_END: &str = "message.end";
 
-/// Tokens of an answer, as clients know them.
+/// Token counts of a completion in the form of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Usage {
-    /// Read by the model.
+    /// Input tokens.
     pub input_tokens: u64,
-    /// Written by the model.
+    /// Output tokens.
     pub output_tokens: u64,
-    /// Both.
+    /// Sum of both.
     pub total_tokens: u64,
 }
 
@@ -47,36 +47,36 @@ impl From<Tokens> for Usage {
     }
 }
 
-/// Something that is said.
+/// A change of a message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spoken {
-    /// Where.
+    /// Task that the message comes from.
     pub place: Place,
-    /// The message.
+    /// Id of the message.
     pub id: String,
-    /// What of it.
+    /// The change.
     pub said: Said,
 }
 
-/// A message, or a part of it.
+/// The content of a change.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Said {
-    /// A piece of a message of the model.
+    /// A delta.
     Piece(Piece),
     /// The message is complete.
     Done {
-        /// What it took, if that is known.
+        /// Token counts, if they are known.
         usage: Option<Usage>,
-        /// Why the model stopped.
+        /// Why the completion ended.
         reason: Option<String>,
     },
-    /// The message is void: there will be another in its place.
+    /// The message is discarded; another message may replace it.
     Void,
-    /// A message that a node wrote, in the form that clients know.
+    /// A message that a node wrote, in the form of the protocol.
     Whole(Value),
 }
 
-/// A message that was sent.
+/// A completion that was sent.
 #[derive(Clone, Debug)]
 struct Told {
     id: String,
@@ -84,28 +84,28 @@ struct Told {
     calls: usize,
 }
 
-/// Folds the events of a run into what is said.
+/// The projection of a run into changes of messages.
 #[derive(Clone, Debug, Default)]
 pub struct Talk {
     conversation: Conversation,
-    /// Answers that were given, of tasks that have not ended: what was cancelled may go on, and they
-    /// are not given anew then.
+    /// Completions that were sent, of tasks that have not ended. A task that continues after a
+    /// cancel writes them without sending them again.
     told: BTreeMap<TaskId, Vec<Told>>,
-    /// Messages that nodes tell themselves and that are not complete.
+    /// Messages that nodes stream themselves and that are not complete.
     open: BTreeMap<String, Place>,
-    /// Ids of messages that are known already.
+    /// Ids of messages that were sent or are in the state.
     known: BTreeSet<String>,
-    /// Messages that were written without an id.
+    /// Messages without an id.
     nameless: Vec<(Place, Value)>,
 }
 
 impl Talk {
-    /// Whether the checkpoint that a graph makes next is needed to say something.
+    /// Returns true if the next checkpoint of a graph is needed for the ids of messages.
     pub fn waits_for(&self, namespace: &Namespace) -> bool {
         self.nameless.iter().any(|(place, _)| place.namespace == *namespace)
     }
 
-    /// Takes note of the messages of a state: they were said before.
+    /// Records the messages of a state, which are not sent again.
     pub fn learn(&mut self, lens: &Lens, checkpoint: &Checkpoint) {
         for message in conversation(lens, checkpoint) {
             let id = MessageView::of(message).and_then(MessageView::id);
@@ -113,7 +113,8 @@ impl Talk {
         }
     }
 
-    /// What is said with an event. `checkpoint` is the one that it says was made, if that is known.
+    /// Applies an event and returns the changes of messages that follow from it. `checkpoint` is
+    /// the checkpoint that the event made, if the caller has it.
     pub fn take(
         &mut self,
         event: &Event,
@@ -141,7 +142,7 @@ impl Talk {
             EventKind::RunEnded(ended) if event.namespace.is_root() && !waits(ended.status) => {
                 self.close(|_| true, &mut spoken);
             }
-            // Also of a task whose beginning was not taken.
+            // This includes tasks whose start was not read.
             EventKind::TaskFinished(TaskFinished { task, .. })
             | EventKind::TaskFailed(TaskFailed { task, .. }) => self.leave(task, &mut spoken),
             _ => {}
@@ -182,7 +183,7 @@ impl Talk {
         }
     }
 
-    /// A node that has no model, or speaks for itself.
+    /// Applies a custom event with which a node streams a message itself.
     fn emitted(&mut self, event: &Event, custom: &Custom, spoken: &mut Vec<Spoken>) {
         let Some(id) = custom.data.get("id").and_then(Value::as_str) else { return };
         let place = self.conversation.place(event, &custom.task, &custom.node);
@@ -245,7 +246,7 @@ impl Talk {
         }
     }
 
-    /// Whether a message is an answer that was sent while the model gave it.
+    /// Returns true if a message is a completion that was sent as deltas.
     fn was_told(&mut self, task: &TaskId, message: MessageView<'_>) -> bool {
         let Some(told) = self.told.get_mut(task) else { return false };
         let (text, calls) = (message.text(), message.tool_calls().len());
@@ -255,7 +256,7 @@ impl Talk {
         found.map(|place| told.remove(place)).is_some()
     }
 
-    /// Tells the messages that have an id now.
+    /// Sends the messages that have got an id.
     fn name(
         &mut self,
         namespace: &Namespace,
@@ -277,13 +278,13 @@ impl Talk {
         }
     }
 
-    /// A task is over. Its next attempt, if there is one, tells its messages from the start.
+    /// Ends a task. A further attempt of the task sends its messages again.
     fn leave(&mut self, task: &TaskId, spoken: &mut Vec<Spoken>) {
         self.told.remove(task);
         self.close(|of| of == task, spoken);
     }
 
-    /// Ends the messages that tasks tell themselves and left open.
+    /// Completes the messages that tasks streamed themselves and left open.
     fn close(&mut self, is_over: impl Fn(&TaskId) -> bool, spoken: &mut Vec<Spoken>) {
         for (id, place) in self.open.extract_if(.., |_, place| is_over(&place.task)) {
             spoken.push(Spoken { place, id, said: Said::Done { usage: None, reason: None } });
@@ -291,12 +292,12 @@ impl Talk {
     }
 }
 
-/// Whether an event of a node is part of a message and so nothing of its own.
+/// Returns true if a custom event is part of a message, so that it is not shown as a custom event.
 pub fn is_speech(custom: &Custom) -> bool {
     matches!(custom.name.as_str(), MESSAGE_DELTA | MESSAGE_END)
 }
 
-/// Whether what a run left open goes on with the next one.
+/// Returns true if the next run continues what a run with this status left open.
 fn waits(status: RunStatus) -> bool {
     matches!(status, RunStatus::Interrupted | RunStatus::Pending | RunStatus::Running)
 }

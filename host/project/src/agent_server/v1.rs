@@ -1,8 +1,9 @@
-//! A run as a stream of frames, one kind for each mode that was asked for.
+//! Projection of a run as a stream of frames in the modes that a client selected.
 //!
-//! The stream is a function of the log: folded again from the first event of the run it gives the
-//! same frames with the same ids. States are not in the log, so they are handed in with the events
-//! of which [`V1::needs`] says so; without them the stream goes on with less in it.
+//! The stream is a function of the log: the same events, from the first event of the run, yield the
+//! same frames with the same ids. The log does not contain states. The caller passes a state with
+//! each event for which [`V1::needs`] returns one. Without it, the frames of the event lack the
+//! state.
 
 mod frame;
 mod growing;
@@ -30,59 +31,58 @@ use crate::agent_server::lens::Lens;
 use crate::agent_server::mode::Mode;
 use crate::agent_server::talk::{Place, Talk, is_speech};
 
-/// Whose stream it is.
+/// The run of a stream.
 #[derive(Clone, Debug)]
 pub struct Context {
-    /// How the thread is shown.
+    /// Settings of the thread.
     pub lens: Lens,
-    /// The run.
+    /// Id of the run.
     pub run: RunId,
-    /// The graph, as clients name it.
+    /// Graph, as clients name it.
     pub graph_id: String,
-    /// What runs.
+    /// Id of the assistant.
     pub assistant_id: String,
-    /// Facts of the run, which its messages and tasks are shown with.
+    /// Metadata of the run, which messages and tasks are shown with.
     pub metadata: Map<String, Value>,
 }
 
-/// A state that an event is to be shown with.
+/// The state that an event needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// That of the thread when the run began: the newest checkpoint of the thread's own graph that
-    /// is older than the event.
+    /// State at the start of the run: the newest checkpoint of the root graph before the event.
     Start,
-    /// That of a checkpoint.
+    /// State of a checkpoint.
     Checkpoint(Namespace, CheckpointId),
 }
 
-/// A question that was asked.
+/// An interrupt that was raised.
 #[derive(Clone, Debug)]
 struct Question {
     id: InterruptId,
     shown: Interrupt,
-    /// The task that asks and those around it, the innermost first.
+    /// The task that raised it and the tasks of the parent graphs, the innermost first.
     tasks: Vec<TaskId>,
-    /// The run in which it was asked.
+    /// The run in which it was raised.
     run: RunId,
     is_answered: bool,
 }
 
-/// The stream of one run.
+/// The projection of one run.
 #[derive(Clone, Debug)]
 pub struct V1 {
     modes: BTreeSet<Mode>,
     subgraphs: bool,
     context: Context,
     talk: Talk,
-    /// What was said so far of messages that are not complete.
+    /// Content so far of incomplete messages.
     growing: BTreeMap<String, Growing>,
-    /// Where each graph stands.
+    /// Newest checkpoint of each graph.
     at: BTreeMap<Namespace, Checkpoint>,
-    /// Where nested graphs stood when the run began: they may go on there.
+    /// Newest checkpoints of the graphs at the start of the run, from which subgraphs may continue.
     stood: BTreeMap<Namespace, CheckpointId>,
-    /// Tasks that have begun.
+    /// Tasks that have started.
     begun: BTreeMap<TaskId, Place>,
-    /// Questions, in the order in which they were asked.
+    /// Interrupts in the order in which they were raised.
     questions: Vec<Question>,
     has_begun: bool,
     is_over: bool,
@@ -90,7 +90,7 @@ pub struct V1 {
 }
 
 impl V1 {
-    /// A stream that has sent nothing yet.
+    /// Creates a stream before its first event. `subgraphs` includes frames of subgraphs.
     pub fn new(modes: BTreeSet<Mode>, subgraphs: bool, context: Context) -> Self {
         Self {
             modes,
@@ -108,17 +108,17 @@ impl V1 {
         }
     }
 
-    /// Whether the run has ended.
+    /// Returns true if the run has ended.
     pub fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// Whether anything is shown that states are needed for.
+    /// Returns true if any event may need a state.
     pub fn wants_states(&self) -> bool {
         self.shows_state() || self.speaks()
     }
 
-    /// The state that an event is to be shown with, if any.
+    /// Returns the state that an event needs, if any.
     pub fn needs(&self, event: &Event) -> Option<Need> {
         if self.is_over || event.run != self.context.run || !self.sees(&event.namespace) {
             return None;
@@ -128,7 +128,7 @@ impl V1 {
                 let is_first = !self.has_begun && event.namespace.is_root();
                 let goes_on = goes_on(started.reason);
                 let shows = self.shows_state() || self.has(Mode::Updates);
-                // The state at the start tells repeated messages from new ones.
+                // The state at the start distinguishes repeated messages from new ones.
                 (is_first && (self.speaks() || (goes_on && shows))).then_some(Need::Start)
             }
             EventKind::Checkpointed(made) => {
@@ -146,9 +146,9 @@ impl V1 {
         }
     }
 
-    /// Takes note of what had happened on the checkpoint of [`Need::Start`] when the run began, so
-    /// that questions which the run does not answer stay open, and what its tasks had said is not
-    /// said once more. `started` is the event that needs it; what came after that is not looked at.
+    /// Reads the events since the checkpoint of [`Need::Start`], so that interrupts which the run
+    /// does not answer stay pending, and messages of earlier runs are not sent again. `started` is
+    /// the event that needs the checkpoint; events after it are ignored.
     pub fn recall(&mut self, events: &[Event], started: &Event) {
         let goes_on = match &started.kind {
             EventKind::RunStarted(started) => goes_on(started.reason),
@@ -172,14 +172,14 @@ impl V1 {
         }
     }
 
-    /// The frames that an event becomes. `checkpoint` is what the event needs.
+    /// Applies an event and returns its frames. `checkpoint` is the state that the event needs.
     pub fn take(&mut self, event: &Event, checkpoint: Option<&Checkpoint>) -> Vec<Frame> {
         if self.is_over || event.run != self.context.run {
             return Vec::new();
         }
         self.begin(event);
         match &event.kind {
-            // In whatever graph: it is the run that waits.
+            // An interrupt of any graph is one of the run.
             EventKind::Asked(asked) if asked.answered => drop(self.note(event, asked)),
             EventKind::Asked(asked) => self.ask(event, asked),
             EventKind::Answered(answered) => self.answer(&answered.interrupt, true),
@@ -234,14 +234,14 @@ impl V1 {
         self.has(Mode::Messages) || self.has(Mode::MessagesTuple) || self.has(Mode::Events)
     }
 
-    /// Whether something is shown of each checkpoint.
+    /// Returns true if each checkpoint has frames.
     fn shows_state(&self) -> bool {
         [Mode::Values, Mode::Tasks, Mode::Checkpoints, Mode::Debug, Mode::Events]
             .iter()
             .any(|it| self.has(*it))
     }
 
-    /// Says which run it is; always first.
+    /// Sends the metadata of the run as the first frame.
     fn begin(&mut self, event: &Event) {
         if !std::mem::replace(&mut self.has_begun, true) {
             let data = json!({ "run_id": self.context.run, "attempt": 1 });
@@ -261,11 +261,11 @@ impl V1 {
     }
 
     fn stand(&mut self, event: &Event, made: &Checkpointed, checkpoint: Option<&Checkpoint>) {
-        // What the graph had run until then is over.
+        // The subgraphs of the superstep before have ended.
         self.at.retain(|nested, _| !nested.is_below(&event.namespace));
         self.stood.remove(&event.namespace);
         let Some(checkpoint) = checkpoint.filter(|it| it.meta.id == made.checkpoint) else {
-            // Nothing is better than what was before; streams of speech alone look at none of it.
+            // No state is better than an old one. Streams of messages alone use none.
             if self.shows_state() {
                 self.at.remove(&event.namespace);
             }
@@ -316,7 +316,8 @@ impl V1 {
         }
     }
 
-    /// The run waits: for answers, or before a node if there is no question.
+    /// Ends the stream of an interrupted run, which waits for answers or, without interrupts, at a
+    /// breakpoint.
     fn wait(&mut self, event: &Event) {
         let open: Vec<Interrupt> = self.open().map(|question| question.shown.clone()).collect();
         if open.is_empty() && self.has(Mode::Updates) {
@@ -334,7 +335,7 @@ impl V1 {
         self.tasks_wait(event);
     }
 
-    /// Questions without an answer.
+    /// Returns the pending interrupts.
     fn open(&self) -> impl Iterator<Item = &Question> {
         self.questions.iter().filter(|question| !question.is_answered)
     }
@@ -345,7 +346,7 @@ impl V1 {
         }
     }
 
-    /// Some answers are taken back, and with them what was asked since in the run that they began.
+    /// Takes answers back, and removes the interrupts that the run raised after them.
     fn reopen(&mut self, run: &RunId, reopened: &Reopened) {
         let is_again = |question: &Question| reopened.interrupts.contains(&question.id);
         let again = self.questions.iter().filter(|question| is_again(question));
@@ -358,7 +359,7 @@ impl V1 {
         reopened.interrupts.iter().for_each(|id| self.answer(id, false));
     }
 
-    /// A frame of an event's graph.
+    /// Adds a frame of the graph that an event belongs to.
     fn push(&mut self, mode: Mode, event: &Event, data: Value) {
         self.push_in(mode, &event.namespace, event, data);
     }
@@ -369,7 +370,7 @@ impl V1 {
     }
 }
 
-/// Whether a run begins where the thread stands, and not with a checkpoint of its own.
+/// Returns true if a run starts at the current checkpoint, and not with a checkpoint of its own.
 pub fn goes_on(reason: RunReason) -> bool {
     !matches!(reason, RunReason::Input | RunReason::Fork)
 }

@@ -1,8 +1,9 @@
-//! A thread as a stream of typed events, for the second version of the streaming protocol.
+//! Projection of a thread as a stream of typed events, for the second version of the streaming
+//! protocol.
 //!
-//! The stream is a function of the log, as the first version's is. It begins with the thread and
-//! goes over all of its runs; what a subscriber does not want still counts, so that the numbers of
-//! events do not depend on who reads.
+//! The stream is a function of the log, like that of the first version. It starts with the thread
+//! and covers all its runs. Events outside the subscription are counted as well, so that the
+//! numbers of events do not depend on the subscription.
 
 mod blocks;
 mod subscription;
@@ -31,51 +32,52 @@ use crate::agent_server::talk::{Talk, is_speech};
 use crate::agent_server::v1::{Need, goes_on};
 use crate::agent_server::work;
 
-/// One event of the stream.
+/// An event of the stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sent {
-    /// Its kind.
+    /// Name of the event.
     pub method: &'static str,
     /// The whole event.
     pub data: Value,
-    /// Grows with every event of a thread; a subscriber that comes back names the last it has.
+    /// Number of the event, which increases along the thread. A subscriber that reconnects names
+    /// the last number it received.
     pub seq: u64,
 }
 
 impl Sent {
-    /// The bytes of a server-sent event.
+    /// Encodes the event as a server-sent event.
     pub fn to_bytes(&self) -> Bytes {
         let Self { method, data, seq } = self;
         format!("event: {method}\r\ndata: {data}\r\nid: {seq}\r\n\r\n").into()
     }
 }
 
-/// The stream of one thread. Events must come in order from the thread's first.
+/// The projection of one thread, which takes its events in order from the first.
 #[derive(Clone, Debug)]
 pub struct V2 {
     subscription: Subscription,
     lens: Lens,
-    /// The graph, as clients name it.
+    /// Graph, as clients name it.
     graph: String,
     talk: Talk,
     blocks: Blocks,
     tools: Tools,
-    /// Where the thread's own graph stands, and those nested in it: what failed or was cancelled may go
-    /// on there.
+    /// Newest checkpoint of the root graph and of its subgraphs. Subgraphs may continue from it
+    /// after a failure or a cancel.
     at: BTreeMap<Namespace, Checkpoint>,
-    /// Nested graphs that are at work.
+    /// Running subgraphs.
     nested: BTreeSet<Namespace>,
     is_running: bool,
-    /// Whether the event that is taken begins a run, and does not take one up again.
+    /// True if the current event starts a run and does not recover one.
     has_begun: bool,
-    /// What has no higher number is known to the subscriber.
+    /// Number of the last event that the subscriber has.
     after: u64,
     index: usize,
     out: Vec<Sent>,
 }
 
 impl V2 {
-    /// A stream that has sent nothing yet.
+    /// Creates a stream before its first event.
     pub fn new(subscription: Subscription, lens: Lens, graph: String) -> Self {
         Self {
             subscription,
@@ -94,26 +96,26 @@ impl V2 {
         }
     }
 
-    /// Leaves out what the subscriber knows: all up to this number.
+    /// Leaves out the events up to a number, which the subscriber has.
     #[must_use]
     pub fn after(self, number: u64) -> Self {
         Self { after: number, ..self }
     }
 
-    /// Shows the thread from now on as it is since it runs another version of its graph.
+    /// Replaces the settings of the thread, after it was migrated to another version of its graph.
     pub fn look(&mut self, lens: Lens) {
         self.lens = lens;
     }
 
-    /// Whether anything is shown with the state.
+    /// Returns true if any event may need a state.
     pub fn shows_state(&self) -> bool {
         let shown = [Channel::Values, Channel::Tasks, Channel::Checkpoints];
         shown.iter().any(|channel| self.subscription.has(channel))
     }
 
-    /// The state that an event is to be shown with, if any.
+    /// Returns the state that an event needs, if any.
     pub fn needs(&self, event: &Event) -> Option<Need> {
-        // A new task is shown with the state before it, which may be known already.
+        // A new task is shown with the state before it, which the subscriber may already have.
         let is_new = EventId::end_of(event.seq) > self.after;
         if !self.shows_state() || !(is_new || self.subscription.has(&Channel::Tasks)) {
             return None;
@@ -130,7 +132,8 @@ impl V2 {
         }
     }
 
-    /// What is sent of an event. `checkpoint` is what the event needs.
+    /// Applies an event and returns the events to send. `checkpoint` is the state that the event
+    /// needs.
     pub fn take(&mut self, event: &Event, checkpoint: Option<&Checkpoint>) -> Vec<Sent> {
         self.index = 0;
         self.enter(event);
@@ -175,7 +178,7 @@ impl V2 {
         }
     }
 
-    /// Says that a graph is at work: the thread's own, or one that is nested in it.
+    /// Sends the start of a run, or of a subgraph.
     fn enter(&mut self, event: &Event) {
         let namespace = &event.namespace;
         if namespace.is_root() {
@@ -213,7 +216,7 @@ impl V2 {
         self.push(Channel::Lifecycle, "lifecycle", namespace, event, data);
     }
 
-    /// A run that goes on begins with the state that the thread stands at.
+    /// Sends the current state at the start of a run that continues the thread.
     fn stand_still(&mut self, event: &Event, checkpoint: Option<&Checkpoint>) {
         if !event.namespace.is_root() || !std::mem::take(&mut self.has_begun) {
             return;
@@ -237,11 +240,11 @@ impl V2 {
             data["parent_id"] = self.lens.checkpoint_id(parent).into();
         }
         self.push_here(Channel::Checkpoints, "checkpoints", event, data);
-        // What the graph had run until then is over.
+        // The subgraphs of the superstep before have ended.
         self.at.retain(|nested, _| !nested.is_below(&event.namespace));
         match state {
             Some(state) => drop(self.at.insert(event.namespace.clone(), state.clone())),
-            // The one before must not pass for it.
+            // The old state must not be shown as the new one.
             None => drop(self.at.remove(&event.namespace)),
         }
     }
@@ -259,7 +262,7 @@ impl V2 {
         self.leave(event, &finished.task, "completed");
     }
 
-    /// The graphs that a task ran are at their end.
+    /// Ends the subgraphs of a task.
     fn leave(&mut self, event: &Event, task: &TaskId, what: &str) {
         let own = self.nested.iter().filter(|namespace| namespace.task().as_ref() == Some(task));
         let own: Vec<Namespace> = own.cloned().collect();
@@ -268,7 +271,7 @@ impl V2 {
         }
     }
 
-    /// The innermost graph ends first.
+    /// Ends a subgraph after the subgraphs inside it.
     fn leave_graph(&mut self, event: &Event, namespace: &Namespace, what: &str) {
         let ends = |nested: &Namespace| nested == namespace || nested.is_below(namespace);
         let ended: Vec<Namespace> = self.nested.extract_if(.., |nested| ends(nested)).collect();
@@ -303,7 +306,7 @@ impl V2 {
         self.push_here(Channel::Input, "input.requested", event, data);
     }
 
-    /// The last word of a run, on which everybody waits.
+    /// Sends the end of a run, for which clients wait.
     fn end(&mut self, event: &Event, ended: &RunEnded) {
         self.is_running = false;
         let what = match ended.status {
@@ -355,9 +358,9 @@ impl V2 {
     }
 }
 
-/// The id of an event. Clients find there, and nowhere else, whose beginning, end or question it
-/// tells: the one for JavaScript takes an earlier run's end for that of the run it began, unless it
-/// can read the run between two colons behind `synth`.
+/// Returns the id of an event. Clients read the run of a start, an end or an interrupt only from
+/// this id. Without the run between two colons after `synth`, the JavaScript client takes the end
+/// of an earlier run for the end of its own run.
 fn event_id(method: &str, event: &Event, id: EventId) -> String {
     match method {
         "lifecycle" | "input.requested" => format!("synth:{}:{id}", event.run),
@@ -365,7 +368,7 @@ fn event_id(method: &str, event: &Event, id: EventId) -> String {
     }
 }
 
-/// Leaves out what messages do not say.
+/// Removes empty fields of messages.
 fn compact(mut value: Value) -> Value {
     message::compact(&mut value);
     value

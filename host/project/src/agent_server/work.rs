@@ -1,4 +1,4 @@
-//! Tasks as streams tell of them.
+//! Documents about tasks in streams.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::agent_server::document::Interrupt;
 use crate::agent_server::id::task_uuid;
 use crate::agent_server::lens::Lens;
 
-/// A task that begins, with what it reads.
+/// Returns a task that starts, with its input.
 pub(super) fn begun(started: &TaskStarted, input: &Value) -> Value {
     json!({
         "id": task_uuid(&started.task),
@@ -22,7 +22,7 @@ pub(super) fn begun(started: &TaskStarted, input: &Value) -> Value {
     })
 }
 
-/// A task that ended, or waits for answers.
+/// Returns a task that ended, or that waits for answers.
 pub(super) fn ended(
     task: &TaskId,
     node: &str,
@@ -39,7 +39,8 @@ pub(super) fn ended(
     })
 }
 
-/// What a task reads: what it was sent, or the state; `null` if that is not known.
+/// Returns the input of a task: the input of its send, or the state; `null` if the state is not
+/// known.
 pub(super) fn input(
     lens: &Lens,
     at: &BTreeMap<Namespace, Checkpoint>,
@@ -52,7 +53,7 @@ pub(super) fn input(
     lens.values(&sent.map_or_else(|| checkpoint.state(), |input| (*input).clone()))
 }
 
-/// What leads to a node.
+/// Returns the name of the trigger of a node.
 pub(super) fn trigger(node: &str) -> String {
     format!("branch:to:{node}")
 }

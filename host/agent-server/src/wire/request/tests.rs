@@ -45,7 +45,7 @@ fn invalid_request_is_rejected() {
         (json!({ "assistant_id": 7 }), "schema: `assistant_id` of the request cannot be read"),
         (
             json!({ "assistant_id": "a", "stream_mode": "tools" }),
-            "schema: `tools` is no stream mode",
+            "schema: `tools` is not a stream mode",
         ),
         (
             json!({ "assistant_id": "a", "durability": "never" }),

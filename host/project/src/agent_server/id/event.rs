@@ -1,45 +1,45 @@
-//! Ids of frames: where in the log they come from, in the form `<milliseconds>-<number>`.
+//! Ids of frames in the form `<milliseconds>-<number>`, derived from the position in the log.
 //!
-//! Streams keep no buffer. A client that reconnects names a number, and the frames from there on
-//! are made from the same log again.
+//! Streams keep no buffer. A client that reconnects names a number, and the host builds the frames
+//! after it from the log again.
 
 use std::fmt;
 
 use wattle_graph::event::Event;
 
-/// Frames that one event may become with ids of their own. Pieces of an answer that go together
-/// are one frame, so that no event comes near; further frames share the last id.
+/// Maximum number of ids for the frames of one event. Deltas that continue one another share a
+/// frame, so events have far fewer frames. Further frames share the last id.
 pub const FRAMES_PER_EVENT: u64 = 1000;
 
-/// The id of a frame.
+/// Id of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EventId {
-    /// Grows with every frame of a thread.
+    /// Number of the frame, which increases along the thread.
     pub number: u64,
-    /// When the event happened, milliseconds since 1970.
+    /// Time of the event, in milliseconds since 1970.
     pub at_ms: i64,
 }
 
 impl EventId {
-    /// The id of the `index`-th frame that an event becomes.
+    /// Returns the id of frame `index` of an event, from 0.
     pub fn new(event: &Event, index: usize) -> Self {
         let index = (index as u64).min(FRAMES_PER_EVENT - 1);
         let number = event.seq.saturating_mul(FRAMES_PER_EVENT).saturating_add(index);
         Self { number, at_ms: event.at_ms }
     }
 
-    /// The highest number that a frame made of the event in that place of the log can have.
+    /// Returns the highest number of a frame of the event with a sequence number.
     pub fn end_of(seq: u64) -> u64 {
         seq.saturating_mul(FRAMES_PER_EVENT).saturating_add(FRAMES_PER_EVENT - 1)
     }
 
-    /// The place in the log of the event that the frame of a number was made of.
+    /// Returns the sequence number of the event of a frame.
     pub fn seq_of(number: u64) -> u64 {
         number / FRAMES_PER_EVENT
     }
 
-    /// The number after which frames are wanted, from a `Last-Event-ID`: `-1` wants all. `None` if
-    /// it is no id.
+    /// Parses a `Last-Event-ID` and returns the number after which frames are requested. `-1`
+    /// requests all frames. Returns `None` if the text is not an id.
     pub fn number_of(text: &str) -> Option<u64> {
         match text.trim() {
             "-1" => Some(0),
@@ -59,7 +59,7 @@ mod tests {
     use super::EventId;
 
     #[test]
-    fn ids_are_read_by_their_number() {
+    fn last_event_ids_are_parsed() {
         let id = EventId { number: 12_003, at_ms: 1_795_293_980_021 };
         assert_eq!(id.to_string(), "1795293980021-12003");
         for (text, number) in [

@@ -1,26 +1,27 @@
-//! The blocks that a client wrote, beside the content that became of them.
+//! The blocks of a client's message, which are stored together with the content that they were
+//! converted to.
 //!
-//! Pictures are most of the bytes of a conversation, and each of them stands in the content. So the
-//! blocks that are kept name a picture by its place there, and do not hold it a second time.
+//! Most bytes of a conversation are images, and the content contains every image. The stored blocks
+//! therefore refer to an image by its position in the content.
 
 use serde_json::{Map, Value, json};
 
-/// Shorter texts stay where they are.
+/// Minimum length of a text that is replaced by a reference, in bytes.
 const LEAST_BYTES: usize = 256;
 
-/// The field of kept blocks in which pictures are named by their places.
+/// Field of stored blocks that contain references to images.
 const FOLDED: &str = "folded";
 
-/// What an object has that stands for the address of a picture: the place of its part.
+/// Key of a reference to the URL of an image: the position of its part.
 const ADDRESS: &str = "$address";
 
-/// What an object has that stands for the base64 of a picture: the place of its part.
+/// Key of a reference to the base64 data of an image: the position of its part.
 const BASE64: &str = "$base64";
 
-/// Before the base64 in the address of a picture.
+/// Precedes the base64 data in a data URL.
 const BEFORE_BASE64: &str = ";base64,";
 
-/// Blocks as a message keeps them beside its content.
+/// Returns the blocks in the form that a message stores.
 pub(super) fn fold(blocks: &Value, content: &Value) -> Value {
     let pictures = pictures(content);
     if pictures.is_empty() || holds_mark(blocks) {
@@ -29,7 +30,7 @@ pub(super) fn fold(blocks: &Value, content: &Value) -> Value {
     json!({ FOLDED: folded(blocks, &pictures) })
 }
 
-/// Kept blocks as the client wrote them.
+/// Returns stored blocks in the form that the client wrote.
 pub(super) fn unfold(kept: &Value, content: &Value) -> Value {
     match kept.get(FOLDED) {
         Some(blocks) => unfolded(blocks, content),
@@ -37,7 +38,7 @@ pub(super) fn unfold(kept: &Value, content: &Value) -> Value {
     }
 }
 
-/// The long addresses of pictures, each with the place of its part.
+/// Returns the long URLs of images with the positions of their parts.
 fn pictures(content: &Value) -> Vec<(usize, &str)> {
     let parts = content.as_array().into_iter().flatten().enumerate();
     let urls = parts.filter_map(|(place, part)| Some((place, url_of(part)?)));
@@ -48,7 +49,7 @@ fn url_of(part: &Value) -> Option<&str> {
     part.pointer("/image/source/url")?.as_str()
 }
 
-/// Whether a client writes what stands for pictures here.
+/// Returns true if the blocks of a client contain the key of a reference.
 fn holds_mark(value: &Value) -> bool {
     let is_mark = |name: &str| name == ADDRESS || name == BASE64;
     match value {
@@ -74,7 +75,7 @@ fn folded(value: &Value, pictures: &[(usize, &str)]) -> Value {
     }
 }
 
-/// What stands for a text that is a picture.
+/// Returns the reference for a text that is the URL or the data of an image.
 fn mark(text: &str, pictures: &[(usize, &str)]) -> Option<Value> {
     pictures.iter().find_map(|(place, url)| {
         let before = url.strip_suffix(text)?;
@@ -100,7 +101,7 @@ fn unfolded(value: &Value, content: &Value) -> Value {
     }
 }
 
-/// The text that an object stands for.
+/// Resolves a reference.
 fn marked<'c>(fields: &Map<String, Value>, content: &'c Value) -> Option<&'c str> {
     if let Some(place) = fields.get(ADDRESS) {
         return at(place, content);
@@ -109,7 +110,7 @@ fn marked<'c>(fields: &Map<String, Value>, content: &'c Value) -> Option<&'c str
     Some(data)
 }
 
-/// The address of the picture at a place.
+/// Returns the URL of the image at a position.
 fn at<'c>(place: &Value, content: &'c Value) -> Option<&'c str> {
     let place = usize::try_from(place.as_u64()?).ok()?;
     url_of(content.get(place)?)
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_is_kept_once() {
+    fn images_are_stored_once() {
         let (one, two) = ("A".repeat(400), "B".repeat(400));
         let content = json!([{ "text": "look" }, picture(&one), picture(&two)]);
         let blocks = json!([
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_without_a_long_picture_stay_as_they_are() {
+    fn blocks_without_long_images_are_unchanged() {
         let blocks = json!([{ "type": "image", "data": "AAAA" }, "long text ".repeat(40)]);
         let content = json!([picture("AAAA"), { "text": "long text ".repeat(40) }]);
         assert_eq!(fold(&blocks, &content), blocks);

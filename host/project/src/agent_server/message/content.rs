@@ -1,7 +1,8 @@
-//! What a message says: text, or blocks on their side and parts on ours.
+//! Conversion of content: text, or blocks of the protocol and parts of the state.
 //!
-//! A picture in any form is a part with its address; the text of a block or of a file is a text.
-//! What no model is shown stays the block that it is, and a node says of it what it can.
+//! An image in any form becomes a part with its URL. The text of a block or of a file becomes a
+//! text part. A block that models cannot read is stored unchanged; the node decides how to describe
+//! it to a model.
 
 mod encoded;
 mod file;
@@ -10,11 +11,11 @@ use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 use wattle_graph::llm::{Image, ImageSource, Part};
 
-/// Content as the state holds it.
+/// Converts content of the protocol to content of the state.
 ///
 /// # Errors
 ///
-/// Which block is wrong, and why.
+/// Returns a message that names the invalid block.
 pub(super) fn from_wire(content: &Value) -> Result<Value, String> {
     match content {
         Value::Null => Ok(Value::String(String::new())),
@@ -24,7 +25,7 @@ pub(super) fn from_wire(content: &Value) -> Result<Value, String> {
     }
 }
 
-/// Content as clients know it.
+/// Converts content of the state to content of the protocol.
 pub(super) fn to_wire(content: &Value) -> Value {
     match content {
         Value::Null => Value::String(String::new()),
@@ -33,12 +34,13 @@ pub(super) fn to_wire(content: &Value) -> Value {
     }
 }
 
-/// Whether every block is known by what becomes of it, so that none needs to be kept.
+/// Returns true if the content converts back to the same blocks, so that the blocks need not be
+/// stored.
 pub(super) fn survives(blocks: &Value, content: &Value) -> bool {
     to_wire(content) == *blocks
 }
 
-/// The parts of blocks, in order.
+/// Converts blocks to parts, in order.
 fn each(blocks: &[Value]) -> Result<Vec<Value>, String> {
     let mut all = Vec::with_capacity(blocks.len());
     for (index, block) in blocks.iter().enumerate() {
@@ -49,7 +51,7 @@ fn each(blocks: &[Value]) -> Result<Vec<Value>, String> {
     Ok(all)
 }
 
-/// The parts of a block: one, or as many as there are in the blocks inside of it.
+/// Converts a block to a part, or to the parts of the blocks inside it.
 fn parts(block: &Value) -> Result<Vec<Value>, String> {
     let fields = match block {
         Value::String(text) => return Ok(vec![json!({ "text": text })]),
@@ -76,14 +78,14 @@ fn typed(kind: &str, block: &Value, fields: &Map<String, Value>) -> Result<Vec<V
         "document" if block.pointer("/source/type").is_some_and(|it| it == "content") => {
             return inside(block, block.pointer("/source/content"));
         }
-        // How one library writes a block that it does not know.
+        // One client library wraps unknown blocks in this type.
         "non_standard" => return inside(block, fields.get("value")),
         _ => file::read(kind, fields)?,
     };
     Ok(vec![part.unwrap_or_else(|| json!({ "other": block }))])
 }
 
-/// What a model thought, whole or as a list of texts.
+/// Returns the reasoning of a block, which is one text or a list of texts.
 fn reasoning(fields: &Map<String, Value>) -> Option<Value> {
     let whole = ["reasoning", "text"].iter().find_map(|name| fields.get(*name)?.as_str());
     if let Some(text) = whole {
@@ -94,7 +96,7 @@ fn reasoning(fields: &Map<String, Value>) -> Option<Value> {
     (!texts.is_empty()).then(|| json!({ "reasoning": texts.join("\n\n") }))
 }
 
-/// The parts of what a block holds; the block itself if that is none that has any.
+/// Converts the content of a block. Returns the block itself if it has no content.
 fn inside(block: &Value, held: Option<&Value>) -> Result<Vec<Value>, String> {
     match held {
         Some(Value::Array(blocks)) if !blocks.is_empty() => each(blocks),
@@ -103,10 +105,11 @@ fn inside(block: &Value, held: Option<&Value>) -> Result<Vec<Value>, String> {
     }
 }
 
-/// A block without a type: a part of ours that comes back, or one of a system that gives none.
+/// Converts a block without a type: a part of the state that a client sends back, or a block of a
+/// system without types.
 fn untyped(block: &Value, fields: &Map<String, Value>) -> Result<Vec<Value>, String> {
     match Part::deserialize(block) {
-        // The picture is looked at as one of any other system.
+        // An image is validated like an image of any other system.
         Ok(Part::Image(Image { source: ImageSource::Url(_), .. })) | Err(_) => {}
         Ok(_) => return Ok(vec![block.clone()]),
     }

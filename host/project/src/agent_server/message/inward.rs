@@ -1,14 +1,14 @@
-//! Messages of clients as the state holds them.
+//! Conversion of messages of clients to messages of the state.
 
 use serde_json::{Map, Value, json};
 use wattle_graph::llm::PROVIDER_STATE;
 
 use super::{blocks, content, is_empty, role_of};
 
-/// Makes an id for a message that has none.
+/// Generates an id for a message without one.
 pub type Fresh<'f> = &'f mut dyn FnMut() -> String;
 
-/// Fields of a client's message that become others.
+/// Fields of a client's message that are converted.
 const TAKEN: &[&str] = &[
     "role",
     "type",
@@ -22,11 +22,11 @@ const TAKEN: &[&str] = &[
     "additional_kwargs",
 ];
 
-/// A conversation or one message, as a list of ours.
+/// Converts a list of messages, or one message, to a list of messages of the state.
 ///
 /// # Errors
 ///
-/// Which message is none, and why.
+/// Returns a message that names the invalid message by its position.
 pub fn from_wire_all(value: &Value, fresh: Fresh<'_>) -> Result<Value, String> {
     let messages = match value {
         Value::Array(pair) if is_pair(pair) => std::slice::from_ref(value),
@@ -39,11 +39,11 @@ pub fn from_wire_all(value: &Value, fresh: Fresh<'_>) -> Result<Value, String> {
     messages.iter().enumerate().map(read).collect()
 }
 
-/// One message: an object, a text of a person, or a pair of role and content.
+/// Converts one message: an object, a text of a person, or a pair of role and content.
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// Returns a message that says what is wrong.
 pub fn from_wire(message: &Value, fresh: Fresh<'_>) -> Result<Value, String> {
     match message {
         Value::String(text) => {
@@ -67,13 +67,13 @@ fn fields(object: Value) -> Map<String, Value> {
     }
 }
 
-/// `["user", "hi"]`.
+/// Returns true for a pair such as `["user", "hi"]`.
 fn is_pair(pair: &[Value]) -> bool {
     matches!(pair, [Value::String(role), Value::String(_)] if role_of(role).is_some())
 }
 
-/// The form in which libraries of clients write whole objects:
-/// `{"lc": 1, "type": "constructor", "id": [.., "HumanMessage"], "kwargs": {..}}`.
+/// Returns the fields of a message in the form in which client libraries serialize objects: `{"lc":
+/// 1, "type": "constructor", "id": [.., "HumanMessage"], "kwargs": {..}}`.
 fn constructor(message: &Map<String, Value>) -> Option<Map<String, Value>> {
     let class = message.get("id")?.as_array()?.last()?;
     let mut fields = message.get("kwargs")?.as_object()?.clone();
@@ -117,7 +117,7 @@ fn role(message: &Map<String, Value>) -> Result<&'static str, String> {
     let name = message.get("role").or_else(|| message.get("type"));
     let name = name.and_then(Value::as_str).ok_or("a message needs a `role` or a `type`")?;
     role_of(name).ok_or_else(|| {
-        format!("`{name}` is no role of a message; use user, assistant, system, tool or remove")
+        format!("`{name}` is not a role of a message; use user, assistant, system, tool or remove")
     })
 }
 
@@ -158,7 +158,7 @@ fn call(call: &Value) -> Result<Value, String> {
     let name = name.ok_or("a tool call needs a `name`")?;
     let arguments = ["args", "arguments"].iter().find_map(|key| function.get(key));
     let arguments = match arguments {
-        // The form of one provider, whose arguments are JSON inside of a text.
+        // One provider sends the arguments as JSON in a string.
         Some(Value::String(text)) => {
             serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone()))
         }
@@ -169,7 +169,7 @@ fn call(call: &Value) -> Result<Value, String> {
     Ok(json!({ "id": id, "name": name, "arguments": arguments }))
 }
 
-/// Keeps what has no place of its own, as far as it says something.
+/// Keeps the fields that are not converted, except empty ones.
 fn keep(message: &Map<String, Value>, ours: &mut Map<String, Value>) {
     if let Some(Value::Object(further)) = message.get("additional_kwargs") {
         let mut further = further.clone();

@@ -1,4 +1,4 @@
-//! Our messages as clients know them.
+//! Conversion of messages of the state to messages of the protocol.
 
 use serde_json::{Map, Value, json};
 
@@ -6,7 +6,7 @@ use wattle_graph::llm::PROVIDER_STATE;
 
 use super::{blocks, content, type_of};
 
-/// Fields that every message has on the wire, and those of ours that become others there.
+/// Fields that every message of the protocol has, and fields of the state that are converted.
 const TAKEN: &[&str] = &[
     "role",
     "content",
@@ -21,7 +21,8 @@ const TAKEN: &[&str] = &[
     "structured",
 ];
 
-/// A conversation, or one message; whatever is no message stays as it is.
+/// Converts a list of messages, or one message. A value that is not a message is returned
+/// unchanged.
 pub fn to_wire_all(value: &Value) -> Value {
     match value {
         Value::Array(messages) => messages.iter().map(to_wire).collect(),
@@ -29,7 +30,7 @@ pub fn to_wire_all(value: &Value) -> Value {
     }
 }
 
-/// One message; whatever is none stays as it is.
+/// Converts one message. A value that is not a message is returned unchanged.
 pub fn to_wire(message: &Value) -> Value {
     let Some(fields) = message.as_object() else { return message.clone() };
     let Some(role) = fields.get("role").and_then(Value::as_str) else { return message.clone() };
@@ -61,7 +62,7 @@ pub fn to_wire(message: &Value) -> Value {
     Value::Object(shown)
 }
 
-/// The blocks that the client wrote, as long as the content is still what became of them.
+/// Returns the blocks that the client wrote, as long as they still convert to the content.
 fn said(fields: &Map<String, Value>) -> Value {
     let content = fields.get("content").unwrap_or(&Value::Null);
     let kept = fields.get("blocks").map(|kept| blocks::unfold(kept, content));
@@ -69,8 +70,8 @@ fn said(fields: &Map<String, Value>) -> Value {
         .unwrap_or_else(|| content::to_wire(content))
 }
 
-/// What a model thought, and what its provider sent for itself, have no fields of their own. The message classes of
-/// clients keep `additional_kwargs` and drop fields that they do not know.
+/// Adds the reasoning and the state of the provider to `additional_kwargs`. The message classes of
+/// client libraries keep `additional_kwargs` and drop unknown fields.
 fn further(fields: &Map<String, Value>, shown: &mut Map<String, Value>) {
     let Some(further) = shown.get_mut("additional_kwargs").and_then(Value::as_object_mut) else {
         return;
@@ -99,7 +100,7 @@ fn call(call: &Value) -> Value {
     })
 }
 
-/// Leaves out of the messages in a value, at any depth, what says nothing.
+/// Removes empty fields from the messages in a value, at any depth.
 pub fn compact(value: &mut Value) {
     const OPTIONAL: &[&str] = &[
         "additional_kwargs",

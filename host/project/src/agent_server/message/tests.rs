@@ -1,4 +1,4 @@
-//! Messages in, out, and there and back.
+//! Tests of the conversion of messages in both directions.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn read(message: Value) -> Result<Value, String> {
 }
 
 #[test]
-fn messages_are_shown_as_other_servers_show_them() {
+fn messages_have_the_form_of_other_servers() {
     for (ours, theirs) in [
         (
             json!({ "id": "ai-msg-2", "role": "assistant", "content": "", "tool_calls": [
@@ -81,11 +81,11 @@ fn all_forms_of_a_message_are_read() {
 }
 
 #[test]
-fn what_is_no_message_is_refused_with_its_place() {
+fn invalid_messages_are_rejected_by_position() {
     for (message, why) in [
         (json!(7), "must be an object"),
         (json!({ "content": "hi" }), "needs a `role`"),
-        (json!({ "role": "nobody", "content": "hi" }), "`nobody` is no role"),
+        (json!({ "role": "nobody", "content": "hi" }), "`nobody` is not a role"),
         (json!({ "role": "user" }), "needs `content`"),
         (json!({ "role": "user", "content": 7 }), "must be a text or a list"),
         (json!({ "role": "user", "content": [{ "type": "text" }] }), "no `text`"),
@@ -102,7 +102,7 @@ fn what_is_no_message_is_refused_with_its_place() {
 }
 
 #[test]
-fn a_conversation_is_a_list_whatever_the_client_sends() {
+fn every_input_becomes_a_list_of_messages() {
     let mut fresh = || "m".to_owned();
     for (sent, count) in [
         (json!("hi"), 1),
@@ -118,7 +118,7 @@ fn a_conversation_is_a_list_whatever_the_client_sends() {
 }
 
 #[test]
-fn nothing_is_lost_on_the_way_there_and_back() {
+fn messages_round_trip() {
     let blocks = json!([
         { "type": "text", "text": "look", "index": 0 },
         { "type": "image_url", "image_url": { "url": "data:image/png;base64,iVBORw==" } },
@@ -146,7 +146,7 @@ fn nothing_is_lost_on_the_way_there_and_back() {
 }
 
 #[test]
-fn blocks_are_shown_only_as_long_as_they_are_what_is_said() {
+fn stored_blocks_are_dropped_when_the_content_changes() {
     let block = json!([{ "type": "text", "text": "look", "index": 0 }]);
     let mut ours = read(json!({ "type": "human", "content": block })).unwrap();
     assert_eq!(ours["content"], json!([{ "text": "look" }]));

@@ -1,4 +1,4 @@
-//! Ids of messages: one for the pieces and for what a node writes in the end.
+//! Tests of message ids: the deltas of a completion and the message of the node share one.
 
 use serde_json::{Value, json};
 use wattle_graph::checkpoint::Source;
@@ -8,7 +8,7 @@ use wattle_graph::llm::Delta;
 use super::{Said, Talk};
 use crate::agent_server::sample::{self, Sample, lens};
 
-/// A run whose node has begun.
+/// Returns a run whose node has started.
 fn begun() -> Sample {
     let mut log = Sample::new();
     log.start(RunReason::Input);
@@ -25,7 +25,7 @@ fn answer(text: &str) -> Value {
     sample::answer(&json!([{ "text": text }]))
 }
 
-/// What is said, in order: the id without what all have in common, and what of it.
+/// Returns the changes of messages in order: the end of the id, and the kind of change.
 fn told(log: &Sample) -> Vec<(String, &'static str)> {
     let mut talk = Talk::default();
     let start = format!("run--{}-", log.task());
@@ -54,7 +54,7 @@ fn said(log: &Sample, id: &str, text: &str) -> Value {
 }
 
 #[test]
-fn what_a_node_writes_under_the_id_of_an_answer_was_told_whatever_it_says() {
+fn message_with_the_id_of_a_completion_is_not_repeated() {
     let mut log = begun();
     log.call(0, "llm.complete");
     log.stream(0, vec![text("Hel"), text("lo")]);
@@ -64,7 +64,7 @@ fn what_a_node_writes_under_the_id_of_an_answer_was_told_whatever_it_says() {
 }
 
 #[test]
-fn an_answer_that_is_given_anew_has_another_id() {
+fn restarted_completion_has_another_id() {
     let mut log = begun();
     log.call(3, "llm.stream");
     log.stream(3, vec![text("Wro"), Delta::Restart, Delta::Restart, text("Right")]);
@@ -75,7 +75,7 @@ fn an_answer_that_is_given_anew_has_another_id() {
 }
 
 #[test]
-fn a_call_that_is_begun_once_more_becomes_another_message() {
+fn repeated_call_becomes_another_message() {
     let mut log = begun();
     log.call(0, "llm.complete");
     log.stream(0, vec![text("He")]);
@@ -98,7 +98,7 @@ fn a_call_that_is_begun_once_more_becomes_another_message() {
 }
 
 #[test]
-fn logs_that_do_not_count_give_each_answer_an_id_too() {
+fn unnumbered_starts_get_distinct_ids() {
     let mut log = begun();
     log.call(0, "llm.complete");
     log.stream(0, vec![text("He")]);
@@ -110,7 +110,7 @@ fn logs_that_do_not_count_give_each_answer_an_id_too() {
 }
 
 #[test]
-fn a_message_ends_with_its_run_unless_that_waits() {
+fn message_ends_with_its_run_unless_it_is_interrupted() {
     for (status, is_over) in
         [(RunStatus::Cancelled, true), (RunStatus::Failed, true), (RunStatus::Interrupted, false)]
     {
@@ -124,20 +124,20 @@ fn a_message_ends_with_its_run_unless_that_waits() {
 }
 
 #[test]
-fn what_was_told_before_a_run_was_cancelled_is_not_told_once_more() {
+fn resume_after_a_cancel_does_not_repeat_messages() {
     let mut log = begun();
     log.call(0, "llm.complete");
     log.called(0, "llm.complete", Value::Null, Ok(answer("Hello")));
     log.end(RunStatus::Cancelled);
     log.start(RunReason::Resume);
     log.begin("agent");
-    // The answer stands in the journal.
+    // The completion is in the journal.
     log.finish(said(&log, "0", "Hello"));
     check(&log, &[("0", "piece"), ("0", "done")]);
 }
 
 #[test]
-fn nothing_is_kept_of_tasks_that_are_over() {
+fn ended_tasks_leave_no_state() {
     let mut log = begun();
     log.call(0, "llm.stream");
     log.stream(0, vec![text("He")]);

@@ -1,4 +1,4 @@
-//! One frame, and how it goes over the wire.
+//! A frame and its encoding.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -8,17 +8,18 @@ use wattle_graph::id::Namespace;
 use crate::agent_server::id::{EventId, namespace_text};
 use crate::agent_server::mode::Mode;
 
-/// What is sent when there is nothing to say: clients take silence for a dead connection.
+/// A comment that is sent on an idle connection, because clients take silence for a dead
+/// connection.
 pub const HEARTBEAT: &str = ": heartbeat\r\n\r\n";
 
-/// One frame of a stream.
+/// A frame of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame {
-    /// Its kind, with the nested graph that it is of.
+    /// Name of the event: the mode, and the namespace of a subgraph.
     pub event: String,
-    /// What it says.
+    /// Data of the event.
     pub data: Value,
-    /// Where in the log it comes from.
+    /// Id of the frame.
     pub id: EventId,
 }
 
@@ -27,14 +28,14 @@ impl Frame {
         Self { event: name, data, id: EventId::new(event, 0) }
     }
 
-    /// The bytes of a server-sent event.
+    /// Encodes the frame as a server-sent event.
     pub fn to_bytes(&self) -> Bytes {
         let Self { event, data, id } = self;
         format!("event: {event}\r\ndata: {data}\r\nid: {id}\r\n\r\n").into()
     }
 }
 
-/// The name of a mode's frames.
+/// Returns the name of the frames of a mode.
 pub(super) fn name(mode: Mode, namespace: &Namespace) -> String {
     let kind = match mode {
         Mode::Values => "values",

@@ -1,4 +1,4 @@
-//! Messages that grow piece by piece, and the pieces as clients add them up.
+//! Messages that are still streamed, and their deltas in the form that clients append.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::agent_server::talk::{Piece, Usage};
 
-/// A message that grows.
+/// The content so far of a message.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Growing {
     text: String,
@@ -44,7 +44,7 @@ impl Growing {
 }
 
 impl Call {
-    /// A request for a tool as far as it is: its arguments are empty until they can be read.
+    /// Returns the tool call so far. Its arguments are empty until they are valid JSON.
     fn show(&self) -> Option<Value> {
         let args: Value = serde_json::from_str(&self.arguments).unwrap_or_else(|_| json!({}));
         let name = self.name.as_ref()?;
@@ -52,7 +52,7 @@ impl Call {
     }
 }
 
-/// A piece of a message, which clients add to what they have.
+/// Returns a delta, which clients append to the message. The last one has no piece.
 pub(super) fn chunk(
     id: &str,
     piece: Option<&Piece>,

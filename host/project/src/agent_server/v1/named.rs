@@ -1,4 +1,4 @@
-//! Frames of mode `events`: what graphs, nodes and models do, by names that other libraries gave.
+//! Frames of mode `events`: events of graphs, nodes and models, under the names of LangChain.
 
 use serde_json::{Value, json};
 use wattle_graph::event::{Event, EventKind};
@@ -10,7 +10,7 @@ use crate::agent_server::mode::Mode;
 use crate::agent_server::talk::{Place, is_speech};
 
 impl V1 {
-    /// What an event is by name, if it is one.
+    /// Adds the named event for an event, if there is one.
     pub(super) fn name_event(&mut self, event: &Event) {
         let (graph, lens) = (self.context.graph_id.clone(), &self.context.lens);
         let run = || self.context.run.to_string();
@@ -46,7 +46,7 @@ impl V1 {
         self.push(Mode::Events, event, data);
     }
 
-    /// A piece of a model's answer.
+    /// Adds a delta of a completion.
     pub(super) fn stream_event(&mut self, place: &Place, chunk: impl FnOnce() -> Value) {
         if !self.has(Mode::Events) {
             return;

@@ -1,5 +1,5 @@
-//! Frames about messages, in both forms: as pairs of message and origin, and as whole messages that
-//! grow.
+//! Frames about messages, in both forms: pairs of message and origin, and whole messages with the
+//! content so far.
 
 use serde_json::{Map, Value, json};
 use wattle_graph::id::Namespace;
@@ -23,7 +23,7 @@ impl V1 {
                 self.grow(&place, &id, is_new);
                 self.stream_event(&place, || chunk(&id, Some(&piece), None, None));
             }
-            // A node that streams a message itself says nothing with its end.
+            // The end of a message that a node streams itself has no details.
             Said::Done { usage: None, reason: None } => self.complete(&id),
             Said::Done { usage, reason } => {
                 self.pair(&place, || chunk(&id, None, usage, reason.as_deref()));
@@ -40,7 +40,7 @@ impl V1 {
         }
     }
 
-    /// `messages`: a message or a piece of it, with where it comes from.
+    /// Adds `messages`: a message or a delta, with its origin.
     fn pair(&mut self, place: &Place, message: impl FnOnce() -> Value) {
         if self.has(Mode::MessagesTuple) {
             let name = frame::name(Mode::MessagesTuple, &place.namespace);
@@ -49,7 +49,7 @@ impl V1 {
         }
     }
 
-    /// `messages/partial`: all that there is of a message.
+    /// Adds `messages/partial`: the content so far of a message.
     fn grow(&mut self, place: &Place, id: &str, is_new: bool) {
         if !self.has(Mode::Messages) {
             return;
@@ -62,7 +62,7 @@ impl V1 {
         self.message("messages/partial", data);
     }
 
-    /// `messages/complete`: a message that nothing is added to.
+    /// Adds `messages/complete`: a complete message.
     fn complete(&mut self, id: &str) {
         let Some(growing) = self.growing.remove(id) else { return };
         if self.has(Mode::Messages) {
@@ -80,7 +80,7 @@ impl V1 {
         self.out.push(Frame { event: name.to_owned(), data, id });
     }
 
-    /// Where a message comes from.
+    /// Returns the origin of a message.
     pub(super) fn origin(&self, place: &Place) -> Value {
         let Place { namespace, task, node, step } = place;
         let inside = Namespace::of_task(namespace, node, task);

@@ -16,7 +16,7 @@ use crate::agent_server::time::iso;
 use crate::agent_server::work::{begun, ended, input};
 
 impl V1 {
-    /// An attempt that is not the first is no new task.
+    /// Adds the start of a task. A further attempt is not a new task.
     pub(super) fn task_started(&mut self, event: &Event, started: &TaskStarted) {
         let place = Place {
             namespace: event.namespace.clone(),
@@ -48,7 +48,7 @@ impl V1 {
         }
     }
 
-    /// An attempt after which there is another is not the end of the task.
+    /// Adds the end of a failed task. An attempt that is retried is not the end of the task.
     pub(super) fn task_failed(&mut self, event: &Event, failed: &TaskFailed) {
         if failed.retry_in_ms.is_some() || !self.shows_tasks() {
             return;
@@ -59,7 +59,7 @@ impl V1 {
         self.push_task(&event.namespace, event, "task_result", step, data);
     }
 
-    /// Reports a question in the graph that asks and in those around it.
+    /// Adds an interrupt to the updates of its graph and of the parent graphs.
     pub(super) fn ask(&mut self, event: &Event, asked: &Asked) {
         let Some(shown) = self.note(event, asked).filter(|_| self.has(Mode::Updates)) else {
             return;
@@ -72,7 +72,7 @@ impl V1 {
         }
     }
 
-    /// Takes note of a question; `None` if it was asked before.
+    /// Records an interrupt. Returns `None` if it is known.
     pub(super) fn note(&mut self, event: &Event, asked: &Asked) -> Option<Interrupt> {
         if self.questions.iter().any(|question| question.id == asked.interrupt) {
             return None;
@@ -90,7 +90,7 @@ impl V1 {
         Some(shown)
     }
 
-    /// The tasks that wait, each with its questions.
+    /// Adds the tasks that wait, each with its interrupts.
     pub(super) fn tasks_wait(&mut self, event: &Event) {
         if !self.shows_tasks() {
             return;
@@ -112,7 +112,7 @@ impl V1 {
         }
     }
 
-    /// A checkpoint with the tasks that start from it.
+    /// Adds a checkpoint with the tasks that start from it.
     pub(super) fn checkpoint(&mut self, event: &Event, checkpoint: &Checkpoint) {
         if !self.has(Mode::Checkpoints) && !self.has(Mode::Debug) {
             return;
@@ -192,7 +192,7 @@ impl V1 {
         }
     }
 
-    /// What a task reads: what it was sent, or the state.
+    /// Returns the input of a task: the input of its send, or the state.
     pub(super) fn input(&self, namespace: &Namespace, task: &TaskId) -> Value {
         input(&self.context.lens, &self.at, namespace, task)
     }
@@ -201,13 +201,13 @@ impl V1 {
         self.begun.get(task).map_or(0, |place| place.step + 1)
     }
 
-    /// The tasks that run a graph and those around it, the innermost first.
+    /// Returns the tasks that run a graph and its parent graphs, the innermost first.
     fn tasks_around(&self, namespace: &Namespace) -> Vec<TaskId> {
         let levels = namespace.ancestors();
         levels.filter_map(|level| level.task().or_else(|| self.task_of_node(&level))).collect()
     }
 
-    /// The task whose graph keeps its state, so that its namespace does not name it.
+    /// Returns the task of a subgraph that keeps its state, whose namespace does not name the task.
     fn task_of_node(&self, namespace: &Namespace) -> Option<TaskId> {
         let around = namespace.parent()?;
         let here =

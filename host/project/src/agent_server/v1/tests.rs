@@ -1,4 +1,4 @@
-//! Streams of whole runs, compared with what another server sends for the same graph.
+//! Tests of whole streams, compared with the streams of another server for the same graph.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ fn stream(log: &Sample, run: &str, modes: &[Mode], subgraphs: bool) -> Vec<Frame
     log.events.iter().flat_map(take).collect()
 }
 
-/// Compares frames with the lines of a file, one for each: its name and its data.
+/// Compares frames with the lines of a file. Each line has the name and the data of a frame.
 fn check(log: &Sample, frames: &[Frame], expected: &str) {
     let ours = frames.iter().map(|frame| {
         let data = log.readable(frame.data.to_string());
@@ -51,7 +51,7 @@ fn data<'f>(frames: &'f [Frame], name: &str) -> Vec<&'f Value> {
 }
 
 #[test]
-fn a_run_that_goes_on_streams_as_other_servers_stream_it() {
+fn resumed_run_streams_like_other_servers() {
     let log = Sample::whole();
     let modes = [Mode::Values, Mode::Updates, Mode::Messages, Mode::Tasks];
     let frames = stream(&log, RUNS[1], &modes, true);
@@ -59,7 +59,7 @@ fn a_run_that_goes_on_streams_as_other_servers_stream_it() {
 }
 
 #[test]
-fn a_run_up_to_its_question_streams_in_all_modes() {
+fn interrupted_run_streams_in_all_modes() {
     let log = Sample::until_question();
     let modes = [
         Mode::Values,
@@ -71,13 +71,13 @@ fn a_run_up_to_its_question_streams_in_all_modes() {
         Mode::Debug,
     ];
     let frames = stream(&log, RUNS[0], &modes, true);
-    // Without the empty last piece with which the captured model ended its message: here a node
-    // streams it.
+    // The file lacks the empty last delta with which the captured model ended its message, because
+    // a node streams the message here.
     check(&log, &frames, include_str!("testdata/interrupt.txt"));
 }
 
 #[test]
-fn a_message_that_a_node_streams_is_told_whole_at_its_end() {
+fn message_streamed_by_a_node_ends_with_the_whole_message() {
     let log = Sample::until_question();
     let frames = stream(&log, RUNS[0], &[Mode::Messages], false);
     let streamed =
@@ -105,7 +105,7 @@ fn ids_grow_and_are_the_same_after_a_reconnect() {
 }
 
 #[test]
-fn a_frame_is_a_server_sent_event() {
+fn frames_are_server_sent_events() {
     let log = Sample::until_question();
     let frames = stream(&log, RUNS[0], &[Mode::Values], false);
     let text = String::from_utf8(frames[0].to_bytes().to_vec()).unwrap();
@@ -117,7 +117,7 @@ fn a_frame_is_a_server_sent_event() {
 }
 
 #[test]
-fn without_nested_graphs_only_the_root_speaks() {
+fn subgraphs_are_left_out_unless_requested() {
     let log = Sample::whole();
     let frames = stream(&log, RUNS[1], &[Mode::Updates, Mode::Messages], false);
     assert_eq!(
@@ -127,7 +127,7 @@ fn without_nested_graphs_only_the_root_speaks() {
             "messages/metadata",
             "messages/complete",
             "updates",
-            // What the nested graph said comes with the task that ran it.
+            // The messages of the subgraph come with the task that ran it.
             "messages/metadata",
             "messages/complete",
             "updates",
@@ -136,7 +136,7 @@ fn without_nested_graphs_only_the_root_speaks() {
 }
 
 #[test]
-fn states_are_read_only_if_somebody_wants_them() {
+fn states_are_read_only_for_modes_that_need_them() {
     let log = Sample::whole();
     let needs = |modes: &[Mode]| {
         let modes = modes.iter().copied().collect();
@@ -150,13 +150,13 @@ fn states_are_read_only_if_somebody_wants_them() {
         reads
     };
     assert_eq!(needs(&[Mode::Custom]), 0);
-    assert_eq!(needs(&[Mode::Updates]), 1, "what was asked before the run");
-    assert_eq!(needs(&[Mode::Messages]), 1, "what was said before the run");
+    assert_eq!(needs(&[Mode::Updates]), 1, "interrupts before the run");
+    assert_eq!(needs(&[Mode::Messages]), 1, "messages before the run");
     assert_eq!(needs(&[Mode::Values]), 3);
 }
 
 #[test]
-fn a_task_is_not_shown_with_the_state_before_one_that_is_gone() {
+fn task_after_a_deleted_checkpoint_has_no_input() {
     let log = Sample::whole();
     let modes = BTreeSet::from([Mode::Tasks]);
     let mut stream = V1::new(modes, false, context(RUNS[0]));
@@ -168,10 +168,10 @@ fn a_task_is_not_shown_with_the_state_before_one_that_is_gone() {
     }
     assert_eq!(inputs.len(), 3);
     assert_eq!((&inputs[0]["value"], &inputs[2]["value"]), (&json!("i"), &json!("x")));
-    assert_eq!(inputs[1], Value::Null, "it reads the state that is gone");
+    assert_eq!(inputs[1], Value::Null, "its state is deleted");
 }
 
-/// A run of one node that asks a model.
+/// Returns a run of one node that calls a model.
 fn asked_model(deltas: Vec<Delta>, parts: Value, message: Value) -> Sample {
     let mut log = Sample::new();
     log.start(RunReason::Input);
@@ -191,14 +191,14 @@ fn text(text: &str) -> Delta {
 }
 
 #[test]
-fn an_answer_comes_in_pieces_and_not_once_more_whole() {
+fn streamed_completion_is_not_repeated_whole() {
     let deltas = vec![text("Hel"), text("lo"), text("!")];
     let said = json!({ "role": "assistant", "content": "Hello!" });
     let log = asked_model(deltas, json!([{ "text": "Hello!" }]), said);
     let frames = stream(&log, RUNS[0], &[Mode::MessagesTuple], false);
     let pieces = data(&frames, "messages");
     let contents: Vec<&Value> = pieces.iter().map(|piece| &piece[0]["content"]).collect();
-    assert_eq!(contents, ["Hello!", ""], "pieces that come at once are one");
+    assert_eq!(contents, ["Hello!", ""], "deltas of one event are joined");
     assert_eq!(pieces[0][0]["type"], "AIMessageChunk");
     assert_eq!(pieces[1][0]["usage_metadata"]["total_tokens"], 5);
     assert_eq!(pieces[0][0]["id"], pieces[1][0]["id"]);
@@ -210,7 +210,7 @@ fn an_answer_comes_in_pieces_and_not_once_more_whole() {
 }
 
 #[test]
-fn an_answer_that_is_given_anew_is_another_message() {
+fn restarted_completion_is_another_message() {
     let deltas = vec![text("Wro"), Delta::Restart, text("Right")];
     let said = json!({ "id": "m", "role": "assistant", "content": "Right" });
     let log = asked_model(deltas, json!([{ "text": "Right" }]), said);
@@ -222,7 +222,7 @@ fn an_answer_that_is_given_anew_is_another_message() {
 }
 
 #[test]
-fn requests_for_tools_grow_until_they_can_be_read() {
+fn partial_tool_calls_have_no_arguments_until_they_parse() {
     let piece = |id: Option<&str>, arguments: &str| Delta::ToolCall {
         index: 0,
         id: id.map(str::to_owned),
@@ -245,7 +245,7 @@ fn requests_for_tools_grow_until_they_can_be_read() {
 }
 
 #[test]
-fn an_answer_without_pieces_is_told_at_its_end() {
+fn unstreamed_completion_is_sent_at_its_end() {
     let said = json!({ "role": "assistant", "content": "at once" });
     let log = asked_model(Vec::new(), json!([{ "text": "at once" }]), said);
     let frames = stream(&log, RUNS[0], &[Mode::Messages], false);
@@ -254,7 +254,7 @@ fn an_answer_without_pieces_is_told_at_its_end() {
 }
 
 #[test]
-fn a_failure_is_told_by_the_task_and_by_the_run() {
+fn failure_ends_the_task_and_the_run() {
     let mut log = Sample::new();
     log.start(RunReason::Input);
     log.checkpoint(Source::Input, 0, json!({}), &["agent"]);
@@ -269,7 +269,7 @@ fn a_failure_is_told_by_the_task_and_by_the_run() {
 }
 
 #[test]
-fn a_run_that_stands_before_a_node_has_no_questions() {
+fn run_at_a_breakpoint_has_no_interrupts() {
     let mut log = Sample::new();
     log.start(RunReason::Input);
     log.checkpoint(Source::Input, 0, json!({ "a": 1 }), &["agent"]);
@@ -281,7 +281,7 @@ fn a_run_that_stands_before_a_node_has_no_questions() {
 }
 
 #[test]
-fn events_have_the_names_that_libraries_know() {
+fn events_have_langchain_names() {
     let deltas = vec![text("hi")];
     let said = json!({ "role": "assistant", "content": "hi" });
     let log = asked_model(deltas, json!([{ "text": "hi" }]), said);
@@ -298,7 +298,7 @@ fn events_have_the_names_that_libraries_know() {
 }
 
 #[test]
-fn a_call_that_fails_leaves_no_message() {
+fn failed_call_leaves_no_message() {
     let mut log = Sample::new();
     log.start(RunReason::Input);
     log.checkpoint(Source::Input, 0, json!({ "messages": [] }), &["agent"]);
@@ -316,7 +316,7 @@ fn a_call_that_fails_leaves_no_message() {
 }
 
 #[test]
-fn a_question_of_a_nested_graph_is_one_of_those_around_it() {
+fn interrupt_of_a_subgraph_appears_in_its_parents() {
     let mut log = Sample::new();
     log.start(RunReason::Input);
     log.checkpoint(Source::Input, 0, json!({ "a": 1 }), &["outer"]);
@@ -349,13 +349,13 @@ fn a_question_of_a_nested_graph_is_one_of_those_around_it() {
 }
 
 #[test]
-fn a_question_that_the_run_does_not_answer_stays_open() {
+fn unanswered_interrupt_stays_pending() {
     let mut log = Sample::until_question();
     let before = log.events.len();
     log.go_on(RUNS[1]);
     log.start(RunReason::Resume);
     log.end(RunStatus::Interrupted);
-    // A later run has answered, which this one cannot know.
+    // A later run answers the interrupt; the stream of this run ignores it.
     log.answer("yes".into());
     let mut stream = V1::new(BTreeSet::from([Mode::Values]), false, context(RUNS[1]));
     let started = &log.events[before];
@@ -369,7 +369,7 @@ fn a_question_that_the_run_does_not_answer_stays_open() {
 }
 
 #[test]
-fn a_fork_begins_with_its_own_state() {
+fn fork_starts_with_its_own_state() {
     let mut log = Sample::until_question();
     log.go_on(RUNS[1]);
     log.start(RunReason::Fork);
@@ -381,7 +381,7 @@ fn a_fork_begins_with_its_own_state() {
 }
 
 #[test]
-fn a_log_with_gaps_still_streams_in_order() {
+fn log_with_gaps_streams_in_order() {
     let whole = Sample::whole();
     let modes = [Mode::Values, Mode::Updates, Mode::Messages, Mode::MessagesTuple, Mode::Debug];
     for gap in 0..whole.events.len() {

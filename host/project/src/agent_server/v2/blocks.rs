@@ -1,4 +1,4 @@
-//! Messages block by block: one begins when the one before has ended.
+//! Messages as blocks: a block starts after the end of the block before it.
 
 use std::collections::BTreeMap;
 
@@ -6,24 +6,24 @@ use serde_json::{Value, json};
 
 use crate::agent_server::talk::{Piece, Said, Spoken};
 
-/// What is said of a message that nothing came of.
-const VOID: &str = "the answer was cut off, so it is no part of the conversation";
+/// Error of a discarded message.
+const VOID: &str = "the completion failed or was restarted, so this message is discarded";
 
-/// Messages that are not complete.
+/// The incomplete messages.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Blocks {
     open: BTreeMap<String, Open>,
 }
 
-/// A message that is not complete.
+/// An incomplete message.
 #[derive(Clone, Debug, Default)]
 struct Open {
-    /// Blocks that have ended.
+    /// Number of blocks that have ended.
     ended: u32,
     block: Option<Block>,
 }
 
-/// A block that goes on.
+/// An open block.
 #[derive(Clone, Debug)]
 enum Block {
     Text(String),
@@ -32,7 +32,8 @@ enum Block {
 }
 
 impl Blocks {
-    /// The events of what is said. Messages that nodes write whole are in the state.
+    /// Returns the events of a change. Whole messages of nodes have no events, since the state
+    /// contains them.
     pub(super) fn take(&mut self, spoken: &Spoken) -> Vec<Value> {
         let mut events = Vec::new();
         match &spoken.said {
@@ -55,7 +56,7 @@ impl Blocks {
             Said::Void => {
                 let Some(mut open) = self.open.remove(&spoken.id) else { return events };
                 open.end_block(&mut events);
-                // Clients keep messages that are finished.
+                // Clients keep finished messages.
                 events.push(json!({ "event": "error", "message": VOID, "code": "void" }));
             }
             Said::Whole(_) => {}
@@ -91,7 +92,7 @@ impl Open {
 }
 
 impl Block {
-    /// The block that a piece begins, without the piece.
+    /// Creates the block that a piece starts, without the content of the piece.
     fn new(piece: &Piece) -> Self {
         match piece {
             Piece::Text(_) => Self::Text(String::new()),
@@ -133,7 +134,7 @@ impl Block {
         }
     }
 
-    /// The block as far as it is.
+    /// Returns the block so far.
     fn show(&self) -> Value {
         match self {
             Self::Text(text) => json!({ "type": "text", "text": text }),
@@ -144,7 +145,7 @@ impl Block {
         }
     }
 
-    /// The block at its end, with arguments that can be read.
+    /// Returns the complete block, with parsed arguments.
     fn finish(self) -> Value {
         let Self::Call { id, name, arguments, .. } = &self else { return self.show() };
         let text = if arguments.is_empty() { "{}" } else { arguments };

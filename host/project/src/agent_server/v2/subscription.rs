@@ -1,43 +1,43 @@
-//! What a subscriber wants of a thread.
+//! Subscriptions to a thread.
 
 use std::collections::BTreeSet;
 
-/// Why a subscription is none.
+/// Error of an invalid subscription.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SubscriptionError {
-    /// A channel is none.
-    #[error("`{0}` is no channel")]
+    /// There is no such channel.
+    #[error("`{0}` is not a channel")]
     Channel(String),
-    /// It names no channel.
+    /// The subscription has no channels.
     #[error("a subscription needs `channels`")]
     NoChannels,
 }
 
-/// One kind of events.
+/// A channel, which selects events of one kind.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Channel {
     /// The state after each superstep.
     Values,
-    /// What each task wrote.
+    /// The writes of each task.
     Updates,
-    /// Messages, block by block.
+    /// Messages as blocks.
     Messages,
-    /// Calls of tools.
+    /// Tool calls.
     Tools,
-    /// How graphs begin and end.
+    /// Starts and ends of runs and subgraphs.
     Lifecycle,
-    /// Questions to people.
+    /// Interrupts and their answers.
     Input,
-    /// How tasks begin and end.
+    /// Starts and ends of tasks.
     Tasks,
     /// Checkpoints, without their values.
     Checkpoints,
-    /// What nodes emit: all of it, or what has this name.
+    /// Custom events and progress of nodes, all or with this name.
     Custom(Option<String>),
 }
 
 impl Channel {
-    /// The channel of a name.
+    /// Returns the channel with a name.
     ///
     /// # Errors
     ///
@@ -61,22 +61,22 @@ impl Channel {
     }
 }
 
-/// What a subscriber wants.
+/// The filter of a client on the events of a thread.
 #[derive(Clone, Debug, Default)]
 pub struct Subscription {
     channels: BTreeSet<Channel>,
-    /// Graphs in which and below which it wants to see; all if empty.
+    /// Namespaces of the graphs whose events are sent, with their subgraphs; all graphs if empty.
     namespaces: Vec<Vec<String>>,
-    /// How far below.
+    /// Maximum depth below these graphs.
     depth: Option<usize>,
 }
 
 impl Subscription {
-    /// Reads a subscription.
+    /// Creates a subscription.
     ///
     /// # Errors
     ///
-    /// A channel is none, or there is none.
+    /// Returns [`SubscriptionError`] if a name is not a channel, or if `channels` is empty.
     pub fn new(
         channels: &[String],
         namespaces: Vec<Vec<String>>,
@@ -90,12 +90,12 @@ impl Subscription {
         Ok(Self { channels, namespaces, depth })
     }
 
-    /// Whether more is wanted than how graphs begin, pause and end.
+    /// Returns true if the subscription has a channel other than `lifecycle` and `input`.
     pub fn has_content(&self) -> bool {
         self.channels.iter().any(|it| !matches!(it, Channel::Lifecycle | Channel::Input))
     }
 
-    /// Whether everything is wanted that runs say, in all graphs.
+    /// Returns true if the subscription has all events of runs in all graphs.
     pub fn is_whole(&self) -> bool {
         let all = [
             Channel::Values,
@@ -110,14 +110,14 @@ impl Subscription {
         has_all && self.namespaces.is_empty() && self.depth.is_none()
     }
 
-    /// Whether a channel is wanted at all.
+    /// Returns true if the subscription has a channel.
     pub(super) fn has(&self, channel: &Channel) -> bool {
         let all =
             matches!(channel, Channel::Custom(_)) && self.channels.contains(&Channel::Custom(None));
         all || self.channels.contains(channel)
     }
 
-    /// Whether an event is wanted.
+    /// Returns true if the subscription has an event of a channel and a graph.
     pub(super) fn wants(&self, channel: &Channel, levels: &[String]) -> bool {
         self.has(channel) && self.sees(levels)
     }
@@ -135,7 +135,7 @@ impl Subscription {
     }
 }
 
-/// A level may be named by its node alone.
+/// Returns true if a name selects a level. A node name alone selects all its tasks.
 fn is_level(wanted: &str, level: &str) -> bool {
     wanted == level || level.split(':').next() == Some(wanted)
 }
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subscriber_sees_what_is_below_its_namespaces() {
+    fn namespaces_select_graphs_and_their_subgraphs() {
         for (namespaces, depth, level, sees) in [
             (vec![], None, levels(&["a:1", "b:2"]), true),
             (vec![], Some(1), levels(&["a:1", "b:2"]), false),
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn custom_events_are_wanted_by_name_or_all() {
+    fn custom_events_are_selected_by_name_or_all() {
         let read = |names: &[&str]| Subscription::new(&levels(names), Vec::new(), None);
         let progress = Channel::Custom(Some("progress".to_owned()));
         assert!(read(&["custom"]).unwrap().has(&progress));

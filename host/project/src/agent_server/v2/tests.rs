@@ -1,4 +1,5 @@
-//! The stream of a whole thread, compared with what another server sends for the same graph.
+//! Tests of the stream of a whole thread, compared with the stream of another server for the same
+//! graph.
 
 use serde_json::{Value, json};
 use wattle_graph::checkpoint::Source;
@@ -19,7 +20,7 @@ fn stream(log: &Sample, channels: &[&str]) -> Vec<Sent> {
     log.events.iter().flat_map(take).collect()
 }
 
-/// Method, namespace and data of each event.
+/// Returns method, namespace and data of each event.
 fn told(log: &Sample, sent: &[Sent]) -> Vec<Value> {
     let told = sent.iter().map(|sent| {
         let params = &sent.data["params"];
@@ -35,11 +36,11 @@ fn data(sent: &[Sent]) -> Vec<&Value> {
 }
 
 #[test]
-fn a_thread_streams_as_other_servers_stream_it() {
+fn thread_streams_like_other_servers() {
     let log = Sample::whole();
     let channels = ["lifecycle", "values", "updates", "messages", "tools", "input", "custom"];
     let mut sent = stream(&log, &channels);
-    // The server that this was compared with is older than that event.
+    // The captured server is older than this event.
     sent.retain(|sent| sent.method != "input.answered");
     let ours = told(&log, &sent);
     let expected = include_str!("testdata/thread.txt").lines();
@@ -51,7 +52,7 @@ fn a_thread_streams_as_other_servers_stream_it() {
 }
 
 #[test]
-fn numbers_do_not_depend_on_who_reads() {
+fn numbers_do_not_depend_on_the_subscription() {
     let log = Sample::whole();
     let all = stream(&log, &["lifecycle", "values", "updates", "messages", "tasks", "custom"]);
     let some = stream(&log, &["updates"]);
@@ -113,14 +114,14 @@ fn blocks_of_a_message_do_not_interleave() {
             ("message-finish", None),
         ]
     );
-    assert_eq!(data[9]["delta"]["fields"]["args"], "{\"q\":1}", "all that there is");
+    assert_eq!(data[9]["delta"]["fields"]["args"], "{\"q\":1}", "all arguments so far");
     let call = json!({ "type": "tool_call", "id": "c", "name": "find", "args": { "q": 1 } });
     assert_eq!(data[10]["content"], call);
     assert_eq!(data[11]["usage"]["total_tokens"], 5);
 }
 
 #[test]
-fn calls_of_tools_are_told() {
+fn tool_calls_have_events() {
     let mut log = Sample::new();
     log.start(RunReason::Input);
     log.checkpoint(Source::Input, 0, json!({}), &["tools"]);
@@ -149,7 +150,7 @@ fn calls_of_tools_are_told() {
 }
 
 #[test]
-fn a_tool_is_told_before_the_graph_that_it_runs() {
+fn tool_call_precedes_its_subgraph() {
     let mut log = Sample::new();
     log.start(RunReason::Input);
     log.checkpoint(Source::Input, 0, json!({ "messages": [] }), &["model"]);
@@ -180,7 +181,7 @@ fn a_tool_is_told_before_the_graph_that_it_runs() {
 }
 
 #[test]
-fn every_run_has_a_last_word() {
+fn every_run_has_an_end_event() {
     for (status, word) in [
         (RunStatus::Completed, "completed"),
         (RunStatus::Interrupted, "interrupted"),
@@ -199,7 +200,7 @@ fn every_run_has_a_last_word() {
 }
 
 #[test]
-fn the_state_of_a_nested_graph_is_kept_until_the_one_around_goes_on() {
+fn subgraph_state_is_kept_until_the_parent_continues() {
     for status in [RunStatus::Interrupted, RunStatus::Cancelled, RunStatus::Failed] {
         let mut log = nested();
         log.end(status);
@@ -212,7 +213,7 @@ fn the_state_of_a_nested_graph_is_kept_until_the_one_around_goes_on() {
 }
 
 #[test]
-fn a_task_of_a_nested_graph_that_is_tried_again_is_told_with_its_input() {
+fn retried_task_of_a_subgraph_has_its_input() {
     let mut log = nested();
     let outer = log.tasks.clone();
     log.enter("outer");
@@ -232,7 +233,7 @@ fn a_task_of_a_nested_graph_that_is_tried_again_is_told_with_its_input() {
     assert_eq!(inputs, [&json!({ "b": 2 }); 2]);
 }
 
-/// A graph that runs inside of a task of the thread's own.
+/// Returns a run with a subgraph in a task of the root graph.
 fn nested() -> Sample {
     let mut log = Sample::new();
     log.start(RunReason::Input);
@@ -245,7 +246,7 @@ fn nested() -> Sample {
 }
 
 #[test]
-fn who_answers_is_told_to_all() {
+fn answers_are_sent_to_all_subscribers() {
     let log = Sample::whole();
     let sent = stream(&log, &["input"]);
     let told: Vec<_> =

@@ -1,7 +1,7 @@
-//! Calls of tools as events.
+//! Events of tool calls.
 //!
-//! The log says with the beginning of a call which one of the model it is. Logs of older hosts say
-//! it only with the answer; there a call begins when it ends.
+//! The start of a call in the log has the id that the model gave. Logs of older hosts have the id
+//! only in the result, so the start of such a call is sent with its end.
 
 use std::collections::BTreeMap;
 
@@ -16,37 +16,37 @@ use wattle_graph::id::{Namespace, RunId, TaskId};
 use crate::agent_server::lens::Lens;
 use crate::agent_server::message;
 
-/// What is said of a call whose run was cancelled.
-const CANCELLED: &str = "the run was cancelled before the tool had answered";
+/// Error of a call whose run was cancelled.
+const CANCELLED: &str = "the run was cancelled before the tool returned a result";
 
-/// What was asked for and has begun.
+/// The tool calls of a thread.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tools {
-    /// Arguments of calls that have no answer yet, by their ids. The log keeps no large requests,
-    /// but the conversation does.
+    /// Arguments of calls without a result, by call id. The log omits large requests, but messages
+    /// contain them.
     asked: BTreeMap<String, Value>,
-    /// Calls at work, by their place in the log.
+    /// Open calls by task and call number.
     begun: BTreeMap<(TaskId, u32), Begun>,
-    /// Calls that had their outcome, until the task of the thread's own graph is over in which they
-    /// were made: the messages that it writes may be about them.
+    /// Calls with a result, until the end of the task of the root graph in which they were made.
+    /// Messages of that task may be about them.
     ended: Vec<(TaskId, Begun)>,
 }
 
-/// A call at work.
+/// An open call.
 #[derive(Clone, Debug)]
 struct Begun {
-    /// The model's id of it.
+    /// Id that the model gave.
     id: String,
-    /// The graph that made it.
+    /// Graph that made the call.
     namespace: Namespace,
-    /// The run in which it began or went on.
+    /// Run that started or continued the call.
     run: RunId,
-    /// Whether its task is over or was cut, and has not gone on with it since.
+    /// True if the task has ended or was stopped, and has not continued the call since.
     is_left: bool,
 }
 
 impl Tools {
-    /// What an event says of calls, each with the graph that made it.
+    /// Applies an event and returns the events of calls, each with the graph that made the call.
     pub(super) fn take(&mut self, event: &Event, lens: &Lens) -> Vec<(Namespace, Value)> {
         let here = |data: Value| (event.namespace.clone(), data);
         match &event.kind {
@@ -69,7 +69,7 @@ impl Tools {
                 self.cut(|it, begun| it == task || inside(&begun.namespace), failure)
             }
             EventKind::RunEnded(ended) if event.namespace.is_root() => match ended.status {
-                // A tool that asks a person goes on with the next run.
+                // A tool that waits for an answer continues in the next run.
                 RunStatus::Interrupted | RunStatus::Pending | RunStatus::Running => Vec::new(),
                 RunStatus::Completed | RunStatus::Failed | RunStatus::Cancelled => {
                     self.ended.clear();
@@ -82,12 +82,12 @@ impl Tools {
         }
     }
 
-    /// The call of a model inside of which a nested graph runs, if it is one.
+    /// Returns the id of the tool call that runs a subgraph, if a model requested the call.
     pub(super) fn around(&self, namespace: &Namespace) -> Option<&str> {
         let level = namespace.as_str().rsplit('|').next()?;
         let mut place = level.split_once(':')?.1.split('.').skip(1);
         let call = place.next()?.parse().ok()?;
-        // A graph that the node itself started has the place of that alone.
+        // The namespace of a subgraph that the node itself started has only one number.
         place.next()?;
         self.begun.get(&(namespace.task()?, call)).map(|begun| begun.id.as_str())
     }
@@ -98,8 +98,9 @@ impl Tools {
         }
         let asked = Asked::read(started.request.as_ref()?)?;
         let place = (started.task.clone(), started.call);
-        // A call that goes on after a question or a crash was reported before. A command or a fork lets
-        // another task go on with it; two tasks of one run that have the same id are two calls.
+        // The start of a call that continues after an interrupt or a crash was sent before. After a
+        // command or a fork, another task continues the call. Two tasks of one run with the same id
+        // have two calls.
         let goes_on = |at: &(TaskId, u32), begun: &mut Begun| {
             *at == place || (begun.id == asked.id && at.0 != place.0 && begun.run != event.run)
         };
@@ -111,7 +112,7 @@ impl Tools {
     }
 
     fn end(&mut self, called: &Called) -> Vec<Value> {
-        // A call that a fork takes over was reported in the run that made it.
+        // A call that a fork carries over was sent in the run that made it.
         if called.kind() != Some(CallKind::CallTool)
             || !called.scope.is_empty()
             || called.reused.is_some()
@@ -126,7 +127,7 @@ impl Tools {
         begin.into_iter().chain([ended(called, &asked)]).collect()
     }
 
-    /// The first word of a call.
+    /// Returns the start of a call.
     fn began(&self, asked: &Asked<'_>) -> Value {
         let input = asked.arguments.or_else(|| self.asked.get(asked.id));
         json!({
@@ -137,8 +138,8 @@ impl Tools {
         })
     }
 
-    /// Takes note of what models ask for. A call that is answered in the conversation alone, since
-    /// nobody waits for it any more, ends with that.
+    /// Records the calls that models request. Ends calls that only a message closes, because no
+    /// task waits for them any more.
     fn hear(
         &mut self,
         event: &Event,
@@ -171,8 +172,9 @@ impl Tools {
         over
     }
 
-    /// Ends calls with a message about them. Other tasks may have calls of the same id: those that
-    /// they wait for are not meant, nor any if the task that writes has had one.
+    /// Ends the calls that a message is about. Other tasks may have calls with the same id. Calls
+    /// for which they wait stay open, and all of them do if the task that writes has or had such a
+    /// call.
     fn close(
         &mut self,
         id: &str,
@@ -188,7 +190,7 @@ impl Tools {
         closed.map(|(_, it)| (it.namespace, failed(id, why, None))).collect()
     }
 
-    /// Ends calls that get no answer, those of the innermost graphs first.
+    /// Ends calls that get no result, those of the innermost graphs first.
     fn cut(
         &mut self,
         is_cut: impl Fn(&TaskId, &Begun) -> bool,
@@ -205,16 +207,16 @@ impl Tools {
     }
 }
 
-/// A request of a call, as the log has it.
+/// The request of a call in the log.
 struct Asked<'r> {
     id: &'r str,
     tool: &'r str,
-    /// Not of a large request.
+    /// `None` if the request is large.
     arguments: Option<&'r Value>,
 }
 
 impl<'r> Asked<'r> {
-    /// `None` for a call that no model asked for.
+    /// Reads a request. Returns `None` if no model requested the call.
     fn read(request: &'r Value) -> Option<Self> {
         let text = |name: &str| request.get(name).and_then(Value::as_str);
         let id = text("call_id").filter(|id| !id.is_empty())?;
@@ -222,13 +224,13 @@ impl<'r> Asked<'r> {
     }
 }
 
-/// A call that a message asks for, with its arguments.
+/// Returns the id and the arguments of a call in a message.
 fn wanted(call: &Value) -> Option<(String, Value)> {
     let id = call.get("id")?.as_str()?.to_owned();
     Some((id, call.get("arguments").cloned().unwrap_or_default()))
 }
 
-/// A tool's name without its plugin's.
+/// Returns the bare name of a tool.
 fn own_name(tool: &str) -> &str {
     tool.rsplit('/').next().unwrap_or(tool)
 }
@@ -246,7 +248,8 @@ fn ended(called: &Called, asked: &Asked<'_>) -> Value {
     }
 }
 
-/// The answer as the message that an agent makes of it. It has no id before it is written.
+/// Returns a tool output as the message that the agent of `std` makes of it. The message has no id
+/// before it is written.
 fn answered(answer: &Value, asked: &Asked<'_>) -> Value {
     let parts = answer.get("content").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let structured = answer.get("structured").filter(|data| !data.is_null());
@@ -275,7 +278,7 @@ fn failed(id: &str, message: &str, code: Option<&str>) -> Value {
     error
 }
 
-/// The texts of an answer, with a line break between them as in the message.
+/// Returns the texts of an output, with a line break between them as in the message.
 fn text(answer: &Value) -> String {
     match answer.get("content") {
         Some(Value::String(text)) => text.clone(),

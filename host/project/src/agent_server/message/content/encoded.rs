@@ -1,4 +1,4 @@
-//! Base64 as clients write it.
+//! Base64 of clients.
 
 use std::borrow::Cow;
 
@@ -6,14 +6,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use wattle_graph::llm;
 
-/// Characters that stand for three bytes.
+/// Number of characters that encode three bytes.
 const GROUP: usize = 4;
 
-/// Characters whose bytes tell what kind of picture a file is.
+/// Number of characters from which the media type of an image is detected.
 const HEAD: usize = 16;
 
-/// Base64 in the form that every provider takes: the standard alphabet, with padding and without
-/// white space. `None` for what is none, or is empty.
+/// Converts base64 to the form that every provider accepts: the standard alphabet, with padding and
+/// without white space. Returns `None` if the text is empty or not base64.
 pub(super) fn standard(text: &str) -> Option<Cow<'_, str>> {
     if is_standard(text) {
         return Some(Cow::Borrowed(text));
@@ -35,13 +35,13 @@ pub(super) fn standard(text: &str) -> Option<Cow<'_, str>> {
     is_standard(&clean).then_some(Cow::Owned(clean))
 }
 
-/// The text that base64 stands for.
+/// Decodes base64 to text. Returns `None` if it is not UTF-8.
 pub(super) fn text(data: &str) -> Option<String> {
     let bytes = STANDARD.decode(standard(data)?.as_bytes()).ok()?;
     String::from_utf8(bytes).ok()
 }
 
-/// The media type of a picture by its first bytes.
+/// Detects the media type of an image from its first bytes.
 pub(super) fn picture_type(data: &str) -> Option<&'static str> {
     let head = STANDARD.decode(data.get(..data.len().min(HEAD))?).ok()?;
     llm::picture_type(&head)
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spellings_of_base64_become_one() {
+    fn base64_is_normalized() {
         for (written, expected) in [
             ("aGVsbG8=", Some("aGVsbG8=")),
             ("aGVs\nbG8=\r\n", Some("aGVsbG8=")),
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_are_known_by_their_beginning() {
+    fn image_type_is_detected_from_bytes() {
         for (data, expected) in [
             ("iVBORw0KGgo=", Some("image/png")),
             ("/9j/4AAQSkZJRgABAQAAAQABAAD", Some("image/jpeg")),

@@ -1,16 +1,16 @@
-//! Files in blocks: pictures, texts and others, in the forms of many systems.
+//! Files in blocks: images, texts and others, in the forms of many systems.
 
 use serde_json::{Map, Value, json};
 
 use super::encoded;
 
-/// Types of blocks that hold a picture, whatever media type they name.
+/// Types of blocks that contain an image, whatever media type they have.
 const PICTURE_BLOCKS: &[&str] = &["image", "image_url", "input_image"];
 
-/// Names of the field that says what a file is.
+/// Names of the field with the media type of a file.
 const MEDIA_TYPES: &[&str] = &["mime_type", "mimeType", "media_type", "mediaType"];
 
-/// Names of the field with the bytes or the address of a file, in the order in which they count.
+/// Names of the field with the data or the URL of a file, in order of precedence.
 const PLACES: &[&str] = &[
     "data",
     "base64",
@@ -26,7 +26,7 @@ const PLACES: &[&str] = &[
     "fileUri",
 ];
 
-/// Names of objects in a block that have these fields.
+/// Names of objects in a block that contain these fields.
 const HOLDERS: &[&str] = &[
     "source",
     "file",
@@ -39,10 +39,10 @@ const HOLDERS: &[&str] = &[
     "resource",
 ];
 
-/// Names of the field with the name of a file.
+/// Names of the field with the file name.
 const FILE_NAMES: &[&str] = &["filename", "file_name", "fileName", "title"];
 
-/// Media types of pictures that models are shown.
+/// Media types of images that models accept.
 const PICTURES: &[&str] = &[
     "image/png",
     "image/jpeg",
@@ -55,34 +55,34 @@ const PICTURES: &[&str] = &[
     "image/tiff",
 ];
 
-/// A drawing, which is a text.
+/// A media type of images that is read as text.
 const DRAWING: &str = "image/svg+xml";
 
-/// The media type of a picture of which a client gives only the address.
+/// Media type of an image of which a client gives only the URL.
 const ANY_PICTURE: &str = "image/*";
 
-/// How addresses begin that providers fetch.
+/// Schemes of URLs that providers fetch.
 const SCHEMES: &[&str] = &["https", "http", "gs"];
 
-/// Where the bytes of a file are.
+/// Location of the data of a file.
 #[derive(Clone, Copy)]
 enum Place<'b> {
-    /// Here, as base64.
+    /// In the block, as base64.
     Here(&'b str),
-    /// At an address.
+    /// At a URL.
     Address(&'b str),
-    /// In a data URL that is no base64.
+    /// In a data URL without base64.
     Escaped,
-    /// Nowhere in the block.
+    /// Not in the block.
     Nowhere,
 }
 
-/// The part that becomes of a block with a file: a picture or a text. `None` for what a model is
-/// not shown.
+/// Converts a block with a file to an image or text part. Returns `None` for a file that models
+/// cannot read.
 ///
 /// # Errors
 ///
-/// What is wrong with a picture.
+/// Returns a message about an invalid image.
 pub(super) fn read(kind: &str, block: &Map<String, Value>) -> Result<Option<Value>, String> {
     let (place, own_type) = place(block);
     let is_picture_block = PICTURE_BLOCKS.contains(&kind);
@@ -101,7 +101,7 @@ pub(super) fn read(kind: &str, block: &Map<String, Value>) -> Result<Option<Valu
     Ok(text(block, place, media_type.as_deref()).map(|text| json!({ "text": text })))
 }
 
-/// Where a file is, and what its data URL says that it is.
+/// Returns the location of a file, and the media type of its data URL.
 fn place(block: &Map<String, Value>) -> (Place<'_>, Option<String>) {
     let Some(text) = find(block, PLACES).map(str::trim) else { return (Place::Nowhere, None) };
     let is_data = text.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:"));
@@ -115,13 +115,14 @@ fn place(block: &Map<String, Value>) -> (Place<'_>, Option<String>) {
     (place, essence(head))
 }
 
-/// The first of these fields that is a text, in a block or in what it holds its file in.
+/// Returns the first of the fields that is a string, in a block or in the objects that contain its
+/// file.
 fn find<'b>(block: &'b Map<String, Value>, names: &[&str]) -> Option<&'b str> {
     let own = names.iter().find_map(|name| block.get(*name)?.as_str());
     own.or_else(|| HOLDERS.iter().find_map(|name| find(block.get(*name)?.as_object()?, names)))
 }
 
-/// A media type without its parameters; `None` for one that says nothing.
+/// Returns a media type without parameters; `None` if it is unspecific.
 fn essence(text: &str) -> Option<String> {
     let essence = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     match essence.as_str() {
@@ -131,7 +132,7 @@ fn essence(text: &str) -> Option<String> {
     }
 }
 
-/// Whether the bytes are with a provider, who gave an id for them.
+/// Returns true if the block names a file that a provider stores.
 fn is_kept_elsewhere(block: &Map<String, Value>) -> bool {
     find(block, &["file_id", "fileId"]).is_some() || find(block, &["source_type"]) == Some("id")
 }
@@ -144,7 +145,7 @@ fn is_reachable(url: &str) -> bool {
 fn picture(place: Place<'_>, media_type: Option<String>) -> Result<Value, String> {
     let (url, media_type) = match place {
         Place::Here(data) => {
-            let damaged = "its data is not base64; give the bytes of the picture, or its address";
+            let damaged = "its data is not base64; give the bytes of the image, or its URL";
             let data = encoded::standard(data).ok_or(damaged)?;
             let by_bytes = || encoded::picture_type(&data).map(str::to_owned);
             let nameless = "it has no media type; give one such as `image/png`";
@@ -156,7 +157,7 @@ fn picture(place: Place<'_>, media_type: Option<String>) -> Result<Value, String
         }
         Place::Address(url) => {
             return Err(format!(
-                "models cannot fetch `{url:.80}`; give an address that begins with `https://`, or \
+                "models cannot fetch `{url:.80}`; give a URL that begins with `https://`, or \
                  the bytes as base64"
             ));
         }
@@ -165,20 +166,20 @@ fn picture(place: Place<'_>, media_type: Option<String>) -> Result<Value, String
             return Err(why.to_owned());
         }
         Place::Nowhere => {
-            let why = "it has neither data nor an address; give the bytes of the picture as base64";
+            let why = "it has neither data nor a URL; give the bytes of the image as base64";
             return Err(why.to_owned());
         }
     };
     if media_type != ANY_PICTURE && !PICTURES.contains(&media_type.as_str()) {
         return Err(format!(
-            "`{media_type:.80}` is not the media type of a picture that models are shown; give for \
+            "`{media_type:.80}` is not the media type of an image that models accept; give for \
              example `image/png`"
         ));
     }
     Ok(json!({ "image": { "source": { "url": url }, "media_type": media_type } }))
 }
 
-/// The text of a file, under the name of the file if it has one.
+/// Returns the text of a file, below the file name if it has one.
 fn text(block: &Map<String, Value>, place: Place<'_>, media_type: Option<&str>) -> Option<String> {
     let decoded = || match place {
         Place::Here(data) if media_type.is_some_and(is_text) => encoded::text(data),
@@ -191,7 +192,7 @@ fn text(block: &Map<String, Value>, place: Place<'_>, media_type: Option<&str>) 
     }
 }
 
-/// Text that is written into a block as it is.
+/// Returns text that a block contains without an encoding.
 fn plain(block: &Map<String, Value>) -> Option<&str> {
     let source = block.get("source").and_then(Value::as_object);
     let source = source.filter(|it| it.get("type").and_then(Value::as_str) == Some("text"));
@@ -199,7 +200,7 @@ fn plain(block: &Map<String, Value>) -> Option<&str> {
     data.or_else(|| find(block, &["text"]))
 }
 
-/// Whether a file of this media type is read as text.
+/// Returns true if files of a media type are read as text.
 fn is_text(media_type: &str) -> bool {
     let types = ["application/json", "application/xml", "application/yaml", "application/toml"];
     media_type.starts_with("text/")

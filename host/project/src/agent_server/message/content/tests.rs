@@ -1,16 +1,16 @@
-//! Blocks as many systems write them: what becomes of each, and that it comes back as it was.
+//! Tests of the conversion of blocks of many systems to parts and back.
 
 use serde_json::{Value, json};
 
 use crate::agent_server::message::{from_wire, to_wire};
 
-/// The beginning of a PNG.
+/// The first bytes of a PNG.
 const PNG: &str = "iVBORw0KGgo=";
-/// `hello`.
+/// The text `hello`.
 const HELLO: &str = "aGVsbG8=";
 const URL: &str = "https://example.com/a.png";
 
-/// A message of a person with a text and a block.
+/// Returns a message of a person with a text and a block.
 fn said(block: &Value) -> Value {
     json!({
         "content": [{ "type": "text", "text": "look" }, block], "additional_kwargs": {},
@@ -22,7 +22,7 @@ fn read(block: &Value) -> Result<Value, String> {
     from_wire(&said(block), &mut || String::new())
 }
 
-/// What becomes of each block beside a text. The block comes back as it was.
+/// Checks the part of each block, and that the block converts back unchanged.
 fn check(table: Vec<(Value, Value)>) {
     for (block, part) in table {
         let ours = read(&block).unwrap_or_else(|why| panic!("{block}: {why}"));
@@ -32,7 +32,7 @@ fn check(table: Vec<(Value, Value)>) {
 }
 
 #[test]
-fn pictures_are_read_in_all_forms() {
+fn images_are_read_in_all_forms() {
     let data_url = format!("data:image/png;base64,{PNG}");
     let part = json!({ "image": { "source": { "url": data_url }, "media_type": "image/png" } });
     let forms = [
@@ -60,7 +60,7 @@ fn pictures_are_read_in_all_forms() {
         json!({ "image": { "format": "png", "source": { "bytes": PNG } } }),
         json!({ "type": "non_standard", "value": { "inlineData": {
             "mimeType": "image/png", "data": PNG } } }),
-        // What clients get wrong without harm.
+        // Mistakes of clients that are tolerated.
         json!({ "type": "image", "mime_type": "IMAGE/PNG; a=b", "data": "iVBORw0K\nGgo" }),
         json!({ "type": "image", "data": PNG }),
         json!({ "type": "image_url", "image_url": { "url": PNG } }),
@@ -70,7 +70,7 @@ fn pictures_are_read_in_all_forms() {
 }
 
 #[test]
-fn pictures_at_an_address_are_left_there() {
+fn image_urls_are_kept() {
     let part = |url: &str, media_type: &str| json!({ "image": { "source": { "url": url }, "media_type": media_type } });
     check(vec![
         (json!({ "type": "image", "source_type": "url", "url": URL }), part(URL, "image/*")),
@@ -150,7 +150,7 @@ fn texts_are_read_in_all_forms() {
 }
 
 #[test]
-fn what_no_model_is_shown_stays_a_block() {
+fn blocks_that_models_cannot_read_are_kept() {
     let blocks = [
         json!({ "type": "audio", "mime_type": "audio/wav", "data": HELLO }),
         json!({ "type": "input_audio", "input_audio": { "data": HELLO, "format": "wav" } }),
@@ -173,7 +173,7 @@ fn what_no_model_is_shown_stays_a_block() {
 }
 
 #[test]
-fn parts_of_ours_come_back_as_they_are() {
+fn parts_of_the_state_are_unchanged() {
     let blob = json!({ "image": { "source": { "blob": format!("blob:{}", "0".repeat(64)) },
         "media_type": "image/png" } });
     let own = json!({ "other": { "type": "text", "text": "x" } });
@@ -181,7 +181,7 @@ fn parts_of_ours_come_back_as_they_are() {
 }
 
 #[test]
-fn a_block_that_holds_several_becomes_as_many_parts() {
+fn nested_blocks_become_separate_parts() {
     let block = json!({ "type": "tool_result", "tool_use_id": "c", "content": [
         { "type": "text", "text": "drawn" },
         { "type": "image", "source": { "type": "base64", "media_type": "image/png", "data": PNG } },
@@ -194,7 +194,7 @@ fn a_block_that_holds_several_becomes_as_many_parts() {
 }
 
 #[test]
-fn a_wrong_picture_is_named_with_its_place() {
+fn invalid_images_are_rejected_by_position() {
     for (block, why) in [
         (
             json!({ "type": "image", "mime_type": "image/png", "data": "no base64!" }),
@@ -211,13 +211,13 @@ fn a_wrong_picture_is_named_with_its_place() {
         (json!({ "type": "image", "mime_type": "audio/wav", "url": URL }), "`audio/wav`"),
         (json!({ "type": "image_url", "image_url": "data:text/html;base64,aGk=" }), "`text/html`"),
         (json!({ "type": "image_url", "image_url": "data:image/png,abc" }), "data URL"),
-        (json!({ "type": "image_url", "image_url": {} }), "neither data nor an address"),
-        (json!({ "type": "image" }), "neither data nor an address"),
+        (json!({ "type": "image_url", "image_url": {} }), "neither data nor a URL"),
+        (json!({ "type": "image" }), "neither data nor a URL"),
         (json!({ "type": "image", "url": "file:///a.png" }), "cannot fetch `file:///a.png`"),
         (json!({ "type": "image", "url": "/a.png" }), "not base64"),
         (json!({ "type": "media", "mime_type": "image/png", "data": "?" }), "not base64"),
         (json!({ "inlineData": { "mimeType": "image/png", "data": "?" } }), "block 1: its data"),
-        (json!({ "image": { "source": {} } }), "neither data nor an address"),
+        (json!({ "image": { "source": {} } }), "neither data nor a URL"),
         (
             json!({ "type": "tool_result", "content": [{ "type": "image" }] }),
             "block 1 (`tool_result`): block 0 (`image`): it has neither",
@@ -231,7 +231,7 @@ fn a_wrong_picture_is_named_with_its_place() {
 }
 
 #[test]
-fn a_large_picture_is_held_once() {
+fn large_images_are_stored_once() {
     let data = "A".repeat(4_000);
     let block = json!({ "type": "image", "mimeType": "image/png", "data": data });
     let ours = read(&block).unwrap();

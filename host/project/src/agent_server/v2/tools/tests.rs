@@ -1,4 +1,4 @@
-//! Calls of tools, event by event.
+//! Tests of the events of tool calls.
 
 use serde_json::{Value, json};
 use wattle_graph::checkpoint::Source;
@@ -8,7 +8,7 @@ use wattle_graph::id::TaskId;
 use super::Tools;
 use crate::agent_server::sample::{RUNS, Sample, lens};
 
-/// A run whose tool node has begun.
+/// Returns a run whose tool node has started.
 fn begun() -> Sample {
     let mut log = Sample::new();
     log.start(RunReason::Input);
@@ -25,7 +25,7 @@ fn told(log: &Sample) -> Value {
     told_where(log).into_iter().map(|(_, data)| data).collect()
 }
 
-/// With the depth of the graph.
+/// Returns the events with the depths of their graphs.
 fn told_where(log: &Sample) -> Vec<(usize, Value)> {
     let mut tools = Tools::default();
     let told = log.events.iter().flat_map(|event| tools.take(event, &lens()));
@@ -49,10 +49,10 @@ fn answer(text: &str) -> Value {
 }
 
 #[test]
-fn two_calls_of_one_tool_at_once_are_told_apart() {
+fn concurrent_calls_of_one_tool_are_distinguished() {
     let mut log = begun();
     let requests = [("a", 1), ("b", 2)].map(|(id, n)| request(id, "kit/find", json!({ "n": n })));
-    // They begin in any order, and so they end.
+    // They start and end in any order.
     log.call_tool(1, requests[1].clone());
     log.call_tool(0, requests[0].clone());
     log.called(0, "tools.call", requests[0].clone(), Ok(answer("one")));
@@ -67,7 +67,7 @@ fn two_calls_of_one_tool_at_once_are_told_apart() {
 }
 
 #[test]
-fn a_call_that_goes_on_after_a_question_begins_once() {
+fn call_with_an_interrupt_starts_once() {
     let mut log = begun();
     let request = request("a", "find", json!({}));
     log.call_tool(0, request.clone());
@@ -81,7 +81,7 @@ fn a_call_that_goes_on_after_a_question_begins_once() {
 }
 
 #[test]
-fn a_call_that_another_task_goes_on_with_ends_once() {
+fn call_that_another_task_continues_ends_once() {
     let mut log = begun();
     let request = request("a", "find", json!({}));
     log.call_tool(0, request.clone());
@@ -99,7 +99,7 @@ fn a_call_that_another_task_goes_on_with_ends_once() {
 }
 
 #[test]
-fn calls_of_two_tasks_that_have_one_id_are_two() {
+fn equal_ids_in_two_tasks_are_two_calls() {
     let mut log = begun();
     let request = request("a", "find", json!({}));
     log.call_tool(0, request.clone());
@@ -110,7 +110,7 @@ fn calls_of_two_tasks_that_have_one_id_are_two() {
 }
 
 #[test]
-fn a_call_that_gets_no_answer_ends_with_what_it_was_part_of() {
+fn call_without_a_result_ends_with_its_task_or_run() {
     let mut log = begun();
     let request = request("a", "find", json!({}));
     log.call_tool(0, request.clone());
@@ -124,7 +124,7 @@ fn a_call_that_gets_no_answer_ends_with_what_it_was_part_of() {
 }
 
 #[test]
-fn calls_inside_of_nested_graphs_end_with_their_run_or_task() {
+fn calls_of_subgraphs_end_with_their_run_or_task() {
     let mut log = begun();
     log.call_tool(0, request("a", "task", json!({})));
     let outer = log.task();
@@ -142,7 +142,7 @@ fn calls_inside_of_nested_graphs_end_with_their_run_or_task() {
     let expected = [(0, &start_a), (1, &start_b), (1, &cancelled("b")), (0, &cancelled("a"))];
     assert_eq!(told_where(&log), expected.map(|(depth, data)| (depth, data.clone())));
 
-    // The graph around gives the nested one up.
+    // The task of the subgraph fails.
     other.leave();
     other.tasks.push(("tools".to_owned(), outer));
     other.fail(None);
@@ -152,7 +152,7 @@ fn calls_inside_of_nested_graphs_end_with_their_run_or_task() {
 }
 
 #[test]
-fn a_call_that_another_task_closes_ends_with_the_message() {
+fn message_of_another_task_ends_a_call() {
     let mut log = begun();
     log.call_tool(0, request("a", "find", json!({})));
     log.end(RunStatus::Interrupted);
@@ -164,17 +164,17 @@ fn a_call_that_another_task_closes_ends_with_the_message() {
     assert_eq!(told(&log), json!([started("a", "find", json!({})), error]));
 }
 
-/// A tool's message, as conversations have it.
+/// Returns a write of a tool message.
 fn message(id: &str) -> Value {
     json!({ "messages": [{ "role": "tool", "tool_call_id": id, "content": "said" }] })
 }
 
-/// Goes on as a task that has begun before.
+/// Continues as a task that has started before.
 fn turn_to(log: &mut Sample, (name, task): &(String, TaskId)) {
     log.tasks.push((name.clone(), task.clone()));
 }
 
-/// Two tasks at work at once, each with a call that the model gave the same id.
+/// Returns a run with two running tasks, each with a call for which the model gave the same id.
 fn two_at_once() -> (Sample, [(String, TaskId); 2]) {
     let mut log = begun();
     log.call_tool(0, request("a", "find", json!({})));
@@ -185,7 +185,7 @@ fn two_at_once() -> (Sample, [(String, TaskId); 2]) {
 }
 
 #[test]
-fn a_message_ends_no_call_that_another_task_waits_for() {
+fn message_does_not_end_a_call_of_another_running_task() {
     let start = started("a", "find", json!({}));
     let closed = json!({ "event": "tool-error", "tool_call_id": "a", "message": "said" });
     let end = |log: &mut Sample| {
@@ -193,7 +193,7 @@ fn a_message_ends_no_call_that_another_task_waits_for() {
         log.finish(message("a"));
     };
 
-    // Each ends with its own outcome, whichever is the first.
+    // Each call ends with its own result, in either order.
     for order in [[0, 1], [1, 0]] {
         let (mut log, both) = two_at_once();
         for which in order {
@@ -204,7 +204,7 @@ fn a_message_ends_no_call_that_another_task_waits_for() {
         assert_eq!(told(&log), json!([start, start, each, each]), "{order:?}");
     }
 
-    // Of one that its task gave up, and of one that goes on.
+    // One task gives its call up, and the other continues.
     let (mut log, [first, second]) = two_at_once();
     turn_to(&mut log, &first);
     log.finish(message("a"));
@@ -212,7 +212,7 @@ fn a_message_ends_no_call_that_another_task_waits_for() {
     end(&mut log);
     assert_eq!(told(&log), json!([start, start, closed, finished("a", "one")]));
 
-    // Of one that waits on while the other goes on after a question.
+    // One task still waits while the other continues after an interrupt.
     let (mut log, [first, _]) = two_at_once();
     log.end(RunStatus::Interrupted);
     log.start(RunReason::Resume);
@@ -222,7 +222,7 @@ fn a_message_ends_no_call_that_another_task_waits_for() {
 }
 
 #[test]
-fn a_message_ends_a_call_that_its_task_has_left_open() {
+fn message_ends_a_call_that_its_task_left_open() {
     let mut log = begun();
     log.call_tool(0, request("a", "find", json!({})));
     log.finish(json!({}));
@@ -233,7 +233,7 @@ fn a_message_ends_a_call_that_its_task_has_left_open() {
 }
 
 #[test]
-fn what_a_nested_graph_hands_on_ends_no_call_of_others() {
+fn repeated_message_of_a_subgraph_ends_no_other_call() {
     let (mut log, [around, _]) = two_at_once();
     turn_to(&mut log, &around);
     log.enter("tools");
@@ -245,13 +245,13 @@ fn what_a_nested_graph_hands_on_ends_no_call_of_others() {
     log.leave();
     turn_to(&mut log, &around);
     log.called(0, "tools.call", request("a", "find", json!({})), Ok(answer("two")));
-    // The message of the nested graph once more.
+    // This repeats the message of the subgraph.
     log.finish(message("a"));
     let start = started("a", "find", json!({}));
     let expected = json!([start, start, start, finished("a", "one"), finished("a", "two")]);
     assert_eq!(told(&log), expected);
 
-    // Also if the one that waits does so after a question.
+    // The same holds if the other task waits after an interrupt.
     let mut log = begun();
     log.call_tool(0, request("a", "find", json!({})));
     log.end(RunStatus::Interrupted);
@@ -271,7 +271,7 @@ fn what_a_nested_graph_hands_on_ends_no_call_of_others() {
 }
 
 #[test]
-fn arguments_that_are_too_large_for_the_log_come_from_the_conversation() {
+fn large_arguments_are_read_from_the_messages() {
     let mut log = begun();
     let call = json!({ "id": "a", "name": "write", "arguments": { "text": "long" } });
     let said = json!({ "role": "assistant", "content": "", "tool_calls": [call] });
@@ -284,7 +284,7 @@ fn arguments_that_are_too_large_for_the_log_come_from_the_conversation() {
 }
 
 #[test]
-fn calls_that_no_model_asked_for_are_not_told() {
+fn calls_without_an_id_have_no_events() {
     let mut log = begun();
     log.call_tool(0, request("", "find", json!({})));
     log.called(0, "tools.call", request("", "find", json!({})), Ok(answer("one")));
@@ -293,7 +293,7 @@ fn calls_that_no_model_asked_for_are_not_told() {
 }
 
 #[test]
-fn an_answer_is_told_as_the_message_that_an_agent_makes_of_it() {
+fn output_has_the_form_of_the_message_of_an_agent() {
     let picture = json!({ "media": { "media_type": "image/png", "blob": "b" } });
     for (answer, content, artifact) in [
         (json!({ "content": [{ "text": "a" }, { "text": "b" }] }), json!("a\nb"), Value::Null),
