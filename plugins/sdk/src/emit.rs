@@ -1,4 +1,4 @@
-//! Events of the plugin's own in the event log, and with it in every stream.
+//! Custom events and progress, which the event log and all streams contain.
 //!
 //! ```
 //! use serde_json::json;
@@ -15,8 +15,8 @@
 //!
 //! # Messages
 //!
-//! What a model says is streamed by the host. A node that writes a message by itself can show it
-//! while it grows: chat clients see a message instead of an event.
+//! The host streams completions of models. A node that writes a message itself can stream it in the
+//! same way: chat clients show a message that grows instead of an event.
 //!
 //! ```
 //! use serde_json::json;
@@ -40,31 +40,32 @@ use serde_json::{Value, json};
 use crate::failure::Failure;
 use crate::host;
 
-/// The event that brings a piece of a message.
+/// Name of the event with a delta of a message.
 const MESSAGE_DELTA: &str = "message.delta";
 
-/// The event after the last piece of a message.
+/// Name of the event after the last delta of a message.
 const MESSAGE_END: &str = "message.end";
 
-/// Appends an event. Names are 1 to 64 of `[a-zA-Z0-9_.-]`; `message.delta` and `message.end` have
-/// a meaning of their own, see [`message_delta`] and [`message_end`].
+/// Appends an event to the log. A name has 1 to 64 characters of `[a-zA-Z0-9_.-]`. The names
+/// `message.delta` and `message.end` have a meaning of their own, see [`message_delta`] and
+/// [`message_end`].
 pub fn custom(name: &str, data: impl Into<Value>) -> Result<(), Failure> {
     host::emit::custom(name, data.into())
 }
 
-/// Shows a piece of text that goes on from the pieces before it, of the message that the node will
-/// write under this id. One message at a time: end it before another begins.
+/// Streams a delta of the message that the node will write under this id. The text is appended to
+/// the deltas before it. A message must end before another one starts.
 pub fn message_delta(id: &str, text: &str) -> Result<(), Failure> {
     host::emit::custom(MESSAGE_DELTA, json!({ "id": id, "text": text }))
 }
 
-/// Says that the message under this id has all its pieces.
+/// Ends the streamed message with this id.
 pub fn message_end(id: &str) -> Result<(), Failure> {
     host::emit::custom(MESSAGE_END, json!({ "id": id }))
 }
 
-/// Says how far the node is: a sentence, and a share from 0 to 1 if known. Also tells the host
-/// that the node is alive.
+/// Reports the progress of the node: a message, and a fraction from 0 to 1 if it is known. The
+/// event is also a task heartbeat, which restarts the idle timeout of the attempt.
 pub fn progress(message: &str, fraction: Option<f64>) -> Result<(), Failure> {
     host::emit::progress(message, fraction)
 }

@@ -1,4 +1,5 @@
-//! What `export!` and the attributes are made of. Not for direct use; it may change at any time.
+//! Support for `export!` and the attributes. It is not part of the public API and may change at any
+//! time.
 
 mod node;
 mod reducer;

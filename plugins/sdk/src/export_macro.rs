@@ -1,7 +1,7 @@
 //! The macro `export!`.
 
-/// Exports what a plugin offers. Any subset, each at most once; only the interfaces named here
-/// are in the component.
+/// Exports the nodes, tools, reducers and web handlers of a plugin. Each list is optional, and each
+/// item occurs at most once. The component contains only the interfaces that are named.
 ///
 /// ```
 /// use wattle_plugin::prelude::*;
@@ -19,7 +19,7 @@
 ///     largest.ok_or_else(|| Failure::internal("reduce `max`: there is nothing to reduce"))
 /// }
 ///
-/// /// Says whether the plugin is there.
+/// /// Reports that the plugin is available.
 /// #[handler(GET, "/health")]
 /// fn health(_request: &Request) -> Result<Response, Failure> {
 ///     Ok(Response::text(200, "ok"))
@@ -43,8 +43,8 @@ macro_rules! export {
     };
 }
 
-/// One interface. The component's exports are made for guests only: a native library has no use
-/// for their symbols, but the entries are checked by every build.
+/// Exports one interface. Only a guest has the exports, since a native library has no use for their
+/// symbols, but every build checks the entries.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __export_kind {
@@ -172,7 +172,7 @@ macro_rules! __export_kind {
     };
     ($other:ident [$($item:path),*]) => {
         ::std::compile_error!(
-            "`export!` knows `nodes`, `tools`, `reducers` and `handlers`"
+            "`export!` accepts `nodes`, `tools`, `reducers` and `handlers`"
         );
     };
 }

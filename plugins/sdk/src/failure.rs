@@ -1,42 +1,42 @@
-//! Why something did not work: the one error of guests and of every import.
+//! Failures: the error type of guests and of all imports.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// Codes that the host uses. A guest may use codes of its own.
 pub mod code {
-    /// Not granted; the message names the line to add to the configuration.
+    /// The operator did not grant the call; the message names the line to add to the configuration.
     pub const DENIED: &str = "denied";
-    /// Designed, but not in this host yet.
+    /// This host does not support the call.
     pub const UNSUPPORTED: &str = "unsupported";
-    /// The caller gave something wrong.
+    /// The request or an argument is invalid.
     pub const INVALID: &str = "invalid";
-    /// A limit of the operator was reached.
+    /// A limit was reached.
     pub const LIMIT: &str = "limit";
-    /// No answer in time.
+    /// The timeout expired.
     pub const TIMEOUT: &str = "timeout";
-    /// The other side could not be reached, or is out of order.
+    /// A service cannot be reached, or reports an error of its own.
     pub const UNAVAILABLE: &str = "unavailable";
-    /// The other side wants fewer requests.
+    /// A service rejects the request because of its rate limit.
     pub const RATE_LIMITED: &str = "rate-limited";
-    /// There is no such thing.
+    /// The requested item does not exist.
     pub const NOT_FOUND: &str = "not-found";
-    /// The request contradicts the present state.
+    /// The request conflicts with the current state.
     pub const CONFLICT: &str = "conflict";
-    /// The thing was there but its time is over.
+    /// The requested item has expired.
     pub const EXPIRED: &str = "expired";
-    /// Something else is active; try again later.
+    /// Another operation is active; the request can be retried later.
     pub const BUSY: &str = "busy";
-    /// Somebody stopped it.
+    /// The operation was cancelled.
     pub const CANCELLED: &str = "cancelled";
-    /// A defect.
+    /// A defect of the plugin or of the host.
     pub const INTERNAL: &str = "internal";
 }
 
-/// Key in [`Failure::details`] of the HTTP status that a handler's failure is answered with.
+/// Key in [`Failure::details`] for the HTTP status of a web handler's response.
 const STATUS: &str = "status";
 
-/// Why something did not work.
+/// The error of a guest or of a host call.
 ///
 /// ```
 /// use wattle_plugin::{Failure, code};
@@ -55,66 +55,66 @@ const STATUS: &str = "status";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
-    /// A short stable word for programs, see [`code`].
+    /// A short stable identifier for programs, see [`code`].
     pub code: String,
-    /// A sentence for people: what happened, where, what to do.
+    /// A message for people: what happened, where, and what to do.
     pub message: String,
-    /// Whether the same call may succeed later. The engine retries a node only then.
+    /// True if the same call may succeed later. The host retries a node only then.
     #[serde(default)]
     pub retryable: bool,
-    /// Structured facts. Boxed, since every call returns room for a failure.
+    /// Structured details. They are boxed because every call returns a `Result` with a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Box<Value>>,
 }
 
 impl Failure {
-    /// A failure that is not worth a retry.
+    /// Creates a failure that is not retried.
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
         Self { code: code.into(), message: message.into(), retryable: false, details: None }
     }
 
-    /// The caller gave something wrong.
+    /// Creates a failure with the code `invalid`.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(code::INVALID, message)
     }
 
-    /// There is no such thing.
+    /// Creates a failure with the code `not-found`.
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(code::NOT_FOUND, message)
     }
 
-    /// The request contradicts the present state.
+    /// Creates a failure with the code `conflict`.
     pub fn conflict(message: impl Into<String>) -> Self {
         Self::new(code::CONFLICT, message)
     }
 
-    /// This is not supported here.
+    /// Creates a failure with the code `unsupported`.
     pub fn unsupported(message: impl Into<String>) -> Self {
         Self::new(code::UNSUPPORTED, message)
     }
 
-    /// The other side is out of order; worth a retry.
+    /// Creates a retryable failure with the code `unavailable`.
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new(code::UNAVAILABLE, message).retryable()
     }
 
-    /// No answer in time; worth a retry.
+    /// Creates a retryable failure with the code `timeout`.
     pub fn timeout(message: impl Into<String>) -> Self {
         Self::new(code::TIMEOUT, message).retryable()
     }
 
-    /// A defect of the plugin.
+    /// Creates a failure with the code `internal`, for a defect of the plugin.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(code::INTERNAL, message)
     }
 
-    /// Says that the same call may succeed later.
+    /// Marks the failure as retryable: the same call may succeed later.
     pub fn retryable(mut self) -> Self {
         self.retryable = true;
         self
     }
 
-    /// Adds structured facts. A value that is no JSON leaves them as they were.
+    /// Sets the structured details. A value that cannot be serialized leaves them unchanged.
     pub fn with_details(mut self, details: impl Serialize) -> Self {
         if let Ok(details) = serde_json::to_value(details) {
             self.details = Some(Box::new(details));
@@ -122,7 +122,7 @@ impl Failure {
         self
     }
 
-    /// Puts what was going on in front of the message.
+    /// Puts the failed operation in front of the message.
     ///
     /// ```
     /// use wattle_plugin::Failure;
@@ -135,7 +135,8 @@ impl Failure {
         self
     }
 
-    /// Lets a web handler that fails with this answer with a status other than 500.
+    /// Sets the HTTP status of the response if a web handler returns this failure; the default is
+    /// 500.
     ///
     /// ```
     /// use wattle_plugin::Failure;
@@ -154,14 +155,14 @@ impl Failure {
         self
     }
 
-    /// The HTTP status set by [`Failure::with_status`].
+    /// Returns the HTTP status that [`Failure::with_status`] has set.
     pub fn status(&self) -> Option<u16> {
         let status = self.details.as_ref()?.get(STATUS)?.as_u64()?;
         u16::try_from(status).ok()
     }
 }
 
-/// A document that does not fit its type is the giver's mistake: code `invalid`.
+/// Converts a JSON error to a failure with the code `invalid`.
 impl From<serde_json::Error> for Failure {
     fn from(error: serde_json::Error) -> Self {
         Self::invalid(format!("read or write JSON: {error}"))
@@ -175,21 +176,21 @@ mod tests {
     use super::Failure;
 
     #[test]
-    fn a_status_keeps_other_details() {
+    fn status_keeps_other_details() {
         let failure = Failure::invalid("no").with_details(json!({"field": "a"})).with_status(400);
         assert_eq!(failure.details.as_deref(), Some(&json!({"field": "a", "status": 400})));
         let failure = Failure::invalid("no").with_details(json!([1])).with_status(400);
         assert_eq!(failure.details.as_deref(), Some(&json!({"facts": [1], "status": 400})));
     }
 
-    // Larger errors make every `Result` large, and linters complain in every plugin.
+    // A larger failure would make every `Result` large, and lints would warn in every plugin.
     #[test]
-    fn a_failure_is_small() {
+    fn failure_is_small() {
         assert!(size_of::<Failure>() < 128);
     }
 
     #[test]
-    fn a_failure_is_an_error_with_its_message() {
+    fn failure_displays_its_message() {
         let error: Box<dyn std::error::Error> = Box::new(Failure::unavailable("down"));
         assert_eq!(error.to_string(), "down");
     }

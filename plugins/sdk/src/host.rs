@@ -1,5 +1,5 @@
-//! Where imports are answered: by the host in a guest, by [`crate::testing`] in a native build.
-//! Both sides have the same functions on the SDK's own types.
+//! The implementation of the imports: the host in a guest, [`crate::testing`] in a native build.
+//! Both have the same functions on the SDK's own types.
 
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) use crate::testing::answer::{

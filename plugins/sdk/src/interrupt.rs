@@ -1,8 +1,8 @@
-//! Questions to a person (or any outside party) in the middle of a node.
+//! Interrupts: questions to a person, or to any other party, in the middle of a node.
 //!
-//! Without an answer yet, the run pauses: the guest is unwound, nothing stays in memory, and the
-//! node is re-executed from its journal when the answer is there. So the code after [`ask`] runs
-//! once, and what was called before it has its effects once.
+//! Until the answer arrives, the run is interrupted: the host unwinds the guest, keeps nothing of
+//! it in memory, and executes the node again from its journal when the answer is there. Code after
+//! [`ask`] therefore runs once, and calls before it have their effects once.
 //!
 //! ```
 //! use wattle_plugin::prelude::*;
@@ -31,49 +31,49 @@ use crate::failure::Failure;
 use crate::host;
 use crate::json::{self, Extra};
 
-/// A question.
+/// The question of an interrupt.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Question {
-    /// What the person needs to see.
+    /// What the person is shown.
     pub payload: Value,
-    /// JSON Schema that an answer must satisfy; an answer that does not is refused and the
-    /// question stays open.
+    /// JSON Schema for the answer. The host rejects an answer that violates it, and the interrupt
+    /// stays pending.
     pub response_schema: Option<Value>,
-    /// Named values beside the fixed fields.
+    /// Extension fields.
     pub extra: Extra,
 }
 
 impl Question {
-    /// A question that takes any answer.
+    /// Creates a question that accepts any answer.
     pub fn new(payload: impl Into<Value>) -> Self {
         Self { payload: payload.into(), ..Self::default() }
     }
 
-    /// Takes only answers in the shape of a type.
+    /// Accepts only answers that fit a type.
     pub fn answered_by<T: JsonSchema>(mut self) -> Self {
         self.response_schema = Some(json::input_schema::<T>());
         self
     }
 
-    /// Adds a named value beside the fixed fields.
+    /// Adds an extension field.
     pub fn with_extra(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.extra.insert(key.into(), value.into());
         self
     }
 
-    /// Asks and returns the answer.
+    /// Raises the interrupt and returns its answer.
     pub fn ask(self) -> Result<Value, Failure> {
         host::interrupt::ask(self)
     }
 }
 
-/// Asks and returns the answer, whatever it is.
+/// Raises an interrupt and returns its answer.
 pub fn ask(payload: impl Into<Value>) -> Result<Value, Failure> {
     Question::new(payload).ask()
 }
 
-/// Asks and returns an answer of a type. Answers of another shape are refused by the host while
-/// the question stays open.
+/// Raises an interrupt and returns its answer as a type. The host rejects answers that do not fit
+/// the schema of the type, and the interrupt stays pending.
 pub fn ask_with_schema<T: JsonSchema + DeserializeOwned>(
     payload: impl Into<Value>,
 ) -> Result<T, Failure> {

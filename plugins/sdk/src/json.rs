@@ -1,4 +1,4 @@
-//! JSON at the border: reading with the path of a mistake, writing, and schemas of types.
+//! Conversion of JSON, with the path of an error, and JSON Schemas of types.
 
 use std::borrow::Cow;
 
@@ -10,10 +10,11 @@ use serde_json::{Map, Value};
 
 use crate::failure::Failure;
 
-/// Named values beside the fixed fields of a record; an unknown key is ignored.
+/// Extension fields: named values of a record in addition to its fixed fields. Unknown keys are
+/// ignored.
 pub type Extra = Map<String, Value>;
 
-/// The input of a node that reads no channel, or the arguments of a tool that takes none.
+/// The input of a node that reads no channels, or the arguments of a tool without arguments.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Empty {}
 
@@ -22,13 +23,13 @@ impl JsonSchema for Empty {
         "Empty".into()
     }
 
-    // The derived schema has no `properties`, which for a node means the whole state.
+    // The derived schema has no `properties`, which would mean the whole state for a node.
     fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
         schemars::json_schema!({"type": "object", "properties": {}})
     }
 }
 
-/// Reads a document. `what` names it in the failure, beside the path of the mistake.
+/// Parses a document. A failure names `what` and the path of the error.
 pub(crate) fn read<T: DeserializeOwned>(what: &str, text: &str) -> Result<T, Failure> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let value = serde_path_to_error::deserialize(&mut deserializer)
@@ -37,24 +38,24 @@ pub(crate) fn read<T: DeserializeOwned>(what: &str, text: &str) -> Result<T, Fai
     Ok(value)
 }
 
-/// Turns a value into a type. `what` names it in the failure, beside the path of the mistake.
+/// Converts a value to a type. A failure names `what` and the path of the error.
 pub(crate) fn from_value<T: DeserializeOwned>(what: &str, value: &Value) -> Result<T, Failure> {
     serde_path_to_error::deserialize(value)
         .map_err(|error| mistake(what, &error.path().to_string(), error.inner()))
 }
 
-/// Turns something serializable into a value.
+/// Serializes a value. A failure names `what`.
 pub(crate) fn to_value(what: &str, value: impl Serialize) -> Result<Value, Failure> {
     serde_json::to_value(value)
         .map_err(|error| Failure::internal(format!("write {what} as JSON: {error}")))
 }
 
-/// The schema of a type, for reading it, with everything inline.
+/// Returns the schema for deserializing a type, without references.
 pub(crate) fn input_schema<T: JsonSchema>() -> Value {
     schema::<T>(SchemaSettings::draft2020_12().for_deserialize())
 }
 
-/// The schema of a type, for writing it, with everything inline.
+/// Returns the schema for serializing a type, without references.
 pub(crate) fn output_schema<T: JsonSchema>() -> Value {
     schema::<T>(SchemaSettings::draft2020_12().for_serialize())
 }
@@ -65,7 +66,7 @@ fn schema<T: JsonSchema>(settings: SchemaSettings) -> Value {
         settings.meta_schema = None;
     });
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
-    // The name of a Rust type says nothing to a graph or a model.
+    // The name of a Rust type is of no use to graphs and models.
     schema.remove("title");
     schema.into()
 }
@@ -80,7 +81,7 @@ fn mistake(what: &str, path: &str, error: &serde_json::Error) -> Failure {
     Failure::invalid(message).with_details(details)
 }
 
-/// An object with nothing in it, the schema of what carries no data.
+/// Returns the schema of an object without properties.
 pub(crate) fn empty_object_schema() -> Value {
     let mut schema = Map::new();
     schema.insert("type".to_owned(), "object".into());
@@ -88,7 +89,7 @@ pub(crate) fn empty_object_schema() -> Value {
     Value::Object(schema)
 }
 
-/// Whether a schema admits nothing but `null`.
+/// Returns true if a schema accepts only `null`.
 pub(crate) fn is_null_schema(schema: &Value) -> bool {
     schema.get("type").and_then(Value::as_str) == Some("null")
 }
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_names_its_path() {
+    fn errors_name_the_path() {
         let failure = read::<Outer>("the input", r#"{"rows":[{"count":1},{"count":"x"}]}"#);
         let failure = failure.unwrap_err();
         assert!(failure.message.starts_with("the input is invalid at `rows[1].count`:"));
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn text_after_the_document_is_a_mistake() {
+    fn text_after_the_document_is_rejected() {
         assert!(read::<Value>("the input", "1 2").is_err());
     }
 

@@ -52,7 +52,7 @@ pub use crate::failure::{Failure, code};
 pub use crate::json::{Empty, Extra};
 pub use crate::node::{Context, NodeError, Outcome};
 
-// The attributes name the SDK by its crate name, also in its own tests.
+// The attributes generate paths that start with `wattle_plugin`, in the tests of the SDK as well.
 #[cfg(test)]
 extern crate self as wattle_plugin;
 

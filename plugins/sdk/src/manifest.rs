@@ -1,9 +1,10 @@
-//! What a plugin asks for: a TOML text that travels inside the component.
+//! The manifest of a plugin: a TOML text in a custom section of the component.
 
-/// Puts the plugin's manifest into the component, as the custom section `wattle:manifest`. The
-/// operator's grants are checked against it.
+/// Embeds the manifest in the component, as the custom section `wattle:manifest`. The manifest
+/// requests the access that the plugin needs; the host compares it with the operator's grants.
 ///
-/// Takes a literal, or a file beside the source: `manifest!(include_str!("manifest.toml"))`.
+/// The argument is a literal, or a file next to the source:
+/// `manifest!(include_str!("manifest.toml"))`.
 ///
 /// ```
 /// wattle_plugin::manifest!(
@@ -21,18 +22,18 @@ macro_rules! manifest {
             const TEXT: &str = $text;
 
             #[cfg(target_arch = "wasm32")]
-            #[allow(unsafe_code, reason = "a custom section can only be made so")]
+            #[allow(unsafe_code, reason = "a custom section needs the attribute `link_section`")]
             #[used]
             #[unsafe(link_section = "wattle:manifest")]
             static MANIFEST: [u8; TEXT.len()] = $crate::manifest::bytes(TEXT);
 
-            // Checked on every target, so that a missing file is found in native tests too.
+            // This use makes native tests find a missing file too.
             let _ = TEXT.len();
         };
     };
 }
 
-/// The bytes of a text, as an array.
+/// Returns the bytes of a text as an array.
 #[doc(hidden)]
 #[must_use]
 pub const fn bytes<const N: usize>(text: &str) -> [u8; N] {
@@ -48,7 +49,7 @@ pub const fn bytes<const N: usize>(text: &str) -> [u8; N] {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn bytes_are_the_text() {
+    fn bytes_are_those_of_the_text() {
         const TEXT: &str = "a = 1";
         const BYTES: [u8; TEXT.len()] = super::bytes(TEXT);
         assert_eq!(&BYTES, b"a = 1");

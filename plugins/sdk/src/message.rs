@@ -1,4 +1,4 @@
-//! Conversations: messages, their parts, pictures, tool calls.
+//! Messages of conversations: roles, parts, images and tool calls.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -7,51 +7,51 @@ use crate::blob::{self, BlobRef};
 use crate::failure::Failure;
 use crate::json::Extra;
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// The program that gives the model its task.
+    /// The program that instructs the model.
     System,
     /// A person.
     User,
     /// The model.
     Assistant,
-    /// A tool that answers the model.
+    /// A tool that returns a result to the model.
     Tool,
-    /// A role this version has no case for.
+    /// A role unknown to this SDK version.
     Other(String),
 }
 
-/// One message of a conversation.
+/// A message of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    /// Who speaks.
+    /// Author of the message.
     pub role: Role,
-    /// What is said, in order.
+    /// Content in order.
     pub parts: Vec<Part>,
-    /// Named values beside the fixed fields.
+    /// Extension fields.
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
 }
 
 impl Message {
-    /// A message with one part.
+    /// Creates a message with one part.
     pub fn new(role: Role, part: impl Into<Part>) -> Self {
         Self { role, parts: vec![part.into()], extra: Extra::new() }
     }
 
-    /// A message of a person.
+    /// Creates a message of a person.
     pub fn user(part: impl Into<Part>) -> Self {
         Self::new(Role::User, part)
     }
 
-    /// A message of the model.
+    /// Creates a message of the model.
     pub fn assistant(part: impl Into<Part>) -> Self {
         Self::new(Role::Assistant, part)
     }
 
-    /// The answer to a tool call.
+    /// Creates a message with the result of a tool call.
     pub fn tool_result(call_id: impl Into<String>, content: impl Into<String>) -> Self {
         Self::new(
             Role::Tool,
@@ -64,31 +64,31 @@ impl Message {
         )
     }
 
-    /// All text parts, joined.
+    /// Returns all text parts, joined.
     pub fn text(&self) -> String {
         text_of(&self.parts)
     }
 }
 
-/// `type` of the [`Part::Other`] that holds what a model's provider sent for itself, such as signatures.
+/// `type` of the [`Part::Other`] with opaque data of the provider, such as signatures.
 pub const PROVIDER_STATE: &str = "provider_state";
 
-/// One piece of a message.
+/// A part of a message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
     /// Text.
     Text(String),
-    /// A picture.
+    /// An image.
     Image(Image),
-    /// The model wants a tool called.
+    /// A tool call of the model.
     ToolCall(ToolCall),
-    /// What the tool answered.
+    /// The result of a tool call.
     ToolResult(ToolResult),
-    /// The model's reasoning, sent back where a provider demands it.
+    /// Reasoning of the model. It is sent back to providers that require it.
     Reasoning(String),
-    /// A kind this version has no case for. The one of type [`PROVIDER_STATE`] goes back as it is, with the
-    /// message in which it came.
+    /// A kind unknown to this SDK version. A part of type [`PROVIDER_STATE`] is sent back to the
+    /// provider unchanged, with the message that contained it.
     Other(Value),
 }
 
@@ -110,32 +110,32 @@ impl From<Image> for Part {
     }
 }
 
-/// A picture in a message.
+/// An image in a message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Image {
-    /// Where its bytes are.
+    /// Location of the data.
     pub source: ImageSource,
-    /// For example `image/png`.
+    /// Media type, such as `image/png`.
     pub media_type: String,
-    /// Named values beside the fixed fields.
+    /// Extension fields.
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
 }
 
 impl Image {
-    /// A picture in the blob store.
+    /// Creates an image from a blob.
     pub fn blob(blob: BlobRef, media_type: impl Into<String>) -> Self {
         let source = ImageSource::Blob(blob);
         Self { source, media_type: media_type.into(), extra: Extra::new() }
     }
 
-    /// A picture at an address that the model's provider can reach.
+    /// Creates an image from a URL that the provider of the model can reach.
     pub fn url(url: impl Into<String>, media_type: impl Into<String>) -> Self {
         let source = ImageSource::Url(url.into());
         Self { source, media_type: media_type.into(), extra: Extra::new() }
     }
 
-    /// A picture from a data URL; its bytes go to the blob store.
+    /// Creates an image from a data URL, and stores its data as a blob.
     ///
     /// ```
     /// use wattle_plugin::prelude::*;
@@ -155,53 +155,53 @@ impl Image {
     }
 }
 
-/// Where the bytes of a picture are.
+/// Location of the data of an image.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ImageSource {
-    /// In the blob store.
+    /// A blob.
     Blob(BlobRef),
-    /// At an address.
+    /// A URL.
     Url(String),
-    /// Somewhere this version has no case for.
+    /// A location unknown to this SDK version.
     Other(String),
 }
 
-/// A model's request to call a tool.
+/// A tool call that a model requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The id that the result must carry.
+    /// Id of the call, which the result must name.
     pub id: String,
-    /// Which tool.
+    /// Name of the tool.
     pub name: String,
-    /// Its arguments.
+    /// Arguments as JSON.
     pub arguments: Value,
-    /// Named values beside the fixed fields.
+    /// Extension fields.
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
 }
 
-/// The answer to a tool call.
+/// The result of a tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolResult {
-    /// The id of the call.
+    /// Id of the call.
     pub call_id: String,
-    /// What the model reads.
+    /// Content for the model.
     pub content: String,
-    /// Whether the tool failed.
+    /// True if the tool failed.
     #[serde(default)]
     pub is_error: bool,
-    /// Named values beside the fixed fields.
+    /// Extension fields.
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
 }
 
-/// All text parts, joined.
+/// Returns all text parts, joined.
 pub(crate) fn text_of(parts: &[Part]) -> String {
     texts_of(parts).collect()
 }
 
-/// All text parts.
+/// Returns all text parts.
 pub(crate) fn texts_of(parts: &[Part]) -> impl Iterator<Item = &str> {
     parts.iter().filter_map(|part| match part {
         Part::Text(text) => Some(text.as_str()),

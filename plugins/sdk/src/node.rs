@@ -1,4 +1,4 @@
-//! Graph nodes: where a node runs and what it decides.
+//! Graph nodes: the context of a node and its outcome.
 
 use std::time::Duration;
 
@@ -10,47 +10,47 @@ use serde_json::{Value, json};
 use crate::failure::Failure;
 use crate::json::{self, Extra};
 
-/// Goes into [`Outcome::goto`] to end this path of the graph.
+/// Target for [`Outcome::goto`] that ends this path of the graph.
 pub const END: &str = "END";
 
-/// Key of [`Context::extra`] under which the host hands over the node's configuration.
+/// Key of [`Context::extra`] for the configuration of the node.
 const CONFIG: &str = "config";
 
-/// Key of [`Context::extra`] under which the host hands over what a handler handles.
+/// Key of [`Context::extra`] for the failure that an error handler handles.
 const ERROR: &str = "error";
 
-/// Key of [`Send::extra`] that says how long one attempt may take.
+/// Key of [`Send::extra`] for the timeout of one attempt, in milliseconds.
 const TIMEOUT_MS: &str = "timeout_ms";
 
-/// Where and for what a node runs.
+/// The context in which a node runs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Context {
-    /// The node, as the plugin names it.
+    /// Name of the node in the plugin.
     pub node: String,
-    /// The graph.
+    /// Name of the graph.
     pub graph: String,
-    /// The thread.
+    /// Id of the thread.
     pub thread_id: String,
-    /// The run.
+    /// Id of the run.
     pub run_id: String,
-    /// Stable over re-executions of the same task.
+    /// Id of the task, which stays the same when the task is executed again.
     pub task_id: String,
     /// Number of the superstep in its thread, from 0.
     pub step: u32,
-    /// 1 for the first attempt.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
     /// Supersteps left before the recursion limit ends the run.
     pub remaining_steps: u32,
-    /// Whose thread it is, on a host with tenants.
+    /// Tenant that the thread belongs to, if any.
     pub tenant: Option<String>,
-    /// The run's context; `null` if there is none.
+    /// The run context; `null` if there is none.
     pub context: Value,
-    /// Named values beside the fixed fields.
+    /// Extension fields.
     pub extra: Extra,
 }
 
 impl Context {
-    /// The run's context as a type.
+    /// Returns the run context as a type.
     ///
     /// ```
     /// use serde_json::json;
@@ -70,11 +70,12 @@ impl Context {
         json::from_value("the run's context", &self.context)
     }
 
-    /// The node's configuration, `with` of the node in the graph file, as a type. Without one it
-    /// is read from an empty object, so a type whose fields all have defaults always works.
+    /// Returns the configuration of the node as a type: the table `with` of the node in the graph
+    /// file. Without a configuration the type is read from an empty object, so a type whose fields
+    /// all have defaults always works.
     ///
-    /// `#[node(config = ...)]` publishes the schema of the type, so that a graph with a wrong
-    /// configuration is refused when it is loaded.
+    /// `#[node(config = ...)]` publishes the schema of the type, so that the host rejects a graph
+    /// with an invalid configuration when it loads the graph.
     ///
     /// ```
     /// use wattle_plugin::prelude::*;
@@ -82,7 +83,7 @@ impl Context {
     /// #[derive(Deserialize, JsonSchema)]
     /// #[serde(default, deny_unknown_fields)]
     /// struct Config {
-    ///     /// Which model to ask.
+    ///     /// Route of the model.
     ///     route: String,
     /// }
     ///
@@ -92,7 +93,7 @@ impl Context {
     ///     }
     /// }
     ///
-    /// /// Says which model it would ask.
+    /// /// Returns the route that it would call.
     /// #[node(config = Config)]
     /// fn which(context: &Context, _input: Empty) -> Result<Value, Failure> {
     ///     let config: Config = context.config()?;
@@ -114,12 +115,13 @@ impl Context {
         }
     }
 
-    /// What failed, if this node runs in the place of one that did (`on_error` in the graph file).
+    /// Returns the failure that this node handles, if the node runs as an error handler (`on_error`
+    /// in the graph file).
     ///
     /// ```
     /// use wattle_plugin::prelude::*;
     ///
-    /// /// Says what went wrong.
+    /// /// Returns the message of the failure.
     /// #[node]
     /// fn apologize(context: &Context, _input: Empty) -> Result<Value, Failure> {
     ///     let reason = context.error().map(|error| error.message);
@@ -143,7 +145,7 @@ impl Context {
         )
     }
 
-    /// Says what failed, as tests do.
+    /// Sets the failure that the node handles, for tests.
     pub fn with_error(mut self, error: NodeError) -> Self {
         let NodeError { node, task, code, message, details } = error;
         let error = json!({
@@ -153,32 +155,33 @@ impl Context {
         self
     }
 
-    /// Gives the node a configuration, as tests do.
+    /// Sets the configuration of the node, for tests.
     pub fn with_config(mut self, config: impl Into<Value>) -> Self {
         self.extra.insert(CONFIG.to_owned(), config.into());
         self
     }
 }
 
-/// The failure of a node in whose place another runs.
+/// The failure that an error handler handles.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct NodeError {
-    /// The node that failed.
+    /// Name of the node that failed.
     pub node: String,
-    /// Its task.
+    /// Id of its task.
     pub task: String,
     /// Code of the failure, see [`code`](crate::failure::code).
     pub code: String,
-    /// Why, with the node named.
+    /// Message of the failure, which names the node.
     pub message: String,
     /// Structured details; `null` if there are none.
     pub details: Value,
 }
 
-/// Updates together with where to go next.
+/// Updates of channels together with the nodes to run next.
 ///
-/// A node that only writes channels returns its struct as it is; `Outcome` is for the rest.
+/// A node that only writes channels returns its struct of updates. `Outcome` adds targets, sends
+/// and overwrites.
 ///
 /// ```
 /// use wattle_plugin::prelude::*;
@@ -204,7 +207,7 @@ pub struct Outcome<U> {
 }
 
 impl<U> Outcome<U> {
-    /// Updates, and on along the edges of the graph.
+    /// Creates an outcome that writes the updates and follows the edges of the graph.
     pub fn new(updates: U) -> Self {
         Self {
             updates,
@@ -215,18 +218,19 @@ impl<U> Outcome<U> {
         }
     }
 
-    /// Runs this node next, instead of the edges; may be said several times. See [`END`].
+    /// Selects a node to run next, in place of the edges. May be called several times. See [`END`].
     pub fn goto(mut self, node: impl Into<String>) -> Self {
         self.goto.push(node.into());
         self
     }
 
-    /// Runs a node next with an input of its own instead of the state; may be said several times.
+    /// Runs a node in the next superstep with an input of its own in place of the state. May be
+    /// called several times.
     pub fn send(self, node: impl Into<String>, input: impl Serialize) -> Self {
         self.push_send(node.into(), input, Extra::new())
     }
 
-    /// The same, with a time of its own that one attempt may take.
+    /// Like [`send`](Self::send), with a timeout for each attempt of the task.
     pub fn send_within(
         self,
         node: impl Into<String>,
@@ -244,20 +248,21 @@ impl<U> Outcome<U> {
         self
     }
 
-    /// Replaces the value of a channel that the updates write, instead of reducing it.
+    /// Makes the write of the updates to a channel an overwrite, which replaces the value without
+    /// the reducer. The outcome fails with `internal` if the updates do not write the channel.
     pub fn overwrite(mut self, channel: impl Into<String>) -> Self {
         self.overwrites.push(channel.into());
         self
     }
 
-    /// Hands all of it to the graph above, which runs this node's graph as a node: the updates are
-    /// for its channels, `goto` and sends for its nodes. This graph ends with it. Invalid in a
-    /// graph that is not a node of another.
+    /// Passes the whole outcome to the parent graph, which runs the graph of this node as a node:
+    /// the updates apply to its channels, `goto` and sends to its nodes. This graph ends with the
+    /// outcome. Invalid in a root graph.
     pub fn for_parent(self) -> Self {
         self.with_extra("parent", true)
     }
 
-    /// Adds a named value beside the fixed fields.
+    /// Adds an extension field.
     pub fn with_extra(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.extra.insert(key.into(), value.into());
         self
@@ -265,7 +270,7 @@ impl<U> Outcome<U> {
 }
 
 impl Outcome<()> {
-    /// No updates.
+    /// Creates an outcome without updates.
     pub fn nothing() -> Self {
         Self::new(())
     }
@@ -274,53 +279,54 @@ impl Outcome<()> {
 /// A write to one state channel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Update {
-    /// Which channel.
+    /// Name of the channel.
     pub channel: String,
     /// The value for its reducer.
     pub value: Value,
-    /// Replace the value instead of reducing it.
+    /// True to replace the value without the reducer.
     pub overwrite: bool,
 }
 
-/// A task for the next superstep with an input of its own instead of the state.
+/// A task for the next superstep with an input of its own in place of the state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Send {
-    /// Which node.
+    /// Name of the node.
     pub node: String,
-    /// Its input.
+    /// Input of the task.
     pub input: Value,
-    /// Named values beside the fixed fields.
+    /// Extension fields.
     pub extra: Extra,
 }
 
-/// What a node decided, with the updates taken apart by channel.
+/// The outcome of a node with one update per channel.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Decision {
     /// Writes to the state.
     pub updates: Vec<Update>,
-    /// Nodes to run next instead of the edges.
+    /// Nodes to run next, in place of the edges.
     pub goto: Vec<String>,
-    /// Tasks with an input of their own.
+    /// Tasks for the next superstep with inputs of their own.
     pub sends: Vec<Send>,
-    /// Named values beside the fixed fields.
+    /// Extension fields.
     pub extra: Extra,
 }
 
 impl Decision {
-    /// The value written to a channel, if there is one.
+    /// Returns the value that is written to a channel, if any.
     pub fn update(&self, channel: &str) -> Option<&Value> {
         self.updates.iter().find(|update| update.channel == channel).map(|update| &update.value)
     }
 }
 
-/// What a node may return: a struct whose fields are channels, an [`Outcome`] around one, or `()`.
+/// The return type of a node: a struct whose fields are channels, an [`Outcome`] around one, or
+/// `()`.
 ///
-/// A field that is left out when serialized (`skip_serializing_if`) is not written.
+/// A field that is skipped in serialization (`skip_serializing_if`) is not written.
 pub trait NodeOutput {
-    /// JSON Schema of the updates.
+    /// Returns the JSON Schema of the updates.
     fn schema() -> Value;
 
-    /// Takes the updates apart by channel.
+    /// Splits the updates by channel.
     fn decide(self) -> Result<Decision, Failure>;
 }
 
@@ -360,7 +366,7 @@ fn writes(updates: Value) -> Result<Vec<Update>, Failure> {
             .map(|(channel, value)| Update { channel, value, overwrite: false })
             .collect()),
         _ => Err(Failure::internal(
-            "a node returned updates that are no object; return a struct with a field per channel",
+            "the updates of a node are not an object; return a struct with one field per channel",
         )),
     }
 }
@@ -392,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn every_serialized_field_is_one_write() {
+    fn each_serialized_field_is_one_write() {
         let decision = updates().decide().unwrap();
         let writes: Vec<_> = decision.updates.iter().map(|update| &*update.channel).collect();
         assert_eq!(writes, ["kept", "null"]);
@@ -400,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outcome_carries_where_to_go() {
+    fn outcome_has_overwrites_targets_and_sends() {
         let outcome = Outcome::new(updates()).overwrite("kept").goto("a").goto("b").send("c", 1);
         let decision = outcome.decide().unwrap();
         assert!(decision.updates[0].overwrite && !decision.updates[1].overwrite);
@@ -409,32 +415,32 @@ mod tests {
     }
 
     #[test]
-    fn an_outcome_may_be_for_the_graph_above() {
+    fn outcome_can_be_for_the_parent_graph() {
         let decision = Outcome::new(updates()).goto("review").for_parent().decide().unwrap();
         assert_eq!(decision.extra["parent"], true);
     }
 
     #[test]
-    fn a_send_may_say_how_long_it_may_take() {
+    fn send_can_have_a_timeout() {
         let outcome = Outcome::nothing().send_within("c", 1, Duration::from_secs(2));
         assert_eq!(outcome.decide().unwrap().sends[0].extra["timeout_ms"], 2000);
     }
 
     #[test]
-    fn a_handler_is_told_what_failed() {
+    fn error_handler_gets_the_failure() {
         assert_eq!(Context::default().error(), None);
         let error = NodeError { node: "work".into(), code: "timeout".into(), ..Default::default() };
         assert_eq!(Context::default().with_error(error.clone()).error(), Some(error));
     }
 
     #[test]
-    fn overwriting_what_is_not_written_is_a_failure() {
+    fn overwrite_of_an_unwritten_channel_fails() {
         let failure = Outcome::new(updates()).overwrite("absent").decide().unwrap_err();
         assert!(failure.message.contains("`absent`"));
     }
 
     #[test]
-    fn nothing_writes_nothing() {
+    fn empty_outcome_has_no_updates() {
         assert!(().decide().unwrap().updates.is_empty());
         assert_eq!(<() as NodeOutput>::schema(), json!({"type": "object", "properties": {}}));
         assert!(7.decide().is_err());

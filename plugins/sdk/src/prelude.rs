@@ -1,4 +1,4 @@
-//! What a plugin usually needs: `use wattle_plugin::prelude::*;`.
+//! The items that most plugins need: `use wattle_plugin::prelude::*;`.
 
 pub use schemars::JsonSchema;
 pub use serde::{Deserialize, Serialize};

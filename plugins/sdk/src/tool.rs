@@ -1,4 +1,4 @@
-//! Tools that a plugin offers to models and to other nodes.
+//! Tools that a plugin provides to models and to other nodes. [`tools`](crate::tools) calls them.
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -10,31 +10,32 @@ use crate::json::{self, Extra};
 use crate::message::{Part, texts_of};
 use crate::node::Update;
 
-/// Where and for what a tool is called.
+/// The context in which a tool is called.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolContext {
-    /// The tool, as the plugin names it.
+    /// Name of the tool in the plugin.
     pub tool: String,
-    /// The model's id of the call.
+    /// Id of the tool call.
     pub call_id: String,
-    /// The thread, if the call comes from a run.
+    /// Id of the thread, if a run made the call.
     pub thread_id: Option<String>,
-    /// The task, if the call comes from a run.
+    /// Id of the task, if a run made the call.
     pub task_id: Option<String>,
-    /// Whose thread it is, on a host with tenants.
+    /// Tenant that the thread belongs to, if any.
     pub tenant: Option<String>,
-    /// Violations of the arguments schema, one sentence each.
+    /// Violations of the arguments schema, one sentence each; empty if the arguments are valid.
     pub violations: Vec<String>,
-    /// Named values beside the fixed fields.
+    /// Extension fields.
     pub extra: Extra,
 }
 
-/// Key of the caller's state in a context.
+/// Key of [`ToolContext::extra`] for the state of the caller.
 const STATE: &str = "state";
 
 impl ToolContext {
-    /// What the caller lets the tool see of its graph's state, as a type. An agent of the plugin
-    /// `std` shows the channels under `state` of its configuration.
+    /// Returns the part of the caller's state that the tool may read, as a type. The agent of the
+    /// plugin `std` passes the channels under `state` of its configuration. Without a state the
+    /// type is read from an empty object.
     ///
     /// ```
     /// use wattle_plugin::tool::ToolContext;
@@ -47,59 +48,61 @@ impl ToolContext {
     ///
     /// # Errors
     ///
-    /// `invalid` if it has another shape; without a state it reads an empty object.
+    /// `invalid` if the state does not fit the type.
     pub fn state<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         let none = Value::Object(serde_json::Map::new());
         json::from_value("the caller's state", self.extra.get(STATE).unwrap_or(&none))
     }
 
-    /// The same context with a state, for tests.
+    /// Sets the state of the caller, for tests.
     pub fn with_state(mut self, state: impl Into<Value>) -> Self {
         self.extra.insert(STATE.to_owned(), state.into());
         self
     }
 }
 
-/// What a tool promises about its effects, said with `#[tool(read_only, idempotent)]`. Callers may
-/// rely on it, for example to call again after a crash; the host does not enforce it.
+/// The effects of a tool as its author declares them, with `#[tool(read_only, idempotent)]`. The
+/// host does not enforce them. Callers may rely on them, for example to call the tool again after a
+/// crash.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolHints {
-    /// It changes nothing outside.
+    /// True if a call has no effects.
     pub read_only: bool,
-    /// Called again with the same arguments, it changes nothing more.
+    /// True if a repeated call with the same arguments has no further effect.
     pub idempotent: bool,
 }
 
-/// Key of [`ToolInfo::extra`] under which hints travel.
+/// Key of [`ToolInfo::extra`] for the hints.
 pub(crate) const HINTS: &str = "hints";
 
-/// Key of [`ToolInfo::extra`] under which the host tells the full reference of a tool.
+/// Key of [`ToolInfo::extra`] for the tool reference.
 const REFERENCE: &str = "reference";
 
-/// Key of [`ToolInfo::extra`] with the reason why the tools of a place are not known.
+/// Key of [`ToolInfo::extra`] for the failure of a tool source whose tools are unknown.
 const UNAVAILABLE: &str = "unavailable";
 
-/// What the name of a place ends with.
+/// Suffix of the name of an unavailable tool source.
 const ALL: &str = "/*";
 
-/// What a tool is, as a model reads it.
+/// The description of a tool for models.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolInfo {
-    /// Its name.
+    /// Name of the tool.
     pub name: String,
-    /// What it does.
+    /// Description of the tool.
     pub description: String,
-    /// JSON Schema of its arguments.
+    /// JSON Schema of the arguments.
     pub arguments_schema: Value,
-    /// Whether arguments that violate the schema still reach it.
+    /// True if the host calls the tool with arguments that violate the schema. Otherwise the host
+    /// rejects them.
     pub accepts_invalid: bool,
-    /// Named values beside the fixed fields.
+    /// Extension fields.
     pub extra: Extra,
 }
 
 impl ToolInfo {
-    /// What the tool promises about its effects; nothing if it does not say.
+    /// Returns the declared effects of the tool. Both hints are false if it declares none.
     ///
     /// ```
     /// use serde_json::json;
@@ -115,8 +118,9 @@ impl ToolInfo {
         hints.and_then(|hints| ToolHints::deserialize(hints).ok()).unwrap_or_default()
     }
 
-    /// The full reference of a tool that the host listed: `date/parse`, `mcp:graph/list`. The name
-    /// is bare as long as no other granted tool has it; the reference is always the same.
+    /// Returns the tool reference, such as `date/parse` or `mcp:graph/list`. The name of a listed
+    /// tool is its bare name while no other granted tool has that name; the reference never
+    /// changes. Returns `None` for a tool that the host did not list.
     ///
     /// ```
     /// use wattle_plugin::tool::ToolInfo;
@@ -129,27 +133,27 @@ impl ToolInfo {
         self.extra.get(REFERENCE).and_then(Value::as_str)
     }
 
-    /// Gives it a full reference, as the host does; for tests.
+    /// Sets the tool reference, for tests.
     pub fn with_reference(mut self, reference: impl Into<String>) -> Self {
         self.extra.insert(REFERENCE.to_owned(), reference.into().into());
         self
     }
 
-    /// What a host lists for a place (`mcp:graph`) whose tools it does not know; for tests.
+    /// Builds the list entry of an unavailable tool source such as `mcp:graph`, for tests.
     pub fn missing(source: &str, failure: &Failure) -> Self {
         let reason = serde_json::to_value(failure).unwrap_or_default();
         let extra = Extra::from_iter([(UNAVAILABLE.to_owned(), reason)]);
         Self { name: format!("{source}{ALL}"), extra, ..Self::default() }
     }
 
-    /// The place whose tools are not known, and why; `None` for a tool.
+    /// Returns the name and the failure of an unavailable tool source; `None` for a tool.
     pub(crate) fn place(&self) -> Option<(&str, Failure)> {
         let failure = Failure::deserialize(self.extra.get(UNAVAILABLE)?).ok()?;
         Some((self.name.strip_suffix(ALL).unwrap_or(&self.name), failure))
     }
 }
 
-/// What a tool answered.
+/// The output of a tool.
 ///
 /// ```
 /// use wattle_plugin::prelude::*;
@@ -175,57 +179,58 @@ impl ToolInfo {
 /// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolOutput {
-    /// What the model reads.
+    /// Content for the model.
     pub content: Vec<Part>,
-    /// The same as data, for programs.
+    /// The output as data for programs.
     pub structured: Option<Value>,
-    /// Whether the tool failed in a way that the model should read about.
+    /// True if the content is an error that the model reads.
     pub is_error: bool,
     /// Writes to the state of the calling graph.
     pub updates: Vec<Update>,
-    /// Named values beside the fixed fields.
+    /// Extension fields.
     pub extra: Extra,
 }
 
 impl ToolOutput {
-    /// An answer in words.
+    /// Creates an output from a text.
     pub fn text(text: impl Into<String>) -> Self {
         Self { content: vec![Part::Text(text.into())], ..Self::default() }
     }
 
-    /// An answer as data: structured for programs, the same as text for the model.
+    /// Creates an output from a value: structured data for programs, and its JSON as text for the
+    /// model.
     pub fn json(value: &impl Serialize) -> Result<Self, Failure> {
-        let value = json::to_value("the tool's answer", value)?;
+        let value = json::to_value("the output of the tool", value)?;
         Ok(Self { structured: Some(value.clone()), ..Self::text(value.to_string()) })
     }
 
-    /// An error that the model should read and react to.
+    /// Creates an error that the model reads and can react to.
     pub fn error(text: impl Into<String>) -> Self {
         Self { is_error: true, ..Self::text(text) }
     }
 
-    /// Adds a piece of content, such as a picture.
+    /// Adds a part to the content, such as an image.
     pub fn with_part(mut self, part: impl Into<Part>) -> Self {
         self.content.push(part.into());
         self
     }
 
-    /// Writes a channel of the calling graph.
+    /// Writes to a channel of the calling graph.
     pub fn with_update(mut self, channel: impl Into<String>, value: impl Into<Value>) -> Self {
         let update = Update { channel: channel.into(), value: value.into(), overwrite: false };
         self.updates.push(update);
         self
     }
 
-    /// Sets a channel of the calling graph, whatever its reducer. Of several calls that one task
-    /// makes in order, the last one holds.
+    /// Overwrites a channel of the calling graph. If several calls of one task overwrite a channel,
+    /// the last one takes effect.
     pub fn with_overwrite(mut self, channel: impl Into<String>, value: impl Into<Value>) -> Self {
         let update = Update { channel: channel.into(), value: value.into(), overwrite: true };
         self.updates.push(update);
         self
     }
 
-    /// All text parts, with a line break between them.
+    /// Returns all text parts, with a line break between them.
     ///
     /// ```
     /// use wattle_plugin::tool::ToolOutput;
@@ -237,16 +242,20 @@ impl ToolOutput {
         texts_of(&self.content).collect::<Vec<_>>().join("\n")
     }
 
-    /// The structured answer as a type.
+    /// Returns the structured output as a type.
+    ///
+    /// # Errors
+    ///
+    /// `invalid` if the tool returned no structured output, or if it does not fit the type.
     pub fn structured<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         let value = self.structured.as_ref().ok_or_else(|| {
-            Failure::invalid("the tool answered without structured data; read its text instead")
+            Failure::invalid("the tool returned no structured output; read its text instead")
         })?;
-        json::from_value("the tool's answer", value)
+        json::from_value("the output of the tool", value)
     }
 }
 
-/// Arguments of a tool that wants to see even those that violate its schema.
+/// Arguments of a tool that also accepts arguments which violate its schema.
 ///
 /// ```
 /// use wattle_plugin::prelude::*;
@@ -270,34 +279,38 @@ impl ToolOutput {
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unchecked<T> {
-    /// The arguments as they came.
+    /// The arguments as the caller sent them.
     pub raw: Value,
-    /// Violations of the schema of `T`, one sentence each; empty if valid.
+    /// Violations of the schema of `T`, one sentence each; empty if the arguments are valid.
     pub violations: Vec<String>,
     kind: std::marker::PhantomData<fn() -> T>,
 }
 
 impl<T: DeserializeOwned> Unchecked<T> {
-    /// For tests, and for tools that call others.
+    /// Creates arguments, for tests and for tools that call other tools.
     pub fn new(raw: Value, violations: Vec<String>) -> Self {
         Self { raw, violations, kind: std::marker::PhantomData }
     }
 
-    /// The arguments as their type.
+    /// Returns the arguments as a type.
+    ///
+    /// # Errors
+    ///
+    /// `invalid` if the arguments do not fit the type.
     pub fn parse(&self) -> Result<T, Failure> {
         json::from_value("the arguments", &self.raw)
     }
 }
 
-/// What a tool may take as arguments: a type, or [`Unchecked`] around one.
+/// The argument type of a tool: a type, or [`Unchecked`] around one.
 pub trait ToolArguments: Sized {
-    /// Whether arguments that violate the schema reach the tool.
+    /// True if the host calls the tool with arguments that violate the schema.
     const ACCEPTS_INVALID: bool;
 
-    /// JSON Schema of the arguments.
+    /// Returns the JSON Schema of the arguments.
     fn schema() -> Value;
 
-    /// Reads the arguments.
+    /// Parses the arguments.
     fn read(context: &ToolContext, text: &str) -> Result<Self, Failure>;
 }
 

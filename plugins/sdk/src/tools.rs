@@ -1,10 +1,11 @@
-//! Tools of other plugins and of MCP servers, all under one roof.
+//! Calls of tools of other plugins and of MCP servers. [`tool`](mod@crate::tool) has the types with
+//! which a plugin provides tools.
 //!
-//! A tool has its bare name (`add`) and a full reference (`calculator/add`, `mcp:graph/search`),
-//! which is needed only where two granted tools have the same bare name. Arguments are checked
-//! against the tool's schema before it sees them. A tool that traps, runs into a limit or is not
-//! granted answers with a failure; one that went wrong in a way that the model should read about
-//! answers with [`ToolOutput::is_error`].
+//! A tool has a bare name (`add`) and a tool reference (`calculator/add`, `mcp:graph/search`),
+//! which is needed only where two granted tools have the same bare name. The host checks arguments
+//! against the schema of the tool before it calls the tool. A call fails if the tool traps, exceeds
+//! a limit or is not granted. An error that the model should read is an output with
+//! [`ToolOutput::is_error`].
 //!
 //! ```
 //! use wattle_plugin::prelude::*;
@@ -29,83 +30,84 @@ use crate::json::Extra;
 use crate::message::ToolCall;
 use crate::tool::{ToolInfo, ToolOutput};
 
-/// One call.
+/// A tool call.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Call {
-    /// Which tool.
+    /// Bare name or reference of the tool.
     pub tool: String,
-    /// The model's id of the call; the host makes one if it is empty.
+    /// Id of the call; the host generates one if it is empty.
     pub call_id: String,
     /// The arguments.
     pub arguments: Value,
-    /// The operator's limit without it.
+    /// Timeout of the call; the operator's limit if `None`.
     pub timeout_ms: Option<u32>,
-    /// Named values beside the fixed fields.
+    /// Extension fields.
     pub extra: Extra,
 }
 
 impl Call {
-    /// A call.
+    /// Creates a call.
     pub fn new(tool: impl Into<String>, arguments: impl Into<Value>) -> Self {
         Self { tool: tool.into(), arguments: arguments.into(), ..Self::default() }
     }
 
-    /// Gives the call an id, by which its answer is found in a conversation.
+    /// Sets the id of the call, by which messages refer to it.
     pub fn call_id(mut self, id: impl Into<String>) -> Self {
         self.call_id = id.into();
         self
     }
 
-    /// Limits the call.
+    /// Sets the timeout of the call, in milliseconds.
     pub fn timeout_ms(mut self, timeout_ms: u32) -> Self {
         self.timeout_ms = Some(timeout_ms);
         self
     }
 
-    /// Lets the tool see a part of the caller's state, an object of channels, which it reads with
-    /// [`ToolContext::state`](crate::tool::ToolContext::state).
+    /// Passes a part of the caller's state to the tool, as an object of channels. The tool reads it
+    /// with [`ToolContext::state`](crate::tool::ToolContext::state).
     pub fn state(mut self, state: impl Into<Value>) -> Self {
         self.extra.insert("state".to_owned(), state.into());
         self
     }
 
-    /// Calls the tool.
+    /// Calls the tool and waits for its output.
     pub fn call(self) -> Result<ToolOutput, Failure> {
         host::tools::call(self)
     }
 }
 
-/// A call that a model asked for.
+/// Converts a tool call of a model.
 impl From<&ToolCall> for Call {
     fn from(call: &ToolCall) -> Self {
         Self { call_id: call.id.clone(), ..Self::new(call.name.clone(), call.arguments.clone()) }
     }
 }
 
-/// The tools that this plugin was granted, as far as they are known now.
+/// Lists the tools that this plugin was granted. Tools of unavailable sources are missing;
+/// [`listing`] names these sources.
 pub fn list() -> Result<Vec<ToolInfo>, Failure> {
     Ok(listing()?.tools)
 }
 
-/// What the host knows of the tools that this plugin was granted.
+/// The tools that this plugin was granted.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Listing {
-    /// The tools.
+    /// Tools of the available sources.
     pub tools: Vec<ToolInfo>,
-    /// Places that do not say what they have.
+    /// Tool sources whose tools are unknown.
     pub missing: Vec<Missing>,
 }
 
-/// A place that does not say which tools it has.
+/// A tool source whose tools are unknown.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Missing {
-    /// What references to its tools begin with: `mcp:graph`.
+    /// Prefix of the references to its tools, such as `mcp:graph`.
     pub source: String,
-    /// Why.
+    /// Why its tools are unknown.
     pub failure: Failure,
 }
 
-/// The tools that this plugin was granted, and the servers that do not say what they have.
+/// Lists the tools that this plugin was granted, and the tool sources whose tools are unknown.
 ///
 /// ```
 /// use wattle_plugin::prelude::*;
@@ -131,7 +133,7 @@ pub fn listing() -> Result<Listing, Failure> {
     Ok(listing)
 }
 
-/// Calls several tools at once; answers come in the order of the calls.
+/// Calls several tools concurrently. Returns the results in the order of the calls.
 ///
 /// ```
 /// use serde_json::json;

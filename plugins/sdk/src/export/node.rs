@@ -8,45 +8,45 @@ use crate::failure::Failure;
 use crate::json;
 use crate::node::{Context, Decision, NodeOutput};
 
-/// What the host wants to know of a node, and how to run it.
+/// The description of a node and the function that runs it.
 #[derive(Debug, Clone, Copy)]
 pub struct NodeEntry {
-    /// Its name.
+    /// Name of the node.
     pub name: &'static str,
-    /// Its documentation.
+    /// Documentation of the node.
     pub doc: &'static str,
-    /// JSON Schema of its input.
+    /// Returns the JSON Schema of the input.
     pub input_schema: fn() -> Value,
-    /// JSON Schema of its updates.
+    /// Returns the JSON Schema of the updates.
     pub output_schema: fn() -> Value,
-    /// JSON Schema of its configuration, if it has one.
+    /// Returns the JSON Schema of the configuration; `None` for a node without one.
     pub config_schema: Option<fn() -> Value>,
-    /// Runs it on an input document.
+    /// Runs the node on an input document.
     pub run: fn(&Context, &str) -> Result<Decision, Failure>,
 }
 
-/// Implemented by `#[node]` on a type with the name of the function.
+/// A node. `#[node]` implements it for a type with the name of the function.
 pub trait Node {
     /// The entry.
     const ENTRY: NodeEntry;
 }
 
-/// The schema of a node's input.
+/// Returns the schema of a node's input.
 pub fn node_input_schema<I: JsonSchema, O>(_node: fn(&Context, I) -> Result<O, Failure>) -> Value {
     json::input_schema::<I>()
 }
 
-/// The schema of a node's updates.
+/// Returns the schema of a node's updates.
 pub fn node_output_schema<I, O: NodeOutput>(_node: fn(&Context, I) -> Result<O, Failure>) -> Value {
     O::schema()
 }
 
-/// The schema of a node's configuration.
+/// Returns the schema of a node's configuration.
 pub fn node_config_schema<C: JsonSchema>() -> Value {
     json::input_schema::<C>()
 }
 
-/// Reads the input, runs the node, takes its updates apart.
+/// Parses the input, runs the node, and splits its updates by channel.
 pub fn run_node<I: DeserializeOwned, O: NodeOutput>(
     node: fn(&Context, I) -> Result<O, Failure>,
     context: &Context,

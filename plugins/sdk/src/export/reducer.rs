@@ -6,24 +6,24 @@ use serde::de::DeserializeOwned;
 use crate::failure::Failure;
 use crate::json;
 
-/// What the host wants to know of a reducer, and how to call it.
+/// The description of a reducer and the function that calls it.
 #[derive(Debug, Clone, Copy)]
 pub struct ReducerEntry {
-    /// Its name.
+    /// Name of the reducer.
     pub name: &'static str,
-    /// Its documentation.
+    /// Documentation of the reducer.
     pub doc: &'static str,
-    /// Combines documents.
+    /// Combines the current value with the writes, as documents.
     pub reduce: fn(Option<&str>, &[String]) -> Result<String, Failure>,
 }
 
-/// Implemented by `#[reducer]` on a type with the name of the function.
+/// A reducer. `#[reducer]` implements it for a type with the name of the function.
 pub trait Reducer {
     /// The entry.
     const ENTRY: ReducerEntry;
 }
 
-/// Reads the documents, reduces them, writes the result.
+/// Parses the documents, calls the reducer, and serializes the result.
 pub fn reduce<C: DeserializeOwned, U: DeserializeOwned, R: Serialize>(
     reducer: fn(Option<C>, Vec<U>) -> Result<R, Failure>,
     current: Option<&str>,

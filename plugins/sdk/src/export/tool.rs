@@ -7,40 +7,40 @@ use crate::tool::{ToolArguments, ToolContext, ToolHints, ToolOutput};
 
 type ToolFunction<A> = fn(&ToolContext, A) -> Result<ToolOutput, Failure>;
 
-/// What the host wants to know of a tool, and how to call it.
+/// The description of a tool and the function that calls it.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolEntry {
-    /// Its name.
+    /// Name of the tool.
     pub name: &'static str,
-    /// What it does, as a model reads it.
+    /// Description for models.
     pub description: &'static str,
-    /// JSON Schema of its arguments.
+    /// Returns the JSON Schema of the arguments.
     pub arguments_schema: fn() -> Value,
-    /// Whether arguments that violate the schema reach it.
+    /// Returns true if the tool accepts arguments that violate the schema.
     pub accepts_invalid: fn() -> bool,
-    /// What it promises.
+    /// Declared effects of the tool.
     pub hints: ToolHints,
-    /// Calls it with an arguments document.
+    /// Calls the tool with a document of arguments.
     pub call: fn(&ToolContext, &str) -> Result<ToolOutput, Failure>,
 }
 
-/// Implemented by `#[tool]` on a type with the name of the function.
+/// A tool. `#[tool]` implements it for a type with the name of the function.
 pub trait Tool {
     /// The entry.
     const ENTRY: ToolEntry;
 }
 
-/// The schema of a tool's arguments.
+/// Returns the schema of a tool's arguments.
 pub fn tool_arguments_schema<A: ToolArguments>(_tool: ToolFunction<A>) -> Value {
     A::schema()
 }
 
-/// Whether arguments that violate the schema reach the tool.
+/// Returns true if the tool accepts arguments that violate the schema.
 pub fn tool_accepts_invalid<A: ToolArguments>(_tool: ToolFunction<A>) -> bool {
     A::ACCEPTS_INVALID
 }
 
-/// Reads the arguments and calls the tool.
+/// Parses the arguments and calls the tool.
 pub fn call_tool<A: ToolArguments>(
     tool: ToolFunction<A>,
     context: &ToolContext,

@@ -3,18 +3,18 @@
 use crate::failure::Failure;
 use crate::web::{Request, Response};
 
-/// What the host wants to know of an endpoint, and how to call it.
+/// The description of an endpoint and the function that handles its requests.
 #[derive(Debug, Clone, Copy)]
 pub struct HandlerEntry {
-    /// `GET`, `POST` and so on.
+    /// HTTP method in upper case.
     pub method: &'static str,
-    /// A path with optional parameters.
+    /// Path with optional parameters, such as `/api/items/{id}`.
     pub path: &'static str,
-    /// Answers a request.
+    /// Handles a request.
     pub handle: fn(&Request) -> Result<Response, Failure>,
 }
 
-/// Implemented by `#[handler]` on a type with the name of the function.
+/// A web handler. `#[handler]` implements it for a type with the name of the function.
 pub trait Handler {
     /// The entry.
     const ENTRY: HandlerEntry;
