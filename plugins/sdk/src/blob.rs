@@ -1,4 +1,4 @@
-//! Content-addressed bytes. State, messages and journal carry references to them.
+//! Blobs: content-addressed bytes. State, messages and journal contain references to them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::failure::Failure;
 use crate::host;
 
-/// A reference to bytes in the blob store. State and messages carry references, never bytes.
+/// A reference to a blob. State and messages contain references, never bytes.
 #[derive(
     Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -16,33 +16,33 @@ use crate::host;
 pub struct BlobRef(pub String);
 
 impl BlobRef {
-    /// The reference as text, `blob:` and 64 hex digits.
+    /// Returns the reference as text: `blob:` and 64 hexadecimal digits.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// What is known of a blob.
+/// Metadata of a blob.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Info {
-    /// Its reference.
+    /// Reference to the blob.
     pub blob: BlobRef,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// For example `image/png`.
+    /// Media type, such as `image/png`.
     pub media_type: String,
 }
 
-/// The two parts of a data URL.
+/// A decoded data URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Data {
-    /// For example `image/png`.
+    /// Media type, such as `image/png`.
     pub media_type: String,
     /// The decoded bytes.
     pub bytes: Vec<u8>,
 }
 
-/// Stores bytes. The same bytes give the same reference.
+/// Stores bytes as a blob. Equal bytes have the same reference.
 ///
 /// ```
 /// use wattle_plugin::testing::FakeHost;
@@ -66,18 +66,18 @@ pub fn get(blob: &BlobRef) -> Result<Vec<u8>, Failure> {
     host::blob::get(blob, 0, None)
 }
 
-/// Reads `length` bytes from `offset`.
+/// Reads `length` bytes of a blob from `offset` on. Returns fewer bytes if the blob ends before.
 pub fn get_range(blob: &BlobRef, offset: u64, length: u64) -> Result<Vec<u8>, Failure> {
     host::blob::get(blob, offset, Some(length))
 }
 
-/// What is known of a blob.
+/// Returns the metadata of a blob.
 pub fn stat(blob: &BlobRef) -> Result<Info, Failure> {
     host::blob::stat(blob)
 }
 
-/// A short path under which the host serves a blob over HTTP, for the tenant of the call. Put it
-/// where a browser looks for a picture.
+/// Returns a short path under which the host serves a blob over HTTP, for the tenant of the call. A
+/// page can use it as the URL of an image.
 ///
 /// ```
 /// use wattle_plugin::testing::FakeHost;
@@ -94,7 +94,12 @@ pub fn link(blob: &BlobRef) -> Result<String, Failure> {
     host::blob::link(blob)
 }
 
-/// Decodes `data:<media type>;base64,<data>`, as a browser sends files in JSON.
+/// Decodes a data URL of the form `data:<media type>;base64,<data>`, in which browsers send files
+/// in JSON. The default media type is `text/plain`.
+///
+/// # Errors
+///
+/// `invalid` if the text does not have this form.
 ///
 /// ```
 /// let data = wattle_plugin::blob::parse_data_url("data:text/plain;base64,aGk=")?;
@@ -120,14 +125,14 @@ mod tests {
     use super::parse_data_url;
 
     #[test]
-    fn data_urls_that_are_none_are_refused() {
+    fn invalid_data_urls_are_rejected() {
         for url in ["http://a", "data:image/png", "data:image/png,abc", "data:a;base64,*"] {
             assert!(parse_data_url(url).is_err(), "{url}");
         }
     }
 
     #[test]
-    fn parameters_and_a_missing_type_are_understood() {
+    fn parameters_and_a_missing_type_are_accepted() {
         let data = parse_data_url("data:text/html;charset=utf-8;base64,aGk=").unwrap();
         assert_eq!(data.media_type, "text/html");
         assert_eq!(parse_data_url("data:;base64,aGk=").unwrap().media_type, "text/plain");

@@ -1,4 +1,4 @@
-//! Time. Every answer is journaled, so a re-executed node sees the same time.
+//! Time. Every result is journaled, so a node that is executed again gets the same time.
 //!
 //! ```
 //! use wattle_plugin::{Failure, clock, testing::FakeHost};
@@ -20,72 +20,73 @@ use serde::{Deserialize, Serialize};
 use crate::failure::Failure;
 use crate::host;
 
-/// A date and time in some zone (proleptic Gregorian calendar).
+/// A date and time without a time zone, in the proleptic Gregorian calendar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Civil {
-    /// Negative before the year 0.
+    /// Year; negative before the year 0.
     pub year: i32,
-    /// 1 to 12.
+    /// Month, 1 to 12.
     pub month: u8,
-    /// 1 to 31.
+    /// Day of the month, 1 to 31.
     pub day: u8,
-    /// 0 to 23.
+    /// Hour, 0 to 23.
     pub hour: u8,
-    /// 0 to 59.
+    /// Minute, 0 to 59.
     pub minute: u8,
-    /// 0 to 59.
+    /// Second, 0 to 59.
     pub second: u8,
-    /// 0 to 999.
+    /// Millisecond, 0 to 999.
     pub millisecond: u16,
 }
 
 impl Civil {
-    /// Midnight of a date.
+    /// Creates the midnight at which a date starts.
     pub fn midnight(year: i32, month: u8, day: u8) -> Self {
         Self { year, month, day, hour: 0, minute: 0, second: 0, millisecond: 0 }
     }
 
-    /// The date as `2026-03-01`.
+    /// Formats the date, such as `2026-03-01`.
     pub fn date(&self) -> String {
         format!("{:04}-{:02}-{:02}", self.year, self.month, self.day)
     }
 }
 
-/// A civil time with what its zone says of it.
+/// A civil time in a time zone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Zoned {
-    /// What the clocks show.
+    /// Local date and time.
     pub civil: Civil,
-    /// Seconds east of UTC.
+    /// Offset from UTC in seconds, positive to the east.
     pub offset_seconds: i32,
-    /// 1 for Monday to 7 for Sunday.
+    /// Day of the week, 1 for Monday to 7 for Sunday.
     pub weekday: u8,
-    /// IANA name of the zone.
+    /// IANA name of the time zone.
     pub zone: String,
 }
 
-/// Milliseconds since 1970-01-01T00:00:00Z.
+/// Returns the time in milliseconds since 1970-01-01T00:00:00Z.
 pub fn now_ms() -> i64 {
     host::clock::now()
 }
 
-/// Nanoseconds of a clock that never goes back, for durations.
+/// Returns a monotonic time in nanoseconds, for measuring durations.
 pub fn monotonic_ns() -> u64 {
     host::clock::monotonic()
 }
 
-/// IANA name of the operator's time zone, such as `Asia/Shanghai`.
+/// Returns the IANA name of the operator's time zone, such as `Asia/Shanghai`.
 pub fn time_zone() -> String {
     host::clock::time_zone()
 }
 
-/// What the clocks of a zone show at an instant. Without a zone: the operator's.
+/// Converts an instant, in milliseconds since 1970, to the civil time in a time zone; the
+/// operator's if `None`.
 pub fn to_zone(unix_ms: i64, zone: Option<&str>) -> Result<Zoned, Failure> {
     host::clock::to_zone(unix_ms, zone)
 }
 
-/// The instant at which the clocks of a zone show a civil time. In a gap the later, in a fold the
-/// earlier instant is taken.
+/// Converts a civil time in a time zone (the operator's if `None`) to an instant, in milliseconds
+/// since 1970. A time in a gap becomes the later instant, a time in a fold the earlier one.
 pub fn from_zone(civil: Civil, zone: Option<&str>) -> Result<i64, Failure> {
     host::clock::from_zone(civil, zone)
 }

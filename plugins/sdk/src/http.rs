@@ -1,7 +1,7 @@
-//! Outbound HTTP to the hosts that the operator granted.
+//! Outbound HTTP requests to hosts that the operator granted.
 //!
-//! `{{secret:NAME}}` in a header value, the query or a text body is replaced by the host at the
-//! socket, for granted hosts only: a plugin never holds a secret.
+//! The host replaces `{{secret:NAME}}` in a header value, the query or a text body when it sends
+//! the request, and only for granted hosts. A plugin never sees a secret.
 //!
 //! ```
 //! use wattle_plugin::http::{Request, Response};
@@ -37,56 +37,57 @@ use crate::failure::Failure;
 use crate::host;
 use crate::json::{self, Extra};
 
-/// Key of `extra` for the time that the host waits before it sends.
+/// Extension field for the delay before the request, in milliseconds.
 const DELAY_MS: &str = "delay_ms";
 
 /// The body of a request.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Body {
-    /// None.
+    /// No body.
     #[default]
     Empty,
     /// Text, in which secrets are replaced.
     Text(String),
     /// Bytes.
     Bytes(Vec<u8>),
-    /// Bytes of the blob store, which never pass through the guest.
+    /// A blob, whose bytes never pass through the guest.
     Blob(BlobRef),
-    /// A kind this version has no case for.
+    /// A kind unknown to this SDK version.
     Other(Value),
 }
 
-/// One request. See the [module](self) for an example.
+/// A request. See the [module](self) for an example.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Request {
-    /// Upper case.
+    /// Method in upper case.
     pub method: String,
-    /// Absolute, `https` or `http`.
+    /// Absolute URL with the scheme `https` or `http`.
     pub url: String,
-    /// In their order.
+    /// Headers in order.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Body,
-    /// For the whole exchange; capped by the operator's limit.
+    /// Timeout of the whole exchange in milliseconds; capped by the operator's limit.
     pub timeout_ms: Option<u32>,
-    /// Sent as `Idempotency-Key`; makes a repeated request safe after a crash.
+    /// Value of the header `Idempotency-Key`. It makes the request an idempotent call, which the
+    /// host may repeat after a crash.
     pub idempotency_key: Option<String>,
-    /// Named values beside the fixed fields.
+    /// Extension fields.
     pub extra: Extra,
 }
 
 impl Request {
-    /// A request with some method.
+    /// Creates a request.
     pub fn new(method: &str, url: impl Into<String>) -> Self {
         Self { method: method.to_ascii_uppercase(), url: url.into(), ..Self::default() }
     }
 
-    /// A `GET` request.
+    /// Creates a `GET` request.
     pub fn get(url: impl Into<String>) -> Self {
         Self::new("GET", url)
     }
 
-    /// A `POST` request.
+    /// Creates a `POST` request.
     pub fn post(url: impl Into<String>) -> Self {
         Self::new("POST", url)
     }
@@ -97,51 +98,53 @@ impl Request {
         self
     }
 
-    /// Adds a query parameter, encoded. A value that is exactly one `{{secret:NAME}}` stays as it
-    /// is, for the host to replace.
+    /// Adds a query parameter and encodes it. A value that is exactly one `{{secret:NAME}}` is not
+    /// encoded, so that the host can replace it.
     pub fn query(mut self, name: &str, value: &str) -> Self {
         query::append(&mut self.url, name, value);
         self
     }
 
-    /// Sends text.
+    /// Sets a text body.
     pub fn text(mut self, text: impl Into<String>) -> Self {
         self.body = Body::Text(text.into());
         self
     }
 
-    /// Sends bytes.
+    /// Sets a body of bytes.
     pub fn bytes(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.body = Body::Bytes(bytes.into());
         self
     }
 
-    /// Sends a blob.
+    /// Sets a blob as the body.
     pub fn blob(mut self, blob: BlobRef) -> Self {
         self.body = Body::Blob(blob);
         self
     }
 
-    /// Sends JSON.
+    /// Sets a JSON body with its content type.
     pub fn json(self, value: &impl Serialize) -> Result<Self, Failure> {
         let text = json::to_value("the body of an HTTP request", value)?.to_string();
         Ok(self.header("content-type", "application/json").text(text))
     }
 
-    /// Limits the whole exchange.
+    /// Sets the timeout of the whole exchange, in milliseconds.
     pub fn timeout_ms(mut self, timeout_ms: u32) -> Self {
         self.timeout_ms = Some(timeout_ms);
         self
     }
 
-    /// Makes a repeated request safe after a crash, if the service knows `Idempotency-Key`.
+    /// Sets the header `Idempotency-Key`, so that the host may repeat the request after a crash.
+    /// The service must support the header.
     pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
         self.idempotency_key = Some(key.into());
         self
     }
 
-    /// Has the host wait before it sends, to back off from a busy service: a plugin cannot wait by
-    /// itself. The host waits ten seconds at most; the time counts for the timeout of the node.
+    /// Sets a delay before the host sends the request, in milliseconds, to back off from a busy
+    /// service; a plugin cannot wait by itself. The host waits at most ten seconds. The delay
+    /// counts toward the timeout of the node.
     ///
     /// ```
     /// use wattle_plugin::http::{Request, Response};
@@ -165,19 +168,20 @@ impl Request {
         self
     }
 
-    /// What [`Request::delay_ms`] set, 0 without it; of use in tests, where no host waits.
+    /// Returns the delay that [`Request::delay_ms`] has set, or 0. Tests read it, since the fake
+    /// host does not wait.
     pub fn delay(&self) -> u32 {
         let delay_ms = self.extra.get(DELAY_MS).and_then(Value::as_u64);
         delay_ms.and_then(|delay_ms| u32::try_from(delay_ms).ok()).unwrap_or(0)
     }
 
-    /// Sends the request. Any status is a response; a failure means that there was none.
+    /// Sends the request. Any status is a response; the call fails only if there is no response.
     pub fn send(self) -> Result<Response, Failure> {
         host::http::send(self)
     }
 }
 
-/// Sends several requests at once; answers come in the order of the requests.
+/// Sends several requests concurrently. Returns the results in the order of the requests.
 ///
 /// ```
 /// use wattle_plugin::http::{self, Request, Response};

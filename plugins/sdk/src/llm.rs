@@ -1,5 +1,6 @@
-//! Language models. A plugin names a route; which provider, model and key stand behind it is the
-//! operator's choice. Answers are journaled: a call that was answered is never paid twice.
+//! Language models. A plugin calls a model by a route; the operator configures provider, model and
+//! key of the route. Completions are journaled, so a node that is executed again does not pay for
+//! them again.
 //!
 //! ```
 //! use wattle_plugin::prelude::*;

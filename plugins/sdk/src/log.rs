@@ -1,4 +1,4 @@
-//! Messages for the operator, with the plugin and task named.
+//! Log messages for the operator. The host adds plugin and task.
 //!
 //! ```
 //! use serde_json::json;
@@ -21,22 +21,22 @@ pub use crate::{
     __log_warn as warn,
 };
 
-/// How serious a message is.
+/// The severity of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Every step.
+    /// Single steps.
     Trace,
-    /// For the plugin's author.
+    /// Details for the author of the plugin.
     Debug,
-    /// Worth knowing.
+    /// Normal operation.
     Info,
-    /// Something may be wrong.
+    /// A possible problem.
     Warn,
-    /// Something is wrong.
+    /// An error.
     Error,
 }
 
-/// Writes one message with structured fields. Too long a message is cut.
+/// Writes a message with structured fields. The host truncates long messages.
 pub fn write(level: Level, message: &str, fields: &[(&str, Value)]) {
     host::log::write(level, message, fields);
 }

@@ -1,7 +1,7 @@
-//! Long-term memory across threads: JSON documents under namespaces.
+//! Long-term memory across threads: JSON documents under document namespaces.
 //!
-//! A plugin sees the namespaces that its grant names, of the tenant for whom it works. Reads are
-//! journaled: a node that is executed again sees what it saw. Writes are safe to repeat.
+//! A plugin reaches the namespaces that its grant names, of the tenant that it runs for. Reads are
+//! journaled, so a node that is executed again reads the same documents. Writes are idempotent.
 //!
 //! ```
 //! use serde_json::json;
@@ -25,44 +25,45 @@ use crate::failure::Failure;
 use crate::host;
 use crate::json::{self, Extra};
 
-/// Documents that a search returns if it does not say how many it wants.
+/// Default limit of a search.
 const DEFAULT_LIMIT: u32 = 20;
 
-/// One document.
+/// A document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item {
-    /// A path such as `["users", "42"]`.
+    /// Namespace, such as `["users", "42"]`.
     pub namespace: Vec<String>,
-    /// Its name there.
+    /// Key in the namespace.
     pub key: String,
-    /// The document.
+    /// Value of the document.
     pub value: Value,
-    /// When it was first written.
+    /// Time of the first write, in milliseconds since 1970.
     pub created_ms: i64,
-    /// When it was last written.
+    /// Time of the last write, in milliseconds since 1970.
     pub updated_ms: i64,
-    /// Relevance, on search results.
+    /// In results of a search with a query: the share of the query's words that the document
+    /// contains, from 0 to 1.
     pub score: Option<f64>,
 }
 
 impl Item {
-    /// The document as a type.
+    /// Returns the value as a type.
     pub fn value_as<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         json::from_value(&format!("the document `{}`", self.key), &self.value)
     }
 }
 
-/// Reads one document.
+/// Reads a document. Returns `None` if it does not exist or has expired.
 pub fn get(namespace: &[&str], key: &str) -> Result<Option<Item>, Failure> {
     host::memory::get(&owned(namespace), key)
 }
 
-/// Writes one document, in place of the one that is there. It is kept until it is deleted.
+/// Writes a document without expiry, and replaces an existing one.
 pub fn put(namespace: &[&str], key: &str, value: impl Into<Value>) -> Result<(), Failure> {
     host::memory::put(&owned(namespace), key, value.into(), None)
 }
 
-/// Writes one document that is as good as deleted after `ttl_ms` milliseconds.
+/// Writes a document that expires after `ttl_ms` milliseconds.
 ///
 /// ```
 /// use wattle_plugin::{Failure, memory, testing::FakeHost};
@@ -83,8 +84,8 @@ pub fn put_for(
     host::memory::put(&owned(namespace), key, value.into(), Some(ttl_ms))
 }
 
-/// Writes one document that is as good as deleted once nobody has read or found it for `ttl_ms`
-/// milliseconds.
+/// Writes a document with a sliding expiry: it expires `ttl_ms` milliseconds after the last read or
+/// search that returned it.
 ///
 /// ```
 /// use wattle_plugin::{Failure, memory, testing::FakeHost};
@@ -111,13 +112,14 @@ pub fn put_while_read(
     host::memory::put_while_read(&owned(namespace), key, value.into(), ttl_ms)
 }
 
-/// Deletes one document; not an error if it is missing.
+/// Deletes a document. Succeeds if the document does not exist.
 pub fn delete(namespace: &[&str], key: &str) -> Result<(), Failure> {
     host::memory::delete(&owned(namespace), key)
 }
 
-/// Lists up to `limit` namespaces under a prefix, cut at a depth if one is given. A `*` in the
-/// prefix matches any one part.
+/// Lists namespaces with documents under a prefix, in order: at most `limit`, after the first
+/// `offset`. Namespaces longer than `max_depth` are cut to that length. A `*` in the prefix matches
+/// any one part.
 ///
 /// ```
 /// use serde_json::json;
@@ -139,7 +141,7 @@ pub fn list_namespaces(
     host::memory::list_namespaces(&owned(prefix), max_depth, limit, offset)
 }
 
-/// What to look for.
+/// A search for documents.
 ///
 /// ```
 /// use serde_json::json;
@@ -158,53 +160,59 @@ pub fn list_namespaces(
 /// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Search {
-    /// Only documents under this path.
+    /// Prefix of the namespaces to search.
     pub prefix: Vec<String>,
-    /// JSON object of field to value, or to operators such as `{"$gt": value}`: `$eq`, `$ne`,
-    /// `$gt`, `$gte`, `$lt`, `$lte`. All must hold; a missing field is like `null`.
+    /// JSON object that maps fields to values, or to operators such as `{"$gt": value}`: `$eq`,
+    /// `$ne`, `$gt`, `$gte`, `$lt`, `$lte`. All conditions must hold; a missing field equals
+    /// `null`.
     pub filter: Option<Value>,
-    /// Words to rank by: the share of them that a document holds. Documents with none are left
-    /// out. Without words the newest update comes first.
+    /// Words to rank by: documents are ordered by the share of the words that they contain, and
+    /// documents without any are left out. Without a query, documents are ordered by their last
+    /// write, newest first.
     pub query: Option<String>,
-    /// Most documents to return.
+    /// Maximum number of documents to return.
     pub limit: u32,
-    /// Documents to skip.
+    /// Number of documents to skip.
     pub offset: u32,
-    /// Named values beside the fixed fields.
+    /// Extension fields.
     pub extra: Extra,
 }
 
 impl Search {
-    /// Everything under a path, the first 20.
+    /// Creates a search under a prefix that returns the first 20 documents.
     pub fn under(prefix: &[&str]) -> Self {
         Self { prefix: owned(prefix), limit: DEFAULT_LIMIT, ..Self::default() }
     }
 
-    /// Only documents whose fields fit.
+    /// Sets the filter on fields of the documents.
     pub fn filter(mut self, filter: Value) -> Self {
         self.filter = Some(filter);
         self
     }
 
-    /// By relevance to these words.
+    /// Ranks documents by the words of a query.
     pub fn query(mut self, query: impl Into<String>) -> Self {
         self.query = Some(query.into());
         self
     }
 
-    /// Most documents to return.
+    /// Sets the maximum number of documents to return.
     pub fn limit(mut self, limit: u32) -> Self {
         self.limit = limit;
         self
     }
 
-    /// Documents to skip.
+    /// Sets the number of documents to skip.
     pub fn offset(mut self, offset: u32) -> Self {
         self.offset = offset;
         self
     }
 
-    /// Searches.
+    /// Runs the search.
+    ///
+    /// # Errors
+    ///
+    /// `invalid` if the filter has an unknown operator.
     pub fn run(self) -> Result<Vec<Item>, Failure> {
         host::memory::search(self)
     }

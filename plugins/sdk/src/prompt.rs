@@ -1,7 +1,8 @@
-//! Prompts as files: a template takes its values.
+//! Prompts from template files.
 //!
 //! A prompt is easier to read and to review in a file of its own, which `include_str!` compiles
-//! into the component. What differs from call to call is a placeholder: a name in double braces.
+//! into the component. Placeholders, which are names in double braces, stand for values that differ
+//! between calls.
 //!
 //! ```
 //! use wattle_plugin::{Failure, prompt};
@@ -18,22 +19,22 @@
 
 use crate::failure::Failure;
 
-/// The beginning of a placeholder.
+/// Start of a placeholder.
 const OPEN: &str = "{{";
 
-/// The end of a placeholder.
+/// End of a placeholder.
 const CLOSE: &str = "}}";
 
 /// Replaces each placeholder of a template by its value.
 ///
-/// Whitespace around the name in a placeholder and at the end of the template is ignored. A
-/// placeholder may occur several times. Values are inserted as they are and never searched for
-/// placeholders, so they may be text from untrusted sources.
+/// Whitespace around the name of a placeholder and at the end of the template is ignored. A
+/// placeholder may occur several times. Values are inserted unchanged and are not searched for
+/// placeholders, so they may contain untrusted text.
 ///
 /// # Errors
 ///
 /// `internal` if a placeholder has no value, a value has no placeholder, or a placeholder is not
-/// closed: the template and the code that fills it contradict each other.
+/// closed: then template and code do not match.
 pub fn fill(template: &str, values: &[(&str, &str)]) -> Result<String, Failure> {
     let mut filled = String::with_capacity(template.len());
     let mut used = vec![false; values.len()];
@@ -64,14 +65,14 @@ mod tests {
     use super::fill;
 
     #[test]
-    fn each_placeholder_is_replaced_and_values_stay_as_they_are() {
+    fn placeholders_are_replaced_once() {
         let filled = fill("{{a}}, {{ b }} and {{a}}.\n", &[("a", "{{b}}"), ("b", "2")]);
         assert_eq!(filled.unwrap(), "{{b}}, 2 and {{b}}.");
         assert_eq!(fill("{\"a\": {}}\n\n", &[]).unwrap(), "{\"a\": {}}");
     }
 
     #[test]
-    fn a_template_that_does_not_fit_its_values_is_refused() {
+    fn mismatched_templates_are_rejected() {
         for (template, why) in [
             ("{{c}}", "placeholder `c` has no value"),
             ("none", "value `a` has no placeholder"),
@@ -84,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_given_twice_is_refused() {
+    fn duplicate_values_are_rejected() {
         assert!(fill("{{a}}", &[("a", "1"), ("a", "2")]).is_err());
     }
 }

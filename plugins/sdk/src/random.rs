@@ -1,4 +1,5 @@
-//! Random numbers from the operating system, journaled: a re-executed node sees the same ones.
+//! Random numbers from the operating system. They are journaled, so a node that is executed again
+//! gets the same ones.
 //!
 //! ```
 //! use wattle_plugin::{random, testing::FakeHost};
@@ -12,20 +13,20 @@
 
 use crate::host;
 
-/// Bytes of a UUID.
+/// Length of a UUID, in bytes.
 const UUID_BYTES: u32 = 16;
 
-/// Up to 4,096 bytes; a longer request is cut to that.
+/// Returns `length` random bytes, at most 4,096.
 pub fn bytes(length: u32) -> Vec<u8> {
     host::random::bytes(length)
 }
 
-/// 64 random bits.
+/// Returns a random number of 64 bits.
 pub fn u64() -> u64 {
     host::random::u64()
 }
 
-/// A fresh id: a UUID of version 4, such as `3f1c0d1e-8b51-4a5e-9d0c-6a2f5f7b1c22`.
+/// Returns a new UUID of version 4, such as `3f1c0d1e-8b51-4a5e-9d0c-6a2f5f7b1c22`.
 pub fn uuid() -> String {
     let mut bytes = bytes(UUID_BYTES);
     bytes.resize(UUID_BYTES as usize, 0);
@@ -41,7 +42,7 @@ mod tests {
     use crate::testing::FakeHost;
 
     #[test]
-    fn ids_are_uuids_and_differ() {
+    fn uuids_have_version_4_and_differ() {
         FakeHost::new().run(|| {
             let id = uuid();
             let groups: Vec<usize> = id.split('-').map(str::len).collect();

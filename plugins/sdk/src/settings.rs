@@ -22,7 +22,11 @@ use crate::failure::Failure;
 use crate::host;
 use crate::json;
 
-/// One setting by its name, if it is set.
+/// Returns a setting as a type; `None` if it is not set.
+///
+/// # Errors
+///
+/// `invalid` if the setting does not fit the type.
 pub fn get<T: DeserializeOwned>(name: &str) -> Result<Option<T>, Failure> {
     let Some(text) = host::settings::get(name) else {
         return Ok(None);
@@ -30,18 +34,22 @@ pub fn get<T: DeserializeOwned>(name: &str) -> Result<Option<T>, Failure> {
     json::read(&format!("setting `{name}`"), &text).map(Some)
 }
 
-/// One setting that must be there.
+/// Returns a required setting as a type.
 ///
 /// # Errors
 ///
-/// `not-found` if it is not set, `invalid` if it does not fit the type.
+/// `not-found` if the setting is not set, `invalid` if it does not fit the type.
 pub fn require<T: DeserializeOwned>(name: &str) -> Result<T, Failure> {
     get(name)?.ok_or_else(|| {
         Failure::not_found(format!("setting `{name}` is not set; add it to `[settings]`"))
     })
 }
 
-/// All settings as one type.
+/// Returns all settings as one type.
+///
+/// # Errors
+///
+/// `invalid` if the settings do not fit the type.
 pub fn all<T: DeserializeOwned>() -> Result<T, Failure> {
     json::read("the settings", &host::settings::all())
 }

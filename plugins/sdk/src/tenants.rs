@@ -1,7 +1,8 @@
-//! Settings of the request's tenant, for web handlers that let a tenant bring its own models.
+//! Model routes of the request's tenant, for web handlers with which tenants configure models of
+//! their own.
 //!
-//! Without a tenant in the request they are those of the default tenant. Inside a node they are
-//! not there (`unsupported`), since a run must not change what it runs with.
+//! A request without a tenant has the routes of the default tenant. The functions fail with
+//! `unsupported` inside a node, since a run must not change its own configuration.
 //!
 //! ```
 //! use wattle_plugin::prelude::*;
@@ -18,7 +19,7 @@
 //! let host = FakeHost::new();
 //! let body = json!({"model": "gpt-4o", "key": "sk-1"});
 //! host.run(|| set_model(&Request::new("PUT", "/models/chat").with_body(body.to_string())))?;
-//! // The key is kept by the host and never shown again.
+//! // The host stores the key and never returns it.
 //! let own = host.run(|| tenants::get_route("chat"))?;
 //! assert_eq!(own, Some(json!({"model": "gpt-4o"})));
 //! host.run(|| tenants::remove_route("chat"))?;
@@ -34,23 +35,23 @@ use crate::failure::Failure;
 use crate::host;
 use crate::json;
 
-/// Sets what stands behind a model route for the tenant of the request. The document has the
-/// fields of the host's own endpoint for it; a key in it is kept by the host.
+/// Sets a model route of the tenant. The document has the fields of the host's endpoint `PUT
+/// /api/v1/tenants/{tenant}/routes/{route}`. The host stores a key in it and never returns it.
 ///
 /// # Errors
 ///
-/// `denied` if the grant `tenant_routes` does not name the route, `invalid` if the document is
-/// wrong, `unsupported` inside a node.
+/// `denied` if the grant `tenant_routes` does not name the route, `invalid` if the document is not
+/// valid, `unsupported` inside a node.
 pub fn set_route(route: &str, config: impl Serialize) -> Result<(), Failure> {
     host::tenants::set_route(route, json::to_value("the route", config)?)
 }
 
-/// Reads back what the tenant has set, without the key; `None` if it has nothing of its own.
+/// Returns the tenant's route without its key; `None` if the tenant has none of its own.
 pub fn get_route(route: &str) -> Result<Option<Value>, Failure> {
     host::tenants::get_route(route)
 }
 
-/// Goes back to the operator's route.
+/// Removes the tenant's route, so that the operator's route applies again.
 pub fn remove_route(route: &str) -> Result<(), Failure> {
     host::tenants::remove_route(route)
 }

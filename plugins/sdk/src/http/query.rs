@@ -1,6 +1,6 @@
-//! Query parameters: percent-encoding.
+//! Percent-encoding of query parameters.
 
-/// Appends `name=value`, before a fragment if there is one.
+/// Appends `name=value` to the query of a URL, before a fragment.
 pub(super) fn append(url: &mut String, name: &str, value: &str) {
     let fragment = url.find('#').map(|at| url.split_off(at));
     url.push(if url.contains('?') { '&' } else { '?' });
@@ -14,7 +14,7 @@ pub(super) fn append(url: &mut String, name: &str, value: &str) {
     url.push_str(fragment.as_deref().unwrap_or_default());
 }
 
-/// Whether the host is to put a secret here. Its braces must reach the host as they are.
+/// Returns true for a placeholder of a secret, whose braces must not be encoded.
 fn is_secret(value: &str) -> bool {
     let name = value.strip_prefix("{{secret:").and_then(|rest| rest.strip_suffix("}}"));
     name.is_some_and(|name| !name.contains(['{', '}', '&', '#']))
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_whole_secret_stays_as_it_is() {
+    fn only_a_whole_placeholder_is_not_encoded() {
         assert_eq!(appended("https://a", "k", "{{secret:KEY}}"), "https://a?k={{secret:KEY}}");
         assert!(appended("https://a", "k", "{{secret:A}}&b={{secret:B}}").contains("%26"));
     }

@@ -1,61 +1,65 @@
-//! One response.
+//! Responses.
 
 use serde::de::DeserializeOwned;
 
 use crate::failure::{Failure, code};
 use crate::json::{self, Extra};
 
-/// Most characters of a body that a failure quotes.
+/// Maximum length of a body in a failure message, in characters.
 const QUOTED_CHARS: usize = 200;
 
-/// One response.
+/// An HTTP response.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Response {
-    /// For example 200.
+    /// Status code, such as 200.
     pub status: u16,
-    /// Names in lower case.
+    /// Headers with names in lower case.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
-    /// Address after redirects.
+    /// URL after redirects.
     pub url: String,
-    /// Named values beside the fixed fields.
+    /// Extension fields.
     pub extra: Extra,
 }
 
 impl Response {
-    /// A response as tests make it.
+    /// Builds a response, for tests.
     pub fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
         Self { status, body: body.into(), ..Self::default() }
     }
 
-    /// The first header of this name, in any case.
+    /// Returns the first header with a name. Case does not matter.
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The body as text; bytes that are not UTF-8 are replaced.
+    /// Returns the body as text. Invalid UTF-8 is replaced.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The body as a type.
+    /// Returns the JSON body as a type.
+    ///
+    /// # Errors
+    ///
+    /// `invalid` if the body is not JSON or does not fit the type.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Failure> {
-        json::read(&format!("the answer of `{}`", self.url), &self.text())
+        json::read(&format!("the response of `{}`", self.url), &self.text())
     }
 
-    /// Whether the status is 200 to 299.
+    /// Returns true if the status is 200 to 299.
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
 
-    /// The response if its status is 200 to 299.
+    /// Returns the response if its status is 200 to 299.
     ///
     /// # Errors
     ///
-    /// `rate-limited` for 429 and `unavailable` for 408 and 500 upwards, both worth a retry;
-    /// `not-found` for 404; `http-status` for the rest.
+    /// `rate-limited` for 429, and `unavailable` for 408 and from 500 on, which are both retryable;
+    /// `not-found` for 404; `http-status` for any other status.
     ///
     /// ```
     /// use wattle_plugin::http::Response;
@@ -74,7 +78,7 @@ impl Response {
             _ => ("http-status", false),
         };
         let text: String = self.text().chars().take(QUOTED_CHARS).collect();
-        let message = format!("`{}` answered with status {}: {text}", self.url, self.status);
+        let message = format!("`{}` responded with status {}: {text}", self.url, self.status);
         let failure = Failure::new(code, message);
         Err(if retryable { failure.retryable() } else { failure })
     }

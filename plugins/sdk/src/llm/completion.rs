@@ -1,4 +1,4 @@
-//! A model's answer.
+//! Completions.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -8,84 +8,84 @@ use crate::failure::Failure;
 use crate::json::{self, Extra};
 use crate::message::{Message, Part, Role, ToolCall, text_of};
 
-/// Name of the id among what stands beside the fixed fields, of an answer and of a message.
+/// Extension field for the id of a completion and of a message.
 const ID: &str = "id";
 
-/// Why the model stopped.
+/// Why a completion ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum FinishReason {
-    /// It was done.
+    /// The completion is complete.
     #[default]
     Stop,
-    /// The limit of tokens.
+    /// The model reached its limit of output tokens.
     Length,
-    /// It wants tools called.
+    /// The model requests tools.
     ToolCalls,
-    /// The provider withheld the rest.
+    /// The provider's filter removed the rest.
     ContentFilter,
-    /// A reason this version has no case for.
+    /// A reason unknown to this SDK version.
     Other(String),
 }
 
-/// Tokens that a call used, as far as the provider said.
+/// Token counts of a call; `None` for a count that the provider does not report.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Usage {
-    /// Read.
+    /// Input tokens.
     pub input_tokens: Option<u64>,
-    /// Written.
+    /// Output tokens.
     pub output_tokens: Option<u64>,
-    /// Read from the provider's cache.
+    /// Input tokens that the provider read from its cache.
     pub cached_input_tokens: Option<u64>,
-    /// Written while reasoning.
+    /// Output tokens of the reasoning.
     pub reasoning_tokens: Option<u64>,
-    /// Named values beside the fixed fields.
+    /// Extension fields.
     pub extra: Extra,
 }
 
-/// One model that was asked for an answer, with all its retries.
+/// The attempts at one candidate of a route.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Attempt {
-    /// Its provider.
+    /// Name of the provider.
     pub provider: String,
-    /// The model, as the route names it.
+    /// Name of the model in the route.
     pub model: String,
-    /// How often it was asked.
+    /// Number of requests to the model.
     #[serde(default)]
     pub tries: u32,
-    /// Why it gave no answer; `None` for the one that did.
+    /// Why the candidate failed; `None` for the one that succeeded.
     #[serde(default)]
     pub error: Option<Failure>,
 }
 
-/// A model's answer.
+/// The output of a model call.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Completion {
-    /// What it says, in order.
+    /// Content in order.
     pub parts: Vec<Part>,
-    /// The validated document, if a schema was asked for.
+    /// The validated document, if the request has a schema.
     pub structured: Option<Value>,
-    /// Why it stopped.
+    /// Why the completion ended.
     pub finish_reason: FinishReason,
-    /// Tokens used.
+    /// Token counts.
     pub usage: Usage,
-    /// The model that answered.
+    /// Name of the model.
     pub model: String,
-    /// Named values beside the fixed fields.
+    /// Extension fields.
     pub extra: Extra,
 }
 
 impl Completion {
-    /// An answer in words, as tests make it.
+    /// Builds a text completion, for tests.
     pub fn of_text(text: impl Into<String>) -> Self {
         Self { parts: vec![Part::Text(text.into())], ..Self::default() }
     }
 
-    /// An answer to a request with a schema, as tests make it.
+    /// Builds a completion of a request with a schema, for tests.
     pub fn of_json(document: Value) -> Self {
         Self { structured: Some(document.clone()), ..Self::of_text(document.to_string()) }
     }
 
-    /// An answer that wants a tool called, as tests make it.
+    /// Builds a completion with a tool call, for tests.
     pub fn of_tool_call(id: &str, name: &str, arguments: Value) -> Self {
         let call =
             ToolCall { id: id.to_owned(), name: name.to_owned(), arguments, extra: Extra::new() };
@@ -96,16 +96,16 @@ impl Completion {
         }
     }
 
-    /// The same under an id, as tests make it.
+    /// Sets the id, for tests.
     #[must_use]
     pub fn with_id(mut self, id: impl Into<String>) -> Self {
         self.extra.insert(ID.to_owned(), Value::String(id.into()));
         self
     }
 
-    /// The id of the message that the answer becomes. Clients that follow the run have seen it grow
-    /// under this id, so the message that the node writes should have it. `None` if the host does not
-    /// say, as in a web handler.
+    /// Returns the id of the message that the completion becomes. Clients receive the deltas under
+    /// this id, so the message that the node writes should have it. `None` if the host gives none,
+    /// as in a web handler.
     ///
     /// ```
     /// use wattle_plugin::llm::Completion;
@@ -118,13 +118,13 @@ impl Completion {
         self.extra.get(ID).and_then(Value::as_str)
     }
 
-    /// All text parts, joined.
+    /// Returns all text parts, joined.
     pub fn text(&self) -> String {
         text_of(&self.parts)
     }
 
-    /// Whether this is an answer: it says something, or calls a tool. Providers end with anything else for
-    /// reasons of many kinds, also under [`FinishReason::Stop`]; reasoning alone is no answer.
+    /// Returns true if the completion has text or a tool call. Providers return other completions
+    /// for many reasons, also with [`FinishReason::Stop`]. Reasoning alone does not count.
     ///
     /// ```
     /// use wattle_plugin::llm::Completion;
@@ -138,19 +138,19 @@ impl Completion {
         self.tool_calls().next().is_some() || !self.text().trim().is_empty()
     }
 
-    /// The validated document as a type.
+    /// Returns the validated document as a type.
     ///
     /// # Errors
     ///
-    /// `invalid` if no schema was asked for, or if the document does not fit the type.
+    /// `invalid` if the request had no schema, or if the document does not fit the type.
     pub fn structured<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         let document = self.structured.as_ref().ok_or_else(|| {
-            Failure::invalid("the answer has no document; ask for one with `Request::schema`")
+            Failure::invalid("the completion has no document; request one with `Request::schema`")
         })?;
-        json::from_value("the model's answer", document)
+        json::from_value("the document of the completion", document)
     }
 
-    /// The tools that the model wants called.
+    /// Returns the tool calls that the model requests.
     ///
     /// ```
     /// use serde_json::json;
@@ -166,7 +166,8 @@ impl Completion {
         })
     }
 
-    /// The models that were asked, in order; the last one answered. Empty if the host does not say.
+    /// Returns the candidates that the host called, in order; the last one succeeded. Empty if the
+    /// host does not report them.
     ///
     /// ```
     /// use serde_json::json;
@@ -189,15 +190,15 @@ impl Completion {
         attempts.and_then(Result::ok).unwrap_or_default()
     }
 
-    /// The answer as a message, to go on with the conversation. Its id is among what stands beside the
-    /// fixed fields.
+    /// Converts the completion to a message, to continue the conversation. The message has the id
+    /// in its extension fields.
     pub fn into_message(mut self) -> Message {
         let extra = self.extra.remove_entry(ID).into_iter().collect();
         Message { role: Role::Assistant, parts: self.parts, extra }
     }
 
-    /// The answer as a node writes it to a channel with the reducer `messages`: with its id, so that
-    /// clients do not take it for another message than the one that they have seen grow.
+    /// Returns the completion in the form of a channel with the reducer `messages`. It has the id,
+    /// so that clients recognize the message whose deltas they received.
     ///
     /// ```
     /// use serde_json::json;
@@ -247,7 +248,7 @@ mod tests {
     use crate::message::Part;
 
     #[test]
-    fn an_answer_becomes_a_message_under_its_id() {
+    fn completion_becomes_a_message_with_its_id() {
         let mut answer = Completion::of_tool_call("c", "add", json!({"a": 1})).with_id("m");
         answer.parts.insert(0, Part::Reasoning("hm".to_owned()));
         answer.parts.insert(1, Part::Text("so".to_owned()));

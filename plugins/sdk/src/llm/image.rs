@@ -1,4 +1,4 @@
-//! Pictures that a model makes.
+//! Image generation.
 
 use serde_json::Value;
 
@@ -7,23 +7,23 @@ use crate::failure::Failure;
 use crate::host;
 use crate::json::Extra;
 
-/// A request for pictures.
+/// A request for generated images.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImageRequest {
     /// Name of the route.
     pub route: String,
-    /// What to show.
+    /// What the images show.
     pub prompt: String,
-    /// How many.
+    /// Number of images.
     pub count: u32,
-    /// For example `16:9`.
+    /// Aspect ratio, such as `16:9`; the default of the provider if `None`.
     pub aspect_ratio: Option<String>,
-    /// Named values beside the fixed fields.
+    /// Extension fields.
     pub extra: Extra,
 }
 
 impl ImageRequest {
-    /// One picture.
+    /// Creates a request for one image.
     pub fn new(route: impl Into<String>, prompt: impl Into<String>) -> Self {
         Self {
             route: route.into(),
@@ -34,19 +34,19 @@ impl ImageRequest {
         }
     }
 
-    /// Several pictures.
+    /// Sets the number of images.
     pub fn count(mut self, count: u32) -> Self {
         self.count = count;
         self
     }
 
-    /// Their shape, for example `16:9`.
+    /// Sets the aspect ratio, such as `16:9`.
     pub fn aspect_ratio(mut self, ratio: impl Into<String>) -> Self {
         self.aspect_ratio = Some(ratio.into());
         self
     }
 
-    /// Adds a named value beside the fixed fields: `candidate`, `retries`, `timeout_ms` as of
+    /// Adds an extension field: `candidate`, `retries` or `timeout_ms`, as in
     /// [`llm::Request`](crate::llm::Request).
     pub fn with_extra(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.extra.insert(key.into(), value.into());
@@ -54,29 +54,30 @@ impl ImageRequest {
     }
 }
 
-/// A generated picture.
+/// A generated image.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GeneratedImage {
-    /// Where its bytes are.
+    /// Blob with the data.
     pub blob: BlobRef,
-    /// For example `image/png`.
+    /// Media type, such as `image/png`.
     pub media_type: String,
-    /// Named values beside the fixed fields.
+    /// Extension fields.
     pub extra: Extra,
 }
 
 impl GeneratedImage {
-    /// The short path under which the host serves it, as [`blob::link`](crate::blob::link).
+    /// Returns the path under which the host serves the image, like
+    /// [`blob::link`](crate::blob::link). Empty if the host gives none.
     pub fn link(&self) -> &str {
         self.text("link")
     }
 
-    /// The provider that made it.
+    /// Returns the name of the provider. Empty if the host gives none.
     pub fn provider(&self) -> &str {
         self.text("provider")
     }
 
-    /// The model that made it.
+    /// Returns the name of the model. Empty if the host gives none.
     pub fn model(&self) -> &str {
         self.text("model")
     }
@@ -86,7 +87,7 @@ impl GeneratedImage {
     }
 }
 
-/// Makes pictures; they go to the blob store.
+/// Generates images, which the host stores as blobs.
 ///
 /// ```
 /// use wattle_plugin::llm::{self, ImageRequest};

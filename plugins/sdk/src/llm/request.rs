@@ -1,4 +1,4 @@
-//! One model call.
+//! Requests of model calls.
 
 use schemars::JsonSchema;
 use serde_json::Value;
@@ -10,21 +10,21 @@ use crate::llm::{self, Completion, CompletionStream};
 use crate::message::{Image, Message, Part, Role};
 use crate::tool::ToolInfo;
 
-/// A tool that the model may ask for.
+/// A tool that the model may request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolDefinition {
-    /// Its name.
+    /// Name of the tool.
     pub name: String,
-    /// What it does.
+    /// Description for the model.
     pub description: String,
-    /// JSON Schema of its arguments.
+    /// JSON Schema of the arguments.
     pub arguments_schema: Value,
-    /// Named values beside the fixed fields.
+    /// Extension fields.
     pub extra: Extra,
 }
 
 impl ToolDefinition {
-    /// A tool whose arguments are a type.
+    /// Creates a tool whose arguments have the schema of a type.
     pub fn of<T: JsonSchema>(name: impl Into<String>, description: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -35,7 +35,7 @@ impl ToolDefinition {
     }
 }
 
-/// A tool that [`crate::tools::list`] found can be offered as it is.
+/// Converts a tool of [`crate::tools::list`].
 impl From<ToolInfo> for ToolDefinition {
     fn from(info: ToolInfo) -> Self {
         Self {
@@ -47,58 +47,59 @@ impl From<ToolInfo> for ToolDefinition {
     }
 }
 
-/// Whether the model must, may or must not call a tool.
+/// Whether the model must, may or must not request a tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ToolChoice {
-    /// It may.
+    /// The model may request tools.
     #[default]
     Auto,
-    /// It must not.
+    /// The model must not request a tool.
     None,
-    /// It must call some tool.
+    /// The model must request a tool.
     Required,
-    /// It must call this tool.
+    /// The model must request this tool.
     Tool(String),
-    /// A choice this version has no case for.
+    /// A choice unknown to this SDK version.
     Other(String),
 }
 
-/// The shape that the answer must have. The host validates it and lets the model repair it once.
+/// The schema of the completion. The host validates the completion and lets the model repair it
+/// once.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResponseSchema {
-    /// 1 to 64 of `[a-zA-Z0-9_-]`.
+    /// Name of the schema: 1 to 64 characters of `[a-zA-Z0-9_-]`.
     pub name: String,
     /// JSON Schema; the root is an object.
     pub schema: Value,
 }
 
-/// One model call. See the [module](crate::llm) for an example.
+/// A model call. See the [module](crate::llm) for an example.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Request {
     /// Name of the route, from the app's manifest.
     pub route: String,
-    /// The conversation.
+    /// Messages of the conversation, in order.
     pub messages: Vec<Message>,
-    /// Tools on offer.
+    /// Tools that the model may request.
     pub tools: Vec<ToolDefinition>,
-    /// Whether the model must, may or must not call a tool.
+    /// Whether the model must, may or must not request a tool.
     pub tool_choice: ToolChoice,
-    /// The shape of the answer.
+    /// Schema of the completion; any text if `None`.
     pub response_schema: Option<ResponseSchema>,
-    /// 0 for the likeliest answer; the route's default without it.
+    /// Sampling temperature, 0 for the likeliest completion; the route's default if `None`.
     pub temperature: Option<f64>,
-    /// Most tokens of the answer; the route's default without it.
+    /// Maximum number of output tokens; the route's default if `None`.
     pub max_output_tokens: Option<u32>,
-    /// For providers that can repeat an answer.
+    /// Seed, for providers with reproducible sampling.
     pub seed: Option<u64>,
-    /// Texts that end the answer.
+    /// Texts that end the completion.
     pub stop: Vec<String>,
-    /// Named values beside the fixed fields.
+    /// Extension fields.
     pub extra: Extra,
 }
 
 impl Request {
-    /// A call on a route.
+    /// Creates a call of a route.
     pub fn route(route: impl Into<String>) -> Self {
         Self { route: route.into(), ..Self::default() }
     }
@@ -108,17 +109,17 @@ impl Request {
         self.message(Message::new(Role::System, text.into()))
     }
 
-    /// Adds what a person says.
+    /// Adds a message of a person.
     pub fn user(self, part: impl Into<Part>) -> Self {
         self.message(Message::user(part))
     }
 
-    /// Adds what the model said.
+    /// Adds a message of the model.
     pub fn assistant(self, part: impl Into<Part>) -> Self {
         self.message(Message::assistant(part))
     }
 
-    /// Adds a picture to the last message of a person, or as one of its own.
+    /// Adds an image to the last message if it is a person's, or as a new message of a person.
     pub fn image(mut self, image: Image) -> Self {
         match self.messages.last_mut() {
             Some(message) if message.role == Role::User => {
@@ -147,93 +148,96 @@ impl Request {
         self
     }
 
-    /// Says whether the model must, may or must not call a tool.
+    /// Sets whether the model must, may or must not request a tool.
     pub fn tool_choice(mut self, choice: ToolChoice) -> Self {
         self.tool_choice = choice;
         self
     }
 
-    /// Asks for an answer in the shape of a type; read it with [`Completion::structured`].
+    /// Requests a document with the schema of a type. [`Completion::structured`] returns it.
     pub fn schema<T: JsonSchema>(self, name: impl Into<String>) -> Self {
         self.schema_value(name, json::input_schema::<T>())
     }
 
-    /// Asks for an answer in the shape of a JSON Schema.
+    /// Requests a document with a JSON Schema.
     pub fn schema_value(mut self, name: impl Into<String>, schema: Value) -> Self {
         self.response_schema = Some(ResponseSchema { name: name.into(), schema });
         self
     }
 
-    /// 0 for the likeliest answer.
+    /// Sets the sampling temperature; 0 for the likeliest completion.
     pub fn temperature(mut self, temperature: f64) -> Self {
         self.temperature = Some(temperature);
         self
     }
 
-    /// Limits the answer.
+    /// Sets the maximum number of output tokens.
     pub fn max_output_tokens(mut self, tokens: u32) -> Self {
         self.max_output_tokens = Some(tokens);
         self
     }
 
-    /// For providers that can repeat an answer.
+    /// Sets the seed, for providers with reproducible sampling.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// Ends the answer at a text.
+    /// Adds a text that ends the completion.
     pub fn stop(mut self, text: impl Into<String>) -> Self {
         self.stop.push(text.into());
         self
     }
 
-    /// Asks only this model of the route, 0 for the first one. [`llm::route`] says how many there
-    /// are.
+    /// Calls only one candidate of the route, from 0.
+    /// [`RouteInfo::candidates`](llm::RouteInfo::candidates) returns their number.
     pub fn candidate(self, number: u32) -> Self {
         self.with_extra("candidate", number)
     }
 
-    /// At most so many further attempts at each model, instead of what the route says.
+    /// Sets the maximum number of retries at each candidate, in place of the route's setting.
     pub fn retries(self, retries: u32) -> Self {
         self.with_extra("retries", retries)
     }
 
-    /// Longest wait for a sign of life of a model, instead of what the route says.
+    /// Sets the idle timeout of a model in milliseconds, in place of the route's setting: the
+    /// longest wait for the first byte of the response and for each further one. The host limits
+    /// it.
     pub fn timeout_ms(self, timeout_ms: u32) -> Self {
         self.with_extra("timeout_ms", timeout_ms)
     }
 
-    /// Takes an answer of another shape as a failure, for who asks again in its own words; the
-    /// answer stands in the failure's details. Otherwise the host lets the model correct it once.
+    /// Makes a completion that violates the schema a failure, with the completion in its details. A
+    /// plugin that repairs completions itself uses this. Otherwise the host lets the model repair
+    /// the completion once.
     pub fn without_repair(self) -> Self {
         self.with_extra("repair", false)
     }
 
-    /// Adds a named value beside the fixed fields.
+    /// Adds an extension field.
     pub fn with_extra(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.extra.insert(key.into(), value.into());
         self
     }
 
-    /// Calls the model and waits for the whole answer.
+    /// Calls the model and waits for the whole completion.
     pub fn complete(self) -> Result<Completion, Failure> {
         host::llm::complete(self)
     }
 
-    /// Calls the model and hands out its answer in pieces, see [`llm::stream`].
+    /// Calls the model and streams its completion, see [`llm::stream`].
     pub fn stream(self) -> Result<CompletionStream, Failure> {
         llm::stream(self)
     }
 
-    /// All text of the conversation, for tests that answer by what is asked.
+    /// Returns all text of the conversation, for test scripts that depend on it.
     pub fn text(&self) -> String {
         let texts: Vec<String> = self.messages.iter().map(Message::text).collect();
         texts.join("\n")
     }
 }
 
-/// Calls several models at once; answers come in the order of the requests.
+/// Makes several model calls concurrently. Returns the results in the order of the requests.
 ///
 /// ```
 /// use wattle_plugin::llm::{self, Completion, Request};
@@ -256,7 +260,7 @@ mod tests {
     use crate::message::{Image, Role};
 
     #[test]
-    fn a_picture_joins_the_last_words_of_the_user() {
+    fn image_joins_the_last_message_of_a_person() {
         let image = Image::url("https://a/b.png", "image/png");
         let request = Request::route("vision").system("look").image(image.clone());
         assert_eq!(request.messages.len(), 2);

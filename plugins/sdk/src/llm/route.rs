@@ -1,31 +1,31 @@
-//! What stands behind a route.
+//! Model routes.
 
 use crate::failure::Failure;
 use crate::host;
 use crate::json::Extra;
 
-/// Which model stands behind a route. Never a key or an address.
+/// The models of a route, without keys and URLs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RouteInfo {
-    /// The provider that is asked first.
+    /// Provider of the first candidate.
     pub provider: String,
-    /// Its model.
+    /// Model of the first candidate.
     pub model: String,
-    /// Whether another model is asked if that one does not answer.
+    /// True if the route has a fallback.
     pub has_fallback: bool,
-    /// Named values beside the fixed fields.
+    /// Extension fields.
     pub extra: Extra,
 }
 
 impl RouteInfo {
-    /// How many models the route has, 1 or more.
+    /// Returns the number of candidates, at least 1.
     pub fn candidates(&self) -> u32 {
         let told = self.extra.get("candidates").and_then(serde_json::Value::as_u64);
         told.map_or(1 + u32::from(self.has_fallback), |told| told as u32)
     }
 }
 
-/// Describes a route that this plugin was granted, for the tenant of the call.
+/// Returns the models of a granted route, for the tenant of the call.
 ///
 /// ```
 /// use wattle_plugin::llm::{self, RouteInfo};

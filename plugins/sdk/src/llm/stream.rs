@@ -1,10 +1,10 @@
-//! An answer that arrives in pieces, for a plugin that looks at tokens. End users see tokens
-//! without this: the host streams every call into the event log.
+//! Streamed completions, for a plugin that reads deltas itself. Users see deltas without this: the
+//! host streams every call into the event log.
 //!
-//! A stream is one journaled call like [`llm::Request::complete`](crate::llm::Request::complete):
-//! a re-executed node gets the same answer again, though perhaps cut into other pieces. So only
-//! the whole answer may decide what a node does. Dropping the stream before its end cancels the
-//! model call.
+//! A stream is one journaled call like [`llm::Request::complete`](crate::llm::Request::complete). A
+//! node that is executed again gets the same completion, although perhaps split into other deltas,
+//! so only the whole completion may decide what a node does. Dropping the stream before its end
+//! cancels the model call.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::host;
 use crate::llm::{Completion, Request};
 
-/// A piece of a streamed answer.
+/// A delta of a streamed completion.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StreamEvent {
     /// More text.
@@ -21,22 +21,22 @@ pub enum StreamEvent {
     Reasoning(String),
     /// More of a tool call.
     ToolCallDelta {
-        /// Which call of the answer, from 0.
+        /// Position among the tool calls of the completion, from 0.
         index: u32,
-        /// The tool, in the first piece.
+        /// Name of the tool, in the first delta of the call.
         name: Option<String>,
-        /// A piece of the arguments.
+        /// Part of the JSON text of the arguments.
         arguments: String,
     },
-    /// Everything before is void: the model answers again, since its first answer did not have
-    /// the shape that was asked for.
+    /// The deltas so far are discarded. The model starts again, since its first completion violated
+    /// the schema.
     Restart,
-    /// A kind this version has no case for.
+    /// A kind unknown to this SDK version.
     Other(Value),
 }
 
-/// An answer that arrives in pieces. As an iterator it yields them one by one, and ends with the
-/// answer or after a failure.
+/// A streamed completion. The iterator yields its deltas, and ends with the completion or after a
+/// failure.
 #[derive(Debug)]
 pub struct CompletionStream {
     handle: host::llm::Stream,
@@ -44,7 +44,7 @@ pub struct CompletionStream {
     over: bool,
 }
 
-/// Calls a model and hands out its answer in pieces.
+/// Calls a model and streams its completion.
 ///
 /// ```
 /// use wattle_plugin::llm::{self, Completion, Request, StreamEvent};
@@ -73,7 +73,7 @@ pub fn stream(request: Request) -> Result<CompletionStream, Failure> {
 }
 
 impl CompletionStream {
-    /// The whole answer. Pieces that were not read yet are skipped.
+    /// Waits for the whole completion. Deltas that were not read are skipped.
     pub fn finish(mut self) -> Result<Completion, Failure> {
         for event in &mut self {
             event?;
