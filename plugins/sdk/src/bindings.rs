@@ -1,8 +1,8 @@
 //! Bindings generated from `wit/wattle`.
 //!
-//! The imports are generated once. Each exported interface has a world of its own whose
-//! description lands in a component only through its export macro, so a plugin exports exactly
-//! what it names in `export!`.
+//! The imports are generated once. Each exported interface has a world of its own. Only the export
+//! macro of a world adds its description to a component, so a plugin exports only the interfaces
+//! that `export!` names.
 #![allow(
     missing_docs,
     unreachable_pub,
@@ -15,7 +15,7 @@
     reason = "generated"
 )]
 
-/// Everything a guest may import; what is not used is not imported.
+/// All imports. A component imports only those that it uses.
 pub mod imports {
     wit_bindgen::generate!({
         path: "../../wit/wattle",

@@ -1,4 +1,4 @@
-//! Threads and runs of the plugin's own app: start, resume, cancel, read.
+//! Threads and runs of the plugin's own app: start, resume, cancel and read them.
 //!
 //! ```
 //! use wattle_plugin::prelude::*;
@@ -36,22 +36,24 @@ pub use self::result::{EndedRun, Interrupt, Outcome, Thread};
 use crate::failure::Failure;
 use crate::host;
 
-/// Starts a run and returns at once.
+/// Starts a run. Returns without waiting for its end.
 pub fn start(request: Start) -> Result<RunRef, Failure> {
     host::runs::start(request)
 }
 
-/// Answers open questions and goes on; returns at once.
+/// Answers pending interrupts and resumes the thread. Returns without waiting for the end of the
+/// run.
 ///
 /// # Errors
 ///
-/// `not-found` (no such thread, or expired), `conflict` (no such open question), `invalid` (the
-/// answer violates its schema; the question stays open), `busy` (a run is active).
+/// `not-found` if the thread does not exist or has expired, `conflict` if an interrupt is not
+/// pending, `invalid` if an answer violates its schema (the interrupt stays pending), `busy` if a
+/// run is active.
 pub fn resume(request: Resume) -> Result<RunRef, Failure> {
     host::runs::resume(request)
 }
 
-/// Waits until a run ends or stands still.
+/// Waits until a run has ended or is interrupted.
 pub fn wait(run: &RunRef) -> Result<EndedRun, Failure> {
     host::runs::wait(run)
 }
@@ -61,18 +63,18 @@ pub fn cancel(run: &RunRef) -> Result<(), Failure> {
     host::runs::cancel(run)
 }
 
-/// Reads a thread; `None` if there is none or it has expired.
+/// Returns a thread; `None` if it does not exist or has expired.
 pub fn thread(thread_id: &str) -> Result<Option<Thread>, Failure> {
     host::runs::thread(thread_id)
 }
 
-/// Deletes a thread with all that belongs to it.
+/// Deletes a thread and all its data.
 pub fn delete_thread(thread_id: &str) -> Result<(), Failure> {
     host::runs::delete_thread(thread_id)
 }
 
-/// Up to `limit` events of a thread after a sequence number, as documents. [`Event::read`] makes
-/// types of them.
+/// Returns at most `limit` events of a thread after a sequence number, as documents.
+/// [`Event::read`] converts them.
 pub fn events(thread_id: &str, after: u64, limit: u32) -> Result<Vec<Value>, Failure> {
     host::runs::events(thread_id, after, limit)
 }

@@ -1,5 +1,5 @@
-//! SQL on the databases that the operator granted, by name. SQLite and PostgreSQL.
-//! Parameters are `$1`, `$2` and so on, in both.
+//! SQL on the databases that the operator granted, by name: SQLite and PostgreSQL. Parameters are
+//! `$1`, `$2` and so on, in both dialects.
 //!
 //! ```
 //! use wattle_plugin::prelude::*;

@@ -1,7 +1,7 @@
-//! The HTTP endpoints of an app: requests and responses.
+//! HTTP endpoints of an app: requests and responses.
 //!
-//! A handler runs outside any journal: what must survive a crash goes through a run that it
-//! starts.
+//! Calls of a web handler are not journaled. Work that must survive a crash belongs in a run that
+//! the handler starts.
 //!
 //! ```
 //! use wattle_plugin::prelude::*;

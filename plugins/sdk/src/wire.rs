@@ -1,5 +1,5 @@
-//! The border of a guest: the SDK's types to and from the generated ones, one module per
-//! interface, and the calls themselves.
+//! Calls of the host, and conversions between the types of the SDK and the generated bindings, one
+//! module per interface.
 
 pub(crate) mod blob;
 pub(crate) mod clock;

@@ -1,4 +1,4 @@
-//! Events of a thread's log as types.
+//! Events of a thread as types.
 //!
 //! ```
 //! use serde_json::json;
@@ -20,54 +20,54 @@ use serde_json::Value;
 use crate::failure::Failure;
 use crate::json;
 
-/// One event of a thread's log, see [`events`](super::events).
+/// An event of a thread, see [`events`](super::events).
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Event {
-    /// Position in the log: 1, 2, 3 and so on without gaps.
+    /// Sequence number in the log, from 1 without gaps.
     pub seq: u64,
-    /// Milliseconds since 1970, from the host's clock.
+    /// Time in milliseconds since 1970, from the clock of the host.
     pub at_ms: i64,
-    /// The run that the event belongs to.
+    /// Id of the run that the event belongs to.
     pub run: String,
-    /// The subgraph; empty for the thread's own graph.
+    /// Namespace of the subgraph; empty for the root graph.
     #[serde(default)]
     pub namespace: String,
-    /// What happened.
+    /// Kind and content of the event.
     #[serde(flatten)]
     pub kind: EventKind,
 }
 
 impl Event {
-    /// Reads an event.
+    /// Converts a document to an event.
     ///
     /// # Errors
     ///
-    /// `invalid`: the document is no event of a log.
+    /// `invalid` if the document is not an event.
     pub fn read(event: &Value) -> Result<Self, Failure> {
         json::from_value("event", event)
     }
 }
 
-/// What happened.
+/// The kind of an event, with its content.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EventKind {
-    /// A run began, or went on after an answer or a restart.
+    /// A run started, or continued after an answer or a restart of the host.
     RunStarted(RunStarted),
-    /// A run ended or waits for answers.
+    /// A run ended or was interrupted.
     RunEnded(RunEnded),
-    /// A task ended well.
+    /// A task finished.
     TaskFinished(TaskFinished),
-    /// A slow host call began (model, HTTP, SQL, tool).
+    /// A slow host call started (model, HTTP, SQL, tool).
     CallStarted(CallStarted),
-    /// Pieces of a model's answer arrived.
+    /// Deltas of a completion arrived.
     Streamed(Streamed),
-    /// A host call was answered.
+    /// A host call returned a result.
     Called(Box<Called>),
-    /// A node emitted an event.
+    /// A node emitted a custom event.
     Custom(Custom),
-    /// An event that has no type here.
+    /// An event unknown to this SDK version.
     #[serde(other)]
     Other,
 }
@@ -75,7 +75,7 @@ pub enum EventKind {
 /// See [`EventKind::RunStarted`].
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct RunStarted {
-    /// The graph.
+    /// Name of the graph.
     pub graph: String,
     /// `input`, `resume`, `recovery`, `retry` or `fork`.
     pub reason: String,
@@ -84,9 +84,9 @@ pub struct RunStarted {
 /// See [`EventKind::RunEnded`].
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct RunEnded {
-    /// `completed`, `interrupted`, `failed` or `cancelled`.
+    /// Run status: `completed`, `interrupted`, `failed` or `cancelled`.
     pub status: String,
-    /// Why, if the run failed.
+    /// Failure of a failed run.
     #[serde(default)]
     pub failure: Option<Failure>,
 }
@@ -94,75 +94,75 @@ pub struct RunEnded {
 /// See [`EventKind::TaskFinished`].
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct TaskFinished {
-    /// The task.
+    /// Id of the task.
     pub task: String,
-    /// Its node.
+    /// Node of the task.
     pub node: String,
-    /// Its writes, in order.
+    /// Writes of the task, in order.
     pub writes: Vec<Write>,
 }
 
 /// A write to a channel.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Write {
-    /// The channel.
+    /// Name of the channel.
     pub channel: String,
-    /// The value.
+    /// The written value.
     pub value: Value,
 }
 
 /// See [`EventKind::CallStarted`].
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct CallStarted {
-    /// The task.
+    /// Id of the task.
     pub task: String,
-    /// The calls of the task that this call is inside of: empty for a call of the node itself, `[n]`
-    /// for a call of the tool that the node called in its call `n`.
+    /// Scope of the call: empty for a call of the node itself, `[n]` for a call of the tool that
+    /// the node called with call `n`.
     #[serde(default)]
     pub scope: Vec<u32>,
-    /// Number of the call in its scope.
+    /// Call number in the scope.
     pub call: u32,
-    /// What is called.
+    /// Function that is called.
     #[serde(rename = "function")]
     pub kind: CallKind,
-    /// One line for people; of a call of a tool, the name of the tool.
+    /// One line for people; for a tool call, the name of the tool.
     pub summary: String,
 }
 
 /// See [`EventKind::Streamed`].
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Streamed {
-    /// The task.
+    /// Id of the task.
     pub task: String,
-    /// Its node.
+    /// Node of the task.
     pub node: String,
     /// See [`CallStarted::scope`].
     #[serde(default)]
     pub scope: Vec<u32>,
-    /// Number of the call that is answered.
+    /// Number of the model call in its scope.
     pub call: u32,
-    /// The pieces, in order.
+    /// The deltas, in order.
     pub deltas: Vec<Delta>,
 }
 
-/// A piece of a model's answer.
+/// A delta of a completion.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Delta {
-    /// Text that goes on from the text before.
+    /// Text that continues the text before.
     Text {
-        /// The piece.
+        /// The added text.
         text: String,
     },
-    /// Reasoning that goes on from the reasoning before.
+    /// Reasoning that continues the reasoning before.
     Reasoning {
-        /// The piece.
+        /// The added text.
         text: String,
     },
-    /// The pieces of this call so far are void: the model begins its answer again.
+    /// The deltas of the call so far are discarded: the model starts its completion again.
     Restart,
-    /// A piece that has no type here.
+    /// A delta unknown to this SDK version.
     #[serde(other)]
     Other,
 }
@@ -170,25 +170,25 @@ pub enum Delta {
 /// See [`EventKind::Called`].
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Called {
-    /// The task.
+    /// Id of the task.
     pub task: String,
-    /// Its node.
+    /// Node of the task.
     pub node: String,
     /// See [`CallStarted::scope`].
     #[serde(default)]
     pub scope: Vec<u32>,
-    /// Number of the call in its scope.
+    /// Call number in the scope.
     pub call: u32,
-    /// What was called.
+    /// Function that was called.
     #[serde(rename = "function")]
     pub kind: CallKind,
-    /// The request, or its head if it is large.
+    /// The request, or its beginning if it is large.
     pub request: Value,
-    /// The answer, or why there was none.
+    /// The output or the failure.
     pub result: Result<Value, Failure>,
-    /// How long the call took.
+    /// Duration in microseconds.
     pub duration_us: u64,
-    /// One line for people; of a call of a tool, the name of the tool.
+    /// One line for people; for a tool call, the name of the tool.
     #[serde(default)]
     pub summary: String,
 }
@@ -196,36 +196,36 @@ pub struct Called {
 /// See [`EventKind::Custom`].
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Custom {
-    /// The node.
+    /// Node that emitted the event.
     pub node: String,
-    /// The event's name.
+    /// Name of the event.
     pub name: String,
-    /// What it carries.
+    /// Data of the event.
     pub data: Value,
 }
 
-/// The host functions that guests tell apart.
+/// The host functions that the SDK distinguishes.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(from = "String")]
 #[non_exhaustive]
 pub enum CallKind {
-    /// Asks a model for an answer.
+    /// Calls a model.
     Complete,
-    /// Asks a model for an answer that the guest reads piece by piece.
+    /// Calls a model whose completion the guest reads as a stream.
     Stream,
     /// Calls a tool.
     Tool,
-    /// Another function: its interface and name.
+    /// Another function, with its interface and name.
     Other(String),
 }
 
 impl CallKind {
-    /// Whether a model answers.
+    /// Returns true for a model call.
     pub fn is_model(&self) -> bool {
         matches!(self, Self::Complete | Self::Stream)
     }
 
-    /// Whether a tool answers.
+    /// Returns true for a tool call.
     pub fn is_tool(&self) -> bool {
         *self == Self::Tool
     }
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_say_who_answers() {
+    fn call_kinds_are_distinguished() {
         for (function, is_model, is_tool) in [
             ("llm.complete", true, false),
             ("llm.stream", true, false),
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_or_a_failure_is_read_from_a_call() {
+    fn results_of_calls_are_read() {
         let called = |result: Value| {
             let kind = read(&json!({
                 "type": "called", "task": "t", "node": "n", "call": 3, "function": "llm.complete",
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_event_and_an_unknown_piece_are_read() {
+    fn unknown_events_and_deltas_are_read() {
         assert_eq!(read(&json!({ "type": "progress", "done": 1 })), EventKind::Other);
         let pieces = json!([{ "kind": "text", "text": "a" }, { "kind": "tool_call", "index": 0 }]);
         let kind = read(&json!({
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_that_is_no_event_is_refused_by_its_field() {
+    fn invalid_events_are_rejected_by_field() {
         let refused =
             Event::read(&json!({ "seq": 1, "at_ms": 2, "type": "progress" })).unwrap_err();
         assert_eq!(refused.code, "invalid");

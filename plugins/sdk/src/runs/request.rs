@@ -1,4 +1,4 @@
-//! What to run and how to go on.
+//! Requests to start and resume runs.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -7,34 +7,34 @@ use crate::failure::Failure;
 use crate::json::Extra;
 use crate::runs::{self, EndedRun};
 
-/// A started run.
+/// A reference to a run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RunRef {
-    /// Its thread.
+    /// Id of the thread.
     pub thread_id: String,
-    /// The run.
+    /// Id of the run.
     pub run_id: String,
 }
 
-/// What to run.
+/// A request to start a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Start {
-    /// The graph.
+    /// Name of the graph.
     pub graph: String,
-    /// Channel values as an object.
+    /// Input: an object of channel values.
     pub input: Value,
-    /// A new thread with a fresh id without it.
+    /// Id of the thread; a new thread with a new id if `None`.
     pub thread_id: Option<String>,
-    /// What every node sees as [`Context::context`](crate::Context::context).
+    /// Run context, which every node receives as [`Context::context`](crate::Context::context).
     pub context: Option<Value>,
-    /// Kept with the thread.
+    /// Metadata of the thread.
     pub metadata: Option<Value>,
-    /// Named values beside the fixed fields.
+    /// Extension fields.
     pub extra: Extra,
 }
 
 impl Start {
-    /// A run of a graph on a new thread, without input.
+    /// Creates a request for a run of a graph on a new thread, with an empty input.
     pub fn graph(graph: impl Into<String>) -> Self {
         Self {
             graph: graph.into(),
@@ -46,74 +46,74 @@ impl Start {
         }
     }
 
-    /// Channel values as an object.
+    /// Sets the input, an object of channel values.
     pub fn input(mut self, input: impl Into<Value>) -> Self {
         self.input = input.into();
         self
     }
 
-    /// On this thread.
+    /// Sets the thread.
     pub fn thread_id(mut self, thread_id: impl Into<String>) -> Self {
         self.thread_id = Some(thread_id.into());
         self
     }
 
-    /// What every node sees as its run's context.
+    /// Sets the run context.
     pub fn context(mut self, context: impl Into<Value>) -> Self {
         self.context = Some(context.into());
         self
     }
 
-    /// Kept with the thread.
+    /// Sets the metadata of the thread.
     pub fn metadata(mut self, metadata: impl Into<Value>) -> Self {
         self.metadata = Some(metadata.into());
         self
     }
 
-    /// Adds a named value beside the fixed fields.
+    /// Adds an extension field.
     pub fn with_extra(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.extra.insert(key.into(), value.into());
         self
     }
 
-    /// Starts the run and returns at once.
+    /// Starts the run. Returns without waiting for its end.
     pub fn start(self) -> Result<RunRef, Failure> {
         runs::start(self)
     }
 
-    /// Starts the run and waits until it ends or stands still.
+    /// Starts the run and waits until it has ended or is interrupted.
     pub fn start_and_wait(self) -> Result<EndedRun, Failure> {
         runs::wait(&self.start()?)
     }
 }
 
-/// What becomes of a thread whose resumed run fails.
+/// What happens to a thread whose resumed run fails.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum OnFailure {
-    /// The thread stays where it failed; a later run starts from the failed task.
+    /// The thread keeps its progress; a later run continues with the failed task.
     #[default]
     Keep,
-    /// The thread goes back to the question that was answered, which is open again.
+    /// The thread is reopened: the interrupts that the run answered are pending again.
     Reopen,
-    /// A choice this version has no case for.
+    /// A choice unknown to this SDK version.
     Other(String),
 }
 
-/// Answers to open questions.
+/// Answers to pending interrupts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resume {
-    /// The thread.
+    /// Id of the thread.
     pub thread_id: String,
-    /// By interrupt id. The empty id means the only open question.
+    /// Answers by interrupt id. The empty id means the only pending interrupt.
     pub answers: Vec<(String, Value)>,
-    /// What becomes of the thread if the run fails.
+    /// What happens to the thread if the run fails.
     pub on_failure: OnFailure,
-    /// Named values beside the fixed fields.
+    /// Extension fields.
     pub extra: Extra,
 }
 
 impl Resume {
-    /// Goes on with a thread.
+    /// Creates a request to resume a thread.
     pub fn thread(thread_id: impl Into<String>) -> Self {
         Self {
             thread_id: thread_id.into(),
@@ -123,29 +123,29 @@ impl Resume {
         }
     }
 
-    /// Answers the only open question.
+    /// Answers the only pending interrupt.
     pub fn answer(self, answer: impl Into<Value>) -> Self {
         self.answer_to("", answer)
     }
 
-    /// Answers one of several open questions.
+    /// Answers one of several pending interrupts.
     pub fn answer_to(mut self, interrupt: impl Into<String>, answer: impl Into<Value>) -> Self {
         self.answers.push((interrupt.into(), answer.into()));
         self
     }
 
-    /// What becomes of the thread if the run fails.
+    /// Sets what happens to the thread if the run fails.
     pub fn on_failure(mut self, on_failure: OnFailure) -> Self {
         self.on_failure = on_failure;
         self
     }
 
-    /// Goes on and returns at once.
+    /// Resumes the thread. Returns without waiting for the end of the run.
     pub fn resume(self) -> Result<RunRef, Failure> {
         runs::resume(self)
     }
 
-    /// Goes on and waits until the run ends or stands still.
+    /// Resumes the thread and waits until the run has ended or is interrupted.
     pub fn resume_and_wait(self) -> Result<EndedRun, Failure> {
         runs::wait(&self.resume()?)
     }

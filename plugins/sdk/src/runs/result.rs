@@ -1,4 +1,4 @@
-//! What became of a run, and what is known of a thread.
+//! Ended runs and threads.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -7,25 +7,25 @@ use crate::failure::{Failure, code};
 use crate::json::{self, Extra};
 use crate::runs::RunRef;
 
-/// An open question.
+/// A pending interrupt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Interrupt {
-    /// Its id.
+    /// Id of the interrupt.
     pub id: String,
-    /// The node that asked.
+    /// Node that raised the interrupt.
     pub node: String,
-    /// What the person needs to see.
+    /// What the person is shown.
     pub payload: Value,
-    /// JSON Schema that an answer must satisfy.
+    /// JSON Schema for the answer.
     pub response_schema: Option<Value>,
-    /// When it was asked.
+    /// Time at which the interrupt was raised, in milliseconds since 1970.
     pub asked_ms: i64,
-    /// When the thread expires without an answer.
+    /// Time at which the thread expires without an answer, in milliseconds since 1970.
     pub expires_ms: Option<i64>,
 }
 
 impl Interrupt {
-    /// A question as tests make it.
+    /// Builds an interrupt, for tests.
     pub fn new(id: &str, node: &str, payload: Value) -> Self {
         Self {
             id: id.to_owned(),
@@ -38,38 +38,39 @@ impl Interrupt {
     }
 }
 
-/// How a run ended, or why it stands still.
+/// How a run ended or was interrupted.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    /// It reached its end.
+    /// The run completed.
     Completed,
-    /// It waits for answers.
+    /// The run was interrupted, with these pending interrupts.
     Interrupted(Vec<Interrupt>),
-    /// It failed.
+    /// The run failed.
     Failed(Failure),
-    /// Somebody stopped it.
+    /// The run was cancelled.
     Cancelled,
-    /// An end this version has no case for.
+    /// An end unknown to this SDK version.
     Other(String),
 }
 
-/// A run that has ended or stands still.
+/// A run that has ended or is interrupted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EndedRun {
-    /// The run.
+    /// Reference to the run.
     pub run: RunRef,
-    /// How it ended.
+    /// How the run ended.
     pub outcome: Outcome,
-    /// The state as an object.
+    /// State of the thread, an object of channel values.
     pub state: Value,
 }
 
 impl EndedRun {
-    /// The state of a run that reached its end.
+    /// Returns the state of a completed run.
     ///
     /// # Errors
     ///
-    /// The run's failure; `cancelled` if somebody stopped it; `conflict` if it waits for answers.
+    /// The failure of a failed run; `cancelled` if the run was cancelled; `conflict` if it is
+    /// interrupted.
     ///
     /// ```
     /// use serde_json::json;
@@ -89,13 +90,14 @@ impl EndedRun {
         }
     }
 
-    /// The first open question of a run that waits for answers.
+    /// Returns the first pending interrupt of an interrupted run.
     ///
     /// # Errors
     ///
-    /// The run's failure; `cancelled` if somebody stopped it; `conflict` if it asked nothing.
+    /// The failure of a failed run; `cancelled` if the run was cancelled; `conflict` if there is no
+    /// pending interrupt.
     pub fn question(&self) -> Result<&Interrupt, Failure> {
-        let nothing = || Failure::conflict("the run waits for no answer");
+        let nothing = || Failure::conflict("the run has no pending interrupt");
         match &self.outcome {
             Outcome::Interrupted(questions) => questions.first().ok_or_else(nothing),
             Outcome::Completed => Err(nothing()),
@@ -103,39 +105,39 @@ impl EndedRun {
         }
     }
 
-    /// One channel of the state as a type; `None` if it was never written or is null.
+    /// Returns a channel of the state as a type; `None` if it was never written or is null.
     pub fn channel<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Failure> {
         channel(&self.state, name)
     }
 }
 
-/// What is known of a thread.
+/// A thread.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Thread {
-    /// Its id.
+    /// Id of the thread.
     pub thread_id: String,
-    /// The graph.
+    /// Name of the graph.
     pub graph: String,
     /// `idle`, `running`, `interrupted` or `error`.
     pub status: String,
-    /// The state as an object.
+    /// State, an object of channel values.
     pub state: Value,
-    /// Open questions.
+    /// Pending interrupts.
     pub interrupts: Vec<Interrupt>,
-    /// The newest run.
+    /// Id of the newest run.
     pub run_id: Option<String>,
-    /// When it was made.
+    /// Time of creation, in milliseconds since 1970.
     pub created_ms: i64,
-    /// When it last changed.
+    /// Time of the last change, in milliseconds since 1970.
     pub updated_ms: i64,
-    /// What was kept with it.
+    /// Metadata of the thread.
     pub metadata: Value,
-    /// Named values beside the fixed fields.
+    /// Extension fields.
     pub extra: Extra,
 }
 
 impl Thread {
-    /// A thread as tests make it.
+    /// Builds a thread, for tests.
     pub fn new(thread_id: &str, graph: &str, status: &str, state: Value) -> Self {
         Self {
             thread_id: thread_id.to_owned(),
@@ -151,7 +153,7 @@ impl Thread {
         }
     }
 
-    /// One channel of the state as a type; `None` if it was never written or is null.
+    /// Returns a channel of the state as a type; `None` if it was never written or is null.
     pub fn channel<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Failure> {
         channel(&self.state, name)
     }

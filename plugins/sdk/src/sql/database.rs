@@ -4,25 +4,26 @@ use crate::failure::Failure;
 use crate::host;
 use crate::sql::{Executed, Rows, Value};
 
-/// A database by the name that the app's manifest gives it.
+/// A database, by its name in the manifest of the app.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Database {
     name: String,
 }
 
-/// Which SQL a database speaks.
+/// A dialect of SQL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Dialect {
     /// SQLite.
     Sqlite,
     /// PostgreSQL.
     Postgres,
-    /// A dialect this version has no case for.
+    /// A dialect unknown to this SDK version.
     Other(String),
 }
 
-/// Several statements that hold together. A commit is recorded in the database itself, so a crash
-/// right after it does not repeat it. Dropped without a commit, everything is rolled back.
+/// A transaction. Its commit is recorded in the database itself, so that a node which is executed
+/// again after a crash does not repeat it. A transaction that is dropped without a commit is rolled
+/// back.
 ///
 /// ```
 /// use wattle_plugin::prelude::*;
@@ -46,18 +47,18 @@ pub struct Transaction {
     handle: host::sql::Transaction,
 }
 
-/// The database of this name.
+/// Returns the database with a name. The name is checked by the first call.
 pub fn database(name: impl Into<String>) -> Database {
     Database { name: name.into() }
 }
 
 impl Database {
-    /// Runs one statement that reads.
+    /// Runs a statement that reads.
     pub fn query(&self, statement: &str, parameters: Vec<Value>) -> Result<Rows, Failure> {
         host::sql::query(&self.name, statement, parameters)
     }
 
-    /// Runs one statement that writes, in a transaction of its own.
+    /// Runs a statement that writes, in a transaction of its own.
     pub fn execute(&self, statement: &str, parameters: Vec<Value>) -> Result<Executed, Failure> {
         host::sql::execute(&self.name, statement, parameters)
     }
@@ -67,7 +68,7 @@ impl Database {
         host::sql::begin(&self.name).map(|handle| Transaction { handle })
     }
 
-    /// Which SQL it speaks.
+    /// Returns the dialect of the database.
     ///
     /// ```
     /// use wattle_plugin::sql::{self, Dialect};
@@ -87,22 +88,22 @@ impl Database {
 }
 
 impl Transaction {
-    /// Runs one statement that reads.
+    /// Runs a statement that reads.
     pub fn query(&self, statement: &str, parameters: Vec<Value>) -> Result<Rows, Failure> {
         self.handle.query(statement, parameters)
     }
 
-    /// Runs one statement that writes.
+    /// Runs a statement that writes.
     pub fn execute(&self, statement: &str, parameters: Vec<Value>) -> Result<Executed, Failure> {
         self.handle.execute(statement, parameters)
     }
 
-    /// Makes the effects last. The transaction is over, whatever the answer.
+    /// Commits the transaction. The transaction has ended, also if the commit fails.
     pub fn commit(self) -> Result<(), Failure> {
         self.handle.commit()
     }
 
-    /// Undoes the effects.
+    /// Rolls the transaction back.
     pub fn rollback(self) -> Result<(), Failure> {
         self.handle.rollback()
     }

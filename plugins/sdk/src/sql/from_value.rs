@@ -1,14 +1,15 @@
-//! Reading values as Rust types, with the small liberties that two databases demand: SQLite has no
-//! booleans and keeps JSON as text, PostgreSQL sends decimal numbers in a type of their own.
+//! Conversion of SQL values to Rust types. It covers the differences between the databases: SQLite
+//! has no booleans and stores JSON as text, and PostgreSQL sends decimal numbers as a type of their
+//! own.
 
 use crate::sql::Value;
 
-/// A Rust type that a value can be read as.
+/// A Rust type that an SQL value converts to.
 pub trait FromValue: Sized {
-    /// What the type is called in messages.
+    /// Name of the type in error messages.
     const EXPECTED: &'static str;
 
-    /// The value as this type, or `None` if it is of another kind.
+    /// Converts a value. Returns `None` if it does not fit the type.
     fn from_value(value: &Value) -> Option<Self>;
 }
 
@@ -126,7 +127,7 @@ mod tests {
     use crate::sql::Value;
 
     #[test]
-    fn both_databases_are_read_alike() {
+    fn values_of_both_databases_convert() {
         assert_eq!(bool::from_value(&Value::Integer(1)), Some(true));
         assert_eq!(bool::from_value(&Value::Integer(2)), None);
         assert_eq!(f64::from_value(&Value::Other("1.50".to_owned())), Some(1.5));
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn mismatched_values_do_not_convert() {
         assert_eq!(u32::from_value(&Value::Integer(-1)), None);
         assert_eq!(String::from_value(&Value::Null), None);
         assert_eq!(Option::<String>::from_value(&Value::Null), Some(None));

@@ -1,40 +1,40 @@
-//! What a statement answers: rows and their columns.
+//! Results of statements: rows and their columns.
 
 use serde_json::Map;
 
 use crate::failure::Failure;
 use crate::sql::{FromValue, Value};
 
-/// One column of a result.
+/// A column of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
-    /// Its name.
+    /// Name of the column.
     pub name: String,
-    /// The database's name of the type, in lower case; empty if it does not say.
+    /// Type in the database, in lower case; empty if the database does not report it.
     pub type_name: String,
 }
 
 /// Rows of a query.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Rows {
-    /// The columns.
+    /// Columns of the result.
     pub columns: Vec<Column>,
-    /// The values, row by row, in the order of the columns.
+    /// Values of each row, in the order of the columns.
     pub values: Vec<Vec<Value>>,
-    /// Whether rows were cut off at the operator's row or size limit.
+    /// True if rows are missing because of the operator's limits on rows or size.
     pub truncated: bool,
 }
 
 /// The effect of a statement that writes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Executed {
-    /// How many rows it touched.
+    /// Number of rows that the statement changed.
     pub rows_affected: u64,
     /// Rows of a `RETURNING` clause; empty without one.
     pub returned: Rows,
 }
 
-/// One row.
+/// A row of a result.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Row<'a> {
     columns: &'a [Column],
@@ -42,42 +42,42 @@ pub struct Row<'a> {
 }
 
 impl Rows {
-    /// Rows as tests make them.
+    /// Builds rows, for tests.
     pub fn new<const N: usize>(columns: [&str; N], values: Vec<Vec<Value>>) -> Self {
         let column = |name: &str| Column { name: name.to_owned(), type_name: String::new() };
         Self { columns: columns.map(column).to_vec(), values, truncated: false }
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// Whether there is no row.
+    /// Returns true if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// The first row, if there is one.
+    /// Returns the first row, if any.
     pub fn first(&self) -> Option<Row<'_>> {
         self.iter().next()
     }
 
-    /// The first row.
+    /// Returns the first row.
     ///
     /// # Errors
     ///
-    /// `not-found` if there is none.
+    /// `not-found` if there are no rows.
     pub fn one(&self) -> Result<Row<'_>, Failure> {
         self.first().ok_or_else(|| Failure::not_found("the query found no row"))
     }
 
-    /// One row after the other.
+    /// Iterates over the rows.
     pub fn iter(&self) -> impl Iterator<Item = Row<'_>> {
         self.values.iter().map(|values| Row { columns: &self.columns, values })
     }
 
-    /// The values of one column.
+    /// Returns the values of a column as a type.
     ///
     /// ```
     /// use wattle_plugin::{params, sql::Rows};
@@ -90,7 +90,7 @@ impl Rows {
         self.iter().map(|row| row.get(name)).collect()
     }
 
-    /// The rows as JSON objects.
+    /// Returns the rows as JSON objects.
     pub fn to_json(&self) -> Vec<serde_json::Value> {
         self.iter().map(Row::to_json).collect()
     }
@@ -106,11 +106,11 @@ impl<'a> IntoIterator for &'a Rows {
 }
 
 impl Row<'_> {
-    /// The value of a column as a type; `Option` for one that may be null.
+    /// Returns the value of a column as a type; `Option` accepts null.
     ///
     /// # Errors
     ///
-    /// `invalid` if there is no such column, or its value is of another kind.
+    /// `invalid` if there is no such column, or if its value does not fit the type.
     pub fn get<T: FromValue>(&self, column: &str) -> Result<T, Failure> {
         let index = self.columns.iter().position(|known| known.name == column);
         let value = index.and_then(|index| self.values.get(index));
@@ -123,7 +123,7 @@ impl Row<'_> {
         })
     }
 
-    /// The row as a JSON object.
+    /// Returns the row as a JSON object.
     pub fn to_json(self) -> serde_json::Value {
         let names = self.columns.iter().map(|column| column.name.clone());
         let fields: Map<_, _> = names.zip(self.values.iter().map(Value::to_json)).collect();
@@ -139,7 +139,7 @@ mod tests {
     use crate::params;
 
     #[test]
-    fn mistakes_name_the_column() {
+    fn errors_name_the_column() {
         let rows = Rows::new(["id"], vec![params!["x"]]);
         let row = rows.one().unwrap();
         let failure = row.get::<i64>("id").unwrap_err();

@@ -1,14 +1,14 @@
-//! One value of a statement or a row.
+//! Values of parameters and rows.
 
-/// One value.
+/// An SQL value.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Value {
-    /// Nothing.
+    /// SQL `NULL`.
     #[default]
     Null,
-    /// True or false.
+    /// A boolean.
     Boolean(bool),
-    /// A whole number.
+    /// An integer.
     Integer(i64),
     /// A floating-point number.
     Real(f64),
@@ -18,11 +18,11 @@ pub enum Value {
     Bytes(Vec<u8>),
     /// A JSON document.
     Json(serde_json::Value),
-    /// A type without a case of its own, as text; decimal numbers, dates and times among them.
+    /// A value of another type as text, such as a decimal number, a date or a time.
     Other(String),
 }
 
-/// Values for the parameters of a statement, from anything that [`sql::Value`] has a `From` for.
+/// Creates a vector of parameters from any values that convert to [`sql::Value`].
 ///
 /// ```
 /// use wattle_plugin::{params, sql::Value};
@@ -72,7 +72,7 @@ impl<T: Into<Value>> From<Option<T>> for Value {
 }
 
 impl Value {
-    /// The value as JSON, bytes as base64.
+    /// Returns the value as JSON. Bytes become base64.
     pub fn to_json(&self) -> serde_json::Value {
         use base64::Engine as _;
         match self {
@@ -86,7 +86,7 @@ impl Value {
         }
     }
 
-    /// What kind of value it is, for messages.
+    /// Returns the kind of the value, for error messages.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",

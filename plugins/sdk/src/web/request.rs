@@ -1,4 +1,4 @@
-//! One HTTP request, as a handler sees it.
+//! HTTP requests of web handlers.
 
 use std::str::FromStr;
 
@@ -7,34 +7,34 @@ use serde::de::DeserializeOwned;
 use crate::failure::Failure;
 use crate::json::{self, Extra};
 
-/// Answer to a request that cannot be understood.
+/// Status of the response to an invalid request.
 const BAD_REQUEST: u16 = 400;
 
-/// One HTTP request.
+/// An HTTP request.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Request {
-    /// `GET`, `POST` and so on.
+    /// Method in upper case, such as `GET`.
     pub method: String,
-    /// The path as the app sees it, without the mount prefix.
+    /// Path without the mount of the app.
     pub path: String,
-    /// The pattern of the route that matched.
+    /// Pattern of the matching route, such as `/api/items/{id}`.
     pub route: String,
-    /// Values of the path parameters, decoded.
+    /// Path parameters, percent-decoded.
     pub params: Vec<(String, String)>,
-    /// Query parameters in their order, decoded.
+    /// Query parameters in order, percent-decoded.
     pub query: Vec<(String, String)>,
-    /// Names in lower case.
+    /// Headers with names in lower case. Credentials of the host's API are removed.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
-    /// Whose request it is, on a host with tenants.
+    /// Tenant of the request, if any.
     pub tenant: Option<String>,
-    /// Named values beside the fixed fields.
+    /// Extension fields.
     pub extra: Extra,
 }
 
 impl Request {
-    /// A request as tests make it.
+    /// Builds a request, for tests.
     pub fn new(method: impl Into<String>, path: impl Into<String>) -> Self {
         Self { method: method.into(), path: path.into(), ..Self::default() }
     }
@@ -63,14 +63,22 @@ impl Request {
         self
     }
 
-    /// The body as a type. A body that does not fit is answered with 400 if the handler passes
-    /// the failure on.
+    /// Returns the JSON body as a type.
+    ///
+    /// # Errors
+    ///
+    /// `invalid` if the body is not JSON or does not fit the type. A handler that returns this
+    /// failure responds with status 400.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         json::read("the request body", self.text()?)
             .map_err(|failure| failure.with_status(BAD_REQUEST))
     }
 
-    /// The body as text; 400 if it is not UTF-8.
+    /// Returns the body as text.
+    ///
+    /// # Errors
+    ///
+    /// `invalid` with status 400 if the body is not UTF-8.
     pub fn text(&self) -> Result<&str, Failure> {
         std::str::from_utf8(&self.body).map_err(|error| {
             Failure::invalid(format!("the request body is not UTF-8: {error}"))
@@ -78,7 +86,12 @@ impl Request {
         })
     }
 
-    /// A path parameter, as text or a number; 400 if it does not parse.
+    /// Returns a path parameter as a type.
+    ///
+    /// # Errors
+    ///
+    /// `invalid` with status 400 if the route has no such parameter, or if its value does not
+    /// parse.
     ///
     /// ```
     /// use wattle_plugin::web::Request;
@@ -101,12 +114,12 @@ impl Request {
         })
     }
 
-    /// The first query parameter of this name.
+    /// Returns the first query parameter with a name.
     pub fn query(&self, name: &str) -> Option<&str> {
         find(&self.query, name)
     }
 
-    /// The first header of this name, in any case.
+    /// Returns the first header with a name. Case does not matter.
     pub fn header(&self, name: &str) -> Option<&str> {
         find(&self.headers, &name.to_ascii_lowercase())
     }
@@ -123,7 +136,7 @@ mod tests {
     use super::Request;
 
     #[test]
-    fn parts_are_found() {
+    fn query_parameters_and_headers_are_found() {
         let request = Request::new("GET", "/")
             .with_query("q", "a b")
             .with_query("q", "second")
@@ -134,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_is_no_json_is_a_bad_request() {
+    fn invalid_json_is_a_bad_request() {
         for body in [b"{".as_slice(), b"\xff"] {
             let failure = Request::new("POST", "/").with_body(body).json::<Value>().unwrap_err();
             assert_eq!(failure.status(), Some(400));

@@ -1,4 +1,4 @@
-//! One HTTP response, as a handler makes it.
+//! HTTP responses of web handlers.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -7,12 +7,12 @@ use crate::blob::BlobRef;
 use crate::failure::Failure;
 use crate::json::{self, Extra};
 
-/// One HTTP response.
+/// An HTTP response.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Response {
-    /// For example 200.
+    /// Status code, such as 200.
     pub status: u16,
-    /// In their order.
+    /// Headers in order.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Body,
@@ -21,50 +21,50 @@ pub struct Response {
 /// The body of a response.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Body {
-    /// None.
+    /// No body.
     Empty,
-    /// These bytes.
+    /// A body of bytes.
     Bytes(Vec<u8>),
-    /// Bytes of the blob store, which never pass through the guest.
+    /// A blob, whose bytes never pass through the guest.
     Blob(BlobRef),
-    /// A stream that the host serves.
+    /// A stream that the host sends.
     HandOff(HandOff),
-    /// A kind this version has no case for.
+    /// A kind unknown to this SDK version.
     Other(Value),
 }
 
-/// A stream of a run's events that the host serves in place of the guest.
+/// A hand-off: a stream of a run's events, which the host sends in place of the guest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HandOff {
-    /// The thread to follow.
+    /// Id of the thread.
     pub thread_id: String,
-    /// The run to follow; without it the thread's newest.
+    /// Id of the run; the newest run of the thread if `None`.
     pub run_id: Option<String>,
-    /// How it looks on the wire.
+    /// Format of the stream.
     pub format: StreamFormat,
-    /// Only events after this sequence number.
+    /// Sequence number after which the stream starts; the first event if `None`.
     pub after: Option<u64>,
-    /// Named values beside the fixed fields.
+    /// Extension fields.
     pub extra: Extra,
 }
 
-/// How a handed-off stream looks on the wire.
+/// The format of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StreamFormat {
     /// The host's own server-sent events.
     Sse,
-    /// AI SDK UI message stream.
+    /// The UI message stream of the AI SDK.
     AiSdk,
     /// AG-UI.
     AgUi,
-    /// A mapping that the app's folder defines under this name.
+    /// A stream that the folder of the app defines under this name.
     Custom(String),
-    /// A format this version has no case for.
+    /// A format unknown to this SDK version.
     Other(String),
 }
 
 impl HandOff {
-    /// A stream of a run; everything else as the host does it by itself.
+    /// Creates a hand-off of a run's stream.
     pub fn run(
         thread_id: impl Into<String>,
         run_id: impl Into<String>,
@@ -79,15 +79,16 @@ impl HandOff {
         }
     }
 
-    /// Cancels the run when nobody has followed it for so long after a client went away, 10 minutes
-    /// at most.
+    /// Cancels the run after a client has disconnected and no client has read the stream for
+    /// `grace_ms` milliseconds, at most 10 minutes.
     pub fn cancel_on_disconnect(mut self, grace_ms: u64) -> Self {
         self.extra.insert("on_disconnect".to_owned(), "cancel".into());
         self.extra.insert("grace_ms".to_owned(), grace_ms.into());
         self
     }
 
-    /// The nodes whose model calls are the conversation, for formats that show one.
+    /// Sets the nodes whose model calls are in the conversation, for formats that show a
+    /// conversation.
     pub fn nodes(mut self, nodes: &[&str]) -> Self {
         self.extra.insert("nodes".to_owned(), nodes.to_vec().into());
         self
@@ -95,33 +96,33 @@ impl HandOff {
 }
 
 impl Response {
-    /// A response without a body.
+    /// Creates a response without a body.
     pub fn empty(status: u16) -> Self {
         Self { status, headers: Vec::new(), body: Body::Empty }
     }
 
-    /// A JSON body.
+    /// Creates a response with a JSON body.
     pub fn json(status: u16, value: &impl Serialize) -> Result<Self, Failure> {
         let value = json::to_value("the response body", value)?;
         Ok(Self::of(status, "application/json", value.to_string().into_bytes()))
     }
 
-    /// A text body.
+    /// Creates a response with a text body.
     pub fn text(status: u16, text: impl Into<String>) -> Self {
         Self::of(status, "text/plain; charset=utf-8", text.into().into_bytes())
     }
 
-    /// Bytes of some type, with status 200.
+    /// Creates a response with a body of bytes and status 200.
     pub fn bytes(content_type: &str, bytes: impl Into<Vec<u8>>) -> Self {
         Self::of(200, content_type, bytes.into())
     }
 
-    /// A blob, with status 200. The host sends it, with its media type.
+    /// Creates a response with a blob and status 200. The host sends the blob with its media type.
     pub fn blob(blob: BlobRef) -> Self {
         Self { body: Body::Blob(blob), ..Self::empty(200) }
     }
 
-    /// A stream of a run's events, which the host serves.
+    /// Creates a hand-off of the newest run of a thread, with status 200.
     ///
     /// ```
     /// use wattle_plugin::web::{Response, StreamFormat};
@@ -139,12 +140,12 @@ impl Response {
         })
     }
 
-    /// A stream with everything that can be said about it.
+    /// Creates a response with a hand-off and status 200.
     pub fn hand_off_from(hand_off: HandOff) -> Self {
         Self { body: Body::HandOff(hand_off), ..Self::empty(200) }
     }
 
-    /// A failure as `application/problem+json`.
+    /// Creates a response with a failure as `application/problem+json`.
     ///
     /// ```
     /// use wattle_plugin::{Failure, web::Response};
@@ -176,7 +177,7 @@ impl Response {
         self
     }
 
-    /// The body as JSON, for tests.
+    /// Parses the body as JSON, for tests.
     pub fn json_body(&self) -> Result<Value, Failure> {
         match &self.body {
             Body::Bytes(bytes) => Ok(serde_json::from_slice(bytes)?),
@@ -190,7 +191,7 @@ impl Response {
     }
 }
 
-/// What the host gets for a handler's answer: a failure with a status becomes a response.
+/// Returns the result of a handler for the host. A failure with a status becomes a response.
 #[cfg_attr(not(any(target_arch = "wasm32", test)), expect(dead_code, reason = "for guests"))]
 pub(crate) fn settle(answer: Result<Response, Failure>) -> Result<Response, Failure> {
     match answer {
@@ -208,7 +209,7 @@ mod tests {
     use crate::failure::Failure;
 
     #[test]
-    fn a_failure_with_a_status_becomes_a_problem() {
+    fn failure_with_a_status_becomes_a_problem() {
         let response = settle(Err(Failure::invalid("no").with_status(422))).unwrap();
         assert_eq!(response.status, 422);
         assert_eq!(response.headers[0].1, "application/problem+json");
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_have_their_types() {
+    fn responses_have_bodies_headers_and_status() {
         let response = Response::bytes("image/png", [1, 2]).with_header("etag", "x");
         assert_eq!(response.headers.len(), 2);
         assert_eq!(response.body, Body::Bytes(vec![1, 2]));

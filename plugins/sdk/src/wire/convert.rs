@@ -1,4 +1,4 @@
-//! JSON, named values and failures: what every interface shares.
+//! Conversion of JSON, extension fields and failures, which all interfaces share.
 
 use serde_json::Value;
 
@@ -6,22 +6,22 @@ use crate::bindings::imports::wattle::plugin::types as raw;
 use crate::failure::Failure;
 use crate::json::Extra;
 
-/// A document from the host. The host sends nothing else; what is too deep to read stays text.
+/// Parses a document from the host. A document that is nested too deeply becomes a string.
 pub(crate) fn value(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 
-/// Named values from the host.
+/// Converts extension fields from the host.
 pub(crate) fn extra(pairs: Vec<(String, String)>) -> Extra {
     pairs.into_iter().map(|(key, text)| (key, value(&text))).collect()
 }
 
-/// Named values for the host.
+/// Converts extension fields for the host.
 pub(crate) fn raw_extra(extra: Extra) -> Vec<(String, String)> {
     extra.into_iter().map(|(key, value)| (key, value.to_string())).collect()
 }
 
-/// An optional document for the host.
+/// Serializes an optional document for the host.
 pub(crate) fn text(value: Option<Value>) -> Option<String> {
     value.map(|value| value.to_string())
 }
@@ -48,7 +48,7 @@ impl From<Failure> for raw::Failure {
     }
 }
 
-/// Both sides of a result.
+/// Converts output and failure of a result.
 pub(crate) fn result<A: Into<B>, B>(answer: Result<A, raw::Failure>) -> Result<B, Failure> {
     answer.map(Into::into).map_err(Into::into)
 }

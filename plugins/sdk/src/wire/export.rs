@@ -1,4 +1,4 @@
-//! The exports of a guest: find the entry by name, translate both ways.
+//! The exports of a guest: they find the entry by name and convert in both directions.
 
 mod node;
 mod reducer;

@@ -18,7 +18,7 @@ pub(crate) fn complete_all(requests: Vec<Request>) -> Vec<Result<Completion, Fai
     raw::complete_all(&requests).into_iter().map(result).collect()
 }
 
-/// An answer of the host that arrives in pieces.
+/// A streamed completion of the host.
 #[derive(Debug)]
 pub(crate) struct Stream {
     resource: raw::CompletionStream,

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::node::{Context, Decision, Update};
 use crate::wire::convert::{extra, raw_extra, value};
 
-/// What the host wants to know of every node.
+/// Returns the descriptions of all nodes.
 pub fn describe(entries: &[NodeEntry]) -> Vec<raw::NodeInfo> {
     let info = |entry: &NodeEntry| raw::NodeInfo {
         name: entry.name.to_owned(),
@@ -24,7 +24,7 @@ fn config_schema(entry: &NodeEntry) -> Vec<(String, String)> {
     schema.map(|schema| ("config-schema".to_owned(), schema)).into_iter().collect()
 }
 
-/// Runs the node that the context names.
+/// Runs the node that the context names. Fails with `not-found` if there is none.
 pub fn run_named(
     entries: &[NodeEntry],
     context: raw::TaskContext,

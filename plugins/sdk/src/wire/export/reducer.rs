@@ -5,7 +5,7 @@ use crate::bindings::reducer::exports::wattle::plugin::reducer as raw;
 use crate::export::ReducerEntry;
 use crate::failure::Failure;
 
-/// What the host wants to know of every reducer.
+/// Returns the descriptions of all reducers.
 pub fn list_reducers(entries: &[ReducerEntry]) -> Vec<raw::ReducerInfo> {
     let info = |entry: &ReducerEntry| raw::ReducerInfo {
         name: entry.name.to_owned(),
@@ -15,7 +15,7 @@ pub fn list_reducers(entries: &[ReducerEntry]) -> Vec<raw::ReducerInfo> {
     entries.iter().map(info).collect()
 }
 
-/// Calls the reducer of a name.
+/// Calls the reducer with a name. Fails with `not-found` if there is none.
 pub fn reduce_named(
     entries: &[ReducerEntry],
     name: &str,

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::tool::{HINTS, ToolContext, ToolHints, ToolOutput};
 use crate::wire::convert::{extra, raw_extra, text};
 
-/// What the host wants to know of every tool.
+/// Returns the descriptions of all tools.
 pub fn list_tools(entries: &[ToolEntry]) -> Vec<raw::ToolInfo> {
     let info = |entry: &ToolEntry| raw::ToolInfo {
         name: entry.name.to_owned(),
@@ -28,7 +28,7 @@ fn hints(hints: ToolHints) -> Vec<(String, String)> {
     vec![(HINTS.to_owned(), hints.to_string())]
 }
 
-/// Calls the tool that the context names.
+/// Calls the tool that the context names. Fails with `not-found` if there is none.
 pub fn tool_named(
     entries: &[ToolEntry],
     context: raw::CallContext,

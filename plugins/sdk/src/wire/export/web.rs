@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::web::{Body, HandOff, Request, Response, StreamFormat, settle};
 use crate::wire::convert::{extra, raw_extra};
 
-/// The endpoints.
+/// Returns all endpoints.
 pub fn list_routes(entries: &[HandlerEntry]) -> Vec<raw::Route> {
     let route = |entry: &HandlerEntry| raw::Route {
         method: entry.method.to_owned(),
@@ -17,7 +17,7 @@ pub fn list_routes(entries: &[HandlerEntry]) -> Vec<raw::Route> {
     entries.iter().map(route).collect()
 }
 
-/// Answers a request of the route that it names.
+/// Handles a request with the endpoint of its method and route.
 pub fn handle(
     entries: &[HandlerEntry],
     request: raw::Request,
