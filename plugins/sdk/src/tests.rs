@@ -1,4 +1,4 @@
-//! What the attributes make of functions, seen from where the host stands.
+//! Tests of the entries that the attributes generate, as the host uses them.
 
 use serde_json::Value;
 
@@ -96,7 +96,7 @@ fn context(node: &str) -> Context {
 }
 
 #[test]
-fn a_node_is_described_by_its_function() {
+fn node_is_described_by_its_function() {
     let NodeEntry { name, doc, .. } = count_words::ENTRY;
     assert_eq!((name, doc), ("count_words", "Counts the words of a text.\n\nUp to a limit."));
     assert_eq!(route::ENTRY.name, "route-it");
@@ -119,7 +119,7 @@ fn a_node_is_described_by_its_function() {
 }
 
 #[test]
-fn a_node_runs_on_documents() {
+fn node_runs_on_documents() {
     let input = json!({"text": "a b c", "limit": 2, "more": true});
     let decision = testing::run_node::<count_words>(&context("count_words"), &input).unwrap();
     assert_eq!(decision.update("words"), Some(&json!(2)));
@@ -129,7 +129,7 @@ fn a_node_runs_on_documents() {
 }
 
 #[test]
-fn a_configuration_is_described_and_read() {
+fn configuration_has_a_schema_and_is_read() {
     let schema = testing::config_schema::<repeat>().unwrap();
     assert_eq!(schema["properties"]["times"]["description"], "How often.");
     assert_eq!(schema["additionalProperties"], false);
@@ -147,13 +147,13 @@ fn a_configuration_is_described_and_read() {
 }
 
 #[test]
-fn a_tool_promises_only_what_it_says() {
+fn tool_has_only_declared_hints() {
     assert_eq!(strict::ENTRY.hints, ToolHints { read_only: true, idempotent: false });
     assert_eq!(lenient::ENTRY.hints, ToolHints::default());
 }
 
 #[test]
-fn wrong_input_names_its_place() {
+fn invalid_input_is_rejected_with_its_path() {
     let input = json!({"text": "a", "limit": "b"});
     let failure = testing::run_node::<count_words>(&context("count_words"), &input).unwrap_err();
     assert_eq!(failure.code, code::INVALID);
@@ -162,7 +162,7 @@ fn wrong_input_names_its_place() {
 }
 
 #[test]
-fn only_a_tool_that_says_so_sees_invalid_arguments() {
+fn only_unchecked_tools_accept_invalid_arguments() {
     assert!(!(strict::ENTRY.accepts_invalid)());
     assert!((lenient::ENTRY.accepts_invalid)());
     assert_eq!(testing::tool_schema::<strict>(), testing::tool_schema::<lenient>());
@@ -177,13 +177,13 @@ fn only_a_tool_that_says_so_sees_invalid_arguments() {
 }
 
 #[test]
-fn fields_of_arguments_are_described() {
+fn argument_fields_have_descriptions() {
     let schema = testing::tool_schema::<strict>();
     assert_eq!(schema["properties"]["number"]["description"], "Any whole number.");
 }
 
 #[test]
-fn a_reducer_works_on_documents() {
+fn reducer_runs_on_documents() {
     let updates = ["1".to_owned(), "2".to_owned()];
     assert_eq!((sum::ENTRY.reduce)(Some("4"), &updates), Ok("7".to_owned()));
     assert_eq!((sum::ENTRY.reduce)(None, &updates), Ok("3".to_owned()));
@@ -192,7 +192,7 @@ fn a_reducer_works_on_documents() {
 }
 
 #[test]
-fn a_handler_has_its_route() {
+fn handler_has_its_route() {
     let HandlerEntry { method, path, handle } = item::ENTRY;
     assert_eq!((method, path), ("GET", "/items/{id}"));
     let request = Request::new("GET", "/items/7").with_param("id", "7");
@@ -200,7 +200,7 @@ fn a_handler_has_its_route() {
 }
 
 #[test]
-fn documents_of_any_shape_can_be_returned() {
+fn node_can_return_any_object() {
     #[node]
     fn free(_context: &Context, input: Value) -> Result<Value, Failure> {
         Ok(input)

@@ -1,8 +1,9 @@
-//! The text of a function's documentation comment.
+//! Documentation comments of functions.
 
 use syn::{Attribute, Expr, ExprLit, Lit, Meta};
 
-/// Joins the lines of the documentation, without the blank that `///` leaves in front of each.
+/// Returns the documentation of a function. Removes the blank that `///` leaves at the start of
+/// each line.
 pub(crate) fn text(attributes: &[Attribute]) -> String {
     let lines: Vec<String> = attributes.iter().filter_map(line).collect();
     lines.join("\n").trim().to_owned()
@@ -29,7 +30,7 @@ mod tests {
     use super::text;
 
     #[test]
-    fn lines_are_joined_and_trimmed() {
+    fn documentation_lines_are_joined_and_trimmed() {
         let function: ItemFn = parse_quote! {
             /// Counts words.
             ///
@@ -41,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn no_documentation_is_empty() {
+    fn missing_documentation_is_empty() {
         let function: ItemFn = parse_quote! { fn f() {} };
         assert_eq!(text(&function.attrs), "");
     }

@@ -1,16 +1,16 @@
-//! The type that stands beside a function and implements one of the SDK's entry traits.
+//! Entry types, which have the name of a function and implement one of the SDK's entry traits.
 
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Ident, ItemFn, parse_quote};
 
-/// Puts the function and its entry type together. `implementation` is the body of the trait.
+/// Returns the function and its entry type. `implementation` is the body of the trait.
 pub(crate) fn beside(
     mut function: ItemFn,
     entry_trait: &Ident,
     implementation: &TokenStream,
 ) -> TokenStream {
-    // The SDK dictates the signature, so lints about it would blame the wrong author.
+    // The SDK prescribes the signature, so lints about it would blame the author of the plugin.
     function.attrs.push(parse_quote! {
         #[allow(
             clippy::needless_pass_by_value,

@@ -1,4 +1,4 @@
-//! HTTP endpoints: entries with a method and a path.
+//! The attribute `#[handler]`.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -10,7 +10,7 @@ use crate::entry;
 
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
-/// `POST, "/api/items/{id}"`.
+/// Arguments of the attribute, such as `POST, "/api/items/{id}"`.
 pub(crate) struct Endpoint {
     method: String,
     path: String,
@@ -27,13 +27,13 @@ impl Parse for Endpoint {
         let path: LitStr = input.parse()?;
         input.parse::<Option<Token![,]>>()?;
         if !path.value().starts_with('/') {
-            return Err(Error::new(path.span(), "a path starts with `/`"));
+            return Err(Error::new(path.span(), "a path must start with `/`"));
         }
         Ok(Self { method: method.to_string(), path: path.value() })
     }
 }
 
-/// The function with its entry beside it.
+/// Returns the function and its entry type.
 pub(crate) fn expand(endpoint: &Endpoint, function: ItemFn) -> TokenStream {
     let Endpoint { method, path } = endpoint;
     let ident = &function.sig.ident;
@@ -56,14 +56,14 @@ mod tests {
     use super::Endpoint;
 
     #[test]
-    fn method_and_path_are_read() {
+    fn method_and_path_are_parsed() {
         let endpoint: Endpoint = parse_str("POST, \"/api/items/{id}\"").unwrap();
         assert_eq!(endpoint.method, "POST");
         assert_eq!(endpoint.path, "/api/items/{id}");
     }
 
     #[test]
-    fn mistakes_are_refused() {
+    fn invalid_endpoints_are_rejected() {
         for text in ["post, \"/a\"", "POST", "POST, \"a\"", "\"/a\""] {
             assert!(parse_str::<Endpoint>(text).is_err(), "{text}");
         }

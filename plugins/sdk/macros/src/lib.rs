@@ -1,9 +1,9 @@
-//! Macros of the guest SDK. Use them through `wattle_plugin::prelude`, where they are documented
-//! with examples.
+//! Macros of the guest SDK. Plugins use them through `wattle_plugin::prelude`; the documentation of
+//! `wattle_plugin` has examples.
 //!
-//! Each attribute keeps the function as it is and puts a type of the same name beside it, which
-//! carries what the host wants to know. Functions and types have separate namespaces, so
-//! `export!` can name an item by its path and tests can still call the function.
+//! Each attribute keeps the function unchanged and adds a type of the same name, which describes
+//! the function to the host. Functions and types have separate namespaces, so `export!` can name an
+//! item by its path and tests can still call the function.
 
 mod doc;
 mod entry;
@@ -13,12 +13,12 @@ mod named;
 use proc_macro::TokenStream;
 use syn::{ItemFn, parse_macro_input};
 
-/// Makes a function a graph node.
+/// Declares a function as a graph node.
 ///
-/// The function has the shape `fn(&Context, Input) -> Result<Output, Failure>`. Its documentation
-/// becomes the node's. `#[node(name = "...")]` gives a name other than the function's.
-/// `#[node(config = Config)]` publishes the schema of its configuration, which `Context::config`
-/// reads.
+/// The signature is `fn(&Context, Input) -> Result<Output, Failure>`. The documentation of the
+/// function becomes that of the node. `#[node(name = "...")]` sets a name other than the
+/// function's. `#[node(config = Config)]` publishes the schema of the configuration, which
+/// `Context::config` returns.
 #[proc_macro_attribute]
 pub fn node(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let arguments = parse_macro_input!(arguments as named::Arguments);
@@ -26,12 +26,12 @@ pub fn node(arguments: TokenStream, item: TokenStream) -> TokenStream {
     named::expand(named::Kind::Node, &arguments, function).into()
 }
 
-/// Makes a function a tool.
+/// Declares a function as a tool.
 ///
-/// The function has the shape `fn(&ToolContext, Args) -> Result<ToolOutput, Failure>`. Its
-/// documentation is what a model reads. `#[tool(name = "...")]` gives a name other than the
-/// function's. `#[tool(read_only)]` and `#[tool(idempotent)]` promise that it changes nothing, or
-/// nothing more when it is called again.
+/// The signature is `fn(&ToolContext, Args) -> Result<ToolOutput, Failure>`. Models read the
+/// documentation of the function. `#[tool(name = "...")]` sets a name other than the function's.
+/// With `#[tool(read_only)]` the author declares that a call has no effects, and with
+/// `#[tool(idempotent)]` that a repeated call has no further effects.
 #[proc_macro_attribute]
 pub fn tool(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let arguments = parse_macro_input!(arguments as named::Arguments);
@@ -39,10 +39,10 @@ pub fn tool(arguments: TokenStream, item: TokenStream) -> TokenStream {
     named::expand(named::Kind::Tool, &arguments, function).into()
 }
 
-/// Makes a function a reducer.
+/// Declares a function as a reducer.
 ///
-/// The function has the shape `fn(Option<Current>, Vec<Update>) -> Result<Value, Failure>` and
-/// must be pure. `#[reducer(name = "...")]` gives a name other than the function's.
+/// The signature is `fn(Option<Current>, Vec<Update>) -> Result<Value, Failure>`, and the function
+/// must be pure. `#[reducer(name = "...")]` sets a name other than the function's.
 #[proc_macro_attribute]
 pub fn reducer(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let arguments = parse_macro_input!(arguments as named::Arguments);
@@ -50,9 +50,9 @@ pub fn reducer(arguments: TokenStream, item: TokenStream) -> TokenStream {
     named::expand(named::Kind::Reducer, &arguments, function).into()
 }
 
-/// Makes a function an HTTP endpoint: `#[handler(POST, "/api/items/{id}")]`.
+/// Declares a function as the web handler of an endpoint: `#[handler(POST, "/api/items/{id}")]`.
 ///
-/// The function has the shape `fn(&Request) -> Result<Response, Failure>`.
+/// The signature is `fn(&Request) -> Result<Response, Failure>`.
 #[proc_macro_attribute]
 pub fn handler(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let endpoint = parse_macro_input!(arguments as handler::Endpoint);

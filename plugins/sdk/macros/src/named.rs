@@ -1,4 +1,4 @@
-//! Nodes, tools and reducers: entries with a name and a documentation text.
+//! The attributes `#[node]`, `#[tool]` and `#[reducer]`.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -8,7 +8,7 @@ use syn::{Error, Ident, ItemFn, LitStr, Token, Type};
 
 use crate::{doc, entry};
 
-/// What the function becomes.
+/// The attribute of a function.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
     Node,
@@ -16,13 +16,13 @@ pub(crate) enum Kind {
     Reducer,
 }
 
-/// What stands in the parentheses: `name = "..."` and what its kind knows, or nothing.
+/// Arguments of an attribute: `name = "..."` and the arguments of its kind, all optional.
 #[derive(Default)]
 pub(crate) struct Arguments {
     name: Option<LitStr>,
-    /// The type of a node's configuration.
+    /// Type of a node's configuration.
     config: Option<Type>,
-    /// What a tool promises, with the words themselves for messages.
+    /// Hints of a tool, as identifiers for error messages.
     read_only: Option<Ident>,
     idempotent: Option<Ident>,
 }
@@ -57,7 +57,7 @@ impl Arguments {
             "accepts_invalid" => {
                 return Err(Error::new(
                     key.span(),
-                    "take `Unchecked<Args>` as arguments instead: its type says that the tool \
+                    "take `Unchecked<Args>` as arguments instead: the type declares that the tool \
                      accepts invalid ones",
                 ));
             }
@@ -66,7 +66,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// Refuses what the kind does not know.
+    /// Rejects arguments that do not belong to the kind.
     fn check(&self, kind: Kind) -> syn::Result<()> {
         match (kind, &self.config, self.read_only.as_ref().or(self.idempotent.as_ref())) {
             (Kind::Tool | Kind::Reducer, Some(config), _) => {
@@ -80,7 +80,7 @@ impl Arguments {
     }
 }
 
-/// The function with its entry beside it, or a compile error.
+/// Returns the function and its entry type, or a compile error.
 pub(crate) fn expand(kind: Kind, arguments: &Arguments, function: ItemFn) -> TokenStream {
     match arguments.check(kind).and_then(|()| checked_name(arguments, &function)) {
         Ok(name) => entry::beside(
@@ -103,7 +103,7 @@ fn entry_trait(kind: Kind) -> &'static str {
 fn implementation(kind: Kind, name: &str, arguments: &Arguments, function: &ItemFn) -> TokenStream {
     let doc = doc::text(&function.attrs);
     let ident = &function.sig.ident;
-    // Errors about a wrong signature then point at the signature.
+    // With this span, errors about a wrong signature point at the signature.
     let span = function.sig.inputs.span();
     let target = quote_spanned!(span => #ident);
     match kind {
@@ -161,7 +161,8 @@ fn tool(name: &str, doc: &str, arguments: &Arguments, target: &TokenStream) -> T
     }
 }
 
-/// The name is what graphs and models write, so its alphabet is checked here, not at load.
+/// Returns the name of the entry. Graphs and models use it, so its characters are checked at
+/// compile time and not when the plugin is loaded.
 fn checked_name(arguments: &Arguments, function: &ItemFn) -> syn::Result<String> {
     const LIMIT: usize = 64;
     let (name, span) = match &arguments.name {
@@ -170,7 +171,7 @@ fn checked_name(arguments: &Arguments, function: &ItemFn) -> syn::Result<String>
     };
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if name.is_empty() || name.len() > LIMIT || !name.chars().all(allowed) {
-        return Err(Error::new(span, "a name is 1 to 64 of `[a-zA-Z0-9_-]`"));
+        return Err(Error::new(span, "a name has 1 to 64 characters of `[a-zA-Z0-9_-]`"));
     }
     Ok(name)
 }
@@ -194,13 +195,13 @@ mod tests {
     }
 
     #[test]
-    fn the_function_gives_the_name_unless_one_is_written() {
+    fn name_defaults_to_that_of_the_function() {
         assert_eq!(name("").as_deref(), Ok("count"));
         assert_eq!(name("name = \"count-words\"").as_deref(), Ok("count-words"));
     }
 
     #[test]
-    fn wrong_arguments_are_refused() {
+    fn invalid_arguments_are_rejected() {
         assert!(name("name = \"a b\"").is_err());
         assert!(name("name = \"\"").is_err());
         assert!(name("title = \"a\"").is_err());
@@ -208,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_has_arguments_of_its_own() {
+    fn arguments_depend_on_the_kind() {
         let fits = |kind, text| {
             let arguments: Arguments = parse_str(text).unwrap();
             arguments.check(kind).is_ok()
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_keeps_its_function_and_gets_an_entry() {
+    fn node_keeps_its_function_and_gets_an_entry() {
         let arguments: Arguments = parse_str("").unwrap();
         let text = expand(Kind::Node, &arguments, function()).to_string();
         assert!(text.contains("fn count"), "{text}");

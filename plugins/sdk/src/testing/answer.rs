@@ -1,5 +1,5 @@
-//! The imports, answered by the present thread's fake host: the native counterpart of what a
-//! guest calls, with the same functions.
+//! The native implementation of the imports, by the fake host of the current thread. It has the
+//! same functions as the implementation in a guest.
 
 pub(crate) mod blob;
 pub(crate) mod clock;
@@ -18,7 +18,7 @@ pub(crate) mod tools;
 
 use crate::testing::state::{State, with};
 
-/// For imports that cannot fail: a test without a host stops here.
+/// Accesses the fake host for an import that cannot fail. Panics if there is no fake host.
 fn infallible<R>(work: impl FnOnce(&mut State) -> R) -> R {
     match with(work) {
         Ok(answer) => answer,

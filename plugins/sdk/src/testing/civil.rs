@@ -1,4 +1,4 @@
-//! The calendar, for zones with a fixed offset.
+//! Calendar arithmetic for zones with a fixed offset.
 
 use crate::clock::{Civil, Zoned};
 
@@ -10,7 +10,7 @@ const EPOCH_DAYS: i64 = 719_468;
 /// Days of the 153-day cycle of five months that starts with March.
 const FIVE_MONTHS: i64 = 153;
 
-/// What clocks show at an instant.
+/// Converts an instant to the civil time of a zone.
 pub(super) fn to_zone(unix_ms: i64, zone: &str, offset_seconds: i32) -> Zoned {
     let local = unix_ms + i64::from(offset_seconds) * 1000;
     let days = local.div_euclid(DAY_MS);
@@ -30,12 +30,12 @@ pub(super) fn to_zone(unix_ms: i64, zone: &str, offset_seconds: i32) -> Zoned {
     Zoned { civil, offset_seconds, weekday, zone: zone.to_owned() }
 }
 
-/// A number that the calendar keeps in range; a year beyond all ranges becomes 0.
+/// Converts a number that the calendar keeps in range. A year out of range becomes 0.
 fn narrow<T: TryFrom<i64> + Default>(number: i64) -> T {
     T::try_from(number).unwrap_or_default()
 }
 
-/// The instant at which clocks show a civil time.
+/// Converts a civil time to an instant, in milliseconds since 1970.
 pub(super) fn from_zone(civil: Civil, offset_seconds: i32) -> i64 {
     let seconds =
         i64::from(civil.hour) * 3600 + i64::from(civil.minute) * 60 + i64::from(civil.second)
@@ -43,8 +43,8 @@ pub(super) fn from_zone(civil: Civil, offset_seconds: i32) -> i64 {
     days(civil) * DAY_MS + seconds * 1000 + i64::from(civil.millisecond)
 }
 
-/// Year, month and day of a day since 1970-01-01. Years start in March, so that the day that
-/// comes and goes is the last of the year.
+/// Returns year, month and day of a day, which is counted from 1970-01-01. The algorithm counts
+/// years from March, so that the leap day is the last day of a year.
 fn date(days: i64) -> (i64, i64, i64) {
     let days = days + EPOCH_DAYS;
     let era = days.div_euclid(ERA_DAYS);
@@ -58,7 +58,7 @@ fn date(days: i64) -> (i64, i64, i64) {
     (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 
-/// Days since 1970-01-01.
+/// Returns the number of days from 1970-01-01 to a date.
 fn days(civil: Civil) -> i64 {
     let month = i64::from(civil.month);
     let year = i64::from(civil.year) - i64::from(month <= 2);
@@ -74,7 +74,7 @@ mod tests {
     use super::{from_zone, to_zone};
 
     #[test]
-    fn known_days_are_right() {
+    fn dates_convert_in_both_directions() {
         for (ms, date, weekday) in [
             (0, "1970-01-01", 4),
             (951_782_400_000, "2000-02-29", 2),
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn offsets_move_the_clock() {
+    fn offsets_shift_the_time() {
         let zoned = to_zone(1_772_323_199_999, "Asia/Tokyo", 9 * 3600);
         assert_eq!(zoned.civil.date(), "2026-03-01");
         assert_eq!((zoned.civil.hour, zoned.civil.millisecond), (8, 999));

@@ -1,4 +1,4 @@
-//! The fake host itself: what a test writes its script with, and reads its notes from.
+//! The fake host: methods that set its script, and methods that return recorded calls.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -15,27 +15,29 @@ use crate::tool::{ToolInfo, ToolOutput};
 use crate::tools::Call;
 use crate::{http, llm};
 
-/// Answers imports from a script. Belongs to one thread; [`FakeHost::run`] may be called several
-/// times and keeps what was stored. See the [module](super) for an example.
+/// A fake host that implements all imports with a script. It belongs to one thread.
+/// [`FakeHost::run`] may be called several times and keeps stored data. See the [module](super) for
+/// an example.
 #[derive(Debug, Default)]
 pub struct FakeHost {
     state: Shared,
 }
 
-/// The script.
+/// Methods that set the script.
 impl FakeHost {
-    /// A host without a script: time stands still, the zone is UTC, blobs and memory are empty.
+    /// Creates a fake host without a script. Its clock is stopped at 2026-01-01T00:00:00Z, its time
+    /// zone is UTC, and blobs and memory are empty.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Runs something that uses imports.
+    /// Runs a closure whose calls of the SDK reach this fake host.
     pub fn run<T>(&self, work: impl FnOnce() -> T) -> T {
         let _entered = enter(Rc::clone(&self.state));
         work()
     }
 
-    /// Answers model calls, streamed ones included.
+    /// Sets the script of model calls, including streamed ones.
     pub fn llm(
         self,
         script: impl FnMut(&llm::Request) -> Result<llm::Completion, Failure> + 'static,
@@ -44,7 +46,7 @@ impl FakeHost {
         self
     }
 
-    /// Answers requests for pictures, with media types and bytes.
+    /// Sets the script of image generation, which returns media types and bytes.
     pub fn images(
         self,
         script: impl FnMut(&llm::ImageRequest) -> Result<Pictures, Failure> + 'static,
@@ -53,7 +55,7 @@ impl FakeHost {
         self
     }
 
-    /// Answers HTTP requests.
+    /// Sets the script of HTTP requests.
     pub fn http(
         self,
         script: impl FnMut(&http::Request) -> Result<http::Response, Failure> + 'static,
@@ -62,7 +64,7 @@ impl FakeHost {
         self
     }
 
-    /// Answers SQL statements.
+    /// Sets the script of SQL statements.
     pub fn sql(
         self,
         script: impl FnMut(&Statement) -> Result<SqlAnswer, Failure> + 'static,
@@ -71,13 +73,13 @@ impl FakeHost {
         self
     }
 
-    /// What databases say they speak; `sqlite` unless said.
+    /// Sets the dialect of all databases. Default: `sqlite`.
     pub fn dialect(self, dialect: &str) -> Self {
         dialect.clone_into(&mut self.state.borrow_mut().dialect);
         self
     }
 
-    /// Grants a tool of another plugin and answers its calls.
+    /// Grants a tool of another plugin and sets the script of its calls.
     pub fn tool(
         self,
         name: &str,
@@ -88,7 +90,7 @@ impl FakeHost {
         self.described_tool(info, script)
     }
 
-    /// The same for a tool whose description matters.
+    /// Grants a tool with a description and sets the script of its calls.
     pub fn described_tool(
         self,
         info: ToolInfo,
@@ -98,74 +100,75 @@ impl FakeHost {
         self
     }
 
-    /// Says what stands behind a model route.
+    /// Sets the models of a route.
     pub fn route(self, name: &str, info: llm::RouteInfo) -> Self {
         self.state.borrow_mut().routes.insert(name.to_owned(), info);
         self
     }
 
-    /// Puts a route of the tenant's own there.
+    /// Sets a route of the tenant.
     pub fn tenant_route(self, name: &str, config: impl Into<Value>) -> Self {
         self.state.borrow_mut().tenant_routes.insert(name.to_owned(), config.into());
         self
     }
 
-    /// Sets the clock.
+    /// Sets the clock, in milliseconds since 1970.
     pub fn now_ms(self, now_ms: i64) -> Self {
         self.state.borrow_mut().now_ms = now_ms;
         self
     }
 
-    /// Sets the operator's zone. Zones set before stay known by their names.
+    /// Sets the operator's time zone, with its offset from UTC in seconds. Zones that were set
+    /// before can still be used by name.
     pub fn zone(self, name: &str, offset_seconds: i32) -> Self {
         self.state.borrow_mut().zones.push((name.to_owned(), offset_seconds));
         self
     }
 
-    /// Answers the next question that has no answer yet.
+    /// Adds the answer to the next interrupt without one.
     pub fn answer(self, answer: impl Into<Value>) -> Self {
         self.state.borrow_mut().answers.push_back(answer.into());
         self
     }
 
-    /// Sets one of the app's settings.
+    /// Sets a setting of the app.
     pub fn setting(self, name: &str, value: impl Into<Value>) -> Self {
         self.state.borrow_mut().settings.insert(name.to_owned(), value.into());
         self
     }
 
-    /// Says how runs end that are waited for.
+    /// Sets the script that returns the ends of runs.
     pub fn run_ends(self, mut script: impl FnMut(&RunRef) -> EndedRun + 'static) -> Self {
         let script = move |run: &RunRef| Ok(script(run));
         self.state.borrow_mut().run_ends = Some(Rc::new(RefCell::new(script)));
         self
     }
 
-    /// Says whether a run can be started; without it every run can.
+    /// Sets the script of starts, which can reject a start. Without it every start succeeds.
     pub fn starts(self, script: impl FnMut(&Start) -> Result<(), Failure> + 'static) -> Self {
         self.state.borrow_mut().start = Some(Rc::new(RefCell::new(script)));
         self
     }
 
-    /// Says whether a thread can be resumed; without it every thread can.
+    /// Sets the script of resumes, which can reject a resume. Without it every resume succeeds.
     pub fn resumes(self, script: impl FnMut(&Resume) -> Result<(), Failure> + 'static) -> Self {
         self.state.borrow_mut().resume = Some(Rc::new(RefCell::new(script)));
         self
     }
 
-    /// Puts a thread there.
+    /// Adds a thread.
     pub fn thread(self, thread: Thread) -> Self {
         self.state.borrow_mut().threads.insert(thread.thread_id.clone(), thread);
         self
     }
 
-    /// Appends an event to a thread; the first has sequence number 1.
+    /// Appends an event to a thread. The first event has the sequence number 1.
     pub fn event(self, thread_id: &str, event: impl Into<Value>) -> Self {
         self.state.borrow_mut().events.push((thread_id.to_owned(), event.into()));
         self
     }
 
-    /// Moves the clocks on.
+    /// Advances both clocks.
     pub fn advance_ms(&self, ms: u32) {
         let mut state = self.state.borrow_mut();
         state.now_ms += i64::from(ms);
@@ -173,69 +176,69 @@ impl FakeHost {
     }
 }
 
-/// The notes.
+/// Methods that return recorded calls.
 impl FakeHost {
-    /// Model calls.
+    /// Returns the requests of model calls.
     pub fn llm_requests(&self) -> Vec<llm::Request> {
         self.state.borrow().notes.llm.clone()
     }
 
-    /// Requests for pictures that were answered.
+    /// Returns the successful requests for images.
     pub fn image_requests(&self) -> Vec<llm::ImageRequest> {
         self.state.borrow().notes.images.clone()
     }
 
-    /// Calls of tools, in the order in which they were made.
+    /// Returns the tool calls in the order in which they were made.
     pub fn tool_calls(&self) -> Vec<Call> {
         self.state.borrow().notes.tools.clone()
     }
 
-    /// Names and documents of routes that were set for the tenant, keys included.
+    /// Returns the names and documents of the routes that were set for the tenant, with keys.
     pub fn set_routes(&self) -> Vec<(String, Value)> {
         self.state.borrow().notes.routes.clone()
     }
 
-    /// HTTP requests.
+    /// Returns the HTTP requests.
     pub fn http_requests(&self) -> Vec<http::Request> {
         self.state.borrow().notes.http.clone()
     }
 
-    /// SQL statements, with `BEGIN`, `COMMIT` and `ROLLBACK`.
+    /// Returns the SQL statements, including `BEGIN`, `COMMIT` and `ROLLBACK`.
     pub fn statements(&self) -> Vec<Statement> {
         self.state.borrow().notes.statements.clone()
     }
 
-    /// Questions.
+    /// Returns the questions of the interrupts.
     pub fn questions(&self) -> Vec<Question> {
         self.state.borrow().notes.questions.clone()
     }
 
-    /// Names and data of events.
+    /// Returns the names and data of custom events.
     pub fn emitted(&self) -> Vec<(String, Value)> {
         self.state.borrow().notes.emitted.clone()
     }
 
-    /// Sentences and shares of progress.
+    /// Returns the messages and fractions of progress.
     pub fn progress(&self) -> Vec<(String, Option<f64>)> {
         self.state.borrow().notes.progress.clone()
     }
 
-    /// Log messages.
+    /// Returns the log messages.
     pub fn logged(&self) -> Vec<Logged> {
         self.state.borrow().notes.logged.clone()
     }
 
-    /// Started runs.
+    /// Returns the requests of started runs.
     pub fn started(&self) -> Vec<Start> {
         self.state.borrow().notes.started.clone()
     }
 
-    /// Resumed threads.
+    /// Returns the requests of resumed threads.
     pub fn resumed(&self) -> Vec<Resume> {
         self.state.borrow().notes.resumed.clone()
     }
 
-    /// Cancelled runs.
+    /// Returns the cancelled runs.
     pub fn cancelled(&self) -> Vec<RunRef> {
         self.state.borrow().notes.cancelled.clone()
     }
@@ -252,20 +255,20 @@ mod tests {
     use crate::{emit, interrupt, llm, params, sql, tools};
 
     #[test]
-    fn without_a_host_a_call_says_what_to_do() {
+    fn call_without_a_fake_host_names_the_missing_method() {
         let failure = emit::custom("a", json!(1)).unwrap_err();
         assert_eq!(failure.code, code::UNSUPPORTED);
         assert!(failure.message.contains("`FakeHost::run`"));
     }
 
     #[test]
-    fn without_a_script_a_call_says_what_to_do() {
+    fn call_without_a_script_names_the_missing_method() {
         let failure = FakeHost::new().run(|| sql::database("a").query("SELECT 1", params![]));
         assert!(failure.unwrap_err().message.contains("`FakeHost::sql`"));
     }
 
     #[test]
-    fn a_batch_of_tools_answers_in_order_and_failures_stay_in_their_place() {
+    fn call_batch_returns_outputs_and_failures_in_order() {
         let host = FakeHost::new()
             .tool("echo", |value| Ok(ToolOutput::text(value.to_string())))
             .tool("fail", |_| Err(Failure::conflict("not now")));
@@ -283,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_has_pieces_of_every_kind() {
+    fn stream_has_deltas_of_text_and_tool_calls() {
         let host = FakeHost::new().llm(|_| {
             let mut answer = llm::Completion::of_tool_call("call-1", "add", json!({"a": 1}));
             answer.parts.insert(0, Part::Text("I will".to_owned()));
@@ -303,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_without_an_answer_interrupts() {
+    fn interrupt_without_an_answer_fails() {
         let host = FakeHost::new().answer(1);
         let answers = host.run(|| (interrupt::ask(json!("a")), interrupt::ask(json!("b"))));
         assert_eq!(answers.0, Ok(json!(1)));
@@ -312,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_transaction_is_rolled_back() {
+    fn dropped_transaction_is_rolled_back() {
         let host = FakeHost::new();
         host.run(|| drop(sql::database("a").begin()));
         let texts: Vec<_> = host.statements().into_iter().map(|statement| statement.text).collect();
@@ -320,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_nest() {
+    fn fake_hosts_nest() {
         let (outer, inner) = (FakeHost::new(), FakeHost::new());
         outer.run(|| {
             inner.run(|| emit::custom("inner", json!(1)).unwrap());

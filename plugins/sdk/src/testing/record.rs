@@ -1,45 +1,45 @@
-//! What a fake host writes down, and what a script answers.
+//! Recorded calls of a fake host, and the results of its SQL script.
 
 use serde_json::Value;
 
 use crate::log::Level;
 use crate::sql::{Executed, Rows};
 
-/// A message that was logged.
+/// A recorded log message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Logged {
-    /// How serious it is.
+    /// Severity of the message.
     pub level: Level,
-    /// The message.
+    /// Text of the message.
     pub message: String,
-    /// Its fields.
+    /// Structured fields.
     pub fields: Vec<(String, Value)>,
 }
 
-/// A statement that was run. `BEGIN`, `COMMIT` and `ROLLBACK` are written down as well.
+/// A recorded SQL statement. `BEGIN`, `COMMIT` and `ROLLBACK` are recorded as well.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Statement {
-    /// The database.
+    /// Name of the database.
     pub database: String,
     /// The SQL text.
     pub text: String,
-    /// Its parameters.
+    /// Parameters of the statement.
     pub parameters: Vec<crate::sql::Value>,
-    /// Whether it is part of a transaction.
+    /// True if the statement belongs to a transaction.
     pub in_transaction: bool,
 }
 
-/// What a script answers to a statement.
+/// The result of a statement in a script.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SqlAnswer {
-    /// Rows found, or returned by `RETURNING`.
+    /// Rows of a query, or of a `RETURNING` clause.
     pub rows: Rows,
-    /// Rows touched.
+    /// Number of changed rows.
     pub rows_affected: u64,
 }
 
 impl SqlAnswer {
-    /// A statement that touched rows and returns none.
+    /// Creates the result of a statement that changed rows and returns none.
     pub fn affected(rows: u64) -> Self {
         Self { rows: Rows::default(), rows_affected: rows }
     }

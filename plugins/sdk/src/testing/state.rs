@@ -1,4 +1,4 @@
-//! The script and the notes of a fake host, and which one the present thread talks to.
+//! Script and recorded calls of a fake host, and the fake host of the current thread.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -16,14 +16,14 @@ use crate::tool::{ToolInfo, ToolOutput};
 use crate::tools::Call;
 use crate::{http, llm};
 
-/// 2026-01-01T00:00:00Z, so that a test that does not care still sees a plausible date.
+/// 2026-01-01T00:00:00Z, so that a test without a time of its own gets a plausible date.
 const DEFAULT_NOW_MS: i64 = 1_767_225_600_000;
 
-/// A scripted answer. Shared, so that it is not borrowed from the state while it runs and may
-/// itself use the SDK.
+/// A script. It is shared, so that the state is not borrowed while the script runs, and the script
+/// may use the SDK itself.
 pub(super) type Script<A, R> = Rc<RefCell<dyn FnMut(&A) -> Result<R, Failure>>>;
 
-/// Pictures that a script answers: media type and bytes.
+/// Images of a script: media types and bytes.
 pub(super) type Pictures = Vec<(String, Vec<u8>)>;
 
 /// A stored blob: media type and bytes.
@@ -33,7 +33,7 @@ pub(super) type Blob = (String, Vec<u8>);
 pub(super) struct Kept {
     pub(super) item: Item,
     pub(super) expires_ms: Option<i64>,
-    /// How much longer it lives whenever it is read.
+    /// Lifetime after a read, in milliseconds, with a sliding expiry.
     pub(super) refresh_ms: Option<u64>,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct State {
     pub(super) dialect: String,
     pub(super) now_ms: i64,
     pub(super) monotonic_ns: u64,
-    /// Names and offsets in seconds; the last is the operator's.
+    /// Names and offsets of zones in seconds; the last one is the operator's.
     pub(super) zones: Vec<(String, i32)>,
     pub(super) random: u64,
     pub(super) answers: VecDeque<Value>,
@@ -63,13 +63,13 @@ pub(super) struct State {
     pub(super) notes: Notes,
 }
 
-/// What was asked.
+/// The recorded calls.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
     pub(super) llm: Vec<llm::Request>,
     pub(super) images: Vec<llm::ImageRequest>,
     pub(super) tools: Vec<Call>,
-    /// Names and documents of routes that were set for the tenant.
+    /// Names and documents of the routes that were set for the tenant.
     pub(super) routes: Vec<(String, Value)>,
     pub(super) http: Vec<http::Request>,
     pub(super) statements: Vec<Statement>,
@@ -123,12 +123,12 @@ thread_local! {
     static CURRENT: RefCell<Option<Shared>> = const { RefCell::new(None) };
 }
 
-/// Makes a host the present thread's, until the guard is dropped.
+/// Makes a fake host that of the current thread until the guard is dropped.
 pub(super) fn enter(state: Shared) -> Entered {
     Entered { outer: CURRENT.with(|current| current.replace(Some(state))) }
 }
 
-/// Gives the thread back to the host that was there before, also when a test panics.
+/// Restores the previous fake host of the thread, also after a panic.
 pub(super) struct Entered {
     outer: Option<Shared>,
 }
@@ -139,21 +139,22 @@ impl Drop for Entered {
     }
 }
 
-/// The present thread's host.
+/// Returns the fake host of the current thread.
 pub(super) fn current() -> Result<Shared, Failure> {
     CURRENT.with(|current| current.borrow().clone()).ok_or_else(|| {
-        Failure::unsupported("there is no host in a test; wrap the call in `FakeHost::run`")
+        Failure::unsupported("a test has no host; wrap the call in `FakeHost::run`")
     })
 }
 
-/// Works on the present thread's host.
+/// Accesses the state of the current thread's fake host.
 pub(super) fn with<R>(work: impl FnOnce(&mut State) -> R) -> Result<R, Failure> {
     let state = current()?;
     let mut state = state.borrow_mut();
     Ok(work(&mut state))
 }
 
-/// Runs a script, or says which method sets it.
+/// Runs a script. Fails with `unsupported` and the name of the method that sets it if there is
+/// none.
 pub(super) fn play<A, R>(
     script: impl FnOnce(&State) -> Option<Script<A, R>>,
     asked: &A,

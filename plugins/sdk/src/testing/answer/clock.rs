@@ -1,4 +1,4 @@
-//! A clock that stands still, and zones with fixed offsets.
+//! Implements `clock` with a stopped clock and zones with fixed offsets.
 
 use crate::clock::{Civil, Zoned};
 use crate::failure::Failure;
@@ -34,7 +34,7 @@ fn known(zone: Option<&str>) -> Result<(String, i32), Failure> {
     })
 }
 
-/// The newest zone of a name, or the newest of all.
+/// Returns the newest zone with a name, or the newest of all.
 fn find(state: &State, zone: Option<&str>) -> Option<(String, i32)> {
     let mut zones = state.zones.iter().rev();
     zones.find(|(name, _)| zone.is_none_or(|zone| zone == name)).cloned()

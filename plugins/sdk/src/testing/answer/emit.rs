@@ -1,4 +1,4 @@
-//! Events, written down.
+//! Implements `emit`: records events.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! HTTP, answered by the script.
+//! Implements `http` with the script.
 
 use crate::failure::Failure;
 use crate::http::{Request, Response};

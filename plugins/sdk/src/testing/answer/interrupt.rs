@@ -1,4 +1,4 @@
-//! Questions, answered in the order of the script.
+//! Implements `interrupt` with the answers of the script, in order.
 
 use serde_json::Value;
 
@@ -11,11 +11,11 @@ pub(crate) fn ask(question: Question) -> Result<Value, Failure> {
         state.notes.questions.push(question);
         state.answers.pop_front()
     })?;
-    // A host would unwind the guest here.
+    // A real host unwinds the guest here.
     answer.ok_or_else(|| {
         Failure::new(
             "interrupted",
-            "the question has no answer yet; a host pauses the run here, a test sets one with \
+            "the interrupt has no answer; a host interrupts the run here, a test sets one with \
              `FakeHost::answer`",
         )
     })

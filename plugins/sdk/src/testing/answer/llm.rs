@@ -1,4 +1,4 @@
-//! Models, answered by the script.
+//! Implements `llm` with the script.
 
 use crate::failure::Failure;
 use crate::json::Extra;
@@ -16,7 +16,7 @@ pub(crate) fn complete_all(requests: Vec<Request>) -> Vec<Result<Completion, Fai
     requests.into_iter().map(complete).collect()
 }
 
-/// An answer that is there at once but handed out in pieces, texts word by word.
+/// A completion that is streamed in deltas of one word, all at once.
 #[derive(Debug)]
 pub(crate) struct Stream {
     completion: Completion,

@@ -1,4 +1,4 @@
-//! Log messages, written down.
+//! Implements `log`: records messages.
 
 use serde_json::Value;
 
@@ -9,6 +9,6 @@ use crate::testing::state::with;
 pub(crate) fn write(level: Level, message: &str, fields: &[(&str, Value)]) {
     let fields = fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
     let logged = Logged { level, message: message.to_owned(), fields };
-    // A pure function that logs should be testable without a host.
+    // A pure function that logs is testable without a fake host.
     let _ = with(|state| state.notes.logged.push(logged));
 }

@@ -1,4 +1,4 @@
-//! Memory. It answers as the host does, but for words: here they are runs of letters and digits.
+//! Implements `memory` like the host, except that words are runs of letters and digits.
 
 mod filter;
 
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::memory::{Item, Search};
 use crate::testing::state::{Kept, with};
 
-/// Stands for any one part of a namespace.
+/// Matches any one part of a namespace.
 const ANY_PART: &str = "*";
 
 pub(crate) fn get(namespace: &[String], key: &str) -> Result<Option<Item>, Failure> {
@@ -118,7 +118,7 @@ fn is_alive(now_ms: i64, kept: &Kept) -> bool {
     kept.expires_ms.is_none_or(|expires_ms| expires_ms > now_ms)
 }
 
-/// What is read may live on for it.
+/// Returns a document, and restarts its sliding expiry.
 fn read(now_ms: i64, kept: &mut Kept) -> Item {
     if let Some(refresh_ms) = kept.refresh_ms {
         kept.expires_ms = Some(now_ms.saturating_add_unsigned(refresh_ms));
@@ -126,7 +126,8 @@ fn read(now_ms: i64, kept: &mut Kept) -> Item {
     kept.item.clone()
 }
 
-/// Which share of the words a document holds, in its key, field names or values.
+/// Returns the share of the words that a document contains in its key, field names or values.
+/// Returns `None` if it contains none.
 fn score(wanted: &BTreeSet<String>, item: &Item) -> Option<f64> {
     let held = words(&format!("{} {}", item.key, item.value));
     let hits = wanted.intersection(&held).count();

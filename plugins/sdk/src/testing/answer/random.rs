@@ -1,8 +1,8 @@
-//! Numbers that look random and are the same in every test run (SplitMix64).
+//! Implements `random` with SplitMix64, so that each test run has the same numbers.
 
 use crate::testing::answer::infallible;
 
-/// The host's cap on one request.
+/// Maximum number of bytes of one call, as in the host.
 const MAX_BYTES: u32 = 4096;
 
 pub(crate) fn u64() -> u64 {

@@ -1,4 +1,4 @@
-//! Runs, written down and ended by the script.
+//! Implements `runs`: records requests, and ends runs with the script.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Settings from the script.
+//! Implements `settings` with the script.
 
 use serde_json::Value;
 

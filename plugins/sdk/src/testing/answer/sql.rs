@@ -1,4 +1,4 @@
-//! SQL, answered by the script.
+//! Implements `sql` with the script.
 
 use std::cell::Cell;
 
@@ -32,7 +32,7 @@ pub(crate) fn begin(database: &str) -> Result<Transaction, Failure> {
     Ok(Transaction { database: database.to_owned(), over: Cell::new(false) })
 }
 
-/// A transaction that writes down how it ended.
+/// A transaction that records its end.
 #[derive(Debug)]
 pub(crate) struct Transaction {
     database: String,
@@ -69,7 +69,7 @@ impl Transaction {
 impl Drop for Transaction {
     fn drop(&mut self) {
         if !self.over.get() {
-            // A test that has left its host has nothing to write to.
+            // Outside of `FakeHost::run` there is no fake host to record it.
             let _ = self.rollback();
         }
     }

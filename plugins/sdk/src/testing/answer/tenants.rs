@@ -1,11 +1,11 @@
-//! Routes of the tenant, kept without their keys.
+//! Implements `tenants`: stores routes of the tenant without their keys.
 
 use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::testing::state::with;
 
-/// Fields that the host keeps for itself.
+/// Fields that the host never returns.
 const KEYS: [&str; 2] = ["key", "api_key"];
 
 pub(crate) fn set_route(route: &str, mut config: Value) -> Result<(), Failure> {

@@ -1,4 +1,4 @@
-//! Tools, answered by the script.
+//! Implements `tools` with the script.
 
 use crate::failure::Failure;
 use crate::testing::state::with;

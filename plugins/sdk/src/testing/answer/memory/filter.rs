@@ -1,4 +1,4 @@
-//! Filters of a search, as the host reads them.
+//! Filters of a search, with the semantics of the host.
 
 use std::cmp::Ordering;
 
@@ -6,16 +6,16 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 
-/// One condition on a field.
+/// A condition on a field.
 pub(super) struct Condition<'f> {
     field: &'f str,
     operator: &'f str,
     value: &'f Value,
 }
 
-/// Takes a filter apart.
+/// Parses a filter.
 pub(super) fn read(filter: &Value) -> Result<Vec<Condition<'_>>, Failure> {
-    let Some(fields) = filter.as_object() else { return Err(invalid("no object")) };
+    let Some(fields) = filter.as_object() else { return Err(invalid(&filter.to_string())) };
     let mut conditions = Vec::new();
     for (field, value) in fields {
         let is_operator = |key: &String| key.starts_with('$');
@@ -41,12 +41,12 @@ fn check(operator: &str) -> Result<(), Failure> {
 }
 
 fn invalid(what: &str) -> Failure {
-    let message = format!("a filter has fields with values or `$eq` to `$lte`, not `{what}`");
+    let message = format!("a filter has fields with values or with `$eq` to `$lte`, not `{what}`");
     Failure::new("invalid", message)
 }
 
 impl Condition<'_> {
-    /// Whether a document fits.
+    /// Returns true if a document matches.
     pub(super) fn holds(&self, document: &Value) -> bool {
         let found = document.get(self.field).unwrap_or(&Value::Null);
         let order = order(found, self.value);
