@@ -1,4 +1,4 @@
-//! `agent`: one model turn.
+//! The node `agent`: one turn of a model.
 
 use wattle_plugin::prelude::{Context, Failure, Value, code, json, llm, node};
 
@@ -11,12 +11,13 @@ use crate::offer::Offer;
 use crate::shown::Shown;
 use crate::turn::Turn;
 
-/// Asks for the document after the answer in words.
-const DOCUMENT: &str = "Give your answer once more, as the document that is asked for.";
+/// Prompt that requests the document after the text.
+const DOCUMENT: &str = "Give your answer again, as the requested document.";
 
-/// One turn of a model in a conversation. If it asks for tools, each call goes to the tool node
-/// as a task of its own; otherwise its words are the answer and the graph goes on. When the turns
-/// are used up the run fails, or the graph goes on as after an answer.
+/// One turn of a model in a conversation. If the model requests tools, the node sends each call to
+/// the tool node as a task of its own. Otherwise the graph continues along its edges. After the
+/// last permitted turn the run fails, or the graph continues as after a completion without tool
+/// calls.
 #[node(config = AgentConfig)]
 pub(crate) fn agent(context: &Context, state: Value) -> Result<Turn, Failure> {
     let config: AgentConfig = context.config()?;
@@ -53,8 +54,8 @@ pub(crate) fn agent(context: &Context, state: Value) -> Result<Turn, Failure> {
 fn out_of_turns(context: &Context, limit: usize) -> Failure {
     let node = &context.node;
     let message = format!(
-        "the agent has taken {limit} turns since the last user message and still wants tools; \
-         raise `max_turns` under `with` of the node that runs `{node}`, or ask for less at once"
+        "the agent has reached its limit of {limit} turns since the last user message; raise \
+         `max_turns` under `with` of the node that runs `{node}`, or request less at once"
     );
     let details = json!({"limit": "max_turns", "value": limit});
     Failure::new(code::LIMIT, message).with_details(details)
@@ -68,7 +69,7 @@ fn offer(config: &AgentConfig) -> Result<Offer, Failure> {
     Offer::new(Granted::list()?, &rules)
 }
 
-/// A request with the whole conversation. A note follows on the system message.
+/// Returns a request with the whole conversation. A note is appended to the system message.
 fn request(
     config: &AgentConfig,
     talk: &Conversation,
@@ -89,7 +90,7 @@ fn request_document(config: &AgentConfig, talk: &Conversation, offer: &Offer) ->
     request(config, talk, offer, None).user(DOCUMENT)
 }
 
-/// Sends each call, or all of them in order, to the tool node.
+/// Sends the calls to the tool node: each as a task of its own, or all in one task.
 fn send(
     config: &AgentConfig,
     talk: &Conversation,
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_the_answer_and_the_graph_goes_on() {
+    fn text_without_calls_continues_the_graph() {
         let host = host().llm(|_| Ok(Completion::of_text("hello")));
         let config = json!({"route": "chat", "system": "be kind", "temperature": 0});
         let decision = run(&host, config, json!([user("hi")])).unwrap();
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_written_under_the_id_that_the_host_streams_it_by() {
+    fn completion_is_written_under_its_streamed_id() {
         let host = host().llm(|_| Ok(two_calls().with_id("run--t-1")));
         let asked = json!({"role": "assistant", "content": "",
             "tool_calls": [{"id": "c0", "name": "save", "arguments": {}}]});
@@ -165,11 +166,11 @@ mod tests {
         let decision = run(&host, json!({"route": "chat"}), talk).unwrap();
         let written = decision.update("messages").unwrap();
         let ids: Vec<_> = written.as_array().unwrap().iter().map(|it| it.get("id")).collect();
-        assert_eq!(ids, [None, Some(&json!("run--t-1"))], "the channel names the closed call");
+        assert_eq!(ids, [None, Some(&json!("run--t-1"))], "the channel generates the other id");
     }
 
     #[test]
-    fn each_call_is_a_task_of_its_own() {
+    fn each_call_is_a_separate_task() {
         let host = host().llm(|_| Ok(two_calls()));
         let order = json!([{"tool": "save", "after": ["parse"]}]);
         let config = json!({"route": "chat", "tool_node": "hands", "order": order});
@@ -181,7 +182,7 @@ mod tests {
         let granted = json!({"tools": [{"name": "parse", "reference": "date/parse"},
             {"name": "save", "reference": "book/save", "description": "Saves.",
                 "arguments_schema": {"type": "object"}}]});
-        assert_eq!(batch["granted"], granted, "all about the tool that is called");
+        assert_eq!(batch["granted"], granted, "details of the called tool only");
         assert_eq!(batch["calls"], json!([{"id": "c2", "name": "save", "arguments": {"a": 2}}]));
         assert_eq!(batch["rules"]["order"], json!([{"tool": "save", "after": ["parse"]}]));
         let message = &decision.update("messages").unwrap()[0];
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_must_not_run_at_once_stay_together() {
+    fn sequential_calls_share_a_task() {
         let host = host().llm(|_| Ok(two_calls()));
         let config = json!({"route": "chat", "parallel": false});
         let decision = run(&host, config, json!([user("hi")])).unwrap();
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_call_is_closed_before_the_model_is_asked() {
+    fn cancelled_call_is_closed_before_the_model_is_called() {
         let host = host().llm(|_| Ok(Completion::of_text("go on")));
         let asked = json!({"role": "assistant", "content": "",
             "tool_calls": [{"id": "c1", "name": "save", "arguments": {}}]});
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_turns_are_a_failure_that_says_what_to_do() {
+    fn turn_limit_fails_with_the_setting_to_raise() {
         let host = host().llm(|_| Ok(two_calls()));
         let asked = json!({"role": "assistant", "content": "again"});
         let config = json!({"route": "chat", "max_turns": 2});
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_turns_end_the_path_if_the_graph_says_so() {
+    fn turn_limit_can_end_the_path() {
         let host = host().llm(|_| Ok(two_calls()));
         let calls = json!([{"id": "c1", "name": "save", "arguments": {}}]);
         let asked = json!({"role": "assistant", "content": "", "tool_calls": calls});
@@ -236,12 +237,12 @@ mod tests {
         let ended = run(&host, config.clone(), json!([user("hi"), asked, answer])).unwrap();
         assert!(ended.updates.is_empty() && ended.goto.is_empty() && ended.sends.is_empty());
         let cut = run(&host, config, json!([user("hi"), asked])).unwrap();
-        assert_eq!(cut.update("messages").unwrap()[0]["tool_call_id"], "c1", "no call stays open");
+        assert_eq!(cut.update("messages").unwrap()[0]["tool_call_id"], "c1", "the call is closed");
         assert!(host.llm_requests().is_empty());
     }
 
     #[test]
-    fn tools_see_the_state_that_the_agent_saw() {
+    fn tools_get_the_state_of_the_agent() {
         let host = host().llm(|_| Ok(two_calls()));
         let config = json!({"route": "chat", "state": ["videos", "none"]});
         let context = Context::default().with_config(config);
@@ -254,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_is_asked_for_after_the_words() {
+    fn document_is_requested_after_the_text() {
         let host = host().llm(|request| {
             Ok(match request.response_schema {
                 Some(_) => Completion::of_json(json!({"total": 3})),
@@ -275,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_is_about_no_tool_is_a_failure() {
+    fn rule_without_a_matching_tool_fails() {
         let host = host().llm(|_| Ok(two_calls()));
         for rule in [
             json!({"route": "chat", "approve": {"tools": ["sav"]}}),
@@ -288,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_whose_server_is_away_is_worth_a_retry() {
+    fn tool_of_an_unavailable_server_is_retryable() {
         let away = ToolInfo::missing("mcp:graph", &Failure::unavailable("`graph` is down"));
         let host = host().described_tool(away, |_| Ok(ToolOutput::text("")));
         let host = host.llm(|_| Ok(Completion::of_text("without")));
@@ -297,11 +298,11 @@ mod tests {
         assert_eq!((&*failure.code, failure.retryable), ("unavailable", true));
         assert!(failure.message.contains("`mcp:graph`"), "{failure}");
         assert!(run(&host, json!({"route": "chat"}), json!([user("hi")])).is_ok());
-        assert_eq!(host.llm_requests()[0].tools.len(), 2, "what is there is on offer");
+        assert_eq!(host.llm_requests()[0].tools.len(), 2, "the available tools are offered");
     }
 
     #[test]
-    fn no_tools_are_listed_if_none_are_wanted() {
+    fn empty_tool_list_offers_no_tools() {
         let host = host().llm(|_| Ok(Completion::of_text("hello")));
         run(&host, json!({"route": "chat", "tools": []}), json!([user("hi")])).unwrap();
         assert!(host.llm_requests()[0].tools.is_empty());

@@ -1,4 +1,4 @@
-//! Asking a person before a tool is called.
+//! Approvals: interrupts before tool calls.
 
 use std::collections::BTreeSet;
 
@@ -11,32 +11,32 @@ use crate::config::Decision;
 use crate::conversation::{Content, Stored, StoredCall};
 use crate::granted::Tool;
 
-/// What becomes of a call.
+/// The decision about a call.
 pub(crate) enum Verdict {
-    /// It is made, perhaps with arguments that a person changed.
+    /// The call is made, possibly with arguments that a person changed.
     Call {
-        /// The tool, by the name that means no other.
+        /// Unambiguous name of the tool.
         tool: String,
         /// The changed arguments.
         changed: Option<Value>,
     },
-    /// It is not made; this is its answer.
+    /// The call is not made. Contains its result.
     Answered(Box<Stored>),
 }
 
 impl Verdict {
-    /// Made, perhaps with changed arguments.
+    /// Permits the call, possibly with changed arguments.
     pub(crate) fn made(tool: &Tool, changed: Option<Value>) -> Self {
         Self::Call { tool: tool.exact().to_owned(), changed }
     }
 
-    /// Not made, for a reason that the model reads.
+    /// Refuses the call with a reason for the model.
     pub(crate) fn refused(call: &StoredCall, why: impl Into<String>) -> Self {
         Self::Answered(Box::new(Stored::refusal(call, why)))
     }
 }
 
-/// What a person answers.
+/// The answer of a person.
 #[derive(Deserialize)]
 #[serde(tag = "decision", rename_all = "snake_case")]
 enum Answer {
@@ -46,7 +46,8 @@ enum Answer {
     Respond { content: String },
 }
 
-/// Asks. Until there is an answer, the task stands still.
+/// Raises an interrupt and returns the decision of the person. The interrupt suspends the task
+/// until it is answered.
 pub(crate) fn ask(
     call: &StoredCall,
     tool: &Tool,
@@ -82,11 +83,12 @@ fn rejected(message: Option<String>) -> String {
     }
 }
 
-/// One alternative for each decision; changed arguments must fit the tool.
+/// Returns the schema for the answer, with one alternative for each decision. Changed arguments
+/// must fit the schema of the tool.
 fn response_schema(tool: &Tool, allowed: &BTreeSet<Decision>) -> Value {
     let words = json!({"type": "string"});
-    // References of a schema lead from its own root, which it would lose here; the host checks
-    // the arguments when the tool is called in any case.
+    // References in a schema are relative to its root, so they would break here. The host also
+    // checks the arguments when the tool is called.
     let has_references = tool.arguments_schema.to_string().contains("\"$ref\"");
     let arguments =
         if has_references { json!({"type": "object"}) } else { tool.arguments_schema.clone() };

@@ -1,9 +1,9 @@
-//! The model's answer of one turn, asked for once more if there is nothing in it to go on with.
+//! The completion of one turn, which is requested again if it is empty or broken.
 //!
-//! Models and the services in front of them lose answers now and then: nothing arrives, or the
-//! arguments of a call end in the middle. The second request says what was wrong. It does so in
-//! the system message at the beginning: not every provider takes one at the end. A broken answer
-//! is not kept in the conversation, where the model would take it for an example.
+//! Models and the services in front of them sometimes return empty completions, or completions
+//! whose tool calls have incomplete arguments. The second request names the defect, in the system
+//! message at the beginning because not every provider accepts one at the end. The conversation
+//! does not keep a broken completion, since the model would take it as an example.
 
 use serde_json::{Map, Value};
 use wattle_plugin::llm::{Completion, FinishReason, Request};
@@ -12,52 +12,54 @@ use wattle_plugin::prelude::{Failure, code, json, log};
 
 use crate::config::AgentConfig;
 
-/// Requests for the answer of one turn. A model that was told what is wrong and fails again would
+/// Maximum number of requests in one turn. A model that was told the defect and fails again would
 /// most likely fail a third time, and each request costs as much as a turn.
 const MAX_REQUESTS: usize = 2;
 
-/// Code of the failure when a model says nothing.
+/// Code of the failure after empty completions.
 const NO_ANSWER: &str = "no-answer";
 
-/// Code of the failure when a provider keeps an answer to itself.
+/// Code of the failure if the provider withheld a completion.
 const WITHHELD: &str = "withheld";
 
-/// What a model is asked for if it was offered no tools.
+/// Instruction for a model without tools.
 const WORDS: &str = "Answer in words.";
 
-/// Reasons to end of providers that could not read a call.
+/// Finish reasons of providers that could not parse a tool call.
 const MISREAD: [&str; 2] = ["MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE"];
 
-/// Reasons to end of providers that read a call and did not expect it.
+/// Finish reasons of providers that parsed a tool call but did not expect it.
 const UNEXPECTED: [&str; 2] = ["UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"];
 
-/// What keeps an answer from being one.
+/// The defect of a completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Flaw {
-    /// Neither words nor calls.
+    /// Neither text nor tool calls.
     Empty,
-    /// Neither words nor calls: the tokens were used up before.
+    /// Neither text nor tool calls, because the token limit was reached before.
     OutOfTokens,
-    /// Neither words nor calls: the provider keeps them to itself.
+    /// Neither text nor tool calls, because the provider withheld them.
     Withheld,
-    /// The arguments of all calls break off or are no JSON.
+    /// The arguments of all tool calls are not valid JSON.
     Unreadable,
-    /// No calls, because the provider could not read the one with which the answer ends. Words
-    /// before it only announce it.
+    /// No tool calls, because the provider could not parse the call at the end. Text before the
+    /// call only announces it.
     Misread,
-    /// No calls, because the provider did not expect the one with which the answer ends. Words
-    /// before it may be all that there is to say.
+    /// No tool calls, because the provider did not expect the call at the end. Text before the call
+    /// may be a complete reply.
     Unexpected,
 }
 
-/// The answer of one turn. `request` makes the request, with a note to the model if there is one.
-/// An answer may still hold calls that cannot be read; [`crate::batch`] refuses them.
+/// Requests the completion of one turn. `request` creates the request, with an optional note for
+/// the model. The completion may contain calls whose arguments are not valid JSON; [`crate::batch`]
+/// refuses them.
 ///
 /// # Errors
 ///
-/// Those of the model call, `no-answer`, `limit` or `withheld` for an answer with neither words nor
-/// calls, and `no-answer` for one whose call the provider could not read. Words before a call that
-/// it did not expect are the answer if the model has nothing better to say when it is asked again.
+/// The failure of the model call; `no-answer`, `limit` or `withheld` for a completion with neither
+/// text nor tool calls; `no-answer` for one whose call the provider could not parse. If the
+/// provider did not expect the call, and the second completion is no better, the text before the
+/// call is returned.
 pub(crate) fn ask(
     config: &AgentConfig,
     request: impl Fn(Option<&str>) -> Request,
@@ -89,28 +91,28 @@ pub(crate) fn ask(
     }
 }
 
-/// Logs that an answer was filtered or refused. What is left may end in the middle. The host does not
-/// tell a filter of the provider from a refusal of the model.
+/// Logs that a completion was filtered or refused. The rest may end in the middle. The host does
+/// not distinguish a filter of the provider from a refusal of the model.
 fn log_filter(completion: &Completion, route: &str) {
     if completion.finish_reason == FinishReason::ContentFilter {
         log::warn!(
-            "an answer of route `{route}`, or the rest of one, was withheld by the provider or \
+            "a completion of route `{route}`, or its rest, was withheld by the provider or \
              refused by the model"
         );
     }
 }
 
-/// Logs that a call was dropped, of which there may be nothing else to see.
+/// Logs that a call was dropped, which may leave no other trace.
 fn log_unexpected(flaw: Flaw, route: &str) {
     if flaw == Flaw::Unexpected {
         log::warn!(
-            "an answer of route `{route}` ended with a tool call that its provider did not expect"
+            "a completion of route `{route}` ended with a call that its provider did not expect"
         );
     }
 }
 
-/// Marks the call in whose middle the token limit was reached: some providers give empty
-/// arguments as `{}`, which a tool without required arguments would take.
+/// Marks a call that the token limit cut off. Some providers return empty arguments as `{}` for it,
+/// which a tool without required arguments would accept.
 fn without_cut_call(mut completion: Completion, route: &str) -> Completion {
     if completion.finish_reason != FinishReason::Length {
         return completion;
@@ -121,8 +123,8 @@ fn without_cut_call(mut completion: Completion, route: &str) -> Completion {
         }
         if is_unreadable(call) {
             log::warn!(
-                "the model of route `{route}` reached its token limit in the middle of a call of \
-                 `{}`; raise `max_output_tokens` under `with` of the node or of the route",
+                "the token limit of route `{route}` cut off a call of the tool `{}`; raise \
+                 `max_output_tokens` under `with` of the node or of the route",
                 call.name
             );
         }
@@ -130,13 +132,14 @@ fn without_cut_call(mut completion: Completion, route: &str) -> Completion {
     completion
 }
 
-/// The host hands on arguments that are no JSON as the text that they are.
+/// Returns true if the arguments of a call are not valid JSON. The host passes such arguments as a
+/// string.
 fn is_unreadable(call: &ToolCall) -> bool {
     call.arguments.is_string()
 }
 
-/// Whether an answer ended for one of these reasons. Gateways write them in small letters, or with
-/// words before them.
+/// Returns true if a finish reason contains one of the names. Gateways write the names in lower
+/// case, or with a prefix.
 fn ended_with(reason: &FinishReason, names: &[&str]) -> bool {
     let FinishReason::Other(reason) = reason else { return false };
     let reason = reason.to_ascii_uppercase();
@@ -146,8 +149,8 @@ fn ended_with(reason: &FinishReason, names: &[&str]) -> bool {
 impl Flaw {
     fn of(completion: &Completion) -> Option<Self> {
         if completion.tool_calls().next().is_some() {
-            // At the token limit the next answer would break off as well: the model has to see
-            // what it did.
+            // At the token limit the next completion would be cut off as well, so the model has to
+            // see what happened.
             let is_broken = completion.finish_reason != FinishReason::Length
                 && completion.tool_calls().all(is_unreadable);
             return is_broken.then_some(Self::Unreadable);
@@ -168,8 +171,8 @@ impl Flaw {
         })
     }
 
-    /// What the model is asked the next time; `None` if that would not help. A model without tools
-    /// cannot call one.
+    /// Returns the note for the next request; `None` if another request would not help. A model
+    /// without tools cannot call one.
     fn note(self, offers_tools: bool) -> Option<String> {
         let (flaw, wanted) = match self {
             Self::Empty => ("was empty", "Call a tool, or answer in words."),
@@ -191,19 +194,20 @@ impl Flaw {
         Some(format!("Your last answer in this conversation {flaw}. {wanted}"))
     }
 
-    /// Why the turn fails; `None` if its calls are answered one by one, or its words are the answer.
+    /// Returns the failure of the turn; `None` if the completion can be used: each of its calls
+    /// gets a result, or its text is the reply.
     fn failure(self, config: &AgentConfig, completion: &Completion) -> Option<Failure> {
         let (route, reason) = (&config.route, &completion.finish_reason);
         match self {
             Self::Unexpected if completion.is_answer() => None,
             Self::Empty | Self::Unexpected => {
-                Some(no_answer(route, "neither words nor tool calls", reason))
+                Some(no_answer(route, "neither text nor tool calls", reason))
             }
-            Self::Misread => Some(no_answer(route, "no tool call that can be read", reason)),
+            Self::Misread => Some(no_answer(route, "a tool call that could not be parsed", reason)),
             Self::OutOfTokens => {
                 let message = format!(
-                    "the model of route `{route}` used up its tokens before it said anything; \
-                     raise `max_output_tokens` under `with` of the node or of the route"
+                    "the model of route `{route}` reached its token limit before any text or \
+                     tool call; raise `max_output_tokens` under `with` of the node or of the route"
                 );
                 let tokens = config.max_output_tokens;
                 let limit = json!({"limit": "max_output_tokens", "value": tokens});
@@ -211,7 +215,7 @@ impl Flaw {
             }
             Self::Withheld => {
                 let message = format!(
-                    "the provider of route `{route}` withheld the answer; ask in other words"
+                    "the provider of route `{route}` withheld the completion; rephrase the request"
                 );
                 let reason = json!({"finish_reason": "content-filter"});
                 Some(Failure::new(WITHHELD, message).with_details(reason))
@@ -221,7 +225,7 @@ impl Flaw {
     }
 }
 
-/// The failure of a turn whose last answer was `what`.
+/// Returns the failure of a turn whose last completion had `what`.
 fn no_answer(route: &str, what: &str, reason: &FinishReason) -> Failure {
     let (mut why, mut details) = (String::new(), json!({"requests": MAX_REQUESTS}));
     if let FinishReason::Other(reason) = reason {
@@ -229,8 +233,8 @@ fn no_answer(route: &str, what: &str, reason: &FinishReason) -> Failure {
         details["finish_reason"] = json!(reason);
     }
     let message = format!(
-        "the model of route `{route}` gave no answer in {MAX_REQUESTS} requests: {what}{why}; ask in \
-         other words, or give the route another model"
+        "the model of route `{route}` returned no usable completion in {MAX_REQUESTS} requests: \
+         {what}{why}; rephrase the request, or configure another model for the route"
     );
     Failure::new(NO_ANSWER, message).with_details(details)
 }
@@ -248,11 +252,11 @@ mod tests {
     use crate::agent::agent;
     use crate::testing::{host, two_calls};
 
-    /// Runs a turn in which the model gives these answers, one for each request.
+    /// Runs a turn in which the model returns the given completions, one per request.
     fn turn(answers: Vec<Completion>, config: Value) -> (FakeHost, Result<Decision, Failure>) {
         let answers = RefCell::new(answers.into_iter());
         let host =
-            host().llm(move |_| Ok(answers.borrow_mut().next().expect("a request too many")));
+            host().llm(move |_| Ok(answers.borrow_mut().next().expect("no completion is left")));
         let context = Context::default().with_config(config);
         let state = json!({"messages": [{"role": "user", "content": "hi"}]});
         let ended = host.run(|| testing::run_node::<agent>(&context, &state));
@@ -277,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_turn_is_asked_for_once_more() {
+    fn empty_completion_is_requested_again() {
         for empty in [
             Completion::default(),
             Completion::of_text(" \n"),
@@ -291,12 +295,12 @@ mod tests {
             let told = systems(&requests[1].messages);
             assert!(told.len() == 1 && told[0].starts_with("be kind\n\n"), "{told:?}");
             assert!(told[0].contains("empty"), "{told:?}");
-            assert_eq!(requests[1].tools.len(), 2, "the tools are still on offer");
+            assert_eq!(requests[1].tools.len(), 2, "the tools are still offered");
         }
     }
 
     #[test]
-    fn a_second_empty_turn_is_a_failure_and_no_success() {
+    fn second_empty_completion_fails_the_turn() {
         let (host, ended) = turn(vec![Completion::default(), Completion::of_text("")], chat());
         let failure = ended.unwrap_err();
         assert_eq!((&*failure.code, failure.retryable), ("no-answer", false));
@@ -309,14 +313,14 @@ mod tests {
         assert!(failure.message.contains("`MALFORMED_FUNCTION_CALL`"), "{failure}");
     }
 
-    /// Words behind which a provider dropped a call, for this reason.
+    /// Returns text after which the provider dropped a call, with a finish reason.
     fn dropped(words: &str, reason: &str) -> Completion {
         let finish_reason = FinishReason::Other(reason.to_owned());
         Completion { finish_reason, ..Completion::of_text(words) }
     }
 
     #[test]
-    fn a_call_that_its_provider_could_not_read_is_asked_for_once_more() {
+    fn misread_call_is_requested_again() {
         for reason in ["MALFORMED_FUNCTION_CALL", "function_call_filter: malformed_function_call"] {
             let announced = dropped("Let me save it.", reason);
             let (host, ended) = turn(vec![announced.clone(), two_calls()], chat());
@@ -331,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn words_before_a_call_that_was_not_expected_are_the_answer_in_the_end() {
+    fn text_before_an_unexpected_call_is_used_in_the_end() {
         let unexpected = |words| dropped(words, "UNEXPECTED_TOOL_CALL");
         let without_tools = json!({"route": "chat", "tools": []});
         for (second, content) in [
@@ -353,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_filter_leaves_is_an_answer_and_logged() {
+    fn filtered_text_is_used_and_logged() {
         let finish_reason = FinishReason::ContentFilter;
         let left = Completion { finish_reason, ..Completion::of_text("so far") };
         let (host, ended) = turn(vec![left], chat());
@@ -362,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn asking_again_would_not_help_a_model_without_tokens_or_with_a_filter() {
+    fn token_limit_and_filter_fail_without_a_second_request() {
         let filtered = FinishReason::ContentFilter;
         for (empty, code) in [
             (cut_off(Completion::of_text(" ")), "limit"),
@@ -374,13 +378,13 @@ mod tests {
     }
 
     #[test]
-    fn words_at_the_token_limit_are_an_answer() {
+    fn text_at_the_token_limit_is_used() {
         let (_, ended) = turn(vec![cut_off(Completion::of_text("so far"))], chat());
         assert_eq!(ended.unwrap().update("messages").unwrap()[0]["content"], "so far");
     }
 
     #[test]
-    fn arguments_that_are_no_json_are_asked_for_once_more() {
+    fn invalid_arguments_are_requested_again() {
         let (host, ended) = turn(vec![unreadable("{\"a\":"), two_calls()], chat());
         let decision = ended.unwrap();
         assert_eq!(decision.sends.len(), 2);
@@ -391,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_unreadable_is_answered_and_not_called() {
+    fn call_with_invalid_arguments_is_refused() {
         for answers in [
             vec![unreadable("{\"a\":"), unreadable("{\"a\":")],
             vec![cut_off(unreadable("{\"a\":"))],
@@ -410,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_can_be_read_are_made_beside_one_that_cannot() {
+    fn valid_calls_are_made_next_to_an_invalid_one() {
         let mut both = Completion::of_tool_call("c0", "parse", json!({"a": 1}));
         both.parts.extend(unreadable("{\"a").parts);
         let (host, ended) = turn(vec![both], json!({"route": "chat", "parallel": false}));
@@ -427,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn a_complete_call_at_the_token_limit_is_made() {
+    fn complete_call_at_the_token_limit_is_made() {
         let whole = Completion::of_tool_call("c1", "save", json!({"a": 1}));
         let (_, ended) = turn(vec![cut_off(whole)], chat());
         let sent = &ended.unwrap().sends[0].input["std.calls"]["calls"][0];

@@ -1,8 +1,8 @@
-//! The calls of one task, and what came of them.
+//! The calls of one task and their results.
 //!
-//! Whatever happens to a call becomes a message that the model reads: a refusal, a failure, a
-//! trap, a limit. Only what concerns the task itself, such as a channel that cannot be read, is a
-//! failure of the node.
+//! The outcome of every call becomes a message for the model: an output, a refusal, a failure, a
+//! trap or a limit. Only errors of the task itself, such as an invalid channel, are failures of the
+//! node.
 
 use std::collections::BTreeSet;
 
@@ -20,51 +20,52 @@ use crate::rules::Rules;
 use crate::shown::Shown;
 use crate::turn::Turn;
 
-/// Longest facts about a failure that a model is shown: more would be noise to it.
+/// Maximum size of failure details for the model, in bytes. Longer details are left out.
 const DETAILS_LIMIT_BYTES: usize = 300;
 
-/// What a tool that says nothing has said, since providers refuse an empty answer.
+/// Content for a tool without output, since providers reject an empty result.
 const SILENT: &str = "done";
 
-/// The answer to a call that a person must approve by one rule and cannot by another.
-const NO_DECISION: &str = "the call must be approved, but the rules leave a person no decision";
+/// Result of a call that needs an approval for which the rules allow no decision.
+const NO_DECISION: &str =
+    "the call needs an approval, but the rules of both nodes allow no decision";
 
-/// A batch as the input of a task.
+/// The input of a task that an agent sent.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Sent {
-    /// Under a name that no channel can have, to tell it from a state.
+    /// The batch, under a name that no channel can have, so that it is distinguished from a state.
     #[serde(rename = "std.calls")]
     pub(crate) batch: Batch,
 }
 
-/// Calls, and what is known of the conversation.
+/// Calls and their context.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Batch {
-    /// The channel with the conversation.
+    /// Name of the channel with the conversation.
     pub(crate) messages: String,
-    /// The calls, in order.
+    /// Calls in order.
     pub(crate) calls: Vec<StoredCall>,
-    /// Tools that have answered the last user message.
+    /// Tools that succeeded since the last user message.
     pub(crate) answered: BTreeSet<String>,
-    /// What holds for them.
+    /// Tool policy of the calls.
     pub(crate) rules: Rules,
-    /// The granted tools, if they are known already: a list costs a look at every server and a
-    /// place in the journal.
+    /// Granted tools, if the agent has listed them: another list would take a request to every
+    /// server and an entry in the journal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) granted: Option<Granted>,
-    /// What the tools see of the state; nothing without it.
+    /// State that the tools see; none if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) state: Option<Shown>,
 }
 
-/// A call with its answer.
+/// The result of a call.
 struct Done {
     message: Stored,
     updates: Vec<Update>,
 }
 
 impl Batch {
-    /// Makes the calls. Answers are written in the order of the calls.
+    /// Makes the calls and writes their results in the order of the calls.
     pub(crate) fn run(mut self) -> Result<Turn, Failure> {
         let calls = std::mem::take(&mut self.calls);
         if calls.is_empty() {
@@ -82,15 +83,15 @@ impl Batch {
         for update in done.into_iter().flat_map(|done| done.updates) {
             if self.rules.open(&update.channel) {
                 if update.overwrite && !self.rules.parallel {
-                    // Writes of calls that were made before are void, as they would be if each
-                    // call had a superstep of its own.
+                    // The overwrite replaces the writes of earlier calls, as if each call had a
+                    // superstep of its own.
                     turn.forget(&update.channel);
                 }
                 turn.update(update);
             } else {
                 log::warn!(
-                    "a tool writes channel `{0}`, which is left out; add `{0}` to `updates` under \
-                     `with` of the node if it may",
+                    "a write of a tool to channel `{0}` was dropped; add `{0}` to `updates` under \
+                     `with` of the node to permit it",
                     update.channel
                 );
             }
@@ -110,8 +111,8 @@ impl Batch {
         Ok(done.collect())
     }
 
-    /// The answer of one call counts for the order rules of the next, and what it overwrites is
-    /// what the next one sees.
+    /// Makes the calls in order. The result of a call counts for the order rules of the next call,
+    /// and the next call sees its overwrites.
     fn one_by_one(
         &mut self,
         calls: &[StoredCall],
@@ -144,7 +145,7 @@ impl Batch {
         })
     }
 
-    /// Whether a call is made.
+    /// Decides whether a call is made.
     fn verdict(&self, call: &StoredCall, granted: &Granted) -> Result<Verdict, Failure> {
         let Some(tool) = granted.find(&call.name).filter(|tool| self.rules.allow(tool)) else {
             let known = granted.tools.iter().filter(|tool| self.rules.allow(tool));
@@ -171,7 +172,7 @@ fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a Tool>, granted: &Gran
     match (away, names.is_empty()) {
         (Some(away), true) => away,
         (Some(away), false) => format!("{away}; the tools are {}", names.join(", ")),
-        (None, true) => format!("there is no tool `{name}`, and no other either"),
+        (None, true) => format!("there is no tool `{name}`, and there are no other tools"),
         (None, false) => {
             format!("there is no tool `{name}`; the tools are {}", names.join(", "))
         }
@@ -200,13 +201,13 @@ fn done(
             (content, output.structured, output.is_error, output.updates)
         }
         Some(Err(failure)) => (Content::Text(words(&failure)), None, true, Vec::new()),
-        None => (Content::Text("the call was not answered".to_owned()), None, true, Vec::new()),
+        None => (Content::Text("the call has no result".to_owned()), None, true, Vec::new()),
     };
     let message = Stored::answer(call, content, is_error);
     Done { message: Stored { structured, arguments: changed, ..message }, updates }
 }
 
-/// A failure as a model reads it.
+/// Returns the text of a failure for the model.
 fn words(failure: &Failure) -> String {
     let text = format!("{}: {}", failure.code, failure.message);
     let details = failure.details.as_ref().map(ToString::to_string);

@@ -1,4 +1,4 @@
-//! What a graph file says of the nodes under `with`.
+//! Configuration of the nodes under `with` in the graph file.
 
 use std::collections::BTreeSet;
 
@@ -9,100 +9,100 @@ use serde_json::Value;
 use crate::granted::Tool;
 use crate::rules::Rules;
 
-/// Assistant messages after the last user message before an agent is stopped.
+/// Default of `max_turns`.
 const DEFAULT_MAX_TURNS: usize = 10;
 
 /// Configuration of the node `agent`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AgentConfig {
-    /// The model route, one of those that the plugin is granted.
+    /// Model route, which must be granted to the plugin.
     pub(crate) route: String,
-    /// The system message, always the same text.
+    /// System message, the same in every request.
     #[serde(default)]
     pub(crate) system: Option<String>,
-    /// Tools on offer; all that the plugin is granted without it.
+    /// Tools that are offered to the model. Default: all granted tools.
     #[serde(default)]
     tools: Option<BTreeSet<String>>,
-    /// 0 for the likeliest answer; the route's default without it.
+    /// Sampling temperature, 0 for the likeliest completion. Default: that of the route.
     #[serde(default)]
     pub(crate) temperature: Option<f64>,
-    /// Most tokens of one answer; the route's default without it.
+    /// Maximum number of output tokens of one completion. Default: that of the route.
     #[serde(default)]
     pub(crate) max_output_tokens: Option<u32>,
-    /// Model turns after the last user message; 10 without it.
+    /// Maximum number of model turns after the last user message. Default: 10.
     #[serde(default = "default_max_turns")]
     #[schemars(range(min = 1))]
     pub(crate) max_turns: usize,
-    /// What happens when they are used up; `fail` without it.
+    /// What happens after `max_turns` turns. Default: `fail`.
     #[serde(default)]
     pub(crate) at_limit: AtLimit,
-    /// The node that calls tools; `tools` without it.
+    /// Node that calls tools. Default: `tools`.
     #[serde(default = "default_tool_node")]
     pub(crate) tool_node: String,
-    /// The channel with the conversation; `messages` without it.
+    /// Channel with the conversation. Default: `messages`.
     #[serde(default = "default_messages")]
     pub(crate) messages: String,
-    /// Which tools may be called only after others have answered.
+    /// Tools that may be called only after other tools have succeeded.
     #[serde(default)]
     order: Vec<OrderRule>,
-    /// Which calls a person must approve.
+    /// Calls that a person must approve.
     #[serde(default)]
     approve: Option<Approve>,
-    /// Whether the calls of one turn run at once, each as a task of its own; yes without it.
+    /// Whether the calls of one turn run in parallel, each as a task of its own. Default: true.
     #[serde(default = "yes")]
     parallel: bool,
-    /// Channels that tools may write; none without it.
+    /// Channels that tools may write. Default: none.
     #[serde(default)]
     updates: Option<BTreeSet<String>>,
-    /// Channels that tools see with every call; none without it.
+    /// Channels that tools see with every call. Default: none.
     #[serde(default)]
     pub(crate) state: Option<BTreeSet<String>>,
-    /// The last answer as a document too.
+    /// Requests the last completion again as a document.
     #[serde(default)]
     pub(crate) answer: Option<AnswerConfig>,
 }
 
-/// Configuration of the node `tools`. What the agent says of the same goes in addition.
+/// Configuration of the node `tools`, which applies in addition to that of the agent.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ToolsConfig {
-    /// The channel with the conversation; `messages` without it.
+    /// Channel with the conversation. Default: `messages`.
     #[serde(default = "default_messages")]
     pub(crate) messages: String,
-    /// Tools that may be called; all that the plugin is granted without it.
+    /// Tools that may be called. Default: all granted tools.
     #[serde(default)]
     tools: Option<BTreeSet<String>>,
-    /// Which tools may be called only after others have answered.
+    /// Tools that may be called only after other tools have succeeded.
     #[serde(default)]
     order: Vec<OrderRule>,
-    /// Which calls a person must approve.
+    /// Calls that a person must approve.
     #[serde(default)]
     approve: Option<Approve>,
-    /// Whether several calls run at once; yes without it.
+    /// Whether several calls run in parallel. Default: true.
     #[serde(default = "yes")]
     parallel: bool,
-    /// Channels that tools may write; none without it.
+    /// Channels that tools may write. Default: none.
     #[serde(default)]
     updates: Option<BTreeSet<String>>,
-    /// Channels that tools see with every call; without it those that the agent shows.
+    /// Channels that tools see with every call. Default: those of the agent.
     #[serde(default)]
     pub(crate) state: Option<BTreeSet<String>>,
 }
 
-/// What happens when an agent has used up its turns.
+/// What happens after the last permitted turn of an agent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum AtLimit {
     /// The run fails.
     #[default]
     Fail,
-    /// The graph goes on as after an answer.
+    /// The graph continues as after a completion without tool calls.
     End,
 }
 
 impl AgentConfig {
-    /// What holds for the calls that the model asks for.
+    /// Returns the tool policy for calls that the model requests.
     pub(crate) fn rules(&self) -> Rules {
         Rules {
             tools: self.tools.clone().into_iter().collect(),
@@ -115,7 +115,7 @@ impl AgentConfig {
 }
 
 impl ToolsConfig {
-    /// The rules for calls, of an agent or of another node.
+    /// Returns the tool policy for calls of an agent or of another node.
     pub(crate) fn rules(&self) -> Rules {
         Rules {
             tools: self.tools.clone().into_iter().collect(),
@@ -127,54 +127,54 @@ impl ToolsConfig {
     }
 }
 
-/// A tool that may be called only after others have answered the same user message.
+/// A tool that may be called only after other tools have succeeded for the same user message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct OrderRule {
-    /// The tool.
+    /// Name of the tool.
     pub(crate) tool: String,
-    /// The tools that must have answered before, without an error.
+    /// Tools that must have succeeded before.
     pub(crate) after: Vec<String>,
-    /// The answer to a call that is too early.
+    /// Message for the model if the call is too early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) message: Option<String>,
 }
 
 impl OrderRule {
-    /// The answer to a call before these tools have answered.
+    /// Returns the message for a call before the `missing` tools have succeeded.
     pub(crate) fn refusal(&self, missing: &[&String]) -> String {
         self.message.clone().unwrap_or_else(|| {
             let missing: Vec<String> = missing.iter().map(|tool| format!("`{tool}`")).collect();
             let missing = missing.join(" and ");
-            format!("call {missing} first, wait for the answer, then call `{}`", self.tool)
+            format!("call {missing} first, wait for the result, then call `{}`", self.tool)
         })
     }
 }
 
-/// Which calls a person must approve, and what the person may decide.
+/// Calls that a person must approve, and the decisions that are allowed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Approve {
-    /// The tools; `"*"` for all.
+    /// Names of the tools, or `"*"` for all.
     pub(crate) tools: Tools,
-    /// What may be decided; everything without it.
+    /// Allowed decisions. Default: all.
     #[serde(default = "all_decisions")]
     #[schemars(length(min = 1))]
     pub(crate) allowed: BTreeSet<Decision>,
 }
 
-/// Some tools, or all.
+/// A selection of tools.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum Tools {
-    /// All.
+    /// All tools.
     All(Star),
-    /// These.
+    /// The tools with these names.
     Some(BTreeSet<String>),
 }
 
 impl Tools {
-    /// Whether a tool may be meant.
+    /// Returns true if the selection may contain a tool.
     pub(crate) fn hold_for(&self, tool: &Tool) -> bool {
         match self {
             Self::All(Star::Star) => true,
@@ -183,7 +183,7 @@ impl Tools {
     }
 }
 
-/// The word `*`.
+/// The text `*`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) enum Star {
     /// `*`
@@ -191,7 +191,7 @@ pub(crate) enum Star {
     Star,
 }
 
-/// What a person decides about a call.
+/// A decision of a person about a call.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -201,21 +201,21 @@ pub(crate) enum Decision {
     Approve,
     /// The tool is called with other arguments.
     Edit,
-    /// The tool is not called; the rejection is its answer.
+    /// The tool is not called; the model reads the rejection.
     Reject,
-    /// The tool is not called; the person's words are its answer.
+    /// The tool is not called; the text of the person is its output.
     Respond,
 }
 
-/// The last answer as a document.
+/// The last completion as a document.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AnswerConfig {
-    /// 1 to 64 of `[a-zA-Z0-9_-]`, for the model.
+    /// Name of the document for the model: 1 to 64 characters of `[a-zA-Z0-9_-]`.
     pub(crate) name: String,
     /// JSON Schema of the document, an object.
     pub(crate) schema: Value,
-    /// The channel that it is written to.
+    /// Channel to which the document is written.
     pub(crate) channel: String,
 }
 
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_hold_where_nothing_is_said() {
+    fn missing_settings_have_defaults() {
         let config = agent(json!({"route": "chat"})).unwrap();
         assert_eq!((config.max_turns, &*config.tool_node), (10, "tools"));
         assert_eq!((config.at_limit, config.state.is_none()), (AtLimit::Fail, true));

@@ -1,8 +1,8 @@
-//! The messages in the state.
+//! Messages of the state.
 //!
-//! A conversation may have been cut anywhere: by a cancel, a crash or an edit of the history. So
-//! answers are looked up by the id of their call, wherever they stand, and a call without one is
-//! closed before the model is asked again.
+//! A cancel, a crash or an edit can cut a conversation off anywhere. Results are therefore found by
+//! the id of their call at any position, and a call without a result is closed before the next
+//! request to the model.
 
 mod block;
 mod content;
@@ -20,69 +20,68 @@ use wattle_plugin::message::{PROVIDER_STATE, Part, ToolCall};
 pub(crate) use self::content::Content;
 use crate::offer::Offer;
 
-/// The answer to a call that was never answered.
-const CANCELLED: &str = "the call was cancelled before it was answered";
+/// Result of a call that was closed.
+const CANCELLED: &str = "the call was cancelled before it returned a result";
 
-/// One message as the state holds it.
+/// A message in the form of the state.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Stored {
-    /// The id of a model's answer, under which clients have seen it grow; the channel gives ids to all
-    /// others. Not read: other kinds of channels may have ids of other types.
+    /// Id of a completion, under which clients received its deltas; the channel generates all other
+    /// ids. It is not read, because channels with other reducers may have ids of other types.
     #[serde(default, skip_deserializing, skip_serializing_if = "Option::is_none")]
     pub(crate) id: Option<String>,
     /// `system`, `user`, `assistant`, `tool`.
     pub(crate) role: String,
-    /// What is said.
+    /// Content of the message.
     #[serde(default)]
     pub(crate) content: Option<Content>,
-    /// What an assistant wants called.
+    /// Tool calls that the model requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) tool_calls: Vec<StoredCall>,
-    /// The call that a tool answers.
+    /// Id of the call whose result this is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tool_call_id: Option<String>,
-    /// The tool that answers.
+    /// Name of the tool whose result this is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
-    /// `success` or `error`, of a tool's answer.
+    /// `success` or `error`, of a tool result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<String>,
-    /// A tool's answer as data.
+    /// Structured output of a tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) structured: Option<Value>,
-    /// The arguments that a tool was called with, if a person changed them.
+    /// Arguments of the call, if a person changed them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) arguments: Option<Value>,
-    /// What the model thought, which some providers want back.
+    /// Reasoning of the model, which some providers require back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) reasoning: Option<String>,
-    /// What the provider of an answer sent for itself, as the host gave it. It goes back with the
-    /// message.
+    /// Opaque state of the provider, which is sent back with the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) provider_state: Option<Value>,
 }
 
-/// A call as the state holds it, under the tool's own name.
+/// A tool call in the form of the state, with the tool's own name.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct StoredCall {
-    /// Unique in the conversation.
+    /// Id of the call, unique in the conversation.
     pub(crate) id: String,
-    /// The tool.
+    /// Name of the tool.
     pub(crate) name: String,
-    /// What it is called with.
+    /// Arguments of the call.
     #[serde(default)]
     pub(crate) arguments: Value,
 }
 
 impl StoredCall {
-    /// Why the arguments cannot be read, for the model; `None` if they can. The host hands on
-    /// arguments that are no JSON as the text that they are.
+    /// Returns a message for the model if the arguments are not valid JSON. The host passes such
+    /// arguments as a string.
     pub(crate) fn unreadable(&self) -> Option<String> {
         let Value::String(text) = &self.arguments else { return None };
         let why = match serde_json::from_str::<IgnoredAny>(text) {
-            Err(error) if error.is_eof() => "break off before their end".to_owned(),
-            Err(error) => format!("are no JSON ({error})"),
-            Ok(_) => "are a text and no JSON object".to_owned(),
+            Err(error) if error.is_eof() => "are incomplete".to_owned(),
+            Err(error) => format!("are not valid JSON ({error})"),
+            Ok(_) => "are a string and not a JSON object".to_owned(),
         };
         let tool = &self.name;
         Some(format!(
@@ -93,12 +92,12 @@ impl StoredCall {
 }
 
 impl Stored {
-    /// The answer to a call that was not made.
+    /// Creates the result of a call that was not made.
     pub(crate) fn refusal(call: &StoredCall, text: impl Into<String>) -> Self {
         Self::answer(call, Content::Text(text.into()), true)
     }
 
-    /// The answer to a call.
+    /// Creates the result of a call.
     pub(crate) fn answer(call: &StoredCall, content: Content, is_error: bool) -> Self {
         let status = if is_error { "error" } else { "success" };
         Self {
@@ -111,28 +110,28 @@ impl Stored {
         }
     }
 
-    /// Whether it is a tool's answer without an error.
+    /// Returns true for a tool result without an error.
     pub(crate) fn is_success(&self) -> bool {
         self.role == "tool" && self.status.as_deref() != Some("error")
     }
 }
 
-/// A whole conversation.
+/// The messages of a conversation.
 #[derive(Debug, Default)]
 pub(crate) struct Conversation {
     messages: Vec<Stored>,
 }
 
 impl Conversation {
-    /// Reads a channel. A part that cannot be read fails the run that brings it, so that its sender
-    /// learns of it. Later runs go on, and tell the model of it.
+    /// Reads a channel. An invalid part fails the run that adds it, so that its sender sees the
+    /// failure. Later runs describe the part to the model instead.
     pub(crate) fn read(channel: &str, state: &Value) -> Result<Self, Failure> {
         let messages = match state.get(channel) {
             None | Some(Value::Null) => &[][..],
             Some(Value::Array(messages)) => messages,
             Some(_) => {
                 return Err(Failure::invalid(format!(
-                    "channel `{channel}` holds no conversation; give it the reducer `messages`"
+                    "channel `{channel}` is not a list of messages; give it the reducer `messages`"
                 )));
             }
         };
@@ -152,12 +151,11 @@ impl Conversation {
         Ok(Self { messages })
     }
 
-    /// Adds messages.
     pub(crate) fn extend(&mut self, messages: &[Stored]) {
         self.messages.extend_from_slice(messages);
     }
 
-    /// Answers to all calls that have none.
+    /// Returns a result for every call without one.
     pub(crate) fn closing(&self) -> Vec<Stored> {
         let open = |index: usize, message: &Stored| {
             let calls = message.tool_calls.iter();
@@ -171,7 +169,7 @@ impl Conversation {
         messages.flat_map(|(index, message)| open(index, message)).collect()
     }
 
-    /// The calls of the last assistant message that have no answer.
+    /// Returns the calls of the last assistant message that have no result.
     pub(crate) fn open_calls(&self) -> Vec<StoredCall> {
         let last = self.messages.iter().rposition(|message| message.role == "assistant");
         let Some(index) = last else { return Vec::new() };
@@ -179,19 +177,19 @@ impl Conversation {
         calls.filter(|call| self.answer_to(index, call).is_none()).cloned().collect()
     }
 
-    /// How often the model has spoken since the last user message.
+    /// Returns the number of model turns since the last user message.
     pub(crate) fn turns(&self) -> usize {
         self.since_user().filter(|message| message.role == "assistant").count()
     }
 
-    /// The tools that have answered without an error since the last user message.
+    /// Returns the tools that succeeded since the last user message.
     pub(crate) fn answered(&self) -> BTreeSet<String> {
         let answers = self.since_user().filter(|message| message.is_success());
         answers.filter_map(|message| message.name.clone()).collect()
     }
 
-    /// A model's answer as a message: tools under their own names, calls under ids that no other
-    /// call of the conversation has.
+    /// Converts a completion to a message. Tools get their own names, and calls get ids that are
+    /// unique in the conversation.
     pub(crate) fn assistant(&self, completion: &Completion, offer: &Offer) -> Stored {
         let mut taken: BTreeSet<String> =
             self.messages.iter().flat_map(|it| &it.tool_calls).map(|it| it.id.clone()).collect();
@@ -213,7 +211,7 @@ impl Conversation {
         self.messages.iter().skip(start.map_or(0, |index| index + 1))
     }
 
-    /// The first answer to a call after the message that asks for it.
+    /// Returns the first result of a call after the message that requests it.
     fn answer_to(&self, index: usize, call: &StoredCall) -> Option<&Stored> {
         let mut later = self.messages.iter().skip(index + 1);
         later.find(|it| it.role == "tool" && it.tool_call_id.as_ref() == Some(&call.id))
@@ -227,7 +225,7 @@ fn own_call(call: &ToolCall, offer: &Offer, taken: &mut BTreeSet<String>) -> Sto
     StoredCall { id, name, arguments: call.arguments.clone() }
 }
 
-/// The id if it is free, else one that goes on from it.
+/// Returns an id that is not taken: the given one, or the given one with a number.
 fn unique(id: &str, taken: &BTreeSet<String>) -> String {
     if !id.is_empty() && !taken.contains(id) {
         return id.to_owned();
@@ -240,7 +238,7 @@ fn unique(id: &str, taken: &BTreeSet<String>) -> String {
     format!("{base}-{number}")
 }
 
-/// The part of an answer that only its provider understands.
+/// Returns the opaque state of the provider.
 fn provider_state(part: &Part) -> Option<&Value> {
     match part {
         Part::Other(value) if value["type"] == PROVIDER_STATE => Some(value),
@@ -278,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn every_call_without_an_answer_is_closed() {
+    fn calls_without_a_result_are_closed() {
         let talk = read(json!([
             {"id": "m-1", "role": "user", "content": "hi"},
             asked(&["a", "b"]),
@@ -294,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_and_answers_count_from_the_last_user_message() {
+    fn turns_and_results_count_from_the_last_user_message() {
         let talk = read(json!([
             {"role": "user", "content": "one"}, asked(&["a"]), answered("a", "success"),
             {"role": "user", "content": "two"}, asked(&["b"]), answered("b", "error"),
@@ -324,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_keeps_the_id_under_which_it_was_seen() {
+    fn completion_keeps_its_id() {
         let talk = read(json!([{"id": 7, "role": "user", "content": "hi"}]));
         let said = Completion::of_text("hello").with_id("run--t-0");
         let message = talk.assistant(&said, &Offer::default());
@@ -333,17 +331,17 @@ mod tests {
     }
 
     #[test]
-    fn unreadable_arguments_are_told_with_what_is_wrong() {
+    fn invalid_arguments_are_described() {
         let why = |arguments: Value| {
             let call = StoredCall { name: "add".to_owned(), arguments, ..StoredCall::default() };
             call.unreadable()
         };
         for (text, part) in [
-            ("{\"a\": 1", "break off"),
-            ("{\"a\": \"x", "break off"),
-            ("", "break off"),
-            ("{a: 1}", "are no JSON (key must be a string"),
-            ("\"{}\"", "are a text"),
+            ("{\"a\": 1", "are incomplete"),
+            ("{\"a\": \"x", "are incomplete"),
+            ("", "are incomplete"),
+            ("{a: 1}", "are not valid JSON (key must be a string"),
+            ("\"{}\"", "are a string"),
         ] {
             let why = why(json!(text)).unwrap();
             assert!(why.contains(part) && why.contains("`add`"), "{text}: {why}");
@@ -354,14 +352,14 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_message_is_named() {
+    fn invalid_message_is_named_by_position() {
         let state = json!({"talk": [{"role": "user"}, {"role": 7}]});
         let failure = Conversation::read("talk", &state).unwrap_err();
         assert!(failure.message.starts_with("message 1 of channel `talk` cannot be read"));
     }
 
     #[test]
-    fn a_wrong_part_fails_the_run_that_brings_it() {
+    fn invalid_part_fails_only_the_run_that_adds_it() {
         let wrong = json!({"role": "user", "content": [{"text": "look"}, {"video": 1}]});
         let failure = Conversation::read("talk", &json!({"talk": [wrong]})).unwrap_err();
         let place = "message 0 of channel `talk` cannot be read: part 1 of `content` (`video`)";

@@ -1,16 +1,17 @@
-//! Schemas of arguments in a form that every provider takes.
+//! Conversion of arguments schemas to a form that every provider accepts.
 //!
-//! `OpenAI` and Anthropic refuse `oneOf` and `anyOf` at the top of a tool's arguments. A union of
-//! objects is offered as one object with the fields of all kinds. The host checks a call against
-//! the schema that the tool declares, so nothing is let through that the tool does not take.
+//! `OpenAI` and Anthropic reject `oneOf` and `anyOf` at the top level of a tool's arguments. A
+//! union of objects is offered as one object with the fields of all variants. The host checks the
+//! arguments of a call against the schema that the tool declares, so the tool never receives
+//! arguments that it does not accept.
 
 use serde_json::{Map, Value, json};
 
 /// Keywords of a union.
 const UNIONS: [&str; 2] = ["oneOf", "anyOf"];
 
-/// Folds a union of objects at the top of a schema into one object. Any other schema stays as it
-/// is.
+/// Converts a union of objects at the top level of a schema to one object. Returns any other schema
+/// unchanged.
 pub(crate) fn union(schema: &Value) -> Value {
     folded(schema).unwrap_or_else(|| schema.clone())
 }
@@ -44,14 +45,14 @@ fn folded(schema: &Value) -> Option<Value> {
     Some(Value::Object(object))
 }
 
-/// One kind of a union.
+/// A variant of a union.
 struct Kind<'a> {
     fields: &'a Map<String, Value>,
     required: Vec<&'a str>,
 }
 
 impl<'a> Kind<'a> {
-    /// `None` for anything but an object with named fields.
+    /// Reads a variant. Returns `None` if it is not an object with named fields.
     fn read(schema: &'a Value) -> Option<Self> {
         let fields = schema.get("properties")?.as_object()?;
         let required = schema.get("required").and_then(Value::as_array);
@@ -64,7 +65,8 @@ impl<'a> Kind<'a> {
     }
 }
 
-/// One field of two kinds: all constants that either takes, or either schema.
+/// Merges the schemas of a field in two variants: an `enum` of all constants, or `anyOf` with both
+/// schemas.
 fn both(one: &Value, other: &Value) -> Value {
     let (one, other) = (enumerated(one), enumerated(other));
     if one == other {
@@ -89,7 +91,7 @@ fn both(one: &Value, other: &Value) -> Value {
     }
 }
 
-/// A constant as a list of one: not every provider knows `const`.
+/// Converts a `const` to an `enum` with one value, because not every provider supports `const`.
 fn enumerated(field: &Value) -> Value {
     let mut field = field.clone();
     if let Some(object) = field.as_object_mut()
@@ -100,7 +102,7 @@ fn enumerated(field: &Value) -> Value {
     field
 }
 
-/// Tells what each kind requires, in the description of the field that tells the kinds apart.
+/// Lists the required fields of each variant in the description of the discriminator field.
 fn describe(kinds: &[Kind<'_>], fields: &mut Map<String, Value>) {
     let constant = |kind: &Kind<'_>, name: &str| kind.fields.get(name)?.get("const").cloned();
     let tells = |name: &&String| {
@@ -131,7 +133,7 @@ mod tests {
     use super::union;
 
     #[test]
-    fn a_union_becomes_one_object_with_the_fields_of_all_kinds() {
+    fn union_becomes_one_object_with_all_fields() {
         let kind = |value: &str, required: Value, fields: Value| {
             let mut kind = json!({"type": "object", "properties": fields, "required": required});
             kind["properties"]["type"] = json!({"type": "string", "const": value});
@@ -155,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_of_different_types_may_be_either_of_them() {
+    fn fields_of_different_types_become_any_of() {
         let kind =
             |kind: &str| json!({"properties": {"id": {"type": kind}, "at": {"type": "string"}}});
         let schema = json!({"anyOf": [kind("string"), kind("integer"), kind("null")],
@@ -169,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn other_schemas_stay_as_they_are() {
+    fn other_schemas_are_unchanged() {
         for schema in [
             json!({"type": "object", "properties": {"a": {"oneOf": [{"type": "null"}]}}}),
             json!({"type": "object", "oneOf": [{"required": ["a"]}, {"required": ["b"]}]}),

@@ -1,10 +1,10 @@
-//! The tools that the plugin was granted, and the names that mean them.
+//! The granted tools and their names.
 //!
-//! A tool is seen under its bare name (`save`) as long as no other granted tool has it, else under
-//! its full reference (`book/save`). So a name in a graph file means one tool today and perhaps
-//! two tomorrow. What holds tools back (an approval, an order) holds for every tool that the name
-//! may mean, so that no further tool can free another of it. What lets tools through holds only
-//! for the one tool that the name means without doubt.
+//! A tool is listed under its bare name (`save`) if no other granted tool has that name, otherwise
+//! under its tool reference (`book/save`). A bare name in a graph file can therefore become
+//! ambiguous. Rules that restrict tools (`approve`, `order`) apply to every tool that the name may
+//! mean, so that a further tool does not bypass them. Rules that permit tools (`tools`, `after`)
+//! need an unambiguous name.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,31 +15,32 @@ use wattle_plugin::{Failure, code};
 /// A granted tool.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Tool {
-    /// The name that it is seen under.
+    /// Name under which the host lists the tool.
     pub(crate) name: String,
-    /// Its full reference, if the host tells it.
+    /// Tool reference, if the host gives one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) reference: Option<String>,
-    /// What it does.
+    /// Description of the tool.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) description: String,
-    /// JSON Schema of its arguments.
+    /// JSON Schema of the arguments.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub(crate) arguments_schema: Value,
 }
 
 impl Tool {
-    /// Whether a name means this tool and no other.
+    /// Returns true if a name identifies this tool unambiguously.
     pub(crate) fn is(&self, name: &str) -> bool {
         self.name == name || self.reference.as_deref() == Some(name)
     }
 
-    /// Whether a name means this tool, perhaps beside others.
+    /// Returns true if a name may mean this tool, and possibly others.
     pub(crate) fn may_be(&self, name: &str) -> bool {
         self.is(name) || self.bare() == name
     }
 
-    /// The name to call it by: whatever else is granted by then, it means no other tool.
+    /// Returns the name by which to call the tool, which stays unambiguous when further tools are
+    /// granted.
     pub(crate) fn exact(&self) -> &str {
         self.reference.as_deref().unwrap_or(&self.name)
     }
@@ -48,7 +49,7 @@ impl Tool {
         self.exact().split_once('/').map_or(&self.name, |(_, bare)| bare)
     }
 
-    /// Its names without the rest.
+    /// Returns the tool without description and schema.
     fn names(&self) -> Self {
         let Self { name, reference, .. } = self.clone();
         Self { name, reference, ..Self::default() }
@@ -66,42 +67,43 @@ impl From<ToolInfo> for Tool {
     }
 }
 
-/// All granted tools, as far as they are known now.
+/// The granted tools.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Granted {
-    /// The tools.
+    /// Tools of the available sources.
     pub(crate) tools: Vec<Tool>,
-    /// Places that do not say what they have.
+    /// Tool sources whose tools are unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) missing: Vec<Missing>,
 }
 
 impl Granted {
-    /// Asks the host.
+    /// Lists the granted tools.
     pub(crate) fn list() -> Result<Self, Failure> {
         let listing = tools::listing()?;
         let tools = listing.tools.into_iter().map(Tool::from).collect();
         Ok(Self { tools, missing: listing.missing })
     }
 
-    /// The tool that a name means.
+    /// Returns the tool that a name identifies.
     pub(crate) fn find(&self, name: &str) -> Option<&Tool> {
         self.tools.iter().find(|tool| tool.is(name))
     }
 
-    /// What a task has to know that calls some of them: all about these, the names of the others.
+    /// Returns what a task with calls needs: the called tools in full, and the names of the others.
     pub(crate) fn for_calls<'a>(&self, names: impl Iterator<Item = &'a str> + Clone) -> Self {
         let is_called = |tool: &Tool| names.clone().any(|name| tool.is(name));
         let kept = |tool: &Tool| if is_called(tool) { tool.clone() } else { tool.names() };
         Self { tools: self.tools.iter().map(kept).collect(), missing: self.missing.clone() }
     }
 
-    /// Checks that a name in the configuration means one tool. `key` is where it stands.
+    /// Checks that a name in the configuration identifies one tool. `key` is the key of the
+    /// configuration with the name.
     ///
     /// # Errors
     ///
-    /// `conflict` if it means several, what the place said that does not say what it has, or
-    /// `not-found`.
+    /// `conflict` if the name is ambiguous; the failure of an unavailable tool source that may have
+    /// the tool; otherwise `not-found`.
     pub(crate) fn check_one(&self, name: &str, key: &str) -> Result<(), Failure> {
         if self.find(name).is_some() {
             return Ok(());
@@ -110,20 +112,20 @@ impl Granted {
         let meant: Vec<String> = meant.map(|tool| format!("`{}`", tool.exact())).collect();
         if !meant.is_empty() {
             return Err(Failure::conflict(format!(
-                "the tool `{name}` in `{key}` under `with` of the node may be {}; write the full \
-                 reference of the one that is meant",
+                "the tool name `{name}` in `{key}` under `with` of the node is ambiguous: it may \
+                 mean {}; write the tool reference instead",
                 meant.join(" or ")
             )));
         }
         Err(self.away(name).unwrap_or_else(|| not_granted(name, key)))
     }
 
-    /// Checks that a name in the configuration means a tool or several. A tool of a place that is
-    /// away cannot be called either, so nothing is wrong with a rule about it.
+    /// Checks that a name in the configuration matches at least one tool. A tool of an unavailable
+    /// source cannot be called either, so a rule about it is valid.
     ///
     /// # Errors
     ///
-    /// `not-found`: the rule would restrict nothing, most likely because of a misspelled name.
+    /// `not-found`, because the rule would restrict nothing, most likely due to a misspelled name.
     pub(crate) fn check_any(&self, name: &str, key: &str) -> Result<(), Failure> {
         let is_there = self.tools.iter().any(|tool| tool.may_be(name));
         if is_there || self.away(name).is_some() {
@@ -132,7 +134,7 @@ impl Granted {
         Err(not_granted(name, key))
     }
 
-    /// Why it is not known whether there is such a tool.
+    /// Returns the failure of the unavailable tool source that may have a tool.
     pub(crate) fn away(&self, name: &str) -> Option<Failure> {
         let may_have = |missing: &&Missing| {
             !name.contains('/') || name.starts_with(&format!("{}/", missing.source))
@@ -140,7 +142,7 @@ impl Granted {
         let missing = self.missing.iter().find(may_have)?;
         let failure = missing.failure.clone();
         let message = format!(
-            "the tool `{name}` is not known now, since `{}` does not say what it has: {}",
+            "the tool `{name}` is unavailable, since `{}` does not list its tools: {}",
             missing.source, failure.message
         );
         Some(Failure { message, ..failure })
@@ -152,7 +154,7 @@ fn not_granted(name: &str, key: &str) -> Failure {
         code::NOT_FOUND,
         format!(
             "`{key}` under `with` of the node names the tool `{name}`, which is not granted; \
-             correct the name, grant the tool, or take it out"
+             correct the name, grant the tool, or remove it"
         ),
     )
 }
@@ -175,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_means_one_tool_or_may_mean_several() {
+    fn names_identify_one_tool_or_match_several() {
         let granted = granted();
         let may_be = |name: &str| granted.tools.iter().filter(|tool| tool.may_be(name)).count();
         assert_eq!(
@@ -186,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_names_are_told_apart() {
+    fn ambiguous_and_unknown_names_are_distinguished() {
         let granted = granted();
         let failure = granted.check_one("save", "tools").unwrap_err();
         assert_eq!(failure.code, "conflict");
@@ -198,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_of_a_place_that_is_away_is_worth_a_retry() {
+    fn tool_of_an_unavailable_source_is_retryable() {
         let failure = Failure::unavailable("the MCP server `y` is away");
         let missing = vec![Missing { source: "mcp:y".to_owned(), failure }];
         let granted = Granted { missing, ..granted() };

@@ -1,20 +1,20 @@
-//! Ready nodes: the agent loop as two nodes that a graph file configures.
+//! The nodes of an agent, which a graph file configures.
 //!
 //! # Layout
 //!
-//! * `agent`: one model turn.
-//! * `ask`: the answer of a turn, asked for once more if it is empty or broken.
-//! * `tools`: calls what the model asked for and writes the answers.
-//! * `config`: what a graph file says of them under `with`.
-//! * `conversation`: the messages in the state, and what a model is shown of them.
-//! * `offer`: the tools on offer, under names that every provider takes.
-//! * `fold`: schemas of arguments in a form that every provider takes.
-//! * `batch`: the calls of one task, and what came of them.
-//! * `granted`: the granted tools, and the names that mean them.
-//! * `rules`: what holds for calls.
-//! * `shown`: what tools see of the state.
-//! * `approval`: asking a person before a tool is called.
-//! * `turn`: what both nodes return.
+//! * `agent`: the node `agent`, one turn of a model.
+//! * `ask`: the completion of a turn, which is requested again if it is empty or broken.
+//! * `tools`: the node `tools`, which makes the requested tool calls.
+//! * `config`: configuration of both nodes under `with`.
+//! * `conversation`: messages of the state, and their form for models.
+//! * `offer`: the offered tools, under names that every provider accepts.
+//! * `fold`: conversion of arguments schemas to a form that every provider accepts.
+//! * `batch`: the calls of one task and their results.
+//! * `granted`: the granted tools and their names.
+//! * `rules`: the tool policy.
+//! * `shown`: the state that tools see.
+//! * `approval`: interrupts before tool calls.
+//! * `turn`: the outcome of both nodes.
 
 mod agent;
 mod approval;

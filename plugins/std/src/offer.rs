@@ -1,4 +1,4 @@
-//! The tools on offer, under names that every provider takes.
+//! The offered tools, under names that every provider accepts.
 
 use std::collections::BTreeMap;
 
@@ -9,36 +9,36 @@ use crate::fold;
 use crate::granted::{Granted, Tool};
 use crate::rules::Rules;
 
-/// Longest name that providers take.
+/// Maximum length of a tool name that providers accept, in characters.
 const NAME_LIMIT: usize = 64;
 
-/// What stands for a tool that a model asked for without a name.
+/// Name of a tool call without a name.
 const UNNAMED: &str = "unnamed";
 
-/// The tools that a model may ask for.
+/// The tools that a model may request.
 #[derive(Debug, Default)]
 pub(crate) struct Offer {
-    /// As the model sees them.
+    /// Definitions for the model.
     pub(crate) definitions: Vec<ToolDefinition>,
-    /// All that were granted.
+    /// All granted tools.
     pub(crate) granted: Granted,
-    /// Names of the tools themselves, by what the model sees.
+    /// Names of the tools by the names that the model sees.
     own: BTreeMap<String, String>,
 }
 
 impl Offer {
-    /// The granted tools that the rules allow.
+    /// Offers the granted tools that the rules permit.
     ///
     /// # Errors
     ///
-    /// If the rules name a tool that is not there, see [`Rules::check_offer`] and
-    /// [`Rules::check`].
+    /// The failures of [`Rules::check_offer`] and [`Rules::check`], if the rules name an unknown
+    /// tool.
     pub(crate) fn new(granted: Granted, rules: &Rules) -> Result<Self, Failure> {
         rules.check_offer(&granted)?;
         rules.check(&granted)?;
         let tools: Vec<&Tool> = granted.tools.iter().filter(|tool| rules.allow(tool)).collect();
         let mut offer = Self::default();
-        // A name that a provider takes as it is is never given to another tool.
+        // A name that providers accept unchanged is never given to another tool.
         let (plain, changed): (Vec<&Tool>, _) =
             tools.iter().partition(|tool| safe_name(&tool.name) == tool.name);
         for tool in plain.into_iter().chain(changed) {
@@ -49,12 +49,12 @@ impl Offer {
         Ok(Self { granted, ..offer })
     }
 
-    /// The tool that a model means; the same name if it is none of those on offer.
+    /// Returns the tool name for a name that a model uses; the same name if no offered tool has it.
     pub(crate) fn own_name<'a>(&'a self, name: &'a str) -> &'a str {
         self.own.get(name).map_or(name, String::as_str)
     }
 
-    /// The name that a model sees a tool under, on offer now or not.
+    /// Returns the name under which the model sees a tool, whether it is offered now or not.
     pub(crate) fn model_name(&self, own: &str) -> String {
         let seen = self.own.iter().find(|(_, it)| *it == own).map(|(seen, _)| seen.clone());
         seen.unwrap_or_else(|| safe_name(own))
@@ -69,7 +69,7 @@ impl Offer {
         }
     }
 
-    /// The safe form of a name, with a number if another tool has it.
+    /// Returns the accepted form of a name, with a number if another tool has it.
     fn free_name(&self, own: &str) -> String {
         let safe = safe_name(own);
         if !self.own.contains_key(&safe) {
@@ -88,7 +88,7 @@ impl Offer {
     }
 }
 
-/// A name as providers take it: 1 to 64 of `[a-zA-Z0-9_-]`.
+/// Converts a name to the form that providers accept: 1 to 64 characters of `[a-zA-Z0-9_-]`.
 fn safe_name(name: &str) -> String {
     if name.is_empty() {
         return UNNAMED.to_owned();
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_changed_for_the_model_and_back() {
+    fn names_convert_in_both_directions() {
         let offer = offer(&["mcp:graph/q.x", "add"], &[]).unwrap();
         assert_eq!(names(&offer), ["mcp_graph_q_x", "add"]);
         assert_eq!(offer.own_name("mcp_graph_q_x"), "mcp:graph/q.x");
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_that_would_have_one_name_are_numbered() {
+    fn colliding_names_are_numbered() {
         let some = offer(&["a.b", "a_b", "a/b", "a_b_2"], &[]).unwrap();
         assert_eq!(names(&some), ["a_b_3", "a_b", "a_b_4", "a_b_2"]);
         assert_eq!((some.own_name("a_b"), some.own_name("a_b_3")), ("a_b", "a.b"));
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_is_not_granted_is_named() {
+    fn ungranted_tool_is_named() {
         assert!(offer(&["add"], &["add", "save"]).unwrap_err().contains("`save`"));
     }
 }

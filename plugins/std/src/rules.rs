@@ -1,4 +1,4 @@
-//! What holds for the calls of tools.
+//! The tool policy.
 
 use std::collections::BTreeSet;
 
@@ -8,27 +8,27 @@ use wattle_plugin::Failure;
 use crate::config::{Approve, Decision, OrderRule, Tools};
 use crate::granted::{Granted, Tool};
 
-/// What holds for the calls of tools; travels from the agent to the task that makes them.
+/// The tool policy of calls. The agent sends it to the task that makes the calls.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Rules {
-    /// Tools that may be called: those that are in all of these.
+    /// Lists of permitted tools. A tool must be in all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) tools: Vec<BTreeSet<String>>,
-    /// Which tools may be called only after others have answered.
+    /// Tools that may be called only after other tools have succeeded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) order: Vec<OrderRule>,
-    /// Which calls a person must approve.
+    /// Calls that a person must approve.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) approve: Vec<Approve>,
-    /// Whether several calls run at once.
+    /// True if several calls run in parallel.
     pub(crate) parallel: bool,
-    /// Channels that tools may write; `None` if nothing is said, which opens none.
+    /// Channels that tools may write; `None` if not configured, which permits none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) updates: Option<BTreeSet<String>>,
 }
 
 impl Rules {
-    /// Both: what one of them forbids is forbidden.
+    /// Combines two policies: what either forbids is forbidden.
     pub(crate) fn and(mut self, other: Self) -> Self {
         self.tools.extend(other.tools);
         self.order.extend(other.order);
@@ -41,22 +41,23 @@ impl Rules {
         self
     }
 
-    /// Whether no tool may be called at all.
+    /// Returns true if no tool may be called.
     pub(crate) fn allow_none(&self) -> bool {
         self.tools.iter().any(BTreeSet::is_empty)
     }
 
-    /// Whether a tool may be called at all.
+    /// Returns true if a tool may be called.
     pub(crate) fn allow(&self, tool: &Tool) -> bool {
         self.tools.iter().all(|tools| tools.iter().any(|name| tool.is(name)))
     }
 
-    /// Whether tools may write a channel.
+    /// Returns true if tools may write a channel.
     pub(crate) fn open(&self, channel: &str) -> bool {
         self.updates.as_ref().is_some_and(|channels| channels.contains(channel))
     }
 
-    /// Why a tool may not be called yet; `None` if it may.
+    /// Returns the message for a call that violates the order; `None` if the tool may be called
+    /// now.
     pub(crate) fn too_early(
         &self,
         tool: &Tool,
@@ -74,15 +75,15 @@ impl Rules {
         })
     }
 
-    /// What a person may decide about a call; `None` if nobody is asked. Of several rules that hold
-    /// for the tool each must allow it.
+    /// Returns the decisions that a person may take about a call; `None` if the call needs no
+    /// approval. Every rule that applies to the tool must allow a decision.
     pub(crate) fn approval(&self, tool: &Tool) -> Option<BTreeSet<Decision>> {
         let rules = self.approve.iter().filter(|rule| rule.tools.hold_for(tool));
         let allowed = rules.map(|rule| rule.allowed.clone());
         allowed.reduce(|some, others| some.intersection(&others).copied().collect())
     }
 
-    /// Checks that every tool on offer by name is there.
+    /// Checks that every permitted tool is granted.
     ///
     /// # Errors
     ///
@@ -91,7 +92,7 @@ impl Rules {
         self.tools.iter().flatten().try_for_each(|name| granted.check_one(name, "tools"))
     }
 
-    /// Checks that every rule is about a tool: a rule with a misspelled name would restrict
+    /// Checks that every rule matches a tool, because a rule with a misspelled name would restrict
     /// nothing.
     ///
     /// # Errors
@@ -105,7 +106,7 @@ impl Rules {
         }
         for rule in &self.order {
             granted.check_any(&rule.tool, "order")?;
-            // Tools before one that cannot be called are of no interest.
+            // If the tool is unavailable, the tools before it do not matter.
             if granted.tools.iter().any(|tool| tool.may_be(&rule.tool)) {
                 rule.after.iter().try_for_each(|name| granted.check_one(name, "order"))?;
             }
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn order_rules_name_what_is_missing() {
+    fn order_rules_name_the_missing_tools() {
         let rules = agent(json!({"order": [
             {"tool": "save", "after": ["t/parse", "check"]},
             {"tool": "t/send", "after": ["save"], "message": "save first"},
@@ -150,14 +151,14 @@ mod tests {
             rules.too_early(all.find(name).unwrap(), &answered, &all)
         };
         let text = early("save", set(["check"])).unwrap();
-        assert_eq!(text, "call `t/parse` first, wait for the answer, then call `save`");
+        assert_eq!(text, "call `t/parse` first, wait for the result, then call `save`");
         assert_eq!(early("save", set(["check", "parse"])), None);
         assert_eq!(early("send", set([])).as_deref(), Some("save first"));
         assert_eq!(early("other", set([])), None);
     }
 
     #[test]
-    fn a_further_tool_of_the_same_name_frees_none_of_a_rule() {
+    fn duplicate_tool_name_does_not_bypass_rules() {
         let rules = agent(json!({"order": [{"tool": "save", "after": ["parse"]}],
             "approve": {"tools": ["save"]}}));
         let tools = vec![
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_about_nothing_is_found() {
+    fn rule_without_a_matching_tool_is_detected() {
         let all = granted(&["save"]);
         for rules in [
             json!({"approve": {"tools": ["sav"]}}),
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_of_both_nodes_forbids_is_forbidden() {
+    fn combined_rules_forbid_what_either_forbids() {
         let one = agent(json!({"tools": ["a", "t/b"], "updates": ["total", "seen"],
             "approve": {"tools": ["b"], "allowed": ["approve", "reject"]}}));
         let other: ToolsConfig = serde_json::from_value(json!({"tools": ["b", "c"],

@@ -1,4 +1,4 @@
-//! What tools see of the state.
+//! The state that tools see.
 
 use std::collections::BTreeSet;
 
@@ -6,27 +6,27 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use wattle_plugin::node::Update;
 
-/// Channels with their values, as tools see them with every call.
+/// The channels that tools see with every call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Shown(Map<String, Value>);
 
 impl Shown {
-    /// Some channels of a state. A channel without a value is shown as null: a node cannot tell it
-    /// from one that the graph does not have.
+    /// Selects channels of a state. A channel without a value becomes null, because a node cannot
+    /// distinguish it from a channel that the graph does not have.
     pub(crate) fn of(channels: &BTreeSet<String>, state: &Value) -> Self {
         let value = |name: &String| state.get(name).cloned().unwrap_or_default();
         Self(channels.iter().map(|name| (name.clone(), value(name))).collect())
     }
 
-    /// Hides all channels but these.
+    /// Keeps only the given channels.
     pub(crate) fn only(mut self, channels: &BTreeSet<String>) -> Self {
         self.0.retain(|name, _| channels.contains(name));
         self
     }
 
-    /// Shows what a tool wrote, as far as that can be known without the channel's reducer: an
-    /// overwrite is the value, whatever the reducer.
+    /// Applies the overwrites of a tool. Other writes need the reducer of the channel and are
+    /// ignored.
     pub(crate) fn apply<'u>(&mut self, updates: impl IntoIterator<Item = &'u Update>) {
         for update in updates.into_iter().filter(|update| update.overwrite) {
             if let Some(value) = self.0.get_mut(&update.channel) {
@@ -35,7 +35,7 @@ impl Shown {
         }
     }
 
-    /// For a call.
+    /// Returns the channels as an object.
     pub(crate) fn to_value(&self) -> Value {
         Value::Object(self.0.clone())
     }
@@ -49,7 +49,7 @@ mod tests {
     use super::Shown;
 
     #[test]
-    fn a_channel_without_a_value_is_null_and_an_overwrite_is_seen() {
+    fn missing_values_are_null_and_overwrites_apply() {
         let channels = ["a", "b"].map(str::to_owned).into();
         let mut shown = Shown::of(&channels, &json!({"a": 1, "c": 3}));
         assert_eq!(shown.to_value(), json!({"a": 1, "b": null}));

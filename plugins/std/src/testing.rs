@@ -1,4 +1,4 @@
-//! What tests share: a host with two tools, a model that wants both, and tools by their names.
+//! Shared test data: a fake host with two tools, a completion that calls both, and tools by name.
 
 use wattle_plugin::llm::Completion;
 use wattle_plugin::prelude::{Failure, ToolOutput, json};
@@ -7,7 +7,8 @@ use wattle_plugin::tool::ToolInfo;
 
 use crate::granted::Tool;
 
-/// `parse` answers with its arguments, `save` refuses.
+/// Returns a fake host with the tool `parse`, which returns its arguments, and the tool `save`,
+/// which fails.
 pub(crate) fn host() -> FakeHost {
     let info = |name: &str, place: &str, description: &str| {
         let info = ToolInfo {
@@ -25,14 +26,14 @@ pub(crate) fn host() -> FakeHost {
         })
 }
 
-/// A model's wish for both.
+/// Returns a completion that calls both tools.
 pub(crate) fn two_calls() -> Completion {
     let mut completion = Completion::of_tool_call("c1", "parse", json!({"a": 1}));
     completion.parts.extend(Completion::of_tool_call("c2", "save", json!({"a": 2})).parts);
     completion
 }
 
-/// A granted tool by its names.
+/// Returns a granted tool with a name and a reference.
 pub(crate) fn tool(name: &str, reference: &str) -> Tool {
     Tool { name: name.to_owned(), reference: Some(reference.to_owned()), ..Tool::default() }
 }

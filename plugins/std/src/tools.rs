@@ -1,4 +1,4 @@
-//! `tools`: calls what the model asked for and writes the answers.
+//! The node `tools`: makes the tool calls that the model requested.
 
 use wattle_plugin::prelude::{Context, Deserialize, Failure, Value, node};
 
@@ -8,8 +8,8 @@ use crate::conversation::Conversation;
 use crate::shown::Shown;
 use crate::turn::Turn;
 
-/// Calls the tools that a model asked for. Sent to by an agent it makes the calls it was sent;
-/// reached by an edge it makes all calls of the last assistant message that have no answer.
+/// Makes the tool calls that a model requested. If an agent sends calls, the node makes these. If
+/// an edge leads to the node, it makes all calls of the last assistant message that have no result.
 #[node(config = ToolsConfig)]
 pub(crate) fn tools(context: &Context, input: Value) -> Result<Turn, Failure> {
     let config: ToolsConfig = context.config()?;
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn all_open_calls_are_answered_in_order() {
+    fn open_calls_get_results_in_order() {
         let host = host();
         let decision = run(&host, json!({}), &["save", "parse", "fly"]).unwrap();
         let written = messages(&decision);
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_of_a_server_that_is_away_is_told_as_such() {
+    fn tool_of_an_unavailable_server_is_named() {
         let missing = json!({"source": "mcp:graph", "failure": Failure::unavailable("it is down")});
         let granted = json!({"tools": [{"name": "parse"}], "missing": [missing]});
         let batch = json!({"messages": "talk", "calls": calls(&["look", "mcp:graph/look"]),
@@ -87,15 +87,15 @@ mod tests {
             assert_eq!(
                 written[index]["content"],
                 format!(
-                    "the tool `{name}` is not known now, since `mcp:graph` does not say what it \
-                     has: it is down; the tools are `parse`"
+                    "the tool `{name}` is unavailable, since `mcp:graph` does not list its tools: \
+                     it is down; the tools are `parse`"
                 )
             );
         }
     }
 
     #[test]
-    fn what_was_sent_is_called_by_the_rules_of_both() {
+    fn sent_calls_obey_the_rules_of_both_nodes() {
         let host = host();
         let context = Context::default().with_config(json!({"tools": ["parse"]}));
         let batch = json!({"messages": "talk", "calls": calls(&["parse", "save"]),
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_is_called_by_the_name_that_no_other_tool_has() {
+    fn sent_calls_use_the_unambiguous_name() {
         let host = host();
         let granted = json!({"tools": [{"name": "parse", "reference": "date/parse"},
             {"name": "ghost", "reference": "castle/ghost"}]});
@@ -117,7 +117,7 @@ mod tests {
         let run = || testing::run_node::<tools>(&Context::default(), &json!({"std.calls": batch}));
         let decision = host.run(run).unwrap();
         let called: Vec<_> = host.tool_calls().into_iter().map(|call| call.tool).collect();
-        assert_eq!(called, ["date/parse", "castle/ghost"], "what was sent holds, not a new list");
+        assert_eq!(called, ["date/parse", "castle/ghost"], "the tools are those of the agent");
         let written = decision.update("talk").unwrap();
         assert_eq!(
             (&written[0]["name"], &written[0]["status"]),
@@ -130,14 +130,14 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_of_the_node_that_is_about_no_tool_is_a_failure() {
+    fn node_rule_without_a_matching_tool_fails() {
         let failure = run(&host(), json!({"approve": {"tools": ["sav"]}}), &["save"]).unwrap_err();
         assert_eq!(failure.code, "not-found");
         assert!(run(&host(), json!({"approve": {"tools": ["sav"]}}), &[]).is_ok());
     }
 
     #[test]
-    fn rules_that_leave_no_decision_refuse_the_call() {
+    fn call_without_an_allowed_decision_is_refused() {
         let host = host();
         let context = Context::default()
             .with_config(json!({"approve": {"tools": ["date/parse"], "allowed": ["edit"]}}));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn order_rules_see_answers_of_calls_before_if_they_run_one_by_one() {
+    fn order_rules_see_earlier_results_of_sequential_calls() {
         let rule = json!([{"tool": "parse", "after": ["first"]}]);
         let statuses = |parallel: bool| {
             let host = host().tool("first", |_| Ok(ToolOutput::text("1")));
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_decides() {
+    fn person_decides_about_a_call() {
         let check = |answer: Value| {
             let host = host().answer(answer);
             let config = json!({"approve": {"tools": ["parse"]}});
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_without_an_answer_stops_the_task() {
+    fn pending_approval_suspends_the_task() {
         let config = json!({"approve": {"tools": "*", "allowed": ["approve", "reject"]}});
         let host = host();
         assert_eq!(run(&host, config, &["save"]).unwrap_err().code, "interrupted");
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_see_the_channels_that_the_node_shows() {
+    fn tools_see_the_configured_channels() {
         let host = host();
         let config = json!({"state": ["messages", "total"]});
         run(&host, config, &["parse"]).unwrap();
@@ -214,11 +214,11 @@ mod tests {
         let context = Context::default().with_config(json!({"state": ["total", "messages"]}));
         let run = || testing::run_node::<tools>(&context, &json!({"std.calls": batch}));
         host.run(run).unwrap();
-        assert_eq!(host.tool_calls()[1].extra["state"], json!({"total": 3}), "what both show");
+        assert_eq!(host.tool_calls()[1].extra["state"], json!({"total": 3}), "channels of both");
     }
 
     #[test]
-    fn calls_one_by_one_see_overwrites_of_those_before_and_the_last_one_holds() {
+    fn sequential_calls_see_earlier_overwrites() {
         let host = host().tool("count", |arguments| {
             Ok(ToolOutput::text("counted").with_overwrite("total", arguments["n"].clone()))
         });
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_write_only_channels_that_the_graph_opens() {
+    fn tools_write_only_permitted_channels() {
         let host = host().tool("count", |_| {
             Ok(ToolOutput::text("2").with_update("total", 2).with_update("messages", json!([])))
         });

@@ -1,5 +1,5 @@
-//! What both nodes return: messages for a channel whose name a graph file decides, and further
-//! writes. The SDK's outcomes have channels fixed by a type.
+//! The outcome of both nodes: messages for a channel whose name the graph file configures, and
+//! further writes. The outcomes of the SDK have channels that a type fixes.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -8,14 +8,14 @@ use wattle_plugin::node::{Decision, END, NodeOutput, Send, Update};
 
 use crate::conversation::Stored;
 
-/// What a node decided.
+/// The outcome of a node.
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
     decision: Decision,
 }
 
 impl Turn {
-    /// Messages for the conversation.
+    /// Creates an outcome that writes messages to a channel.
     pub(crate) fn of(channel: &str, messages: &[Stored]) -> Result<Self, Failure> {
         let mut turn = Self::default();
         if !messages.is_empty() {
@@ -24,22 +24,22 @@ impl Turn {
         Ok(turn)
     }
 
-    /// One more write.
+    /// Adds a write.
     pub(crate) fn write(&mut self, channel: &str, value: Value) {
         self.update(Update { channel: channel.to_owned(), value, overwrite: false });
     }
 
-    /// One more write, as a tool wants it.
+    /// Adds a write of a tool.
     pub(crate) fn update(&mut self, update: Update) {
         self.decision.updates.push(update);
     }
 
-    /// Takes back what was written to a channel.
+    /// Removes the writes to a channel.
     pub(crate) fn forget(&mut self, channel: &str) {
         self.decision.updates.retain(|update| update.channel != channel);
     }
 
-    /// Runs a node next with an input of its own, and no other that edges lead to.
+    /// Sends a task to a node, and follows no edges.
     pub(crate) fn send(&mut self, node: &str, input: &impl Serialize) -> Result<(), Failure> {
         let input = serde_json::to_value(input)?;
         let send = Send { node: node.to_owned(), input, extra: Default::default() };

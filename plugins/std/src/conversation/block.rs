@@ -1,27 +1,27 @@
-//! What a model is shown of pictures, and of blocks that are no parts of ours.
+//! Conversion of images and foreign blocks for models.
 //!
-//! A picture is a picture and a text is a text. Of everything else the model gets the type and the
-//! size. So nothing in a conversation keeps it from going on.
+//! An image becomes an image, and a text becomes a text. Of any other block the model gets type and
+//! size. So no block keeps a conversation from continuing.
 
 use serde_json::Value;
 use wattle_plugin::message::{Image, ImageSource, PROVIDER_STATE, Part};
 
-/// Types of blocks that mean something to the provider of a model.
+/// Types of blocks that only the provider of a model understands.
 const OPAQUE: &[&str] = &[PROVIDER_STATE, "provider_part", "reasoning_signature"];
 
-/// Types of blocks with thoughts, in forms that no model gets back.
+/// Types of blocks with reasoning that is not sent back to models.
 const THOUGHTS: &[&str] = &["thinking", "redacted_thinking", "reasoning", "reasoning_content"];
 
-/// Types of blocks that hold a picture, whatever media type they name.
+/// Types of blocks that contain an image, whatever media type they have.
 const PICTURE_BLOCKS: &[&str] = &["image", "image_url", "input_image"];
 
-/// Names of the field that says what a file is.
+/// Names of the field with the media type of a file.
 const MEDIA_TYPES: &[&str] = &["mime_type", "mimeType", "media_type", "mediaType", "format"];
 
-/// Names of the field with the bytes of a file.
+/// Names of the field with the data of a file.
 const BYTES: &[&str] = &["data", "base64", "bytes", "blob", "file_data"];
 
-/// Names of the field with the address of a file.
+/// Names of the field with the URL of a file.
 const ADDRESSES: &[&str] = &["url", "uri", "image_url", "file_url", "file_uri", "fileUri"];
 
 /// Names of the field with the id of a file at a provider.
@@ -30,7 +30,7 @@ const IDS: &[&str] = &["file_id", "fileId"];
 /// Names of the field with the name of a file or a tool.
 const NAMES: &[&str] = &["filename", "file_name", "fileName", "title", "name"];
 
-/// Names of objects in a block that have these fields.
+/// Names of objects in a block that contain these fields.
 const HOLDERS: &[&str] = &[
     "source",
     "file",
@@ -47,30 +47,30 @@ const HOLDERS: &[&str] = &[
     "resource",
 ];
 
-/// How addresses begin that providers fetch.
+/// Schemes of URLs that providers fetch.
 const SCHEMES: &[&str] = &["https", "http", "gs"];
 
-/// A drawing, which no provider takes for a picture.
+/// A media type that no provider accepts for images.
 const DRAWING: &str = "image/svg+xml";
 
-/// Most characters of a name that somebody gave.
+/// Maximum length of a name in a description, in characters.
 const NAME_CHARS: usize = 120;
 
-/// Base64 writes three bytes as four characters.
+/// Base64 encodes three bytes as four characters.
 const BASE64_CHARS: usize = 4;
 const BASE64_BYTES: usize = 3;
 
-/// Whether a block means something to a provider, and goes back as it is.
+/// Returns true for a block that only the provider understands, which is sent back unchanged.
 pub(super) fn is_opaque(block: &Value) -> bool {
     OPAQUE.contains(&kind(block))
 }
 
-/// Whether a block is a thought that the model does not get back.
+/// Returns true for a block with reasoning that is not sent back.
 pub(super) fn is_thought(block: &Value) -> bool {
     THOUGHTS.contains(&kind(block))
 }
 
-/// A picture, or words in its place.
+/// Returns an image, or a description if the role cannot have images or providers reject the image.
 pub(super) fn picture(image: &Image, sees: bool) -> Part {
     if sees && is_taken(image) {
         return Part::Image(image.clone());
@@ -83,7 +83,7 @@ pub(super) fn picture(image: &Image, sees: bool) -> Part {
     Part::Text(words("image", Some(image.media_type.as_str()), [place]))
 }
 
-/// What becomes of a block: a text, a picture, or words in its place.
+/// Converts a block to a text, an image or a description.
 pub(super) fn shown(block: &Value, sees: bool) -> Part {
     if let Some(text) = block.as_str().or_else(|| block.get("text")?.as_str()) {
         return Part::Text(text.to_owned());
@@ -94,7 +94,7 @@ pub(super) fn shown(block: &Value, sees: bool) -> Part {
     }
 }
 
-/// The picture that a block holds, if it can be shown.
+/// Returns the image of a block if providers accept it.
 fn picture_of(block: &Value) -> Option<Image> {
     let media_type = find(block, MEDIA_TYPES);
     let is_named = PICTURE_BLOCKS.contains(&kind(block)) || media_type.is_some_and(is_picture);
@@ -111,7 +111,7 @@ fn picture_of(block: &Value) -> Option<Image> {
     is_taken(&image).then_some(image)
 }
 
-/// Words in the place of a block.
+/// Describes a block.
 fn told(block: &Value) -> String {
     let kind = match (kind(block), block.as_object()) {
         ("", Some(fields)) => fields.keys().next().map_or("content", String::as_str),
@@ -124,7 +124,7 @@ fn told(block: &Value) -> String {
     let in_url = place.and_then(data_url);
     let declared = find(block, MEDIA_TYPES).or(in_url.map(|(media_type, _)| media_type));
     let media_type = declared.map(|it| {
-        // A bare format, such as `wav`.
+        // The value is a format such as `wav`.
         if it.contains('/') { it.to_owned() } else { format!("{kind}/{it}") }
     });
     let extent = match (in_url, place) {
@@ -137,7 +137,7 @@ fn told(block: &Value) -> String {
     words(kind, media_type.as_deref(), named.into_iter().chain([extent]))
 }
 
-/// Words in the place of something, such as `[audio audio/wav, 12345 bytes, not shown]`.
+/// Returns a description, such as `[audio audio/wav, 12345 bytes, not shown]`.
 fn words(
     kind: &str,
     media_type: Option<&str>,
@@ -155,12 +155,12 @@ fn words(
     format!("[{words}, not shown]")
 }
 
-/// A name that somebody gave, as it may stand in a line.
+/// Returns a name without control characters, truncated if it is too long.
 fn name(text: &str) -> String {
     text.chars().filter(|letter| !letter.is_control()).take(NAME_CHARS).collect()
 }
 
-/// How many bytes base64 stands for.
+/// Returns the size of decoded base64.
 fn size(base64: &str) -> String {
     let letters = base64.trim_end_matches('=').len();
     format!("{} bytes", letters * BASE64_BYTES / BASE64_CHARS)
@@ -170,13 +170,15 @@ fn kind(block: &Value) -> &str {
     block.get("type").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The first of these fields that is a text, in a block or in what it holds its file in.
+/// Returns the first of the fields that is a string, in a block or in the objects that contain its
+/// file.
 fn find<'b>(block: &'b Value, names: &[&str]) -> Option<&'b str> {
     let own = names.iter().find_map(|name| block.get(name)?.as_str());
     own.or_else(|| HOLDERS.iter().find_map(|holder| find(block.get(holder)?, names)))
 }
 
-/// Whether providers take a picture. One that they refuse would have every later turn refused.
+/// Returns true if providers accept an image. If a conversation has an image that they reject,
+/// every later turn fails.
 fn is_taken(image: &Image) -> bool {
     match &image.source {
         ImageSource::Blob(blob) => is_blob(blob.as_str()) && is_picture(&image.media_type),
@@ -204,7 +206,7 @@ fn is_blob(text: &str) -> bool {
     digits.len() == 64 && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
 }
 
-/// Media type and base64 of a data URL.
+/// Returns the media type and the base64 data of a data URL.
 fn data_url(url: &str) -> Option<(&str, &str)> {
     url.strip_prefix("data:")?.split_once(";base64,")
 }
@@ -226,7 +228,7 @@ mod tests {
     const PNG: &str = "iVBORw0KGgo=";
 
     #[test]
-    fn what_is_not_shown_is_told_with_type_and_size() {
+    fn foreign_blocks_are_described_by_type_and_size() {
         let data = "A".repeat(16_460);
         for (block, words) in [
             (
@@ -271,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_in_blocks_are_shown_where_they_can_be_seen() {
+    fn images_in_blocks_are_shown_if_the_role_permits() {
         let url = format!("data:image/png;base64,{PNG}");
         let blocks = [
             json!({"type": "image", "mime_type": "image/png", "data": PNG}),
@@ -288,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_that_providers_refuse_is_told() {
+    fn rejected_images_are_described() {
         let blob = format!("blob:{}", "0".repeat(64));
         let taken = |source: Value, media_type: &str| {
             let image = json!({"source": source, "media_type": media_type});

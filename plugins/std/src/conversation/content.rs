@@ -1,13 +1,13 @@
-//! What a message says, as the state holds it: a text, or parts.
+//! Content of messages in the form of the state: a text or parts.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use wattle_plugin::message::Part;
 
-/// The forms of a part, for errors about parts of another form.
+/// The valid forms of a part, for error messages.
 const FORMS: &str = r#"write `{"text": ...}` or `{"image": {"source": ..., "media_type": ...}}`"#;
 
-/// Text, or text with pictures.
+/// The content of a message.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Content {
@@ -18,7 +18,8 @@ pub(crate) enum Content {
 }
 
 impl Content {
-    /// Text alone as a string, with a line break between its parts.
+    /// Creates content from parts. Parts that are all text become one text, with a line break
+    /// between them.
     pub(crate) fn of(parts: Vec<Part>) -> Self {
         let text = |part: &Part| match part {
             Part::Text(text) => Some(text.clone()),
@@ -32,8 +33,8 @@ impl Content {
 }
 
 impl<'de> Deserialize<'de> for Content {
-    /// What cannot be read stays as it is: a conversation goes on whatever is in it. [`check`] says
-    /// what is wrong.
+    /// Keeps an invalid part unchanged, so that a conversation can always continue. [`check`]
+    /// reports it.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Ok(match Value::deserialize(deserializer)? {
             Value::String(text) => Self::Text(text),
@@ -43,11 +44,11 @@ impl<'de> Deserialize<'de> for Content {
     }
 }
 
-/// Whether all of what a message says can be read.
+/// Checks that all parts of a content are valid.
 ///
 /// # Errors
 ///
-/// Which part cannot be read, of which type it is, and why.
+/// Returns a message that names position and type of the invalid part.
 pub(super) fn check(content: &Value) -> Result<(), String> {
     let parts = match content {
         Value::Null | Value::String(_) => return Ok(()),
@@ -74,7 +75,7 @@ fn read(part: &Value) -> Result<Part, serde_json::Error> {
     }
 }
 
-/// What a part that cannot be read calls itself.
+/// Returns the type of an invalid part.
 fn kind(part: &Value) -> String {
     let named = part.get("type").and_then(Value::as_str);
     let first = || part.as_object()?.keys().next().map(String::as_str);
@@ -96,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_and_parts_are_read_and_written() {
+    fn texts_and_parts_round_trip() {
         let picture = json!({"image": {"source": {"url": "https://a/b"}, "media_type": "image/*"}});
         let image = Part::Image(Image::url("https://a/b", "image/*"));
         let content = json!([{"text": "a"}, picture]);
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_kept_and_named() {
+    fn invalid_parts_are_kept_and_named() {
         for (content, why) in [
             (json!([{"text": "a"}, {"video": 1}]), "part 1 of `content` (`video`): unknown"),
             (json!([{"type": "image", "data": "x"}]), "part 0 of `content` (`image`): "),

@@ -1,5 +1,5 @@
-//! What a model is shown of a conversation: every call right before its answer, and nothing else
-//! from tools.
+//! Conversion of a conversation to messages for a model. Every call is directly followed by its
+//! result, and other tool messages are left out.
 
 use serde_json::{Value, json};
 use wattle_plugin::Extra;
@@ -9,7 +9,7 @@ use crate::conversation::{Content, Conversation, Stored, block};
 use crate::offer::Offer;
 
 impl Conversation {
-    /// The messages for a model.
+    /// Returns the messages for a model.
     pub(crate) fn show(&self, offer: &Offer) -> Vec<Message> {
         let mut shown = Vec::new();
         for (index, message) in self.messages.iter().enumerate() {
@@ -17,7 +17,7 @@ impl Conversation {
                 "system" | "developer" => push(&mut shown, Role::System, parts(message)),
                 "user" => push(&mut shown, Role::User, parts(message)),
                 "assistant" => self.show_assistant(index, offer, &mut shown),
-                // Shown with its call. Providers refuse one without a call.
+                // A result is added with its call. Providers reject a result without a call.
                 "tool" => {}
                 other => push(&mut shown, Role::Other(other.to_owned()), parts(message)),
             }
@@ -34,7 +34,7 @@ impl Conversation {
         let (mut results, mut pictures) = (Vec::new(), Vec::new());
         for call in &message.tool_calls {
             let answer = self.answer_to(index, call);
-            // A person may have changed the arguments: then these are what was called.
+            // A person may have changed the arguments, and the tool was called with these.
             let changed = answer.and_then(|answer| answer.arguments.clone());
             said.push(Part::ToolCall(ToolCall {
                 id: call.id.clone(),
@@ -51,20 +51,20 @@ impl Conversation {
         push(shown, Role::Assistant, said);
         shown.extend(results);
         if !pictures.is_empty() {
-            pictures.insert(0, Part::Text("The pictures that the tools answered with:".to_owned()));
+            pictures.insert(0, Part::Text("The images that the tools returned:".to_owned()));
         }
         push(shown, Role::User, pictures);
     }
 }
 
-/// A message without anything in it is refused by providers.
+/// Adds a message. Providers reject empty messages.
 fn push(shown: &mut Vec<Message>, role: Role, parts: Vec<Part>) {
     if !parts.is_empty() {
         shown.push(Message { role, parts, extra: Extra::new() });
     }
 }
 
-/// What a message says. Empty texts are left out: providers refuse them.
+/// Returns the parts of a message. Empty texts are left out, because providers reject them.
 fn parts(message: &Stored) -> Vec<Part> {
     match &message.content {
         Some(Content::Text(text)) if !text.is_empty() => vec![Part::Text(text.clone())],
@@ -76,8 +76,8 @@ fn parts(message: &Stored) -> Vec<Part> {
     }
 }
 
-/// A part as the model is shown it. Pictures are seen in what users say and tools answer; what
-/// means something to a provider, and thoughts, belong to what the model said.
+/// Converts a part for the model. Images are sent only in messages of users and tools. Opaque state
+/// and reasoning belong to messages of the model.
 fn shown(part: &Part, message: &Stored) -> Option<Part> {
     let is_own = message.role == "assistant";
     let sees = matches!(message.role.as_str(), "user" | "tool");
@@ -98,13 +98,13 @@ fn shown(part: &Part, message: &Stored) -> Option<Part> {
     }
 }
 
-/// Whether a block is a call of the message, in the form of some provider.
+/// Returns true if a block is one of the message's calls, in the form of a provider.
 fn is_called(block: &Value, message: &Stored) -> bool {
     let id = ["call_id", "id"].iter().find_map(|name| block.get(name)?.as_str());
     message.tool_calls.iter().any(|call| Some(call.id.as_str()) == id)
 }
 
-/// The words of an answer, and the pictures, which have no place in it.
+/// Returns the texts of a result, and its images, which a result cannot contain.
 fn result(call_id: &str, answer: &Stored) -> (Message, Vec<Part>) {
     let (pictures, words): (Vec<Part>, Vec<Part>) =
         parts(answer).into_iter().partition(|part| matches!(part, Part::Image(_)));
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_stands_right_after_its_call() {
+    fn results_follow_their_calls() {
         let call = |id| json!({"id": id, "name": "date/parse", "arguments": {"a": 1}});
         let shown = show(json!([
             {"role": "tool", "tool_call_id": "nobody", "content": "?"},
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_shown_loses_nothing_else() {
+    fn unsupported_parts_do_not_affect_others() {
         let audio = json!({"type": "audio", "mime_type": "audio/wav", "data": "aGVsbG8="});
         let audio = json!({"other": audio});
         let told = Part::from("[audio audio/wav, 5 bytes, not shown]");
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_and_thoughts_in_blocks_are_not_told_again() {
+    fn calls_and_reasoning_in_blocks_are_not_repeated() {
         let block = |block: Value| json!({"other": block});
         let shown = show(json!([
             {"role": "assistant", "tool_calls": [{"id": "a", "name": "draw"}], "content": [
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_of_tools_are_shown_after_all_answers() {
+    fn images_of_tools_follow_all_results() {
         let picture =
             json!({"image": {"source": {"url": "https://a/b.png"}, "media_type": "image/png"}});
         let shown = show(json!([

@@ -70,7 +70,7 @@ async fn cancel(server: &TestServer, run: &Value) {
     let next = server.say(run["thread"].as_str(), "are you still there?").await;
     assert_eq!(next["status"], "completed", "{next}");
     for answer in tool_messages(&next) {
-        assert_eq!(answer["content"], "the call was cancelled before it was answered");
+        assert_eq!(answer["content"], "the call was cancelled before it returned a result");
     }
 }
 

@@ -43,7 +43,7 @@ async fn a_model_that_says_nothing_twice_fails_the_run_and_the_thread_goes_on() 
     let run = server.say(None, "hello").await;
     assert_eq!((&run["status"], &run["failure"]["code"]), (&json!("failed"), &json!("no-answer")));
     let words = run["failure"]["message"].as_str().unwrap();
-    assert!(words.contains("`chat`") && words.contains("neither words nor tool calls"), "{words}");
+    assert!(words.contains("`chat`") && words.contains("neither text nor tool calls"), "{words}");
     let run = server.say(run["thread"].as_str(), "are you there?").await;
     assert_eq!(run["status"], "completed", "{run}");
 }

@@ -17,7 +17,7 @@ async fn s2_29_a_call_that_comes_too_early_is_refused_and_made_later() {
     let run = server.chat(&format!("{add}\n{echo}\nthen\n{add}")).await;
     assert_eq!(statuses(&run), ["error", "success", "success"]);
     let refused = tool_messages(&run).remove(0);
-    assert_eq!(refused["content"], "call `echo` first, wait for the answer, then call `add`");
+    assert_eq!(refused["content"], "call `echo` first, wait for the result, then call `add`");
     // The answers of an earlier message do not count for the next.
     let run = server.say(run["thread"].as_str(), add).await;
     assert_eq!(statuses(&run).pop(), Some(json!("error")));

@@ -225,6 +225,6 @@ async fn a_cancelled_call_is_closed_and_the_thread_goes_on() {
     let run = server.say(run["thread"].as_str(), "are you still there?").await;
     assert_eq!(run["status"], "completed", "the model takes the conversation: {run}");
     let answers = tool_messages(&run);
-    assert_eq!(answers[0]["content"], "the call was cancelled before it was answered");
+    assert_eq!(answers[0]["content"], "the call was cancelled before it returned a result");
     assert_eq!((answers.len(), &answers[0]["status"]), (1, &json!("error")));
 }

@@ -60,7 +60,7 @@ async fn calls_and_answers_are_parts_of_the_message() {
     assert_eq!(refused.len(), 1, "{text}");
     assert_eq!(refused[0]["toolCallId"], made[0]["toolCallId"]);
     assert_eq!(
-        refused[0]["errorText"], "call `echo` first, wait for the answer, then call `add`",
+        refused[0]["errorText"], "call `echo` first, wait for the result, then call `add`",
         "a call that never reached its tool is answered too"
     );
     let answered = of_type(&chunks, "tool-output-available");
