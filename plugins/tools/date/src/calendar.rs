@@ -1,18 +1,18 @@
-//! The Gregorian calendar: which dates there are, and how many days lie between them.
+//! The Gregorian calendar: valid dates, and the days between them.
 
-/// Years that timestamps are made for: from the epoch on, and as long as a year has four digits.
+/// Years for which there are timestamps: from the epoch to the last year of four digits.
 const YEARS: std::ops::RangeInclusive<i64> = 1970..=9999;
 
-/// Days of 400 years, after which the calendar repeats itself.
+/// Days of 400 years, after which the calendar repeats.
 const ERA_DAYS: i64 = 146_097;
 
 /// Days from 0000-03-01, where the count starts, to 1970-01-01.
 const EPOCH_DAYS: i64 = 719_468;
 
-/// Days of the five months that start with March; the lengths of months repeat with them.
+/// Days of the five months from March on; the lengths of months repeat with them.
 const FIVE_MONTHS: i64 = 153;
 
-/// A date that exists.
+/// A valid date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Date {
     pub(crate) year: i64,
@@ -21,7 +21,7 @@ pub(crate) struct Date {
 }
 
 impl Date {
-    /// The date, if the calendar has it and its year is one that timestamps are made for.
+    /// Creates a date. Returns `None` if the date does not exist or its year is out of range.
     pub(crate) fn new(year: i64, month: i64, day: i64) -> Option<Self> {
         let exists = YEARS.contains(&year)
             && (1..=12).contains(&month)
@@ -29,10 +29,11 @@ impl Date {
         exists.then_some(Self { year, month, day })
     }
 
-    /// The date this many days later, or before if negative.
+    /// Returns the date that is `days` days later, or earlier if negative. Returns `None` if its
+    /// year is out of range.
     pub(crate) fn plus_days(self, days: i64) -> Option<Self> {
         let days = self.since_epoch().checked_add(days)?;
-        // Far beyond all years, the arithmetic below would overflow.
+        // The arithmetic below would overflow far outside the range.
         if !(0..=ERA_DAYS * 25).contains(&days) {
             return None;
         }
@@ -40,8 +41,8 @@ impl Date {
         Self::new(year, month, day)
     }
 
-    /// Days since 1970-01-01. Years start in March here, so that a leap day is the last of its
-    /// year.
+    /// Returns the days since 1970-01-01. The algorithm counts years from March, so that the leap
+    /// day is the last day of a year.
     fn since_epoch(self) -> i64 {
         let year = self.year - i64::from(self.month <= 2);
         let shifted = if self.month > 2 { self.month - 3 } else { self.month + 9 };
@@ -52,7 +53,7 @@ impl Date {
     }
 }
 
-/// Year, month and day of a day since 1970-01-01.
+/// Returns year, month and day of a day, which is counted from 1970-01-01.
 fn civil(days: i64) -> (i64, i64, i64) {
     let days = days + EPOCH_DAYS;
     let day_of_era = days.rem_euclid(ERA_DAYS);
@@ -84,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn only_dates_that_exist_are_made() {
+    fn only_valid_dates_are_created() {
         for (year, month, day) in [(2024, 2, 29), (2000, 2, 29), (1970, 1, 1), (9999, 12, 31)] {
             assert!(Date::new(year, month, day).is_some(), "{year}-{month}-{day}");
         }
@@ -96,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn days_are_counted_over_months_and_years() {
+    fn days_are_added_across_months_and_years() {
         for (days, then) in [
             (0, date(2025, 1, 15)),
             (-15, date(2024, 12, 31)),
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_beyond_the_years_is_no_date() {
+    fn dates_out_of_range_are_rejected() {
         let day = date(2025, 1, 15);
         for days in [i64::MIN, -20_104, 2_912_794, i64::MAX] {
             assert_eq!(day.plus_days(days), None, "{days}");
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn forth_and_back_is_where_it_began() {
+    fn adding_and_subtracting_a_day_round_trips() {
         let mut day = date(1970, 1, 1);
         for _ in 0..40_000 {
             let next = day.plus_days(1).unwrap();

@@ -1,7 +1,8 @@
-//! What a model may say about a date: a union of kinds, discriminated by `type`.
+//! Date expressions of models: a union with the discriminator `type`.
 //!
-//! The declared schema is that union. Providers refuse a union at the top of a tool's arguments;
-//! an agent that offers the tool to a model folds it (see `fold` in the plugin `std`).
+//! The declared schema is this union. Providers reject a union at the top level of a tool's
+//! arguments; an agent converts it before it offers the tool to a model (see `fold` in the plugin
+//! `std`).
 
 use std::borrow::Cow;
 
@@ -9,21 +10,21 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value};
 use wattle_plugin::prelude::Deserialize;
 
-/// A date as a model says it. A new kind, such as a time of the day, is a new case.
+/// A date expression. A new kind, such as a time of day, is a new variant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expression {
-    /// So many days after today, or before if negative.
+    /// `days` days after today, or before today if negative.
     Relative { days: i64 },
-    /// A month and a day, of this year if no year was said.
+    /// A month and a day, in the current year if there is no year.
     Absolute { year: Option<i64>, month: i64, day: i64 },
 }
 
 impl Expression {
-    /// Reads the arguments of a call.
+    /// Parses the arguments of a call.
     ///
     /// # Errors
     ///
-    /// A sentence for the model about what it said wrong.
+    /// Returns a message for the model about the first error.
     pub(crate) fn read(arguments: &Value) -> Result<Self, String> {
         let fields = arguments.as_object().ok_or("参数必须是一个对象")?;
         match fields.get("type").and_then(Value::as_str) {
@@ -48,9 +49,10 @@ fn required(fields: &Map<String, Value>, name: &str) -> Result<i64, String> {
     whole(fields, name)?.ok_or_else(|| format!("缺少 {name}"))
 }
 
-/// A whole number, also if it is written as `1.0`; absent and null are the same.
+/// Returns an integer, which may be written as `1.0`. Returns `None` for an absent field and for
+/// null.
 fn whole(fields: &Map<String, Value>, name: &str) -> Result<Option<i64>, String> {
-    /// Doubles up to here are exact.
+    /// Integers below this limit are exact as `f64`.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let wrong = || format!("{name} 必须是整数");
     match fields.get(name) {
@@ -66,7 +68,7 @@ fn whole(fields: &Map<String, Value>, name: &str) -> Result<Option<i64>, String>
     }
 }
 
-/// Stands for the arguments in the tool's signature: it gives the schema that models read.
+/// Provides the schema of the arguments that models read.
 #[derive(Debug, Deserialize)]
 pub(crate) struct DateInput {}
 
@@ -134,7 +136,7 @@ mod tests {
     use super::Expression;
 
     #[test]
-    fn both_kinds_are_read() {
+    fn both_kinds_are_parsed() {
         let absolute = |year| Expression::Absolute { year, month: 1, day: 2 };
         for (said, meant) in [
             (
@@ -154,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_field() {
         for (said, reason) in [
             (json!(null), "参数必须是一个对象"),
             (json!("昨天"), "参数必须是一个对象"),

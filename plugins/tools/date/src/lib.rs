@@ -1,14 +1,14 @@
-//! The tool `parseDateExpression`: from what a date means to a timestamp.
+//! The tool `parseDateExpression`, which converts the meaning of a date to a timestamp.
 //!
-//! A model says what a person meant, such as "one day before today"; the arithmetic is done here,
-//! by the host's clock and the calendar of a zone.
+//! A model passes the meaning, such as "one day before today". The tool calculates the timestamp
+//! with the host's clock and the calendar of a time zone.
 //!
 //! # Layout
 //!
-//! * `expression`: what a model may say, and what is wrong with it.
-//! * `calendar`: days before and after a day.
-//! * `resolve`: the instant that an expression stands for.
-//! * `parse`: the tool, which answers even what it does not understand.
+//! * `expression`: date expressions of models, and their errors.
+//! * `calendar`: calendar arithmetic.
+//! * `resolve`: conversion of expressions to instants.
+//! * `parse`: the tool, which also returns a timestamp for an invalid expression.
 
 mod calendar;
 mod expression;

@@ -1,8 +1,8 @@
-//! The tool itself.
+//! The tool.
 //!
-//! What it does not understand is answered with the present moment and a warning: an expense must
-//! not be lost because of its date. Such arguments are written down as an event, so that it can be
-//! seen which expressions people miss.
+//! For an invalid expression the tool returns the current time with a warning, because an expense
+//! must not be lost because of its date. It also emits an event with the arguments, which shows the
+//! expressions that people miss.
 
 use wattle_plugin::log::{self, Level};
 use wattle_plugin::prelude::{
@@ -12,7 +12,7 @@ use wattle_plugin::prelude::{
 use crate::expression::{DateInput, Expression};
 use crate::resolve::resolve;
 
-/// Name of the event that carries arguments that were not understood.
+/// Name of the event with invalid arguments.
 const FAILED: &str = "date_parse_failed";
 
 /// 将结构化的时间语义数据转换为 13 位时间戳。支持相对日期（如昨天、今天）和绝对日期（如1月2日）
@@ -34,7 +34,7 @@ pub(crate) fn parse_date_expression(
     };
     log::write(
         Level::Warn,
-        "a date expression was not understood; the present moment was taken",
+        "invalid date expression; the current time is used",
         &[("arguments", args.raw.clone()), ("violations", json!(args.violations))],
     );
     emit::custom(FAILED, args.raw.clone())?;
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_repeats_the_input() {
+    fn output_repeats_the_input() {
         let host = host();
         let input = json!({"type": "relative", "offset": -1, "unit": "day"});
         let answer = call(&host, &input);
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_now_with_a_warning() {
+    fn invalid_expression_is_now_with_a_warning() {
         for input in [
             json!({"type": "week"}),
             json!({"type": "absolute", "month": 13, "day": 1}),

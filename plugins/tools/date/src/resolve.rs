@@ -1,4 +1,4 @@
-//! The instant that an expression stands for, by the calendar of a zone.
+//! Conversion of expressions to instants, with the calendar of a time zone.
 
 use wattle_plugin::clock::{self, Civil};
 use wattle_plugin::prelude::{Failure, settings};
@@ -6,21 +6,22 @@ use wattle_plugin::prelude::{Failure, settings};
 use crate::calendar::Date;
 use crate::expression::Expression;
 
-/// What "today" stands for: this very moment, since somebody who says it mostly means now, and not
-/// the midnight before, as for every other day.
+/// Whether "today" means the current time and not midnight, as for all other days. Most people who
+/// say it mean now.
 const TODAY_IS_NOW: bool = true;
 
-/// Setting with the IANA name of the zone whose calendar counts.
+/// Setting with the IANA name of the time zone.
 const ZONE_SETTING: &str = "date_time_zone";
 
-/// The zone without a setting: that of those who write 昨天.
+/// Default time zone: that of users who write 昨天.
 const DEFAULT_ZONE: &str = "Asia/Shanghai";
 
-/// Milliseconds within which a day begins whose midnight does not exist: no clock was ever put
-/// forward by more than a day.
+/// Maximum length of a gap at midnight, in milliseconds: clocks were never advanced by more than a
+/// day.
 const LONGEST_GAP_MS: i64 = 24 * 3_600_000;
 
-/// The instant in milliseconds since 1970; `None` for a date that does not exist.
+/// Returns the instant of an expression in milliseconds since 1970; `None` for a date that does not
+/// exist.
 pub(crate) fn resolve(expression: Expression, now_ms: i64) -> Result<Option<i64>, Failure> {
     let zone = zone()?;
     let today = clock::to_zone(now_ms, Some(&zone))?.civil;
@@ -34,7 +35,7 @@ pub(crate) fn resolve(expression: Expression, now_ms: i64) -> Result<Option<i64>
     date.map(|date| first_instant(date, &zone)).transpose()
 }
 
-/// The operator's word for the zone; an empty one is none.
+/// Returns the configured time zone. An empty setting counts as none.
 fn zone() -> Result<String, Failure> {
     let zone = settings::get::<String>(ZONE_SETTING)?.filter(|zone| !zone.is_empty());
     Ok(zone.unwrap_or_else(|| DEFAULT_ZONE.to_owned()))
@@ -44,10 +45,10 @@ fn date_of(civil: &Civil) -> Option<Date> {
     Date::new(i64::from(civil.year), i64::from(civil.month), i64::from(civil.day))
 }
 
-/// Midnight, or where clocks are put forward over it the first instant of the day.
+/// Returns midnight, or the first instant of a day whose midnight does not exist.
 fn first_instant(date: Date, zone: &str) -> Result<i64, Failure> {
     let midnight = civil(date);
-    // Over a gap the host takes an instant after it, which may be later than the gap's end.
+    // In a gap the host returns an instant after the gap, which may be later than its end.
     let late = clock::from_zone(midnight, Some(zone))?;
     if clock::to_zone(late, Some(zone))?.civil == midnight {
         return Ok(late);
@@ -68,7 +69,7 @@ fn civil(date: Date) -> Civil {
     Civil::midnight(narrow(date.year), narrow(date.month), narrow(date.day))
 }
 
-/// A part of a date, which is in the range of its type by the date's own invariant.
+/// Converts a part of a date, which is always in the range of its type.
 fn narrow<T: TryFrom<i64> + Default>(part: i64) -> T {
     T::try_from(part).unwrap_or_default()
 }
@@ -91,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn instants_are_those_of_the_calendar() {
+    fn expressions_resolve_by_the_calendar() {
         let host = FakeHost::new().zone("Asia/Shanghai", 28_800);
         for (expression, instant) in [
             (relative(0), Some(NOW_MS)),
@@ -101,7 +102,7 @@ mod tests {
             (relative(-15), Some(1_735_574_400_000)),
             (absolute(None, 1, 2), Some(1_735_747_200_000)),
             (absolute(Some(2024), 2, 29), Some(1_709_136_000_000)),
-            // Only the word "today" means now.
+            // Only "today" means now.
             (absolute(None, 1, 15), Some(1_736_870_400_000)),
             (absolute(None, 2, 30), None),
             (absolute(None, 4, 31), None),
@@ -120,7 +121,8 @@ mod tests {
         let host = FakeHost::new().zone("Asia/Shanghai", 28_800);
         let december_30 =
             |year, now_ms| host.run(|| resolve(absolute(year, 12, 30), now_ms)).unwrap();
-        // 10:30:45.123 on 2 January 2026 in Shanghai, and half past midnight there, while it was 2025 in UTC.
+        // 10:30:45.123 on 2 January 2026 in Shanghai, and 00:30 there while it was still 2025 in
+        // UTC.
         for now_ms in [1_767_321_045_123, 1_767_198_600_000] {
             assert_eq!(december_30(None, now_ms), Some(1_798_560_000_000));
             assert_eq!(december_30(Some(2025), now_ms), Some(1_767_024_000_000));
@@ -128,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_zone_can_be_set() {
+    fn time_zone_is_configurable() {
         let host = FakeHost::new().zone("UTC", 0).zone("Asia/Tokyo", 32_400);
         let host = host.setting("date_time_zone", "UTC");
         let yesterday = host.run(|| resolve(relative(-1), NOW_MS)).unwrap();

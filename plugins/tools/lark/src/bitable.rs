@@ -1,7 +1,7 @@
-//! Records of a table of Feishu, with what can go wrong there.
+//! Records of a Feishu table, and errors of Feishu.
 //!
-//! Feishu tells what went wrong by a code in the body, whatever the status. The token that opens
-//! the door is the host's: it is named, never held.
+//! Feishu reports an error by a code in the body, whatever the status. The host inserts the access
+//! token, so the plugin only names it.
 
 mod search;
 
@@ -12,23 +12,23 @@ use wattle_plugin::prelude::{Failure, code, settings};
 
 pub(crate) use self::search::Record;
 
-/// Where Feishu is without a setting.
+/// Default URL of Feishu.
 const BASE_URL: &str = "https://open.feishu.cn";
 
-/// Name of the secret that the host makes a tenant token for.
+/// Placeholder of the secret for which the host fetches a tenant token.
 const TOKEN_SECRET: &str = "{{secret:FEISHU_TENANT_TOKEN}}";
 
-/// Pauses before further attempts after a conflict or without an answer, for other writers to get
-/// done. More would keep a person waiting for what the next message can do as well.
+/// Delays before retries after a conflict or a lost response, in milliseconds. More retries would
+/// keep a person waiting, who can send another message instead.
 const PAUSES_MS: [u32; 3] = [200, 400, 800];
 
-/// For one exchange with Feishu, which answers within a second or is in trouble.
+/// Timeout of an exchange with Feishu, in milliseconds. Feishu usually responds within a second.
 const TIMEOUT_MS: u32 = 10_000;
 
-/// Somebody else writes the same table at this moment.
+/// Code of a conflict: another writer changes the table at the same time.
 const WRITE_CONFLICT: i64 = 1_254_291;
 
-/// What a code means, for a person.
+/// Meanings of codes, for people.
 const MEANINGS: [(i64, &str); 7] = [
     (99_991_661, "缺少访问凭证，请检查应用的配置"),
     (99_991_663, "访问凭证无效，请检查应用的 App ID 和 App Secret"),
@@ -39,7 +39,7 @@ const MEANINGS: [(i64, &str); 7] = [
     (403, "没有表格的编辑权限，请把应用加为表格的协作者"),
 ];
 
-/// A table.
+/// A table of Feishu.
 #[derive(Debug)]
 pub(crate) struct Table {
     base_url: String,
@@ -47,16 +47,16 @@ pub(crate) struct Table {
     table_id: String,
 }
 
-/// Why a record was not made.
+/// Why a request failed.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Refusal {
-    /// For a person.
+    /// Message for people.
     pub(crate) message: String,
-    /// Feishu's code, if it answered.
+    /// Code of Feishu, if it responded.
     pub(crate) code: Option<i64>,
 }
 
-/// What Feishu answers.
+/// A response of Feishu.
 #[derive(Debug, Deserialize)]
 struct Answer {
     code: i64,
@@ -67,7 +67,7 @@ struct Answer {
 }
 
 impl Table {
-    /// The table of the settings; `None` if they do not name one.
+    /// Returns the configured table; `None` if the settings name none.
     pub(crate) fn of_settings() -> Result<Option<Self>, Failure> {
         let (Some(app_token), Some(table_id)) = (set("lark_app_token")?, set("lark_table_id")?)
         else {
@@ -80,14 +80,14 @@ impl Table {
         Ok(fits.then_some(Self { base_url, app_token, table_id }))
     }
 
-    /// Makes a record and returns its id. Repeated with the same `client_token`, Feishu keeps one
-    /// record and answers with it.
+    /// Creates a record and returns its id. For a repeated request with the same `client_token`,
+    /// Feishu keeps one record and returns its id.
     pub(crate) fn create(&self, fields: &Value, client_token: &str) -> Result<String, Refusal> {
         let data = persist(&PAUSES_MS, |pause_ms| self.send(fields, client_token, pause_ms))?;
         Ok(record_id(&data))
     }
 
-    /// The host waits before it sends, as the plugin cannot.
+    /// Sends a request after a delay. The host waits, since a plugin cannot.
     fn send(&self, fields: &Value, client_token: &str, pause_ms: u32) -> Result<Response, Failure> {
         self.post("records")
             .query("client_token", client_token)
@@ -97,7 +97,7 @@ impl Table {
             .send()
     }
 
-    /// A request about the table.
+    /// Creates a request for the table.
     fn post(&self, what: &str) -> Request {
         let Self { base_url, app_token, table_id } = self;
         let table = format!("{base_url}/open-apis/bitable/v1/apps/{app_token}/tables/{table_id}");
@@ -107,8 +107,8 @@ impl Table {
     }
 }
 
-/// Sends a request until Feishu has answered it: again after each pause as long as another writer
-/// is in the way or there is no answer. Returns the `data` of the answer.
+/// Sends a request, and retries it after each delay if there is a conflict or no response. Returns
+/// `data` of the response.
 fn persist(
     pauses_ms: &[u32],
     send: impl Fn(u32) -> Result<Response, Failure>,
@@ -132,11 +132,11 @@ fn set(name: &str) -> Result<Option<String>, Failure> {
     Ok(settings::get::<String>(name)?.filter(|value| !value.is_empty()))
 }
 
-/// Any status may carry a code; a body without one is that of a gateway in between.
+/// Parses a response. Any status may have a code; a body without a code comes from a gateway.
 fn read(response: &Response) -> Result<Answer, Failure> {
     match response.json::<Answer>() {
         Ok(answer) => Ok(answer),
-        Err(_) if response.is_success() => Err(Failure::new("feishu", "the answer has no `code`")),
+        Err(_) if response.is_success() => Err(Failure::new("feishu", "the body has no `code`")),
         Err(failure) => Err(response.clone().ok().err().unwrap_or(failure)),
     }
 }
@@ -155,7 +155,7 @@ fn refused(answer: &Answer) -> Refusal {
     Refusal { message, code: Some(answer.code) }
 }
 
-/// The model needs to know what a person can do; the rest is in the log.
+/// Returns a message about what a person can do. The log has the other details.
 fn unanswered(failure: &Failure) -> Refusal {
     let message = match failure.code.as_str() {
         code::DENIED => "没有访问飞书的权限，请检查授权配置",
@@ -191,13 +191,13 @@ mod tests {
         host.run(make)
     }
 
-    #[expect(clippy::unnecessary_wraps, reason = "what a fake of the service answers")]
+    #[expect(clippy::unnecessary_wraps, reason = "the type of a script of the fake host")]
     fn answer(status: u16, document: Value) -> Result<Response, Failure> {
         Ok(Response::new(status, document.to_string()))
     }
 
     #[test]
-    fn a_record_is_made_and_named() {
+    fn record_is_created_and_its_id_returned() {
         let host = host().http(|_| {
             answer(
                 200,
@@ -216,7 +216,7 @@ mod tests {
         assert!(request.headers.contains(&token));
     }
 
-    /// How the call ends, and after how many requests.
+    /// Returns the result of a call and the number of requests.
     fn after(
         script: impl Fn(u32) -> Result<Response, Failure> + 'static,
     ) -> (Result<String, Refusal>, u32) {
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn conflicts_and_silence_are_tried_again() {
+    fn conflicts_and_lost_responses_are_retried() {
         let made = || answer(200, json!({"code": 0, "data": {"record": {"record_id": "r"}}}));
         let conflict = || answer(200, json!({"code": 1_254_291, "msg": "Write conflict"}));
         let (made_at_last, count) = after(move |n| if n < 3 { conflict() } else { made() });
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn each_further_attempt_waits_longer() {
+    fn delays_between_retries_grow() {
         let host = host().http(|_| answer(200, json!({"code": 1_254_291, "msg": "conflict"})));
         create(&host).unwrap_err();
         let requests = host.http_requests();
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_told_once_and_for_people() {
+    fn rejections_are_not_retried_and_are_readable() {
         for (status, number, words) in [
             (200, 1_254_015, "字段类型"),
             (400, 1_254_064, "日期格式"),
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_needs_its_settings() {
+    fn table_requires_its_settings() {
         let table = |host: &FakeHost| host.run(Table::of_settings).unwrap();
         assert!(table(&FakeHost::new()).is_none());
         assert!(table(&host().setting("lark_table_id", "")).is_none());

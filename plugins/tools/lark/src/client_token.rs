@@ -1,10 +1,10 @@
-//! The name under which Feishu knows a record that was sent twice.
+//! The token by which Feishu recognizes a repeated request.
 
 use sha2::{Digest as _, Sha256};
 use wattle_plugin::prelude::{ToolContext, random};
 
-/// A UUID for the record of one call. The same call has the same one however often it is executed,
-/// so that neither a retry nor a crash makes a second record.
+/// Returns a UUID for the record of a call. It is the same in every execution of the call, so that
+/// neither a retry nor a crash creates a second record.
 pub(crate) fn client_token(context: &ToolContext) -> String {
     let mut bytes = [0; 16];
     match &context.task_id {
@@ -16,13 +16,13 @@ pub(crate) fn client_token(context: &ToolContext) -> String {
             }
             bytes.copy_from_slice(&hash.finalize()[..16]);
         }
-        // Outside of a run nothing is executed twice.
+        // Outside of a run, no call is executed twice.
         None => random::bytes(16).iter().zip(&mut bytes).for_each(|(from, to)| *to = *from),
     }
     uuid(bytes)
 }
 
-/// The bytes as a UUID of version 4, the only one that Feishu takes.
+/// Formats bytes as a UUID of version 4, the only version that Feishu accepts.
 fn uuid(mut bytes: [u8; 16]) -> String {
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_has_one_token_and_no_other_has_it() {
+    fn each_call_has_its_own_stable_token() {
         let host = FakeHost::new();
         let token = |task, id| host.run(|| client_token(&call(task, id)));
         assert_eq!(token(Some("t-1"), "c-1"), token(Some("t-1"), "c-1"));
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn it_looks_like_a_random_uuid() {
+    fn token_has_the_form_of_a_version_4_uuid() {
         assert_eq!(uuid([0xff; 16]), "ffffffff-ffff-4fff-bfff-ffffffffffff");
         assert_eq!(uuid([0; 16]), "00000000-0000-4000-8000-000000000000");
     }

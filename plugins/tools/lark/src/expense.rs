@@ -1,4 +1,4 @@
-//! What a model may say about an expense, and what is wrong with it.
+//! Expenses in the form of models, and their validation.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,13 +23,13 @@ pub(crate) const CATEGORIES: [&str; 15] = [
     "医疗",
 ];
 
-/// Timestamps below this are seconds, or nothing: in milliseconds they would lie in 1973.
+/// Minimum timestamp in milliseconds, in 1973. Lower values are timestamps in seconds, or errors.
 const EARLIEST_MS: i64 = 100_000_000_000;
 
 /// The last millisecond of the year 9999.
 const LATEST_MS: i64 = 253_402_300_799_999;
 
-/// Whether money went or came.
+/// Whether a booking is an expense or income.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kind {
@@ -39,7 +39,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// The word in the table.
+    /// Returns the text in the table.
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Consume => "支出",
@@ -82,11 +82,11 @@ pub(crate) struct Expense {
 }
 
 impl Expense {
-    /// Reads the arguments of a call.
+    /// Parses the arguments of a call.
     ///
     /// # Errors
     ///
-    /// A sentence for the model about what it said wrong.
+    /// Returns a message for the model about the first error.
     pub(crate) fn read(arguments: &Value) -> Result<Self, String> {
         let fields = arguments.as_object().ok_or("参数必须是一个对象")?;
         let category = text(fields, "category")?;
@@ -143,7 +143,7 @@ mod tests {
     use super::{Expense, Kind};
 
     #[test]
-    fn what_is_not_said_has_its_default() {
+    fn missing_fields_have_defaults() {
         let said = json!({"remark": " 打车 ", "category": "交通", "amount": 20, "extra": 1});
         let expense = Expense {
             remark: "打车".to_owned(),
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_field() {
         let base = json!({"remark": "打车", "category": "交通", "amount": 20});
         for (field, value, reason) in [
             ("remark", json!(""), "缺少 remark"),

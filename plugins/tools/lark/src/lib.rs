@@ -1,12 +1,12 @@
-//! Tools for a Feishu table of expenses: `saveExpenseToLark` writes a row, `listExpensesFromLark`
-//! reads the rows of a period.
+//! Tools for a Feishu table of expenses: `saveExpenseToLark` writes a row, and
+//! `listExpensesFromLark` reads the rows of a period.
 //!
 //! # Layout
 //!
-//! * `expense`: what a model may say about an expense, and what is wrong with it.
-//! * `bitable`: records of a table of Feishu, with what can go wrong there.
-//! * `client_token`: the name under which Feishu knows a record that was sent twice.
-//! * `save`, `list`: the tools, which answer every failure as a document.
+//! * `expense`: expenses in the form of models, and their validation.
+//! * `bitable`: records of a Feishu table, and errors of Feishu.
+//! * `client_token`: the token by which Feishu recognizes a repeated request.
+//! * `save`, `list`: the tools, which return a document for every failure.
 
 mod bitable;
 mod client_token;

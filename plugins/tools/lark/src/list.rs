@@ -1,4 +1,4 @@
-//! The tool that reads: the bookings of a period, for programs that show them.
+//! The tool `listExpensesFromLark`: the bookings of a period, for programs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use crate::bitable::{Record, Refusal, Table};
 use crate::expense::Kind;
 use crate::save::failed;
 
-/// Longest period: a year.
+/// Maximum length of a period in milliseconds: a year.
 const LONGEST_MS: i64 = 366 * 24 * 3_600_000;
 
 /// A period.
@@ -24,7 +24,7 @@ pub(crate) struct Period {
     to: i64,
 }
 
-/// One row, as programs read it.
+/// A row in the form of programs.
 #[derive(Serialize)]
 struct Booking {
     id: String,
@@ -71,7 +71,7 @@ pub(crate) fn list_expenses_from_lark(
         Err(Refusal { message, code }) => {
             log::write(
                 Level::Warn,
-                "the expenses were not read",
+                "cannot read the expenses",
                 &[("code", json!(code)), ("reason", json!(message))],
             );
             failed(&format!("读取失败：{message}"), code)
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_bookings_and_an_empty_cell_stays_empty() {
+    fn rows_become_bookings_with_null_for_empty_cells() {
         for (label, kind) in [("收入", "income"), ("支出", "consume"), ("", "consume")] {
             let booking = json!({"id": "rec1", "remark": "午饭", "category": "餐饮",
                 "amount": null, "type": kind, "date": 5});
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn every_failure_is_a_document() {
+    fn failures_are_documents() {
         for (from, to) in [(10, 10), (10, 5), (0, LONGEST_MS + 1)] {
             let host = host("支出");
             assert_eq!(call(&host, from, to)["status"], "error");

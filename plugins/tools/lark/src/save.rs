@@ -1,4 +1,4 @@
-//! The tool itself: whatever happens, the model gets a document with a `status`.
+//! The tool `saveExpenseToLark`. It returns a document with a `status` for every call.
 
 use serde_json::{Value, json};
 use wattle_plugin::log::{self, Level};
@@ -8,10 +8,10 @@ use crate::bitable::{Refusal, Table};
 use crate::client_token::client_token;
 use crate::expense::{Arguments, Expense};
 
-/// Setting with the IANA name of the zone in which dates are written.
+/// Setting with the IANA name of the time zone of the field `time`.
 const ZONE_SETTING: &str = "date_time_zone";
 
-/// The zone without a setting.
+/// Default time zone.
 const DEFAULT_ZONE: &str = "Asia/Shanghai";
 
 /// 把一笔支出或收入保存到飞书多维表格。
@@ -47,7 +47,7 @@ pub(crate) fn save_expense_to_lark(
         Err(Refusal { message, code }) => {
             log::write(
                 Level::Warn,
-                "an expense was not saved",
+                "cannot save an expense",
                 &[("code", json!(code)), ("reason", json!(message))],
             );
             failed(&format!("记账失败：{message}"), code)
@@ -55,7 +55,7 @@ pub(crate) fn save_expense_to_lark(
     }
 }
 
-/// A failure that the model can tell its user about.
+/// Returns an error document for the model.
 pub(crate) fn failed(message: &str, code: Option<i64>) -> Result<ToolOutput, Failure> {
     let mut document = json!({ "status": "error", "message": message });
     if let Some(code) = code {
@@ -64,14 +64,14 @@ pub(crate) fn failed(message: &str, code: Option<i64>) -> Result<ToolOutput, Fai
     ToolOutput::json(&document)
 }
 
-/// Whole amounts without a point, as people write them.
+/// Converts an amount. Whole amounts have no decimal point, as people write them.
 fn number(amount: f64) -> Value {
-    /// Doubles up to here are exact.
+    /// Integers below this limit are exact as `f64`.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if amount.fract() == 0.0 && amount < EXACT { json!(amount as i64) } else { json!(amount) }
 }
 
-/// The date as clocks show it, since models cannot reckon.
+/// Formats a timestamp as civil time, because models cannot calculate it.
 fn told(date_ms: i64) -> Result<String, Failure> {
     let zone = settings::get::<String>(ZONE_SETTING)?.filter(|zone| !zone.is_empty());
     let zone = zone.unwrap_or_else(|| DEFAULT_ZONE.to_owned());
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_record_has_the_fields_of_the_table() {
+    fn record_has_the_fields_of_the_table() {
         let host = host();
         let date = 1_736_784_000_000_i64;
         let said = json!({"remark": "打车", "category": "交通", "amount": 20, "date": date});
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_date_it_is_now() {
+    fn date_defaults_to_now() {
         let said = json!({"remark": "工资", "category": "工资", "amount": 0.5, "type": "income"});
         let answer = call(&host(), &said);
         assert_eq!(answer["data"]["fields"]["日期"], NOW_MS);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn every_failure_is_a_document() {
+    fn failures_are_documents() {
         let said = json!({"remark": "打车", "category": "交通", "amount": 20});
         let answer = call(&host(), &json!({"remark": "打车"}));
         assert_eq!(answer["status"], "error");

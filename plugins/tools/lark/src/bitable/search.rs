@@ -1,7 +1,8 @@
-//! The records of a period, page by page.
+//! Search for the records of a period, in pages.
 //!
-//! Feishu compares dates by the day, in the zone of the table, which the plugin does not know. So
-//! the question is wider than the period, and what lies outside is left out here.
+//! Feishu compares dates by the day, in the time zone of the table, which the plugin does not know.
+//! The search therefore covers more than the period, and records outside the period are dropped
+//! here.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -10,30 +11,31 @@ use wattle_plugin::prelude::Failure;
 
 use super::{Refusal, Table, persist};
 
-/// Records of one page: the most that Feishu hands out.
+/// Number of records in a page, the maximum of Feishu.
 const PAGE_SIZE: u32 = 500;
 
-/// Pages that are read: far more than a person books in a month.
+/// Maximum number of pages, far more than a person books in a month.
 const PAGES: usize = 4;
 
-/// How much wider the question is than the period, on either side: a day for the comparison by
-/// days, and a day for another zone.
+/// Margin of the search on either side of the period, in milliseconds: a day for the comparison by
+/// days, and a day for a different time zone.
 const MARGIN_MS: i64 = 2 * 24 * 3_600_000;
 
-/// A person waits for the answer, and can ask again.
+/// Delays before retries, in milliseconds. A person waits for the result and can repeat the
+/// request.
 const PAUSES_MS: [u32; 1] = [200];
 
-/// The columns that are read.
+/// Columns of the result.
 const COLUMNS: [&str; 5] = ["备注", "分类", "金额", "收支", "日期"];
 
-/// A record as it is in the table, where a person may have left cells empty.
+/// A record of the table, in which a person may have left cells empty.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Record {
     pub(crate) id: String,
     pub(crate) remark: String,
     pub(crate) category: String,
     pub(crate) amount: Option<f64>,
-    /// The word of the column: 支出 or 收入.
+    /// Text of the column: 支出 or 收入.
     pub(crate) kind: String,
     pub(crate) date_ms: i64,
 }
@@ -41,9 +43,9 @@ pub(crate) struct Record {
 /// The records of a period.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Records {
-    /// The newest first.
+    /// Records, newest first.
     pub(crate) records: Vec<Record>,
-    /// Whether there are more.
+    /// True if there are more records.
     pub(crate) truncated: bool,
 }
 
@@ -66,7 +68,7 @@ struct Item {
 }
 
 impl Table {
-    /// The records from one instant to another, which does not belong to them.
+    /// Returns the records of a period, which excludes `to_ms`.
     pub(crate) fn search(&self, from_ms: i64, to_ms: i64) -> Result<Records, Refusal> {
         let question = question(from_ms, to_ms);
         let mut found = Records { records: Vec::new(), truncated: false };
@@ -113,7 +115,7 @@ fn question(from_ms: i64, to_ms: i64) -> Value {
     })
 }
 
-/// A record, unless it has no date.
+/// Converts an item to a record. Returns `None` if it has no date.
 fn record(item: &Item) -> Option<Record> {
     let cell = |name: &str| item.fields.get(name).unwrap_or(&Value::Null);
     Some(Record {
@@ -126,7 +128,7 @@ fn record(item: &Item) -> Option<Record> {
     })
 }
 
-/// The text of a cell: a choice is a string, a text a list of pieces.
+/// Returns the text of a cell. A choice is a string, and a text is a list of parts.
 fn text(cell: &Value) -> String {
     match cell {
         Value::String(text) => text.clone(),
@@ -171,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn records_of_all_pages_are_read_the_newest_first() {
+    fn records_of_all_pages_are_sorted_newest_first() {
         let host = host(|url| {
             let is_first = !url.contains("page_token=next");
             let (id, date_ms) =
@@ -201,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_outside_or_has_no_date_is_left_out() {
+    fn records_outside_the_period_or_without_a_date_are_dropped() {
         let host = host(|_| {
             let mut undated = item("rec9", 0);
             undated["fields"]["日期"] = Value::Null;
@@ -213,20 +215,20 @@ mod tests {
     }
 
     #[test]
-    fn a_table_without_end_is_read_as_far_as_the_limit() {
+    fn number_of_pages_is_limited() {
         let host = host(|_| {
             let page = json!({"items": [item("r", FROM_MS)], "has_more": true, "page_token": "x"});
             json!({"code": 0, "data": page})
         });
         let found = search(&host).unwrap();
         assert_eq!((found.records.len(), found.truncated), (PAGES, true));
-        // Without a token there is no way to the next page.
+        // Without a token the next page cannot be requested.
         let host = self::host(|_| json!({"code": 0, "data": {"has_more": true}}));
         assert_eq!(search(&host), Ok(Records { records: Vec::new(), truncated: false }));
     }
 
     #[test]
-    fn refusals_are_told() {
+    fn errors_are_returned() {
         let host = host(|_| json!({"code": 1_254_015, "msg": "odd"}));
         assert_eq!(search(&host).unwrap_err().code, Some(1_254_015));
         let host = self::host(|_| json!({"code": 0, "data": {"items": 7}}));
