@@ -141,9 +141,9 @@ impl Drop for Entered {
 
 /// Returns the fake host of the current thread.
 pub(super) fn current() -> Result<Shared, Failure> {
-    CURRENT.with(|current| current.borrow().clone()).ok_or_else(|| {
-        Failure::unsupported("a test has no host; wrap the call in `FakeHost::run`")
-    })
+    CURRENT
+        .with(|current| current.borrow().clone())
+        .ok_or_else(|| Failure::unsupported("a test has no host; wrap the call in `FakeHost::run`"))
 }
 
 /// Accesses the state of the current thread's fake host.
