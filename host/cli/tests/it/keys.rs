@@ -142,7 +142,7 @@ async fn a_key_has_a_body_limit() {
     let native = with(&fixture, &small, "POST", "/api/v1/apps/greeter/runs").json(&run);
     let (status, problem) = answer(native).await;
     assert_eq!((status, &problem["code"]), (413, &json!("too-large")));
-    assert!(problem["detail"].as_str().unwrap().contains("of its key"), "{problem}");
+    assert!(problem["detail"].as_str().unwrap().contains("of the API key"), "{problem}");
     let metadata = json!({ "metadata": { "name": "A".repeat(100) } });
     let agent = with(&fixture, &small, "POST", "/threads").json(&metadata);
     let (status, refused) = answer(agent).await;

@@ -74,7 +74,7 @@ async fn half_written_arguments_never_reach_a_tool() {
     let answers = tool_messages(&run);
     assert_eq!((answers.len(), &answers[0]["status"]), (1, &json!("error")), "{run}");
     let told = answers[0]["content"].as_str().unwrap();
-    assert!(told.contains("break off") && told.contains("`flagged`"), "{told}");
+    assert!(told.contains("are incomplete") && told.contains("`flagged`"), "{told}");
     assert_eq!(called(&server, &run).await, [""; 0]);
     assert_eq!(last_words(&run), "I give up");
 }

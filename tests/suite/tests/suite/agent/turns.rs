@@ -134,7 +134,7 @@ async fn s2_27_wrong_arguments_are_told_to_the_model_or_handed_to_the_tool() {
         .await;
     let answers = tool_messages(&run);
     let refused = answers[0]["content"].as_str().unwrap();
-    assert!(refused.starts_with("invalid: the arguments of `tools/add` do not fit"), "{refused}");
+    assert!(refused.starts_with("invalid: the arguments of `tools/add` do not match"), "{refused}");
     assert_eq!(answers[0]["status"], "error");
     assert_eq!(answers[1]["structured"]["raw"], json!({ "number": "x" }));
     let violations = answers[1]["structured"]["violations"].as_array().map(Vec::len);

@@ -71,7 +71,7 @@ const DOCUMENTS: [&str; 12] = [
 ];
 
 /// Types of events that the logs have.
-const EVENTS: [&str; 15] = [
+const EVENTS: [&str; 14] = [
     "answered",
     "asked",
     "call_started",
@@ -82,7 +82,6 @@ const EVENTS: [&str; 15] = [
     "reopened",
     "run_ended",
     "run_started",
-    "settled",
     "streamed",
     "task_failed",
     "task_finished",

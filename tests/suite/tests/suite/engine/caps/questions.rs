@@ -83,7 +83,7 @@ async fn a_superstep_that_would_ask_more_fails_and_goes_on_when_some_are_answere
     let full = failure(&ended);
     let details = full.details.as_ref().unwrap();
     assert_eq!((full.code.as_str(), &details["limit"]), (code::LIMIT, &json!("thread_questions")));
-    assert!(full.message.contains("raise `limits.thread_questions`"), "{full}");
+    assert!(full.message.contains("increase `limits.thread_questions`"), "{full}");
     assert_eq!(world.count(&ended.run.thread, asked).await, 4);
 
     world.crash().await;
