@@ -68,8 +68,8 @@ impl CallStarted {
         CallKind::of(&self.function)
     }
 
-    /// Returns true if the node itself requests text that a person may read. Completions that a
-    /// tool requests, and structured output for programs, are not part of a conversation.
+    /// Returns true if the call requests text for a person. Only a call of the node itself does;
+    /// completions that a tool requests, and structured output, are not part of a conversation.
     pub fn is_speech(&self) -> bool {
         self.kind().is_some_and(CallKind::is_completion) && !self.document && self.scope.is_empty()
     }
@@ -87,8 +87,9 @@ impl Called {
         self.request.get("route")?.as_str()
     }
 
-    /// Returns the request for a completion. Like all accessors of requests and results, it returns
-    /// `None` for a call of another kind, and for a document that is cut or does not parse.
+    /// Returns the request for a completion. Returns `None` for a call of another kind, and for a
+    /// request that the log holds only in part or that does not parse. All accessors of requests
+    /// and results do the same.
     pub fn completion_request(&self) -> Option<CompletionRequest> {
         self.read(CallKind::is_completion, Some(&self.request))
     }
@@ -118,8 +119,8 @@ impl Called {
         self.read(|kind| kind == CallKind::CallTool, self.answer())
     }
 
-    /// Returns the id of a tool call. The log holds only the head of a large request; the id is its
-    /// second field.
+    /// Returns the id of a tool call. The log holds only the head of a large request. The head
+    /// contains the id, which is the second field of the request.
     pub fn tool_call_id(&self) -> Option<String> {
         if self.kind() != Some(CallKind::CallTool) {
             return None;
@@ -146,7 +147,7 @@ impl Called {
     }
 }
 
-/// Returns the JSON string at the start of a text, and the rest of the text.
+/// Parses the JSON string at the start of `text`. Returns the string and the rest of `text`.
 fn first_text(text: &str) -> Option<(String, &str)> {
     let mut texts = serde_json::Deserializer::from_str(text).into_iter::<String>();
     let first = texts.next()?.ok()?;

@@ -25,7 +25,8 @@ use crate::schema::{Misfit, Schema, SchemaError};
 pub enum Reducer {
     /// A write replaces the value. Two writes in one superstep are an error.
     Last,
-    /// The value is a list. An array is appended item by item, any other value as one item.
+    /// The value is an array. An array that is written is appended item by item, any other value as
+    /// one item.
     Append,
     /// A write replaces the value. Of several writes in one superstep, the last in task order wins.
     Any,
@@ -38,7 +39,7 @@ pub enum Reducer {
     Min,
     /// The largest of the old value and all writes.
     Max,
-    /// The value is a list of messages. A message replaces the message with the same `id`, or is
+    /// The value is an array of messages. A message replaces the message with the same `id`, or is
     /// appended. A message with `"role": "remove"` removes the message with its `id`, or all
     /// messages before it if the id is `__remove_all__`. A message without an id gets one that is
     /// derived from its content and position.
@@ -87,8 +88,8 @@ impl From<BuiltIn> for Reducer {
 pub struct Combined {
     /// The new value.
     pub value: Value,
-    /// Number of leading items that are unchanged since the old value. `None` if the value is not a
-    /// list that grew out of the old one, or if the reducer does not track it.
+    /// Number of leading items that are unchanged since the old value. `None` if the new value is
+    /// not a list that grew out of the old one, or if the reducer does not count them.
     pub kept: Option<usize>,
 }
 
@@ -107,7 +108,7 @@ pub struct Channel {
     pub reducer: Reducer,
     /// Value on a new thread; without a default, the channel has none.
     pub default: Option<Value>,
-    /// `None` if every value is accepted, so that most writes need no validation.
+    /// `None` if the channel accepts every value; its writes then need no validation.
     schema: Option<Arc<Schema>>,
 }
 
@@ -190,7 +191,7 @@ impl Channel {
             self.validate(&combined.value).map_err(|misfit| self.refused(None, misfit))?;
         }
         if rest.len() < writes.len() {
-            // The list grew out of the overwrite, not out of the old value.
+            // The reducer appended to the overwrite, not to the old value.
             combined.kept = None;
         }
         Ok(combined)
@@ -259,7 +260,7 @@ impl Channel {
         Ok(value.into())
     }
 
-    /// Returns the error of a superstep with a value that does not fit the channel.
+    /// Returns the error for a value that does not fit the channel.
     pub(crate) fn refused(&self, node: Option<&NodeName>, misfit: Misfit) -> StepError {
         let channel = self.name.clone();
         match misfit {

@@ -86,8 +86,9 @@ pub struct CheckpointMeta {
     /// triggered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deferred: Vec<Trigger>,
-    /// Number of tasks that the run has finished up to this checkpoint: in all of its graphs for the
-    /// root graph, in the subgraph alone for a subgraph.
+    /// Number of tasks that the run has finished up to this checkpoint. A checkpoint of the root
+    /// graph counts the tasks of all graphs of the run, a checkpoint of a subgraph only those of
+    /// the subgraph.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tasks: u64,
     /// Nodes whose tasks or edits created the checkpoint, in order; empty for an input.

@@ -236,8 +236,9 @@ pub struct NodeDef {
     /// Name of the export; the name of the node if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// Graph of the app that runs as this node, in place of a plugin's function. Its input is the
-    /// channels that both graphs have, and its output is those of them that it changed.
+    /// Graph of the app that runs as this node, in place of a plugin's function. The input of the
+    /// subgraph is the channels that both graphs have. The output is those of these channels that
+    /// the subgraph changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graph: Option<GraphName>,
     /// What that graph keeps between invocations; see [`SubgraphState`].

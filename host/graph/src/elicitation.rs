@@ -15,8 +15,8 @@ pub struct Elicitation {
     /// Opaque state that the server expects back with the answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
-    /// Name of the call among the calls that the server holds open until they are answered. Without it the server
-    /// has ended its side of the call, and the host makes the call again with the answers.
+    /// Name of the call, if the server keeps its side of the call open until the answers arrive. `None` if the server
+    /// has ended its side of the call; the host then makes the call again with the answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
 }

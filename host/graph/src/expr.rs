@@ -28,7 +28,8 @@ pub const CONDITION_LIMIT_BYTES: usize = 1024;
 /// Maximum nesting of a condition as written.
 const NESTING_LIMIT: u16 = 32;
 
-/// Maximum depth of the tree of a condition, with chains and expanded macros. Evaluation is recursive.
+/// Maximum depth of the syntax tree of a condition. Chains of operators and expanded macros add to
+/// the depth. Evaluation is recursive.
 const DEPTH_LIMIT: usize = 64;
 
 /// The error of an evaluation.

@@ -132,9 +132,10 @@ identifiers! {
     ThreadId("thread id", parse_free);
     /// Id of a run.
     RunId("run id", parse_free);
-    /// Id of a task, derived from the task's position in the lineage; see [`TaskId::derive`].
+    /// Id of a task, derived from its thread, namespace, base checkpoint, node and index; see
+    /// [`TaskId::derive`].
     TaskId("task id", parse_free);
-    /// Id of an interrupt, derived from the task; see [`InterruptId::derive`].
+    /// Id of an interrupt, derived from the task and the host call; see [`InterruptId::derive`].
     InterruptId("interrupt id", parse_free);
 }
 
@@ -156,8 +157,8 @@ impl TaskId {
     /// Derives the id of task number `index` of `node` that starts from checkpoint `base` of a
     /// thread.
     ///
-    /// The id depends only on the position in the lineage. The same task has the same id after a
-    /// restart, and two tasks never share an id.
+    /// The id depends only on the arguments. A task has the same id after a restart of the host,
+    /// and two tasks never share an id.
     pub fn derive(
         thread: &ThreadId,
         namespace: &Namespace,

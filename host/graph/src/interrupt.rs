@@ -159,7 +159,7 @@ fn check_answer(question: &Question, answer: &Value) -> Result<(), AnswerError> 
     let exceeded = |exceeded: Exceeded| {
         AnswerError::Limit(exceeded.of(&format!("the response schema of interrupt `{id}`")))
     };
-    // A tool server that elicits a format such as `email` checks it, and would elicit the value
+    // A tool server checks the formats of its schema, such as `email`, and elicits an invalid value
     // again.
     let is_elicited = question.asked.elicited.is_some();
     let schema =

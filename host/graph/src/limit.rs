@@ -75,7 +75,8 @@ pub const STEP_INPUT_BYTES: u64 = 64 << 20;
 /// the log of the thread.
 pub const RUN_TASKS: u64 = 100_000;
 
-/// Upper bound of each of these limits if an operator sets it. Planning takes memory in proportion.
+/// Maximum value of [`TaskLimits::task_sends`], [`TaskLimits::step_tasks`] and
+/// [`TaskLimits::run_tasks`]. Planning takes memory in proportion to these limits.
 pub const MOST_TASKS: u64 = 10_000_000;
 
 /// Task limits that an operator can set.

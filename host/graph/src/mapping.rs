@@ -42,7 +42,7 @@ fn document(event: &Event) -> Value {
     serde_json::to_value(event.shown()).unwrap_or_default()
 }
 
-/// Returns a text field of an event.
+/// Returns a string field of an event.
 fn field<'v>(document: &'v Value, name: &str) -> Option<&'v str> {
     document.get(name)?.as_str()
 }

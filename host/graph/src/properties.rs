@@ -122,7 +122,8 @@ fn act(seed: u8) -> impl Fn(&Task) -> Did {
     }
 }
 
-/// Returns a message that is new or replaces another; sometimes it removes all messages before it.
+/// Returns a message: a new one, one that replaces another, or one that removes all messages before
+/// it.
 fn talk(digit: u32) -> Value {
     let message = json!({ "id": format!("m{}", digit % 5), "role": "user", "content": digit });
     if digit.is_multiple_of(11) {

@@ -1,4 +1,4 @@
-//! `append`: adds items to a list.
+//! The reducer `append`, which adds items to an array.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ pub(super) fn reduce(current: Option<&Value>, writes: &[&Value]) -> Result<Combi
     let mut items = match current {
         Some(Value::Array(items)) => items.clone(),
         None | Some(Value::Null) => Vec::new(),
-        Some(_) => return Err("the value is not a list".to_owned()),
+        Some(_) => return Err("the value is not an array".to_owned()),
     };
     let kept = current.filter(|current| current.is_array()).map(|_| items.len());
     for write in writes {

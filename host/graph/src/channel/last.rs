@@ -1,4 +1,4 @@
-//! `last`, `any` and `ephemeral`: the last write becomes the value.
+//! The reducers `last`, `any` and `ephemeral`: the last write becomes the value.
 
 use serde_json::Value;
 

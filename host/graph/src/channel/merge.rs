@@ -1,4 +1,4 @@
-//! `merge`: replaces top-level keys of an object.
+//! The reducer `merge`, which replaces top-level keys of an object.
 
 use serde_json::{Map, Value};
 

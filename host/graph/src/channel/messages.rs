@@ -1,4 +1,4 @@
-//! `messages`: a list of messages, which are objects with an `id`.
+//! The reducer `messages`, for an array of messages, which are objects with an `id`.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ const REMOVE_ROLE: &str = "remove";
 /// The id of a removal that removes all messages before it.
 const REMOVE_ALL: &str = "__remove_all__";
 
-/// Returns an error if a write is neither a message nor a list of messages.
+/// Returns an error if a write is neither a message nor an array of messages.
 pub(super) fn check(write: &Value) -> Result<(), String> {
     each(write).try_for_each(|message| {
         let fields = object(message)?;
@@ -22,13 +22,13 @@ pub(super) fn check(write: &Value) -> Result<(), String> {
             Some(_) => return Err("the `id` of a message must be a string".to_owned()),
         }
         if is_removal(fields) && id_of(fields).is_none() {
-            return Err("a message with role `remove` must name an `id`".to_owned());
+            return Err("a message with role `remove` must have an `id`".to_owned());
         }
         Ok(())
     })
 }
 
-/// Applies all writes to the old list, in order.
+/// Applies all writes to the old array of messages, in order.
 pub(super) fn reduce(current: Option<&Value>, writes: &[&Value]) -> Result<Combined, String> {
     let mut talk = Conversation::new(current)?;
     for write in writes {
@@ -46,8 +46,8 @@ pub(super) fn reduce(current: Option<&Value>, writes: &[&Value]) -> Result<Combi
 struct Conversation {
     messages: Vec<Option<Value>>,
     places: HashMap<String, usize>,
-    /// Number of messages added or replaced so far. It is part of the id that a message without one
-    /// gets.
+    /// Number of messages added or replaced so far. The id of a message without an own id is
+    /// derived from its content and this number.
     seen: usize,
     /// Number of leading messages that are unchanged since the old list.
     unchanged: usize,
@@ -64,7 +64,7 @@ impl Conversation {
                 }
                 talk.unchanged = talk.as_it_was(messages);
             }
-            Some(_) => return Err("the value is not a list of messages".to_owned()),
+            Some(_) => return Err("the value is not an array of messages".to_owned()),
         }
         Ok(talk)
     }
@@ -89,8 +89,8 @@ impl Conversation {
         Ok(())
     }
 
-    /// Returns the number of leading messages that equal those of a stored list. It is less than the
-    /// length of the list if messages of the list have no id or the same id.
+    /// Returns the number of leading messages that equal those of the stored array. The number is
+    /// less than the length of the array if messages of the array have no id or the same id.
     fn as_it_was(&self, stored: &[Value]) -> usize {
         let same = |(mine, stored): &(&Option<Value>, &Value)| {
             mine.as_ref().is_some_and(|mine| mine.get("id") == stored.get("id"))
@@ -119,7 +119,8 @@ impl Conversation {
         }
     }
 
-    /// Derives an id from the content and position only, so that a replay derives the same id.
+    /// Derives an id for a message from its content and position only, so that a replay derives the
+    /// same id.
     fn made_id(&self, message: &Map<String, Value>) -> String {
         let text = format!("{}:{}", self.seen, Value::Object(message.clone()));
         format!("msg-{}", &Digest::of(text.as_bytes()).to_hex()[..16])
@@ -130,7 +131,7 @@ impl Conversation {
     }
 }
 
-/// Returns the messages of a write, which is one message or a list.
+/// Returns the messages of a write, which is one message or an array.
 fn each(write: &Value) -> std::slice::Iter<'_, Value> {
     match write {
         Value::Array(messages) => messages.iter(),

@@ -1,4 +1,5 @@
-//! `sum`, `min` and `max`: reduce numbers. Integers stay integers while they fit into 64 bits.
+//! The reducers `sum`, `min` and `max`, for numbers. The sum of integers stays an integer while it
+//! fits into 64 bits.
 
 use std::cmp::Ordering;
 

@@ -60,7 +60,7 @@ fn merge_replaces_keys_of_an_object() {
 }
 
 #[test]
-fn integers_stay_integers_while_they_fit() {
+fn integers_stay_integers_while_they_fit_into_64_bits() {
     check("sum", &json!(1), &json!([2, 3]), &json!(6));
     check("sum", &json!(null), &json!([0.5, 1]), &json!(1.5));
     check("sum", &json!(u64::MAX), &json!([-1]), &json!(u64::MAX - 1));
@@ -84,7 +84,7 @@ fn messages_are_replaced_by_id_or_appended() {
     let all = json!([[{ "id": "x" }, { "role": "remove", "id": "__remove_all__" }, { "id": "y" }]]);
     check("messages", &talk, &all, &json!([{ "id": "y" }]));
     refuse("messages", &talk, &json!([{ "role": "remove", "id": "z" }]), "no message with the id");
-    refuse("messages", &talk, &json!([{ "role": "remove" }]), "must name an `id`");
+    refuse("messages", &talk, &json!([{ "role": "remove" }]), "must have an `id`");
     refuse("messages", &talk, &json!(["hi"]), "must be an object");
 }
 

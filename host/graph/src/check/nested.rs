@@ -28,8 +28,8 @@ fn nested(def: &GraphDef) -> impl Iterator<Item = &GraphName> {
     def.nodes.values().filter_map(|node| node.graph.as_ref())
 }
 
-/// Returns all graphs in topological order, each after its subgraphs. Graphs of a cycle, and the
-/// graphs that contain them, come last. Reports the cycles.
+/// Returns all graphs in topological order, each after its subgraphs. Graphs of a subgraph cycle,
+/// and the graphs that contain them, come last. Reports the cycles.
 pub(super) fn in_order<'d>(
     drafts: &'d Drafts,
     problems: &mut Problems<'_>,
@@ -53,8 +53,9 @@ pub(super) fn in_order<'d>(
     order
 }
 
-/// Reports the nodes that form cycles of subgraphs. `left` can contain graphs that only lead to a
-/// cycle; they are not reported.
+/// Reports the nodes that close a subgraph cycle. `left` contains the graphs without a topological
+/// order: those of a cycle, and those that only contain a graph of a cycle. The latter are not
+/// reported.
 fn report_endless(mut left: BTreeMap<&GraphName, &Draft>, problems: &mut Problems<'_>) {
     loop {
         let inside: BTreeSet<&GraphName> =
@@ -79,8 +80,9 @@ fn report_endless(mut left: BTreeMap<&GraphName, &Draft>, problems: &mut Problem
     }
 }
 
-/// Checks a node that is a subgraph, and returns the channels that it reads and writes as schemas.
-/// Returns `None` if the subgraph could not be checked, for example in a cycle.
+/// Checks a node that runs a subgraph. Returns schemas whose `properties` name the channels that
+/// the subgraph reads and writes. Returns `None` if the subgraph could not be checked, for example
+/// in a cycle.
 pub(super) fn node(
     site: &Site<'_>,
     path: &str,
@@ -151,7 +153,8 @@ fn check_channel(
     }
 }
 
-/// Maps all reducers that replace the value to `last`, because they are compatible.
+/// Returns `last` for `any` and `ephemeral`, which replace the value like `last` and are therefore
+/// compatible with it. Returns any other reducer unchanged.
 fn kind(reducer: &ReducerDef) -> &ReducerDef {
     const LAST: &ReducerDef = &ReducerDef::BuiltIn(BuiltIn::Last);
     match reducer {

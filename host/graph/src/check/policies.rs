@@ -58,7 +58,7 @@ pub(super) fn check(
 /// Returns true if the chain of error handlers of a node leads back to the node.
 fn comes_back(def: &GraphDef, node: &NodeName) -> bool {
     let mut at = node;
-    // A longer chain is a cycle without the node.
+    // A chain with more handlers than the graph has nodes is a cycle that does not contain `node`.
     for _ in 0..def.nodes.len() {
         match on_error(def, at) {
             None => return false,

@@ -47,12 +47,12 @@ impl<'s> Problems<'s> {
         Self { file, source, found: Vec::new() }
     }
 
-    /// Reports a problem.
+    /// Adds a problem at `path`. Equal problems are reported once.
     pub(super) fn add(&mut self, path: impl Into<String>, message: impl Into<String>) {
         self.push(path.into(), message.into(), None);
     }
 
-    /// Reports a problem with a hint.
+    /// Adds a problem at `path`, with a hint that says how to fix it.
     pub(super) fn add_with_hint(
         &mut self,
         path: impl Into<String>,

@@ -11,7 +11,8 @@ use crate::id::NodeName;
 /// Reports nodes that cannot be reached from the entry. A barrier counts as reached if one of its
 /// sources is reached; the other sources are reported themselves.
 pub(super) fn check(site: &Site<'_>, problems: &mut Problems<'_>) {
-    // Without an entry, or with invalid edges or nodes, reachable nodes would be reported.
+    // An invalid entry, edge or node is missing from the definition. The check would report the
+    // nodes that are reachable only through it.
     let entry_known = site.def.entry.iter().any(|name| site.def.nodes.contains_key(name));
     if !entry_known || site.draft.ways_unread || !site.draft.unread.is_empty() {
         return;
@@ -37,7 +38,8 @@ fn reached<'d>(site: &Site<'d>) -> BTreeSet<&'d NodeName> {
     reached
 }
 
-/// Returns the nodes that can run directly after a node, or in its place.
+/// Returns the nodes that can run directly after a node (the targets of its edges, branches and
+/// `goto`), and the error handler that runs in its place.
 fn targets<'d>(site: &Site<'d>, node: &NodeName) -> Vec<&'d NodeName> {
     let edges = site.def.edges.iter().filter(|edge| edge.from.contains(node));
     let branches = site.def.branches.iter().filter(|branch| branch.from.contains(node));

@@ -47,9 +47,9 @@ pub(super) fn check_config(
     let path = format!("{path}.with");
     let empty = Value::Object(serde_json::Map::new());
     let found = match Schema::compile(schema) {
-        Err(error) => vec![format!("the plugin's schema of the configuration is invalid: {error}")],
+        Err(error) => vec![format!("the plugin's configuration schema is invalid: {error}")],
         Ok(schema) => match schema.violations(config.unwrap_or(&empty), CONFIG_VIOLATIONS) {
-            Err(exceeded) => vec![format!("the plugin's schema of the configuration: {exceeded}")],
+            Err(exceeded) => vec![format!("the plugin's configuration schema: {exceeded}")],
             Ok(violations) => violations,
         },
     };
@@ -104,7 +104,8 @@ fn check_output(
     }
 }
 
-/// Returns true if a write has the type of the channel's value, and not the type of a part of it.
+/// Returns true if a write has the type of the whole channel value, and not the type of one of its
+/// items or keys.
 fn takes_whole_values(reducer: &ReducerDef) -> bool {
     !matches!(
         reducer,

@@ -115,7 +115,8 @@ where
     all
 }
 
-/// Parses a list with a function for each item. Returns the valid items, and true if any is invalid.
+/// Parses an array and calls `read` for each item. Returns the valid items, and true if any item is
+/// invalid.
 fn items<'p, T>(
     value: &Value,
     path: &str,
@@ -133,7 +134,7 @@ fn items<'p, T>(
             (all, lost)
         }
         _ => {
-            problems.add(path, "must be a list");
+            problems.add(path, "must be an array");
             (Vec::new(), true)
         }
     }

@@ -18,7 +18,7 @@ pub(super) struct Source {
 pub(super) type SyntaxError = (Option<u32>, String);
 
 impl Source {
-    /// Parses TOML.
+    /// Parses a TOML document and records the line of each value.
     pub(super) fn toml(text: &str) -> Result<Self, SyntaxError> {
         check_size(text)?;
         let starts = line_starts(text);
@@ -31,7 +31,7 @@ impl Source {
         Ok(Self { root, lines: reader.lines })
     }
 
-    /// Parses JSON.
+    /// Parses a JSON document. The lines of its values stay unknown; see [`Source`].
     pub(super) fn json(text: &str) -> Result<Self, SyntaxError> {
         check_size(text)?;
         let root = serde_json::from_str(text)

@@ -36,7 +36,7 @@ fn json_has_the_name_of_the_event_as_its_type() {
 }
 
 #[test]
-fn clients_do_not_see_the_state_of_an_elicitation() {
+fn events_for_clients_omit_the_state_of_an_elicitation() {
     let digest = "0".repeat(64);
     let question = r#""type":"asked","interrupt":"i","task":"t","node":"n","call":0,"payload":{"message":"?"}"#;
     let elicited = format!(
@@ -46,7 +46,7 @@ fn clients_do_not_see_the_state_of_an_elicitation() {
     let new = format!(r#"{{"seq":1,"at_ms":0,"run":"r",{question}{elicited}}}"#);
     for text in [&old, &new] {
         let event: Event = serde_json::from_str(text).unwrap();
-        // The seal covers this text.
+        // The seal covers this JSON, so it must not change.
         assert_eq!(serde_json::to_string(&event).unwrap(), *text);
         assert_eq!(serde_json::to_string(&event.shown()).unwrap(), old);
     }
@@ -69,7 +69,7 @@ fn events_without_a_principal_keep_their_json() {
     for kind in old {
         let text = format!(r#"{{"seq":1,"at_ms":0,"run":"r",{kind}}}"#);
         let event: Event = serde_json::from_str(&text).unwrap();
-        // The seal covers this text.
+        // The seal covers this JSON, so it must not change.
         assert_eq!(serde_json::to_string(&event).unwrap(), text);
         let principal = r#","principal":{"key":"k1","tenant":"acme","user":"jane"}}"#;
         let named = text.strip_suffix('}').unwrap().to_owned() + principal;

@@ -32,7 +32,7 @@ pub(super) fn told(error: &ExecutionError) -> String {
         }
         E::IndexOutOfBounds(index) => format!("Index out of bounds: {}", shown(index)),
         E::DuplicateKey(key) => format!("Failed with repeated key: {}", shown(key)),
-        // The other errors hold no values.
+        // The messages of all other errors contain no values.
         other => other.to_string(),
     };
     if text.len() > CONDITION_MESSAGE_BYTES {

@@ -11,8 +11,8 @@ use cel::objects::Key;
 
 use super::meter::{Steps, text_size};
 
-/// Converts a JSON value and counts its size as steps. Texts are borrowed. Integers that fit become
-/// `int`, so that expressions can combine them with literals.
+/// Converts a JSON value and counts its size as steps. Strings are borrowed. Integers that fit into
+/// 64 bits become `int`, so that expressions can combine them with literals.
 pub(super) fn to_cel<'v>(
     value: &'v serde_json::Value,
     steps: &Steps,

@@ -183,7 +183,7 @@ fn is_container(value: &dyn Val) -> bool {
     matches!(value.as_builtin(), BuiltinRef::List(_) | BuiltinRef::Map(_) | BuiltinRef::Optional(_))
 }
 
-/// Returns the steps of copying, comparing or reading a value once.
+/// Returns the number of steps of copying, comparing or reading a value once.
 fn size(value: &dyn Val) -> u64 {
     match value.as_builtin() {
         BuiltinRef::String(text) => text_size(text.inner().len()),
@@ -210,7 +210,7 @@ fn key_size(key: &CelMapKey<'_>) -> u64 {
     }
 }
 
-/// Returns the steps of reading a text of so many bytes once.
+/// Returns the number of steps of reading a string of `bytes` bytes once.
 pub(super) fn text_size(bytes: usize) -> u64 {
     /// Bytes per step.
     const STEP: u64 = 16;

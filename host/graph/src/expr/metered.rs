@@ -1,10 +1,10 @@
 //! Instruments expressions to count their steps.
 //!
 //! The interpreter has no budget of its own. [`metered`] wraps each operand whose size determines
-//! the time of an operation into a call of a function of [`super::meter`]: ranges of loops, operands
-//! that are compared or copied, arguments of functions. The length of the text bounds the time of
-//! everything else. A loop counts all its iterations when it starts, so a loop that swallows the
-//! error of a body without steps left has already paid for its remaining iterations.
+//! the time of an operation into a call of a function of [`super::meter`]: ranges of loops,
+//! operands that are compared or copied, arguments of functions. The length of the text bounds the
+//! time of everything else. A loop counts all of its iterations when it starts: its body can
+//! swallow the error for an exceeded limit, and the remaining iterations are then already counted.
 
 use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, operators};
 use cel::common::types::{CelBool, CelInt};
@@ -28,8 +28,8 @@ pub(super) fn metered(expression: &Expression) -> Expression {
 }
 
 /// Instruments an expression. `accumulators` are the accumulator variables of the enclosing loops.
-/// They are not wrapped, because the interpreter recognizes a step that appends to one by its shape
-/// and appends in place.
+/// A use of an accumulator as the first operand of `+` is not wrapped, because the interpreter
+/// appends in place only if that operand is the plain variable.
 fn expr(expression: &Expression, accumulators: &[&str]) -> Expression {
     let inner = |inner: &Expression| expr(inner, accumulators);
     let counted = |inner: &Expression| used(expr(inner, accumulators), accumulators);

@@ -111,7 +111,7 @@ fn invalid_conditions_are_rejected() {
     }
     for chained in ["+1", "[0]", ".a", "&& true", "== 1", ".f()"] {
         let text = format!("state{}", chained.repeat(140));
-        // The text is valid or not, but it must not exhaust the stack.
+        // Whether the text is valid does not matter. Parsing must not exhaust the stack.
         if let Ok(condition) = Condition::parse(&text) {
             let _ = condition.eval(&state(), &Steps::default());
         }

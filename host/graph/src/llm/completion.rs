@@ -19,12 +19,12 @@ pub enum FinishReason {
     ToolCalls,
     /// The content filter of the provider stopped the output.
     ContentFilter,
-    /// Another reason, in the word of the provider.
+    /// Another reason, as the provider names it.
     Other(String),
 }
 
 impl FinishReason {
-    /// Returns the reason as a word; for [`Self::Other`] that of the provider.
+    /// Returns the name of the reason; for [`Self::Other`] the name that the provider uses.
     pub fn name(&self) -> &str {
         match self {
             Self::Stop => "stop",
@@ -36,7 +36,7 @@ impl FinishReason {
     }
 }
 
-/// Tokens of a model call, where the provider reports them.
+/// Token usage of a model call. A field is `None` if the provider does not report it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Tokens of the input.

@@ -92,7 +92,7 @@ fn requests_have_the_format_of_the_log() {
     insta::assert_json_snapshot!(request());
     let plain = json!({ "route": "chat", "messages": [], "tool_choice": "auto" });
     let read: CompletionRequest = serde_json::from_value(plain.clone()).unwrap();
-    // The digest of a request is computed over this text.
+    // The digest of a request is computed over this JSON.
     assert_eq!(serde_json::to_string(&read).unwrap(), plain.to_string());
 }
 

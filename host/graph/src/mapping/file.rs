@@ -15,7 +15,7 @@ use crate::mapping::{Moment, Subject, Words, document};
 /// Variables of expressions.
 const VARIABLES: &[&str] = &["event", "time", "state", "thread", "run", "app", "settings"];
 
-/// Maximum length of a field in a path, in bytes.
+/// Maximum length of the value that replaces a placeholder in a path, in bytes.
 const FIELD_BYTES: usize = 120;
 
 /// Maximum length of a path component, in bytes. File systems allow 255.
@@ -124,7 +124,7 @@ impl<'m> RunFiles<'m> {
     /// Creates the projection for a run.
     pub fn new(mapping: &'m FileMapping, subject: &'m Subject) -> Self {
         let failed = mapping.table.failed.as_ref();
-        // The template compiled when the table was read.
+        // Cannot fail: the template was compiled when the table was read.
         let failed = failed.and_then(|failed| Template::parse(failed, VARIABLES).ok());
         Self { mapping, failed, subject, done: BTreeSet::new() }
     }
@@ -159,7 +159,8 @@ impl<'m> RunFiles<'m> {
         Some(Projected { path, content })
     }
 
-    /// Records that a task has a file, and with it the tasks that run its parent graphs.
+    /// Records that a task has a file. The tasks that run its parent graphs get no file of their
+    /// own.
     fn leave(&mut self, task: &TaskId, event: &Event) {
         self.done.extend(event.namespace.ancestors().filter_map(|level| level.task()));
         self.done.insert(task.clone());

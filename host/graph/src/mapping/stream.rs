@@ -15,14 +15,16 @@ use crate::mapping::{Moment, Subject, Words, document, field};
 const VARIABLES: &[&str] =
     &["event", "time", "state", "thread", "run", "app", "settings", "constants", "seq", "item"];
 
-/// Default interval of silence before a comment is sent. Proxies close a connection after half a
-/// minute of silence.
+/// Default of [`StreamMapping::heartbeat`]. Proxies close a connection after half a minute without
+/// data.
 const HEARTBEAT: Span = Span::from_ms(15_000);
 
-/// Minimum interval of silence. Comments are not meant as a clock.
+/// Minimum of [`StreamMapping::heartbeat`], in milliseconds. The comments only keep a connection
+/// open.
 const HEARTBEAT_LEAST_MS: u64 = 100;
 
-/// Maximum number of messages per event. It bounds how many messages a list in an event yields.
+/// Maximum number of messages that one event yields. A rule with `each` yields a message for every
+/// item of a list.
 const MESSAGES_PER_EVENT: usize = 1_000;
 
 /// A compiled `streams/<name>.toml`.
@@ -30,9 +32,9 @@ const MESSAGES_PER_EVENT: usize = 1_000;
 pub struct StreamMapping {
     /// Comment that is sent first.
     pub prelude: Option<String>,
-    /// Interval of silence before a comment is sent.
+    /// Time without a message after which the stream sends a comment.
     pub heartbeat: Span,
-    /// Text of that comment.
+    /// Text of the comments that `heartbeat` sends.
     pub heartbeat_text: String,
     constants: Value,
     rules: Vec<Rule>,
@@ -277,7 +279,7 @@ impl RunStream {
 impl Rule {
     fn message(&self, variables: &Variables<'_>) -> Message {
         let event = self.event.as_ref().map(|name| text(name.fill(variables)));
-        // A name is one line on the wire.
+        // A server-sent event has its name on one line.
         let event = event.map(|name| name.replace(['\r', '\n'], " "));
         let data = match &self.data {
             Data::Json(template) => template.fill(variables).to_string(),

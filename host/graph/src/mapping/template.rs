@@ -39,7 +39,7 @@ impl Template {
 
     fn parse_at(value: &Value, known: &[&str], depth_left: usize) -> Result<Self, String> {
         let depth_left =
-            depth_left.checked_sub(1).ok_or_else(|| "it is nested too deeply".to_owned())?;
+            depth_left.checked_sub(1).ok_or_else(|| "the template is nested too deeply".to_owned())?;
         Ok(match value {
             Value::String(text) => match text.strip_prefix(MARK) {
                 Some(rest) if rest.starts_with(MARK) => Self::Fixed(rest.into()),
@@ -63,8 +63,8 @@ impl Template {
         })
     }
 
-    /// Returns the document with the values of its expressions. An expression that fails yields
-    /// `null`.
+    /// Returns the JSON value of the template, with the results of its expressions. An expression
+    /// that fails yields `null`.
     pub(super) fn fill(&self, variables: &Variables<'_>) -> Value {
         match self {
             Self::Fixed(value) => value.clone(),

@@ -151,7 +151,8 @@ impl Count<'_> {
     }
 }
 
-/// Returns the steps of a part at a value, without those of the parts below it.
+/// Returns the number of steps of applying a part to a value, without those of the parts below the
+/// part.
 fn own_steps(part: &Part, value: &Value) -> u64 {
     let more = match value {
         Value::String(text) => text_steps(text) + pattern::steps(text, part.patterns),

@@ -24,11 +24,12 @@ pub(super) struct Outline {
 /// One subschema of a document, which can also be `true` or `false`.
 #[derive(Default)]
 pub(super) struct Part {
-    /// Steps that the part itself takes for any value.
+    /// Number of steps of applying the keywords of the part to any value. Keywords that read a
+    /// string or an array, and the parts below, take further steps.
     pub(super) steps: u64,
     /// Size of the compiled patterns that a string is matched against, in bytes.
     pub(super) patterns: u64,
-    /// Whether the part reads a whole list.
+    /// Whether the part reads a whole array (`uniqueItems`).
     pub(super) whole: bool,
     /// Whether a reference leads to the part. The validator caches the results of such parts.
     pub(super) shared: bool,
@@ -37,7 +38,7 @@ pub(super) struct Part {
     /// How often the validator evaluates the parts of `same`: twice if a keyword depends on which
     /// members they evaluate.
     pub(super) looks: u64,
-    /// Parts for members, by name.
+    /// Parts for the members of an object, by name.
     pub(super) members: HashMap<String, Id>,
     /// Size of the compiled patterns that names of members are matched against, in bytes.
     pub(super) member_patterns: u64,
@@ -47,7 +48,7 @@ pub(super) struct Part {
     pub(super) other_members: Vec<Id>,
     /// The part for names of members.
     pub(super) names: Option<Id>,
-    /// Parts for items, by position.
+    /// Parts for the items of an array, by position.
     pub(super) prefix: Vec<Id>,
     /// Parts for all items.
     pub(super) items: Vec<Id>,
@@ -222,7 +223,7 @@ fn check_id(id: Id, fields: &Map<String, Value>) -> Result<(), SchemaError> {
     }
 }
 
-/// Returns the steps of comparing a value with another.
+/// Returns the number of steps of comparing a value with another.
 pub(super) fn steps_of(value: &Value) -> u64 {
     match value {
         Value::String(text) => text_steps(text),
@@ -234,7 +235,7 @@ pub(super) fn steps_of(value: &Value) -> u64 {
     }
 }
 
-/// Returns the steps of reading a text once.
+/// Returns the number of steps of reading a string once.
 pub(super) fn text_steps(text: &str) -> u64 {
     /// Bytes per step.
     const STEP: u64 = 64;
@@ -260,7 +261,7 @@ impl Size {
             return Err(Exceeded::new("schema_bytes", SCHEMA_BYTES, message));
         }
         if self.nodes > SCHEMA_NODES {
-            let message = format!("the schema has more than {SCHEMA_NODES} values");
+            let message = format!("the schema has more than {SCHEMA_NODES} JSON values");
             return Err(Exceeded::new("schema_nodes", SCHEMA_NODES, message));
         }
         let deeper = || {
@@ -318,7 +319,7 @@ impl<'o> Expansion<'o> {
             _ if above >= SCHEMA_CHAIN => {
                 let message = format!(
                     "references and combinations of the schema are nested deeper than \
-                     {SCHEMA_CHAIN} at one place"
+                     {SCHEMA_CHAIN} at one location"
                 );
                 return Err(Exceeded::new("schema_chain", SCHEMA_CHAIN, message).into());
             }
@@ -335,7 +336,7 @@ impl<'o> Expansion<'o> {
         }
         if parts > SCHEMA_EXPANDED {
             let message = format!(
-                "more than {SCHEMA_EXPANDED} parts of the schema apply to one place, references \
+                "more than {SCHEMA_EXPANDED} parts of the schema apply to one location, references \
                  followed: remove references that multiply"
             );
             return Err(Exceeded::new("schema_expanded", SCHEMA_EXPANDED, message).into());

@@ -1,4 +1,4 @@
-//! `uniqueItems` in time proportional to the size of the list.
+//! `uniqueItems` in time proportional to the size of the array.
 //!
 //! The validator's own check hashes items in a way that lets different values collide, and compares
 //! colliding items one by one. This check compares a canonical text of each item: two items have
@@ -29,7 +29,7 @@ impl<'i> Keyword<'i> for Unique {
         if self.is_valid(value) {
             return Ok(());
         }
-        Err(ValidationError::custom("the list has the same item twice"))
+        Err(ValidationError::custom("the array has the same item twice"))
     }
 
     fn is_valid(&self, value: &'i Value) -> bool {

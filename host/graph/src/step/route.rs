@@ -25,7 +25,7 @@ pub(super) struct Ran<'t> {
 }
 
 impl<'t> Ran<'t> {
-    /// Creates one without gotos and sends.
+    /// Creates a task or edit without gotos and sends.
     pub(super) fn plain(node: &'t NodeName) -> Self {
         Self { node, goto: None, sends: &[] }
     }
