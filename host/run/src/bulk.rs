@@ -3,20 +3,21 @@
 use serde_json::Value;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// Number of tasks of a superstep from which planning or applying it delays other tasks on the same
-/// thread.
+/// Minimum number of tasks with which planning or applying a superstep delays other tasks on the
+/// same thread.
 const MANY_TASKS: usize = 256;
 
-/// Number of values, including nested ones, from which validating them, or evaluating a condition
-/// on them, delays other tasks on the same thread. A condition that compares all pairs of values
-/// uses its whole budget of steps.
+/// Minimum number of JSON values, including nested ones, with which validating them, or evaluating
+/// a condition on them, delays other tasks on the same thread. A condition that compares all pairs
+/// of values uses its whole budget of steps.
 const MANY_VALUES: usize = 1_000;
 
-/// Bytes of a text that count as one more value. The time of pattern matching is proportional to
-/// the length.
+/// Length of a string that counts as one more value, in bytes. The time of pattern matching is
+/// proportional to the length.
 const TEXT_BYTES: usize = 100;
 
-/// Bytes of a document from which parsing it delays other tasks on the same thread.
+/// Minimum size of a JSON document, in bytes, with which parsing it delays other tasks on the same
+/// thread.
 const MANY_BYTES: usize = 256 << 10;
 
 /// Returns true if parsing a document of this size is long work.
@@ -24,7 +25,7 @@ pub fn is_long(bytes: usize) -> bool {
     bytes >= MANY_BYTES
 }
 
-/// Returns true if planning or applying a superstep of so many tasks is long work.
+/// Returns true if planning or applying a superstep of this many tasks is long work.
 pub fn are_many(tasks: usize) -> bool {
     tasks >= MANY_TASKS
 }
@@ -67,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn are_large_counts_nested_values_and_bytes_of_texts() {
+    fn are_large_counts_nested_values_and_bytes_of_strings() {
         let numbers = |count: usize| json!({ "list": (0..count).collect::<Vec<_>>() });
         assert!(!are_large([&json!(null), &json!("short"), &numbers(900)]));
         assert!(are_large([&numbers(1_000)]));

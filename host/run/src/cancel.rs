@@ -1,4 +1,4 @@
-//! A flag that ends a run. It is set once, and everything that the run does waits for it.
+//! A flag that ends a run. It is set once, and every operation of the run ends when it is set.
 
 use std::sync::Arc;
 

@@ -10,8 +10,8 @@ use wattle_graph::id::{AppName, Digest, GraphName};
 use crate::app::{App, GraphPack};
 use crate::export::CodeSource;
 
-/// A file or folder that could not be loaded. The version that was loaded from it before stays in
-/// use.
+/// A file or folder that could not be loaded. The plugin or app that was loaded from the path
+/// before stays in use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LoadProblem {
     /// The file or folder.
@@ -32,7 +32,7 @@ pub struct Catalog {
 #[derive(Default)]
 struct Inner {
     apps: BTreeMap<AppName, Arc<App>>,
-    /// Every version that was loaded since the process started, so that threads finish on the
+    /// Every graph version that was loaded since the process started, so that threads finish on the
     /// version they are pinned to.
     versions: BTreeMap<(AppName, GraphName, Digest), Arc<App>>,
     problems: BTreeMap<PathBuf, LoadProblem>,
@@ -49,12 +49,12 @@ impl Catalog {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets where the files of apps are. Only the first call has an effect.
+    /// Sets the source of the files of apps. Only the first call has an effect.
     pub fn loaded_from(&self, source: Arc<dyn CodeSource>) {
         self.source.get_or_init(|| source);
     }
 
-    /// Returns where the files of apps are, or `None` if it was not set.
+    /// Returns the source of the files of apps, or `None` if it was not set.
     pub fn source(&self) -> Option<Arc<dyn CodeSource>> {
         self.source.get().cloned()
     }

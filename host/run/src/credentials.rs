@@ -40,7 +40,7 @@ impl Credentials {
         let secrets = secrets.into_iter().map(Into::into).filter(|it: &String| !it.is_empty());
         let (mut long, short): (Vec<String>, Vec<String>) =
             secrets.partition(|secret| secret.len() >= PIECE_BYTES);
-        // Longest first, since one secret may contain another.
+        // Longest first, since one secret can contain another.
         long.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         let pieces = long.iter().flat_map(|secret| secret.as_bytes().windows(PIECE_BYTES));
         let pieces = pieces.map(|piece| piece.iter().copied().fold(0, pushed)).collect();

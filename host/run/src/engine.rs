@@ -64,7 +64,8 @@ const CANCEL_PATIENCE: Duration = Duration::from_secs(10);
 /// runs, and the release of leases.
 const CUT_GRACE: Duration = Duration::from_secs(2);
 
-/// Configuration of an engine.
+/// Settings of an [`Engine`]: its runtime, its name as a lease holder, and its limits. Every
+/// setting has a default.
 #[derive(Clone, Default)]
 pub struct EngineConfig {
     /// Runtime that executes runs and guests. It is separate from the runtime that serves HTTP, so
@@ -325,7 +326,10 @@ impl Engine {
             // A run that blocks its runtime thread cannot be aborted; it ends with the process.
             if tokio::time::timeout(CUT_GRACE, ends()).await.is_err() {
                 let runs = self.active().len();
-                tracing::warn!(runs, "runs do not stop; the next start recovers them");
+                tracing::warn!(
+                    runs,
+                    "runs do not stop; they are recovered by another host or after the next start"
+                );
             }
         }
         self.0.closing.cancel();
@@ -397,7 +401,8 @@ impl Engine {
             let ended = active.done.wait_for(Option::is_some);
             match tokio::time::timeout(CANCEL_PATIENCE, ended).await {
                 Ok(Ok(_)) => return Ok(()),
-                // The run stopped without an outcome. Another host or the next start continues it.
+                // The run stopped without an outcome. Another host continues it, or this host after
+                // its next start.
                 Ok(Err(_)) => {}
                 Err(_elapsed) => {
                     tracing::warn!(run = %run.run, "a cancelled run has not ended yet");

@@ -204,7 +204,7 @@ impl Export {
         };
         let mut lines = text.lines().enumerate().map(|(index, text)| (index + 1, text));
         let (number, first) = lines.next().unwrap_or((1, ""));
-        /// The part of the first line that every format has.
+        /// The part of the first line that every version of the file format has.
         #[derive(Deserialize)]
         struct Form {
             wattle_export: u32,
@@ -273,7 +273,7 @@ impl Export {
         }
         // The newest events may have been deleted, so their sequence numbers do not prove that the end is there.
         if previous != self.header.seal {
-            let message = "the end is missing".to_owned();
+            let message = "the newest batches are missing".to_owned();
             return Err(ExportError::Broken { seq: last_seq.saturating_add(1), message });
         }
         Ok(Verified { sealed_after, last_seq: self.header.last_seq, seal: previous })

@@ -75,7 +75,7 @@ mod tests {
         facts.into_iter().map(|(name, bytes)| (name.to_owned(), json!("x".repeat(bytes)))).collect()
     }
 
-    /// Length of the longest text under a name of one letter.
+    /// Length of the longest string under a key of one letter.
     const LARGEST: usize = METADATA_BYTES - 9;
 
     #[test]
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn merged_metadata_may_exceed_the_limit_only_by_shrinking() {
+    fn metadata_over_the_limit_can_only_shrink() {
         let (small, full) = (facts([("a", 9)]), facts([("a", LARGEST)]));
         let large = facts([("a", 2 * LARGEST)]);
         check_added(&small, &facts([("a", LARGEST)])).unwrap();

@@ -191,8 +191,8 @@ fn read() -> MemoryAccess {
 }
 
 impl MemoryRule {
-    /// Returns true if the rule allows every namespace with this prefix. In a prefix, `*` lists any
-    /// part, so only a `*` of the rule matches it.
+    /// Returns true if the rule allows every namespace with this prefix. In a requested prefix, `*`
+    /// stands for any part, so only a `*` of the rule covers it.
     pub fn covers(&self, prefix: &[String]) -> bool {
         let meets = |(own, part): (&String, &String)| own == ANY_PART || own == part;
         prefix.len() >= self.namespace.len() && self.namespace.iter().zip(prefix).all(meets)
@@ -213,7 +213,8 @@ pub enum SqlAccess {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "SqlRuleForm", into = "SqlRuleForm")]
 pub struct SqlRule {
-    /// Access to the database. All other fields apply to read-only access.
+    /// Access to the database. The other fields are for read-only access; the configuration rejects
+    /// them together with read-write access.
     pub access: SqlAccess,
     /// Tables and views that may be read. `None` allows all except system tables. If set, only
     /// functions that are known to be harmless may be called.

@@ -49,7 +49,7 @@ pub trait HostCall: Serialize + Send + Sync {
     /// waits for.
     const SLOW: bool = false;
 
-    /// True if that event includes the request.
+    /// True if the event of the start includes the request.
     const TELLS_REQUEST: bool = false;
 
     /// Returns whether the call may be repeated after a crash. The default is [`Repeat::Safe`].

@@ -27,8 +27,8 @@ pub const TASK_HOST_CALL_BYTES: u64 = 256 << 20;
 /// Bytes of a node's outcome. Large data belongs into blobs.
 pub const OUTPUT_BYTES: u64 = 4 << 20;
 
-/// Bytes that the host copies out of a guest in one call. Without the limit, a small guest could make the host allocate
-/// much memory.
+/// Bytes that the host copies out of a guest in one call; the component model calls this *lifting*. Without the limit,
+/// a small guest could make the host allocate much memory.
 pub const LIFT_BYTES: u64 = 32 << 20;
 
 /// Elements of a guest's tables, which hold the targets of indirect calls.
@@ -167,11 +167,11 @@ pub const SERVER_ROUNDS: usize = 16;
 /// Questions of one elicitation round. A person answers all of them at once.
 pub const ELICITED_QUESTIONS: usize = 16;
 
-/// Bytes of the text of one such question, which a person reads to the end. A longer text is refused and not truncated,
-/// since a person must not agree to something that was not shown.
+/// Bytes of the text of one question of an elicitation round. A person reads the whole text. A longer text is refused
+/// and not truncated, since a person must not agree to something that was not shown.
 pub const ELICITED_MESSAGE_BYTES: usize = 4 << 10;
 
-/// Bytes of the name of one such question.
+/// Bytes of the name of one question of an elicitation round.
 pub const ELICITED_NAME_BYTES: usize = 256;
 
 /// Bytes of the state that a server expects back with the answers. Enough for the state of a few steps. The log stores
@@ -235,7 +235,7 @@ pub struct Limits {
     pub host_call_bytes: u64,
     /// See [`OUTPUT_BYTES`].
     pub output_bytes: u64,
-    /// See [`LIFT_BYTES`].
+    /// Bytes that the host copies out of the guest in one call; see [`LIFT_BYTES`].
     pub lift_bytes: u64,
     /// Limits of outbound HTTP.
     pub net: NetLimits,

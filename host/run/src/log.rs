@@ -61,7 +61,7 @@ pub struct ThreadLog {
     durability: Durability,
     /// The host that writes; `None` if no other host can take the thread.
     holder: Option<Holder>,
-    /// The lease of that host.
+    /// The lease of the thread. Effects leave the host only while it is valid.
     leased: Leased,
     /// Size of the thread's log and its limit; `None` without a limit.
     room: Option<Arc<Room>>,
@@ -113,7 +113,7 @@ impl Order {
             self.waiting = None;
         }
         if self.ahead_bytes > limit::LOG_AHEAD_BYTES {
-            // An error is reported by the next barrier.
+            // The next call of [`ThreadLog::barrier`] reports the error.
             let _ = durable(self.last.clone()).await;
             self.ahead_bytes = 0;
         }
@@ -342,9 +342,11 @@ impl ThreadLog {
         Ok(checkpoint)
     }
 
-    /// Creates a checkpoint without persisting it, for a run that persists only its last one. Its
-    /// number is the next one, or the one that it had before a crash. [`Self::store_held`] persists
-    /// it. So does the next checkpoint of a subgraph, since numbers reach the store in order.
+    /// Creates a checkpoint and holds it in memory, for a run that persists only its last
+    /// checkpoint. The checkpoint has the next number. If `known` is given, the checkpoint was
+    /// created before a crash, and has its former number. [`Self::store_held`] persists the
+    /// checkpoint. The next checkpoint of a subgraph persists it first, since checkpoint numbers
+    /// reach the store in order.
     ///
     /// # Errors
     ///

@@ -129,11 +129,12 @@ fn made_by(event: &Event) -> Option<Made> {
     }
 }
 
-/// Prepends the events that followed the checkpoint before it was persisted. The log files them
-/// under the checkpoint at which the run started.
+/// Prepends the events between the creation of the checkpoint and its persistence. The log files
+/// these events under the checkpoint at which the run started.
 ///
-/// Only these events are read: the checkpoint knows the sequence number of the first one. There are
-/// rarely any, since a run persists its last checkpoint when no task is left to run on it.
+/// Earlier events are not read, since the checkpoint records the sequence number of its
+/// `checkpointed` event. There are rarely events in between, since a run persists its last
+/// checkpoint when no task is left to run.
 pub(crate) async fn complete(
     store: &dyn Store,
     mut tuple: CheckpointTuple,

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn newest_results_are_kept_beyond_the_size_limit() {
+    fn oldest_results_are_dropped_over_the_size_limit() {
         let found = search(&[answered(1, "a", 40), answered(2, "b", 40), answered(3, "a", 40)]);
         assert_eq!((taken(&found, "b"), taken(&found, "a")), (Some(2), Some(3)));
         let found = search(&[answered(1, "a", 40), answered(2, "b", 400)]);

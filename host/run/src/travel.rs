@@ -77,9 +77,9 @@ pub struct StateView {
 /// A task that starts from a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskView {
-    /// Its id.
+    /// Id of the task.
     pub id: TaskId,
-    /// Its node.
+    /// Node of the task.
     pub node: NodeName,
     /// Index among the tasks of the node, from 0.
     pub index: u32,
@@ -152,7 +152,7 @@ pub enum ForkFrom {
     Checkpoint {
         /// The checkpoint.
         checkpoint: CheckpointId,
-        /// Input that is applied to its state, in place of the tasks that would run there.
+        /// Input that is applied to the state of the checkpoint, in place of the tasks that would run there.
         input: Option<Value>,
     },
     /// At an input, which is replaced by another one.

@@ -2,9 +2,9 @@
 //!
 //! Both pass through the channels that parent graph and subgraph have in common. The output
 //! consists of writes, which the reducers of the parent graph combine with the writes of other
-//! tasks. They must not count a value twice: for `append` the output is the new items, for `sum`
-//! the difference, for `messages` the new and changed messages. For other channels that changed it
-//! is the final value.
+//! tasks. A value must not count twice: for `append` the output is the new items, for `sum` the
+//! difference, for `messages` the new and changed messages. For other channels that changed it is
+//! the final value.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -261,7 +261,7 @@ impl Opening<'_> {
         Ok(Some(Stand::new(lineage, strand.arrived())))
     }
 
-    /// Creates the checkpoint of the input under a number.
+    /// Creates the checkpoint of the input, with the number `id`.
     async fn first(
         &self,
         base: Option<&Checkpoint>,
@@ -300,7 +300,8 @@ impl Opening<'_> {
     }
 }
 
-/// Saves the loop state on drop. A retry of the parent task continues from the saved state.
+/// The superstep loop of a subgraph. Its drop saves the state of the loop, from which a retry of
+/// the parent task continues.
 struct Parking {
     walk: Option<Walk>,
     /// A retry waits until this attempt has saved its state and all of its tasks have ended.

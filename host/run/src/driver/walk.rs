@@ -153,7 +153,8 @@ impl Walk {
         self.context.cancel.is_cancelled()
     }
 
-    /// Returns the result of a loop that cannot continue: a cancel takes precedence.
+    /// Returns the result of a loop that cannot continue: cancelled if the run was cancelled, and
+    /// otherwise interrupted.
     fn stand_still(&self) -> End {
         if self.is_cancelled() { End::Cancelled } else { End::Interrupted }
     }
@@ -341,7 +342,7 @@ impl Walk {
     }
 }
 
-/// Returns the stamp of a graph's next checkpoint.
+/// Returns the [`Position`] of a graph's next checkpoint.
 pub(super) fn position(context: &RunContext, id: CheckpointId) -> Position {
     Position {
         id,

@@ -20,11 +20,12 @@ impl Slot {
 }
 
 impl Engine {
-    /// Starts a run according to its record, on a thread of `tenant`.
+    /// Starts the run of `record` as its specification says, on a thread of `tenant`.
     ///
     /// # Errors
     ///
-    /// Errors of the start; `busy` if it is not the run's turn.
+    /// `busy` if another run of the thread comes first; otherwise the errors of the start, the
+    /// resume, the command or the fork that the specification requests.
     pub(super) async fn begin(
         &self,
         record: &RunRecord,

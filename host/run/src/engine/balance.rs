@@ -25,12 +25,13 @@ use crate::view::store_failure;
 /// immediately. An assignment costs three additional commits and a notification.
 const SLACK: usize = 8;
 
-/// Time for which a host leaves a run to the host that is to start it. A notification arrives
-/// within milliseconds, but the other host may be about to stop.
+/// Time for which other hosts leave a pending run to the host that it is assigned to. A
+/// notification arrives within milliseconds, but that host may be about to stop.
 pub(super) const LEFT_TO_OTHERS: Duration = Duration::from_secs(1);
 
-/// Interval between two reports of a host. An assigned run counts for the other host until the next
-/// report. So a burst is spread, and a short run does not count for long.
+/// Interval between two reports of a host. An assigned run counts as load of the other host until
+/// the next report of that host. A burst of requests is therefore spread, and a short run does not
+/// count for long.
 const REPORT_PAUSE: Duration = Duration::from_secs(1);
 
 /// Minimum number of reports per lease period.
@@ -39,8 +40,8 @@ const REPORTS: u64 = 3;
 /// Number of runs above the mean up to which none is handed over. Each handover costs two commits.
 const HAND_OVER_SLACK: usize = 8;
 
-/// The runs above the mean must also exceed the mean divided by this, so that hosts do not pass
-/// runs back and forth.
+/// Divisor of the mean. The runs above the mean must also exceed the quotient, so that hosts do not
+/// pass runs back and forth.
 const HAND_OVER_PART: usize = 2;
 
 /// Load of the hosts, as this engine knows it.
@@ -50,7 +51,7 @@ pub(super) struct Balance {
     started_ms: i64,
     /// Other hosts that share the store and start runs.
     others: Mutex<Vec<Other>>,
-    /// Names of these hosts and of this one.
+    /// Names of the other hosts and of this one.
     working: watch::Sender<BTreeSet<Holder>>,
     /// Number of runs that are about to start.
     beginning: AtomicUsize,

@@ -483,7 +483,7 @@ impl Engine {
     }
 }
 
-/// Rejects documents that are nested too deeply.
+/// Rejects an input, a context or metadata that is nested too deeply.
 pub(super) fn check_documents(
     input: &Value,
     context: &Value,

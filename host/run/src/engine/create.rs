@@ -193,8 +193,9 @@ impl Engine {
         check_owner(&head, app, tenant.as_ref())
     }
 
-    /// Rejects a start that would fail on the thread in its current state, before the run becomes
-    /// pending and before other runs are cancelled for it.
+    /// Checks a run that starts with an input. Rejects a run whose start would fail on the thread
+    /// in its current state. Called before the run becomes pending, and before other runs are
+    /// cancelled for it.
     fn check_start(&self, head: Option<&ThreadHead>, record: &RunRecord) -> Result<(), Failure> {
         let Some(RunSpec { kind: RunKind::Start { input }, app, graph, context, metadata, .. }) =
             record.spec.as_deref()
@@ -259,7 +260,9 @@ impl Engine {
 }
 
 fn at_work(thread: &ThreadId, running: Option<&RunId>) -> Failure {
-    let text = format!("thread `{thread}` has active or pending runs; wait or cancel them");
+    let text = format!(
+        "thread `{thread}` has active or pending runs; wait for them to end, or cancel them"
+    );
     Failure::new(code::BUSY, text).with_details(json!({ "run_id": running }))
 }
 

@@ -42,7 +42,8 @@ const PAGE: usize = 1_000;
 /// Delay after the first transient failure to start a run. It doubles with each failure.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 
-/// Upper bound of that delay. It bounds the time without work after an outage of the store.
+/// Upper bound of the delay after a failure to start a run. It bounds how long runs stay pending
+/// after an outage of the store.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Transient failures to start a run after which the run fails. With the delays in between they
@@ -50,8 +51,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 const TRIES: u32 = 25;
 
 impl Engine {
-    /// Returns true if this host knows of pending runs of a thread. It learns with a short delay of
-    /// runs that other hosts enqueue.
+    /// Returns true if this host knows of pending runs of a thread. The host learns of runs that
+    /// other hosts enqueue after a short delay.
     pub fn is_waiting(&self, thread: &ThreadId) -> bool {
         self.0.dispatch.is_waiting(thread)
     }

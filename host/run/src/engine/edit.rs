@@ -104,7 +104,8 @@ impl Engine {
         self.write_edits(slot, &head, forked, made, principal).await
     }
 
-    /// Returns what a request edits. If the thread does not exist, it is prepared as a new one.
+    /// Returns the thread and the checkpoint that a request edits. A thread that does not exist is
+    /// prepared as a new one.
     async fn editable(&self, request: &EditThread) -> Result<Ground, Failure> {
         let thread = &request.thread;
         let Some(mut head) = self.live_thread(thread).await? else {

@@ -32,7 +32,7 @@ const ASK_AGAIN_LATER: Duration = Duration::from_secs(30);
 pub(super) struct Asking(Mutex<BTreeSet<RunId>>);
 
 impl Asking {
-    /// Adds a run. Returns false if it is already there.
+    /// Adds a run. Returns false if the set already contains the run.
     fn begin(&self, run: &RunId) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(run.clone())
     }

@@ -173,8 +173,8 @@ impl Lines {
         Ok(text.into())
     }
 
-    /// Returns the line of a blob; `None` if the blob does not exist, since any text may look like
-    /// a reference.
+    /// Returns the line of a blob; `None` if the blob does not exist, since any string can have the
+    /// form of a reference.
     async fn blob(&self, blob: BlobRef) -> Result<Option<Bytes>, Failure> {
         let Some(blobs) = &self.blobs else { return Ok(None) };
         let read = async {

@@ -251,7 +251,8 @@ impl Engine {
         })
     }
 
-    /// Returns the newest call that a reference names, with the checkpoint whose tasks made it.
+    /// Returns the newest host call that `call` refers to, with the checkpoint at which the task of
+    /// the call started. `result` overrides the result of the call.
     async fn find_call(
         &self,
         head: &ThreadHead,
@@ -357,7 +358,8 @@ async fn accepted(
         .map_err(|error| error.to_failure())
 }
 
-/// Returns the journal entry that a reference names, if it is among the events since a checkpoint.
+/// Returns the journal entry that `call` refers to, if the entry is among the events since a
+/// checkpoint.
 fn call_among<'t>(
     tuple: &'t CheckpointTuple,
     call: &CallRef,

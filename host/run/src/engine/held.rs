@@ -173,7 +173,8 @@ impl Engine {
             graph: None,
             context: Value::Null,
             metadata: BTreeMap::new(),
-            // By the clock of the host that changed the thread last, which often holds the call.
+            // The time comes from the clock of the host that changed the thread last, which often is the host with the
+            // call.
             due_ms: self.now_ms().min(head.record.updated_ms),
             ttl: None,
             client: asked.spec.map(|spec| spec.client).unwrap_or_default(),
@@ -184,7 +185,10 @@ impl Engine {
         let record = RunRecord { created_ms, reopen, ..new };
         slot.release().await;
         drop(slot);
-        tracing::debug!(thread = %record.thread, host = %host.0, "a run is left to another host");
+        tracing::debug!(
+            thread = %record.thread, host = %host.0,
+            "a run is assigned to the host that holds a tool call for it"
+        );
         self.enqueue(&record, Some(host)).await?;
         Ok(RunRef { thread: record.thread, run: record.id })
     }
@@ -192,6 +196,7 @@ impl Engine {
 
 /// Returns the failure of a run that must start on another host.
 pub(super) fn left_to(host: &Holder) -> Failure {
-    let text = format!("the run is left to host `{}`, which holds a call open for it", host.0);
+    let text =
+        format!("the run must start on host `{}`, which holds a tool call open for it", host.0);
     Failure::new(code::BUSY, text).with_details(json!({ "host": host.0 }))
 }

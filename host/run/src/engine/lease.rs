@@ -92,7 +92,10 @@ impl Leases {
         if strays.len() < STRAYS || strays.contains_key(thread) {
             strays.insert(thread.clone(), epoch);
         } else {
-            tracing::warn!(%thread, "too many stray leases; this one expires after a stop");
+            tracing::warn!(
+                %thread,
+                "too many stray leases; this one expires after the host has stopped"
+            );
         }
     }
 
@@ -295,7 +298,7 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        // Before another operation can start on the thread.
+        // Held calls are released before another operation can start on the thread.
         self.engine.let_go(&self.thread);
         self.engine.active().remove(&self.thread);
         match self.owed {

@@ -48,10 +48,10 @@ const TOLD_RUNS: usize = 500;
 /// run that always fails costs little.
 const FIRST_RETRY_MS: i64 = 30_000;
 
-/// Upper bound of that delay.
+/// Upper bound of the delay between two retries of a run that is set aside.
 const LONGEST_RETRY_MS: i64 = 3_600_000;
 
-/// Progress of the recovery after a start.
+/// Progress of the recovery after a start of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recovery {
     /// True if all runs that were orphaned before the start are recovered or set aside.
@@ -144,7 +144,7 @@ enum Came {
 
 impl Engine {
     /// Starts the recovery of orphaned runs in the background, and returns immediately. From then
-    /// on an operation on such a thread waits until its run is recovered.
+    /// on an operation on a thread with an orphaned run waits until the run is recovered.
     pub fn start_recovery(&self) {
         self.serve();
         self.0.cuts.progress.send_replace(Recovery { is_over: false, ..Recovery::NONE });
@@ -180,7 +180,7 @@ impl Engine {
     /// Recovers the orphaned runs of this host, and those of hosts that share the store and have
     /// stopped. Returns the number of recovered runs.
     pub async fn recover(&self) -> usize {
-        // Failures are in the log.
+        // Failures are logged.
         self.recover_all().await.unwrap_or_default()
     }
 
@@ -335,7 +335,7 @@ impl Engine {
     async fn recover_or_set_aside(&self, cut: Cut) -> Came {
         let patience = Duration::from_millis(limit::RECOVERY_MS);
         let attempt = tokio::time::timeout(patience, self.recover_thread(&cut));
-        // The unwind releases the claim.
+        // A panic of the attempt is caught here; its unwinding releases the claim of the thread.
         let recovered = match AssertUnwindSafe(attempt).catch_unwind().await {
             Ok(in_time) => in_time.unwrap_or_else(|_elapsed| Err(too_long(&cut.thread))),
             Err(panic) => Err(panicked(&cut.thread, &*panic)),
@@ -435,7 +435,8 @@ impl Engine {
         }
         let text = if self.is_halting() {
             format!(
-                "the host is shutting down; another host or the next start recovers run `{run}`"
+                "the host is shutting down; run `{run}` is recovered by another host or after the \
+                 next start"
             )
         } else {
             format!(

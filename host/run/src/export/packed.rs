@@ -47,7 +47,7 @@ impl TryFrom<Form> for Packed {
 
     fn try_from(form: Form) -> Result<Self, String> {
         if form.length > limit::EXPORT_BYTES {
-            return Err(format!("it unpacks to {} bytes, more than the limit", form.length));
+            return Err(format!("the data unpacks to {} bytes, more than the limit", form.length));
         }
         let block = STANDARD.decode(&form.lz4).map_err(|error| error.to_string())?;
         if form.length > block.len() as u64 * LZ4_RATIO {
@@ -56,7 +56,7 @@ impl TryFrom<Form> for Packed {
         // Decompression fails if the block holds more than `length` bytes.
         let bytes = decompress(&block, form.length as usize).map_err(|error| error.to_string())?;
         if bytes.len() as u64 != form.length {
-            return Err(format!("it unpacks to {} bytes, not {}", bytes.len(), form.length));
+            return Err(format!("the data unpacks to {} bytes, not {}", bytes.len(), form.length));
         }
         Ok(Self(bytes.into()))
     }

@@ -1,7 +1,7 @@
-//! The effects of host calls, one file for each family of ports.
+//! Performs host calls on the ports, with one file for each family of ports.
 //!
-//! [`crate::hostcall`] describes calls; this module performs them. Only the gate performs calls,
-//! after it has checked and logged them.
+//! [`crate::hostcall`] defines the calls as data. Only the gate performs calls, after it has
+//! checked and logged them.
 
 mod blob;
 mod http;

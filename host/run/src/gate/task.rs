@@ -22,7 +22,7 @@ use crate::task::idle::Alive;
 pub struct TaskSide {
     /// The task.
     pub task: TaskId,
-    /// Its node.
+    /// Node of the task.
     pub node: NodeName,
     /// Path of the tool calls around the guest; empty for the node itself.
     pub scope: Vec<u32>,

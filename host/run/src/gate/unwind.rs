@@ -14,7 +14,7 @@ pub enum Unwind {
     Limit(Failure),
     /// The run was cancelled.
     Cancelled,
-    /// A drain was requested, and the subgraph that is the guest's task has stopped.
+    /// A drain was requested, and a subgraph that runs inside of the task has stopped.
     Drained,
     /// The log cannot be written, so the task must not continue.
     Log(Failure),

@@ -1,4 +1,4 @@
-//! Bytes in JSON: as text if they are UTF-8, otherwise as base64.
+//! Bytes in JSON: as a string if they are UTF-8, otherwise as base64.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

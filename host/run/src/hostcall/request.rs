@@ -8,7 +8,7 @@ use crate::hostcall::HostCall;
 use crate::json::check_depth;
 use crate::limit;
 
-/// Maximum length of a text that counts as a name rather than as content.
+/// Maximum length of a string that counts as a name rather than as content, in bytes.
 const BRIEF_NAME_BYTES: usize = 256;
 
 /// A host call: its identity for re-executions, and its description for people.
@@ -88,7 +88,7 @@ fn brief(text: &[u8]) -> Value {
     Value::Object(brief)
 }
 
-/// Returns the short top-level texts of a request: route, tool, call id, URL. A search of the log
+/// Returns the short top-level strings of a request: route, tool, call id, URL. A search of the log
 /// finds them even if the request is truncated.
 fn names(text: &[u8]) -> Map<String, Value> {
     let Ok(Value::Object(whole)) = serde_json::from_slice(text) else { return Map::new() };

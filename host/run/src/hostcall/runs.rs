@@ -74,12 +74,12 @@ pub struct CreateRun {
 pub enum Multitask {
     /// Rejects the new run.
     Reject,
-    /// Starts the new run after them.
+    /// Starts the new run after the other runs.
     #[default]
     Enqueue,
-    /// Cancels them and keeps their results.
+    /// Cancels the other runs and keeps their results.
     Interrupt,
-    /// Cancels them and discards their results.
+    /// Cancels the other runs and discards their results.
     Rollback,
 }
 
@@ -137,17 +137,17 @@ pub struct RunRef {
 pub struct OpenQuestion {
     /// Interrupt id.
     pub id: String,
-    /// Namespace of the subgraph whose node raised it; empty for the root graph.
+    /// Namespace of the subgraph whose node raised the interrupt; empty for the root graph.
     #[serde(default, skip_serializing_if = "Namespace::is_root")]
     pub namespace: Namespace,
-    /// The node that raised it.
+    /// The node that raised the interrupt.
     pub node: NodeName,
     /// Payload for the person who answers.
     pub payload: Value,
     /// JSON Schema of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_schema: Option<Value>,
-    /// When it was raised, in milliseconds since the Unix epoch.
+    /// When the interrupt was raised, in milliseconds since the Unix epoch.
     pub asked_ms: i64,
     /// When the thread expires, in milliseconds since the Unix epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -182,7 +182,7 @@ pub struct EndedRun {
     /// The run.
     #[serde(flatten)]
     pub run: RunRef,
-    /// Its outcome.
+    /// Outcome of the run.
     #[serde(flatten)]
     pub outcome: RunOutcome,
     /// The state as a JSON object.
@@ -190,7 +190,7 @@ pub struct EndedRun {
 }
 
 impl EndedRun {
-    /// Function of the host call that returns it to a node.
+    /// Function of the host call that returns an ended run to a node.
     pub const FUNCTION: &'static str = "runs.wait";
 }
 

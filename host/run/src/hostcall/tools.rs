@@ -18,7 +18,7 @@ pub struct ToolInfo {
     pub name: String,
     /// Description for models.
     pub description: String,
-    /// JSON Schema of its arguments.
+    /// JSON Schema of the arguments.
     pub arguments_schema: Value,
     /// True if the tool accepts arguments that violate the schema.
     pub accepts_invalid: bool,

@@ -29,7 +29,7 @@ const LOW: std::ops::Range<u32> = 0xdc00..0xe000;
 ///
 /// # Errors
 ///
-/// If the text is not JSON, lone surrogates apart.
+/// Errors of the JSON parser. A lone surrogate is not an error.
 pub fn read(text: &str) -> Result<Value, serde_json::Error> {
     let text = text.strip_prefix(MARK).unwrap_or(text);
     let stand_in = |half, text: &mut String| text.extend(stand_in(half));

@@ -1,8 +1,8 @@
-//! On whose behalf an adapter is called.
+//! The app, plugin and tenant on whose behalf an adapter is called.
 
 use wattle_graph::id::{AppName, PluginName};
 
-/// On whose behalf an adapter is called.
+/// The app, plugin and tenant on whose behalf an adapter is called.
 #[derive(Clone, Debug)]
 pub struct Caller {
     /// The app.

@@ -103,11 +103,11 @@ pub struct Condition {
     pub value: Value,
 }
 
-/// The comparison of a field. Only numbers and texts are ordered; other values are neither greater nor less.
+/// The comparison of a field. Only numbers and strings are ordered; other values are neither greater nor less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Compare {
-    /// Equal. Objects and lists are compared as a whole.
+    /// Equal. Objects and arrays are compared as a whole.
     Eq,
     /// Not equal.
     Ne,

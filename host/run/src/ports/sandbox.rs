@@ -139,7 +139,8 @@ pub struct NodeCall {
 pub struct NodeOutcome {
     /// Writes in order.
     pub writes: Vec<Write>,
-    /// Nodes to run next in place of the edges, `END` included as text. Empty to follow the edges.
+    /// Names of the nodes to run next in place of the edges; `END` ends the path. Empty to follow
+    /// the edges.
     pub goto: Vec<String>,
     /// Further tasks of the next superstep.
     pub sends: Vec<SendTask>,

@@ -518,7 +518,8 @@ pub trait Store: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Creates a folder for a new backup. The next start deletes it unless the backup is finished.
+    /// Creates a folder for a new backup. The store deletes the folder when it is opened again, unless
+    /// [`Store::finish_backup`] was called.
     async fn begin_backup(&self) -> Result<PathBuf, StoreError> {
         Err(no_backup())
     }
@@ -529,7 +530,7 @@ pub trait Store: Send + Sync {
         Err(no_backup())
     }
 
-    /// Keeps a complete backup, and returns its final path.
+    /// Marks a backup as complete, and returns its final path.
     async fn finish_backup(&self, folder: &Path) -> Result<PathBuf, StoreError> {
         let _ = folder;
         Err(no_backup())

@@ -44,7 +44,8 @@ impl RunContext {
         self.drain.is_cancelled() || self.halt.is_cancelled()
     }
 
-    /// Options name nodes and steps of the root graph, not of subgraphs.
+    /// Returns true for the root graph. The nodes and supersteps of run options are those of the
+    /// root graph.
     fn is_root(&self) -> bool {
         self.log.namespace().is_root()
     }

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn thread_is_checked_once_at_its_earliest_time() {
+    fn thread_is_due_once_at_the_earliest_requested_time() {
         let dispatch = Known::default();
         dispatch.wake_at(&thread("a"), 9);
         dispatch.wake_at(&thread("b"), 5);

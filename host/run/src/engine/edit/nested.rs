@@ -178,7 +178,8 @@ impl Engine {
         Ok(chain)
     }
 
-    /// Writes the innermost checkpoint first. The others take effect with that of the root graph.
+    /// Writes the checkpoints, the innermost first. They take effect when the last one, that of the
+    /// root graph, is written.
     async fn write_remembered(
         &self,
         slot: &Slot,

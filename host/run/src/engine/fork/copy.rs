@@ -161,7 +161,8 @@ impl Copy<'_> {
             reused: None,
             ..replaced.called.clone()
         };
-        // It is another message than the one that it overrides.
+        // The overriding output becomes a message of its own, with another id than the message of
+        // the overridden output.
         name(&mut called, answer_id(self.new, scope, *call, 0, 0));
         let deltas = pieces(&called);
         if !deltas.is_empty() {

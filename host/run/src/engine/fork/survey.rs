@@ -26,7 +26,7 @@ pub(super) struct Survey<'a> {
     pub handlers: BTreeSet<NodeName>,
     /// All events of the root graph's superstep.
     pub whole: &'a Known,
-    /// These events up to the first `reopened` event after the call.
+    /// The events of `whole` up to the first `reopened` event after the call.
     pub then: &'a Known,
     /// The overridden call; without it, everything that is pending is carried over.
     pub replaced: Option<&'a Replaced>,

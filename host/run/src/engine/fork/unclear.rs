@@ -15,8 +15,8 @@ use crate::gate::PastCalls;
 use crate::hostcall::HostCall as _;
 use crate::hostcall::http::{HttpRequest, is_safe};
 
-/// Rejects the restart of tasks of the root graph with such a call, made by the task itself or by a
-/// graph that it started.
+/// Rejects a command if a task of the root graph that would restart has made a call in doubt or a
+/// held call, itself or through a graph that it started.
 ///
 /// # Errors
 ///

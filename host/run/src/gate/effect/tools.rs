@@ -104,8 +104,8 @@ fn unavailable(source: &ToolSource, failure: &Failure) -> ToolInfo {
     }
 }
 
-/// Returns true if a name, which a server chooses freely, reads as a reference to a tool of another
-/// source.
+/// Returns true if the name of a tool has the form of a reference to a tool of another source. A
+/// server can give its tools any names.
 fn reads_as_reference(name: &str) -> bool {
     name.parse::<ToolGrant>().is_ok()
 }
@@ -282,7 +282,7 @@ fn shadow_text(name: &str, tools: &[Tool]) -> String {
 
 /// Returns the violations of the arguments schema, one sentence each.
 fn violations(info: &ToolInfo, request: &ToolRequest) -> Result<Vec<String>, Failure> {
-    let subject = || format!("the schema of the arguments of tool `{}`", request.tool);
+    let subject = || format!("the arguments schema of tool `{}`", request.tool);
     let schema = Schema::compile(&info.arguments_schema).map_err(|error| match error {
         SchemaError::Limit(exceeded) => exceeded.of(&subject()).to_failure(),
         error => Failure::new(code::INVALID, format!("{} is invalid: {error}", subject())),
@@ -440,7 +440,7 @@ async fn go_on(
     }
     let call = Remote::new(site, (server, tool), request, known);
     let gone_on = site.ports.tools.go_on(site.caller, server, call.as_call(site));
-    // The hints of the tool are not looked up here.
+    // The hints of the tool are unknown here, so the call counts as not idempotent.
     let gone_on = gone_on.map_err(|failure| cut(site, ToolHints::default(), failure));
     match in_time(request, call.allowed_ms, gone_on).await? {
         Some(answer) => answered(site, &call, answer).await.map(Some),

@@ -58,8 +58,8 @@ impl Search {
     ///
     /// # Errors
     ///
-    /// `invalid` for an invalid prefix; `limit` for a text that is too long or too many conditions
-    /// or results.
+    /// `invalid` for an invalid prefix; `limit` for a query that is too long, or for too many
+    /// conditions or results.
     pub fn check(&self) -> Result<(), Failure> {
         check_path(&self.prefix)?;
         check_results(self.limit)?;

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_equal_or_have_operators() {
+    fn filter_compares_fields_with_values_or_by_operators() {
         let filter = json!({ "kind": "fact", "age": { "$gte": 18, "$lt": 65 }, "at": { "x": 1 } });
         let condition =
             |field: &str, compare, value| Condition { field: field.to_owned(), compare, value };

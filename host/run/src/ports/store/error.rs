@@ -47,7 +47,7 @@ pub enum StoreError {
         run: RunId,
     },
     /// Stored data of a thread does not match its seal: it was changed.
-    #[error("thread `{thread}` was changed behind the host's back at event {seq}: {message}")]
+    #[error("thread `{thread}` was changed outside of the host at event {seq}: {message}")]
     Broken {
         /// The thread.
         thread: ThreadId,

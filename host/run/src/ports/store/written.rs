@@ -8,7 +8,7 @@ use wattle_graph::checkpoint::CheckpointMeta;
 use wattle_graph::event::Event;
 use wattle_graph::id::{ChannelName, CheckpointId, Digest};
 
-/// A batch as it was written.
+/// A batch as the store wrote it: events, and a checkpoint with the values that it changed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoredBatch {
     /// Base checkpoint of the events.
