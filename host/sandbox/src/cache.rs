@@ -165,7 +165,8 @@ fn open(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Splits the content of a file into the outline of the component and its code.
+/// Splits the verified content of a file into the outline of the component (contract, manifest and
+/// size) and its native code.
 fn parts(content: &[u8]) -> Option<(Outline, &[u8])> {
     let (length, rest) = content.split_first_chunk::<4>()?;
     let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;

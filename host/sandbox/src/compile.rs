@@ -20,12 +20,13 @@ use crate::load::Fault;
 use crate::load::fault;
 use crate::load::prepare::{Prepared, prepare};
 
-/// Default CPU time of all threads for one component. A component of Python, with 18 MiB, needs
-/// some 15 seconds; a debug build of the host needs twice that.
+/// Default CPU-time limit for compiling one component, over all threads. A component of Python,
+/// with 18 MiB, needs some 15 seconds; a debug build of the host needs twice that.
 pub const CPU: Duration = Duration::from_mins(2);
 
-/// Default wall time for one component, which also bounds a compiler that waits. A loaded machine
-/// needs more than the CPU time.
+/// Default wall-time limit for compiling one component. It also ends a compilation that is blocked
+/// and uses no CPU time. It exceeds the CPU-time limit, because a loaded machine needs more wall
+/// time than CPU time.
 pub const WALL: Duration = Duration::from_mins(5);
 
 /// Default address space of the compiling process, in bytes. A component of Python needs some 2 GiB

@@ -26,7 +26,7 @@ pub const CACHE_KEY_BYTES: usize = 32;
 /// A cache of compiled code. The host executes its content as native code.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CodeCache {
-    /// The directory, which should belong to the host alone.
+    /// The directory of the cached files. Only the host should write to it.
     pub directory: PathBuf,
     /// Secret of the host. The host does not execute code that was written without it, so write
     /// access to the directory is not enough to run code in the host.

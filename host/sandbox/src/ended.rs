@@ -73,7 +73,10 @@ fn explain_trapped(trapped: Trapped, limits: &Limits, place: Place<'_>) -> Ended
         Trapped::Forbidden(function) => Ended::Trap(
             Failure::new(
                 code::TRAP,
-                format!("{place} called the import `{function}`, which is not available here"),
+                format!(
+                    "{place} called the import `{function}`, which descriptions and reducers must \
+                     not call"
+                ),
             )
             .with_details(json!({ "trap": "forbidden-import", "import": function })),
         ),

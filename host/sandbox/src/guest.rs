@@ -28,7 +28,8 @@ pub(crate) struct Guest {
 }
 
 impl Guest {
-    /// Creates a store for one call. Without a gate every import traps.
+    /// Creates the wasmtime store of one guest call, with its limits. Without a gate, a call of any
+    /// function of `wattle:plugin` traps.
     pub(crate) fn store(
         engine: &wasmtime::Engine,
         gate: Option<Arc<Gate>>,

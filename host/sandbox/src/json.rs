@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use wattle_graph::failure::{Failure, code};
 
-/// Parses a document from a guest.
+/// Parses JSON text of a guest.
 ///
 /// # Errors
 ///
@@ -22,7 +22,7 @@ pub(crate) fn parse(text: &str, function: &str, field: &str) -> Result<Value, Fa
     })
 }
 
-/// Parses an optional document from a guest.
+/// Parses optional JSON text of a guest.
 ///
 /// # Errors
 ///
@@ -35,12 +35,12 @@ pub(crate) fn parse_option(
     text.map(|text| parse(text, function, field)).transpose()
 }
 
-/// Parses a document that a guest returned.
+/// Parses JSON text that a guest returned.
 pub(crate) fn read(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(text)
 }
 
-/// Returns the text under a key of `extra`, the named values of a record in addition to its fields.
+/// Returns the value of a key of `extra`, the extension fields of a record.
 pub(crate) fn extra<'a>(extra: &'a [(String, String)], key: &str) -> Option<&'a str> {
     extra.iter().find(|(name, _)| name == key).map(|(_, text)| text.as_str())
 }
@@ -63,7 +63,7 @@ pub(crate) fn wishes<T: DeserializeOwned>(
     })
 }
 
-/// Returns a value as text for a guest.
+/// Serializes a value as JSON text for a guest.
 pub(crate) fn text(value: &Value) -> String {
     value.to_string()
 }

@@ -14,7 +14,7 @@ pub(crate) const MEMORIES: usize = 8;
 /// 16.
 pub(crate) const TABLES: usize = 50;
 
-/// A resource of which a guest was denied more.
+/// A resource whose growth was denied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
     /// Bytes of linear memory.

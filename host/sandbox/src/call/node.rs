@@ -1,4 +1,4 @@
-//! Runs a node.
+//! Runs a node of a plugin and converts its outcome.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -15,7 +15,7 @@ use crate::code::NodeExport;
 use crate::ended::Place;
 use crate::json;
 
-/// Runs a node and converts its outcome.
+/// Runs a node. Errors of wasmtime and invalid outcomes become errors of the guest call.
 pub(crate) async fn run(call: Call<'_>, request: NodeCall) -> Result<NodeOutcome, Ended> {
     let (place, limits) = (call.place, call.limits);
     let Some(export) = &call.code.exports.node else {
@@ -44,8 +44,8 @@ pub(crate) async fn run(call: Call<'_>, request: NodeCall) -> Result<NodeOutcome
     }
 }
 
-/// Returns the values for which the context has no field: the configuration of the node, and for an
-/// error handler the failure.
+/// Returns the extension fields of the task context (`extra`): the configuration of the node, and
+/// for an error handler the failure that it handles.
 fn extra(config: &Value, error: Option<&Value>) -> Vec<(String, String)> {
     let config = Some(config).filter(|config| !config.is_null()).map(|config| ("config", config));
     let error = error.map(|error| ("error", error));
@@ -89,7 +89,7 @@ fn named<T: DeserializeOwned>(
 ) -> Result<Option<T>, Ended> {
     let Some(text) = json::extra(extra, key) else { return Ok(None) };
     let wrong = |error: &dyn std::fmt::Display| {
-        bad_answer(place, &format!("an `extra.{key}` that is not valid"), error)
+        bad_answer(place, &format!("an invalid `extra.{key}`"), error)
     };
     let value = json::read(text).map_err(|error| wrong(&error))?;
     serde_json::from_value(value).map_err(|error| wrong(&error))
@@ -110,7 +110,7 @@ fn into_send(send: types::Send, place: Place<'_>) -> Result<SendTask, Ended> {
     let input = json::read(&send.input)
         .map_err(|error| bad_answer(place, &not_json("a send to", &send.node), &error))?;
     let node = NodeName::new(&send.node)
-        .map_err(|error| bad_answer(place, "a send to an invalid node name", &error))?;
+        .map_err(|error| bad_answer(place, "a send with an invalid node name", &error))?;
     let timeout_ms = named(&send.extra, "timeout_ms", place)?;
     Ok(SendTask { node, input, timeout_ms })
 }

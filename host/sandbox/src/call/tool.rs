@@ -1,4 +1,4 @@
-//! Calls a tool.
+//! Calls a tool of a plugin and converts its output.
 
 use wattle_graph::tool::ToolOutput;
 use wattle_run::limit::Limits;
@@ -11,7 +11,7 @@ use crate::ended::Place;
 use crate::import::message::{into_part, part_bytes};
 use crate::json;
 
-/// Calls a tool and converts its output.
+/// Calls a tool. Errors of wasmtime and invalid outputs become errors of the guest call.
 pub(crate) async fn run(call: Call<'_>, request: ToolCall) -> Result<ToolOutput, Ended> {
     let (place, limits) = (call.place, call.limits);
     let Some(indices) = &call.code.exports.tool else {

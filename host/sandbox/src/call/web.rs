@@ -1,4 +1,4 @@
-//! Handles an HTTP request.
+//! Calls the web handler of a plugin and converts its response.
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -13,7 +13,8 @@ use crate::call::{Call, Live, bad_answer, not_exported, within_output};
 use crate::ended::Place;
 use crate::json;
 
-/// Passes a request to the web handler and converts its response.
+/// Passes a request to the web handler. Errors of wasmtime and invalid responses become errors of
+/// the guest call.
 pub(crate) async fn run(call: Call<'_>, request: WebRequest) -> Result<WebResponse, Ended> {
     let (place, limits) = (call.place, call.limits);
     let Some(indices) = &call.code.exports.web else {
@@ -62,7 +63,7 @@ fn into_response(
         ),
         web::Body::HandOff(hand_off) => WebBody::HandOff(into_hand_off(hand_off, place)?),
         web::Body::Other(case) => {
-            return Err(bad_answer(place, "a body that this host does not know", &case));
+            return Err(bad_answer(place, "a body that this host does not support", &case));
         }
     };
     Ok(WebResponse { status: response.status, headers: response.headers, body })
@@ -87,7 +88,7 @@ fn into_hand_off(hand_off: web::HandOff, place: Place<'_>) -> Result<HandOff, En
         web::StreamFormat::AgUi => StreamFormat::AgUi,
         web::StreamFormat::Custom(name) => StreamFormat::Custom(name),
         web::StreamFormat::Other(name) => {
-            return Err(bad(&format_args!("this host does not know the format `{name}`")));
+            return Err(bad(&format_args!("this host does not support the stream format `{name}`")));
         }
     };
     let run = hand_off.run_id.map(RunId::new).transpose().map_err(|error| bad(&error))?;
@@ -101,7 +102,7 @@ fn into_hand_off(hand_off: web::HandOff, place: Place<'_>) -> Result<HandOff, En
     Ok(HandOff { thread, run, format, after, cancel_after_ms, nodes })
 }
 
-/// Fields of a hand-off's `extra`.
+/// Extension fields of a hand-off (`extra`).
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Wishes {

@@ -12,12 +12,13 @@ use crate::json;
 /// Maximum length of a name in a message, in characters.
 const NAME_CHARS: usize = 64;
 
-/// Converts a write of a guest.
+/// Converts an update that a node or a tool returned to a write. An invalid channel name or value
+/// becomes the error of the guest call.
 pub(crate) fn from_guest(update: types::Update, place: Place<'_>) -> Result<Write, Ended> {
     let value = json::read(&update.value)
         .map_err(|error| bad_answer(place, &not_json("an update of", &update.channel), &error))?;
     let channel = ChannelName::new(&update.channel)
-        .map_err(|error| bad_answer(place, "an update of an invalid channel name", &error))?;
+        .map_err(|error| bad_answer(place, "an update with an invalid channel name", &error))?;
     Ok(Write { channel, value, overwrite: update.overwrite })
 }
 
@@ -26,7 +27,7 @@ pub(crate) fn bytes(update: &types::Update) -> usize {
     update.channel.len() + update.value.len()
 }
 
-/// Describes a value that is not valid JSON, for messages.
+/// Returns the message for a value that is not valid JSON.
 pub(crate) fn not_json(what: &str, name: &str) -> String {
     let name: String = name.chars().take(NAME_CHARS).collect();
     format!("{what} `{name}` that is not a valid JSON document")

@@ -76,7 +76,7 @@ struct Said {
 }
 
 async fn talk(mut child: Child, bytes: Bytes) -> io::Result<Said> {
-    let no_pipe = || io::Error::other("it has no pipe");
+    let no_pipe = || io::Error::other("the process has no pipe");
     let mut stdin = child.stdin.take().ok_or_else(no_pipe)?;
     let stdout = child.stdout.take().ok_or_else(no_pipe)?;
     let stderr = child.stderr.take().ok_or_else(no_pipe)?;

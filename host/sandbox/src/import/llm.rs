@@ -141,8 +141,8 @@ fn from_completion(completion: Completion) -> llm::Completion {
     }
 }
 
-/// Returns the values for which the record has no field: the id of the message that the completion
-/// becomes, and the models that were called.
+/// Returns the extension fields of a completion (`extra`): the id of the message that the
+/// completion becomes, and the models that were called.
 fn told(id: Option<&String>, attempts: &[Attempt]) -> Vec<(String, String)> {
     let id = id.map(|id| ("id", serde_json::json!(id)));
     let attempts = (!attempts.is_empty()).then(|| ("attempts", serde_json::json!(attempts)));

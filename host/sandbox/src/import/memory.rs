@@ -14,7 +14,7 @@ use crate::json;
 const PUT: &str = "memory.put";
 const SEARCH: &str = "memory.search";
 
-/// Fields of a put's `extra`.
+/// Extension fields of a document to write (`extra`).
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct PutWishes {

@@ -196,7 +196,8 @@ fn from_view(view: ThreadView) -> runs::ThreadInfo {
     }
 }
 
-/// Returns the values for which the record has no field.
+/// Returns the extension fields of a thread (`extra`): the nodes that run next, the time of expiry
+/// and the failure.
 fn from_facts(
     next: &[NodeName],
     expires_ms: Option<i64>,

@@ -70,7 +70,7 @@ fn into_request(request: tools::Request) -> Result<ToolRequest, Failure> {
     })
 }
 
-/// Fields of a call's `extra`.
+/// Extension fields of a tool call (`extra`).
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Shown {
@@ -87,7 +87,8 @@ fn from_info(info: ToolInfo) -> tools::ToolInfo {
     }
 }
 
-/// Returns the values for which the record has no field.
+/// Returns the extension fields of a tool (`extra`): its hints, its full reference, and the failure
+/// that makes it unavailable.
 fn extra(info: &ToolInfo) -> Vec<(String, String)> {
     let hints = (info.hints != ToolHints::default()).then(|| serde_json::json!(info.hints));
     let reference = info.reference.as_ref().map(|reference| serde_json::json!(reference));

@@ -61,12 +61,13 @@ pub(crate) fn too_many(function: &str, error: &ResourceTableError) -> Failure {
     .with_details(serde_json::json!({ "limit": "instances" }))
 }
 
-/// Returns the failure for a case of a variant that this host does not know.
+/// Returns the failure for a variant case that this host does not support. `field` names the
+/// variant, `case` the case.
 pub(crate) fn unknown(function: &str, field: &str, case: &str) -> Failure {
     Failure::new(
         code::UNSUPPORTED,
         format!(
-            "`{function}`: this host does not know `{}` as `{field}`",
+            "`{function}`: this host does not support the `{field}` `{}`",
             case.chars().take(80).collect::<String>()
         ),
     )

@@ -99,7 +99,7 @@ fn check_import(text: &str) -> Result<Interface<'_>, Fault> {
         if interface.is_of_track(WASI_TRACK) {
             return Ok(interface);
         }
-        return Err(unknown("this host speaks WASI 0.2; build for `wasm32-wasip2`"));
+        return Err(unknown("this host supports WASI 0.2; build for `wasm32-wasip2`"));
     }
     if interface.package == "wasi:http" {
         return Err(unknown("use `wattle:plugin/http`: the host then keeps grants and secrets"));
@@ -115,7 +115,7 @@ fn wrong_version(what: &str, interface: Interface<'_>) -> Fault {
     };
     Fault::new(
         "wit-version",
-        &format!("it {what} `{path}` of {version}; this host speaks {PACKAGE}@{TRACK}"),
+        &format!("it {what} `{path}` of {version}; this host supports {PACKAGE}@{TRACK}"),
         format!("build it with an SDK for {PACKAGE}@{TRACK}, or use the host of its version"),
     )
 }
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_have_their_codes() {
+    fn invalid_imports_and_exports_have_stable_error_codes() {
         const NODE: &str = "wattle:plugin/node@0.1.0";
         let code = |imports: &[&str], exports: &[&str]| {
             let fault = check_names(imports, exports).unwrap_err();

@@ -16,11 +16,10 @@ use crate::json::extra;
 use crate::load::fault::{Fault, missing, too_large};
 use crate::load::text::clean;
 
-/// CPU time for the description, in milliseconds. Python needs some of it to start.
+/// CPU time for the description, in milliseconds. A component of Python needs part of it to start.
 const CPU_MS: u64 = 1_000;
 
-/// Wall time for the description, in which waiting counts. It is far above what a loaded machine
-/// needs.
+/// Wall time for the description. It is far longer than a loaded machine needs.
 const WALL: Duration = Duration::from_secs(15);
 
 /// Maximum size of the description, in bytes.
@@ -60,7 +59,7 @@ struct Answers {
 pub(crate) async fn describe(code: &Code, name: &PluginName) -> Result<Described, Fault> {
     match tokio::time::timeout(WALL, describe_in_time(code, name)).await {
         Ok(described) => described,
-        Err(_) => Err(bad(&format!("it took more than {} seconds", WALL.as_secs()))),
+        Err(_) => Err(bad(&format!("its description took more than {} seconds", WALL.as_secs()))),
     }
 }
 
@@ -129,12 +128,13 @@ fn failed(ended: Ended) -> Fault {
         | Ended::Trap(failure)
         | Ended::Limit(failure)
         | Ended::Host(failure) => failure.message,
-        Ended::Unwound(_) => "the host ended it".to_owned(),
+        Ended::Unwound(_) => "the host ended its description".to_owned(),
     };
     Fault::new(
         "describe",
         &message,
-        "a plugin must describe itself without any import and within a second",
+        "the functions that describe a plugin must return within a second of CPU time, and must \
+         not call an import",
     )
 }
 

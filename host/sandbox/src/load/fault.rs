@@ -62,7 +62,7 @@ pub(crate) fn invalid(message: &str) -> Fault {
 pub(crate) fn missing(message: &str) -> Fault {
     Fault::new(
         "missing-export",
-        &format!("an exported interface is not what the contract says: {message}"),
+        &format!("an exported interface does not match the contract: {message}"),
         "build it again with the SDK of this host's version, and do not edit its WIT files",
     )
 }

@@ -16,7 +16,7 @@ const COMPONENT: &[u8] = &[13, 0, 1, 0];
 const NATIVE: &[&[u8]] =
     &[b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"!<arch>"];
 
-/// A kind of WebAssembly file.
+/// The kind of a WebAssembly file, according to its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A component.
@@ -25,7 +25,8 @@ pub(crate) enum Kind {
     CoreModule,
 }
 
-/// Returns the kind of a file.
+/// Returns the kind of a WebAssembly file, or the fault of a file that is too large or is not
+/// WebAssembly.
 pub(crate) fn of(bytes: &[u8]) -> Result<Kind, Fault> {
     if bytes.len() > FILE_BYTES {
         return Err(too_large("bytes", bytes.len() as u64, FILE_BYTES as u64));
@@ -38,7 +39,7 @@ pub(crate) fn of(bytes: &[u8]) -> Result<Kind, Fault> {
         Some(COMPONENT) => Ok(Kind::Component),
         Some(_) => Err(Fault::new(
             "not-wasm",
-            "it is WebAssembly of a version that this host does not know",
+            "it has a version of WebAssembly that this host does not support",
             "build it with a current toolchain for `wasm32-unknown-unknown`",
         )),
         None => Err(Fault::new(
@@ -66,8 +67,8 @@ fn not_wasm(bytes: &[u8]) -> Fault {
         )
     } else {
         (
-            "it does not start like a WebAssembly file",
-            "put the `.wasm` file here that the SDK built, not compressed and not packed",
+            "it does not begin with the header of a WebAssembly file",
+            "put the `.wasm` file of the build here, not compressed and not in an archive",
         )
     };
     Fault::new("not-wasm", message, hint)
@@ -91,7 +92,7 @@ mod tests {
         assert!(message(b"\0asm\x02\0\0\0").contains("version"));
         assert!(message(b"\x7fELF\x02\x01").contains("native"));
         assert!(message(b"(module)").contains("text"));
-        assert!(message(b"\x1f\x8b\x08\xff").contains("start like"));
+        assert!(message(b"\x1f\x8b\x08\xff").contains("begin with"));
     }
 
     #[test]
