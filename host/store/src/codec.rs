@@ -70,7 +70,8 @@ pub(crate) fn has_check(stored: &[u8]) -> bool {
     stored.first() == Some(&CHECKED)
 }
 
-/// Returns the packed record of a stored one, after a comparison of its checksum if it has one.
+/// Returns the packed record inside of a stored record. Compares the checksum if the stored record
+/// has one.
 pub(crate) fn packed<'a>(
     what: &str,
     (table, key): (&str, &[u8]),
@@ -89,7 +90,7 @@ pub(crate) fn packed<'a>(
     }
 }
 
-/// Decodes the record under a key of a table. `what` and the key name it in errors.
+/// Decodes the record under a key of a table. Errors name the record by `what` and the key.
 pub(crate) fn read<T: DeserializeOwned>(
     what: &str,
     (table, key): (&str, &[u8]),
@@ -129,18 +130,21 @@ impl Packer {
         let json = serde_json::to_vec(record).map_err(|error| error.to_string())?;
         if json.len() > RECORD_LIMIT_BYTES {
             let limit = RECORD_LIMIT_BYTES >> 20;
-            return Err(format!("a record has {} bytes, more than {limit} MiB", json.len()));
+            return Err(format!("a record has {} bytes; the limit is {limit} MiB", json.len()));
         }
         let sight = look(&json);
         if sight.depth > DEPTH_LIMIT {
-            return Err(format!("a value is nested {} deep, at most {DEPTH_LIMIT}", sight.depth));
+            return Err(format!(
+                "a value is nested {} levels deep; the limit is {DEPTH_LIMIT}",
+                sight.depth
+            ));
         }
         self.mentions.extend(sight.blobs.into_iter().map(|blob| blob.0));
         Ok(json)
     }
 }
 
-/// Decodes a packed record; `what` names it in errors.
+/// Decodes a packed record. Errors name the record by `what`.
 pub(crate) fn unpack<T: DeserializeOwned>(what: &str, packed: &[u8]) -> Result<T, StoreError> {
     let json = plain(what, packed)?;
     serde_json::from_slice(&json).map_err(|error| corrupt(what, error))
@@ -176,7 +180,7 @@ pub(crate) fn plain_bytes(packed: &[u8]) -> u64 {
     }
 }
 
-/// Returns the JSON of a packed record; `what` names it in errors.
+/// Returns the JSON of a packed record. Errors name the record by `what`.
 pub(crate) fn plain<'a>(what: &str, packed: &'a [u8]) -> Result<Cow<'a, [u8]>, StoreError> {
     match packed.split_first() {
         Some((&PLAIN, json)) => Ok(Cow::Borrowed(json)),

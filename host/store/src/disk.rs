@@ -222,7 +222,8 @@ impl Store for RedbStore {
         let (thread, holder) = (thread.clone(), holder.clone());
         self.0
             .write(move |writer| {
-                // A run that starts now could not write its events.
+                // The lease is refused while the file cannot be written, since a run could not
+                // write its events.
                 writer.heal()?;
                 writer.leases.lease(&thread, &holder)
             })

@@ -13,9 +13,9 @@ const NAMESPACE_LIMIT_BYTES: usize = 2048;
 /// The position of a thread in its log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Standing {
-    /// Sequence number of its newest event.
+    /// Sequence number of the newest event of the thread.
     pub(crate) last_seq: u64,
-    /// Its newest checkpoint, in any namespace.
+    /// Newest checkpoint of the thread, in any namespace.
     pub(crate) last_checkpoint: Option<CheckpointId>,
 }
 
@@ -33,10 +33,10 @@ pub(crate) fn admit(
         return Err(invalid(thread, "the first batch of a thread must have its record"));
     }
     if batch.record.as_ref().is_some_and(|record| record.id != *thread) {
-        return Err(invalid(thread, "its record is of another thread"));
+        return Err(invalid(thread, "its record belongs to another thread"));
     }
     if batch.run.as_ref().is_some_and(|run| run.thread != *thread) {
-        return Err(invalid(thread, "its run is of another thread"));
+        return Err(invalid(thread, "its run belongs to another thread"));
     }
     let made = batch.checkpoint.as_ref().map(|checkpoint| checkpoint.meta.id);
     // Events may belong to the checkpoint of their own batch, as in a fork.
@@ -68,14 +68,14 @@ pub(crate) fn not_pending(run: &RunRecord) -> StoreError {
 
 /// Returns the error for a pending run of a thread that does not exist.
 pub(crate) fn no_thread(run: &RunRecord) -> StoreError {
-    invalid(&run.thread, format!("run `{}` is of a thread that does not exist", run.id))
+    invalid(&run.thread, format!("run `{}` belongs to a thread that does not exist", run.id))
 }
 
 /// Checks the turn of a batch without a run, which cannot begin one.
 pub(crate) fn no_turn(thread: &ThreadId, turn: Turn) -> Result<(), StoreError> {
     match turn {
         Turn::Any => Ok(()),
-        Turn::Own | Turn::Free => Err(invalid(thread, "it begins a run and has none")),
+        Turn::Own | Turn::Free => Err(invalid(thread, "it starts a run and has no run record")),
     }
 }
 
@@ -86,7 +86,7 @@ pub(crate) fn no_checkpoint(thread: &ThreadId, id: CheckpointId) -> StoreError {
 
 /// Returns the error for a current checkpoint that belongs to a subgraph.
 pub(crate) fn not_root(thread: &ThreadId, id: CheckpointId) -> StoreError {
-    invalid(thread, format!("checkpoint {id} is of a subgraph and cannot be current"))
+    invalid(thread, format!("checkpoint {id} belongs to a subgraph and cannot be the current one"))
 }
 
 /// Returns the error for a copy whose thread id is in use.
@@ -116,7 +116,7 @@ fn follows(thread: &ThreadId, newest: u64, batch: &Batch) -> Result<(), StoreErr
     }
     for (before, after) in batch.events.iter().zip(batch.events.iter().skip(1)) {
         if before.seq.checked_add(1) != Some(after.seq) {
-            let message = format!("event {} follows {} in it", after.seq, before.seq);
+            let message = format!("event {} follows event {} in the batch", after.seq, before.seq);
             return Err(invalid(thread, message));
         }
     }

@@ -33,8 +33,8 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// The error of the file, with which other batches would fail too: each attempt opens the file
-    /// again, and reads all of it.
+    /// The error of the file, if the other batches of the group would fail with the same error. The
+    /// caller then stops, because each further attempt opens the file again and reads all of it.
     fn commit_alone(&mut self, handed: Handed) -> Result<(), StoreError> {
         let handle = self.source.handle();
         let mut group = Group::new(handle.clone());

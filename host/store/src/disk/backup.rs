@@ -1,7 +1,7 @@
 //! A copy of the file as of one commit, made during reads and writes.
 //!
-//! It is read in one read transaction, whose pages are not reused before it ends, so the file grows
-//! by what is written in the meantime.
+//! The copy is made in one read transaction. redb reuses no page of the transaction before it ends,
+//! so the file grows by the data that is written in the meantime.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -100,7 +100,7 @@ pub(crate) fn clear(inside: &Path) {
 ///
 /// # Errors
 ///
-/// Errors of both files. The new file is of no use then.
+/// Errors of both files. The new file is then incomplete.
 pub(crate) fn copy(snapshot: &Snapshot, to: &Path) -> Result<(), StoreError> {
     guarded(BACK_UP, || {
         let database = Builder::new().create(to).map_err(while_trying(BACK_UP))?;

@@ -45,7 +45,8 @@ impl<L: Log> Iterator for Walk<'_, L> {
         let number = std::mem::take(&mut self.next);
         let header =
             self.log.entry(number, |chunk| Header::read(number, chunk)).and_then(|header| {
-                // Otherwise the walk over damaged bytes could be endless.
+                // Each frame must be newer than its predecessor. Otherwise a walk over damaged
+                // bytes could be endless.
                 if header.previous < number {
                     Ok(header)
                 } else {
@@ -60,7 +61,7 @@ impl<L: Log> Iterator for Walk<'_, L> {
     }
 }
 
-/// Loads a complete frame.
+/// Loads the frame at log entry `number`: the entries of all its chunks, as `header` counts them.
 pub(crate) fn load(log: &impl Log, number: u64, header: Header) -> Result<Frame, StoreError> {
     let mut bytes = Vec::new();
     for entry in number..number + u64::from(header.chunks) {
@@ -72,7 +73,7 @@ pub(crate) fn load(log: &impl Log, number: u64, header: Header) -> Result<Frame,
     Frame::new(header, bytes)
 }
 
-/// Loads the frame with a number.
+/// Loads the header of the frame at log entry `number`, and the complete frame.
 pub(crate) fn load_at(log: &impl Log, number: u64) -> Result<Frame, StoreError> {
     let header = log.entry(number, |chunk| Header::read(number, chunk))?;
     load(log, number, header)

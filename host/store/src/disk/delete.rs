@@ -21,13 +21,14 @@ const REWRITE: &str = "rewrite a thread";
 pub(crate) struct Begun {
     pub(crate) snapshot: Snapshot,
     pub(crate) head: Head,
-    /// First of the log entries that are reserved for it.
+    /// First log entry that is reserved for the rewrite.
     pub(crate) entry: u64,
-    /// Its new thread number.
+    /// Thread number of the rewritten thread.
     pub(crate) number: u64,
 }
 
-/// The expected state of a thread that is rewritten: every batch changes a part of it.
+/// The expected state of a thread that is rewritten. Every batch changes its head, its record or
+/// its runs.
 pub(crate) struct Before {
     pub(crate) head: Head,
     pub(crate) record: ThreadRecord,
@@ -50,11 +51,11 @@ pub(crate) struct Anew {
     pub(crate) before: Option<Before>,
     /// The rest of the write set. Without a head, the thread is deleted.
     pub(crate) stage: Stage,
-    /// A thread that must not be leased.
+    /// The thread that the rewrite reads, which must not be leased.
     pub(crate) source: ThreadId,
-    /// The thread number that is reserved for it.
+    /// Thread number that is reserved for the rewritten thread.
     pub(crate) number: u64,
-    /// Whether the file has a part of it already.
+    /// Whether a part of the rewritten thread is already in the file.
     pub(crate) is_written: bool,
 }
 
@@ -128,7 +129,8 @@ impl Writer {
         self.commit(&stage)
     }
 
-    /// Replaces the old thread by the rewritten one, if it is still in the expected state.
+    /// Replaces the old thread by the rewritten one, if the old thread is still in the expected
+    /// state. Otherwise abandons the rewrite.
     pub(crate) fn replace(&mut self, anew: Anew) -> Result<Replaced, StoreError> {
         let (number, is_written) = (anew.number, anew.is_written);
         let replaced = self.replace_now(anew);

@@ -87,8 +87,8 @@ impl Desk {
         sent.map_err(|_| StoreError::Closed)
     }
 
-    /// Asks the writer to reopen a file that failed. If the queue is full, one of its commands does
-    /// that.
+    /// Asks the writer to reopen a file that failed. If the queue is full, one of the queued
+    /// commands does that.
     pub(crate) fn heal(&self) {
         let heal: Work = Box::new(|writer: &mut Writer| drop(writer.heal()));
         drop(self.try_send(Command::Work(heal)));

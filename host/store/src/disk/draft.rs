@@ -26,7 +26,7 @@ pub(crate) struct Draft {
 pub(crate) struct Finished {
     pub(crate) body: Body,
     pub(crate) seal: Digest,
-    /// Blobs that it mentions.
+    /// Blobs that the frame mentions.
     pub(crate) mentions: BTreeSet<Digest>,
 }
 
@@ -49,7 +49,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Adds the [`CheckpointMeta`] of its checkpoint.
+    /// Adds the [`CheckpointMeta`] of the frame's checkpoint.
     pub(crate) fn meta(&mut self, meta: &CheckpointMeta) -> Result<(), String> {
         let json = self.packer.json(meta)?;
         self.sealer.part(&json);
@@ -83,7 +83,8 @@ impl Draft {
         Ok(link.extent)
     }
 
-    /// Packs a record that is stored outside of the frame. Its mentions are those of the frame too.
+    /// Packs a record that is stored outside of the frame. The blobs that the record mentions count
+    /// as mentions of the frame.
     pub(crate) fn beside<T: serde::Serialize>(&mut self, record: &T) -> Result<Vec<u8>, String> {
         self.packer.pack(record)
     }

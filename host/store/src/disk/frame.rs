@@ -14,7 +14,8 @@ use crate::codec::{CHECK_BYTES, Check, check_of, unpack};
 use crate::disk::link::{LINK_BYTES, Link};
 use crate::error::corrupt;
 
-/// Frame index of a checkpoint: version to the number of the frame with its values.
+/// Frame index of a checkpoint. Maps a version to the number of the frame that contains the values
+/// of this version.
 pub(crate) type Places = BTreeMap<CheckpointId, u64>;
 
 /// Bytes that redb needs for itself in a page, or in several pages together, with some to spare.
@@ -47,7 +48,7 @@ pub(crate) struct Header {
     pub(crate) chunks: u32,
     /// Number of the thread's previous frame; 0 for the first one.
     pub(crate) previous: u64,
-    /// Base checkpoint of its events.
+    /// Base checkpoint of the frame's events.
     pub(crate) base: Option<CheckpointId>,
     /// Checkpoint in the frame.
     pub(crate) checkpoint: Option<CheckpointId>,
@@ -55,17 +56,17 @@ pub(crate) struct Header {
     pub(crate) after_seq: u64,
     /// Newest sequence number of the thread with the frame.
     pub(crate) last_seq: u64,
-    /// Namespace of its checkpoint.
+    /// Namespace of the frame's checkpoint.
     pub(crate) namespace: String,
     /// Seal of the thread up to the frame; `None` in formats without seals.
     pub(crate) seal: Option<Digest>,
-    /// Whether it carries values of checkpoints that were dropped.
+    /// Whether the frame carries values of checkpoints that were dropped.
     pub(crate) carries: bool,
-    /// Number of entries of its frame index; [`write`] sets this and the following fields.
+    /// Number of entries of the frame index; [`write`] sets this and the following fields.
     pub(crate) places: u32,
-    /// Bytes of its packed events.
+    /// Size of the frame's packed events, in bytes.
     pub(crate) events_bytes: u32,
-    /// Bytes of its packed `CheckpointMeta`.
+    /// Size of the frame's packed `CheckpointMeta`, in bytes.
     pub(crate) meta_bytes: u32,
     /// Checksum of all that follows the header; `None` in formats without checksums.
     pub(crate) body_check: Option<Check>,
@@ -116,7 +117,7 @@ impl Header {
         Ok(header)
     }
 
-    /// Returns whether the frame may have values of a version.
+    /// Returns whether the frame can have values of a version.
     pub(crate) fn holds(&self, version: CheckpointId) -> bool {
         self.checkpoint == Some(version)
             || self.carries && self.checkpoint.is_some_and(|id| id > version)
@@ -162,9 +163,9 @@ pub(crate) struct Body {
     pub(crate) events: Vec<u8>,
     /// The packed `CheckpointMeta`; empty without a checkpoint.
     pub(crate) meta: Vec<u8>,
-    /// Frame index of the channels that its checkpoint did not change.
+    /// Frame index of the channels that the checkpoint did not change.
     pub(crate) places: Places,
-    /// Its channels, in the order of their names.
+    /// Channels of the frame, in the order of their names.
     pub(crate) parts: Vec<Part>,
 }
 
@@ -326,7 +327,7 @@ impl Frame {
         rest.bytes(self.header.meta_bytes as usize)
     }
 
-    /// Decodes the frame index of the channels that its checkpoint did not change.
+    /// Decodes the frame index of the channels that the checkpoint did not change.
     pub(crate) fn places(&self) -> Result<Places, StoreError> {
         let mut rest = self.body("checkpoint")?;
         let mut places = Places::new();

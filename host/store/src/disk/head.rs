@@ -25,7 +25,7 @@ pub(crate) struct Head {
     pub(crate) bytes: u64,
     /// Number of runs since the last rewrite, which is the position of the next one.
     pub(crate) runs: u64,
-    /// Number of these runs that were pending and were deleted.
+    /// Number of runs, among those of `runs`, that were deleted while they were pending.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) runs_taken: u64,
     /// Sequence number before the oldest event that is kept.

@@ -246,7 +246,7 @@ enum Seen {
 }
 
 impl Seen {
-    /// Returns the base checkpoint of its events, if it has any.
+    /// Returns the base checkpoint of the frame's events; `None` if the frame has no events.
     fn base_of_events(&self) -> Option<CheckpointId> {
         let header = match self {
             Self::Header(_, header) => header,

@@ -41,7 +41,7 @@ pub(crate) struct Known {
     pub(crate) head: Head,
     /// Frames of the values of the newest checkpoint, by version, if it was written recently.
     pub(crate) places: Places,
-    /// How the lists of that checkpoint are stored.
+    /// How the lists of the newest checkpoint are stored.
     pub(crate) lists: BTreeMap<ChannelName, List>,
 }
 

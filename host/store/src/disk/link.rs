@@ -17,7 +17,7 @@ pub(crate) struct Link {
     pub(crate) base: CheckpointId,
     /// Number of the frame with the base version.
     pub(crate) place: u64,
-    /// Number of items that are taken over from the base version.
+    /// Number of leading items of the base version that the list keeps.
     pub(crate) keep: u32,
     /// Sizes of the delta chain, this delta included.
     pub(crate) extent: Extent,
@@ -30,9 +30,9 @@ pub(crate) struct Extent {
     pub(crate) items: u32,
     /// Packed bytes of the last full value.
     pub(crate) whole_bytes: u64,
-    /// Number of deltas after it.
+    /// Number of deltas after the full value.
     pub(crate) tails: u32,
-    /// Packed bytes of these deltas.
+    /// Packed bytes of the deltas.
     pub(crate) tail_bytes: u64,
 }
 

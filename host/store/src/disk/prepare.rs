@@ -26,7 +26,7 @@ pub(crate) struct Prepared {
     pub(crate) body: Body,
     pub(crate) seal: Digest,
     pub(crate) mentions: BTreeSet<Digest>,
-    /// How the lists of its checkpoint are stored.
+    /// How the lists of the batch's checkpoint are stored.
     pub(crate) lists: BTreeMap<ChannelName, List>,
 }
 

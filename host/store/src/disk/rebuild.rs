@@ -30,8 +30,8 @@ const PART_BYTES: usize = 16 * 1024 * 1024;
 /// Maximum number of threads that one message names.
 const NAMED: usize = 20;
 
-/// Number of openings if the file does not have it: far above any real number, since epochs of
-/// leases must not repeat.
+/// Number of openings of a rebuilt file, if the damaged file does not show it. It is far above any
+/// real number, since epochs of leases must not repeat.
 const OPENINGS_UNKNOWN: u64 = 1 << 31;
 
 /// Reads everything in a file that no process has open for writing, and returns the damage.
@@ -110,7 +110,7 @@ fn put_anew(path: &Path, snapshot: &Snapshot, found: &Found) -> Result<PathBuf, 
     if new.exists() {
         fs::remove_file(&new).map_err(failed)?;
     }
-    // It reads pages that the survey did not read.
+    // The write is guarded as well, since it reads pages that the survey did not read.
     guarded(REBUILD, || write(&new, snapshot, found))?;
     let aside = free_name(path);
     // With a hard link to the damaged file, the path never lacks a file.

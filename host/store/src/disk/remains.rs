@@ -23,11 +23,12 @@ use crate::error::while_trying;
 use crate::file::guarded;
 use crate::file::handle::Source;
 
-/// Number of entries of a table that one commit deletes. It takes some milliseconds, for which
-/// batches wait.
+/// Number of entries of a table that one commit deletes. Such a commit takes some milliseconds, for
+/// which batches wait.
 const PART: usize = 512;
 
-/// Delay after a failed attempt. The next ones may fail too, and batches wait for each.
+/// Delay after a failed attempt to reclaim. Further attempts may fail too, and batches wait for
+/// each of them.
 const PAUSE: Duration = Duration::from_secs(30);
 
 const DELETE: &str = "reclaim the space of a deleted thread";
@@ -60,7 +61,7 @@ impl Remains {
         Ok(Self { left, next_attempt: None })
     }
 
-    /// Adds a thread number that the table has already.
+    /// Adds a thread number that is already in the table.
     pub(crate) fn add(&mut self, number: u64) -> Cleared {
         let (waiting, cleared) = oneshot::channel();
         self.left.insert(number, Some(waiting));
@@ -248,7 +249,7 @@ mod tests {
         let mut cleared = remains.add(7);
         source.read_only().unwrap();
         assert!(matches!(remains.clear_some(&source), Err(StoreError::Backend { .. })));
-        assert!(cleared.try_recv().unwrap().is_err(), "callers do not wait for a full disk");
+        assert!(cleared.try_recv().unwrap().is_err(), "the caller gets the error of the full disk");
         assert!(!remains.is_empty() && !remains.is_due());
         source.reopen().unwrap();
         remains.clear_some(&source).unwrap();

@@ -84,11 +84,11 @@ impl Past {
 pub(crate) struct Target {
     pub(crate) thread: ThreadId,
     pub(crate) record: ThreadRecord,
-    /// Its runs, oldest first.
+    /// Runs of the thread, oldest first.
     pub(crate) runs: Vec<RunRecord>,
-    /// Its thread number, its log position, and the seal that it continues.
+    /// Thread number and log position of the thread, and the seal that its seals continue.
     pub(crate) head: Head,
-    /// New ids of runs. Runs that are not in it keep theirs.
+    /// New ids of runs, by old id. Runs without an entry keep their ids.
     pub(crate) names: HashMap<RunId, RunId>,
 }
 

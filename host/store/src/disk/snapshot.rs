@@ -45,8 +45,8 @@ pub(crate) fn run_of(key: &[u8]) -> Option<RunId> {
 /// the disk.
 const GLANCE_ENTRIES: usize = 32;
 
-/// Maximum number of bytes of these entries. Decoding so few is faster than moving the read to
-/// another thread.
+/// Maximum number of bytes of the log entries of an inline read. Decoding them is faster than
+/// moving the read to another thread.
 const GLANCE_BYTES: usize = 64 * 1024;
 
 /// A read transaction: the file as of one commit.
@@ -362,7 +362,7 @@ impl Snapshot {
         let thread_runs = self.transaction.open_table(THREAD_RUNS).map_err(while_trying(READ))?;
         let all =
             thread_runs.range((number, 0)..=(number, u64::MAX)).map_err(while_trying(READ))?;
-        // A pending run is one of the newest.
+        // The scan starts at the newest run, since a pending run is one of the newest.
         for entry in all.rev() {
             let (key, id) = entry.map_err(while_trying(READ))?;
             if id.value() == run.as_str().as_bytes() {

@@ -35,7 +35,8 @@ pub(crate) struct Stage {
     pub(crate) pending: BTreeMap<RunId, Option<u64>>,
     pub(crate) marks: BTreeMap<(u64, u64), u64>,
     pub(crate) mentions: BTreeSet<(u64, Digest)>,
-    /// Newest frames of orphaned thread numbers; `None` if nothing is left of one.
+    /// Newest frames of orphaned thread numbers; `None` for a thread number of which nothing is
+    /// left.
     pub(crate) remains: BTreeMap<u64, Option<u64>>,
     /// Thread numbers and positions of runs that are deleted while their thread is kept.
     pub(crate) gone_runs: Vec<(u64, u64)>,

@@ -89,7 +89,7 @@ impl<'a, L: Log> Loader<'a, L> {
         for (channel, version) in &meta.versions {
             spots.push((place_of(meta, number, &places, *version)?, *version, channel));
         }
-        // The newest first, which is the frame that is loaded already.
+        // The newest frame comes first, because it is already loaded.
         spots.sort_unstable_by(|a, b| b.cmp(a));
         let mut values = Values::new();
         for (place, version, channel) in spots {

@@ -75,8 +75,9 @@ fn sealed(previous: Option<Digest>, frame: &Frame) -> Result<Digest, StoreError>
     Ok(sealer.finish())
 }
 
-/// Checks what seals do not cover: that the header of a frame agrees with its records, and that its
-/// frame index and its links name frames of the thread with these versions.
+/// Checks the parts of a frame that seals do not cover. The header must agree with the records of
+/// the frame, and every frame that the frame index or a link refers to must contain the version in
+/// question.
 fn agrees(headers: &HashMap<u64, &Header>, number: u64, frame: &Frame) -> Result<(), StoreError> {
     let header = frame.header();
     let events: Vec<Event> = frame.events()?;
@@ -96,12 +97,12 @@ fn agrees(headers: &HashMap<u64, &Header>, number: u64, frame: &Frame) -> Result
     };
     for (version, place) in frame.places()? {
         if !holds(version, place) {
-            return Err(disagrees("the frame index names a frame without this version"));
+            return Err(disagrees("the frame index maps a version to a frame without it"));
         }
     }
     for part in frame.parts()? {
         if part?.link.is_some_and(|link| !holds(link.base, link.place)) {
-            return Err(disagrees("a link names a frame without its base version"));
+            return Err(disagrees("a list delta refers to a frame without its base version"));
         }
     }
     Ok(())
@@ -126,7 +127,7 @@ fn measures(
                 let extent = base.map(|base| base.grown(items, part.packed.len()));
                 // The base may be in a frame without a seal, whose sizes are not known here.
                 if extent.is_some_and(|extent| extent != link.extent) {
-                    return Err(disagrees("a link records other sizes than its list has"));
+                    return Err(disagrees("a list delta records other sizes than its list has"));
                 }
                 link.extent
             }

@@ -63,7 +63,7 @@ pub(crate) enum Command {
 
 /// A queued write.
 pub(crate) struct Handed {
-    /// Its number, assigned by [`Urgency`].
+    /// Number of the write, assigned by [`Urgency`].
     pub(crate) number: u64,
     pub(crate) thread: ThreadId,
     pub(crate) entry: Entry,
@@ -244,7 +244,8 @@ impl Writer {
         self.leases.admit(thread, batch.epoch)?;
         self.admit_turn(group, thread, batch)?;
         let seq = match self.intake.take(group, thread, batch) {
-            // No other host wrote: an earlier batch of the thread was not written.
+            // The cause of the conflict is not another writer: an earlier batch of the thread was
+            // not written.
             Err(StoreError::Conflict { .. }) if self.lost.contains_key(thread) => {
                 return Err(self.lost[thread].clone());
             }
@@ -394,7 +395,7 @@ impl Writer {
 
 /// Builds the error for a file that failed at a read.
 fn failed_at_a_read() -> StoreError {
-    backend("read", "its file failed and is opened again")
+    backend("read", "its file failed at a read and has not been reopened yet")
 }
 
 /// Verifies that the file can be written. Returns the last entry of the log and the highest thread

@@ -52,11 +52,13 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Backend`] if the file failed and is not open again.
+    /// [`StoreError::Backend`] if the file failed and has not been reopened yet.
     pub(crate) fn writing(&self) -> Result<&Database, StoreError> {
         match self {
             Self::Writing(database) => Ok(database),
-            Self::Reading(_) => Err(backend("write", "its file failed and is not open again")),
+            Self::Reading(_) => {
+                Err(backend("write", "its file failed and has not been reopened yet"))
+            }
         }
     }
 
@@ -149,7 +151,7 @@ impl Source {
     }
 
     /// Replaces a file that failed by a read-only view of its newest commit, since redb serves no
-    /// more reads from it.
+    /// more reads from a file that failed.
     ///
     /// # Errors
     ///
@@ -195,7 +197,7 @@ impl Source {
             return Ok(None);
         };
         let Some(Handle::Writing(database)) = Arc::get_mut(&mut handle) else {
-            return Err(backend(COMPACT, "its file failed and is not open again"));
+            return Err(backend(COMPACT, "its file failed and has not been reopened yet"));
         };
         for _ in 0..PASSES {
             if !guarded(COMPACT, || database.compact().map_err(while_trying(COMPACT)))? {

@@ -90,8 +90,8 @@ impl Reading {
         self.database.begin_read()
     }
 
-    /// Ends all reads, since the file is about to be written: each fails when it next accesses the
-    /// file.
+    /// Ends all reads, since the file is about to be written: each read fails when it next accesses
+    /// the file.
     pub(crate) fn end(&self) {
         *lock(&self.is_over) = true;
     }

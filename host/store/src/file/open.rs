@@ -33,7 +33,7 @@ pub(crate) fn checked<T>(
     open: impl Fn(bool) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
     mark::refuse_lost(path)?;
-    // Needed until redb has its own lock.
+    // The lock is needed until redb has locked the file itself.
     let _turn = turn(path)?;
     let soundness = compared(path, checked_bytes)?;
     if let Soundness::Damaged(damage) = &soundness {

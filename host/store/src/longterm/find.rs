@@ -16,7 +16,8 @@ pub(crate) struct Finder<'s> {
     search: &'s Search,
     query: Option<Query>,
     now_ms: i64,
-    /// The best matches so far, and at most as many more until the next cut.
+    /// The best matches so far. Further matches are added until there are twice as many; only the
+    /// best ones are then kept.
     found: Vec<Found>,
     budget: Budget,
 }

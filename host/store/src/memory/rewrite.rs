@@ -14,11 +14,11 @@ use crate::plan::{Home, Homes, Plan, by_version};
 /// The thread that a rewrite produces.
 pub(super) struct Target<'a> {
     pub(super) record: ThreadRecord,
-    /// Its runs, oldest first.
+    /// Runs of the thread, oldest first.
     pub(super) runs: &'a [RunRecord],
-    /// New ids of runs. Runs that are not in it keep theirs.
+    /// New ids of runs, by old id. Runs without an entry keep their ids.
     pub(super) names: &'a HashMap<RunId, RunId>,
-    /// Whether its seals continue the old ones.
+    /// Whether the seals of the thread continue the old ones.
     pub(super) goes_on: bool,
 }
 

@@ -26,9 +26,9 @@ pub(super) struct Thread {
     /// Thread number; a rewrite assigns a new one.
     pub(super) number: u64,
     pub(super) head: ThreadHead,
-    /// Oldest first.
+    /// Runs of the thread, oldest first.
     pub(super) runs: Vec<RunId>,
-    /// Blobs that its batches mention.
+    /// Blobs that the batches of the thread mention.
     pub(super) mentions: BTreeSet<Digest>,
     pub(super) frames: Vec<Frame>,
     /// Positions of the frames with checkpoints.

@@ -65,7 +65,7 @@ fn stored(raw: Raw) -> Result<StoredBatch, StoreError> {
 }
 
 impl Raw {
-    /// Returns the number of bytes of its JSON.
+    /// Returns the size of the batch as JSON, in bytes.
     fn bytes(&self) -> usize {
         let body = &self.body;
         let parts = [body.events.as_ref(), body.meta.as_ref()];

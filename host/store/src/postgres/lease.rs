@@ -27,8 +27,8 @@ const BEAT: &str = "
     ON CONFLICT (holder) DO UPDATE
     SET beat = greatest(holders.beat, excluded.beat), lease_ms = excluded.lease_ms";
 
-/// Sees what another host committed while this statement waited for the row: the server evaluates
-/// the condition again once the row is locked, and takes the epoch only then.
+/// Acquires a lease. Another host may commit a change while the statement waits for the row; the
+/// server evaluates the condition again once the row is locked, and assigns the epoch only then.
 const TAKE: &str = "
     WITH beating AS (
         INSERT INTO holders (holder, beat, lease_ms) SELECT $2, clock_timestamp(), $3
@@ -61,8 +61,9 @@ const LEASED: &str = "
     SELECT id, threads.holder FROM threads JOIN living ON living.holder = threads.holder
     WHERE id = ANY($1) LIMIT 1";
 
-/// The status [`ThreadStatus::Running`](wattle_run::ports::store::ThreadStatus) is a literal, so
-/// that the server uses the partial index on such rows.
+/// Selects running threads that no other live host has leased. The status
+/// [`ThreadStatus::Running`](wattle_run::ports::store::ThreadStatus) is a literal, so that the
+/// server uses the partial index on running threads.
 const ABANDONED: &str = "
     SELECT record FROM threads WHERE record IS NOT NULL AND status = 'running'
         AND ($2::bytea IS NULL OR id > $2)
@@ -70,7 +71,8 @@ const ABANDONED: &str = "
             SELECT 1 FROM living WHERE living.holder = threads.holder AND living.holder <> $1)
     ORDER BY id LIMIT $3";
 
-/// In milliseconds, rounded up, so that a caller that waits this long finds the lease expired.
+/// Selects the time until the next lease of another host expires, in milliseconds. The time is
+/// rounded up, so that a caller that waits this long finds the lease expired.
 const NEXT_LAPSE: &str = "
     SELECT ceil(extract(epoch FROM min(until) - clock_timestamp()) * 1000)::bigint
     FROM living WHERE holder <> $1";

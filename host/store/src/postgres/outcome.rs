@@ -65,7 +65,7 @@ pub(super) async fn has_committed(link: &Link, transaction: &str) -> Result<bool
 /// A row by which a statement whose reply was lost is resolved.
 #[derive(Debug)]
 pub(super) struct Witness {
-    /// Id of one of its threads.
+    /// Id of a thread of the write set.
     thread: Vec<u8>,
     /// Number, position and seal of a batch of this thread. A statement without batches only writes
     /// records, and may be executed again.

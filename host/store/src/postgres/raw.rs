@@ -29,13 +29,13 @@ const VALUES: &str = "
 
 const OPERATION: &str = "read batches";
 
-/// A stored batch.
+/// A stored batch whose events, `CheckpointMeta` and values are decompressed and not parsed.
 pub(super) struct Raw {
     pub(super) place: i64,
     pub(super) after_seq: u64,
     pub(super) last_seq: u64,
     pub(super) base: Option<CheckpointId>,
-    /// Id and namespace of its checkpoint.
+    /// Id and namespace of the batch's checkpoint.
     pub(super) checkpoint: Option<(CheckpointId, Vec<u8>)>,
     pub(super) body: Body,
     pub(super) seal: Option<Digest>,

@@ -166,7 +166,7 @@ fn first_seq(log: &[Entry], plan: &Plan) -> Result<Option<u64>, StoreError> {
 }
 
 impl Entry {
-    /// Parses its events.
+    /// Parses the events of the batch.
     pub(super) fn events(&self) -> Result<Vec<Event>, StoreError> {
         let events = self.raw.body.events.as_deref().map(serde_json::from_slice);
         Ok(events.transpose().map_err(|error| corrupt("events", error))?.unwrap_or_default())
@@ -231,13 +231,13 @@ async fn read_log(transaction: &mut Begun, number: i64) -> Result<Vec<Entry>, Fa
 pub(super) struct Anew {
     thread: ThreadId,
     pub(super) head: Head,
-    /// The state of its row before the next write.
+    /// The state of the thread's row that the next write expects.
     before: Before,
     rows: Rows,
     packer: Packer,
-    /// The seal before its oldest batch.
+    /// The seal before the oldest batch of the thread.
     seal_before: Option<Digest>,
-    /// The sequence number before its oldest event.
+    /// The sequence number before the oldest event of the thread.
     pruned_seq: u64,
     /// The newest sequence number of the thread, even if that event is not kept.
     last_seq: u64,

@@ -78,7 +78,7 @@ pub(super) struct Rows {
     pub(super) heads: BTreeMap<Vec<u8>, HeadRow>,
     pub(super) batches: Vec<BatchRow>,
     pub(super) values: Vec<ValueRow>,
-    /// In the order of their first batches, without duplicates.
+    /// Run records in the order of their first batches, without duplicates.
     pub(super) runs: Vec<RunRow>,
     pub(super) mentions: BTreeSet<(i64, Digest)>,
 }
@@ -130,7 +130,7 @@ pub(super) struct BatchRow {
     pub(super) after_seq: i64,
     pub(super) last_seq: i64,
     pub(super) base: Option<i64>,
-    /// Id and namespace of its checkpoint.
+    /// Id and namespace of the batch's checkpoint.
     pub(super) checkpoint: Option<(i64, Vec<u8>)>,
     pub(super) events: Option<Vec<u8>>,
     pub(super) meta: Option<Vec<u8>>,

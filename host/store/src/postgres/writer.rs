@@ -88,7 +88,8 @@ pub(super) struct Bell {
 }
 
 impl Desks {
-    /// Starts the writer tasks. They end when this is dropped and everything is written.
+    /// Starts the writer tasks. The tasks end when the handles are dropped and all batches are
+    /// written.
     pub(super) fn open(link: &Link, news: &News) -> Self {
         let start = |_| {
             let (jobs, queue) = mpsc::channel(QUEUE_LIMIT);

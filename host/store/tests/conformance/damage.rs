@@ -270,7 +270,7 @@ pub(crate) fn clear_beside(path: &Path) {
 }
 
 #[tokio::test]
-async fn every_damage_is_found_and_named_set_aside_or_harmless() {
+async fn random_damage_is_reported_or_harmless() {
     let (damages, threads) = match setting(DAMAGES) {
         Some(damages) => (damages, setting(THREADS).unwrap_or(MANY_THREADS)),
         None => ORDINARY,

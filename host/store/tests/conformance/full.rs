@@ -59,7 +59,7 @@ fn size(path: &Path) -> u64 {
 #[tokio::test]
 #[ignore = "started by another test, in a process whose files are limited"]
 async fn on_a_full_disk() {
-    // The default action of the signal is to end the process.
+    // The default action of the signal would end the process.
     let _ignored = signal(SignalKind::from_raw(SIGXFSZ)).unwrap();
     let folder = crate::passed(FOLDER);
     let path = folder.join("wattle.redb");

@@ -116,7 +116,7 @@ async fn format_3_file_is_read_and_written() {
 }
 
 #[test]
-fn check_changes_nothing() {
+fn check_does_not_change_the_file() {
     let dir = TempDir::new().unwrap();
     let path = unpacked(dir.path());
     let before = fs::read(&path).unwrap();

@@ -1,4 +1,4 @@
-//! The size of the threads of an app or a tenant, and the blobs that they mention.
+//! The size of the threads of an app or a tenant, and the blobs that these threads mention.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -113,7 +113,7 @@ pub(crate) async fn pending_run_begins_once(store: &dyn Store) {
     append(store, &thread, begins(&begun(&second, 7), Turn::Own)).await.unwrap();
     assert_eq!(names(store, all()).await, ["r1"]);
     assert_eq!(store.run(&second.id).await.unwrap(), Some(begun(&second, 7)));
-    // It is not pending any more.
+    // The run is not pending any more.
     let again = append(store, &thread, begins(&begun(&second, 8), Turn::Own)).await;
     assert!(matches!(&again, Err(StoreError::OutOfTurn { run, .. }) if *run == second.id));
     assert!(!store.dequeue(&second.id, None).await.unwrap());
@@ -141,7 +141,7 @@ pub(crate) async fn dequeued_run_never_begins(store: &dyn Store) {
     assert_eq!(store.newest_runs(&thread, 0, 9).await.unwrap(), [ended(&first)]);
     assert_eq!(store.run(&second.id).await.unwrap(), None);
     assert_eq!(names(store, all()).await, [""; 0]);
-    // Its id may be used again.
+    // The id of the run can be used again.
     assert!(store.enqueue(&second).await.unwrap());
 }
 

@@ -131,7 +131,7 @@ async fn damaged(path: &Path, how: &str, bytes: &[u8], outcomes: &mut Outcomes) 
 }
 
 #[tokio::test]
-async fn every_damage_of_the_memory_is_found_and_named_or_harmless() {
+async fn random_damage_of_the_memory_is_reported_or_harmless() {
     let damages = setting(DAMAGES).unwrap_or(ORDINARY);
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("memory.redb");

@@ -23,20 +23,21 @@ use crate::mention::look;
 /// An intact thread.
 pub(crate) struct Sound {
     pub(crate) head: Head,
-    /// Its frames, oldest first: log entry, number of entries, newest sequence number.
+    /// Frames of the thread, oldest first: log entry, number of entries, newest sequence number.
     pub(crate) frames: Vec<(u64, u32, u64)>,
-    /// Its runs, oldest first.
+    /// Runs of the thread, oldest first.
     pub(crate) runs: Vec<RunId>,
-    /// Its pending runs, each with the time of the request for it.
+    /// Pending runs of the thread, each with the time of the request for the run.
     pub(crate) pending: Vec<(i64, RunId)>,
-    /// Blobs that it mentions.
+    /// Blobs that the thread mentions.
     pub(crate) mentions: BTreeSet<Digest>,
-    /// Damage of the indexes of its frames and blobs, which can be rebuilt from these.
+    /// Damage of the indexes of frames and blobs, which can be rebuilt from the frames and blobs of
+    /// the thread.
     pub(crate) index: Option<String>,
 }
 
 impl Sound {
-    /// Returns the marks of its frames.
+    /// Returns the marks of the thread's frames.
     pub(crate) fn marks(&self) -> BTreeMap<u64, u64> {
         let every = MARK_EVERY as usize;
         let marked = self.frames.iter().skip(every - 1).step_by(every);
@@ -137,7 +138,7 @@ fn note(mentions: &mut BTreeSet<Digest>, json: &[u8]) {
     mentions.extend(look(json).blobs.into_iter().map(|blob| blob.0));
 }
 
-/// Compares the indexes of its frames and blobs with these.
+/// Compares the indexes of frames and blobs with the frames and blobs of the thread.
 fn indexes(snapshot: &Snapshot, thread: &ThreadId, sound: &Sound) -> Result<(), StoreError> {
     if snapshot.marks(sound.head.number)? != sound.marks() {
         return Err(broken(thread, "the index of its events does not match its frames"));

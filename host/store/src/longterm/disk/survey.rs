@@ -36,9 +36,9 @@ pub(super) struct Found {
 /// A part of the table that cannot be read.
 #[derive(Debug)]
 struct Gap {
-    /// The last document before it.
+    /// The last document before the gap; `None` if the gap starts at the beginning of the table.
     after: Option<Place>,
-    /// The first document after it.
+    /// The first document after the gap; `None` if the gap reaches the end of the table.
     before: Option<Place>,
     /// Number of missing documents, if the number of documents in the table can be read.
     missing: Option<u64>,

@@ -95,7 +95,11 @@ impl Writer {
             }
             let done = self.commit(&group).map_err(failure);
             if let Err(failure) = &done {
-                tracing::error!(%failure, changes = group.len(), "changes were not written");
+                tracing::error!(
+                    %failure,
+                    changes = group.len(),
+                    "long-term memory: a commit failed, and its changes were not written"
+                );
             }
             for (place, command) in group.into_iter().enumerate() {
                 let result = done.as_ref().map(|removed| removed[place]).map_err(Clone::clone);
@@ -115,7 +119,7 @@ impl Writer {
         }
         if let Some(at) = self.reopen_at {
             if Instant::now() < at {
-                return Err(backend(COMMIT, "its file failed and is opened again soon"));
+                return Err(backend(COMMIT, "its file failed and has not been reopened yet"));
             }
             self.reopen_at = Some(Instant::now() + REOPEN_PAUSE);
             self.source.reopen()?;
@@ -184,7 +188,7 @@ impl<'t> Tables<'t> {
             Change::DeleteIf { place, known, now_ms } => {
                 let removal = match get(&self.documents, place)?.transpose() {
                     Ok(old) => Record::removal(old.as_ref(), known, *now_ms),
-                    // It is unknown whether it was the expected document.
+                    // The expected document cannot be compared with a damaged one.
                     Err(_damaged) => Swap::Refuse,
                 };
                 if removal == Swap::Write {
