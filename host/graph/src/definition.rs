@@ -270,8 +270,9 @@ pub struct NodeDef {
     /// Configuration that every execution receives; none if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub with: Option<Value>,
-    /// Keys of the configuration whose values are texts in files of the app's folder, such as
-    /// prompts. The check inlines the texts into `with`, so this map is empty in a checked graph.
+    /// Keys of the configuration whose values are the contents of text files in the app's folder,
+    /// such as prompts. The check inlines the files into `with`, so this map is empty in a checked
+    /// graph.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub with_files: BTreeMap<String, String>,
     /// Description of the node.
@@ -286,10 +287,11 @@ pub enum SubgraphState {
     /// Nothing. The checkpoints of an invocation are stored with those of its thread.
     #[default]
     Inherit,
-    /// Its state: an invocation continues with the state of the previous one on the thread.
+    /// The state of the subgraph: an invocation continues with the state of the previous one on the
+    /// thread.
     Own,
-    /// Nothing, not even checkpoints. After a crash or an interrupt it runs from its beginning again,
-    /// and its calls return their journaled results.
+    /// Nothing, not even checkpoints. After a crash or an interrupt the subgraph runs from its
+    /// beginning again, and its calls return their journaled results.
     None,
 }
 

@@ -30,7 +30,7 @@ pub struct ElicitedQuestion {
     pub schema: Value,
 }
 
-/// One round of questions of a tool call, with what the host needs to continue the call. Clients do not see it,
+/// One elicitation round of a tool call, with the data that the host needs to continue the call. Clients do not see it,
 /// because the state can be a secret of the server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Elicited {

@@ -7,9 +7,9 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[error("{code}: {message}")]
 pub struct Failure {
-    /// Stable word for programs, see [`code`].
+    /// Stable code for programs, see [`code`].
     pub code: String,
-    /// Sentence for people: what happened, where, and what to do.
+    /// Message for people: what happened, where, and what to do.
     pub message: String,
     /// True if the same call can succeed later.
     #[serde(default)]

@@ -205,7 +205,7 @@ impl InterruptId {
         Self(derive(&[task.as_str().as_bytes(), &path.concat()]))
     }
 
-    /// Returns true if a text has the form of a derived id: 32 hexadecimal digits in lower case.
+    /// Returns true if a string has the form of a derived id: 32 hexadecimal digits in lower case.
     /// The interrupt itself need not exist.
     pub fn has_form(text: &str) -> bool {
         let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);

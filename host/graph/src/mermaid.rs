@@ -146,7 +146,7 @@ fn is_last(graph: &Graph, node: &NodeName) -> bool {
         && graph.definition().nodes.get(node).is_none_or(|def| def.goto.is_empty())
 }
 
-/// Escapes a text for use between quotes.
+/// Escapes a string for use between quotes.
 fn quoted(text: &str) -> String {
     text.replace('"', "#quot;").replace('\n', " ")
 }

@@ -45,7 +45,7 @@ impl<'v> MessageView<'v> {
         self.text_field("name")
     }
 
-    /// Returns the content: a text, or a list of parts.
+    /// Returns the content: a string, or an array of parts.
     pub fn content(self) -> &'v Value {
         self.0.get("content").unwrap_or(&Value::Null)
     }

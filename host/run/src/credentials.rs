@@ -15,8 +15,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 /// The replacement of a secret.
 pub const MASK: &str = "***";
 
-/// Length of a substring that a text must share with a secret to be redacted. A secret that is shorter is redacted only
-/// as a whole word, since it occurs in other words by chance.
+/// Length of the part of a secret that is redacted wherever it occurs, in bytes. A secret that is shorter is redacted
+/// only as a whole word, since it occurs in other words by chance.
 const PIECE_BYTES: usize = size_of::<u64>();
 
 /// Minimum length of a header value to be a secret. A shorter value, such as `1` or `en`, is an option.

@@ -124,7 +124,7 @@ impl fmt::Display for ToolGrant {
     }
 }
 
-/// The error for a text that is not a tool reference.
+/// The error for a string that is not a tool reference.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not a tool reference; write `plugin/tool`, `plugin/*`, `mcp:server/tool` or \

@@ -57,7 +57,7 @@ pub trait HostCall: Serialize + Send + Sync {
         Repeat::Safe
     }
 
-    /// Returns a one-line description for people, without secrets and long texts.
+    /// Returns a one-line description for people, without secrets and long strings.
     fn summary(&self) -> String;
 
     /// Returns the request as the journal stores it, if a part is omitted. The digest still covers

@@ -351,9 +351,10 @@ pub const EDIT_SUPERSTEPS: usize = 100;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SqlLimits {
-    /// Rows of a result. Further rows are dropped, and the result says so. Default: 10,000.
+    /// Rows of a result. Further rows are dropped, and the result is marked as truncated. Default: 10,000.
     pub rows: u64,
-    /// Bytes of all values of a result. Further rows are dropped, and the result says so. Default: 8 MiB.
+    /// Bytes of all values of a result. Further rows are dropped, and the result is marked as truncated. Default: 8
+    /// MiB.
     pub bytes: u64,
     /// Time of one statement. Default: 30 s.
     pub timeout_ms: u64,

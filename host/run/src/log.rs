@@ -2,7 +2,7 @@
 //!
 //! Events receive their sequence numbers when they happen and reach the store in that order.
 //! [`ThreadLog::barrier`] waits until the log is durable. It is called before anything leaves the
-//! host, so no client or service sees what a crash could undo, except for runs with durability
+//! host, so no client or service sees data that a crash could undo, except for runs with durability
 //! `async`.
 
 mod amend;

@@ -9,7 +9,7 @@ use wattle_run::ports::sandbox::Ended;
 
 use crate::load::text;
 
-/// Maximum length of a code, in characters. A code is a word for programs.
+/// Maximum length of a code, in characters. Programs compare codes, and metrics use them as labels.
 const CODE_CHARS: usize = 64;
 
 /// Maximum length of a message, in characters: some sentences, or a short trace.

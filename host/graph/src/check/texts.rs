@@ -1,4 +1,4 @@
-//! Inlines the texts of files into the configurations of nodes (`with_files`).
+//! Inlines text files into the configurations of nodes (`with_files`).
 
 use std::mem;
 
@@ -9,8 +9,8 @@ use crate::check::problem::Problems;
 use crate::check::shape::Drafts;
 use crate::definition::NodeDef;
 
-/// Replaces `with_files` of all nodes by keys of `with`. The texts become part of the definition, and
-/// therefore of the graph's digest.
+/// Replaces `with_files` of all nodes by keys of `with`. The contents of the files become part of
+/// the definition, and therefore of the graph's digest.
 pub(super) fn fill(drafts: &mut Drafts, facts: &dyn Facts, problems: &mut Problems<'_>) {
     for (graph, draft) in &mut drafts.graphs {
         for (name, node) in &mut draft.def.nodes {

@@ -52,7 +52,8 @@ impl std::str::FromStr for Span {
 }
 
 impl fmt::Display for Span {
-    /// Writes the largest unit that gives a whole number, so that equal durations have equal texts.
+    /// Writes the largest unit that gives a whole number, so that equal durations have the same
+    /// form.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let whole = |unit_ms: u64| self.ms != 0 && self.ms.is_multiple_of(unit_ms);
         let (name, unit_ms) =

@@ -44,7 +44,8 @@ impl fmt::Debug for Steps {
 impl Default for Steps {
     /// Creates the budget of all conditions of one superstep, [`CONDITION_STEPS`].
     fn default() -> Self {
-        // One more than the limit, so that zero means that the limit was exceeded.
+        // The budget is one step more than the limit, so that zero means that the limit was
+        // exceeded.
         Self(Arc::new(AtomicU64::new(CONDITION_STEPS + 1)))
     }
 }

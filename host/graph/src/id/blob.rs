@@ -21,7 +21,7 @@ impl BlobRef {
         text.strip_prefix(BLOB_SCHEME)?.parse().ok().map(Self)
     }
 
-    /// Appends every blob reference in a text to `found`. A reference inside a longer word counts
+    /// Appends every blob reference in `text` to `found`. A reference inside a longer word counts
     /// as well, since keeping an unused blob does less harm than deleting one that is in use.
     pub fn find_in(mut text: &[u8], found: &mut Vec<Self>) {
         while text.len() >= BLOB_SCHEME.len() + DIGEST_DIGITS {

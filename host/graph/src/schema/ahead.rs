@@ -21,7 +21,7 @@ pub(super) const MOST: usize = 16;
 /// One of several patterns that together are equivalent to a pattern with look-around.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part {
-    /// True if a text must match the pattern, false if it must not.
+    /// True if a string must match the pattern, false if it must not.
     pub(super) is_wanted: bool,
     pub(super) pattern: String,
 }
@@ -88,7 +88,7 @@ fn has_look_around(pattern: &str) -> bool {
     ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|group| pattern.contains(group))
 }
 
-/// Returns the start of the top-level group with which a text ends.
+/// Returns the start of the top-level group at the end of a pattern.
 fn last_group(text: &str) -> Option<usize> {
     let mut at = 0;
     loop {

@@ -72,12 +72,13 @@ fn fits(pattern: &str, size: u64) -> bool {
     options(size).build(&json!({ "pattern": pattern })).is_ok()
 }
 
-/// Returns the steps of matching a text against patterns of the total size `sizes`.
+/// Returns the number of steps of matching a string against patterns with the total compiled size
+/// `sizes`.
 pub(super) fn steps(text: &str, sizes: u64) -> u64 {
     (text.len() as u64 + 1).saturating_mul(sizes) / STEP
 }
 
-/// The parts of a pattern, and whether a text must match each.
+/// The parts of a pattern, and whether a string must match each.
 type Parts = Vec<(bool, Validator)>;
 
 /// A `pattern` keyword of a schema in which some pattern has look-around.

@@ -43,7 +43,8 @@ impl<'i> Keyword<'i> for Unique {
     }
 }
 
-/// Writes a value as canonical text: keys in order, `1.0` as `1`. Equal values have equal texts.
+/// Writes a value as canonical text: keys in order, `1.0` as `1`. Equal values have equal canonical
+/// texts.
 fn write(value: &Value, text: &mut String) {
     match value {
         Value::Null => text.push('n'),

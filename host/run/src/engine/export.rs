@@ -141,7 +141,8 @@ struct Lines {
 }
 
 impl Lines {
-    /// Returns the next piece: batches first, then the blobs that they reference.
+    /// Returns the next lines: those of batches first, then those of the blobs that the batches
+    /// reference.
     async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         if !self.ending.is_over {
             return self.batches().await.map(Some);

@@ -45,7 +45,7 @@ use crate::task::options;
 use crate::travel::{CallRef, ForkFrom, ForkInto, ForkThread};
 use crate::view::store_failure;
 
-/// Page size of the search for a call, from the newest checkpoint backwards. Most forks are of
+/// Page size of the search for a call, from the newest checkpoint backwards. Most forks start at
 /// recent calls.
 const PAGE_CHECKPOINTS: usize = 16;
 

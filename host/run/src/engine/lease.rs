@@ -233,8 +233,8 @@ impl Engine {
                 slot.release().await;
                 true
             }
-            // Otherwise another host has the lease, or another claim of this host, which releases
-            // it.
+            // Unless the store failed, another host has the lease, or another claim of this host
+            // has it and releases it.
             Err(failure) => failure.code != code::UNAVAILABLE,
         }
     }

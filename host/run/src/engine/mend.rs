@@ -85,8 +85,8 @@ impl Engine {
         }
     }
 
-    /// Converts the error of a write. If the store failed, the data may be written all the same, so
-    /// the host looks for it when the store accepts writes again.
+    /// Converts the error of a write. If the store failed, the data may have been written
+    /// nevertheless, so the host looks for the data when the store accepts writes again.
     pub(super) fn not_written(&self, error: StoreError) -> Failure {
         if matches!(error, StoreError::Backend { .. }) {
             self.mend();
@@ -94,8 +94,8 @@ impl Engine {
         store_failure(error)
     }
 
-    /// Waits in the background until the store accepts writes, and then looks for what a failure
-    /// left behind.
+    /// Waits in the background until the store accepts writes, and then looks for the runs that a
+    /// failure left behind.
     fn mend(&self) {
         if self.is_shared() {
             return;

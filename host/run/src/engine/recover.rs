@@ -31,7 +31,8 @@ use crate::view::store_failure;
 /// continues.
 const AT_ONCE: usize = 16;
 
-/// Bytes per permit of the semaphore that bounds the size of threads read at once.
+/// Bytes of stored threads for which one permit of the semaphore stands. The semaphore bounds how
+/// much recovery reads at once.
 const PERMIT_BYTES: u64 = 1 << 10;
 
 /// Minimum interval between two recovery scans. With many hosts some lease is always close to
@@ -65,7 +66,7 @@ pub struct Recovery {
 }
 
 impl Recovery {
-    /// There is nothing to recover.
+    /// The progress if there is nothing to recover.
     const NONE: Self = Self { is_over: true, found: 0, recovered: 0, set_aside: 0 };
 }
 
@@ -236,7 +237,8 @@ impl Engine {
     /// own, so that reading a large thread does not delay other recoveries.
     async fn in_its_turn(&self, cut: Cut, room: Arc<Semaphore>) -> Came {
         let bytes = self.0.ports.store.stored_bytes(&cut.thread).await.unwrap_or(u64::MAX);
-        // One thread leaves half of the room to others, whatever its size.
+        // A thread takes at most half of the budget, so that a large thread does not delay all
+        // others.
         let wanted = permits(bytes.min(limit::RECOVERY_BYTES / 2));
         let _room = room.acquire_many_owned(wanted).await;
         let engine = self.clone();

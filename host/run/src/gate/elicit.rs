@@ -1,9 +1,9 @@
 //! Elicitations: a tool server asks for input in the middle of a call, and the gate raises an
 //! interrupt.
 //!
-//! A round is what a server asks at once. The call continues after each round is answered, so a
-//! call can have several rounds, one after the other. The event log holds what the call needs of
-//! each round, in addition to what a person sees.
+//! A round is a set of questions that a server asks at once. The call continues after each round is
+//! answered, so a call can have several rounds, one after the other. The event log contains the
+//! questions that a person sees, and the data with which the call continues after each round.
 
 use serde_json::json;
 use wattle_graph::elicitation::{Elicitation, Elicited};

@@ -264,8 +264,8 @@ impl Gate {
     }
 
     /// Records the result of a call. An output that is nested too deeply becomes a failure. An
-    /// output beyond the budget unwinds the guest and is recorded all the same, so that no other
-    /// attempt pays for it again.
+    /// output beyond the budget unwinds the guest, but is recorded, so that no other attempt pays
+    /// for the output again.
     async fn record<C: Effect>(
         &self,
         entry: Box<Entry>,

@@ -359,7 +359,8 @@ impl Transaction {
         Ok(live.rollback().await?)
     }
 
-    /// Ends a replayed transaction, if it ended the same way before.
+    /// Ends a replayed transaction, if the recorded transaction ended in the same way: by a commit
+    /// or a rollback.
     fn ended_before(&self, now: &str) -> Result<(), Unwind> {
         let Mode::Replayed { end, call } = &self.mode else { return Ok(()) };
         let journaled = match self.statements.get(self.next) {
@@ -452,8 +453,8 @@ impl Transaction {
 }
 
 impl Drop for Transaction {
-    /// A guest that drops a transaction rolls it back. The adapter does so when it drops the
-    /// connection.
+    /// Records the rollback of a transaction that the guest drops. The adapter rolls back when its
+    /// connection is dropped.
     fn drop(&mut self) {
         if matches!(self.mode, Mode::Live(Some(_))) {
             self.record_rollback();

@@ -103,7 +103,7 @@ fn is_of_word(sign: char) -> bool {
     sign.is_ascii_alphanumeric() || matches!(sign, '+' | '-' | '.')
 }
 
-/// Returns the length of the string literal at the start of a text, or `None` if it is not closed.
+/// Returns the length of the string literal at the start of `text`, or `None` if the literal is not closed.
 fn quoted(text: &str) -> Option<usize> {
     let mut is_escaped = false;
     let end = text[1..].find(|sign: char| {
@@ -146,7 +146,7 @@ fn without_halves(text: &str, put: impl Fn(u32, &mut String)) -> Option<String> 
     (mended != text).then_some(mended)
 }
 
-/// Parses an escape `\uXXXX` at the start of a text.
+/// Parses an escape `\uXXXX` at the start of `text`.
 fn unit(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     digits.bytes().all(|digit| digit.is_ascii_hexdigit()).then_some(())?;
@@ -194,7 +194,7 @@ impl Halves {
         Cow::Owned(whole)
     }
 
-    /// Returns U+FFFD if the last piece ended with a high surrogate, else an empty text.
+    /// Returns U+FFFD if the last piece ended with a high surrogate, else an empty string.
     pub fn end(&mut self) -> &'static str {
         if self.high.take().is_some() { "\u{fffd}" } else { "" }
     }

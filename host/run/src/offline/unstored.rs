@@ -30,7 +30,7 @@ struct Inner<'r> {
     events: &'r [Event],
 }
 
-/// The end of such a subgraph.
+/// The end of a subgraph without checkpoints.
 struct InnerEnd {
     began: Values,
     checkpoint: Checkpoint,

@@ -74,7 +74,7 @@ impl std::fmt::Debug for BlobLinks {
     }
 }
 
-/// Compares texts in a time that does not depend on where they differ.
+/// Compares bytes in a time that does not depend on where they differ.
 fn same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len()
         && one.iter().zip(other).fold(0, |differs, (one, other)| differs | (one ^ other)) == 0

@@ -39,7 +39,8 @@ impl Deltas for NoDeltas {
 /// have a route of its own with the same name.
 #[async_trait]
 pub trait Model: Send + Sync {
-    /// Returns true if the caller's tenant has such a route. Called when an app is loaded and before each call.
+    /// Returns true if a route with this name exists, of the operator or of the caller's tenant. Called when an app is
+    /// loaded and before each call.
     fn has_route(&self, caller: &Caller, route: &str) -> bool;
 
     /// Returns the target of a route for the caller's tenant.

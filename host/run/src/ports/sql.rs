@@ -8,9 +8,9 @@ use crate::grant::SqlRule;
 use crate::hostcall::sql::{Executed, Rows, SqlValue};
 use crate::limit::SqlLimits;
 
-/// A row that a transaction writes to the database itself. After a crash right behind the commit it
-/// shows the host that the transaction was committed, and the results of its statements. At most
-/// one marker of each key is committed.
+/// A commit marker: a row that a transaction writes to its own database. After a crash directly
+/// after the commit, the row shows the host that the transaction was committed, and the results of
+/// the statements. At most one marker of each key is committed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Marker {
     /// Identifies the transaction among the transactions of all threads.

@@ -234,8 +234,8 @@ pub struct Batch {
     pub base: Option<CheckpointId>,
     /// Events whose sequence numbers continue from the newest event of the thread without a gap.
     pub events: Vec<Event>,
-    /// A new checkpoint, which becomes the current one if it is of the root graph. The store writes only channels whose
-    /// version is the id of this checkpoint, and only the new items of channels with a
+    /// A new checkpoint, which becomes the current one if it belongs to the root graph. The store writes only channels
+    /// whose version is the id of this checkpoint, and only the new items of channels with a
     /// [`Tail`](wattle_graph::checkpoint::Tail). All other values are stored with earlier checkpoints.
     pub checkpoint: Option<Checkpoint>,
     /// Makes an earlier checkpoint the current one.
@@ -472,7 +472,7 @@ pub trait Store: Send + Sync {
         run_id: &(dyn for<'r> Fn(&'r RunId) -> RunId + Send + Sync),
     ) -> Result<(), StoreError>;
 
-    /// Deletes what a strategy does not keep. A missing thread is not an error.
+    /// Deletes the data that a strategy does not keep. A missing thread is not an error.
     ///
     /// This method, [`Store::delete_runs`] and [`Store::copy_thread`] rewrite history, so they fail with
     /// [`StoreError::Leased`] while any holder has a lease of the thread.

@@ -98,7 +98,7 @@ impl Meter {
         }
     }
 
-    /// Adds usage if the cap allows it. The inner error is the current usage, if the cap does not.
+    /// Adds usage if the cap allows it. Otherwise returns the current usage as the inner error.
     /// `mentioned` is true if the store reports the added usage from now on. Other callers of the
     /// meter wait during a measurement.
     ///

@@ -9,8 +9,8 @@ const INVISIBLE: &[std::ops::RangeInclusive<char>] = &[
     '\u{feff}'..='\u{feff}',
 ];
 
-/// Truncates a text, and removes invisible characters and control characters other than line breaks
-/// and tabs.
+/// Truncates a string, and removes invisible characters and control characters other than line
+/// breaks and tabs.
 pub(crate) fn clean(text: &str, max_chars: usize) -> String {
     let is_invisible = |c: &char| INVISIBLE.iter().any(|range| range.contains(c));
     let allowed = |c: &char| matches!(c, '\n' | '\t') || !c.is_control() && !is_invisible(c);

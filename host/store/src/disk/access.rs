@@ -262,7 +262,7 @@ mod tests {
         let (store, thread, fails, _dir) = flaky().await;
         fails.store(true, Ordering::Release);
         store.thread(&thread).await.unwrap_err();
-        // It runs after the command that opens the file again.
+        // The closure runs after the command that opens the file again.
         store.0.write(|_writer| Ok(())).await.unwrap();
         assert!(store.thread(&thread).await.unwrap().is_some());
     }

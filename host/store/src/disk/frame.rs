@@ -1,4 +1,4 @@
-//! A frame of the log: what a batch adds to the history of a thread.
+//! A frame of the log: the events and the checkpoint that a batch adds to the history of a thread.
 //!
 //! A frame has a header, so that a walk along the chain of a thread decodes nothing else, and a
 //! body of packed records, so that one channel can be read without the others. `FORMAT.md`
@@ -41,7 +41,7 @@ const VALUE: &str = "channel value";
 /// Flag in the length of a channel's name: a list delta follows. Names are far shorter.
 const IS_TAIL: u32 = 1 << 31;
 
-/// The header of a frame: what a walk along the chain reads.
+/// The header of a frame, which a walk along the chain reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Header {
     /// Number of log entries that the frame takes.
@@ -338,7 +338,8 @@ impl Frame {
         Ok(places)
     }
 
-    /// Returns what the frame has of a channel, if anything.
+    /// Returns the value or the list delta that the frame contains for a channel; `None` if it
+    /// contains neither.
     pub(crate) fn part(&self, channel: &ChannelName) -> Result<Option<Stored<'_>>, StoreError> {
         for part in self.parts()? {
             let part = part?;
@@ -349,7 +350,7 @@ impl Frame {
         Ok(None)
     }
 
-    /// Returns what the frame has of each channel.
+    /// Returns the value or the list delta of each channel in the frame.
     pub(crate) fn parts(
         &self,
     ) -> Result<impl Iterator<Item = Result<Stored<'_>, StoreError>>, StoreError> {

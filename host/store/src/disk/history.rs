@@ -36,7 +36,7 @@ pub(crate) fn events(
     };
     let mut events = Vec::new();
     let mut after = after.max(head.pruned_seq);
-    // One pass is mostly enough. More are needed where events were dropped.
+    // One pass is mostly enough. Further passes are needed where events were dropped.
     let mut width = limit as u64;
     while events.len() < limit && after < head.last_seq {
         let until = after.saturating_add(width).min(head.last_seq);

@@ -123,8 +123,8 @@ impl Intake {
         self.threads
     }
 
-    /// Clears the cache after a failed commit and continues after what the file has. Reservations
-    /// stay valid.
+    /// Clears the cache after a failed commit and continues after the entries of the file.
+    /// Reservations stay valid.
     pub(crate) fn start_over(&mut self, next_entry: u64, threads: u64) {
         self.known.clear();
         self.next_entry = self.next_entry.max(next_entry);

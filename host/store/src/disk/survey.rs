@@ -2,9 +2,9 @@
 //!
 //! Threads are found by all tables that name them, so that one of the tables may be damaged. Each
 //! thread is then read completely: its records, its frames with their seals, and the indexes of its
-//! frames and blobs. An error or a panic of redb at a damaged page counts as damage of what was
-//! read. An unreadable file ends the survey: redb then reads nothing more, which says nothing about
-//! the rest.
+//! frames and blobs. An error or a panic of redb at a damaged page counts as damage of the thread
+//! or table that was read. An unreadable file ends the survey, since redb then reads nothing more
+//! and the rest of the file may be intact.
 
 mod check;
 

@@ -136,8 +136,8 @@ impl Source {
     }
 
     /// Acquires exclusive access. Returns `None` if readers are still active after `HOLD`. The lock
-    /// is released before the caller retries, so that what a long read waits for, such as the
-    /// writer, can proceed.
+    /// is released before the caller retries, so that the writer, or any other work that a long
+    /// read waits for, can proceed.
     fn alone(&self) -> Option<RwLockWriteGuard<'_, Arc<Handle>>> {
         let mut handle = self.handle.write().unwrap_or_else(PoisonError::into_inner);
         let started = Instant::now();

@@ -56,7 +56,7 @@ fn each_word_of(value: &Value, look: &mut impl FnMut(&str)) {
     }
 }
 
-/// When a single letter of a script without spaces is a word.
+/// Whether a single letter of a script without spaces counts as a word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Letters {
     Always,

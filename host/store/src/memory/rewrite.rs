@@ -23,7 +23,7 @@ pub(super) struct Target<'a> {
 }
 
 impl Thread {
-    /// Returns what a plan keeps of the thread, as another thread.
+    /// Returns the part of the thread that a plan keeps, as another thread.
     pub(super) fn rewritten(&self, plan: &Plan, target: Target<'_>) -> Result<Self, StoreError> {
         let Target { record, runs, names, goes_on } = target;
         let id = record.id.clone();

@@ -102,7 +102,8 @@ impl Draft {
     }
 }
 
-/// Returns what is written of a checkpoint.
+/// Returns the part of a checkpoint that is written: its `CheckpointMeta` and the channels that it
+/// changed.
 fn stored(
     id: &ThreadId,
     thread: Option<&Thread>,
@@ -154,7 +155,7 @@ impl Thread {
         Standing { last_seq: self.head.last_seq, last_checkpoint: self.head.last_checkpoint }
     }
 
-    /// Returns the end, which the next batch follows.
+    /// Returns the end of the thread, which the next batch follows.
     pub(super) fn end(&self) -> End {
         let ThreadHead { seal, last_seq, .. } = self.head;
         End { number: self.number, seal, last_seq }

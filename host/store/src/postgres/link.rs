@@ -455,7 +455,7 @@ impl Attempt {
     /// Waits for the next attempt. Returns false if none follows, or if it would fail in the same
     /// way.
     async fn may_help(&mut self, error: &sqlx::Error) -> bool {
-        // The wait for the lock was delay enough.
+        // No further delay is needed, since the attempt has waited for the lock.
         if is_held(error) && self.held > 0 {
             self.held -= 1;
             return true;

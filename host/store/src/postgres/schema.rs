@@ -33,7 +33,7 @@ const OPERATION: &str = "prepare its tables";
 /// # Errors
 ///
 /// [`StoreError::NewerFormat`] if a newer Wattle created it, [`StoreError::Backend`] if the server
-/// fails or does not permit it.
+/// fails or the user has no permission.
 pub(super) async fn migrate(link: &Link) -> Result<(), StoreError> {
     check_server(link).await?;
     if format(link).await? == FORMAT {

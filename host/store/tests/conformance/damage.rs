@@ -318,7 +318,7 @@ async fn damage_of_a_blob(dir: &Path, blob: BlobRef, numbers: &mut Numbers) {
     assert!(blobs.survey().await.unwrap().is_empty(), "{how}");
 }
 
-/// Changes a byte of each occurrence of a text in a file.
+/// Changes a byte of each occurrence of `text` in a file.
 fn change(path: &Path, text: &[u8]) {
     let mut bytes = fs::read(path).unwrap();
     let found = bytes.windows(text.len()).enumerate().filter(|(_, window)| *window == text);

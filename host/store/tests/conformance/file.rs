@@ -161,7 +161,7 @@ async fn truncated_file_is_a_typed_error() {
         fs::write(&path, &whole[..part]).unwrap();
         match RedbStore::open(&path) {
             Err(error) => assert!(matches!(error, StoreError::Corrupt { .. }), "{part}: {error}"),
-            // The file was rebuilt from what was not cut off.
+            // The file was rebuilt from the part that was not cut off.
             Ok(store) => match store.events(&thread, 0, 999).await {
                 Ok(events) => assert_eq!(events.len(), 200, "{part}"),
                 Err(error) => assert!(error.to_string().contains("thread `t`"), "{part}: {error}"),

@@ -103,8 +103,8 @@ pub(crate) async fn invalid_delta_hints_are_ignored(store: &dyn Store) {
     }
 }
 
-/// Returns what an engine writes of a superstep: the event with the item, and the checkpoint with
-/// the list.
+/// Returns the batch that an engine writes for a superstep: the event with the item, and the
+/// checkpoint with the list.
 fn step(number: u64, list: &[Value]) -> Batch {
     let item = list.last().unwrap();
     let mut finished: Event = event(number, json!(null));

@@ -140,7 +140,8 @@ impl Engine {
         ground.check_newest(&base)?;
         let first = self.free_number(&ground.head).await?;
         let mut made = self.edited(slot, ground, base, first).await?;
-        // From the innermost graph outwards, because each copy names the checkpoint inside of it.
+        // The loop goes from the innermost graph outwards, because each copied checkpoint refers to
+        // the new checkpoint of its subgraph.
         while let Some(old) = around.pop() {
             let Some(newest) = made.last().map(|newest| newest.meta.clone()) else { break };
             let pack = ground.pack_at(&old.meta.namespace)?;
@@ -230,7 +231,7 @@ impl Ground<'_> {
         })
     }
 
-    /// Returns true if a checkpoint is of the invocation that the parent graphs wait for.
+    /// Returns true if a checkpoint belongs to the invocation that the parent graphs wait for.
     fn is_now(&self, checkpoint: &Checkpoint) -> bool {
         checkpoint.meta.parents.iter().all(|(around, at)| match self.nest.strand(around) {
             None => around.is_root() && *at == self.root.checkpoint.meta.id,

@@ -14,7 +14,7 @@ pub(super) struct Part<'p> {
 
 /// The end of the part.
 enum End {
-    /// There is no end: the part is the whole journal.
+    /// The part has no end: it is the whole journal.
     Open,
     /// Path of the call before which the part ends, and the number of its batch.
     At(Vec<u32>, u32),

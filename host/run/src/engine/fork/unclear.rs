@@ -20,7 +20,7 @@ use crate::hostcall::http::{HttpRequest, is_safe};
 ///
 /// # Errors
 ///
-/// `conflict` if there is such a call.
+/// `conflict` if a task that would restart has made a call in doubt or a held call.
 pub(super) fn refuse_unclear(
     known: &Known,
     lineage: &Lineage,
@@ -45,7 +45,7 @@ pub(super) fn refuse_unclear(
     Ok(())
 }
 
-/// Returns true if a call is of a task that restarts, or of a graph that such a task started.
+/// Returns true if a task that restarts made the call, itself or through a graph that it started.
 fn begins_anew(
     event: &Event,
     call: &CallStarted,
@@ -78,8 +78,8 @@ fn is_open(known: &Known, call: &CallStarted) -> bool {
 }
 
 /// Returns why a call without a result keeps its task from restarting, and what to do about the
-/// call; `None` if it does not. The log does not record which tools are idempotent, so for a tool
-/// call the last interrupt or decision about it counts.
+/// call. Returns `None` if the task may restart. The log does not record which tools are
+/// idempotent, so for a tool call the last interrupt or decision about it counts.
 fn unclear(known: &Known, call: &CallStarted) -> Option<(&'static str, &'static str)> {
     let doubt = Some(("in doubt", "settle it"));
     if call.function == HttpRequest::FUNCTION {

@@ -83,7 +83,7 @@ impl RunRecord {
 pub struct RunSpec {
     /// What the run does.
     pub kind: RunKind,
-    /// The app. The thread of the run is of this app, or unbound.
+    /// The app. The thread of the run belongs to this app, or is unbound.
     pub app: AppName,
     /// The graph to which an unbound thread is bound. Default: the only graph of the app.
     #[serde(default, skip_serializing_if = "Option::is_none")]
