@@ -1,4 +1,4 @@
-//! Conversations in a form that any provider can be sent.
+//! Conversations in a provider-independent form.
 
 mod picture;
 
@@ -13,7 +13,7 @@ use crate::chat::picture::untaken;
 pub(crate) use crate::chat::picture::{PICTURE_BYTES, Pictures, Source};
 use crate::config::ProviderKind;
 
-/// A conversation with its tools, checked so that any provider can be sent it.
+/// A validated conversation with its tools, in a provider-independent form.
 #[derive(Clone, Debug)]
 pub(crate) struct Chat<'a> {
     pub(crate) turns: Vec<Turn<'a>>,
@@ -25,22 +25,22 @@ pub(crate) struct Chat<'a> {
 pub(crate) enum Turn<'a> {
     /// System instructions.
     System(String),
-    /// A message of the user.
+    /// A user message.
     User(Vec<Shown<'a>>),
-    /// A message of the model.
+    /// An assistant message.
     Assistant(Cow<'a, [Part]>),
     /// The results of consecutive tool calls.
     Results(Vec<&'a ToolResult>),
 }
 
-/// A part of a message of the user.
+/// A part of a user message.
 #[derive(Clone, Debug)]
 pub(crate) enum Shown<'a> {
     Text(Cow<'a, str>),
     Picture(Picture),
 }
 
-/// An image of a message.
+/// An image in a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Picture {
     pub(crate) media_type: String,
@@ -58,7 +58,8 @@ impl Picture {
 }
 
 impl<'a> Chat<'a> {
-    /// Creates the conversation of a request, with its loaded images, for a provider of this kind.
+    /// Creates the conversation of a request for a provider of this kind. `pictures` holds the loaded images of the
+    /// request.
     ///
     /// # Errors
     ///
@@ -89,8 +90,8 @@ impl<'a> Chat<'a> {
         self
     }
 
-    /// Appends a completion and the next message of the user. Leaves an empty completion out, because providers refuse
-    /// empty messages.
+    /// Appends a completion and the next user message. Omits an empty completion, because providers reject empty
+    /// messages.
     pub(crate) fn go_on(&mut self, answer: String, text: String) {
         if !answer.trim().is_empty() {
             self.turns.push(Turn::Assistant(vec![Part::Text(answer)].into()));
@@ -98,7 +99,7 @@ impl<'a> Chat<'a> {
         self.turns.push(Turn::User(vec![Shown::Text(text.into())]));
     }
 
-    /// Returns all instructions as one text; `None` if there are none.
+    /// Returns all system instructions joined into one string; `None` if there are none.
     pub(crate) fn instructions(&self) -> Option<String> {
         let texts = self.turns.iter().filter_map(|turn| match turn {
             Turn::System(text) => Some(text.as_str()),
@@ -109,7 +110,7 @@ impl<'a> Chat<'a> {
     }
 }
 
-/// Appends a message. Tool results become turns of their own, whatever their role.
+/// Appends a message. Consecutive tool results become a separate turn, whatever the role of their message.
 fn add<'a>(
     turns: &mut Vec<Turn<'a>>,
     message: &'a Message,
@@ -118,7 +119,7 @@ fn add<'a>(
 ) -> Result<(), Failure> {
     let results = message.parts.iter().filter(|part| matches!(part, Part::ToolResult(_))).count();
     if message.role == Role::Tool && results < message.parts.len() {
-        let text = "a message of role `tool` may hold tool results only";
+        let text = "a message of role `tool` can contain tool results only";
         return Err(Failure::new(code::INVALID, text));
     }
     for parts in message.parts.chunk_by(|left, right| is_result(left) == is_result(right)) {
@@ -186,7 +187,7 @@ fn spoken<'a>(
     }
 }
 
-/// Refuses parts of unknown kinds. Provider state is checked when the request is written.
+/// Rejects parts of unknown types. Provider state is checked later, when the request body is built.
 fn known(message: &Message) -> Result<(), Failure> {
     for (place, part) in message.parts.iter().enumerate() {
         let Part::Other(value) = part else { continue };
@@ -204,5 +205,5 @@ fn known(message: &Message) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Types of parts that have a meaning for one provider only. Versions before 0.1 wrote the last two.
+/// Types of parts that only one provider understands. Wattle before version 0.1 wrote the last two.
 const OPAQUE: [&str; 3] = [PROVIDER_STATE, "provider_part", "reasoning_signature"];

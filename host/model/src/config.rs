@@ -14,13 +14,13 @@ pub(crate) use crate::config::alias::{check as check_aliases, find as find_alias
 pub(crate) use crate::config::env::read_models;
 use crate::extra::Extra;
 
-/// Timeout of a route that configures none: enough for a response of a page that is not streamed.
+/// Default timeout of a route: enough for an unstreamed response of one page.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Retries of a route that configures none, as in the official clients.
+/// Default retries of each model of a route, as in the official clients.
 pub const DEFAULT_RETRIES: u32 = 2;
 
-/// Maximum retries of a route. More of them last through an outage, which fallbacks are for.
+/// Maximum configurable retries of each model of a route. For longer outages, configure fallbacks.
 pub const MAX_RETRIES: u32 = 10;
 
 /// The `[model]` table: providers, routes and aliases.
@@ -31,7 +31,7 @@ pub struct ModelConfig {
     pub providers: BTreeMap<String, ProviderConfig>,
     /// Routes by name.
     pub routes: BTreeMap<String, RouteConfig>,
-    /// Replacements of models, by model name. They apply to all routes, those of tenants included.
+    /// Replacement models by the model name that they replace. They apply to all routes, tenant routes included.
     pub aliases: Aliases,
     /// Whether a tenant route may reach a private or loopback address; default `false`.
     pub tenant_private: bool,
@@ -49,16 +49,16 @@ pub enum ProviderKind {
     Anthropic,
 }
 
-/// How the provider is asked for a document under a response schema. The host validates the document in every mode.
+/// How the host requests output that matches a response schema. The host validates the output in every mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Structured {
-    /// The provider gets the JSON Schema and decodes by it.
+    /// The request has the JSON Schema, and the provider constrains decoding to it.
     #[default]
     Schema,
-    /// The provider decodes a JSON object; a system message has the schema.
+    /// The provider constrains decoding to a JSON object. A system message has the schema.
     JsonObject,
-    /// A system message has the schema, and the provider decodes any text.
+    /// The provider decodes without constraints. A system message has the schema.
     Prompt,
 }
 
@@ -68,14 +68,14 @@ pub enum Structured {
 pub struct ProviderConfig {
     /// The wire format.
     pub kind: ProviderKind,
-    /// The base URL; by default the official one of the kind.
+    /// The base URL; default: the official URL of the kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// The environment variable that has the key. Without it requests have no key, as for a local server.
+    /// The name of the environment variable with the API key. Without it, requests have no key, as for a local server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_env: Option<String>,
-    /// The strongest structured mode of the provider; default `schema`. If the provider rejects a schema, the host uses
-    /// a weaker mode for that call.
+    /// The strongest structured mode that the provider supports; default `schema`. If the provider rejects a schema,
+    /// the host uses a weaker mode for that call.
     #[serde(default)]
     pub structured: Structured,
     /// Whether responses are streamed; default `true`.
@@ -85,7 +85,8 @@ pub struct ProviderConfig {
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
     /// Headers that the host adds to every request, such as those of a gateway. [`Routes::open`](crate::Routes::open)
-    /// fills in their secrets. The provider of a tenant route with a key or base URL of its own has none of them.
+    /// replaces the secret placeholders in their values. A tenant route that has its own key or base URL does not send
+    /// them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
 }
@@ -96,9 +97,9 @@ pub struct ProviderConfig {
 pub struct RouteConfig {
     /// The provider of the first model.
     pub provider: String,
-    /// The first model, by the provider's name for it.
+    /// The first model, by its name at the provider.
     pub model: String,
-    /// The environment variable that replaces `model` if it is set and not empty.
+    /// The name of an environment variable. If the variable is set and not empty, its value replaces `model`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_env: Option<String>,
     /// Timeout of the first byte of a response and of the time between two chunks. For a response that is not streamed
@@ -114,10 +115,11 @@ pub struct RouteConfig {
     /// Maximum tokens of the output, for calls that set none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u32>,
-    /// Fields that the host adds to requests to the first model. They replace those of the provider.
+    /// Fields that the host adds to requests to the first model. A field replaces the provider's field of the same
+    /// name.
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
-    /// Models that the host calls, in this order, if those before are not available.
+    /// Fallback models. The host calls them in this order when the models before them fail.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<Target>,
 }

@@ -34,11 +34,11 @@ pub enum ConfigError {
     /// A value of a route is invalid.
     #[error("`model.routes.{route}.{field}`: {reason}")]
     Route {
-        /// The name of the route.
+        /// The key of the route under `[model.routes]`.
         route: String,
-        /// The key of the value.
+        /// The invalid key in the route's table.
         field: &'static str,
-        /// The correction.
+        /// The problem and its correction.
         reason: String,
     },
     /// An alias is invalid.
@@ -46,7 +46,7 @@ pub enum ConfigError {
     Alias {
         /// The model name that the alias replaces.
         name: String,
-        /// The correction.
+        /// The problem and its correction.
         reason: String,
     },
     /// The extra fields of a provider are invalid.
@@ -54,7 +54,7 @@ pub enum ConfigError {
     ProviderExtra {
         /// The name of the provider.
         provider: String,
-        /// The correction.
+        /// The problem and its correction.
         reason: String,
     },
     /// A header of a provider is invalid.
@@ -62,7 +62,7 @@ pub enum ConfigError {
     ProviderHeader {
         /// The name of the provider.
         provider: String,
-        /// The correction.
+        /// The problem and its correction.
         reason: String,
     },
     /// The HTTP client could not be built.

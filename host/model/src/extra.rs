@@ -11,7 +11,7 @@ use crate::config::ProviderKind;
 /// Fields at the top level of a request body.
 pub type Extra = Map<String, Value>;
 
-/// Fields that the host sets itself.
+/// Body fields that the host sets. Extra fields cannot replace them.
 const OWN: [&str; 13] = [
     "model",
     "messages",
@@ -41,8 +41,8 @@ pub(crate) fn problem(kind: ProviderKind, extra: &Extra) -> Option<String> {
     Some(format!("`{own}` is set by the host; use the route's own keys, or remove it"))
 }
 
-/// Merges the extra fields of a provider and of a model of a route. The fields of the model replace
-/// those of the provider.
+/// Merges the extra fields of a provider and of a model of a route. A field of the model replaces
+/// the provider's field of the same name.
 pub(crate) fn joined(provider: &Extra, target: &Extra) -> Extra {
     let mut all = provider.clone();
     all.extend(target.iter().map(|(name, value)| (name.clone(), value.clone())));

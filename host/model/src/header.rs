@@ -5,15 +5,15 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use crate::config::ProviderConfig;
 use crate::error::ConfigError;
 
-/// Headers that the host sets itself.
+/// Headers that the host sets. The operator cannot configure them.
 const OWN: [&str; 6] =
     ["accept", "anthropic-version", "content-length", "content-type", "host", "transfer-encoding"];
 
 /// Headers that carry the key of a provider.
 const OF_KEYS: [&str; 3] = ["authorization", "x-api-key", "x-goog-api-key"];
 
-/// Returns the headers of a provider with their secrets filled in. The inner error says which
-/// secret is missing.
+/// Replaces the secret placeholders in the headers of a provider. The inner error says which secret
+/// is missing.
 pub(crate) fn filled(
     provider: &str,
     config: &ProviderConfig,

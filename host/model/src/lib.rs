@@ -13,22 +13,22 @@
 //! * `provider/exchange`: one HTTP request and its response; `provider/sse`: server-sent events.
 //! * `provider/openai`, `provider/gemini`, `provider/anthropic`: the formats. OpenAI's has many dialects.
 //! * `provider/schema`: tool schemas in the form that each provider accepts.
-//! * `provider/state`: provider state, which a provider sends and gets back.
+//! * `provider/state`: provider state: data that a provider sends and requires back.
 //! * `provider/think`: reasoning within a text; `provider/arguments`: arguments of tool calls.
 //! * [`recorded`]: recorded responses, read without a connection.
 //! * `provider/image`: image generation in the formats of Google and OpenAI.
-//! * `provider/fault`: errors of providers as failures.
+//! * `provider/fault`: conversion of provider errors to failures.
 //! * `sink`: the deltas of a call.
 //! * `retry`: which errors are retried, and the backoff.
-//! * `chat`: conversations in a form that any provider can be sent; `chat/picture`: their images.
+//! * `chat`: conversations in a provider-independent form; `chat/picture`: their images.
 //! * `structured`: structured modes, validation, coercion and repair.
 //!
 //! # Streams
 //!
-//! A streamed response is emitted delta by delta and assembled to the completion that the provider would have returned
-//! as a whole. After the first delta neither a retry nor a fallback follows: a stream that ends early fails as
-//! `unavailable` or `timeout`. Both are retryable, and the retry of the node makes the whole call again. Dropping a
-//! call closes its connection.
+//! The host emits the deltas of a streamed response and assembles them to the completion that an unstreamed response
+//! would contain. After the first delta neither a retry nor a fallback follows: a stream that ends early fails as
+//! `unavailable` or `timeout`. Both are retryable, and a retry of the node repeats the whole call. Dropping a call
+//! closes its connection.
 
 mod chat;
 pub mod config;

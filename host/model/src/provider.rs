@@ -77,8 +77,8 @@ pub(crate) struct Provider {
     pauses: Pauses,
 }
 
-/// Parameters of one attempt: the model, its timeout and retries, and the setting that messages
-/// name.
+/// Parameters of one attempt: the model, its timeout and retries, and the configuration key that
+/// messages name.
 #[derive(Clone, Copy)]
 pub(crate) struct Aim<'a> {
     pub(crate) route: &'a str,
@@ -86,19 +86,19 @@ pub(crate) struct Aim<'a> {
     pub(crate) model: &'a str,
     /// The model as the route names it.
     pub(crate) name: &'a str,
-    /// The setting that names the model, for messages.
+    /// The configuration key of the model, for messages.
     pub(crate) setting: &'a str,
     pub(crate) timeout: Duration,
     pub(crate) retries: u32,
     pub(crate) asks: &'a Asks,
 }
 
-/// The number of tries of one attempt.
+/// The number of HTTP requests of one attempt.
 #[derive(Debug, Default)]
 pub(crate) struct Asks(AtomicU32);
 
 impl Asks {
-    /// Returns the number of tries so far.
+    /// Returns the number of requests so far.
     pub(crate) fn count(&self) -> u32 {
         self.0.load(Ordering::Relaxed)
     }
@@ -114,11 +114,11 @@ pub(crate) struct Ask<'a> {
     pub(crate) chat: &'a Chat<'a>,
     /// The request of the guest.
     pub(crate) request: &'a CompletionRequest,
-    /// The route, whose settings apply where the request has none.
+    /// The route. Its settings apply where the request sets none.
     pub(crate) route: &'a RouteConfig,
     /// The format of the response.
     pub(crate) format: Format<'a>,
-    /// Provider-specific fields of the body.
+    /// Provider-specific body fields that the operator configured.
     pub(crate) extra: &'a Extra,
 }
 
@@ -129,7 +129,7 @@ pub(crate) enum Format<'a> {
     Free,
     /// Any JSON object.
     JsonObject,
-    /// A document under this schema.
+    /// A JSON object that matches this schema.
     Schema(&'a ResponseSchema),
 }
 
@@ -138,7 +138,7 @@ pub(crate) fn http(resolver: Option<Arc<dyn Resolve>>) -> Result<reqwest::Client
     let mut client = reqwest::Client::builder()
         .user_agent(USER_AGENT)
         .connect_timeout(CONNECT_TIMEOUT)
-        // A redirect to another host would carry the keys in custom headers with it.
+        // A redirect to another host would send it the keys in custom headers.
         .redirect(Policy::none())
         .no_proxy()
         .tcp_nodelay(true);
@@ -211,7 +211,7 @@ impl Provider {
         &self.extra
     }
 
-    /// Returns why the provider cannot be used, and the correction.
+    /// Returns why the provider cannot be used, and the correction; `None` if it can be used.
     pub(crate) fn problem(&self) -> Option<String> {
         if let Some(reason) = &self.unready {
             return Some(format!(
@@ -291,7 +291,7 @@ impl Provider {
         exchange::send(self, aim, sink, request).await
     }
 
-    /// Returns the owner of the provider state in a response.
+    /// Returns the owner of the provider state in a response to this attempt.
     fn owner(&self, aim: Aim<'_>) -> Owner {
         Owner::new(&self.name, aim.model)
     }
@@ -380,7 +380,7 @@ pub(crate) fn base_url(provider: &str, text: &str) -> Result<String, ConfigError
         return Err(ConfigError::BaseUrl {
             provider: provider.to_owned(),
             url: url.host_str().unwrap_or_default().to_owned(),
-            reason: "it names a user or password; use `key_env`".to_owned(),
+            reason: "it contains a user name or password; use `key_env`".to_owned(),
         });
     }
     if url.query().is_some() || url.fragment().is_some() {
@@ -389,7 +389,7 @@ pub(crate) fn base_url(provider: &str, text: &str) -> Result<String, ConfigError
     let path = url.path().trim_end_matches('/');
     if let Some(ending) = ENDPOINTS.iter().find(|ending| path.ends_with(**ending)) {
         return Err(refused(&format!(
-            "it ends with `{ending}`, which is added to it; remove that"
+            "it ends with `{ending}`, which the host appends itself; remove this"
         )));
     }
     if !url.path().ends_with('/') {

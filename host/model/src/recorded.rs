@@ -42,8 +42,8 @@ impl Recorded {
         Provider::new("recorded", &config, Key::None, http).map(Self)
     }
 
-    /// Reads the body of one response with status 200, a stream of events or a whole document, that arrives in these
-    /// chunks. Returns the completion and the deltas emitted meanwhile.
+    /// Reads the body of one response with status 200 that arrives in these chunks: a stream of events, or an
+    /// unstreamed response. Returns the completion and the deltas that were emitted.
     pub async fn read(&self, pieces: Vec<Bytes>) -> (Result<Completion, Failure>, Vec<Delta>) {
         let pieces = stream::iter(pieces.into_iter().map(Ok::<_, Infallible>));
         self.read_body(Body::wrap_stream(pieces)).await

@@ -84,7 +84,7 @@ impl Route {
         Ok(Self { name: name.to_owned(), config, leads })
     }
 
-    /// Returns what a guest may learn about the route.
+    /// Returns the information about the route that guests can read.
     pub(crate) fn info(&self) -> RouteInfo {
         RouteInfo {
             provider: self.config.provider.clone(),
@@ -104,7 +104,10 @@ impl Route {
         self.leads.iter().filter_map(|lead| {
             let (name, model) = (&lead.target.model, &lead.model);
             (name != model).then(|| {
-                format!("route `{}` calls `{model}` for `{name}`, by `[model.aliases]`", self.name)
+                format!(
+                    "route `{}` calls `{model}` for `{name}`, as configured in `[model.aliases]`",
+                    self.name
+                )
             })
         })
     }

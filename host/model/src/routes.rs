@@ -46,8 +46,8 @@ impl Routes {
         Self::open(config, env, &|text| Ok(text.to_owned()))
     }
 
-    /// As [`new`](Self::new), with secrets in the headers of providers. `fill` replaces the placeholders in the text of
-    /// a header, or returns the reason why it cannot; calls of such a provider fail as `unavailable`.
+    /// As [`new`](Self::new), with secrets in the headers of providers. `fill` replaces the placeholders in the value
+    /// of a header, or returns the reason why it cannot. Calls of a provider with such a reason fail as `unavailable`.
     ///
     /// # Errors
     ///
@@ -76,7 +76,8 @@ impl Routes {
         Ok(Self { config, providers, routes, tenants: None, from_env })
     }
 
-    /// Enables tenant routes and loads the stored ones. Without this call, setting one fails as `unsupported`.
+    /// Enables tenant routes and loads the stored ones. Without this call, setting a tenant route fails as
+    /// `unsupported`.
     ///
     /// # Errors
     ///
@@ -103,8 +104,7 @@ impl Routes {
         self.from_env.iter().cloned().chain(aliased).collect()
     }
 
-    /// As [`Model::complete`], with a streamed or a whole response, whatever the configuration of the provider says.
-    /// For tests of both.
+    /// As [`Model::complete`]; `streams` overrides whether the provider is asked for a stream. For tests of both forms.
     ///
     /// # Errors
     ///
@@ -138,7 +138,7 @@ impl Routes {
         self.routes.keys().map(String::as_str)
     }
 
-    /// Returns the route of the tenant, else the operator's.
+    /// Returns the route of the tenant, or else the operator's route.
     fn find(&self, caller: &Caller, name: &str) -> Result<Arc<Route>, Failure> {
         match self.tenants.as_ref().map(|tenants| tenants.find(caller, name)) {
             Some(Own::Route(route)) => return Ok(route),

@@ -19,7 +19,8 @@ impl<'a> Sink<'a> {
         Self { deltas, begun: AtomicBool::new(false), streams: None }
     }
 
-    /// Overrides whether the provider is asked for a stream.
+    /// Overrides the provider's configuration: asks the provider for a stream, or for an unstreamed
+    /// response.
     pub(crate) fn with_streams(mut self, streams: bool) -> Self {
         self.streams = Some(streams);
         self

@@ -1,4 +1,4 @@
-//! Structured output: documents under a response schema.
+//! Structured output: JSON documents that match a response schema.
 //!
 //! A call uses the strongest structured mode of the provider, and a weaker mode if the provider rejects the schema. The
 //! host validates every document against the schema of the guest. The model corrects an invalid document in one repair
@@ -26,7 +26,7 @@ const ANSWER_CHARS: usize = 2_000;
 /// Words in an error with status 400 or 422 by which a provider rejects the schema rather than the conversation.
 const SCHEMA_WORDS: [&str; 4] = ["schema", "response_format", "output_config", "json"];
 
-/// Completes a call with a document under the schema, with at most one repair turn.
+/// Completes a call with a document that matches the schema, with at most one repair turn.
 pub(crate) async fn complete(call: &Call<'_>, shape: &Shape<'_>) -> Result<Completion, Failure> {
     let mut rung = call.provider.structured();
     let (mut chat, first) = loop {
@@ -154,8 +154,8 @@ fn not_in_shape(call: &Call<'_>, shape: &Shape<'_>, reply: &Reply, wrong: Wrong)
     let text = reply.text();
     let answer = cut(&text);
     let mut details = json!({ "answer": answer });
-    // As text, because the event log bounds the depth of documents. The text is about as large as the completion, so it
-    // is left out if the completion is truncated.
+    // The document is a string, because the event log bounds the depth of JSON. It is about as large as the completion,
+    // so it is left out if the completion is truncated.
     if let Some(document) = wrong.document.filter(|_| answer.len() == text.len()) {
         details["document"] = document.to_string().into();
     }

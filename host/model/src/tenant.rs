@@ -34,7 +34,7 @@ pub const DEFAULT_TENANT: &str = "default";
 /// file on a change.
 pub const MAX_ROUTES: usize = 1_000;
 
-/// Maximum bytes of the document of a route.
+/// Maximum bytes of the JSON object of a tenant route.
 const DOCUMENT_BYTES: usize = 16 << 10;
 
 /// Maximum characters of the name of a route.
@@ -118,7 +118,7 @@ impl TenantRoutes {
         .collect()
     }
 
-    /// Returns the document of a route without its key.
+    /// Returns the JSON object of a route without its key.
     pub(crate) fn get(&self, caller: &Caller, route: &str) -> Option<Value> {
         self.with(caller, route, |entry| entry.map(|entry| entry.document.shown()))
     }
@@ -199,7 +199,7 @@ impl TenantRoutes {
 
 impl fmt::Debug for TenantRoutes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Documents hold keys.
+        // The JSON objects of routes contain keys.
         f.debug_struct("TenantRoutes").field("settings", &self.settings).finish_non_exhaustive()
     }
 }

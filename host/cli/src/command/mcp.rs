@@ -140,7 +140,7 @@ mod tests {
         let fine = json!({ "type": "object", "properties": {} });
         let notes = schema_notes(&model, &[tool("odd", list), tool("fine", fine)]);
         let expected = "the schema of the tool `odd` is sent to `gemini` in another form: \
-                        a list without `items` may hold anything at `/properties/l`";
+                        an array without `items` accepts any items at `/properties/l`";
         assert_eq!(notes, [expected]);
     }
 

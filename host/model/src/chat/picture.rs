@@ -1,4 +1,4 @@
-//! Images of a call. Blobs are read once and kept as base64 for all attempts.
+//! Images of a model call. Blobs are read once and kept as base64 for all attempts.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::config::ProviderKind;
 /// Maximum bytes of all images of one call: the inline limit of Gemini, which is the lowest of all providers.
 pub(crate) const PICTURE_BYTES: u64 = 20 << 20;
 
-/// Characters of base64 that are enough to detect the type of an image.
+/// Number of leading base64 characters that are enough to detect the type of an image.
 const HEAD: usize = 16;
 
 /// The data of an image in a request.
@@ -58,8 +58,8 @@ impl Pictures {
         Ok(pictures)
     }
 
-    /// Returns the media type and the data of an image. For inline data the type is detected from the bytes, because
-    /// providers refuse an image under a wrong type.
+    /// Returns the media type and the data of an image. For inline data the media type is detected from the bytes,
+    /// because providers reject an image with a wrong type.
     pub(crate) fn resolve(&self, image: &Image) -> Result<(String, Source), Failure> {
         match &image.source {
             ImageSource::Blob(blob) => {
@@ -91,7 +91,7 @@ fn bounded(total: u64) -> Result<(), Failure> {
     Err(Failure::new(
         code::LIMIT,
         format!(
-            "the images of one model call may have {PICTURE_BYTES} bytes together; send fewer or \
+            "the images of one model call must not exceed {PICTURE_BYTES} bytes; send fewer or \
              smaller ones"
         ),
     )
@@ -147,8 +147,8 @@ fn types(kind: ProviderKind) -> &'static [&'static str] {
     }
 }
 
-/// Returns a text in place of an inline image that the provider would refuse, since it would refuse every later turn of
-/// the conversation as well. Returns `None` for an accepted image and for a URL.
+/// Returns the text that replaces an inline image whose type the provider does not accept: the provider would reject
+/// this and every later turn of the conversation. Returns `None` for an accepted image and for a URL.
 pub(crate) fn untaken(kind: ProviderKind, media_type: &str, source: &Source) -> Option<String> {
     let Source::Base64(data) = source else { return None };
     let types = types(kind);
@@ -162,7 +162,7 @@ pub(crate) fn untaken(kind: ProviderKind, media_type: &str, source: &Source) -> 
     })
 }
 
-/// Checks that a media type is one of images. Providers silently drop parts with other types.
+/// Checks that a media type is an image type. Providers silently drop parts of other types.
 fn media_type(text: &str) -> Result<String, Failure> {
     let kind = text.trim().to_ascii_lowercase();
     if kind.strip_prefix("image/").is_some_and(|rest| !rest.is_empty()) {

@@ -1,4 +1,4 @@
-//! Aliases: replacements of model names, such as of retired models.
+//! Aliases replace model names, for example those of retired models.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,18 @@ use crate::config::{ModelConfig, Target};
 use crate::error::ConfigError;
 use crate::extra::Extra;
 
-/// The replacement of a model.
+/// A replacement for a model name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Alias {
     /// The model that is called instead. It cannot be an alias itself.
     pub model: String,
-    /// The provider whose model is replaced; by default, that of any provider. The replacement is a
-    /// model of the same provider.
+    /// The provider to whose models the alias applies; default: every provider. The replacement is
+    /// a model of the same provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// Extra fields of requests to the replacement. They replace those of the provider, and those
-    /// of the route replace them.
+    /// Extra fields of requests to the replacement. A field replaces the provider's field of the
+    /// same name; a field of the route replaces it in turn.
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
 }

@@ -1,9 +1,9 @@
-//! Models that environment variables replace.
+//! Environment variables that replace models.
 
 use crate::config::ModelConfig;
 
-/// Replaces the models whose environment variable is set, and returns one sentence for each. The
-/// value is trimmed; an empty variable counts as not set.
+/// Replaces each model whose environment variable is set. Returns one log sentence per replacement.
+/// Values are trimmed; an empty variable counts as unset.
 pub(crate) fn read_models(
     config: &mut ModelConfig,
     env: &dyn Fn(&str) -> Option<String>,
@@ -18,7 +18,8 @@ pub(crate) fn read_models(
             let named = env(variable).map(|text| text.trim().to_owned());
             let Some(named) = named.filter(|text| !text.is_empty()) else { continue };
             told.push(format!(
-                "route `{name}` calls `{named}` in place of `{model}`, by the variable `{variable}`"
+                "route `{name}` calls `{named}` instead of `{model}`, because the environment \
+                 variable `{variable}` is set"
             ));
             *model = named;
         }
@@ -56,7 +57,8 @@ mod tests {
         };
         let told = read_models(&mut config, &env);
         assert_eq!(told.len(), 2, "{told:?}");
-        assert!(told[0].contains("`new-a` in place of `a`, by the variable `FIRST`"), "{told:?}");
+        let first = "`new-a` instead of `a`, because the environment variable `FIRST` is set";
+        assert!(told[0].contains(first), "{told:?}");
         let models: Vec<String> =
             config.routes["chat"].targets().into_iter().map(|target| target.model).collect();
         assert_eq!(models, ["new-a", "new-b", "c", "d", "e"]);

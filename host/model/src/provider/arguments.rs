@@ -5,15 +5,15 @@ use wattle_run::json::lenient::{self, Halves};
 
 use crate::provider::state::says;
 
-/// The empty object. Gateways that translate Anthropic's format send it before the arguments, because a block starts
-/// with it.
+/// The empty object. Gateways that translate Anthropic's format send it before the arguments, because a block of that
+/// format starts with it.
 const EMPTY: &str = "{}";
 
-/// Texts that mean no arguments.
+/// Strings that mean no arguments.
 const NONE: [&str; 3] = [EMPTY, "[]", "null"];
 
-/// Parses arguments that a service sends as a document or as its text. Absent arguments, `null` and, from services
-/// written in PHP, an empty list mean no arguments.
+/// Parses arguments that a service sends as a JSON value or as a string that contains one. Absent arguments, `null`
+/// and, from services written in PHP, an empty array mean no arguments.
 pub(super) fn of_document(document: Option<&Value>) -> Value {
     match document {
         Some(Value::String(text)) => Arguments::whole(text).value(),
@@ -22,7 +22,7 @@ pub(super) fn of_document(document: Option<&Value>) -> Value {
     }
 }
 
-/// Parses the text of arguments. Some services encode the text twice. Arguments that are not JSON remain a string, so
+/// Parses arguments from a string. Some services encode them twice. Arguments that are not JSON remain a string, so
 /// that the schema of the tool rejects them and the model learns why.
 fn of_text(text: &str) -> Value {
     let text = text.trim();
@@ -37,26 +37,26 @@ fn of_text(text: &str) -> Value {
     read.unwrap_or_else(|| text.into())
 }
 
-/// Parses the text of an object; `None` if it is something else.
+/// Parses a JSON object; `None` if the text is not one.
 fn object(text: &str) -> Option<Value> {
     lenient::read(text.trim()).ok().map(lenient::settled).filter(Value::is_object)
 }
 
-/// The text of arguments that arrives in fragments. A text that means no arguments is held back: it is not part of the
-/// arguments if nothing follows, or if it is an empty object before another one. The emitted fragments thus add up to
-/// the arguments.
+/// Arguments that arrive in fragments. A possible start of a string that means no arguments is held back: it is not
+/// part of the arguments if nothing follows, or if it is an empty object before another one. The emitted fragments thus
+/// add up to the arguments.
 #[derive(Debug, Default)]
 pub(super) struct Arguments {
     text: String,
     halves: Halves,
-    /// Held text that may mean no arguments, without white space.
+    /// Text that is held back because it may mean no arguments, without white space.
     held: String,
     /// Whether all further text is part of the arguments.
     is_begun: bool,
 }
 
 impl Arguments {
-    /// Parses arguments that arrive at once.
+    /// Parses arguments that arrive in one fragment.
     pub(super) fn whole(text: &str) -> Self {
         let mut arguments = Self::default();
         arguments.feed(text);
@@ -70,8 +70,8 @@ impl Arguments {
         self.add(&piece)
     }
 
-    /// Finishes the arguments. Returns the remaining text to emit. A truncated text that would have meant no arguments
-    /// is malformed and kept.
+    /// Finishes the arguments. Returns the remaining text to emit. A truncated string that would have meant no
+    /// arguments is malformed, and is kept.
     pub(super) fn end(&mut self) -> &str {
         let from = self.text.len();
         let tail = self.halves.end();
@@ -104,7 +104,8 @@ impl Arguments {
         &self.text[from..]
     }
 
-    /// Holds text back that may mean no arguments. Returns the rest of the fragment. Reads each character once.
+    /// Moves the start of a fragment to the held text as long as the text may mean no arguments. Returns the rest of
+    /// the fragment. Reads each character once.
     fn hold<'a>(&mut self, piece: &'a str) -> &'a str {
         let mut rest = piece;
         while !self.is_begun {

@@ -1,7 +1,8 @@
 //! One HTTP request and its response.
 //!
-//! A response is one document or a stream of events, whatever was requested and announced; its first character decides.
-//! The format interprets documents and events, see [`Assembly`].
+//! A response is one JSON document or a stream of server-sent events. Its first character decides which, whatever was
+//! requested and whatever `content-type` says. An [`Assembly`] interprets the document or the data of the events in the
+//! format of the provider.
 
 use std::time::Duration;
 
@@ -42,18 +43,18 @@ const BESIDE: [&str; 7] =
 /// The byte order mark that some gateways send first.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// A response that is assembled in some format. Each delta is emitted at once.
+/// Assembles a response in the format of one kind of provider. Emits each delta as it arrives.
 pub(super) trait Assembly {
-    /// Adds an event of a stream, or a whole response.
+    /// Adds the data of an event, or an unstreamed response.
     fn take(&mut self, document: &Value) -> Result<(), Broken>;
 
     /// Returns how much has arrived.
     fn progress(&self) -> Progress;
 
-    /// Returns a number that grows with every event that has output.
+    /// Returns the size of the output so far in bytes. It grows with every event that has output.
     fn carried(&self) -> usize;
 
-    /// Returns the parsed response. Called when nothing follows.
+    /// Returns the parsed response. Called once, at the end of the response.
     fn reply(self) -> Reply;
 }
 
@@ -74,24 +75,24 @@ pub(super) enum Progress {
     Said,
     /// All output and its usage.
     Counted,
-    /// All output, with the mark for the end of the stream.
+    /// All output. The service has marked the end of the stream.
     Ended,
 }
 
-/// Why a document is no part of a completion.
+/// Why a document is not part of a completion.
 #[derive(Debug, PartialEq)]
 pub(super) enum Broken {
     /// The service reported this error object.
     Error(Value),
     /// The document is malformed or exceeds a limit.
     Unreadable(String),
-    /// The service stopped for this finish reason.
+    /// The service stopped before the completion was finished, for this reason.
     GaveUp(String),
 }
 
 impl Broken {
-    /// Checks whether a document reports an error instead of output. The error includes other fields of the document
-    /// that describe it. vLLM marks the document itself as an error.
+    /// Returns an error if a document reports one instead of output. The error includes other fields of the document
+    /// that describe it. vLLM sends the error object itself as the document.
     pub(super) fn reported(document: &Value) -> Result<(), Self> {
         if let Some(error) = document.get("error").filter(|error| is_error(error)) {
             let mut report = json!({ "error": error });
@@ -240,7 +241,8 @@ impl<A: Assembly> Arrival<'_, A> {
             if self.take(&chunk)? {
                 return Ok(self.assembly.reply());
             }
-            // A document is emitted at its end and has no output before.
+            // A document is parsed when it is complete and has no output before, so the limits on idle streams do not
+            // apply.
             if matches!(self.form, Form::Document(_)) {
                 continue;
             }
@@ -309,11 +311,11 @@ impl<A: Assembly> Arrival<'_, A> {
                 Ok(self.assembly.progress() == Progress::Ended)
             }
             Err(_) if self.is_finished() => Ok(false),
-            Err(error) => Err(self.unreadable(&format!("an event is not json: {error}"))),
+            Err(error) => Err(self.unreadable(&format!("an event is not JSON: {error}"))),
         }
     }
 
-    /// Adds a document. Google's streams without server-sent events are lists of documents.
+    /// Adds a document. Google sends a stream without server-sent events as one array of documents.
     fn document(&mut self, document: &Value) -> Result<(), Fault> {
         if let Value::Array(documents) = document {
             return documents.iter().try_for_each(|document| self.document(document));
@@ -341,7 +343,7 @@ impl<A: Assembly> Arrival<'_, A> {
             Form::Unknown => return Err(self.unreadable("it is empty")),
             Form::Document(document) => {
                 let document = lenient::read_bytes(&document)
-                    .map_err(|error| self.unreadable(&format!("it is not json: {error}")))?;
+                    .map_err(|error| self.unreadable(&format!("it is not JSON: {error}")))?;
                 self.document(&document)?;
                 if self.assembly.progress() == Progress::Nothing {
                     return Err(self.without_answer(NO_ANSWER));
@@ -371,16 +373,16 @@ impl<A: Assembly> Arrival<'_, A> {
         }
     }
 
-    /// Returns the error for a response that is something else and starts with this line: a message of a gateway, or
-    /// the page of a web server if a part of the path is missing.
+    /// Returns the error for a response that is neither JSON nor a stream of events. `line` is its first line: a
+    /// message of a gateway, or the page of a web server if the base URL lacks a part of its path.
     fn foreign(&self, line: &str) -> Fault {
         if !line.starts_with('<') {
-            let reason = format!("it is neither json nor a stream of events, but says `{line}`");
+            let reason = format!("it is neither JSON nor a stream of events, but says `{line}`");
             return self.unreadable(&reason);
         }
         let address = &self.provider.base_url;
         self.unreadable(&format!(
-            "it is neither json nor a stream of events; perhaps there is no model at {address}, so \
+            "it is neither JSON nor a stream of events; perhaps there is no model at {address}, so \
              check `base_url` of the provider"
         ))
     }
@@ -416,7 +418,7 @@ impl<A: Assembly> Arrival<'_, A> {
     }
 }
 
-/// Returns the bytes without leading white space and byte order mark, each byte of which may come in a chunk of its
+/// Returns the bytes without leading white space and byte order mark. Each byte of the mark may come in a chunk of its
 /// own.
 fn without_lead(bytes: &[u8]) -> &[u8] {
     let is_lead = |byte: u8| byte.is_ascii_whitespace() || BYTE_ORDER_MARK.contains(&byte);

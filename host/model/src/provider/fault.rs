@@ -1,4 +1,4 @@
-//! Errors of providers as failures with a retry policy.
+//! Converts errors of providers to failures with a retry policy.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -17,11 +17,11 @@ use crate::sink::Sink;
 /// Maximum characters of a provider's message in a failure: enough for a sentence or two.
 const QUOTE_CHARS: usize = 500;
 
-/// JSON pointers to the message of an error, in several dialects.
+/// JSON pointers to the message of an error, one for each dialect.
 const WORDS: [&str; 6] =
     ["/error/message", "/message", "/error", "/detail", "/msg", "/base_resp/status_msg"];
 
-/// JSON pointers to the status of an error, in several dialects.
+/// JSON pointers to the HTTP status of an error, one for each dialect.
 const STATUSES: [&str; 8] = [
     "/error/code",
     "/error/status",
@@ -117,7 +117,7 @@ pub(super) fn in_stream(provider: &Provider, aim: Aim<'_>, body: &Value) -> Faul
     refused(provider, aim, status, "in its response", &HeaderMap::new(), &body.to_string())
 }
 
-/// Returns the status that an error in a response with a success status stands for.
+/// Returns the HTTP status that an error within a response with a success status represents.
 pub(super) fn status_of(body: &Value) -> Option<u16> {
     let status = |place: &&str| body.pointer(place).and_then(number);
     let mut statuses = STATUSES.iter().filter_map(status);
@@ -128,7 +128,7 @@ pub(super) fn status_of(body: &Value) -> Option<u16> {
         .or_else(|| status_of_minimax(body))
 }
 
-/// Returns the status that the kind of an error stands for.
+/// Returns the HTTP status that the kind of an error represents.
 fn status_of_kind(word: &str) -> Option<u16> {
     Some(match word {
         "invalid_request_error" => 400,
@@ -143,8 +143,8 @@ fn status_of_kind(word: &str) -> Option<u16> {
     })
 }
 
-/// Returns the status that a code of MiniMax stands for. Source: "Error codes" of MiniMax's
-/// documentation.
+/// Returns the HTTP status that an error code of MiniMax represents. Source: "Error codes" of
+/// MiniMax's documentation.
 fn status_of_minimax(body: &Value) -> Option<u16> {
     match body.pointer("/base_resp/status_code")?.as_u64()? {
         1002 => Some(429),
@@ -165,7 +165,8 @@ fn number(value: &Value) -> Option<u16> {
 /// Builds the error for a request that could not be sent.
 pub(super) fn unsent(provider: &Provider, aim: Aim<'_>, error: &reqwest::Error) -> Fault {
     if error.is_builder() {
-        return invalid(provider, aim, &format!("cannot be sent this request: {}", root(error)));
+        let what = format!("cannot be called, the HTTP request is invalid: {}", root(error));
+        return invalid(provider, aim, &what);
     }
     if error.is_timeout() {
         let text = format!("{} did not respond in time", subject(provider, aim));
@@ -216,7 +217,7 @@ fn refused(
     text: &str,
 ) -> Fault {
     let body = match lenient::read(text).map(lenient::settled).unwrap_or_default() {
-        // Google's endpoint for OpenAI's format wraps the error in a list.
+        // Google's endpoint for OpenAI's format wraps the error in an array.
         Value::Array(errors) => errors.into_iter().next().unwrap_or_default(),
         body => body,
     };
@@ -240,7 +241,7 @@ fn refused(
     Fault { failure, retry }
 }
 
-/// The class of an HTTP status.
+/// The class of an error response, by its HTTP status and its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     Auth,
@@ -411,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_have_classes_and_codes() {
+    fn status_and_body_determine_the_class_and_the_failure_code() {
         let quota = json!({ "error": { "code": "insufficient_quota" } });
         let key = json!({ "error": { "details": [{ "reason": "API_KEY_INVALID" }] } });
         let model = json!({ "error": { "message": "Model Not Exist" } });

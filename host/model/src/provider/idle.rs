@@ -2,8 +2,8 @@
 //!
 //! The timeout does not end such a stream, because each chunk restarts it.
 
-/// Maximum consecutive events without output. Services send some while a model reasons: one each
-/// second over the ten minutes that a call may take.
+/// Maximum consecutive events without output. Services send such events while a model reasons: one
+/// per second over the ten minutes that a call may take.
 const IDLE_EVENTS: u64 = 2_000;
 
 /// Maximum consecutive bytes without output, comments and empty lines included. A chunk with output
@@ -35,10 +35,10 @@ impl Idle {
     /// Returns which limit the stream exceeds, if any.
     pub(super) fn excess(&self) -> Option<String> {
         if self.events > IDLE_EVENTS {
-            return Some(format!("more than {IDLE_EVENTS} events in a row carry nothing"));
+            return Some(format!("more than {IDLE_EVENTS} events in a row have no output"));
         }
         if self.bytes > IDLE_BYTES {
-            return Some(format!("more than {IDLE_BYTES} bytes in a row carry nothing"));
+            return Some(format!("more than {IDLE_BYTES} bytes in a row have no output"));
         }
         None
     }

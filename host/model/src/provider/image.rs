@@ -23,8 +23,8 @@ use crate::provider::fault::{self, Fault};
 pub(crate) use crate::provider::image::picture::Picture;
 use crate::provider::{Aim, Provider};
 
-/// Maximum bytes of one response, whatever its number of images: a host holds several responses at
-/// once.
+/// Maximum bytes of one response, whatever its number of images: a host holds several responses in
+/// memory at once.
 const ANSWER_BYTES: usize = 64 << 20;
 
 /// Maximum bytes of a response with one image: the largest image in base64, and some text.
@@ -79,7 +79,7 @@ pub(super) async fn make(
     let (mut pictures, mut failed) = (Vec::new(), None);
     loop {
         let next = answers.next();
-        // A request that hangs must not lose the images of the others.
+        // A request that times out must not lose the images of the others.
         let answer = if pictures.is_empty() {
             next.await
         } else {
@@ -100,7 +100,7 @@ pub(super) async fn make(
     }
 }
 
-/// Splits a number of images into numbers of at most `most`.
+/// Splits `count` images into requests of at most `most` images.
 fn shares(count: u32, most: u32) -> impl Iterator<Item = u32> {
     (0..count).step_by(most as usize).map(move |made| most.min(count - made))
 }
@@ -190,8 +190,8 @@ async fn body(
 }
 
 impl Wire {
-    /// Returns the API of a model; `None` if the kind has none. Google has two APIs, and the name
-    /// of the model tells which one.
+    /// Returns the API of a model; `None` if the kind has none. Google has two APIs, which the name
+    /// of the model distinguishes.
     fn of(kind: ProviderKind, model: &str) -> Option<Self> {
         match kind {
             ProviderKind::Gemini if model.starts_with("imagen-") => Some(Self::Imagen),
@@ -221,7 +221,7 @@ impl Wire {
         provider.post(&path).json(&body)
     }
 
-    /// Returns why the provider withheld images, if that is what an error response says.
+    /// Returns why the provider withheld images, if an error response says so.
     fn withheld(self, status: StatusCode, text: &str) -> Option<String> {
         match self {
             Self::Openai if status == StatusCode::BAD_REQUEST => openai::withheld(text),
@@ -231,7 +231,7 @@ impl Wire {
 
     fn read(self, body: &[u8]) -> Result<Vec<Picture>, Unfit> {
         let answer: Value = serde_json::from_slice(body)
-            .map_err(|error| Unfit::Broken(format!("it is not json: {error}")))?;
+            .map_err(|error| Unfit::Broken(format!("it is not JSON: {error}")))?;
         match self {
             Self::Imagen => imagen::read(&answer),
             Self::Gemini => gemini::read(&answer),

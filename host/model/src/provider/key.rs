@@ -2,7 +2,7 @@
 
 use secrecy::{ExposeSecret, SecretString};
 
-/// An API key with its origin, which messages name.
+/// An API key and its origin. Messages name the origin.
 pub(crate) enum Key {
     /// The provider has no `key_env`.
     None,

@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use serde_json::{Value, json};
 use wattle_graph::id::Digest;
 
-/// The name of a tool that a model called without a name.
+/// The name that replaces the empty name of a called tool.
 const UNNAMED: &str = "unnamed";
 
-/// Returns the name of a tool that a model called. No provider accepts an empty one.
+/// Returns the name of a called tool, never an empty one: no provider accepts it.
 pub(super) fn tool(name: &str) -> &str {
     if name.is_empty() { UNNAMED } else { name }
 }

@@ -14,7 +14,7 @@ pub(super) const SAID_BYTES: usize = 8 << 20;
 /// The sustained rate. The fastest services send a thousand tokens a second, in some hundred bytes each.
 const BYTES_PER_SECOND: u64 = 2 << 20;
 
-/// How far a stream may be ahead of the rate: enough for a cached or buffered response.
+/// The burst: how far a stream may be ahead of the rate. It is enough for a cached or buffered response.
 const BURST: Duration = Duration::from_secs(2);
 
 /// The rate limiter of one stream.

@@ -4,11 +4,11 @@
 //! of all tools of a request and rejects the whole request for one of them, whichever tool the model would call. The
 //! host therefore adapts them when it writes the request.
 //!
-//! Arguments that are valid under the schema of the tool are valid under the sent one: it is wider, never narrower.
-//! There are two exceptions. If only some alternatives of a union at the root describe a property, their description
-//! applies to all. If a schema without a type has keywords of objects or lists, Gemini is sent that type. The host or
-//! the MCP server validates arguments against the original schema. A schema that the provider accepts is sent
-//! unchanged.
+//! The sent schema may be wider, but is never narrower: arguments that are valid under the schema of the tool are valid
+//! under the sent one. There are two exceptions. If only some alternatives of a union at the root describe a property,
+//! their description applies to all alternatives. If a schema without a type has keywords of objects or arrays, the
+//! schema for Gemini gets that type. The host or the MCP server validates arguments against the original schema. A
+//! schema that the provider accepts is sent unchanged.
 //!
 //! # Layout
 //!
@@ -51,7 +51,7 @@ const MAX_NOTES: usize = 1000;
 /// Maximum characters of the name of a tool in a log message.
 const NAME_CHARS: usize = 128;
 
-/// What a provider requires of the schema of a tool's arguments. All providers require an object with `type` and
+/// The requirements of a provider for the schemas of tool arguments. All providers require an object with `type` and
 /// `properties` at the root, and no union.
 ///
 /// # Sources
@@ -63,15 +63,15 @@ const NAME_CHARS: usize = 128;
 ///   'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level" (chatanywhere/GPT_API_free issue
 ///   403).
 /// * Anthropic: "input_schema does not support oneOf, allOf, or anyOf at the top level" (anthropics/claude-code issue
-///   5319); "It must match JSON Schema draft 2020-12" (openclaw/openclaw issue 98588, which lists what is taken).
+///   5319); "It must match JSON Schema draft 2020-12" (openclaw/openclaw issue 98588, which lists what is accepted).
 /// * Gemini: "value for properties at top-level must be an object" (cbdb-project/cbdb-online-main-server pull request
-///   879). What `parametersJsonSchema` takes is documented at `responseJsonSchema` of `GenerationConfig`.
+///   879). What `parametersJsonSchema` accepts is documented at `responseJsonSchema` of `GenerationConfig`.
 #[derive(Debug)]
 struct Demands {
     /// Keywords that are refused at the root.
     refused_at_top: &'static [&'static str],
-    /// Whether a list requires `items`. Sources: "array schema missing items" of OpenAI (sigoden/aichat pull request
-    /// 1049), "items: missing field" of Gemini (NousResearch/hermes-agent issue 71804).
+    /// Whether the schema of an array requires `items`. Sources: "array schema missing items" of OpenAI (sigoden/aichat
+    /// pull request 1049), "items: missing field" of Gemini (NousResearch/hermes-agent issue 71804).
     wants_items: bool,
     /// Whether names of properties at the root must have 1 to 64 characters of `[a-zA-Z0-9_.-]`. Source: "Property keys
     /// should match pattern" of Anthropic, which checks the root only
@@ -82,7 +82,7 @@ struct Demands {
     /// the reference of its API.
     formats: Option<&'static [&'static str]>,
     /// The patterns that the provider accepts; others are left out, see `pattern`. Anthropic accepts look-around
-    /// (tombii/better-ccflare issue 357). Google's Vertex refuses `\p{L}` (langfuse/langfuse issue 14770).
+    /// (tombii/better-ccflare issue 357). Google's Vertex rejects `\p{L}` (langfuse/langfuse issue 14770).
     patterns: Form,
     /// Whether references may point to `definitions`, as before draft 2019-09.
     knows_definitions: bool,
@@ -96,13 +96,13 @@ struct Demands {
     /// Whether `enum` must have strings only or numbers only, and `const` is refused. Source: `responseJsonSchema` of
     /// the Gemini API.
     wants_plain_enums: bool,
-    /// Whether keywords of objects and lists require their type, and each required property a schema. Sources: "only
+    /// Whether keywords of objects and arrays require their type, and each required property a schema. Sources: "only
     /// allowed for OBJECT type" (anomalyco/opencode pull request 11888) and "property is not defined" (probelabs/probe
     /// issue 569) of Gemini.
     ties_keywords: bool,
     /// Maximum depth of schemas within schemas. Source: "exceeds the maximum allowed nesting depth" of Gemini
-    /// (google-gemini/gemini-cli issue 5923), which does not tell the limit. Messages of Google's services have 100
-    /// levels by default, of which a property takes six. For others the limit is that of a schema of the host
+    /// (google-gemini/gemini-cli issue 5923), which does not state the limit. Messages of Google's services have 100
+    /// levels by default, of which a property takes six. For other providers the limit is that of a schema of the host
     /// (`limit::SCHEMA_DEPTH`).
     depth: usize,
     /// Maximum tools of one request; `None` if there is no limit. Source: `tools` of OpenAI's chat completions.

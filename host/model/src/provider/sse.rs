@@ -54,7 +54,7 @@ impl Events {
         if line.is_empty() {
             return self.data.take();
         }
-        // A complete line has complete characters, unless the service sends something else than UTF-8.
+        // Only complete lines are decoded, so no multi-byte character is split. Invalid UTF-8 is replaced.
         let line = String::from_utf8_lossy(&line);
         let line = line.trim_start_matches('\u{feff}');
         if let Some(value) = line.strip_prefix("data:") {

@@ -1,4 +1,4 @@
-//! Provider state: what a provider sends for its own use and gets back.
+//! Provider state: data that a provider sends for its own use and requires back.
 //!
 //! Providers sign reasoning, encrypt it or mark tool calls, and reject or misread a conversation that lacks these data.
 //! No other provider understands them. The state is the first part of its message: a [`Part::Other`] of type
@@ -69,7 +69,7 @@ impl OwnBytes {
     }
 }
 
-/// Returns the approximate size of a value: the bytes of its strings and names, and one byte for each list item and
+/// Returns the approximate size of a value: the bytes of its strings and names, and one byte for each array item and
 /// each other scalar.
 ///
 /// # Errors
@@ -142,7 +142,7 @@ fn family(model: &str) -> &str {
     &model[..word.map_or(model.len(), |length| start + length)]
 }
 
-/// The state of a message.
+/// The state of an assistant message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct State {
     #[serde(flatten)]
@@ -214,7 +214,7 @@ pub(super) struct Draft {
     reasoning: String,
     calls: Vec<ToolCall>,
     outline: Vec<Item>,
-    /// Fields of the message itself.
+    /// Fields of the message itself that only the provider understands.
     pub(super) fields: Fields,
 }
 
@@ -255,7 +255,7 @@ impl Draft {
     pub(super) fn parts(self, owner: Owner) -> Vec<Part> {
         let has_state = |item: &Item| match item {
             Item::Text(Stretch { fields, .. }) | Item::Call(fields) => !fields.is_empty(),
-            // The owner of reasoning decides which providers get it.
+            // Reasoning needs an owner, which decides the providers that receive it.
             Item::Reasoning(_) | Item::Own(_) => true,
         };
         let mut parts = Vec::new();
@@ -270,7 +270,7 @@ impl Draft {
     }
 }
 
-/// A message of the model in the form for one provider.
+/// An assistant message in the form for one provider.
 #[derive(Debug, PartialEq)]
 pub(super) struct Said<'a> {
     /// The parts; in the provider's order if the state is the provider's.
@@ -306,7 +306,7 @@ impl<'a> Said<'a> {
     }
 }
 
-/// Returns the parts in their own order.
+/// Returns the parts in the order of the message.
 fn plain(parts: &[Part], with_reasoning: bool) -> Vec<Piece<'_>> {
     let pieces = parts.iter().filter_map(|part| match part {
         Part::Text(text) if !text.is_empty() => Some(Piece::Text(text, Fields::new())),

@@ -1,12 +1,12 @@
 //! Reasoning that a model writes into its text, between `<think>` and `</think>`.
 //!
-//! Local servers, and gateways in front of them, often leave it there, in any format. A text that starts with the
-//! opening tag is split. A tag may be split between chunks.
+//! Local servers, and gateways in front of them, often leave it there, in any wire format. The host splits a text that
+//! starts with the opening tag. A tag may be split between chunks.
 //!
 //! Some services omit the opening tag, because it is part of their prompt. A closing tag alone then means that all text
-//! before it was reasoning. This is a guess, and a wrong one removes text from a completion. The guess is made only
-//! where it is likely: not for models whose services separate the reasoning, not in a document, not within code, and
-//! not for a tag that the text mentions.
+//! before it was reasoning. This is a guess, and a wrong one removes text from a completion. The host makes it only
+//! where it is likely: not for models whose services separate the reasoning, not in JSON, not within code, and not for
+//! a tag that the text mentions.
 
 use crate::sink::Sink;
 
@@ -29,7 +29,7 @@ const SPOKEN: [char; 26] = [
     '\\', '/', '|', '=', '+', '-', ' ', '\t',
 ];
 
-/// The text and the reasoning of a response as they arrive. Each delta is emitted at once.
+/// The text and the reasoning of a response so far. Each delta is emitted as it arrives.
 #[derive(Debug, Default)]
 pub(super) struct Words {
     pub(super) text: String,
@@ -84,14 +84,14 @@ impl Words {
         self.is_fixed = true;
     }
 
-    /// Notes that another part of the response begins. From now on only the closing tag of an open reasoning counts.
+    /// Handles the start of another part of the response. From now on a closing tag counts only if reasoning is open.
     pub(super) fn interrupt(&mut self, sink: &Sink<'_>) {
         if !matches!(self.think, Think::Inside(_)) {
             self.end(sink);
         }
     }
 
-    /// Emits held text. From now on tags are text.
+    /// Emits the text that was held back as a possible tag. From now on tags are text.
     pub(super) fn end(&mut self, sink: &Sink<'_>) {
         if let Some(piece) = self.think.end() {
             self.add(piece, sink);
@@ -105,7 +105,7 @@ impl Words {
                 self.reasoning.push_str(&text);
             }
             Piece::Closing(text) if !self.is_fixed => {
-                // The text was already emitted as text.
+                // The text was already emitted; the `restart` discards it.
                 let said = std::mem::take(&mut self.text);
                 sink.restart();
                 self.add(Piece::Reasoning(said + &text), sink);
@@ -118,12 +118,12 @@ impl Words {
     }
 }
 
-/// A part of a text.
+/// A piece of a split text.
 #[derive(Debug, PartialEq, Eq)]
 enum Piece {
     Text(String),
     Reasoning(String),
-    /// This text, and all text so far, is reasoning.
+    /// This text and all text before it is reasoning.
     Closing(String),
 }
 
@@ -159,7 +159,7 @@ impl Think {
         pieces
     }
 
-    /// Returns the held text at the end.
+    /// Returns the text that is held back, at the end of the response.
     fn end(&mut self) -> Option<Piece> {
         match std::mem::take(self) {
             Self::Start { held, .. } | Self::Unopened(Unopened { held, .. })
@@ -199,8 +199,8 @@ impl Think {
     }
 }
 
-/// Decides the state after the first characters of a text. Holds no more white space than a text keeps, so that each
-/// chunk is read once.
+/// Decides the state after the first characters of a text. Holds back no more white space than a text keeps, so that
+/// each chunk is read once.
 fn begun(all: &str, guesses: bool) -> (Think, String) {
     let begins = all.trim_start();
     if let Some(inside) = begins.strip_prefix(OPEN) {
@@ -212,7 +212,7 @@ fn begun(all: &str, guesses: bool) -> (Think, String) {
     if OPEN.starts_with(begins) {
         return (Think::Start { held: text, guesses }, String::new());
     }
-    // No model reasons before a document and omits the opening tag.
+    // A text that starts with JSON has no reasoning before it.
     let think = if guesses && !begins.starts_with(['{', '[']) {
         Think::Unopened(Unopened::default())
     } else {
@@ -226,7 +226,7 @@ fn begun(all: &str, guesses: bool) -> (Think, String) {
 struct Unopened {
     /// A possible start of a tag.
     held: String,
-    /// The character before it.
+    /// The character before `held`.
     before: Option<char>,
     code: Code,
 }
@@ -260,7 +260,7 @@ impl Unopened {
         self.before = text.chars().next_back().or(self.before);
     }
 
-    /// Returns whether the text mentions a tag at this position.
+    /// Returns whether a tag at this position is mentioned by the text rather than meant as a tag.
     fn speaks(&mut self) -> bool {
         self.code.is_open() || self.before.is_some_and(|sign| SPOKEN.contains(&sign))
     }
@@ -273,7 +273,7 @@ struct Code {
     ticks: usize,
     /// The length of the fence that opened a code block; 0 outside of one.
     fence: usize,
-    /// Whether the end is within inline code.
+    /// Whether the text so far ends within inline code.
     in_line: bool,
 }
 
@@ -326,7 +326,7 @@ fn push(pieces: &mut Vec<Piece>, piece: Piece) {
     }
 }
 
-/// Returns the length of the longest end of a text that may start a tag.
+/// Returns the length of the longest end of a text that may be the start of a tag.
 fn held_back(text: &str, mark: &str) -> usize {
     (1..mark.len()).rev().find(|length| text.ends_with(&mark[..*length])).unwrap_or(0)
 }
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn text_before_a_closing_tag_is_reasoning_unless_more_was_emitted() {
+    fn closing_tag_alone_is_text_if_other_output_followed_the_text() {
         let sink = Sink::new(&NoDeltas);
         for (is_fixed, text, reasoning) in [(false, "Hello!", "hm\n"), (true, "hm\nHello!", "")] {
             let mut words = Words::of("qwen3");

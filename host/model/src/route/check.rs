@@ -10,7 +10,7 @@ pub(super) fn check(name: &str, route: &RouteConfig) -> Result<(), ConfigError> 
         return wrong(name, "timeout", format!("must be between 1ms and {CALL_TIMEOUT:?}"));
     }
     if route.retries > MAX_RETRIES {
-        let reason = format!("may be at most {MAX_RETRIES}; add fallbacks instead");
+        let reason = format!("must be at most {MAX_RETRIES}; add fallbacks instead");
         return wrong(name, "retries", reason);
     }
     if !route.temperature.is_none_or(|value| (0.0..=2.0).contains(&value)) {

@@ -54,7 +54,7 @@ impl Route {
 }
 
 impl Made {
-    /// Stores the images as blobs. The host call adds the links.
+    /// Stores the images as blobs. `link` stays empty; the engine sets it.
     pub(crate) async fn keep(self, blobs: &dyn BlobStore) -> Result<Vec<GeneratedImage>, Failure> {
         let mut kept = Vec::with_capacity(self.pictures.len());
         for Picture { bytes, media_type } in self.pictures {

@@ -16,7 +16,7 @@ use crate::route::check::wrong;
 #[derive(Debug)]
 pub(super) struct Lead {
     pub(super) provider: Arc<Provider>,
-    /// The model as the route names it.
+    /// The provider and the model as the route configures them.
     pub(super) target: Target,
     /// The model that is called: that of the route, or the replacement of an alias.
     pub(super) model: String,

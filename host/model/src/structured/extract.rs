@@ -1,4 +1,4 @@
-//! Finds the documents in the text of a completion.
+//! Finds the JSON documents in the text of a completion.
 //!
 //! Models surround a document with prose, code fences and drafts, reason before it, or write it as a JSON string within
 //! the text. One pass finds all documents in order. A malformed or truncated document is reported as an error; a
@@ -14,8 +14,8 @@ use crate::structured::reader::{self, End};
 /// Maximum documents of one text, counted from the end: each of them is validated.
 const MOST: usize = 16;
 
-/// The error of a document without an end.
-const NOT_COMPLETE: &str = "the json is not complete";
+/// The error of a truncated JSON document.
+const NOT_COMPLETE: &str = "the JSON is incomplete";
 
 /// Characters of a malformed document that its error quotes, starting at the first invalid one.
 const EXCERPT_CHARS: usize = 40;
@@ -37,7 +37,7 @@ pub(super) fn documents(text: &str, cut: bool) -> Vec<Result<Value, String>> {
     let mut found = VecDeque::new();
     scan(text, true, cut, &mut found);
     if found.is_empty() {
-        return vec![whole.map_err(|error| format!("it is not json: {error}"))];
+        return vec![whole.map_err(|error| format!("it is not JSON: {error}"))];
     }
     found.into_iter().map(|found| parsed(&found?)).collect()
 }
@@ -55,7 +55,7 @@ fn scan(text: &str, is_outer: bool, cut: bool, found: &mut VecDeque<Found>) {
         let here = &text[start..];
         at = start + 1;
         let inside = here[1..].trim_start();
-        // A list counts from its first object on, since `[1]` is no document.
+        // An array counts from its first object on, because `[1]` cannot match a response schema.
         let object = if here.starts_with('{') { Some(inside) } else { inside.strip_prefix('{') };
         let Some(object) = object else {
             if cut && inside.is_empty() {
@@ -78,7 +78,7 @@ fn scan(text: &str, is_outer: bool, cut: bool, found: &mut VecDeque<Found>) {
             End::Complete => keep(found, Ok(read.strict)),
             End::Broken(place) => {
                 let place: String = place.chars().take(EXCERPT_CHARS).collect();
-                keep(found, Err(format!("the json is wrong from here on: `{place}`")));
+                keep(found, Err(format!("the JSON is invalid from here on: `{place}`")));
             }
             // A model that repeats itself without end repeats the document until it is truncated.
             End::Cut | End::Begun if repeats(found, &read.strict) => {}
@@ -129,11 +129,11 @@ fn unescaped(text: &str) -> (Option<String>, usize) {
 fn parsed(strict: &str) -> Result<Value, String> {
     match lenient::read(strict).map(lenient::settled) {
         Ok(value) => Ok(single(value)),
-        Err(error) => Err(format!("it is not json: {error}")),
+        Err(error) => Err(format!("it is not JSON: {error}")),
     }
 }
 
-/// Returns the object of a list with one object, because the root of a response schema is an object.
+/// Returns the object of an array with one object, because the root of a response schema is an object.
 fn single(value: Value) -> Value {
     match value {
         Value::Array(mut items) if items.len() == 1 && items[0].is_object() => items.remove(0),

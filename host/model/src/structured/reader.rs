@@ -1,4 +1,4 @@
-//! Reads one document from a text.
+//! Reads one JSON document from a text.
 //!
 //! The reader corrects what has only one possible meaning: control characters in a string, a comma
 //! before a closing bracket, comments, the constants of Python. Any other invalid syntax makes the
@@ -30,16 +30,16 @@ pub(super) enum End<'t> {
     Complete,
     /// The text ends within the document.
     Cut,
-    /// The text is no JSON from here on.
+    /// The text is not valid JSON from here on.
     Broken(&'t str),
-    /// The text is prose.
+    /// The bracket is part of prose.
     Prose,
-    /// The text ends before it is known whether it is a document.
+    /// The text ends before it is known whether the bracket starts a document.
     Begun,
 }
 
-/// Reads the document at the start of a text. The first character must be a bracket; in a list, the
-/// first item must be an object.
+/// Reads the document at the start of a text. The first character must be a bracket. In an array,
+/// the first item must be an object.
 pub(super) fn read(text: &str) -> Read<'_> {
     let mut reader = Reader {
         text,
@@ -79,11 +79,11 @@ struct Reader<'t> {
     text: &'t str,
     /// The rest of the text.
     rest: &'t str,
-    /// The closing brackets of all open objects and lists, innermost last.
+    /// The closing brackets of all open objects and arrays, innermost last.
     open: Vec<char>,
     strict: String,
     /// Whether the text is a document rather than prose: an object has a colon after its first key,
-    /// a list has a comma after its first object.
+    /// an array has a comma after its first object.
     is_sure: bool,
     /// Where the caller continues if the text is prose: what looks like the first key may be text
     /// between two other quotes.

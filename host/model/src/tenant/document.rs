@@ -1,4 +1,4 @@
-//! The document of a tenant route.
+//! The settings of a tenant route, as a JSON object.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -26,11 +26,11 @@ enum Status {
     Disabled,
 }
 
-/// The document of a tenant route. It has a key, and therefore no `Debug`.
+/// The JSON object of a tenant route. It contains a key, and therefore has no `Debug`.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Document {
-    /// A configured provider, or a kind of providers.
+    /// The name of a configured provider, or a kind of provider.
     provider: String,
     model: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -49,13 +49,14 @@ pub(super) struct Document {
     extra_json: Option<Value>,
     #[serde(default)]
     status: Status,
-    /// Returned in place of the key. A client may send it back; it has no meaning then.
+    /// Returned in place of the key. It is ignored in requests, so that a client can send back what
+    /// it received.
     #[serde(default, skip_serializing, rename = "has_api_key")]
     _has_api_key: Option<IgnoredAny>,
 }
 
 impl Document {
-    /// Parses a document.
+    /// Parses the JSON object of a tenant route.
     ///
     /// # Errors
     ///
@@ -67,16 +68,16 @@ impl Document {
         let texts =
             [&mut document.base_url, &mut document.fallback_provider, &mut document.fallback_model];
         for text in texts {
-            // Forms send an empty text for an empty field.
+            // Forms send an empty string for an empty field.
             *text = text.take().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
         }
         document.api_key = document.api_key.map(|key| key.trim().to_owned());
         Ok(document)
     }
 
-    /// Takes over the key of the previous document if this one has none and the same provider and
-    /// base URL. With another provider or base URL the key would reach another party. An empty key
-    /// removes it.
+    /// Copies the key of the previous document if this one has none and both have the same provider
+    /// and base URL. With another provider or base URL the key would reach another party. An empty
+    /// key removes it.
     pub(super) fn keep_key_of(&mut self, old: &Self) {
         if self.api_key.is_none() && self.provider == old.provider && self.base_url == old.base_url
         {
@@ -248,8 +249,8 @@ fn timeout(document: &Document, operator: Option<&RouteConfig>) -> Result<Durati
     }
 }
 
-/// Returns the extra fields of a document. `enable_thinking` becomes the field of DeepSeek's API;
-/// `extra_json` may replace it.
+/// Returns the extra fields of a document. `enable_thinking` sets the field `thinking` of
+/// DeepSeek's API, which `extra_json` may replace.
 fn extra(document: &Document, kind: ProviderKind) -> Result<Extra, String> {
     let mut extra = Extra::new();
     if let Some(enabled) = document.enable_thinking {
@@ -263,12 +264,15 @@ fn extra(document: &Document, kind: ProviderKind) -> Result<Extra, String> {
         None | Some(Value::Null) => Value::Object(Extra::new()),
         Some(Value::String(text)) if text.trim().is_empty() => Value::Object(Extra::new()),
         Some(Value::String(text)) => serde_json::from_str(text)
-            .map_err(|error| format!("`extra_json` is not json: {error}"))?,
+            .map_err(|error| format!("`extra_json` is not JSON: {error}"))?,
         Some(other) => other.clone(),
     };
     match own {
         Value::Object(own) => extra.extend(own),
-        _ => return Err("`extra_json` must be a json object, or its text".to_owned()),
+        _ => {
+            let problem = "`extra_json` must be a JSON object or a string that contains one";
+            return Err(problem.to_owned());
+        }
     }
     Ok(extra)
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::ConfigError;
 use crate::tenant::document::Document;
 
-/// The version of the format. A file of another version is refused.
+/// The version of the file format. A file of another version is rejected.
 const VERSION: u32 = 1;
 
 /// One stored route.

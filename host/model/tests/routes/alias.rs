@@ -39,7 +39,8 @@ async fn s3_48_alias_is_called_with_its_extra_fields() {
     assert_eq!(info.model, "deepseek-chat");
     assert_eq!(
         routes.replaced(),
-        ["route `chat` calls `deepseek-v4-flash` for `deepseek-chat`, by `[model.aliases]`"]
+        ["route `chat` calls `deepseek-v4-flash` for `deepseek-chat`, as configured in \
+          `[model.aliases]`"]
     );
 }
 

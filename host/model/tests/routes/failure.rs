@@ -105,7 +105,7 @@ async fn redirect_is_not_followed() {
 }
 
 #[tokio::test]
-async fn refused_key_names_its_variable_and_the_providers_message() {
+async fn failure_of_a_rejected_key_names_its_variable_and_quotes_the_provider() {
     let server = server(vec![status(401)]).await;
     let failure = complete(&simple("openai", &server.uri()), &ask("hi")).await.unwrap_err();
     assert_eq!((failure.code.as_str(), failure.retryable), ("unavailable", false));
@@ -183,7 +183,7 @@ fn invalid_configurations_name_the_key() {
         ("https://x/v1/messages", "/messages"),
         ("https://x/v1beta/models", "/models"),
     ] {
-        let hint = format!("it ends with `{ending}`, which is added to it; remove that");
+        let hint = format!("it ends with `{ending}`, which the host appends itself; remove this");
         check(route(base, &json!({})), &["providers.first.base_url", base, &hint]);
     }
 }

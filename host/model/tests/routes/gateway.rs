@@ -85,7 +85,7 @@ async fn of_npm() -> Result<(Program, String), LeftOut> {
 }
 
 #[tokio::test]
-async fn npm_gateway_works_in_every_format() {
+async fn completions_and_tool_calls_pass_an_npm_gateway_in_every_format() {
     let (_program, address) = need!(of_npm().await);
     let usage = Usage { input_tokens: Some(12), output_tokens: Some(3), ..Usage::default() };
     check(&address, "m-1", |told| *told == usage).await;

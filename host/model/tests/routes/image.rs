@@ -315,7 +315,7 @@ async fn provider_without_image_api_is_named_with_its_kind() {
 }
 
 #[tokio::test]
-async fn model_name_cannot_change_the_path() {
+async fn model_name_is_one_segment_of_the_request_path() {
     let server = server(vec![candidate(PNG)]).await;
     let base = format!("{}/v1beta/", server.uri());
     let models = ["../../admin?x=#", FLASH];

@@ -27,7 +27,7 @@ async fn litellm(services: &str) -> Result<(Program, String), LeftOut> {
 }
 
 #[tokio::test]
-async fn litellm_works_in_every_format() {
+async fn completions_and_tool_calls_pass_litellm_in_every_format() {
     let services = Server::start(Config::default()).await.unwrap();
     let (_proxy, address) = need!(litellm(&services.base_url).await);
     let is_told = |usage: &Usage| usage.input_tokens > Some(0) && usage.output_tokens > Some(0);

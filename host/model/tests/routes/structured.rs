@@ -1,4 +1,4 @@
-//! Documents under a response schema.
+//! Structured output.
 
 use serde_json::{Value, json};
 use wattle_graph::llm::{CompletionRequest, FinishReason, Tries};

@@ -24,7 +24,7 @@ use wiremock::{Mock, MockServer, ResponseTemplate};
 /// The key of every stand-in. No message may show it.
 pub(crate) const KEY: &str = "sk-very-secret-0123456789";
 
-/// A blob store in memory, which derives the reference of a blob from its first byte.
+/// An in-memory blob store that derives the reference of a blob from its first byte.
 #[derive(Default)]
 pub(crate) struct Blobs(Mutex<HashMap<BlobRef, (Bytes, String)>>);
 

@@ -1,7 +1,7 @@
-//! Assembles a response from events.
+//! Assembles a response from the events of a stream.
 //!
-//! A message is a list of blocks. A stream starts each block and then extends it. Some gateways send a whole block at
-//! its start, omit indexes and ids, or start a block before the previous one ends.
+//! A message is an array of blocks. One event starts a block and further events extend it. Some gateways send a
+//! complete block in its start event, omit indexes and ids, or start a block before the previous one ends.
 
 use serde_json::{Map, Value};
 use wattle_graph::llm::{FinishReason, ToolCall, Usage};
@@ -30,9 +30,9 @@ pub(in crate::provider) struct Anthropic<'a> {
     model: String,
     blocks: Vec<Block>,
     calls: usize,
-    /// Bytes of texts, names and arguments.
+    /// Bytes of text, reasoning, call ids, tool names and arguments so far.
     said: usize,
-    /// The size of the provider state.
+    /// The size of the provider state so far.
     own: OwnBytes,
     stop: Option<String>,
     /// Whether output followed a stop reason.
@@ -50,10 +50,10 @@ struct Block {
     kind: Kind,
     /// All fields except those that arrive in fragments.
     fields: Fields,
-    /// The text with the reasoning in it, or the thinking.
+    /// The text and the reasoning of the block.
     words: Words,
     halves: Halves,
-    /// The arguments that arrive in fragments.
+    /// The arguments that arrive in fragments, after the start event.
     arguments: Arguments,
     /// The index of the tool call in the response, once it was emitted.
     call: Option<usize>,
@@ -88,7 +88,7 @@ impl<'a> Anthropic<'a> {
         }
     }
 
-    /// Adds a whole message.
+    /// Adds a complete message, which is an unstreamed response.
     fn message(&mut self, message: &Value) -> Result<(), Broken> {
         self.read(message)?;
         self.stopped(message);
@@ -136,7 +136,7 @@ impl<'a> Anthropic<'a> {
         }
     }
 
-    /// Adds token counts. Later ones replace earlier ones of the same name.
+    /// Merges token counts. A later count replaces an earlier one of the same name.
     fn count(&mut self, value: &Value) {
         if let Some(counts) = value.get("usage").and_then(Value::as_object) {
             let told = counts.iter().filter(|(_, count)| !count.is_null());
@@ -146,7 +146,7 @@ impl<'a> Anthropic<'a> {
         }
     }
 
-    /// Starts a block with the content that it has already.
+    /// Starts a block with the content of its start event.
     fn begin(&mut self, number: Option<u64>, block: &Value) -> Result<(), Broken> {
         let Some(object) = block.as_object() else { return Ok(()) };
         if self.blocks.len() == MAX_BLOCKS {
@@ -166,8 +166,8 @@ impl<'a> Anthropic<'a> {
         if let Some(last) = self.blocks.len().checked_sub(1) {
             self.speak(last, Words::interrupt);
         }
-        // A restart would discard what was emitted before this block as well, so a closing tag alone does not count in
-        // it. Empty blocks emitted nothing.
+        // Once there was output, a closing tag alone is text: the `restart` that turns the text of this block into
+        // reasoning would discard the output of earlier blocks as well.
         let words = if self.said == 0 { Words::of(&self.asked) } else { Words::unmarked() };
         self.blocks.push(Block {
             number,
@@ -196,7 +196,8 @@ impl<'a> Anthropic<'a> {
             Kind::Thinking => words.reason(&piece, sink),
             Kind::ToolUse | Kind::Own => {}
         });
-        // A restart of the last block would discard the text of this one as well.
+        // This text was emitted after that of the last block, so a `restart` by the last block would discard it as
+        // well.
         if index + 1 < self.blocks.len()
             && let Some(last) = self.blocks.last_mut()
         {
@@ -204,7 +205,7 @@ impl<'a> Anthropic<'a> {
         }
     }
 
-    /// Changes the words of a block, and counts the bytes that are added.
+    /// Applies `change` to the text and the reasoning of a block, and counts the bytes that it adds.
     fn speak(&mut self, index: usize, change: impl FnOnce(&mut Words, &Sink<'_>)) {
         let words = &mut self.blocks[index].words;
         let before = words.bytes();
@@ -212,7 +213,7 @@ impl<'a> Anthropic<'a> {
         self.said += words.bytes() - before;
     }
 
-    /// Emits a tool call with the arguments that its block starts with.
+    /// Emits a tool call with the arguments of its start event.
     fn call(&mut self, index: usize) {
         let block = &mut self.blocks[index];
         let name = text_of(&block.fields, "name").to_owned();
@@ -257,7 +258,7 @@ impl<'a> Anthropic<'a> {
         };
         let known = self.block(event).filter(|_| !self.is_other(event));
         let fits = |index: usize| wanted.is_none_or(|(_, kind)| self.blocks[index].kind == kind);
-        // A delta of a block that never started, or that started as another kind.
+        // The block of this delta never started, or started with another type.
         if !known.is_some_and(fits) {
             let Some((name, _)) = wanted else { return Ok(()) };
             let number = event.get("index").and_then(Value::as_u64);
@@ -425,7 +426,7 @@ impl Assembly for Anthropic<'_> {
     }
 }
 
-/// Returns the arguments of a tool call: the fragments, else those that the block started with.
+/// Returns the arguments of a tool call: the fragments, or else those of the start event.
 fn input(begun: Option<&Value>, pieces: &Arguments) -> Value {
     if pieces.text().is_empty() { arguments::of_document(begun) } else { pieces.value() }
 }

@@ -10,8 +10,8 @@ use crate::provider::state::{Owner, Piece, Said, with};
 use crate::provider::{Ask, Format};
 use crate::structured::strict;
 
-/// Output limits by prefix of the model. The format requires `max_tokens` in every request. Source: "Models overview"
-/// of Anthropic's documentation.
+/// Maximum output tokens by prefix of the model name. The API requires `max_tokens` in every request. Source: "Models
+/// overview" of Anthropic's documentation.
 const LONGEST: [(&str, u32); 5] = [
     ("claude-3-opus", 4_096),
     ("claude-3-haiku", 4_096),
@@ -20,7 +20,7 @@ const LONGEST: [(&str, u32); 5] = [
     ("claude-opus-4-1", 32_000),
 ];
 
-/// The output limit of all other models.
+/// Maximum output tokens of all other models.
 const LONGEST_OF_OTHERS: u32 = 64_000;
 
 /// Returns the body of a request. Settings of the request override those of the route.
@@ -41,7 +41,7 @@ pub(super) fn body(
     let temperature = request.temperature.or(ask.route.temperature);
     let tools = Some(ask.chat.tools).filter(|tools| !tools.is_empty());
     let format = match ask.format {
-        // The API has no JSON mode; the instructions have the schema.
+        // The API has no JSON mode; the system instructions have the schema.
         Format::Free | Format::JsonObject => None,
         Format::Schema(shape) => Some(json!({ "format": {
             "type": "json_schema", "schema": strict::without_dialect(&shape.schema),
@@ -66,7 +66,7 @@ fn longest(model: &str) -> u32 {
     known.map_or(LONGEST_OF_OTHERS, |(_, tokens)| *tokens)
 }
 
-/// Returns the messages. The API rejects messages without content, so they are left out.
+/// Returns the messages. The API rejects messages without content, so such messages are left out.
 fn messages(chat: &Chat<'_>, owner: &Owner) -> Value {
     let mut messages = Vec::new();
     for turn in &chat.turns {
@@ -99,7 +99,8 @@ fn user(parts: &[Shown<'_>]) -> Vec<Value> {
     parts.iter().filter_map(part).collect()
 }
 
-/// Returns the blocks of a message of the model. The API rejects reasoning without a signature, so it is left out.
+/// Returns the blocks of an assistant message. The API rejects reasoning without a signature, so such reasoning is left
+/// out.
 fn said(parts: &[Part], owner: &Owner) -> Vec<Value> {
     let pieces = Said::new(parts, owner).pieces.into_iter();
     let block = |piece: Piece<'_>| match piece {

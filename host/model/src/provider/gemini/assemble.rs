@@ -1,4 +1,4 @@
-//! Assembles a response from chunks, each of which has the form of a whole response.
+//! Assembles a response from chunks, each of which has the form of an unstreamed response.
 //!
 //! A stream ends with its connection. A finish reason does not end it, because some services send one with every chunk.
 
@@ -25,15 +25,15 @@ pub(in crate::provider) struct Gemini<'a> {
     sink: &'a Sink<'a>,
     model: String,
     draft: Draft,
-    /// The text since the last part that is not unsigned text.
+    /// Consecutive text without a signature that is not yet in the draft.
     words: Words,
     text: Halves,
     reasoning: Halves,
     calls: usize,
     parts: usize,
-    /// Bytes of texts, names and arguments in the draft.
+    /// Bytes of text, reasoning, tool names and arguments in the draft.
     drafted: usize,
-    /// The size of the provider state.
+    /// The size of the provider state so far.
     own: OwnBytes,
     finish: Option<String>,
     /// Whether output followed a finish reason.
@@ -66,7 +66,7 @@ impl<'a> Gemini<'a> {
         }
     }
 
-    /// Returns the bytes of texts, names and arguments.
+    /// Returns the bytes of text, reasoning, tool names and arguments so far.
     fn said(&self) -> usize {
         self.drafted + self.words.bytes()
     }
@@ -85,7 +85,7 @@ impl<'a> Gemini<'a> {
         let text = object.get("text").and_then(Value::as_str);
         if let Some(text) = text {
             let thought = object.get("thought").and_then(Value::as_bool) == Some(true);
-            // In a part with a text and a call, the fields belong to the call.
+            // In a part with text and a call, the fields belong to the call.
             let own = if call.is_some() { Fields::new() } else { std::mem::take(&mut fields) };
             self.say(text, thought, own);
         }
@@ -122,8 +122,8 @@ impl<'a> Gemini<'a> {
         }
     }
 
-    /// Moves the text so far, and the reasoning in it, into the draft. No closing tag can turn it into
-    /// reasoning afterwards.
+    /// Moves the text since the last signed part, and the reasoning in it, into the draft. A later closing tag cannot
+    /// turn this text into reasoning.
     fn settle(&mut self) {
         self.words.end(self.sink);
         let words = std::mem::replace(&mut self.words, Words::unmarked());
@@ -216,8 +216,8 @@ impl Assembly for Gemini<'_> {
     }
 }
 
-/// Returns whether a reason has a meaning. Each enum of the API has a default that ends with `_UNSPECIFIED`, which
-/// gateways send with every chunk.
+/// Returns whether a finish reason is specified. Each enum of the API has a default that ends with `_UNSPECIFIED`,
+/// which gateways send with every chunk.
 fn is_reason(reason: &str) -> bool {
     !reason.is_empty() && !reason.ends_with("_UNSPECIFIED")
 }

@@ -100,8 +100,8 @@ fn user(parts: &[Shown<'_>]) -> Vec<Value> {
             }
             Source::Address(url) => {
                 let mut file = json!({ "file_uri": url });
-                // `image/*` is not the type of an image. Gateways require a type; "FileData" of the Gemini API's
-                // reference has the field as optional.
+                // `image/*` is not a media type of one image. Gateways require the type, although "FileData" in the
+                // reference of the Gemini API declares it optional.
                 let media_type = if media_type.ends_with("/*") {
                     type_by_ending(url)
                 } else {
@@ -131,7 +131,7 @@ fn type_by_ending(url: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns the parts of a message of the model. Reasoning without a signature is not sent back.
+/// Returns the parts of an assistant message. Reasoning without a signature is not sent back.
 fn said<'a>(
     parts: &'a [Part],
     owner: &Owner,

@@ -31,7 +31,7 @@ const READ: [&str; 8] = [
     "annotations",
 ];
 
-/// JSON pointers to the usage. Moonshot has it in the choice, Groq in a field of its own.
+/// JSON pointers to the usage. Moonshot sends it within the choice, Groq in its field `x_groq`.
 const USAGE: [&str; 3] = ["/usage", "/choices/0/usage", "/x_groq/usage"];
 
 /// A response that is being assembled.
@@ -48,7 +48,7 @@ pub(in crate::provider) struct OpenAi<'a> {
     calls: Calls,
     /// Provider-specific fields of the message.
     fields: Fields,
-    /// The size of the provider state, that of tool calls included.
+    /// The size of the provider state so far, including that of tool calls.
     own: OwnBytes,
     finish: Option<String>,
     /// Whether output followed a finish reason.
@@ -94,7 +94,7 @@ impl<'a> OpenAi<'a> {
             Some(Value::Array(pieces)) => pieces.iter().for_each(|piece| self.add_typed(piece)),
             _ => {}
         }
-        // A refusal is text, in the order in which it arrives.
+        // A refusal is appended to the text, in order of arrival.
         let refusal = field("refusal");
         self.refused |= !refusal.is_empty();
         self.words.say(&self.text.feed(refusal), self.sink);
@@ -106,14 +106,14 @@ impl<'a> OpenAi<'a> {
             let call = json!({ "index": 0, "function": function });
             self.calls.take(&call, &self.id, self.sink, &mut self.own)?;
         }
-        // A restart would discard a refusal or a call as well.
+        // A `restart` would discard a refusal or a call as well.
         if self.refused || !self.calls.is_empty() {
             self.words.fix_text();
         }
         own::add_fields(&mut self.fields, delta, &READ, &mut self.own)
     }
 
-    /// Returns the bytes of texts, names and arguments.
+    /// Returns the bytes of text, reasoning, call ids, tool names and arguments so far.
     fn said(&self) -> usize {
         self.words.bytes() + self.calls.bytes()
     }
@@ -126,7 +126,7 @@ impl<'a> OpenAi<'a> {
         self.words.feed(&self.text.feed(piece), self.sink);
     }
 
-    /// Adds an item of the content list that Mistral sends: `{"type": "text" | "thinking", ...}`.
+    /// Adds an item of the content array that Mistral sends: `{"type": "text" | "thinking", ...}`.
     fn add_typed(&mut self, piece: &Value) {
         match piece.get("type").and_then(Value::as_str) {
             Some("text") => {
@@ -180,7 +180,7 @@ impl Assembly for OpenAi<'_> {
         }
         if self.said() > said {
             self.goes_on |= was_finished;
-            // Nothing follows a whole response.
+            // Nothing follows an unstreamed response.
             self.may_go_on |= delta.is_some() && self.finish.is_some();
         }
         Ok(())
@@ -218,7 +218,7 @@ impl Assembly for OpenAi<'_> {
     }
 }
 
-/// Returns the tool calls of a chunk. Some services send a single one without a list.
+/// Returns the tool calls of a chunk. Some services send a single call without an array.
 fn calls(delta: &Value) -> &[Value] {
     match delta.get("tool_calls") {
         Some(call) if call.get("function").is_some() => std::slice::from_ref(call),
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn stopped_service_is_an_error() {
+    fn service_that_stops_early_is_an_error() {
         let error = json!({ "error": { "message": "busy", "type": "server_error" } });
         assert_eq!(read(std::slice::from_ref(&error)).unwrap_err(), Broken::Error(error));
         let gave_up =

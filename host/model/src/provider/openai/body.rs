@@ -47,7 +47,7 @@ pub(super) fn body(
     for (name, value) in fields {
         body.extend(value.map(|value| (name.to_owned(), value)));
     }
-    // None of these is a field that the host sets, which was checked when the route was created.
+    // The extra fields replace no field of the host: they were checked when the route was created.
     body.extend(ask.extra.clone());
     Value::Object(body)
 }
@@ -79,8 +79,8 @@ fn user(parts: &[Shown<'_>]) -> Value {
     parts.iter().map(part).collect()
 }
 
-/// Returns a message of the model. Reasoning is sent back with tool calls only: DeepSeek rejects
-/// calls without it, and other services do not know the field.
+/// Returns an assistant message. Reasoning is sent back only with tool calls: DeepSeek rejects calls without it, and
+/// other services do not know the field.
 fn assistant(parts: &[Part], owner: &Owner) -> Value {
     let said = Said::new(parts, owner);
     let mut calls = Vec::new();
@@ -148,7 +148,7 @@ fn response_format(format: Format<'_>) -> Option<Value> {
     }
 }
 
-/// Returns the schema in strict mode, if the subset of strict mode can express it.
+/// Returns the response schema for `response_format`: in strict mode if the subset of that mode can express it.
 fn json_schema(shape: &ResponseSchema) -> Value {
     let (schema, strict) = match strict::adapt(&shape.schema) {
         Some(schema) => (schema, true),

@@ -1,7 +1,7 @@
-//! Tool calls from their fragments.
+//! Assembles tool calls from their fragments.
 //!
-//! The format has an index for each call. Services deviate: they send no index, the same index for all calls, whole
-//! calls, the fragments of two calls mixed, or ids that come late or differ in each fragment.
+//! In the format, each fragment has the index of its call. Services deviate: they send no index, the same index for all
+//! calls, complete calls, the fragments of two calls mixed, or ids that come late or differ in each fragment.
 
 use serde_json::{Map, Value};
 use wattle_graph::llm::ToolCall;
@@ -56,7 +56,7 @@ impl<'a> Piece<'a> {
         let arguments = match piece.pointer("/function/arguments") {
             Some(Value::String(text)) => text.clone(),
             Some(Value::Null) | None => String::new(),
-            // Some services send the document instead of its text.
+            // Some services send the arguments as a JSON value instead of a string.
             Some(document) => document.to_string(),
         };
         Self {
@@ -67,9 +67,10 @@ impl<'a> Piece<'a> {
         }
     }
 
-    /// Returns whether this fragment starts another call although it matches this one: the arguments of this one are
-    /// complete and more follow, or the name differs and the arguments have not started. With the same id a call
-    /// continues until it has arguments, because an empty object may precede them, and its name may be split.
+    /// Returns whether this fragment starts another call although `find` matched it to `call`. It does if it has
+    /// another name, or further arguments, after the arguments of `call` are complete. It also does if it has another
+    /// name and another id before these arguments have started. A fragment with the id of `call` does not: an empty
+    /// object may precede the arguments, and the name may be split.
     fn begins_after(&self, call: &Call) -> bool {
         let has_its_id = self.id.is_some() && self.id == call.told.as_deref();
         match self.name {
@@ -95,8 +96,8 @@ impl Calls {
         self.calls.iter().map(bytes).sum()
     }
 
-    /// Adds a fragment. Missing ids are derived from `answer`, the id of the response. `own` counts the
-    /// provider-specific fields.
+    /// Adds a fragment. Derives missing ids from `answer`, the id of the response. Counts the provider-specific fields
+    /// in `own`.
     pub(super) fn take(
         &mut self,
         document: &Value,
@@ -137,13 +138,13 @@ impl Calls {
         let last = |wanted: &dyn Fn(&Call) -> bool| self.calls.iter().rposition(wanted);
         let by_id = piece.id.and_then(|id| last(&|call| call.told.as_deref() == Some(id)));
         let found = match (by_id, piece.number) {
-            // One id for several calls does not identify a call.
+            // An id that occurs with several indexes does not identify a call.
             (Some(index), Some(number)) => {
                 let has_number = self.calls[index].number.is_none_or(|known| known == number);
                 Some(index).filter(|_| has_number || piece.name.is_none())
             }
             (Some(index), None) => Some(index),
-            // The same index with another id and a name is another call.
+            // A fragment with the index of a call, but another id and a name, starts another call.
             (None, Some(number)) => last(&|call| call.number == Some(number)).filter(|index| {
                 let call = &self.calls[*index];
                 piece.name.is_none()
@@ -154,7 +155,7 @@ impl Calls {
             (None, None) if piece.id.is_some() => None,
             (None, None) => self.calls.len().checked_sub(1).filter(|index| {
                 let call = &self.calls[*index];
-                // Only a name that is repeated within the arguments starts no call.
+                // A name starts another call, unless it repeats that of a call whose arguments are incomplete.
                 piece.name.is_none_or(|name| name == call.name && call.nesting.is_open())
             }),
         };
@@ -202,13 +203,13 @@ impl Call {
     }
 }
 
-/// Tracks the nesting depth at the end of a JSON text.
+/// Tracks the nesting depth at the end of a part of a JSON text.
 #[derive(Debug, Default)]
 struct Nesting {
     depth: usize,
     in_text: bool,
     escaped: bool,
-    /// Whether an object or list was opened.
+    /// Whether an object or array was opened.
     begun: bool,
 }
 
@@ -236,12 +237,12 @@ impl Nesting {
         }
     }
 
-    /// Returns whether an object, list or string is open.
+    /// Returns whether an object, array or string is open.
     fn is_open(&self) -> bool {
         self.depth > 0 || self.in_text
     }
 
-    /// Returns whether at least one object or list was opened, and all are closed.
+    /// Returns whether at least one object or array was opened, and all are closed.
     fn is_closed(&self) -> bool {
         self.begun && !self.is_open()
     }

@@ -4,13 +4,13 @@ use serde_json::Value;
 
 use crate::provider::state::{Fields, OwnBytes, says, weight};
 
-/// Maximum items of a list, from its end, that a chunk may extend.
+/// Maximum items at the end of an array that a chunk can extend.
 const OPEN_ITEMS: usize = 128;
 
-/// Strings that each chunk repeats; all others continue those of earlier chunks.
+/// String fields that each chunk repeats. The strings of all other fields are appended to those of earlier chunks.
 const WHOLE: [&str; 4] = ["type", "id", "format", "name"];
 
-/// Merges the fields of a chunk that are not in `read`, and counts in `own` what they add.
+/// Merges the fields of a chunk that are not in `read`, and adds the size of new data to `own`.
 ///
 /// # Errors
 ///
@@ -31,8 +31,8 @@ pub(super) fn add_fields(
     Ok(())
 }
 
-/// Merges a field with that of earlier chunks: strings are appended, objects are merged, items of lists with an `index`
-/// are merged with the item of the same index. Returns the number of bytes added.
+/// Merges a field with that of earlier chunks: strings are appended, objects are merged, items of arrays with an
+/// `index` are merged with the item of the same index. Returns the number of bytes added.
 fn add(fields: &mut Fields, name: &str, value: &Value) -> Result<usize, String> {
     match (fields.get_mut(name), value) {
         (Some(Value::String(text)), Value::String(more)) if !WHOLE.contains(&name) => {

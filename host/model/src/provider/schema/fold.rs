@@ -97,7 +97,7 @@ impl Object {
         }
     }
 
-    /// Merges an object that applies as well. Of two schemas of one property, the one with constants wins.
+    /// Merges an object whose keywords apply as well.
     fn and(&mut self, other: Self) {
         for (name, mut schema) in other.properties {
             match self.properties.get(&name) {
@@ -188,7 +188,7 @@ fn needs(kinds: &[Object], shared: &[String]) -> Option<String> {
     (needs.len() > 1).then(|| format!("needs {}", needs.join(", or ")))
 }
 
-/// Returns one schema for values that match any of a list of schemas. If `schemas` is not a list, anything matches.
+/// Returns one schema for values that match any schema of an array. If `schemas` is not an array, anything matches.
 fn choice(schemas: Value) -> Value {
     let Value::Array(mut schemas) = schemas else { return json!({}) };
     if let Some(constants) = constants(&schemas) {

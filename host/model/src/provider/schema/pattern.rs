@@ -138,7 +138,7 @@ impl Scan<'_> {
         false
     }
 
-    /// Reads what follows a backslash. Returns the character that the escape stands for, if it stands for one.
+    /// Reads what follows a backslash. Returns the character that the escape represents, if it represents one.
     fn escape(&mut self, in_class: bool) -> Option<char> {
         let Some(letter) = self.letters.next() else {
             self.found(Form::Broken);

@@ -19,10 +19,10 @@ const BOUNDS: [(&str, &str); 2] =
 /// Keywords of objects.
 const OF_OBJECTS: [&str; 3] = ["properties", "required", "additionalProperties"];
 
-/// Keywords of lists.
+/// Keywords of arrays.
 const OF_LISTS: [&str; 2] = ["items", "prefixItems"];
 
-/// Maximum characters that the description gets in place of a keyword.
+/// Maximum characters of the text that replaces a keyword in the description.
 const WORDS_CHARS: usize = 300;
 
 impl Walk<'_> {
@@ -158,7 +158,7 @@ impl Walk<'_> {
         let Some(value) = out.get("required") else { return };
         let Some(names) = value.as_array() else {
             out.shift_remove("required");
-            self.note("`required` that is not a list is left out");
+            self.note("`required` that is not an array is left out");
             return;
         };
         let (count, names) = (names.len(), each_once(names));
@@ -227,7 +227,7 @@ impl Walk<'_> {
     /// Adds keywords that a type requires, and removes those of other types.
     fn kinds(&mut self, out: &mut Map<String, Value>) {
         if self.demands.wants_items && has_kind(out, "array") && !out.contains_key("items") {
-            self.note("a list without `items` may hold anything");
+            self.note("an array without `items` accepts any items");
             out.insert("items".into(), json!({}));
         }
         if !self.demands.ties_keywords {

@@ -454,8 +454,8 @@ fn changes_name_their_paths() {
     let schema = json!({ "properties": { "a": list, "b\n": list }, "required": [] });
     let told = fitted(&schema, &OPENAI).changes.0;
     let expected = [
-        "a list without `items` may hold anything at `/properties/a`",
-        "a list without `items` may hold anything at `/properties/b `",
+        "an array without `items` accepts any items at `/properties/a`",
+        "an array without `items` accepts any items at `/properties/b `",
         "`type` is set to `object` at the root",
     ];
     assert_eq!(told, expected);

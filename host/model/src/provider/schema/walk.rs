@@ -55,7 +55,7 @@ impl<'a> Walk<'a> {
         out
     }
 
-    /// Adapts schemas by name.
+    /// Adapts the schemas in an object, which names each of them.
     pub(super) fn members(
         &mut self,
         key: &str,
@@ -242,11 +242,11 @@ impl<'a> Walk<'a> {
         (!out.is_empty()).then(|| out.into())
     }
 
-    /// Converts a list of `items`, the form before draft 2020-12, to `prefixItems`. Source: Anthropic's API and xAI's
+    /// Converts an array of `items`, the form before draft 2020-12, to `prefixItems`. Source: Anthropic's API and xAI's
     /// refuse the old form (NousResearch/hermes-agent pull requests 63674 and 20976).
     fn tuple(&mut self, map: &'a Map<String, Value>, out: &mut Map<String, Value>, depth: usize) {
         let Some(items) = map.get("items").filter(|items| items.is_array()) else { return };
-        self.note("a list of `items` is written as `prefixItems`");
+        self.note("an array of `items` is written as `prefixItems`");
         if !out.contains_key("prefixItems")
             && let Some(items) = self.schemas("items", items, depth)
         {
