@@ -1,8 +1,9 @@
 //! Tool calls in progress, during which a server may send elicitations.
 //!
-//! With the stateless protocol a call ends with its questions and is made again with the answers, so neither side keeps
-//! state. With the earlier protocols the server sends the elicitation through the session and holds its call open. Such
-//! a call is held together with its session until the answer arrives, see [`held`](crate::held).
+//! In the stateless protocol, a call that needs answers returns its elicitations. The host repeats the call with the
+//! answers, so neither side keeps state. In the earlier protocols, the server sends an elicitation through the session
+//! while the call stays open. The host holds such a call together with its session until the answer arrives, see
+//! [`held`](crate::held).
 
 use std::sync::Arc;
 
@@ -23,24 +24,24 @@ pub(crate) struct Seat {
     session: Arc<Session>,
     place: Place,
     asks: mpsc::Receiver<Asked>,
-    /// Permit for a session of the call's own; `None` on the shared session.
+    /// Semaphore permit for a session that only this call uses; `None` on the shared session.
     room: Option<OwnedSemaphorePermit>,
 }
 
 impl Seat {
-    /// Takes the next slot on a session.
+    /// Registers a new call on a session.
     pub(crate) fn on(session: Arc<Session>, room: Option<OwnedSemaphorePermit>) -> Self {
         let (place, asks) = session.service().calls().enter();
         Self { session, place, asks, room }
     }
 }
 
-/// Returns true if the connection to the server is lost. `rmcp` takes some seconds more to close the session.
+/// Returns true if the connection to the server is lost. `rmcp` closes the session some seconds later.
 pub(crate) fn is_gone(session: &Session) -> bool {
     session.is_transport_closed() || session.service().calls().lost().is_cancelled()
 }
 
-/// What happens next in a call.
+/// The next event of a call.
 pub(crate) enum Happened {
     /// The call returned or failed.
     Ended(Box<Result<CallToolResponse, ServiceError>>),
@@ -55,7 +56,7 @@ pub(crate) struct Running {
     /// Keeps the session open: a held call may be its only user.
     session: Arc<Session>,
     asks: mpsc::Receiver<Asked>,
-    /// Permit under which the call is sent.
+    /// Condition under which the call may be sent.
     permit: Permit,
     /// The result, if the call ended before the caller polled it again.
     ended: Option<Box<Result<CallToolResponse, ServiceError>>>,
@@ -63,7 +64,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Starts a call. It is sent only while the permit allows it.
+    /// Starts a call. The call is sent only while `permit` allows it.
     pub(crate) fn start(seat: Seat, parameters: CallToolRequestParams, permit: Permit) -> Self {
         let Seat { session, place, asks, room } = seat;
         let (calling, own) = (session.clone(), permit.clone());
@@ -92,7 +93,7 @@ impl Running {
         Happened::Ended(ended)
     }
 
-    /// Returns true if the result of the call is lost, because its connection or its session is.
+    /// Returns true if the result was lost together with the connection or the session of the call.
     async fn is_cut(&mut self) -> bool {
         if !self.work.is_finished() {
             return is_gone(&self.session);
@@ -119,24 +120,26 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Holds a call. If the server does not name the call in its elicitations, the session is reserved for this one.
+    /// Holds a call. If the server does not identify the call in its elicitations, reserves the session for this call.
     pub(crate) fn new(mut running: Running, reply: Reply, asks_anywhere: bool) -> Self {
-        // The run is interrupted meanwhile, and the host releases the lease of the thread.
+        // The server has received the call. While the call is held, its run is interrupted and the host releases the
+        // lease of the thread.
         running.permit.lift();
         if asks_anywhere {
             running.session.service().calls().reserve();
         }
-        // Held calls have a limit of their own.
+        // Held calls have a separate limit, see `held`.
         drop(running.room.take());
         Self { running, reply }
     }
 
-    /// Passes the answer to the server, under a permit, and returns the call. Returns `None` if the connection is lost.
+    /// Passes the answer, with its permit, to the server and returns the call. Returns `None` if the connection is
+    /// lost.
     pub(crate) async fn answered(mut self, round: &Round, permit: Permit) -> Option<Running> {
         if self.running.is_cut().await {
             return None;
         }
-        // A server that no longer waits has ended the call with a result of its own.
+        // A server that no longer waits for the answer has ended the call.
         if self.running.ended.is_none() {
             let answer = round.answers.values().next().cloned().unwrap_or_default();
             self.reply.send(Answered { answer: Ok(result(&answer)), permit }).ok();

@@ -1,9 +1,9 @@
 //! The calls in progress on a session, and the assignment of elicitations to them.
 //!
-//! Over HTTP an elicitation arrives in the response to its call, and `rmcp` reports that. A stdio server sends all
-//! messages in one stream. There an elicitation belongs to a certain call only if no other call can have sent it, and
-//! if no earlier call was cancelled, since the server may still work on that one. A call with an unanswered elicitation
-//! sends no other. An elicitation that could belong to several calls waits until the others have ended.
+//! Over HTTP an elicitation arrives in the response to its call, and `rmcp` reports the id of that call. A stdio server
+//! sends all messages in one stream. There an elicitation can be assigned to a call only if no other call can have sent
+//! it. A call with an unanswered elicitation sends no other. A cancelled call may still send one, since the server may
+//! still execute it. An elicitation that several calls may have sent waits until only one of them is left.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,7 +25,7 @@ use crate::permit::Permit;
 /// The reason in the `notifications/cancelled` message.
 const GIVEN_UP: &str = "the caller no longer waits for the result";
 
-/// The answer to an elicitation, and the permit under which it is sent.
+/// The answer to an elicitation, and the condition under which the answer may be sent.
 #[derive(Debug)]
 pub(crate) struct Answered {
     pub(crate) answer: Result<ElicitResult, ErrorData>,
@@ -49,7 +49,8 @@ pub(crate) struct Calls(Arc<Inner>);
 #[derive(Debug, Default)]
 struct Inner {
     state: Mutex<State>,
-    /// Locked while a call is sent. Its id is known only afterwards, and its elicitation may arrive earlier.
+    /// Locked while a call is sent. The id of the call is known only afterwards, and an elicitation of the call may
+    /// arrive earlier.
     sending: tokio::sync::Mutex<()>,
     /// Notified when a call ends or sends an elicitation, and when an unassigned elicitation is no longer pending.
     changed: Notify,
@@ -60,15 +61,15 @@ struct Inner {
 #[derive(Debug, Default)]
 struct State {
     calls: BTreeMap<u64, Call>,
-    /// Elicitations that may belong to any of several calls, in the order of their arrival.
+    /// Numbers of the elicitations that are not yet assigned to a call, in the order of their arrival.
     unclear: BTreeSet<u64>,
     /// Permits of answers that are being sent, by the id of the elicitation.
     answers: HashMap<RequestId, Permit>,
     /// Number of the latest call or elicitation.
     next: u64,
-    /// A call was cancelled before its end.
+    /// Whether a call was cancelled before its end.
     has_given_up: bool,
-    /// The session is reserved for a held call until that call ends.
+    /// Whether the session is reserved for a held call.
     is_reserved: bool,
 }
 
@@ -84,7 +85,7 @@ struct Call {
     /// Request id; `None` until the call is sent.
     id: Option<RequestId>,
     tell: mpsc::Sender<Asked>,
-    /// One permit, taken by the unanswered elicitation of the call.
+    /// Semaphore with one permit, which the unanswered elicitation of the call holds.
     asking: Arc<Semaphore>,
 }
 
@@ -94,12 +95,13 @@ impl Calls {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records the permit under which the answer to an elicitation is sent.
+    /// Records the condition under which the answer to an elicitation may be sent.
     pub(crate) fn answer_under(&self, question: RequestId, permit: Permit) {
         self.lock().answers.insert(question, permit);
     }
 
-    /// Returns the permit under which a message is sent. Removes the permit of an answer.
+    /// Returns the permit of an outgoing message: the condition under which it may be sent. Only calls and elicitation
+    /// answers have one; other messages are always permitted. Removes the permit of an answer.
     pub(crate) fn permit_of(&self, message: &ClientJsonRpcMessage) -> Permit {
         let permit = match message {
             ClientJsonRpcMessage::Request(request) => match &request.request {
@@ -115,23 +117,23 @@ impl Calls {
         permit.unwrap_or_default()
     }
 
-    /// Returns true if no call is in progress and none was cancelled: then no elicitation can arrive.
+    /// Returns true if no call is in progress and none was cancelled, so that no call can send an elicitation.
     pub(crate) fn are_clear(&self) -> bool {
         let state = self.lock();
         state.calls.is_empty() && !state.has_given_up
     }
 
-    /// Returns true if a call was cancelled before its end, so that an elicitation may belong to it.
+    /// Returns true if a call was cancelled before its end. The server may still send an elicitation of that call.
     pub(crate) fn have_given_up(&self) -> bool {
         self.lock().has_given_up
     }
 
-    /// Reserves the session for a held call.
+    /// Reserves the session for one held call. Other calls then get another session.
     pub(crate) fn reserve(&self) {
         self.lock().is_reserved = true;
     }
 
-    /// Releases the session: the held call has ended.
+    /// Ends the reservation. Called when the held call has ended.
     pub(crate) fn share(&self) {
         self.lock().is_reserved = false;
     }
@@ -155,12 +157,12 @@ impl Calls {
         (Place { calls: self.clone(), number, has_ended: false }, asks)
     }
 
-    /// Returns the call that sent an elicitation. `origin` tells how the elicitation arrived. Waits while it may belong
-    /// to several calls.
+    /// Returns the elicitation permit of the call that sent an elicitation. `origin` identifies the stream on which the
+    /// elicitation arrived. Waits while several calls may have sent it.
     ///
     /// # Errors
     ///
-    /// Returns the reason if it belongs to no call or to none for certain.
+    /// Returns the reason if the elicitation cannot be assigned to a call.
     pub(crate) async fn whose(
         &self,
         origin: Option<&InboundStreamOrigin>,
@@ -181,17 +183,17 @@ impl Calls {
         }
     }
 
-    /// Takes the elicitation permit of a call.
+    /// Acquires the elicitation permit of a call.
     fn asking(&self, call: Option<&Call>) -> Result<Asking, &'static str> {
         let call = call.ok_or("it belongs to no call in progress")?;
         let turn = call.asking.clone().try_acquire_owned();
         let turn = turn.map_err(|_| "an earlier elicitation of its call is unanswered")?;
-        // An unassigned elicitation cannot belong to this call.
+        // No other unassigned elicitation can belong to this call now.
         self.0.changed.notify_waiters();
         Ok(Asking { tell: call.tell.clone(), _turn: turn })
     }
 
-    /// Registers an elicitation that does not name its call.
+    /// Registers an elicitation that does not identify its call.
     fn unclear(&self) -> Unclear {
         let mut state = self.lock();
         let number = state.number();
@@ -200,14 +202,15 @@ impl Calls {
     }
 }
 
-/// An elicitation that does not name its call.
+/// An elicitation that does not identify its call.
 struct Unclear {
     calls: Calls,
     number: u64,
 }
 
 impl Unclear {
-    /// Returns its call, or the reason why there is none; `None` while it may belong to several calls.
+    /// Returns the elicitation permit of the call that sent this elicitation, or the reason why no call can be
+    /// assigned. Returns `None` while several calls may have sent it.
     fn look(&self) -> Option<Result<Asking, &'static str>> {
         let state = self.calls.lock();
         if state.has_given_up {
@@ -219,7 +222,8 @@ impl Unclear {
             // Either every call has an unanswered elicitation, or there is no call.
             return Some(self.calls.asking(first.or_else(|| state.calls.values().next())));
         }
-        // With as many unassigned elicitations as calls without one, no call may end before one elicitation is refused.
+        // If there are as many unassigned elicitations as calls that may have sent them, all these calls may wait for
+        // an answer. None of them ends before one elicitation is refused.
         let is_stuck = state.unclear.len() >= 2 + free.count();
         let is_newest = state.unclear.last() == Some(&self.number);
         (is_stuck && is_newest).then_some(Err("it may belong to any of several calls"))
@@ -233,7 +237,8 @@ impl Drop for Unclear {
     }
 }
 
-/// The elicitation permit of a call. Dropping it lets the call send the next elicitation.
+/// The elicitation permit of a call, which may have one unanswered elicitation. Dropping the permit allows the next
+/// one.
 #[derive(Debug)]
 pub(crate) struct Asking {
     tell: mpsc::Sender<Asked>,
@@ -250,7 +255,7 @@ impl Asking {
     }
 }
 
-/// The entry of a call among those in progress. Dropping it removes the call.
+/// The registration of a call in progress. Dropping it removes the call.
 #[derive(Debug)]
 pub(crate) struct Place {
     calls: Calls,
@@ -259,7 +264,8 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Makes the call. The permit travels with the request through `rmcp`. Dropping the future cancels the call.
+    /// Sends the call and waits for its result. The request carries the permit through `rmcp` to the transport.
+    /// Dropping the future cancels the call.
     pub(crate) async fn call(
         mut self,
         peer: &Peer<RoleClient>,

@@ -7,7 +7,7 @@ use wattle_run::ports::sandbox::ToolInfo;
 /// Log target of notes about corrected and omitted parts of messages. A report has the same notes in [`Check::notes`].
 pub const NOTES: &str = "wattle_mcp::notes";
 
-/// Report about a server.
+/// Result of checking one server: its session, its tools, and notes about its messages or the failure.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Check {
     /// Negotiated protocol version, a date.
@@ -21,7 +21,7 @@ pub struct Check {
     /// Milliseconds of the `tools/list` requests; `None` without a session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools_ms: Option<u64>,
-    /// Tools as callers see them.
+    /// Tools with the names and schemas that callers receive.
     pub tools: Vec<ToolInfo>,
     /// Notes about parts of messages that the host corrected or omitted.
     pub notes: Vec<String>,

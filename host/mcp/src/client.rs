@@ -39,7 +39,7 @@ impl Changes {
     }
 }
 
-/// Set once a server has sent an elicitation without naming its call. Clones share the flag.
+/// Set once a server has sent an elicitation that does not identify its call. Clones share the flag.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AsksAnywhere(Arc<AtomicBool>);
 
@@ -76,8 +76,8 @@ impl Client {
         &self.calls
     }
 
-    /// Refuses a request for a feature that this host does not offer. An invented result would pass for that of a
-    /// person.
+    /// Refuses a request for a feature that this host does not offer. The server would take an invented result for the
+    /// decision of a person.
     fn refuse(&self, what: &str) -> ErrorData {
         tracing::warn!(
             server = self.speaker.name(),
@@ -102,7 +102,7 @@ impl Client {
     ) -> Result<ElicitResult, ErrorData> {
         let origin = context.extensions.get::<InboundStreamOrigin>();
         let is_in_answer = matches!(origin, Some(InboundStreamOrigin::OutboundRequest(_)));
-        // Without a call in progress, an elicitation does not show how the server sends them during calls.
+        // An elicitation without a call in progress does not show whether the server identifies calls.
         if !is_in_answer && !self.calls.are_clear() {
             self.asks_anywhere.set();
         }
@@ -128,7 +128,7 @@ impl ClientHandler for Client {
         let mut offered = ClientCapabilities::default();
         offered.elicitation =
             Some(ElicitationCapability::new().with_form(FormElicitationCapability::new()));
-        // The version of the handshake. The stateless protocol has none.
+        // The protocol version that the handshake announces. The stateless protocol has no handshake.
         let version = ProtocolVersion::LATEST_WITH_INITIALIZE;
         ClientConfig::new(offered, ours).with_protocol_version(version)
     }

@@ -34,10 +34,10 @@ pub struct ServerConfig {
     pub reach: Reach,
     /// Timeout of a call and of connecting; [`DEFAULT_TIMEOUT`] by default. A call may request a shorter one.
     pub timeout: Duration,
-    /// Bytes of a result; [`DEFAULT_OUTPUT_BYTES`] by default, at most [`MAX_OUTPUT_BYTES`].
+    /// Maximum bytes of a result; [`DEFAULT_OUTPUT_BYTES`] by default, at most [`MAX_OUTPUT_BYTES`].
     pub output_bytes: usize,
-    /// Begins sessions with the handshake of the earlier protocols, even if the server knows the stateless one; false
-    /// by default.
+    /// Whether sessions begin with the handshake of the earlier protocols even if the server knows the stateless one;
+    /// false by default.
     pub handshake: bool,
     /// Secrets in the headers or the environment of the server. They are redacted in everything that it sends.
     pub secrets: Vec<SecretString>,
@@ -54,18 +54,18 @@ pub enum Reach {
     Unready(String),
 }
 
-/// A server over streamable HTTP.
+/// A server that is reached over streamable HTTP.
 #[derive(Clone, Debug)]
 pub struct HttpConfig {
     /// Endpoint of the server.
     pub url: Url,
     /// Headers of every request.
     pub headers: BTreeMap<String, SecretString>,
-    /// Permits private and loopback addresses.
+    /// Whether the server may have a private or loopback address.
     pub private: bool,
 }
 
-/// A server in a process of its own.
+/// A stdio server, which the host runs as a child process.
 #[derive(Clone, Debug)]
 pub struct CommandConfig {
     /// A path, or a name that is looked up in `PATH`.

@@ -26,10 +26,11 @@ pub(crate) use http::HttpReach;
 /// A session with a server.
 pub(crate) type Session = RunningService<RoleClient, Client>;
 
-/// How long a stdio server may be silent after the first request of the stateless protocol; at most a third of the
-/// connect timeout.
+/// Maximum wait for the response of a stdio server to the first request of the stateless protocol; at most a third of
+/// the connect timeout.
 ///
-/// Servers that do not know the protocol may not respond at all, and may exit at a handshake that follows the request.
+/// Servers that do not know the protocol may not respond at all. They may also exit at a handshake that follows the
+/// request.
 const PROBE: Duration = Duration::from_secs(5);
 
 /// Limit of a message: a page of tools or a result. A larger message is not read.
@@ -41,7 +42,7 @@ pub(crate) struct Connector {
     reach: Ready,
     mender: Mender,
     probe: Duration,
-    /// The server needs a handshake before any other request.
+    /// Whether the server needs a handshake before any other request.
     wants_handshake: AtomicBool,
 }
 
@@ -112,7 +113,7 @@ impl Connector {
             if !fault::may_want_handshake(&error) {
                 return Err(failure);
             }
-            tracing::debug!(server, %failure, "an MCP server over HTTP gets a handshake");
+            tracing::debug!(server, %failure, "falling back to a handshake over HTTP");
         }
         let transport = http.transport(server, self.mender.clone(), client.calls().clone())?;
         let session = client.serve_with_lifecycle(transport, ClientLifecycleMode::Initialize).await;
@@ -135,10 +136,13 @@ impl Connector {
                 Ok(Ok(session)) => return Ok(session),
                 Ok(Err(error)) => {
                     let failure = fault::of_connecting(self.speaker(), &error);
-                    tracing::debug!(server, %failure, "restarting an MCP server for a handshake");
+                    tracing::debug!(server, %failure, "restarting an MCP server with a handshake");
                 }
                 Err(_) => {
-                    tracing::debug!(server, "restarting a silent MCP server for a handshake");
+                    tracing::debug!(
+                        server,
+                        "no response, restarting an MCP server with a handshake"
+                    );
                 }
             }
         }

@@ -49,7 +49,7 @@ pub enum ConfigError {
     Client {
         /// Name of the server.
         server: String,
-        /// Why.
+        /// Error of the HTTP library.
         reason: String,
     },
 }

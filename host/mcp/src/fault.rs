@@ -90,8 +90,8 @@ pub(crate) fn of_request(speaker: &Speaker, subject: &str, error: &ServiceError)
     }
 }
 
-/// Returns true if no later request can use the session. A message that this host did not send does not end the
-/// session. After an unknown session `rmcp` has already opened a new one.
+/// Returns true if the error ends the session, so that later requests need a new one. An error before this host has
+/// sent the message does not end it. Neither does an unknown session: `rmcp` has already opened a new one.
 pub(crate) fn ends_session(error: &ServiceError) -> bool {
     match error {
         ServiceError::TransportSend(_) => unsent(error).is_none(),
@@ -100,7 +100,8 @@ pub(crate) fn ends_session(error: &ServiceError) -> bool {
     }
 }
 
-/// Returns true if the server refused a call because it does not know the session. It has not started the call.
+/// Returns true if the server refused a call because it does not know the session. The server has not executed the
+/// call.
 pub(crate) fn is_of_session(error: &ServiceError) -> bool {
     matches!(unsent(error), Some(Unsent::Forgotten))
 }
@@ -128,7 +129,7 @@ pub(crate) fn is_lost(error: &ServiceError) -> bool {
 }
 
 /// Returns true if the outcome of a request is unknown because its session is lost. The server may have sent an
-/// elicitation during the request.
+/// elicitation while it executed the request.
 pub(crate) fn is_cut(error: &ServiceError) -> bool {
     ends_session(error) || is_lost(error) || is_of_session(error)
 }
@@ -175,7 +176,7 @@ fn of_refusal(speaker: &Speaker, subject: &str, data: &ErrorData) -> Failure {
 /// Returns the failure for an error of the transport.
 fn of_transport(speaker: &Speaker, error: &(dyn Error + 'static)) -> Failure {
     if let Some(refused) = find::<Refused>(error) {
-        let message = format!("the MCP server `{}` may not be reached: {refused}", speaker.name());
+        let message = format!("access to the MCP server `{}` is denied: {refused}", speaker.name());
         return Failure::new(code::DENIED, message);
     }
     if let Some(Unsent::Fenced(fenced)) = find::<Unsent>(error) {

@@ -1,9 +1,9 @@
 //! Held calls: calls whose server waits for the answer of a person.
 //!
 //! A held call keeps its session open. Over HTTP several calls can share a session. A stdio server does not name the
-//! call in its elicitations, so a held call has its process to itself. The number of held calls is therefore limited
-//! for each server and each tenant, and so is the time. Held calls do not survive the host: a call whose host stopped
-//! is in doubt.
+//! call in its elicitations, so only one held call can use its process. The number and the duration of held calls are
+//! therefore limited, for each server and each tenant. Held calls do not survive the host: a call whose host stopped is
+//! in doubt.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,14 +16,15 @@ use uuid::Uuid;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::ThreadId;
 
-/// How long a call is held, which gives a person until the next day to answer. A longer time would occupy the server's
-/// process in vain.
+/// Timeout of a held call, which gives a person until the next day to answer. A longer timeout would only keep the
+/// process of the server occupied.
 const HELD: Duration = Duration::from_hours(24);
 
-/// Held calls of one server; each can occupy a process.
+/// Maximum held calls of one server; each can occupy a process.
 const HELD_OF_SERVER: usize = 32;
 
-/// Held calls of one tenant on all servers, so that unanswered elicitations do not use up the slots of other tenants.
+/// Maximum held calls of one tenant on all servers, so that unanswered elicitations do not use up the slots of other
+/// tenants.
 const HELD_OF_TENANT: usize = 8;
 
 /// The owner of a held call.
@@ -35,7 +36,7 @@ pub(crate) struct Holder<'a> {
     pub(crate) tenant: Option<&'a str>,
 }
 
-/// Held calls by name. A name is valid for one thread and cannot be guessed.
+/// Held calls by their random names. A name is valid for one thread.
 pub(crate) struct Held<C>(Mutex<HashMap<String, Kept<C>>>);
 
 /// A held call, or a reserved slot.
@@ -93,7 +94,7 @@ impl<C: Send + 'static> Held<C> {
         Ok(Slot { held: self.clone(), name: Some(name) })
     }
 
-    /// Removes the held call of a thread by name.
+    /// Removes and returns the held call with this name, if the call belongs to this thread.
     pub(crate) fn take(&self, thread: &ThreadId, name: &str) -> Option<C> {
         let mut kept = self.lock();
         kept.get(name).filter(|it| it.thread == *thread)?;
@@ -110,7 +111,7 @@ impl<C: Send + 'static> Held<C> {
         meant.map(|(name, it)| (it.thread.clone(), name.clone())).collect()
     }
 
-    /// Drops the held call of a thread by name.
+    /// Drops the held call with this name, if the call belongs to this thread.
     pub(crate) fn release(&self, thread: &ThreadId, name: &str) {
         // Outside of the lock, since dropping a call can take long.
         drop(self.take(thread, name));

@@ -18,7 +18,7 @@
 //! * [`answer`]: parses responses without a connection, for tests.
 //! * `fault`: converts errors to failures; `speaker`: quotes text of a server in messages.
 //!
-//! The protocol is implemented by the crate `rmcp`, in both generations. The host tries the stateless protocol of
+//! The crate `rmcp` implements both generations of the protocol. The host tries the stateless protocol of
 //! 2026-07-28 first and falls back to a handshake and a session if the server does not know it. A stdio server that
 //! exits or is silent at the first request is started again with a handshake, which costs at most five seconds once. A
 //! server over HTTP that does not respond costs ten seconds; any response that is not one of the stateless protocol

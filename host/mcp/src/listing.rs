@@ -19,16 +19,16 @@ const NAME_BYTES: usize = 128;
 /// Longest description. It is part of every model call.
 const DESCRIPTION_BYTES: usize = 4096;
 
-/// Tools of one server. A model cannot choose among more.
+/// Maximum tools of one server: a model cannot choose among more.
 const MAX_TOOLS: usize = 1000;
 
 /// Largest schema of a tool's arguments. It is part of every model call.
 const SCHEMA_BYTES: usize = 256 << 10;
 
-/// Bytes of the descriptions and schemas of all tools of one server.
+/// Maximum bytes of the descriptions and schemas of all tools of one server.
 const LIST_BYTES: u64 = 4 << 20;
 
-/// Pages of a list. Further pages are not read.
+/// Maximum pages of a list. Further pages are not read.
 const MAX_PAGES: usize = 100;
 
 /// How long a list is cached if the server does not specify a TTL.
@@ -70,8 +70,8 @@ impl Listing {
     }
 }
 
-/// Reads all pages. An error of a later page keeps the pages before it, and the second result has the reason. The later
-/// pages share one timeout.
+/// Reads all pages of the tool list. If a later page fails, returns the pages before it, and the error as the second
+/// value. The later pages share one timeout.
 pub(crate) async fn read(
     mender: &Mender,
     peer: &Peer<RoleClient>,

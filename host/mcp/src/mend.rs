@@ -18,8 +18,8 @@ use wattle_run::json::lenient;
 use crate::check::NOTES;
 use crate::speaker::{Speaker, one_line};
 
-/// Notes that are remembered for one server. Later notes are not logged either, so that a server with ever new
-/// deviations does not fill the log.
+/// Maximum notes about one server. Later notes are neither kept nor logged, so that a server with ever new deviations
+/// does not fill the log.
 const MAX_NOTES: usize = 1000;
 
 /// Fields by which the result of a call is recognized.
@@ -129,7 +129,7 @@ impl Mender {
         }
     }
 
-    /// Normalizes the result of a call. Fields that the protocol does not define become a text.
+    /// Normalizes the result of a call. Fields that the protocol does not define become a text block.
     fn called(&self, result: &mut Map<String, Value>) {
         if let Some(content) = result.get_mut("content") {
             let said = std::mem::take(list(content));
@@ -190,8 +190,8 @@ impl Mender {
         };
         let name = one_line(name);
         if !tool.get("inputSchema").is_some_and(Value::is_object) {
-            // A tool with unknown arguments can be called without arguments.
-            self.note(&format!("the tool `{name}` has no schema of its arguments"));
+            // A tool whose arguments are unknown can be called without arguments.
+            self.note(&format!("the tool `{name}` has no `inputSchema`"));
             tool.insert("inputSchema".into(), json!({ "type": "object" }));
         }
         if let Some(annotations) = tool.get_mut("annotations")
@@ -283,8 +283,9 @@ impl Mender {
     }
 }
 
-/// Returns the messages of a document, which is a message or a batch of them, as in the protocol of 2025-03-26.
-/// Responses come last in a batch, since nothing after them is read. Returns `None` if the document is neither.
+/// Splits a JSON value into messages: the value is one message, or an array of messages, which is a batch of the
+/// protocol of 2025-03-26. Sorts responses to the end of a batch, since nothing after a response is read. Returns
+/// `None` for any other value.
 pub(crate) fn messages(document: Value) -> Option<Vec<Value>> {
     match document {
         Value::Object(_) => Some(vec![document]),
@@ -305,7 +306,7 @@ pub(crate) fn is_answer(message: &Value) -> bool {
     message.get("result").is_some() || message.get("error").is_some()
 }
 
-/// Normalizes a JSON-RPC error: an integer code and a text.
+/// Normalizes a JSON-RPC error to an object with an integer code and a string message.
 fn failed(error: &mut Value) {
     let text = match &*error {
         Value::Object(_) => None,
@@ -337,7 +338,7 @@ fn text_block(text: &str) -> Value {
     json!({ "type": "text", "text": text })
 }
 
-/// Normalizes an embedded resource. A text or Base64 data is kept even without a URI.
+/// Normalizes an embedded resource. Text or Base64 data is kept even without a URI.
 fn embedded(contents: &mut Value) {
     if let Value::String(text) = contents {
         *contents = json!({ "text": text });
@@ -362,7 +363,7 @@ fn guess(block: &Map<String, Value>) -> &'static str {
     }
 }
 
-/// Converts a value to a list: a single item becomes a list with it, and `null` an empty list.
+/// Converts a value to an array: a single item becomes an array with it, and `null` an empty array.
 fn list(value: &mut Value) -> &mut Vec<Value> {
     if !value.is_array() {
         *value = match value.take() {
@@ -372,7 +373,7 @@ fn list(value: &mut Value) -> &mut Vec<Value> {
     }
     match value {
         Value::Array(items) => items,
-        _ => unreachable!("the value is a list"),
+        _ => unreachable!("the value is an array"),
     }
 }
 
@@ -430,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_tool_keeps_the_others() {
+    fn invalid_tool_keeps_the_other_tools() {
         let fine = json!({ "name": "fine", "inputSchema": { "type": "object" } });
         for (odd, stays) in [
             (json!(null), false),
@@ -452,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_hint_keeps_the_others() {
+    fn invalid_hint_keeps_the_other_hints() {
         let hints = json!({ "readOnlyHint": true, "idempotentHint": "yes" });
         let tool = json!({ "name": "a", "inputSchema": {}, "annotations": hints });
         let message = mended(json!({ "result": { "tools": [tool] } }));
@@ -574,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_outside_of_json_are_noted() {
+    fn numbers_that_json_cannot_represent_become_null_and_are_noted() {
         let mender = Mender::new("graph");
         assert_eq!(mender.read(b"{\"n\": NaN}").unwrap(), json!({ "n": null }));
         assert_eq!(mender.notes(), ["a number that JSON cannot represent is read as `null`"]);
@@ -589,6 +590,6 @@ mod tests {
                 &mut json!({ "result": { "tools": [{ "name": "a", "inputSchema": null }] } }),
             );
         }
-        assert_eq!(mender.notes(), ["the tool `a` has no schema of its arguments"]);
+        assert_eq!(mender.notes(), ["the tool `a` has no `inputSchema`"]);
     }
 }

@@ -30,7 +30,7 @@ pub(crate) fn output(
     }
     if let Some(document) = &mut structured {
         leave_out_pictures(document);
-        // Servers often send the document as text too; a model needs it once.
+        // Servers often send the structured content as text too; a model needs it once.
         if !says_it(&texts, document) {
             texts.push(document.to_string());
         }
@@ -51,7 +51,7 @@ pub(crate) fn output(
 }
 
 /// Converts a result that the protocol does not define to a text or its JSON, since the tool has run. Returns `None` if
-/// the result says that the call is not complete.
+/// the result says that the call is incomplete.
 pub(crate) fn of_another_form(result: &ServerResult) -> Option<CallToolResult> {
     let mut document = serde_json::to_value(result).ok()?;
     if let Some(fields) = document.as_object_mut() {
@@ -69,10 +69,11 @@ pub(crate) fn of_another_form(result: &ServerResult) -> Option<CallToolResult> {
     Some(CallToolResult::success(content))
 }
 
-/// Bytes that are compared to find a document in texts. Above the limit the document is added as text.
+/// Maximum bytes that are compared to find structured content in texts. Larger content is always added as text.
 const COMPARED_BYTES: usize = 16 << 20;
 
-/// Returns true if the texts contain a document: one of them is its JSON, or each of its values occurs in one of them.
+/// Returns true if the texts contain the structured content: one text is its JSON, or each of its values occurs in a
+/// text.
 fn says_it(texts: &[String], document: &Value) -> bool {
     if texts.iter().any(|text| serde_json::from_str::<Value>(text).is_ok_and(|it| it == *document))
     {
@@ -86,7 +87,7 @@ fn says_it(texts: &[String], document: &Value) -> bool {
         && values.iter().all(|value| texts.iter().any(|text| holds(text, value)))
 }
 
-/// Collects all scalar values of a document except `null`.
+/// Collects all scalar values except `null`.
 fn scalars<'a>(value: &'a Value, all: &mut Vec<&'a Value>) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| scalars(item, all)),
@@ -113,7 +114,7 @@ fn holds(text: &str, value: &Value) -> bool {
     })
 }
 
-/// Cuts the texts to `output_bytes` in total and appends a note.
+/// Cuts the texts to `output_bytes` in total and appends a note about the cut.
 fn cut(server: &str, texts: &mut Vec<String>, output_bytes: usize) {
     let bytes: usize = texts.iter().map(String::len).sum();
     if bytes <= output_bytes {
@@ -179,7 +180,7 @@ fn left_out(what: &str, base64: &str) -> String {
     format!("[{what} {bytes} bytes left out]")
 }
 
-/// Returns true if a document is nested deeper than `levels`.
+/// Returns true if a JSON value is nested deeper than `levels`.
 fn is_deeper(value: &Value, levels: usize) -> bool {
     match (value, levels.checked_sub(1)) {
         (Value::Array(_) | Value::Object(_), None) => true,

@@ -1,7 +1,7 @@
 //! Decides whether a message with an effect may be sent.
 //!
 //! Calls and elicitation answers wait in `rmcp` for their turn and for a connection, outside of the engine's control.
-//! The lease of their thread is therefore checked again when they are sent.
+//! The lease of the thread is therefore checked again when they are sent.
 
 use std::future::Future;
 use std::io;
@@ -18,7 +18,8 @@ pub(crate) enum Unsent {
     /// Another host has the lease of the thread.
     #[error(transparent)]
     Fenced(StoreError),
-    /// The server did not know the session of the message. Another session is open.
+    /// The server does not know the session of the message, so it has not executed the message. `rmcp` has opened
+    /// another session.
     #[error("the server no longer knows the session")]
     Forgotten,
 }
@@ -29,7 +30,8 @@ impl From<Unsent> for io::Error {
     }
 }
 
-/// The condition under which a message may be sent. Clones share it. The default permits every message.
+/// The condition under which a message may be sent: this host has the lease of the thread. Clones share it. The default
+/// permits every message.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Permit(Arc<Mutex<Terms>>);
 
@@ -46,7 +48,7 @@ impl Permit {
         Self(Arc::new(Mutex::new(Terms { leased: leased.clone(), is_revoked: false })))
     }
 
-    /// Removes the lease requirement, since the server has received the message.
+    /// Removes the lease requirement. Called when the server has received the message.
     pub(crate) fn lift(&self) {
         self.terms().leased = Leased::default();
     }

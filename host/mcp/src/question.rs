@@ -18,7 +18,7 @@ pub(crate) const ASK: &str = "elicitation/create";
 /// Name of the question of an elicitation through a session, which has no name of its own.
 const ONLY: &str = "question";
 
-/// A request of unknown kind, and advice.
+/// Wording for a request of unknown kind: what the tool wants, and advice.
 const UNKNOWN: (&str, &str) =
     ("something that this host does not know", "ask its authors for an alternative");
 

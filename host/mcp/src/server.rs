@@ -1,4 +1,4 @@
-//! One server: its session, which calls share and the host renews, and its tool list.
+//! One server: its shared session, which the host renews, and its tool list.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -39,21 +39,22 @@ const CANNOT_ASK: &str = "elicitation via server-initiated requests";
 /// Timeout of closing a session when the host stops.
 const GOODBYE: Duration = Duration::from_secs(2);
 
-/// Concurrent calls of one server with a session of their own, each a process for a stdio server; as many as an agent
-/// calls tools at once. Further calls wait up to their timeout.
+/// Maximum concurrent calls of one server with a separate session, which is a process for a stdio server: the number of
+/// tools that an agent calls at once. Further calls wait up to their timeout.
 const OWN_SESSIONS: usize = 16;
 
-/// Divisor of the timeout: the delay before the tool list of a server that timed out is requested again. The list is
-/// needed before every model call, which does not wait for that request.
+/// Divisor of the timeout, which results in the delay before the tool list of a server that timed out is requested
+/// again. The list is needed before every model call, which does not wait for that request.
 const PATIENCE_SHARE: u32 = 3;
 
-/// Attempts at a call: the first, one from the beginning, one for each elicitation round, one in another session.
+/// Maximum attempts of a call: the first, one from the beginning, one for each elicitation round, one in another
+/// session.
 const MOST_CALLS: usize = SERVER_ROUNDS + 3;
 
 /// First delay before a call that a busy server asks to repeat. The delay doubles.
 const BUSY_PAUSE: Duration = Duration::from_millis(100);
 
-/// Upper bound of this delay.
+/// Maximum delay before such a call.
 const MOST_BUSY_PAUSE: Duration = Duration::from_secs(5);
 
 /// Cached tool list of a server.
@@ -92,7 +93,7 @@ pub(crate) struct Server {
     changes: Changes,
     asks_anywhere: AsksAnywhere,
     own_sessions: Arc<Semaphore>,
-    /// Held calls of all servers.
+    /// Held calls of all servers, shared with them.
     held: Arc<Held<Waiting>>,
     /// Locked while connecting, so that concurrent calls share one session.
     session: Mutex<Option<Arc<Session>>>,
@@ -133,7 +134,7 @@ impl Server {
             Some(silence) => {
                 let now = Instant::now();
                 if silence.until <= now {
-                    // One request at a time: by then it has ended or timed out.
+                    // Requests are not concurrent: by then this one has ended or timed out.
                     silence.until = now + 2 * self.limit;
                     tokio::spawn(self.clone().ask_again());
                 }
@@ -435,7 +436,7 @@ impl Server {
         let (mender, subject) = (self.connector.mender(), "the list of its tools");
         let read = listing::read(mender, session.peer(), changes, self.limit / 2).await;
         let (listing, rest) = self.checked(&session, subject, read).await?;
-        // The session worked for the earlier pages.
+        // The session served the earlier pages, so it stays open.
         if let Err(error) = rest {
             let failure = fault::of_request(self.connector.speaker(), subject, &error);
             mender.note(&format!("later pages of the tool list are missing: {failure}"));
@@ -464,8 +465,8 @@ impl Server {
         Ok(open.insert(session).clone())
     }
 
-    /// Returns a slot for a call. If the server does not name the call in its elicitations, the call gets a session of
-    /// its own, unless the shared one is free.
+    /// Returns a slot for a call. If the server does not identify the call in its elicitations, the call gets a
+    /// separate session, unless the shared one is free.
     async fn seat(&self, tool: &str, limit: Duration) -> Result<Seat, Failure> {
         if let Some(seat) = self.within(limit, self.shared_seat()).await? {
             return Ok(seat);
@@ -476,7 +477,7 @@ impl Server {
         Ok(Seat::on(session, Some(room)))
     }
 
-    /// Returns a slot on the shared session; `None` if the call needs a session of its own. A session that is reserved
+    /// Returns a slot on the shared session; `None` if the call needs a separate session. A session that is reserved
     /// for a held call is replaced, and so is one on which an elicitation could belong to a cancelled call.
     async fn shared_seat(&self) -> Result<Option<Seat>, Failure> {
         let mut open = self.session.lock().await;
@@ -493,7 +494,7 @@ impl Server {
         let (speaker, changes) = (self.connector.speaker().clone(), self.changes.clone());
         let client = Client::new(speaker, changes, self.asks_anywhere.clone());
         let session = self.connector.connect(&self.name, client).await?;
-        // The list is cached here, for all sessions.
+        // `Server` caches the list for all sessions.
         session.set_response_cache_config(ClientCacheConfig::disabled()).await;
         tracing::debug!(server = %self.name, "opened an MCP session");
         Ok(Arc::new(session))

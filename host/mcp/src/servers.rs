@@ -1,4 +1,4 @@
-//! The port: all configured servers by name.
+//! The implementation of the port `ToolServers`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::server::{self, Server};
 #[derive(Debug)]
 pub struct McpServers {
     servers: BTreeMap<String, Arc<Server>>,
-    /// Held calls.
+    /// Held calls of all servers, limited for each server and each tenant.
     held: Arc<Held<Waiting>>,
 }
 

@@ -45,7 +45,7 @@ impl Speaker {
         self.credentials.hide(&one_line(text))
     }
 
-    /// Redacts credentials that a text of this host quotes from the server.
+    /// Redacts credentials in a message of this host that quotes the server.
     pub(crate) fn hide(&self, text: &str) -> String {
         self.credentials.hide(text)
     }

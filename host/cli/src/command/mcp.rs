@@ -161,7 +161,7 @@ mod tests {
             session_ms: 12,
             tools_ms: Some(3),
             tools: vec![tool],
-            notes: vec!["the tool `odd` has no schema of its arguments".into()],
+            notes: vec!["the tool `odd` has no `inputSchema`".into()],
             failure: None,
         };
         let away = Check {
@@ -173,7 +173,7 @@ mod tests {
         let expected = "files: fail\n  session   30000 ms\n  timeout: it did not answer\n\
                         graph: ok\n  session      12 ms  protocol 2025-11-25, graph 1.2\n  \
                         tools         3 ms  1 of them\n    add (read-only): Adds numbers.\n  \
-                        note: the tool `odd` has no schema of its arguments";
+                        note: the tool `odd` has no `inputSchema`";
         assert_eq!(shown, expected);
     }
 }

@@ -21,10 +21,10 @@ pub(super) struct Guard {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refused {
     /// An address that needs `private = true`.
-    #[error("{0} is a private address; set `private = true` if that is meant")]
+    #[error("{0} is a private address; set `private = true` to allow it")]
     Private(String),
     /// An address that is never allowed, such as the metadata services of clouds.
-    #[error("{0} is an address that no server may have")]
+    #[error("{0} is an address that no server is allowed to have")]
     Forbidden(String),
 }
 

@@ -90,7 +90,7 @@ impl HttpReach {
         calls: Calls,
     ) -> Result<StreamableHttpClientTransport<Lenient>, Failure> {
         if let Some(refused) = &self.refused {
-            let message = format!("the MCP server `{server}` may not be reached: {refused}");
+            let message = format!("access to the MCP server `{server}` is denied: {refused}");
             return Err(Failure::new(code::DENIED, message));
         }
         let config = StreamableHttpClientTransportConfig::with_uri(self.url.as_str())

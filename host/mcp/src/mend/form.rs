@@ -2,7 +2,7 @@
 //!
 //! `rmcp` parses fields of primitive types with few keywords. If a form has any other field, it does not recognize the
 //! request as an elicitation. Servers generate forms from types: an optional field has a branch for `null`, a time of
-//! day has a format of its own, a bound is a number with a decimal point.
+//! day has an unusual `format`, a bound is a number with a decimal point.
 
 use rmcp::model::{ElicitationSchema, PrimitiveSchemaDefinition};
 use serde_json::{Map, Value};
@@ -65,7 +65,7 @@ fn mended(mender: &Mender, fields: Map<String, Value>, required: &[Value]) -> Ma
     kept
 }
 
-/// Normalizes a field. Returns it with true if it can be shown.
+/// Normalizes a field. Returns the field, and true if it can be shown.
 fn field(value: Value) -> (Value, bool) {
     let Value::Object(fields) = value else { return (value, false) };
     let mut fields = without_null(fields);
@@ -100,7 +100,7 @@ fn without_null(mut fields: Map<String, Value>) -> Map<String, Value> {
     fields
 }
 
-/// Returns the only item that is not for `null`, if the list has others.
+/// Returns the only item that is not for `null`, if the array has others.
 fn only_other(items: &[Value], is_null: impl Fn(&Value) -> bool) -> Option<Value> {
     let mut rest = items.iter().filter(|item| !is_null(item));
     let only = rest.next()?;

@@ -80,11 +80,11 @@ fn desk(folder: &Path, failed: &str) -> McpServers {
     played(folder, &DESK.replace("FAILED", failed))
 }
 
-/// A call from which a person can be asked.
+/// A tool call whose server may send an elicitation.
 pub(crate) struct Talk<'a> {
     servers: &'a McpServers,
     thread: ThreadId,
-    /// The lease of the call and of its answers.
+    /// The lease under which the call and its answers are sent.
     pub(crate) leased: Leased,
     request: ToolRequest,
     rounds: Vec<Round>,

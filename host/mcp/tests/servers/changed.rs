@@ -1,4 +1,4 @@
-//! Properties: a random change of one part of a list or a result keeps the other parts.
+//! Properties: a random change of one part of a tool list or a result keeps the other parts.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -45,7 +45,7 @@ fn changed(mut part: Value, place: Index, other: Option<Value>) -> Value {
 
 proptest! {
     #[test]
-    fn changed_tool_keeps_the_others(
+    fn changing_one_tool_keeps_the_other_tools(
         number in 0_usize..4,
         place in any::<Index>(),
         other in prop::sample::select(others()),
@@ -68,7 +68,7 @@ proptest! {
     }
 
     #[test]
-    fn changed_block_keeps_the_others(
+    fn changing_one_content_block_keeps_the_other_blocks(
         number in 0_usize..6,
         place in any::<Index>(),
         other in prop::sample::select(others()),

@@ -328,7 +328,7 @@ async fn private_addresses_require_opt_in() {
 }
 
 #[tokio::test]
-async fn server_reconnects_after_an_outage() {
+async fn tools_are_listed_after_an_outage_of_the_server() {
     let standin = standin().await;
     let servers = at(&standin, "");
     standin.fault(FaultRule {

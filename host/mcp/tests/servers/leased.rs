@@ -1,4 +1,4 @@
-//! Calls whose thread another host takes over before they are sent: they do not arrive.
+//! Calls that are not sent, because another host takes over their thread before.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -30,7 +30,7 @@ const AT_ONCE: usize = 32;
 #[derive(Default)]
 struct Taken {
     is_lost: AtomicBool,
-    /// Notified when a check fails because of that.
+    /// Notified when a check fails because the lease is lost.
     refused: Notify,
 }
 
@@ -55,7 +55,7 @@ impl Lease for Taken {
     }
 }
 
-/// A server that has moved. For the messages that `is_counted` selects it delays the redirect, and
+/// A server with a new path. It delays the redirect of the messages that `is_counted` selects, and
 /// counts those that arrive at the new path.
 struct Moved {
     is_counted: fn(&Value) -> bool,

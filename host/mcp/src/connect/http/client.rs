@@ -135,7 +135,7 @@ impl Lenient {
         }
         let body = read(response, MESSAGE_BYTES).await?;
         let messages = self.mender.read(&body).map(mend::messages);
-        // Servers may send the response together with these statuses, which announce it for later.
+        // These statuses announce a later response, but some servers send the response with them.
         if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
             let last = messages.as_ref().ok().and_then(|it| it.as_ref()?.last());
             if !last.is_some_and(mend::is_answer) {
@@ -307,8 +307,8 @@ impl Lenient {
         let words = self.mender.speaker().quote(&words);
         let hint = match status {
             StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => {
-                "; check `url`, which takes messages of streamable HTTP (servers of the older transport, with SSE \
-                 alone, cannot be used)"
+                "; check `url`, which must be an endpoint for streamable HTTP (servers of the \
+                 older transport, with SSE alone, cannot be used)"
             }
             _ => "",
         };
