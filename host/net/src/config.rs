@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
 
-/// Default number of requests per second to one host, over all plugins. Services expect far fewer
-/// from one client, so only a loop reaches the limit.
+/// Default number of requests per second to one host, summed over all plugins. Services expect far
+/// fewer from one client, so only a loop reaches the limit.
 pub const REQUESTS_PER_SECOND: NonZeroU32 = NonZeroU32::new(50).expect("50 is not 0");
 
 /// Default number of requests to one host that may exceed the rate in a burst.

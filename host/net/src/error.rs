@@ -1,6 +1,7 @@
 //! Errors of the setup of outbound HTTP.
 
-/// Outbound HTTP cannot be set up. Guests see failures, not these errors.
+/// The errors of creating the outbound HTTP port from its settings and secrets. Guests receive
+/// failures, not these errors.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetError {

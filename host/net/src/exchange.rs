@@ -1,8 +1,8 @@
 //! One request with its redirects.
 //!
-//! Every hop is checked as if the guest had requested it: rule, address, rate, secrets. A server
-//! cannot name secrets: placeholders are replaced only in what the guest wrote, never in the URL of
-//! a redirect.
+//! Every hop is checked as if the guest had requested it: rule, address, rate, secrets.
+//! Placeholders are replaced only in what the guest wrote, never in the URL of a redirect, so that
+//! a server cannot request a secret.
 
 use std::error::Error as _;
 
@@ -24,7 +24,7 @@ use crate::rule;
 use crate::secret::{self, Filler, Place};
 use crate::target;
 
-/// One exchange of a guest.
+/// A request of a guest with its redirects and its retry after a rejected token.
 pub(crate) struct Exchange<'a> {
     net: &'a OutboundNet,
     caller: &'a Caller,
@@ -38,7 +38,7 @@ pub(crate) struct Exchange<'a> {
 struct Hop {
     method: Method,
     url: Url,
-    /// True if the guest wrote the URL, so that its placeholders are replaced.
+    /// Whether the guest wrote the URL. Only then its placeholders are replaced.
     own: bool,
     headers: Headers,
     payload: Payload,
@@ -55,7 +55,8 @@ impl<'a> Exchange<'a> {
     }
 
     /// Sends the request. If the response rejects a managed token, refreshes the rejected tokens
-    /// and sends the request once more; a rejected token means that the service did nothing.
+    /// and sends the request once more: a service that rejects a token has not executed the
+    /// request.
     pub(crate) async fn run(
         mut self,
         request: &HttpRequest,
@@ -75,13 +76,13 @@ impl<'a> Exchange<'a> {
             headers: Headers::of(request)?,
             payload: Payload::Empty,
         };
-        // Checked before the body is loaded: a denied request must cost nothing.
+        // Checked before the body is loaded, so that a denied request does no work.
         rule::permit(self.caller, self.rules, hop.method.as_str(), &hop.url)?;
         hop.payload = Payload::load(&request.body, self.limits.request_bytes, blobs).await?;
         Ok(hop)
     }
 
-    /// Sends a hop and follows redirects. If `limits.redirects` is 0, a redirect is returned as the
+    /// Sends a hop and follows redirects. If `limits.redirects` is 0, returns the redirect as the
     /// response.
     async fn follow(&mut self, mut hop: Hop) -> Result<HttpResponse, Failure> {
         let mut followed = 0;
@@ -99,7 +100,8 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Sends one hop. Returns the URL with its secrets, which guests must not see.
+    /// Sends one hop. Returns its URL with the secrets inserted, which guests must not see, and the
+    /// response.
     async fn send(&mut self, hop: &Hop) -> Result<(Url, Response), Failure> {
         let method = hop.method.as_str();
         let permit = rule::permit(self.caller, self.rules, method, &hop.url)?;
@@ -129,7 +131,8 @@ impl<'a> Exchange<'a> {
         Ok((url, response))
     }
 
-    /// Adds the managed tokens that a hop names to the filler, and fetches missing ones.
+    /// Adds the managed tokens to `filler` whose placeholders occur in a hop. Fetches a token that
+    /// is missing or expires soon.
     async fn bring_tokens(
         &mut self,
         hop: &Hop,
@@ -140,7 +143,7 @@ impl<'a> Exchange<'a> {
         let texts = query.into_iter().chain(hop.headers.texts()).chain(hop.payload.text());
         for name in texts.flat_map(secret::names) {
             let Some(token) = net.secrets().token(name) else { continue };
-            // Checked before the fetch: a denied request must cost nothing.
+            // Checked before the fetch, so that a denied request does no work.
             allowed(name)?;
             if self.filler.brought(name).is_none() {
                 self.filler.bring(name, token.value(net).await?);
@@ -203,7 +206,7 @@ impl<'a> Exchange<'a> {
 }
 
 impl Hop {
-    /// Changes the hop to the target of a redirect, by RFC 9110, section 15.4.
+    /// Changes the hop to the target of a redirect, according to RFC 9110, section 15.4.
     fn redirect(&mut self, url: Url, status: StatusCode) {
         let becomes_get = match status {
             StatusCode::SEE_OTHER => self.method != Method::HEAD,
@@ -223,7 +226,8 @@ impl Hop {
     }
 }
 
-/// Parses the method. Refuses methods that open a tunnel or echo the request with its secrets.
+/// Parses the method. Rejects CONNECT, which opens a tunnel, TRACE, which echoes the request with
+/// its secrets, and lower-case letters.
 fn method(text: &str) -> Result<Method, Failure> {
     Method::from_bytes(text.as_bytes())
         .ok()
@@ -231,7 +235,7 @@ fn method(text: &str) -> Result<Method, Failure> {
         .filter(|_| !text.chars().any(|c| c.is_ascii_lowercase()))
         .ok_or_else(|| {
             let message =
-                format!("`{text}` is not a method that can be sent; write for example `GET`");
+                format!("`{text}` is not a supported HTTP method; write for example `GET`");
             Failure::new(code::INVALID, message)
         })
 }

@@ -8,13 +8,13 @@ use wattle_run::hostcall::http::HttpRequest;
 
 use crate::secret::{self, Filler, Place};
 
-/// Headers of one request.
+/// Maximum headers of one request.
 const REQUEST_HEADERS: usize = 64;
 
-/// Headers of one response; the default of the HTTP library.
+/// Maximum headers of one response; the default of the HTTP library.
 pub(crate) const RESPONSE_HEADERS: usize = 100;
 
-/// Bytes of all headers of a request or a response. Servers commonly allow less.
+/// Maximum bytes of all headers of a request or a response. Servers commonly allow less.
 const HEADER_BYTES: usize = 64 << 10;
 
 /// Headers of a single connection. They are ignored in requests of guests and removed from
@@ -35,7 +35,7 @@ const CONNECTION: [&str; 10] = [
 /// Credentials, which do not follow a redirect to another origin.
 const CREDENTIALS: [&str; 2] = ["authorization", "cookie"];
 
-/// Headers that describe a body and are dropped with it.
+/// Headers that describe a body. A redirect that drops the body drops them as well.
 const BODY: [&str; 4] =
     ["content-encoding", "content-language", "content-location", "content-type"];
 
@@ -99,7 +99,7 @@ impl Headers {
         Ok(map)
     }
 
-    /// Drops what another origin must not get: credentials, and headers with a secret.
+    /// Drops what another origin must not receive: credentials, and headers with a secret.
     pub(crate) fn drop_credentials(&mut self) {
         self.0.retain(|(name, text)| {
             !CREDENTIALS.contains(&name.as_str()) && !secret::mentioned(text)

@@ -1,4 +1,4 @@
-//! The port `Net`.
+//! The implementation of the port `Net`.
 
 use std::fmt;
 use std::time::Duration;
@@ -98,9 +98,9 @@ fn too_slow(timeout: Duration) -> Failure {
         .with_details(json!({ "timeout_ms": timeout.as_millis() as u64 }))
 }
 
-/// Creates a client without automatic behavior. This crate handles redirects and bodies, no proxy
-/// of the environment is between the check and the connection, and HTTP/1 keeps the header limits
-/// independent of the features of other crates.
+/// Creates a client without redirects, proxies and decompression. This crate handles redirects and
+/// bodies. A proxy of the environment would connect to addresses that are not checked. Only HTTP/1
+/// is used, so that the header limits do not depend on features that other crates enable.
 fn client(config: &NetConfig, private: bool) -> Result<Client, NetError> {
     Client::builder()
         .user_agent(&config.user_agent)

@@ -23,7 +23,8 @@ pub(crate) enum Payload {
 }
 
 impl Payload {
-    /// Loads the body of a request. Returns `limit` if it exceeds `limit` bytes.
+    /// Loads the body of a request. Returns a failure with code `limit` if the body has more than
+    /// `limit` bytes.
     pub(crate) async fn load(
         body: &HttpBody,
         limit: u64,
@@ -46,7 +47,7 @@ impl Payload {
         })
     }
 
-    /// Returns the text with placeholders, if the body is a text.
+    /// Returns the text with its placeholders; `None` if the body is not a text.
     pub(crate) fn text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -68,7 +69,8 @@ impl Payload {
     }
 }
 
-/// Reads a body. Returns `limit` as soon as the declared or received length exceeds it.
+/// Reads the body of a response. Returns a failure with code `limit` as soon as the declared or
+/// received length exceeds the limit.
 pub(crate) async fn read(
     response: &mut Response,
     limit: u64,

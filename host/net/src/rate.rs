@@ -1,4 +1,4 @@
-//! Limits the request rate to each target host, over all Wattle hosts that share the work.
+//! Limits the request rate to each target host, summed over all Wattle hosts that share the work.
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,16 +9,17 @@ use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 
 use crate::config::NetConfig;
 
-/// Target hosts that are tracked. Above the number, hosts without recent requests are dropped.
+/// Maximum target hosts that are tracked. Above it, hosts without recent requests are dropped.
 const REMEMBERED: usize = 1_024;
 
 /// Rate limits by target host.
 pub(crate) struct Rates {
     limiter: DefaultKeyedRateLimiter<String>,
     clock: DefaultClock,
-    /// Requests in a burst.
+    /// Maximum requests in a burst.
     burst: NonZeroU32,
-    /// Wattle hosts that share the limits. Each request counts as one request of every host.
+    /// Number of Wattle hosts that share the limits. A request of this host counts once for each of
+    /// them.
     sharing: AtomicU32,
 }
 
@@ -48,7 +49,8 @@ impl Rates {
         }
     }
 
-    /// Takes one request from the limit of a host. Returns the time to wait if it is exhausted.
+    /// Takes one request from the limit of a host. Returns the time to wait if the limit is
+    /// exhausted.
     fn take(&self, host: &str) -> Option<Duration> {
         let sharing = NonZeroU32::new(self.sharing.load(Ordering::Relaxed));
         let requests = sharing.unwrap_or(NonZeroU32::MIN).min(self.burst);

@@ -13,7 +13,7 @@ use crate::zone::reachable;
 /// A resolver with the address check.
 #[derive(Debug)]
 pub(crate) struct Guarded<L = System> {
-    /// Permits private addresses.
+    /// Whether private addresses are allowed.
     pub(crate) private: bool,
     /// The underlying resolver.
     pub(crate) lookup: L,
@@ -36,7 +36,7 @@ impl Lookup for System {
     }
 }
 
-/// A name all of whose addresses are blocked.
+/// A name that resolves to blocked addresses only.
 #[derive(Debug, thiserror::Error)]
 #[error("`{name}` resolves to the blocked address {address}")]
 pub(crate) struct Refused {

@@ -1,4 +1,4 @@
-//! Finds the rules that allow a hop.
+//! Finds the rules of a grant that allow a hop.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +11,12 @@ use wattle_run::ports::Caller;
 use crate::target;
 use crate::zone::reachable;
 
-/// The union of what the matching rules allow.
+/// What the rules that match a hop allow together.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Permit {
-    /// Permits private addresses.
+    /// Whether private addresses are allowed.
     pub(crate) private: bool,
-    /// Secrets that may be sent.
+    /// Names of the secrets that the request may contain.
     pub(crate) secrets: BTreeSet<String>,
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn permit(
     let mut matching = rules.iter().filter(|rule| matches(rule, method, url)).peekable();
     if matching.peek().is_none() {
         let message = format!(
-            "plugin `{}` may not send `{method}` to `{}`; add `http = [{}]` under \
+            "plugin `{}` is not allowed to send `{method}` to `{}`; add `http = [{}]` under \
              `[grants.{}]` in wattle.toml",
             caller.plugin,
             target::origin(url),
@@ -53,7 +53,7 @@ pub(crate) fn permit(
     }
 }
 
-/// Returns the failure of a host that resolves to a blocked address.
+/// Returns the failure of a request whose host resolves to a blocked address.
 pub(crate) fn unreachable(
     caller: &Caller,
     method: &str,
@@ -63,22 +63,22 @@ pub(crate) fn unreachable(
     let origin = target::origin(url);
     let message = if reachable(address, true) {
         format!(
-            "`{origin}` resolves to the private address {address}, which plugin `{}` may not \
-             reach; to allow it, write `http = [{}]` under `[grants.{}]` in wattle.toml",
+            "`{origin}` resolves to the private address {address}, which plugin `{}` is not \
+             allowed to reach; to allow it, write `http = [{}]` under `[grants.{}]` in wattle.toml",
             caller.plugin,
             line(url, method, ", private = true"),
             caller.plugin
         )
     } else {
-        format!("`{origin}` resolves to the address {address}, which no plugin may reach")
+        format!("`{origin}` resolves to the address {address}, which no plugin is allowed to reach")
     };
     Failure::new(code::DENIED, message)
 }
 
-/// Returns the failure of a secret that may not be sent to the target of a hop.
+/// Returns the failure of a request whose target must not receive a secret.
 pub(crate) fn secret_denied(caller: &Caller, method: &str, url: &Url, name: &str) -> Failure {
     let message = format!(
-        "plugin `{}` may not send the secret `{name}` to `{}`; write `http = [{}]` under \
+        "plugin `{}` is not allowed to send the secret `{name}` to `{}`; write `http = [{}]` under \
          `[grants.{}]` in wattle.toml",
         caller.plugin,
         target::origin(url),
@@ -113,8 +113,9 @@ fn own_port(scheme: &str) -> Option<u16> {
     }
 }
 
-/// Returns true if a rule matches the host. `*.example.com` matches every name below it; a rule
-/// without a star matches itself. Both sides are normalized by the URL standard.
+/// Returns true if a rule matches the host of a URL. `*.example.com` matches every name below
+/// `example.com`; a rule without a star matches itself. Both sides are normalized by the URL
+/// standard.
 fn host_matches(rule: &str, url: &Url) -> bool {
     if let Some(parent) = rule.strip_prefix("*.") {
         let (Some(Host::Domain(name)), Ok(Host::Domain(parent))) =

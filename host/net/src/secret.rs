@@ -16,18 +16,18 @@ pub(crate) use self::token::Token;
 pub use self::token::{Rejection, TokenSource};
 use crate::error::NetError;
 
-/// Starts of a placeholder. The second and third form result when a guest builds its URL with a
-/// library that percent-encodes.
+/// Starts of a placeholder. A guest that builds its URL with a library that percent-encodes
+/// produces the second or the third form.
 const OPENINGS: [&str; 3] = ["{{secret:", "%7B%7Bsecret%3A", "%7B%7Bsecret:"];
 
 /// Ends of a placeholder.
 const CLOSINGS: [&str; 2] = ["}}", "%7D%7D"];
 
-/// Longest name of a secret.
+/// Maximum bytes of the name of a secret.
 const NAME_BYTES: usize = 128;
 
-/// Shortest secret that is redacted in bodies. A shorter one would match by chance and corrupt
-/// data, and a reader of the body can guess it anyway.
+/// Minimum length of a secret that is redacted in bodies. A shorter one would match by chance and
+/// corrupt data, and a reader of the body can guess it anyway.
 const SCRUBBED_IN_BODIES: usize = 8;
 
 /// All secrets by name. `Debug` does not show their values.
@@ -38,8 +38,9 @@ pub struct Secrets {
 }
 
 impl Secrets {
-    /// Creates secrets from the values that the operator set. The caller omits those whose variable
-    /// or file is missing: their use then returns `unavailable` with advice.
+    /// Creates secrets from the values that the operator set. The caller omits secrets whose
+    /// variable or file is missing: a request with such a secret fails as `unavailable`, with
+    /// advice.
     ///
     /// # Errors
     ///
@@ -62,7 +63,7 @@ impl Secrets {
         Ok(Self { values, tokens: BTreeMap::new() })
     }
 
-    /// Adds managed tokens, which are fetched at their first use and again before they expire.
+    /// Adds managed tokens. A token is fetched at its first use and renewed before it expires.
     ///
     /// # Errors
     ///
@@ -112,7 +113,7 @@ pub(crate) enum Place {
     Plain,
 }
 
-/// Replaces placeholders in one exchange, and redacts the secrets that it inserted.
+/// Replaces the placeholders of one exchange, and redacts the secrets that it inserted.
 #[derive(Debug)]
 pub(crate) struct Filler<'a> {
     secrets: &'a Secrets,
@@ -126,12 +127,12 @@ impl<'a> Filler<'a> {
         Self { secrets, tokens: BTreeMap::new(), used: Vec::new() }
     }
 
-    /// Adds a managed token. A placeholder of a token that was not added fails.
+    /// Adds a managed token. The placeholder of a token that was not added is an error.
     pub(crate) fn bring(&mut self, name: &str, token: SecretString) {
         self.tokens.insert(name.to_owned(), token);
     }
 
-    /// Returns a managed token that was added.
+    /// Returns a managed token, if it was added.
     pub(crate) fn brought(&self, name: &str) -> Option<&SecretString> {
         self.tokens.get(name)
     }
@@ -146,8 +147,8 @@ impl<'a> Filler<'a> {
         self.tokens.keys().cloned().collect()
     }
 
-    /// Replaces the placeholders of a text. `allowed` rejects secrets that may not be sent.
-    /// Placeholders inside of a value are not replaced.
+    /// Replaces the placeholders in a text. `allowed` returns the failure for a secret that must
+    /// not be sent. Placeholders within an inserted value are not replaced.
     pub(crate) fn fill(
         &mut self,
         text: &str,
@@ -203,7 +204,7 @@ impl<'a> Filler<'a> {
             .filter(|value| value.len() >= bytes)
             .flat_map(|value| [value.to_owned(), encoded(value), form_encoded(value)])
             .collect();
-        // One secret can be a part of another.
+        // A secret can be a part of another one, so the longest is redacted first.
         forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
         forms.dedup();
         forms.iter().fold(text.to_owned(), |text, form| text.replace(form.as_str(), MASK))

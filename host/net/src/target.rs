@@ -8,7 +8,7 @@ use wattle_graph::failure::{Failure, code};
 
 use crate::secret;
 
-/// Longest URL. Many servers reject longer ones.
+/// Maximum bytes of a URL. Many servers reject longer ones.
 const URL_BYTES: usize = 16 << 10;
 
 /// Parses and normalizes a URL: numeric hosts become dotted addresses, international names become
@@ -22,7 +22,7 @@ pub(crate) fn parse(text: &str) -> Result<Url, Failure> {
     check(url)
 }
 
-/// Resolves the target of a redirect against its source.
+/// Resolves the target of a redirect against the URL of the redirected request.
 pub(crate) fn join(from: &Url, location: &str) -> Result<Url, Failure> {
     let url = from.join(location).ok().filter(|url| url.as_str().len() <= URL_BYTES).ok_or_else(
         || invalid("the server redirects to a location that cannot be parsed".into()),
@@ -46,20 +46,20 @@ fn check(mut url: Url) -> Result<Url, Failure> {
     }
     if secret::mentioned(url.path()) {
         return Err(invalid(
-            "a secret may be in the query, in headers and in a text body, not in the path of \
+            "a secret can be in the query, in headers or in a text body, but not in the path of \
              a URL"
                 .into(),
         ));
     }
     if let Some(host) = url.host_str().and_then(|host| host.strip_suffix('.')).map(str::to_owned) {
         url.set_host(Some(&host))
-            .map_err(|error| invalid(format!("the host `{host}.` cannot be parsed: {error}")))?;
+            .map_err(|error| invalid(format!("the host name `{host}` is invalid: {error}")))?;
     }
     url.set_fragment(None);
     Ok(url)
 }
 
-/// Returns the host as rules name it: IPv6 without brackets.
+/// Returns the host in the form that rules use: IPv6 without brackets.
 pub(crate) fn host(url: &Url) -> String {
     match url.host() {
         Some(Host::Domain(name)) => name.to_owned(),
@@ -69,8 +69,8 @@ pub(crate) fn host(url: &Url) -> String {
     }
 }
 
-/// Returns the IP address if the host is a literal one. The client connects to it without calling
-/// the resolver.
+/// Returns the IP address of a URL whose host is an IP literal. The client connects to such an
+/// address without calling the resolver.
 pub(crate) fn literal(url: &Url) -> Option<IpAddr> {
     match url.host()? {
         Host::Domain(_) => None,

@@ -1,7 +1,8 @@
 //! Classifies network addresses.
 //!
-//! Protects services that only the host can reach from guests (SSRF). The ranges are the IANA
-//! registries of special-purpose addresses and the metadata addresses of cloud providers.
+//! The classes protect services that only the host can reach from requests of guests (SSRF). The
+//! ranges are the IANA registries of special-purpose addresses and the metadata addresses of cloud
+//! providers.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -51,8 +52,8 @@ pub(crate) const PRIVATE_V4: [Ipv4Net; 6] = [
     v4(198, 18, 0, 0, 15), // benchmarks, and the fake addresses of some proxies
 ];
 
-/// Forbidden ranges of IPv6 within the global and private ranges. Everything outside of those is
-/// forbidden too: IPv4 in IPv6 in all forms, NAT64, link-local, multicast.
+/// Forbidden ranges of IPv6 within the global and private ranges. Everything outside of these two
+/// ranges is forbidden too: IPv4 in IPv6 in all forms, NAT64, link-local, multicast.
 pub(crate) const FORBIDDEN_V6: [Ipv6Net; 5] = [
     v6(0x2001, 0, 0, 23), // protocol assignments: Teredo, benchmarks, identifiers
     v6(0x2001, 0xdb8, 0, 32), // documentation
@@ -76,7 +77,7 @@ pub(crate) fn zone(address: IpAddr) -> Zone {
     }
 }
 
-/// Returns true if an address may be reached. `private` permits private addresses.
+/// Returns true if guests may reach an address. `private` allows private addresses.
 pub fn reachable(address: IpAddr, private: bool) -> bool {
     match zone(address) {
         Zone::Public => true,
@@ -172,7 +173,7 @@ mod tests {
         }
 
         #[test]
-        fn special_addresses_of_std_are_not_public(bits in any::<u32>()) {
+        fn addresses_that_std_classifies_as_special_are_not_public(bits in any::<u32>()) {
             let address = Ipv4Addr::from(bits);
             let special = address.is_private() || address.is_loopback() || address.is_link_local()
                 || address.is_multicast() || address.is_broadcast() || address.is_unspecified()

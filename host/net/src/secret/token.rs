@@ -33,17 +33,17 @@ const REFRESH_BEFORE: Span = Span::from_ms(60_000);
 /// Timeout of a fetch. Services respond fast or not at all.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Bytes of a response with a token.
+/// Maximum bytes of a response with a token.
 const ANSWER_BYTES: u64 = 64 << 10;
 
-/// Characters of the service's message in a failure.
+/// Maximum characters of the service's message in a failure.
 const QUOTED_CHARS: usize = 200;
 
 /// Milliseconds per second; lifetimes are in seconds.
 const SECOND_MS: f64 = 1_000.0;
 
-/// Source of a managed token. A field is a top-level name in a document, or a JSON pointer such as
-/// `/data/token`.
+/// The source of a managed token. A field of a JSON response is named by its top-level key, or by a
+/// JSON pointer such as `/data/token`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokenSource {
@@ -63,11 +63,11 @@ pub struct TokenSource {
     /// Field of the response that has an error message for the operator.
     #[serde(default)]
     pub message_field: Option<String>,
-    /// How long before its expiry the token is renewed; 1 minute by default.
+    /// Time before the expiry at which the token is renewed; 1 minute by default.
     #[serde(default = "refresh_before")]
     pub refresh_before: Span,
-    /// Responses by which a service rejects the token. The token is then fetched again and the
-    /// request is sent once more.
+    /// Responses by which a service rejects the token. The host then fetches another token and
+    /// sends the request once more.
     #[serde(default)]
     pub invalid: Rejection,
 }
@@ -76,11 +76,11 @@ pub struct TokenSource {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Rejection {
-    /// Status codes that reject it.
+    /// Status codes that reject the token.
     pub status: Vec<u16>,
-    /// Field of the response that rejects it, with any status, if it has one of `values`.
+    /// Response field that rejects the token, with any status, if it has one of `values`.
     pub field: Option<String>,
-    /// Values of `field` that reject it.
+    /// Values of `field` that reject the token.
     pub values: Vec<i64>,
 }
 
@@ -122,7 +122,7 @@ struct Kept {
 }
 
 impl Token {
-    /// Creates a token that is not fetched yet.
+    /// Creates a token without fetching it.
     ///
     /// # Errors
     ///
@@ -134,7 +134,7 @@ impl Token {
     ) -> Result<Self, &'static str> {
         let url = target::parse(&source.url).map_err(|_| "has an invalid `url`")?;
         if source.field.is_empty() {
-            return Err("needs a `field` that holds the token");
+            return Err("needs a `field` that contains the token");
         }
         if names(&source.body).any(|mentioned| mentioned == name) {
             return Err("names itself in its `body`");
@@ -192,8 +192,8 @@ impl Token {
         }
     }
 
-    /// Returns how long the token may be used. A token with too short a lifetime is fetched for
-    /// every request.
+    /// Returns for how many milliseconds the token may be used. A token with too short a lifetime
+    /// is fetched for every request.
     fn lasts_ms(&self, document: &Value) -> i64 {
         let field = self.source.expires_field.as_ref().and_then(|field| at(document, field));
         let seconds = field.and_then(|it| it.as_f64().or_else(|| it.as_str()?.parse().ok()));
@@ -201,7 +201,7 @@ impl Token {
         lifetime.saturating_sub(as_ms(self.source.refresh_before))
     }
 
-    /// Quotes `message_field` only, since the rest of the document can contain a token.
+    /// Quotes only `message_field`, since the rest of the response can contain a token.
     fn words(&self, document: &Value) -> String {
         let field = self.source.message_field.as_ref().and_then(|field| at(document, field));
         let words = field.and_then(Value::as_str).unwrap_or_default();

@@ -117,7 +117,7 @@ async fn exchange_has_one_timeout() {
     let failure = send(&[rule("127.0.0.1", port)], &request).await.unwrap_err();
     assert_eq!(failure.code, "timeout");
 
-    // A guest's timeout may exceed the default up to the maximum.
+    // The timeout of a guest's request may exceed the default up to the maximum.
     request.timeout_ms = Some(60_000);
     let limits = NetLimits { timeout_ms: 10, longest_timeout_ms: 100, ..NetLimits::default() };
     let rules = [rule("127.0.0.1", port)];

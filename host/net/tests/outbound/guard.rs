@@ -1,4 +1,4 @@
-//! Requests that guests may not send.
+//! Requests that guests are not allowed to send.
 
 use wattle_run::grant::HttpRule;
 use wiremock::matchers::any;
