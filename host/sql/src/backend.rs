@@ -21,7 +21,7 @@ pub(crate) const MARKER: &str = "SELECT answers FROM _wattle_journal WHERE key =
 /// Updates a marker whose key was claimed.
 pub(crate) const FILL_MARKER: &str = "UPDATE _wattle_journal SET answers = $2 WHERE key = $1";
 
-/// Connections in use at once for one database. Further calls wait.
+/// Maximum connections in use for one database. Further calls wait.
 pub(crate) const CONNECTIONS: u32 = 8;
 
 /// A database of one dialect.
@@ -50,14 +50,14 @@ pub(crate) trait Backend: Send + Sync {
     async fn close(&self);
 }
 
-/// Returns the statement that writes a marker whose key was not claimed. `now_ms` is the time as an
-/// SQL expression of the dialect.
+/// Returns the statement that writes the marker of a key that was not claimed. `now_ms` is an SQL
+/// expression of the dialect for the current time.
 pub(crate) fn insert_marker(now_ms: &str) -> String {
     format!("INSERT INTO _wattle_journal (key, answers, at_ms) VALUES ($1, $2, {now_ms})")
 }
 
-/// Parses the results in a marker. An invalid marker is an error and not a missing one: its
-/// transaction would be committed twice.
+/// Parses the recorded results in a marker. An invalid marker is an error. If it counted as
+/// missing, its transaction would be committed again.
 pub(crate) fn answers(text: &str) -> Result<Value, Fault> {
     serde_json::from_str(text).map_err(|error| sqlx::Error::Decode(error.into()).into())
 }
@@ -74,7 +74,7 @@ pub(crate) trait Session: Send {
     /// See [`SqlTransaction::claim`](wattle_run::ports::sql::SqlTransaction::claim).
     async fn claim(&mut self, key: &str) -> Result<Option<Value>, Fault>;
 
-    /// Writes the marker, whether its key was claimed or not.
+    /// Writes the marker, whether or not its key was claimed.
     async fn mark(&mut self, marker: &Marker) -> Result<(), Fault>;
 
     async fn commit(self: Box<Self>) -> Result<(), Fault>;

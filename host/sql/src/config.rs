@@ -22,7 +22,7 @@ impl DatabaseConfig {
         Self { url: url.into(), password: None }
     }
 
-    /// Sets the password for PostgreSQL, in place of one in the URL.
+    /// Sets the password for PostgreSQL. It replaces a password in the URL.
     pub fn with_password(mut self, password: impl Into<String>) -> Self {
         self.password = Some(password.into());
         self

@@ -1,4 +1,4 @@
-//! All configured databases by name.
+//! The implementation of the port `Sql`: all configured databases by name.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -52,8 +52,8 @@ impl Databases {
         Ok(Self { databases: Arc::new(databases) })
     }
 
-    /// Returns the migration folder of an app for the dialect of a database. `folders` is by
-    /// dialect.
+    /// Returns the migration folder of an app for the dialect of a database. The keys of `folders`
+    /// are dialects.
     ///
     /// # Errors
     ///
@@ -74,7 +74,7 @@ impl Databases {
     }
 
     /// Applies the pending migrations of an app, and returns their names. The caller reads the
-    /// files, since it knows which of them may be read.
+    /// migration files, since it knows which files it is allowed to read.
     ///
     /// # Errors
     ///
@@ -155,7 +155,7 @@ impl Sql for Databases {
     }
 }
 
-/// Returns the limits of a plugin with the overrides of the rule for a database.
+/// Returns the limits of a plugin, with the overrides of the rule for a database.
 fn narrowed(limits: &SqlLimits, rule: &SqlRule) -> SqlLimits {
     SqlLimits {
         rows: rule.rows.unwrap_or(limits.rows),
@@ -165,7 +165,7 @@ fn narrowed(limits: &SqlLimits, rule: &SqlRule) -> SqlLimits {
     }
 }
 
-/// Fails if rows were cut at a limit of the rule, which permits no partial results.
+/// Fails if rows were cut at a limit that the rule sets. Such a rule permits no partial results.
 fn complete(rows: &Rows, rule: &SqlRule, limits: &SqlLimits) -> Result<(), Fault> {
     if !rows.truncated {
         return Ok(());

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-/// A database cannot be used as configured.
+/// The error of a database that cannot be used as configured, or of its migrations.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SqlError {
-    /// The name is not configured.
+    /// The configuration has no database with this name.
     #[error("there is no database `{name}`; define it with `url = ...` under `[sql.{name}]`")]
     UnknownDatabase {
         /// The requested name.
@@ -35,7 +35,7 @@ pub enum SqlError {
     File {
         /// Path of the file or directory.
         path: PathBuf,
-        /// The I/O error.
+        /// Why the operating system refused the access.
         source: std::io::Error,
     },
     /// The app has no migrations for the dialect of the configured database.
@@ -44,20 +44,20 @@ pub enum SqlError {
          `{dialect} = ...` under `[migrations.{database}]` in app.toml or configure another database"
     )]
     NoDialect {
-        /// Name of the app.
+        /// Name of the app whose migrations were requested.
         app: String,
         /// Name of the database.
         database: String,
         /// Dialect of the database.
         dialect: &'static str,
     },
-    /// The name of a migration file has no version or no name.
+    /// The name of a migration file does not have the form `NNNN_name.sql`.
     #[error("the migration {path} must be named `NNNN_name.sql`, such as `0001_tables.sql`")]
     MigrationName {
         /// Path of the file.
         path: PathBuf,
     },
-    /// Two migrations have the same version.
+    /// Two migrations have the same number.
     #[error("the migrations `{first}` and `{second}` have the same number; renumber the newer one")]
     MigrationTwice {
         /// Name of one file.
@@ -78,7 +78,7 @@ pub enum SqlError {
         /// File name without extension.
         migration: String,
     },
-    /// A new migration has a lower version than an applied one.
+    /// A new migration has a lower number than an applied one.
     #[error(
         "the migration `{migration}` of app `{app}` comes before `{applied}`, which database \
          `{database}` already has; give it a higher number"
@@ -111,10 +111,10 @@ pub enum SqlError {
     Reader {
         /// Name of the role.
         role: String,
-        /// Why not.
+        /// Why the role cannot be created.
         reason: String,
     },
-    /// A migration names a table of the host.
+    /// A migration contains the name of a table of the host.
     #[error(
         "the migration `{migration}` of app `{app}` names a table that begins with `_wattle_`; such \
          tables belong to the host: take the name out of the migration"
@@ -130,7 +130,7 @@ pub enum SqlError {
     Migration {
         /// The failed operation, such as ``apply migration `0001_tables` ``.
         operation: String,
-        /// Name of the app.
+        /// Name of the app that the migration belongs to.
         app: String,
         /// Name of the database.
         database: String,

@@ -17,7 +17,7 @@ pub(crate) enum Fault {
     Database(sqlx::Error),
     /// The statement timed out.
     TimedOut,
-    /// The dialect has no such value.
+    /// A parameter that the dialect cannot represent, with the reason.
     Value(String),
     /// The result exceeds a limit of the rule.
     TooMuch {
@@ -34,7 +34,7 @@ impl From<sqlx::Error> for Fault {
     }
 }
 
-/// Runs a statement within its timeout, plus the time that the database needs to stop it.
+/// Runs a statement within its timeout plus `grace`, the time that the database needs to stop it.
 pub(crate) async fn within<T, E: Into<Fault>>(
     limits: &SqlLimits,
     grace: Duration,
@@ -47,7 +47,7 @@ pub(crate) async fn within<T, E: Into<Fault>>(
     }
 }
 
-/// The operation and the database, for messages.
+/// The operation and the database that a failure message names.
 #[derive(Clone, Copy)]
 pub(crate) struct Subject<'a> {
     pub(crate) operation: &'static str,
@@ -58,7 +58,7 @@ impl Subject<'_> {
     pub(crate) fn failure(self, fault: Fault) -> Failure {
         match fault {
             Fault::TimedOut => self
-                .say(code::TIMEOUT, "it took longer than a statement may take")
+                .say(code::TIMEOUT, "it exceeded the statement timeout")
                 .retryable()
                 .with_details(json!({ "limit": "sql.timeout_ms" })),
             Fault::Value(reason) => self.say(code::INVALID, &reason),
@@ -86,8 +86,8 @@ impl Subject<'_> {
         self.say(code::LIMIT, &reason).with_details(details)
     }
 
-    /// Converts an error of the connection. Texts of the library are mostly omitted, since some
-    /// quote their input.
+    /// Converts an error of the connection. Most texts of the library are omitted, since some quote
+    /// their input.
     fn unreachable(self, error: &sqlx::Error) -> Failure {
         tracing::debug!(database = self.database, %error, "database call failed");
         match error {
@@ -129,7 +129,7 @@ impl Subject<'_> {
     }
 }
 
-/// Returns true if the database itself reports a statement timeout.
+/// Returns true if the database reports that it stopped the statement at its timeout.
 fn was_stopped(error: &dyn DatabaseError) -> bool {
     let code = error.code();
     let code = code.as_deref().unwrap_or_default();
@@ -154,8 +154,8 @@ fn constraint_kind(kind: ErrorKind) -> Option<&'static str> {
     }
 }
 
-/// Returns the name of the violated constraint. SQLite has it, or the columns, at the end of its
-/// message.
+/// Returns the name of the violated constraint. SQLite reports the name, or the columns, at the end
+/// of its message.
 fn constraint_name(error: &dyn DatabaseError) -> Option<String> {
     if error.try_downcast_ref::<SqliteError>().is_some() {
         return error.message().split_once("failed: ").map(|(_, name)| name.to_owned());

@@ -4,8 +4,8 @@
 //!
 //! * [`databases`]: all configured databases by name; implements the port `Sql`.
 //! * [`config`]: URLs of databases.
-//! * `statement`: which statements are allowed at all; `readonly` for a plugin with read-only
-//!   access, `writing` for one that may write.
+//! * `statement`: which statements are allowed at all; `readonly`: which of them a plugin with
+//!   read-only access can run; `writing`: which of them a plugin with write access can run.
 //! * `backend`: the interface of a dialect; `sqlite` and `postgres` implement it.
 //! * `transaction`: rules for transactions of both dialects.
 //! * `rows`: reads rows up to the limits.

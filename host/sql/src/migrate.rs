@@ -1,5 +1,5 @@
 //! Migrations of apps: files `NNNN_name.sql`, applied once and in order. The table
-//! `_wattle_migrations` of the database records each with its checksum.
+//! `_wattle_migrations` of the database records each applied migration with its checksum.
 
 use std::path::{Path, PathBuf};
 
@@ -19,11 +19,11 @@ pub struct Script {
 /// A migration of an app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Migration {
-    /// The number `NNNN`.
+    /// The number `NNNN` of the file name.
     pub(crate) version: i64,
     /// File name without extension, such as `0001_tables`.
     pub(crate) name: String,
-    /// Digest of the text with LF line endings.
+    /// Digest of `text` with LF line endings.
     pub(crate) checksum: String,
     /// SQL statements.
     pub(crate) text: String,
@@ -88,7 +88,7 @@ fn parse(path: &Path, text: String) -> Option<Migration> {
     if digits.len() != 4 || rest.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    // A checkout on another system can change the line endings.
+    // A checkout on another operating system can change the line endings.
     let checksum = blake3::hash(text.replace("\r\n", "\n").as_bytes()).to_hex().to_string();
     Some(Migration { version: digits.parse().ok()?, name: name.to_owned(), checksum, text })
 }

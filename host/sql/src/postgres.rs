@@ -1,8 +1,8 @@
 //! PostgreSQL databases.
 //!
 //! Guests use a few simple types and PostgreSQL has hundreds. A statement is therefore prepared on
-//! the server, which infers the type of every parameter, and executed with literals, which the
-//! server parses as that type: a text can be a date, a UUID, a number or an array. Results arrive
+//! the server, which infers the type of every parameter. It is executed with literals, which the
+//! server parses as that type: a string can be a date, a UUID, a number or an array. Results arrive
 //! as text and are parsed by their type. The server prepares only single statements, so a guest
 //! cannot send several.
 
@@ -35,11 +35,11 @@ use crate::statement::{Dialect, Statement};
 const CONNECT: Duration = Duration::from_secs(5);
 
 /// Additional time in which the server reports its own statement timeout. The connection stays
-/// usable then.
+/// usable after such a report.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Takes the lock under which one host at a time creates tables, and suppresses the notices about
-/// existing tables. The number is "wattle" in ASCII.
+/// Acquires the lock that lets only one host at a time create tables, and suppresses the notices
+/// about existing tables. The number is "wattle" in ASCII.
 const LOCK: &str =
     "SET LOCAL client_min_messages = warning; SELECT pg_advisory_xact_lock(131260449320037)";
 
@@ -65,7 +65,7 @@ impl Postgres {
         // `DISCARD ALL` would drop the statements that `sqlx` caches.
         let options = options.statement_cache_capacity(0).disable_statement_logging();
         let pool = PgPoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(CONNECT);
-        // Settings of a session must not reach the next user of the connection.
+        // Session settings of one caller must not reach the next user of the connection.
         let pool = pool.after_release(|connection, _| {
             Box::pin(async move { connection.execute("DISCARD ALL").await.map(|_| true) })
         });
@@ -83,8 +83,8 @@ impl Postgres {
     }
 }
 
-/// Returns the start of a transaction. Bytes are always returned in hex, whatever the default of
-/// the server is.
+/// Returns the statements that begin a transaction. Bytes are always returned in hex, whatever the
+/// default of the server is.
 fn begin(mode: &str, limits: &SqlLimits) -> AssertSqlSafe<String> {
     let timeout_ms = limits.timeout_ms;
     AssertSqlSafe(format!(
@@ -124,7 +124,7 @@ impl Backend for Postgres {
             transaction.rollback().await?;
             return answer;
         }
-        // The remaining rows or the remaining work can be large, so the connection is closed.
+        // The server may still have much to send or to compute, so the connection is closed.
         drop(transaction);
         drop(connection.detach());
         answer
@@ -175,7 +175,7 @@ impl Backend for Postgres {
     }
 }
 
-/// Converts the error of a missing table to `None`.
+/// Converts the error that a table of the host does not exist to `None`.
 fn missing_table<T>(error: sqlx::Error) -> Result<Option<T>, sqlx::Error> {
     match &error {
         sqlx::Error::Database(reason) if reason.code().as_deref() == Some("42P01") => Ok(None),
@@ -187,7 +187,7 @@ fn missing_table<T>(error: sqlx::Error) -> Result<Option<T>, sqlx::Error> {
 struct PostgresSession {
     transaction: Transaction<'static, sqlx::Postgres>,
     prepared: Prepared,
-    /// True if the marker exists without results.
+    /// Whether the marker exists without results.
     claimed: bool,
 }
 

@@ -1,7 +1,7 @@
-//! PostgreSQL roles that may only read certain tables.
+//! PostgreSQL roles that can only read certain tables.
 //!
-//! The parser restricts a plugin to the tables of its grant. The role enforces the same in the
-//! database, in case a statement gets past the parser.
+//! The parser restricts a plugin to the tables of its grant. The role enforces the same restriction
+//! in the database, in case the parser misjudges a statement.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,13 +11,14 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _};
 use crate::config::{Address, DatabaseConfig};
 use crate::error::SqlError;
 
-/// Connections of the role: those of one host, and some of another one that takes over.
+/// Connection limit of the role: the connections of one host, and some of another host that takes
+/// over.
 const CONNECTIONS: u32 = 16;
 
-/// Bytes of a role name. PostgreSQL truncates longer names.
+/// Maximum bytes of a role name. PostgreSQL truncates longer names.
 const NAME_BYTES: usize = 63;
 
-/// A role that only reads.
+/// A PostgreSQL role that can only read certain tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReaderRole {
     name: String,
@@ -25,8 +26,8 @@ pub struct ReaderRole {
 }
 
 impl ReaderRole {
-    /// Returns a role that may read tables and views, named as in a grant: `orders` of the schema
-    /// `public`, or `sales.orders`.
+    /// Returns a role that can read these tables and views. They are named as in a grant: `orders`
+    /// of the schema `public`, or `sales.orders`.
     ///
     /// # Errors
     ///
@@ -45,13 +46,13 @@ impl ReaderRole {
             return Err(wrong("names that begin with `pg_` belong to PostgreSQL".to_owned()));
         }
         if tables.is_empty() {
-            return Err(wrong("it needs at least one table that it may read".to_owned()));
+            return Err(wrong("it needs at least one table that it can read".to_owned()));
         }
         Ok(Self { name: name.to_owned(), tables })
     }
 
-    /// Returns the statements that create the role or update an existing one. They are for one
-    /// transaction of a user who may create roles and owns the tables.
+    /// Returns the statements that create the role or update an existing one. Execute them in one
+    /// transaction, as a user who can create roles and owns the tables.
     pub fn statements(&self) -> Vec<String> {
         let role = &self.name;
         let mut statements = vec![
@@ -71,7 +72,8 @@ impl ReaderRole {
         statements
     }
 
-    /// Creates the role. Fails for an existing role with more rights, which serves another purpose.
+    /// Creates the role. Fails if a role with this name has more rights, since such a role serves
+    /// another purpose.
     fn create(&self) -> String {
         let role = &self.name;
         format!(
@@ -94,7 +96,7 @@ END $wattle$"
         )
     }
 
-    /// Revokes earlier grants.
+    /// Revokes the grants of earlier lists.
     fn revoke(&self) -> String {
         let role = &self.name;
         format!(
@@ -112,7 +114,7 @@ END $wattle$"
         )
     }
 
-    /// Executes the statements in one transaction, as a user who may create roles. Returns further
+    /// Executes the statements in one transaction, as a user who can create roles. Returns further
     /// tables that the role can read, because they are granted to `PUBLIC`.
     ///
     /// # Errors
@@ -153,7 +155,7 @@ END $wattle$"
     }
 }
 
-/// Relations of the application that a role can read by any grant.
+/// Selects the relations of the application that a role can read by any grant.
 const READABLE: &str = "SELECT n.nspname::text, c.relname::text
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE c.relkind IN ('r', 'v', 'm', 'p', 'f') AND n.nspname !~ '^pg_'

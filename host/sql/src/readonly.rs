@@ -1,6 +1,7 @@
-//! Checks statements of plugins with read-only access: one query that writes nothing, takes no
-//! lock, does not wait, does not leave the database, and reads only granted tables. The database
-//! refuses writes as well; this check also rejects what a read-only transaction permits.
+//! Checks statements of plugins with read-only access. A valid statement is one query that writes
+//! nothing, takes no lock, does not wait, does not leave the database, and reads only granted
+//! tables. The database refuses writes as well; this check also rejects what a read-only
+//! transaction permits.
 
 mod catalog;
 mod function;
@@ -23,14 +24,14 @@ use crate::statement::Dialect;
 pub(crate) use self::catalog::{Wanted, is_described_by, wanted};
 pub(crate) use self::function::is_forbidden;
 
-/// Depth of nested expressions and queries, over which the parser recurses.
+/// Maximum depth of nested expressions and queries, over which the parser recurses.
 const DEPTH: usize = 64;
 
-/// Checks that a statement only reads, and only what the rule permits.
+/// Checks that a statement only reads, and reads only what the rule permits.
 ///
 /// # Errors
 ///
-/// Returns `invalid` if it cannot be parsed, and `denied` with the forbidden part.
+/// Returns `invalid` if the statement cannot be parsed, and `denied` with the forbidden part.
 pub(crate) fn check(dialect: Dialect, text: &str, rule: &SqlRule) -> Result<(), Failure> {
     same_tokens(dialect, text)?;
     let parsed = Parser::new(dialect.parser())
@@ -53,8 +54,8 @@ fn unreadable(dialect: Dialect, reason: &str) -> Failure {
         .with_details(json!({ "dialect": dialect.name(), "rule": "syntax" }))
 }
 
-/// Rejects identifiers with escapes (`U&"..."`), which the database understands and this parser
-/// does not.
+/// Rejects identifiers with escapes (`U&"..."`), which the database decodes and this parser does
+/// not.
 fn same_tokens(dialect: Dialect, text: &str) -> Result<(), Failure> {
     let tokens = Tokenizer::new(dialect.parser(), text)
         .tokenize()
@@ -86,7 +87,7 @@ struct Refusal {
     /// The table, function or clause.
     subject: String,
     reason: String,
-    /// True if a grant with write access would permit it.
+    /// Whether a grant with write access would permit the query.
     is_write: bool,
 }
 
@@ -105,7 +106,7 @@ impl From<Refusal> for Failure {
         let Refusal { rule, subject, reason, is_write } = refusal;
         let message = if is_write {
             format!(
-                "this plugin may only read, and the SQL statement does more: {reason}; \
+                "this plugin has read-only access, and the SQL statement does more: {reason}; \
                  grant `access = \"read-write\"` for the database in wattle.toml if it should"
             )
         } else {
@@ -231,10 +232,10 @@ impl OnlyReads<'_> {
             Wanted::Description if self.rule.schema => ControlFlow::Continue(()),
             Wanted::Description | Wanted::Catalog => refuse(
                 "catalog",
-                format!("`{shown}` belongs to the database itself and is not available"),
+                format!("`{shown}` is a system object of the database and is not available"),
             ),
             Wanted::Elsewhere => {
-                refuse("schema", format!("`{shown}` is outside the database that may be read"))
+                refuse("schema", format!("`{shown}` is outside of the granted database"))
             }
         }
     }
@@ -250,7 +251,9 @@ impl OnlyReads<'_> {
             return refuse(format!("the function `{name}` is not available"));
         }
         if describes && !self.rule.schema {
-            return refuse(format!("`{name}` belongs to the database itself and is not available"));
+            return refuse(format!(
+                "`{name}` is a system object of the database and is not available"
+            ));
         }
         if self.rule.tables.is_none() || describes {
             return ControlFlow::Continue(());

@@ -6,10 +6,10 @@ use sqlx::Either;
 use wattle_run::hostcall::sql::{Column, Executed, Rows, SqlValue};
 use wattle_run::limit::SqlLimits;
 
-/// Size of a value besides its content, so that rows of NULLs count.
+/// Size that a value has in addition to its content, so that rows of NULLs count.
 const VALUE_BYTES: u64 = 8;
 
-/// Reads the rows of a dialect.
+/// Reads the rows of one dialect.
 pub(crate) trait Reader {
     type Row;
     type Outcome;

@@ -50,7 +50,7 @@ pub(crate) struct Sqlite {
     /// One connection, since SQLite has one writer and a fair queue is better than its busy
     /// waiting.
     writer: SqlitePool,
-    /// Read-only connections. A database in memory has no other connection than the writer.
+    /// Read-only connections. An in-memory database has only one connection, the writer.
     reader: SqlitePool,
     in_memory: bool,
     markers: OnceCell<()>,
@@ -72,7 +72,7 @@ impl Sqlite {
         Ok(Self { writer, reader, in_memory: false, markers: OnceCell::new() })
     }
 
-    /// Opens a database in memory, which exists as long as its one connection.
+    /// Opens an in-memory database, which exists as long as its only connection.
     pub(crate) async fn in_memory(name: &str) -> Result<Self, SqlError> {
         let pool = pool(1).idle_timeout(None).max_lifetime(None);
         let writer = pool.connect_with(base().in_memory(true)).await;
@@ -89,7 +89,7 @@ impl Sqlite {
         Ok(connection)
     }
 
-    /// Begins a transaction with the write lock, since upgrading a read lock later can fail
+    /// Begins a transaction with the write lock, since a later upgrade of a read lock can fail
     /// permanently.
     async fn writer(&self) -> Result<Transaction<'static, sqlx::Sqlite>, sqlx::Error> {
         let mut connection = self.writer.acquire().await?;
@@ -103,7 +103,7 @@ impl Sqlite {
     async fn create_markers(&self) -> Result<(), sqlx::Error> {
         let mut transaction = self.writer().await?;
         transaction.execute(MARKER_TABLE).await?;
-        // Created before a guest could create another table of this name.
+        // Created before a guest could create another table with this name.
         transaction.execute(MIGRATION_TABLE).await?;
         let keep_ms = i64::from(MARKER_DAYS) * 86_400_000;
         let old = format!("DELETE FROM _wattle_journal WHERE at_ms < {NOW_MS} - {keep_ms}");
@@ -202,7 +202,7 @@ impl Backend for Sqlite {
     }
 }
 
-/// Converts the error of a missing table to `None`.
+/// Converts the error that a table of the host does not exist to `None`.
 fn missing_table<T>(error: sqlx::Error) -> Result<Option<T>, sqlx::Error> {
     match &error {
         sqlx::Error::Database(reason) if reason.message().starts_with("no such table: _wattle") => {
@@ -216,7 +216,7 @@ fn missing_table<T>(error: sqlx::Error) -> Result<Option<T>, sqlx::Error> {
 struct SqliteSession {
     transaction: Transaction<'static, sqlx::Sqlite>,
     watch: Watch,
-    /// True if the marker exists without results.
+    /// Whether the marker exists without results.
     claimed: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Checks every statement: it must be a single one, of a kind that leaves neither the database nor
-//! the transaction of the host.
+//! Checks every statement: the text must be a single statement, of a kind that leaves neither the
+//! database nor the transaction of the host.
 
 use serde_json::json;
 use sqlparser::ast::Ident;
@@ -32,7 +32,7 @@ impl Dialect {
         }
     }
 
-    /// Returns true if a name of a grant equals a folded name.
+    /// Returns true if a table name of a grant equals a folded name.
     pub(crate) fn is_same(self, written: &str, folded: &str) -> bool {
         match self {
             Self::Sqlite => written.eq_ignore_ascii_case(folded),
@@ -74,9 +74,8 @@ impl<'a> Statement<'a> {
     /// Checks a statement.
     ///
     /// # Errors
-    ///
-    /// Returns `invalid` if the text is not one statement, is of another kind, or its `$n` do not
-    /// match the parameters; `limit` if it is too long.
+    /// Returns `invalid` if the text is not one statement, if the statement is of another kind, or
+    /// if its `$n` do not match the parameters. Returns `limit` if the text is too long.
     pub(crate) fn check(
         dialect: Dialect,
         text: &'a str,
@@ -112,9 +111,9 @@ fn invalid(reason: &str) -> Failure {
 fn one_statement(words: &[&Token]) -> Result<(), Failure> {
     let end = words.iter().position(|token| **token == Token::SemiColon);
     match end {
-        // A trigger's body contains semicolons; triggers belong in migrations.
+        // The body of a trigger contains semicolons; triggers belong in migrations.
         Some(end) if words[end..].iter().any(|token| **token != Token::SemiColon) => {
-            Err(invalid("it is more than one; send them one by one, in a transaction"))
+            Err(invalid("it is more than one statement; send them one by one, in a transaction"))
         }
         _ => Ok(()),
     }

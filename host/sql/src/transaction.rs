@@ -1,7 +1,7 @@
 //! Rules for transactions of both dialects.
 //!
-//! A failed statement fails the transaction. PostgreSQL does so itself. SQLite undoes only the
-//! statement, or sometimes silently rolls everything back, and would then commit each further
+//! A failed statement fails the transaction. PostgreSQL enforces this itself. SQLite undoes only
+//! the statement, or sometimes silently rolls everything back. It would then commit each further
 //! statement on its own.
 
 use async_trait::async_trait;
@@ -110,8 +110,8 @@ impl SqlTransaction for Open {
 
     async fn rollback(self: Box<Self>) -> Result<(), Failure> {
         if self.failed {
-            // Nothing can be committed any more, and the result of a cancelled statement may still
-            // arrive. The connection handles both when it is dropped.
+            // The transaction can no longer be committed, and the result of a cancelled statement
+            // may still arrive. The connection handles both when it is dropped.
             return Ok(());
         }
         let subject = Subject { operation: "roll back", database: &self.database };

@@ -1,9 +1,9 @@
-//! Restricts plugins that may write: they can neither use the host's own tables nor define objects that would reach
-//! them.
+//! Restricts plugins with write access: they can neither use the host's own tables nor define objects that would reach
+//! these tables.
 //!
-//! SQLite reports what a statement touches (`sqlite/authorizer`). PostgreSQL checks only the rights of the host's role,
-//! which include the host's tables. Whatever runs SQL from a text is therefore rejected, in definitions and in calls,
-//! and the names of the host's tables are rejected anywhere.
+//! SQLite reports what a statement accesses (`sqlite/authorizer`). PostgreSQL checks only the rights of the host's
+//! role, which include the host's tables. Everything that runs dynamic SQL is therefore rejected, in definitions and in
+//! calls, and the names of the host's tables are rejected anywhere.
 
 use serde_json::json;
 use sqlparser::tokenizer::{Token, Tokenizer, Word};
@@ -14,20 +14,20 @@ use crate::statement::Dialect;
 /// Prefix of the host's own tables, in lower case.
 pub(crate) const OWN: &str = "_wattle_";
 
-/// Objects that a plugin may define. Functions, triggers and rules run SQL that was not checked; roles, extensions and
-/// settings are reserved for the operator.
+/// Objects that a plugin is allowed to define. Functions, triggers and rules run SQL that was not checked; roles,
+/// extensions and settings are reserved for the operator.
 const DEFINED: &[&str] =
     &["domain", "index", "materialized", "sequence", "table", "type", "view", "virtual"];
 
-/// Objects that a plugin may create and not alter or drop, since the host's tables are in a schema too.
+/// Objects that a plugin is allowed to create but not to alter or drop, since the host's tables are in a schema too.
 const ONLY_MADE: &[&str] = &["schema"];
 
-/// Keywords between the verb and the object of a definition.
+/// Keywords between the verb and the object type of a definition.
 const BETWEEN: &[&str] =
     &["global", "local", "or", "recursive", "replace", "temp", "temporary", "unique", "unlogged"];
 
-/// Functions that run SQL from a text, read or write files, or reach other sessions and servers. A name that ends in
-/// `*` matches all that begin with it.
+/// Functions that run dynamic SQL, read or write files, or reach other sessions and servers. A name that ends in `*`
+/// matches every function whose name begins with it.
 const FORBIDDEN: &[&str] = &[
     "connectby*",
     "crosstab*",
@@ -61,7 +61,7 @@ const FORBIDDEN: &[&str] = &[
     "xpath_table",
 ];
 
-/// Checks a statement of a plugin that may write.
+/// Checks a statement of a plugin with write access.
 ///
 /// # Errors
 ///
@@ -106,7 +106,7 @@ fn own_names(tokens: &[&Token]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Rejects identifiers with escapes, which the database would read as other names than this check does.
+/// Rejects identifiers with escapes, which the database would decode to other names than this check sees.
 fn escapes(tokens: &[&Token]) -> Result<(), Failure> {
     let is_escape = |window: &[&Token]| {
         let [Token::Word(prefix), Token::Ampersand, Token::Word(name)] = window else {

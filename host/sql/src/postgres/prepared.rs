@@ -11,8 +11,8 @@ use crate::postgres::value::{PostgresReader, literals};
 use crate::rows::{Rest, collect};
 use crate::statement::{Kind, Statement};
 
-/// Prepared statements that are kept, so that a transaction that writes rows in a loop prepares
-/// once.
+/// Maximum prepared statements that are kept, so that a transaction that writes rows in a loop
+/// prepares each statement once.
 const KEPT: usize = 64;
 
 /// The prepared statements of a transaction, by text.

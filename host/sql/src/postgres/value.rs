@@ -9,8 +9,8 @@ use wattle_run::hostcall::sql::{Column, SqlValue};
 
 use crate::rows::Reader;
 
-/// Returns parameters as `('a', NULL)`; empty without parameters. Every value is a quoted literal
-/// without a type, so that the server infers the type.
+/// Returns parameters as `('a', NULL)`, or an empty string without parameters. Every value is a
+/// quoted literal without a type, so that the server infers the type.
 pub(crate) fn literals(values: &[SqlValue]) -> Result<String, String> {
     if values.is_empty() {
         return Ok(String::new());
@@ -34,7 +34,8 @@ pub(crate) fn literals(values: &[SqlValue]) -> Result<String, String> {
     Ok(text)
 }
 
-/// Writes an `E` literal, in which backslashes do not depend on the settings of the session.
+/// Appends an `E` literal, in which the meaning of backslashes does not depend on the settings of
+/// the session.
 fn quote(text: &mut String, value: &str) -> Result<(), String> {
     text.push_str("E'");
     for character in value.chars() {
@@ -116,8 +117,8 @@ fn value(row: &PgRow, index: usize) -> Result<SqlValue, sqlx::Error> {
     Ok(typed(&type_name, text).unwrap_or_else(|| SqlValue::Other(text.to_owned())))
 }
 
-/// Parses a value by its type; returns `None` for types without a simple form, which are returned
-/// as text.
+/// Parses a value by its type. Returns `None` for types without a simple form; their values are
+/// returned as text.
 fn typed(type_name: &str, text: &str) -> Option<SqlValue> {
     Some(match type_name {
         "bool" => SqlValue::Boolean(text == "t"),

@@ -8,9 +8,9 @@ pub(crate) enum Wanted {
     Table(String),
     /// Catalog relations that describe tables.
     Description,
-    /// Other catalog relations, and the tables of the host.
+    /// Other catalog relations, or the tables of the host.
     Catalog,
-    /// Another database.
+    /// A relation of another database.
     Elsewhere,
 }
 
@@ -42,8 +42,8 @@ const INFORMATION_SCHEMA: &[&str] = &[
     "views",
 ];
 
-/// Relations of `pg_catalog` that describe tables. Those with settings, sessions, users or sample
-/// values are left out.
+/// Relations of `pg_catalog` that describe tables. Relations with settings, sessions, users or
+/// sample values are left out.
 const PG_CATALOG: &[&str] = &[
     "pg_attrdef",
     "pg_attribute",
@@ -58,7 +58,7 @@ const PG_CATALOG: &[&str] = &[
     "pg_views",
 ];
 
-/// Classifies a relation name. Its parts must be folded as the database does.
+/// Classifies a relation name. The parts of the name must be folded as the database folds them.
 pub(crate) fn wanted(dialect: Dialect, names: &[String]) -> Wanted {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     match (dialect, names.as_slice()) {
@@ -79,7 +79,7 @@ fn sqlite(table: &str) -> Wanted {
         || SQLITE_BUILT_IN.contains(&table);
     match table {
         _ if SQLITE_DESCRIPTIONS.contains(&table) => Wanted::Description,
-        // SQLite accepts such a function without arguments as a table.
+        // SQLite accepts a table-valued function without arguments as a table.
         _ if SQLITE_DESCRIBING.contains(&table) => Wanted::Description,
         _ if is_built_in => Wanted::Catalog,
         _ => own(table, table.to_owned()),

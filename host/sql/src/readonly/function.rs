@@ -1,8 +1,8 @@
 //! Classifies functions by their effects.
 
 /// Functions that read files, wait, change the session or its environment, signal other sessions,
-/// access large objects, run SQL from a text, or generate gigabytes of data. A name that ends in
-/// `*` matches all that begin with it.
+/// access large objects, run dynamic SQL, or generate gigabytes of data. A name that ends in `*`
+/// matches every function whose name begins with it.
 const FORBIDDEN: &[&str] = &[
     "connectby*",
     "crosstab*",
@@ -73,8 +73,8 @@ const FORBIDDEN: &[&str] = &[
 ];
 
 /// Functions of SQLite, PostgreSQL or both that have no effects and need at most a few times the
-/// memory of their arguments. `jsonb_path_query` is not among them: each `[0, 0]` in a path doubles
-/// its result, and 30 of them took 2 GB in 5 s.
+/// memory of their arguments. `jsonb_path_query` is not one of them: each `[0, 0]` in a path
+/// doubles its result, and 30 of them took 2 GB in 5 s.
 const HARMLESS: &str = "
     abs acos age any_value array_agg array_append array_length array_position array_remove
     array_to_json array_to_string ascii asin atan atan2 avg bit_and bit_length bit_or bool_and
@@ -105,7 +105,7 @@ const HARMLESS: &str = "
     unlikely unnest upper var_pop var_samp variance width_bucket
 ";
 
-/// Returns true if no query of a plugin may call the function. The name must be in lower case.
+/// Returns true if a query of a plugin must not call the function. The name must be in lower case.
 pub(crate) fn is_forbidden(name: &str) -> bool {
     FORBIDDEN.iter().any(|pattern| match pattern.strip_suffix('*') {
         Some(beginning) => name.starts_with(beginning),

@@ -1,9 +1,10 @@
 //! Tracks which names are common table expressions (CTEs) at each position of a query.
 //!
-//! A name that is a CTE for the database is one here. Every other name counts as a table, which
-//! must be granted. PostgreSQL resolves a `WITH` list in order, so `WITH secret AS (SELECT * FROM
-//! secret) ...` reads the table. With `RECURSIVE`, and always on SQLite, each CTE sees all CTEs of
-//! the list. The same text is then a circular reference, which the database rejects.
+//! A name counts as a CTE exactly where the database resolves it to a CTE. Every other name counts
+//! as a table, which must be granted. PostgreSQL resolves a `WITH` list in order, so `WITH secret
+//! AS (SELECT * FROM secret) ...` reads the table. With `RECURSIVE`, and always on SQLite, each CTE
+//! sees all CTEs of the list. The same text is then a circular reference, which the database
+//! rejects.
 
 use sqlparser::ast::Query;
 
@@ -24,7 +25,7 @@ struct Frame {
 
 struct Part {
     name: String,
-    /// Identifies the query of the CTE, which is visited as a query of its own.
+    /// Identifies the query of the CTE, which is visited separately.
     query: *const Query,
 }
 
@@ -58,7 +59,7 @@ impl Scopes {
         visible.into_iter().any(|part| part.name == name)
     }
 
-    /// Returns the innermost query and the index of the CTE whose query is `query`.
+    /// Returns the innermost enclosing query, and the index of its CTE whose query is `query`.
     fn part_of(&mut self, query: &Query) -> Option<(&mut Frame, usize)> {
         let frame = self.frames.last_mut()?;
         let index = frame.parts.iter().position(|part| std::ptr::eq(part.query, query))?;

@@ -98,7 +98,8 @@ fn cte_names_are_resolved_by_scope() {
     }
 }
 
-/// On SQLite all CTEs of a list see each other; on PostgreSQL only those of a `WITH RECURSIVE`.
+/// On SQLite all CTEs of a list see each other. On PostgreSQL only the CTEs of a `WITH RECURSIVE`
+/// do.
 #[test]
 fn cte_names_are_resolved_as_in_each_database() {
     for (text, postgres, sqlite) in [

@@ -1,8 +1,8 @@
 //! Uses SQLite's authorizer to enforce what the parser checks. While SQLite compiles a statement, it reports each table
-//! and column that the statement reads, whatever the text looks like.
+//! and column that the statement reads, whatever the SQL text looks like.
 //!
-//! The callback receives a number in place of a pointer and looks up its rule by that number. A number without a rule
-//! permits nothing. A connection whose query was cancelled therefore refers to no freed memory.
+//! SQLite passes the callback a number instead of a pointer, and the callback looks up the rule of that number. A
+//! number without a rule permits nothing. A connection whose query was cancelled therefore refers to no freed memory.
 
 #![expect(unsafe_code, reason = "the library has no safe way to set an authorizer or a limit")]
 
@@ -42,10 +42,10 @@ const WRITER: usize = 1;
 /// Number of the rule for migrations.
 const MIGRATION: usize = 2;
 
-/// The next number; 0 means no rule.
+/// The next number of a rule; 0 means no rule.
 static NEXT: AtomicUsize = AtomicUsize::new(3);
 
-/// Pragmas of migrations that affect only the database and the transaction.
+/// Pragmas that a migration can set. They affect only the database file and the transaction.
 const MIGRATION_PRAGMAS: &[&str] =
     &["application_id", "defer_foreign_keys", "foreign_key_check", "user_version"];
 
@@ -58,13 +58,13 @@ fn rules() -> MutexGuard<'static, BTreeMap<usize, Arc<Allowed>>> {
 struct Allowed {
     /// Tables and views in lower case; `None` permits all.
     tables: Option<BTreeSet<String>>,
-    /// The granted views. They may read any table.
+    /// The granted views, which can read any table.
     views: BTreeSet<String>,
     schema: bool,
 }
 
-/// A rule that is installed on a connection. After it is dropped the connection may do nothing until the authorizer is
-/// removed.
+/// A rule that is installed on a connection. After the guard is dropped, the connection can do nothing until the
+/// authorizer is removed.
 pub(super) struct Authorized {
     number: usize,
 }
@@ -88,7 +88,7 @@ impl Authorized {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         rules().insert(number, Arc::new(Allowed { tables, views, schema: rule.schema }));
         let authorized = Self { number };
-        // SQLite does not create a value that is longer than the whole result may be.
+        // A value that is longer than the whole result can be is an error in SQLite.
         let longest = limits.bytes.saturating_add(limits.statement_bytes);
         let longest = c_int::try_from(longest).unwrap_or(VALUE_BYTES);
         set(connection, Some(number), longest).await?;
@@ -102,12 +102,14 @@ impl Drop for Authorized {
     }
 }
 
-/// Permits statements to do anything except to touch the host's own tables, leave the database or change the session.
+/// Installs the rule for transactions. It permits every statement that does not access the host's own tables, leave the
+/// database or change the session.
 pub(super) async fn keep_writer(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
     set(connection, Some(WRITER), VALUE_BYTES).await
 }
 
-/// Permits the statements of a migration. In addition to those of [`keep_writer`] they may set pragmas of the database.
+/// Installs the rule for migrations. It permits the statements that [`keep_writer`] permits, and pragmas of the
+/// database.
 pub(super) async fn keep_migration(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
     set(connection, Some(MIGRATION), VALUE_BYTES).await
 }
@@ -187,7 +189,7 @@ unsafe fn text(pointer: *const c_char) -> String {
     unsafe { CStr::from_ptr(pointer) }.to_string_lossy().to_ascii_lowercase()
 }
 
-/// An access of a statement that may write.
+/// An access by a statement of a transaction or a migration.
 struct Touched<'a> {
     action: c_int,
     first: &'a str,
@@ -236,7 +238,7 @@ impl Allowed {
             return false;
         }
         match wanted(Dialect::Sqlite, &[table.to_owned()]) {
-            // SQLite reports no column for a CTE whose rows are counted.
+            // SQLite reports an empty column for a CTE whose rows are counted.
             Wanted::Table(table) => {
                 column.is_empty()
                     || UNFOLDING.contains(&table.as_str())

@@ -10,11 +10,12 @@ use std::ffi::c_int;
 use libsqlite3_sys as sqlite;
 use sqlx::{Executor as _, SqliteConnection};
 
-/// Longest value and longest row. A result has at most 8 MiB, so a longer value cannot be returned.
+/// Maximum bytes of a value and of a row. A result has at most 8 MiB, so a longer value cannot be
+/// returned.
 pub(super) const VALUE_BYTES: c_int = 16 << 20;
 
-/// Memory of all SQLite databases of the process: page caches and working memory of statements.
-/// Beyond it, statements fail with `limit`.
+/// Maximum memory of all SQLite databases of the process: page caches and working memory of
+/// statements. Beyond it, statements fail with `limit`.
 const MEMORY_BYTES: u64 = 512 << 20;
 
 /// Above this size SQLite releases cached pages before it allocates more memory.
@@ -22,15 +23,15 @@ const MEMORY_SOFT_BYTES: u64 = 384 << 20;
 
 /// Limits in addition to the length of a value.
 const LIMITS: &[(c_int, c_int)] = &[
-    // A migration is sent as one text. Statements of guests have a lower limit of their own.
+    // A migration is sent as one text. Statements of guests have a separate, lower limit.
     (sqlite::SQLITE_LIMIT_SQL_LENGTH, 16 << 20),
     // SQLite recurses over expressions.
     (sqlite::SQLITE_LIMIT_EXPR_DEPTH, 256),
     (sqlite::SQLITE_LIMIT_COMPOUND_SELECT, 500),
-    // Instructions of a compiled statement. A migration needs about ten for each value that it
-    // inserts.
+    // Maximum instructions of a compiled statement. A migration needs about ten for each value that
+    // it inserts.
     (sqlite::SQLITE_LIMIT_VDBE_OP, 5_000_000),
-    // The time of a match is quadratic in the length of the pattern.
+    // The time to match a `LIKE` pattern is quadratic in the length of the pattern.
     (sqlite::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1_000),
     (sqlite::SQLITE_LIMIT_TRIGGER_DEPTH, 100),
     // A statement must not attach another database.

@@ -1,4 +1,4 @@
-//! Conversion of SQLite values. Each value has a type of its own, independent of its column.
+//! Conversion of SQLite values. The type of a value is independent of the type of its column.
 
 use bytes::Bytes;
 use sqlx::error::BoxDynError;

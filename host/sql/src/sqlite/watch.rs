@@ -1,6 +1,7 @@
 //! Interrupts statements that time out or whose run is cancelled.
 //!
-//! SQLite executes on a thread of its own and would continue. Its progress handler checks a flag.
+//! SQLite executes a statement on a separate thread and would continue. Its progress handler checks
+//! a flag.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

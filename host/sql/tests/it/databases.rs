@@ -49,7 +49,7 @@ impl Bench {
         self.fresh.databases.begin("main", &SqlLimits::default()).await.unwrap()
     }
 
-    /// Returns the results in the marker of a key.
+    /// Returns the results that the marker of `key` recorded; `None` without a marker.
     async fn committed(&self, key: &str) -> Option<Value> {
         let mut transaction = self.begin().await;
         let answers = transaction.claim(key).await.unwrap();
@@ -235,7 +235,7 @@ async fn failed_statement_fails_its_transaction() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn commit_writes_its_marker() {
+async fn commit_records_the_results_under_the_key_of_its_marker() {
     for bench in Bench::all().await {
         assert_eq!(bench.committed("task/1").await, None);
         bench.execute(TABLE, &[]).await.unwrap();
@@ -253,13 +253,14 @@ async fn commit_writes_its_marker() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn second_claim_waits_for_the_first_transaction() {
+async fn second_claim_of_a_key_waits_for_the_transaction_that_claimed_it() {
     for bench in Bench::all().await {
         let marker = Marker { key: "task/1".to_owned(), answers: json!([{ "rows": 1.1 }]) };
         let mut first = bench.begin().await;
         assert_eq!(first.claim("task/1").await, Ok(None));
         let commit = async {
-            // The second transaction waits for the single writer, or for the marker.
+            // The second transaction waits for the single writer (SQLite) or for the marker
+            // (PostgreSQL).
             tokio::task::yield_now().await;
             first.commit(Some(&marker)).await
         };

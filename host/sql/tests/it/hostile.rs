@@ -1,5 +1,5 @@
-//! Hostile statements, as a model could be tricked into writing. None takes effect, none exceeds
-//! its limit, each failure names the reason, and the database stays usable.
+//! Hostile statements, such as a model could be tricked into writing. None takes effect, none
+//! exceeds its limit, each failure names the reason, and the database stays usable.
 
 use std::time::{Duration, Instant};
 
@@ -71,7 +71,7 @@ const HOSTILE: &[(On, &str, &str, &str)] = &[
     (Pg, "SELECT $$;$$; DELETE FROM orders", "invalid", "more than one"),
     (Pg, "SELECT E'\\''; DELETE FROM orders --'", "invalid", "more than one"),
     (Lite, "SELECT $$; DELETE FROM orders --$$", "invalid", ""),
-    // Statements that readers may not use.
+    // Statements that plugins with read-only access are not allowed to run.
     (Both, "BEGIN", "invalid", "not available"),
     (Both, "COMMIT", "invalid", "not available"),
     (Both, "ROLLBACK", "invalid", "not available"),
@@ -120,31 +120,31 @@ const HOSTILE: &[(On, &str, &str, &str)] = &[
     (Lite, "WITH a AS (SELECT * FROM main.secrets), secrets AS (SELECT 1) SELECT * FROM a", "denied", "`main.secrets` is not allowed"),
     (Pg, "WITH RECURSIVE a AS (SELECT * FROM public.secrets), secrets AS (SELECT 1) SELECT * FROM a", "denied", "`public.secrets` is not allowed"),
     (Both, "SELECT * FROM (WITH secrets AS (SELECT 1) SELECT * FROM secrets) x, secrets", "denied", "`secrets` is not allowed"),
-    (Both, "SELECT * FROM _wattle_migrations", "denied", "belongs to the database itself"),
+    (Both, "SELECT * FROM _wattle_migrations", "denied", "is a system object"),
     (Both, "SELECT * FROM other.secrets", "denied", "other.secrets"),
     (Lite, "SELECT * FROM main.secrets", "denied", "`main.secrets` is not allowed"),
     (Lite, "SELECT * FROM [secrets]", "denied", "`secrets` is not allowed"),
     (Lite, "SELECT * FROM `secrets`", "denied", "`secrets` is not allowed"),
     (Lite, "SELECT * FROM 'secrets'", "denied", "`secrets` is not allowed"),
     (Lite, "SELECT id IN secrets FROM orders", "invalid", ""),
-    (Lite, "SELECT sql FROM sqlite_master", "denied", "belongs to the database itself"),
-    (Lite, "SELECT sql FROM main.sqlite_schema", "denied", "belongs to the database itself"),
-    (Lite, "SELECT * FROM pragma_database_list", "denied", "belongs to the database itself"),
-    (Lite, "SELECT * FROM pragma_table_info('secrets')", "denied", "belongs to the database itself"),
+    (Lite, "SELECT sql FROM sqlite_master", "denied", "is a system object"),
+    (Lite, "SELECT sql FROM main.sqlite_schema", "denied", "is a system object"),
+    (Lite, "SELECT * FROM pragma_database_list", "denied", "is a system object"),
+    (Lite, "SELECT * FROM pragma_table_info('secrets')", "denied", "is a system object"),
     (Lite, "SELECT * FROM pragma_query_only(0)", "denied", "is not available"),
-    (Lite, "SELECT * FROM dbstat", "denied", "belongs to the database itself"),
+    (Lite, "SELECT * FROM dbstat", "denied", "is a system object"),
     (Both, "TABLE secrets", "invalid", ""),
     (Both, "WITH x AS (TABLE secrets) SELECT * FROM x", "invalid", ""),
     (Pg, "SELECT * FROM orders, LATERAL (SELECT * FROM secrets) s", "denied", "`secrets` is not allowed"),
     (Pg, "SELECT * FROM public.secrets", "denied", "`public.secrets` is not allowed"),
     (Pg, "SELECT * FROM \"Orders\"", "denied", "`Orders` is not allowed"),
     (Pg, "SELECT * FROM U&\"\\0073ecrets\"", "denied", "escapes are not available"),
-    (Pg, "SELECT * FROM pg_authid", "denied", "belongs to the database itself"),
-    (Pg, "SELECT * FROM pg_catalog.pg_stat_activity", "denied", "belongs to the database itself"),
-    (Pg, "SELECT * FROM pg_stats", "denied", "belongs to the database itself"),
-    (Pg, "SELECT * FROM information_schema.tables", "denied", "belongs to the database itself"),
-    // Functions that read files, wait, signal other sessions, change the session, or run SQL from a
-    // text.
+    (Pg, "SELECT * FROM pg_authid", "denied", "is a system object"),
+    (Pg, "SELECT * FROM pg_catalog.pg_stat_activity", "denied", "is a system object"),
+    (Pg, "SELECT * FROM pg_stats", "denied", "is a system object"),
+    (Pg, "SELECT * FROM information_schema.tables", "denied", "is a system object"),
+    // Functions that read files, wait, signal other sessions, change the session, or run dynamic
+    // SQL.
     (Both, "SELECT my_function(1)", "denied", "not among those known to be harmless"),
     (Lite, "SELECT load_extension('evil')", "denied", "`load_extension` is not available"),
     (Lite, "SELECT readfile('/etc/passwd')", "denied", "`readfile` is not available"),
@@ -297,16 +297,16 @@ async fn s4_35_valid_queries_pass() {
     }
 }
 
-/// SQLite itself enforces the list of tables, in case a statement gets past the parser. Only SQLite
+/// SQLite itself enforces the list of tables, in case the parser misjudges a statement. Only SQLite
 /// accepts a list for each query; PostgreSQL has roles for that.
 #[tokio::test(flavor = "multi_thread")]
 async fn s4_34_sqlite_authorizer_enforces_view_rules() {
     let bench = Bench::new(Fresh::sqlite(SQLITE_FILE).await).await;
-    // A granted view may read a table that is not granted.
+    // A granted view can read a table that is not granted.
     let mut rule = rule();
     rule.tables = Some(["v_secrets".to_owned()].into());
     assert_eq!(bench.query(&rule, "SELECT value FROM v_secrets").await.unwrap().rows.len(), 1);
-    // A later view with a granted name may not read through another view.
+    // A later view with a granted name cannot read through another view.
     let mut transaction = bench.fresh.databases.begin("main", &SqlLimits::default()).await.unwrap();
     let nested = "CREATE VIEW customers_of_secrets AS SELECT value FROM v_secrets";
     transaction.execute(nested, &[]).await.unwrap();

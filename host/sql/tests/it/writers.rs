@@ -1,4 +1,4 @@
-//! A plugin that may write reaches neither the host's own tables nor anything outside of the
+//! A plugin with write access reaches neither the host's own tables nor anything outside of the
 //! database, creates no unbounded values, and leaves the host's tables intact. A reader role reads
 //! only what it was granted.
 
@@ -105,7 +105,7 @@ async fn host_tables_are_protected() {
     }
 }
 
-/// SQLite enforces the rule in ways around the check of the text.
+/// SQLite itself enforces the rule on accesses that the SQL text does not show.
 #[tokio::test(flavor = "multi_thread")]
 async fn sqlite_authorizer_protects_host_tables() {
     let bench = Bench::new(Fresh::sqlite(SQLITE_FILE).await).await;
@@ -141,7 +141,7 @@ async fn migrations_cannot_touch_host_tables_or_other_databases() {
             for text in ["ATTACH DATABASE 'other.db' AS other;", "PRAGMA query_only = 0;"] {
                 assert!(bench.migrate(&[NOTES, text]).await.is_err(), "{text}");
             }
-            // Further statements that a migration may use.
+            // Further statements that a migration is allowed to run.
             let text = "PRAGMA user_version = 3; PRAGMA defer_foreign_keys = 1;
                 CREATE VIRTUAL TABLE words USING fts5(body);
                 INSERT INTO words VALUES ('green tea');
