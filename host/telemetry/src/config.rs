@@ -1,4 +1,4 @@
-//! Settings, with secrets resolved.
+//! Settings of the `[telemetry]` table, with secrets resolved.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use url::Url;
 
 use crate::error::ConfigError;
 
-/// Path for traces below the base URL of an OTLP service.
+/// Path of the traces, relative to the base URL of an OTLP service.
 const TRACES: &str = "/v1/traces";
 
 /// Settings of traces and metrics.
@@ -17,8 +17,8 @@ const TRACES: &str = "/v1/traces";
 pub struct TelemetryConfig {
     /// Service that receives the spans; none by default. Metrics are always recorded.
     pub otlp: Option<OtlpConfig>,
-    /// Includes inputs and outputs of models and tools in spans; true by default. Otherwise spans
-    /// have names, times, sizes and counts only.
+    /// Whether spans include the inputs and outputs of models and tools; true by default. Without
+    /// them, spans have only names, times, sizes and counts.
     pub content: bool,
 }
 
@@ -31,19 +31,20 @@ impl Default for TelemetryConfig {
 /// A service that receives traces by OTLP over HTTP.
 #[derive(Clone, Debug)]
 pub struct OtlpConfig {
-    /// URL of the traces, path included.
+    /// URL that receives traces, including its path.
     pub url: Url,
     /// Headers of every request.
     pub headers: BTreeMap<String, SecretString>,
 }
 
 impl OtlpConfig {
-    /// Returns a service by its base URL, such as `https://langfuse.example/api/public/otel`. The
-    /// path for traces is appended unless the URL ends with it.
+    /// Creates the settings of a service from its base URL, such as
+    /// `https://langfuse.example/api/public/otel`. Appends the path of the traces unless the URL
+    /// ends with it.
     ///
     /// # Errors
     ///
-    /// Returns [`ConfigError::Url`] if it is not an HTTP URL.
+    /// Returns [`ConfigError::Url`] if `address` is not an HTTP URL.
     pub fn new(address: &str) -> Result<Self, ConfigError> {
         let problem = || ConfigError::Url { url: address.to_owned() };
         let mut url: Url = address.parse().map_err(|_| problem())?;
@@ -57,7 +58,7 @@ impl OtlpConfig {
         Ok(Self { url, headers: BTreeMap::new() })
     }
 
-    /// Adds the `authorization` header of a Langfuse project.
+    /// Adds the `authorization` header with the key pair of a Langfuse project.
     pub fn with_keys(mut self, public: &str, secret: &SecretString) -> Self {
         let pair = STANDARD.encode(format!("{public}:{}", secret.expose_secret()));
         let header = SecretString::from(format!("Basic {pair}"));

@@ -18,13 +18,13 @@ pub enum ConfigError {
         "`telemetry.headers.{header}`: name or value cannot be sent over HTTP; use printable ASCII"
     )]
     Header {
-        /// Name of the header.
+        /// Name of the invalid header.
         header: String,
     },
     /// The HTTP client cannot be created.
     #[error("`telemetry`: cannot create an HTTP client: {reason}")]
     Client {
-        /// Why.
+        /// Error of the HTTP library.
         reason: String,
     },
 }

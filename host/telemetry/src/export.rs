@@ -12,23 +12,23 @@ use tokio::time::{Instant, timeout_at};
 pub(crate) use self::send::Sender;
 use crate::metrics::ExportMetrics;
 
-/// Runs whose spans are queued. With some hundred spans each, they take a few tens of megabytes at
-/// most.
+/// Maximum runs whose spans are queued. With some hundred spans each, they take a few tens of
+/// megabytes at most.
 const QUEUE: usize = 256;
 
-/// Spans of one request.
+/// Maximum spans of one request.
 const BATCH_SPANS: usize = 512;
 
-/// Bytes of one request. Services reject bodies of more than four to five megabytes.
+/// Maximum bytes of one request. Services reject bodies of more than four to five megabytes.
 const BATCH_BYTES: usize = 3 << 20;
 
-/// How long spans wait for further ones to share a request.
+/// Maximum time that spans wait for further ones to share a request.
 const LINGER: Duration = Duration::from_millis(500);
 
-/// Sender of the spans of runs.
+/// The sending end of the queue. An item has the spans of one run.
 pub(crate) type Queue = mpsc::Sender<Vec<Span>>;
 
-/// Returns both ends of the queue to the worker.
+/// Creates the queue to the worker.
 pub(crate) fn queue() -> (Queue, mpsc::Receiver<Vec<Span>>) {
     mpsc::channel(QUEUE)
 }

@@ -1,8 +1,8 @@
 //! Telemetry for operators: traces over OTLP and metrics for Prometheus.
 //!
-//! Both are projections of the event log, made when a run has ended or was interrupted, and neither
-//! affects a run. The engine notifies an observer, which returns at once; workers behind bounded
-//! queues do the rest. What does not fit into a queue is counted and dropped.
+//! Both are projections of the event log that are made when a run has ended or was interrupted.
+//! Neither affects a run: the engine notifies an observer, which returns immediately, and workers
+//! behind bounded queues do the rest. What does not fit into a queue is counted and dropped.
 //!
 //! # Layout
 //!

@@ -1,7 +1,8 @@
 //! Metrics for Prometheus.
 //!
 //! Labels have bounded sets of values: names of apps, graphs, nodes, routes and granted tools, and
-//! codes of the host. A value that a guest or a model chooses would grow the set without limit.
+//! codes of the host. A label with values that a guest or a model chooses would grow its set
+//! without limit.
 
 mod measure;
 
@@ -21,7 +22,7 @@ use wattle_project::spans::status_word;
 /// Content type of [`Metrics::text`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Histogram buckets in seconds, from a pure node to a slow model.
+/// Upper bounds of the histogram buckets in seconds, from a pure node to a slow model.
 const SECONDS: [f64; 12] = [0.001, 0.005, 0.02, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0];
 
 /// All metrics of a host. Clones share them.
@@ -47,13 +48,13 @@ pub(crate) struct ExportMetrics {
     pub(crate) waiting_runs: Gauge,
     /// Spans in the queue.
     pub(crate) waiting_spans: Gauge,
-    /// Runs that were dropped: the queue was full or their log could not be read.
+    /// Runs that were dropped, because the queue was full or the log of the run could not be read.
     pub(crate) dropped_runs: Counter,
-    /// Spans that were dropped: the queue was full or the service did not accept them.
+    /// Spans that were dropped, because the queue was full or the service did not accept them.
     pub(crate) dropped_spans: Counter,
     /// Spans that the service accepted.
     pub(crate) sent_spans: Counter,
-    /// Failed requests, including retried ones.
+    /// Export requests that failed, including requests that were retried.
     pub(crate) failed_requests: Counter,
 }
 

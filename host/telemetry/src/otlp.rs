@@ -11,7 +11,7 @@ pub(crate) fn span(span: Span) -> OtlpSpan {
     OtlpSpan {
         trace_id: span.trace.to_vec(),
         span_id: span.id.to_vec(),
-        // Empty for the root span.
+        // The root span has no parent; OTLP represents this by an empty id.
         parent_span_id: span.parent.map(|id| id.to_vec()).unwrap_or_default(),
         name: span.name,
         kind: kind(span.kind).into(),
@@ -25,7 +25,7 @@ pub(crate) fn span(span: Span) -> OtlpSpan {
     }
 }
 
-/// Converts a list of attributes.
+/// Converts attributes to OTLP key-value pairs.
 pub(crate) fn attributes(attributes: Attributes) -> Vec<KeyValue> {
     let attribute = |(key, value)| {
         let value = Some(AnyValue { value: Some(value_of(value)) });

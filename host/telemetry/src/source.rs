@@ -18,9 +18,10 @@ const MAX_EVENTS: usize = 50_000;
 pub struct Record {
     /// The run and its result.
     pub note: RunNote,
-    /// Events of the run, oldest first, without streamed deltas, whose completions are among them.
+    /// Events of the run, oldest first. Streamed deltas are left out; the events include their
+    /// completions.
     pub events: Vec<Event>,
-    /// True if the log was truncated.
+    /// Whether the log was truncated.
     pub cut: bool,
     /// The state after the input, or the answers of a resumed run; `None` if states are not read.
     pub input: Option<Value>,
@@ -29,7 +30,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Returns the run for the projection to spans.
+    /// Returns the input of the projection to spans.
     pub(crate) fn run(&self) -> Run<'_> {
         Run {
             app: &self.note.app,
@@ -50,7 +51,7 @@ impl Record {
 ///
 /// # Errors
 ///
-/// Returns the errors of the store. A thread that was deleted meanwhile has no events.
+/// Returns the errors of the store. If the thread was deleted meanwhile, the record has no events.
 pub async fn read(store: &dyn Store, note: RunNote, states: bool) -> Result<Record, StoreError> {
     let mut record = Record { note, events: Vec::new(), cut: false, input: None, output: None };
     let note = &record.note;

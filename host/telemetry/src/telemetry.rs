@@ -1,4 +1,4 @@
-//! The observer, which only queues notifications for a worker.
+//! The observer, which only queues notifications about ended runs for a worker.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,17 +17,17 @@ use crate::metrics::Metrics;
 use crate::otlp;
 use crate::source;
 
-/// Capacity of the queue of ended runs. A notification is small; reading the log of its run takes a
+/// Maximum notifications in the queue. A notification is small; reading the log of its run takes a
 /// millisecond.
 const QUEUE: usize = 4096;
 
-/// Plugin name for the lookup of routes, which do not depend on the plugin.
+/// Plugin name of the caller that looks up routes. Routes do not depend on the plugin.
 const PLUGIN: &str = "telemetry";
 
-/// Records metrics and sends traces.
+/// The observer that records the metrics of runs and exports their traces.
 pub struct Telemetry {
     metrics: Metrics,
-    /// `None` after `close`.
+    /// The sender of the queue; `None` after `close`.
     notes: Mutex<Option<mpsc::Sender<RunNote>>>,
     workers: Mutex<JoinSet<()>>,
 }
@@ -59,12 +59,13 @@ impl Telemetry {
         Ok(Self { metrics, notes: Mutex::new(Some(notes)), workers: Mutex::new(workers) })
     }
 
-    /// Returns the metrics.
+    /// Returns a handle to the metrics, which it shares.
     pub fn metrics(&self) -> Metrics {
         self.metrics.clone()
     }
 
-    /// Sends the queued spans and stops. Spans that are not sent within `limit` are dropped.
+    /// Stops accepting runs, exports the queued spans and stops the workers. Spans that are not
+    /// exported within `limit` are dropped.
     pub async fn close(&self, limit: Duration) {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut workers =

@@ -1,4 +1,4 @@
-//! Sends one request with its retries.
+//! Sends one export request with its retries.
 
 use std::time::Duration;
 
@@ -19,20 +19,21 @@ use crate::error::ConfigError;
 use crate::metrics::ExportMetrics;
 use crate::otlp;
 
-/// Makes Langfuse show the data at once and not minutes later. Other services ignore the header.
+/// Makes Langfuse show the data immediately instead of minutes later. Other services ignore the
+/// header.
 const INGESTION_VERSION: (&str, &str) = ("x-langfuse-ingestion-version", "4");
 
 /// Timeout of one attempt.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Attempts at one request. With the delays between them they take about two minutes, which covers
-/// a restart of the service and not an outage.
+/// Maximum attempts of one request. With the delays between them they take about two minutes. That
+/// covers a restart of the service, but not an outage.
 const ATTEMPTS: u32 = 8;
 
 /// Delay before the second attempt. It doubles with each attempt.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
-/// Upper bound of the delay, also for `retry-after`.
+/// Maximum delay between two attempts, also for `retry-after`.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Sends spans to one service.
@@ -42,7 +43,7 @@ pub(crate) struct Sender {
     url: Url,
     headers: HeaderMap,
     metrics: ExportMetrics,
-    /// True if the current failure was logged.
+    /// Whether a warning about the current outage was logged.
     warned: bool,
 }
 
@@ -129,7 +130,7 @@ impl Sender {
         }
     }
 
-    /// Logs a warning once until a request succeeds, so that an outage does not fill the log.
+    /// Logs one warning until a request succeeds, so that an outage does not fill the log.
     fn warn(&mut self, reason: &str) {
         if !self.warned {
             self.warned = true;

@@ -81,7 +81,8 @@ impl Metrics {
     }
 }
 
-/// Returns the model of a call. Each image of a list names its model.
+/// Returns the model that answered a call. For images, returns the model that the first image
+/// names.
 fn answered_by(called: &Called) -> Option<String> {
     let by_images = || called.images()?.into_iter().next().map(|image| image.model);
     called.completion().map(|answer| answer.model).or_else(by_images)

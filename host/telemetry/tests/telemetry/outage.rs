@@ -1,4 +1,4 @@
-//! Services that are unavailable, slow, or reject requests.
+//! Export to services that are unavailable, slow, or reject requests.
 
 use std::sync::Arc;
 use std::time::Duration;

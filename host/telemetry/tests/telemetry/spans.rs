@@ -42,7 +42,7 @@ async fn run_becomes_a_trace_of_tasks_and_calls() {
 }
 
 #[tokio::test]
-async fn calls_carry_the_conventional_attributes() {
+async fn spans_of_calls_have_the_attributes_of_opentelemetry_and_langfuse() {
     let standin = standin().await;
     let log = log();
     tell(&config(&standin, "sk-test"), &log, note(log.len())).await;

@@ -37,7 +37,7 @@ pub(crate) fn config(standin: &Handle, secret: &str) -> TelemetryConfig {
     TelemetryConfig { otlp: Some(otlp), content: true }
 }
 
-/// Creates a store with one thread that has these events. Sequence number, time and run are added.
+/// Creates a store with one thread that has these events. Adds their sequence number, time and run.
 pub(crate) async fn store(events: &[Value]) -> Arc<dyn Store> {
     let store = MemoryStore::new();
     let events = events.iter().zip(1_u64..).map(|(event, seq)| {
@@ -94,7 +94,8 @@ pub(crate) fn note(last_seq: usize) -> RunNote {
     }
 }
 
-/// Starts telemetry, notifies it of a run, and waits until everything is sent. Returns the metrics.
+/// Starts telemetry, notifies it of the end of a run, and waits until everything is sent. Returns
+/// the metrics.
 pub(crate) async fn tell(config: &TelemetryConfig, events: &[Value], note: RunNote) -> String {
     let telemetry = Telemetry::start(config, store(events).await, Arc::new(NoModel)).unwrap();
     telemetry.run_started(&note.app, &note.graph);
@@ -127,13 +128,13 @@ pub(crate) async fn until(telemetry: &Telemetry, said: impl Fn(&str) -> bool) ->
     panic!("the metrics never satisfied the condition:\n{}", telemetry.metrics().text());
 }
 
-/// Returns the value of a metric without labels; 0 if it is missing.
+/// Returns the value of a metric without labels; 0 if the text does not contain it.
 pub(crate) fn metric(text: &str, name: &str) -> i64 {
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.and_then(|value| value.parse().ok()).unwrap_or(0)
 }
 
-/// Knows every route and fails every call.
+/// A model port that has every route and fails every call.
 pub(crate) struct NoModel;
 
 #[async_trait]
