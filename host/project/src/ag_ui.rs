@@ -1,7 +1,8 @@
 //! Projection of a run as events of AG-UI 1.0.
 //!
 //! A step is a task of a node. The protocol cannot discard arguments of a tool call. If the model
-//! restarts and gives them again, the tool call ends and starts again under another id.
+//! restarts and generates the arguments again, the tool call ends and starts again under another
+//! id.
 
 #[cfg(test)]
 mod tests;
@@ -20,10 +21,10 @@ use crate::transcript::{Answer, Said, Transcript, Voice};
 /// The version of the protocol.
 pub const PROTOCOL_VERSION: &str = "1.0";
 
-/// Reason of every interrupt.
+/// Reason of every interrupt in the protocol.
 const INPUT_REQUIRED: &str = "input_required";
 
-/// Name of the event with the progress of a node.
+/// Name of the custom event with the progress of a node.
 const PROGRESS: &str = "progress";
 
 /// One event of the protocol.
@@ -66,24 +67,25 @@ pub enum Outcome {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Interrupt {
-    /// Id of the interrupt, which the answer must name.
+    /// Id of the interrupt, which the answer must contain.
     pub id: String,
     /// Why the run waits; always `input_required`.
     pub reason: &'static str,
-    /// Text of the question: its payload, or the `message` of its payload, if that is a string.
+    /// Text of the question: the payload of the interrupt, or the `message` of the payload, if that
+    /// is a string.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// JSON Schema for the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_schema: Option<Value>,
-    /// Time of the interrupt expiry, as RFC 3339 in UTC.
+    /// Time at which the interrupt expires, as RFC 3339 in UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
     /// `node` that raised the interrupt, and `payload` of the question.
     pub metadata: Value,
 }
 
-/// A tool call in the terms of the protocol.
+/// A tool call as the stream shows it.
 #[derive(Clone, Debug)]
 struct Shown {
     id: String,
@@ -91,7 +93,7 @@ struct Shown {
     has_arguments: bool,
 }
 
-/// The projection of one run, which takes its events in order from the first.
+/// The projection of one run. It takes the events of the run in order, from the first.
 #[derive(Clone, Debug)]
 pub struct EventStream {
     transcript: Transcript,
@@ -100,15 +102,15 @@ pub struct EventStream {
     /// Names of the running steps.
     steps: BTreeMap<TaskId, String>,
     calls: BTreeMap<String, Shown>,
-    /// How often each tool call has started.
+    /// Number of starts of each tool call.
     again: BTreeMap<String, u32>,
     names: BTreeMap<String, String>,
     asked: BTreeMap<InterruptId, Interrupt>,
 }
 
 impl EventStream {
-    /// Creates the stream of a run before its first event. Only model calls of `nodes` are in the
-    /// stream, or of all nodes if there are none.
+    /// Creates the stream of a run before its first event. The stream contains only model calls of
+    /// `nodes`, or of all nodes if `nodes` is empty.
     pub fn new(thread: ThreadId, nodes: impl IntoIterator<Item = NodeName>) -> Self {
         Self {
             transcript: Transcript::new(nodes),
@@ -127,8 +129,8 @@ impl EventStream {
         self.transcript.is_over()
     }
 
-    /// Returns true if [`apply`](Self::apply) needs the state for an event: a run that did not fail
-    /// ends with the state.
+    /// Returns true if [`apply`](Self::apply) needs the state for an event: the last event of a run
+    /// that did not fail.
     pub fn wants_state(&self, event: &Event) -> bool {
         let EventKind::RunEnded(ended) = &event.kind else { return false };
         let is_end = event.namespace == Namespace::root() && !self.is_over();
@@ -284,7 +286,7 @@ impl EventStream {
                 return Some(AgUiEvent::RunError { message: failure.message, code: failure.code });
             }
             RunStatus::Cancelled => Outcome::Cancelled,
-            // A run that was interrupted without an interrupt has nothing that a person can answer.
+            // An interrupted run without interrupts has no question that a person can answer.
             RunStatus::Interrupted if !self.asked.is_empty() => {
                 Outcome::Interrupt { interrupts: self.asked.values().cloned().collect() }
             }

@@ -18,8 +18,7 @@ use wattle_graph::id::NodeName;
 use crate::time::utc;
 use crate::transcript::{Answer, Reason, Said, Transcript, Voice};
 
-/// Names of the host's own data parts. An event of a guest with such a name gets the prefix
-/// `event-`.
+/// Names of the host's own data parts. A custom event with such a name gets the prefix `event-`.
 const OWN_PARTS: &[&str] = &["interrupt", "progress"];
 
 /// Maximum length of the name of a data part, in characters.
@@ -46,11 +45,11 @@ pub enum Chunk {
         /// Id of the text.
         id: String,
     },
-    /// More of a text.
+    /// A delta of a text.
     TextDelta {
         /// Id of the text.
         id: String,
-        /// The delta.
+        /// The text to append.
         delta: String,
     },
     /// A text is complete.
@@ -63,11 +62,11 @@ pub enum Chunk {
         /// Id of the reasoning.
         id: String,
     },
-    /// More of some reasoning.
+    /// A delta of some reasoning.
     ReasoningDelta {
         /// Id of the reasoning.
         id: String,
-        /// The delta.
+        /// The text to append.
         delta: String,
     },
     /// Reasoning is complete.
@@ -82,11 +81,11 @@ pub enum Chunk {
         /// Name of the tool.
         tool_name: String,
     },
-    /// More of a tool call's arguments.
+    /// A delta of a tool call's arguments.
     ToolInputDelta {
         /// Id of the tool call.
         tool_call_id: String,
-        /// The delta.
+        /// The part of the JSON text to append.
         input_text_delta: String,
     },
     /// The arguments of a tool call are complete.
@@ -98,7 +97,7 @@ pub enum Chunk {
         /// The arguments.
         input: Value,
     },
-    /// The arguments of a tool call are not valid or incomplete.
+    /// The arguments of a tool call are invalid or incomplete.
     ToolInputError {
         /// Id of the tool call.
         tool_call_id: String,
@@ -116,7 +115,7 @@ pub enum Chunk {
         /// Output of the tool.
         output: Value,
     },
-    /// A tool call failed, or did not reach its tool.
+    /// A tool call failed, or it was rejected before it reached its tool.
     ToolOutputError {
         /// Id of the tool call.
         tool_call_id: String,
@@ -135,7 +134,7 @@ pub enum Chunk {
         /// Message of the failure.
         error_text: String,
     },
-    /// Data of the app or of the host.
+    /// A data part of the app or of the host.
     #[serde(untagged)]
     Data(DataPart),
 }
@@ -143,7 +142,7 @@ pub enum Chunk {
 /// A `data-<name>` part.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DataPart {
-    /// `data-` and the name.
+    /// `data-`, followed by the name.
     #[serde(rename = "type")]
     pub kind: String,
     /// Id of the part. A later part with the same id replaces it.
@@ -151,12 +150,12 @@ pub struct DataPart {
     pub id: Option<String>,
     /// The data.
     pub data: Value,
-    /// True for a part that clients do not keep in the message.
+    /// Whether clients omit the part from the message.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub transient: bool,
 }
 
-/// Why a message ended.
+/// Why the message ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FinishReason {
@@ -172,18 +171,18 @@ pub enum FinishReason {
     Other,
 }
 
-/// The projection of one run, which takes its events in order from the first.
+/// The projection of one run. It takes the events of the run in order, from the first.
 #[derive(Clone, Debug)]
 pub struct MessageStream {
     transcript: Transcript,
     /// Tool calls whose arguments were discarded. Their further deltas are left out, because a
-    /// client would append them to the discarded ones.
+    /// client would append them to the discarded arguments.
     void: BTreeSet<String>,
 }
 
 impl MessageStream {
-    /// Creates the stream of a run before its first event. Only model calls of `nodes` are in the
-    /// stream, or of all nodes if there are none.
+    /// Creates the stream of a run before its first event. The stream contains only model calls of
+    /// `nodes`, or of all nodes if `nodes` is empty.
     pub fn new(nodes: impl IntoIterator<Item = NodeName>) -> Self {
         Self { transcript: Transcript::new(nodes), void: BTreeSet::new() }
     }
@@ -250,7 +249,8 @@ impl MessageStream {
     }
 }
 
-/// Returns the part of a custom event. Data with an `id` replaces an earlier part with that id.
+/// Returns the data part of a custom event. Data with an `id` replaces an earlier part with that
+/// id.
 fn emitted(name: &str, data: Value) -> Chunk {
     let id = data.get("id").and_then(Value::as_str).map(str::to_owned);
     Chunk::Data(DataPart { kind: part_name(name), id, data, transient: false })

@@ -26,7 +26,7 @@ pub struct Place {
     pub task: TaskId,
     /// Node of the task.
     pub node: NodeName,
-    /// Number of the superstep; 0 if the start of the task was not read.
+    /// Number of the superstep; 0 if the start event of the task was not read.
     pub step: u32,
 }
 
@@ -51,17 +51,17 @@ pub struct Change {
 pub enum What {
     /// The task started.
     TaskBegan {
-        /// True if the task had started before: a crash or an interrupt ended that execution.
+        /// Whether the task had started before: a crash or an interrupt ended that execution.
         again: bool,
     },
     /// The task finished or failed. Its open completions failed before this change.
     TaskEnded,
     /// A completion changed.
     Answer {
-        /// Call number of the model call.
+        /// Number of the model call among the calls of its task.
         call: u32,
-        /// Id of the message that the completion becomes; for [`Step::Void`], id of the discarded
-        /// message.
+        /// Id of the message that the completion becomes. For [`Step::Void`], the id of the
+        /// discarded message.
         id: String,
         /// Change of the completion.
         step: Step,
@@ -75,31 +75,31 @@ pub enum Step {
     Began,
     /// A delta arrived.
     Piece(Piece),
-    /// The deltas so far are discarded: the model starts the completion again. Contains what they
-    /// were.
+    /// The deltas so far are discarded, because the model starts the completion again. Contains
+    /// what the deltas had.
     Void(Told),
     /// The completion is complete.
     Done {
         /// The whole completion.
         completion: Box<Completion>,
-        /// Content of its deltas.
+        /// What the deltas of the completion had.
         told: Told,
-        /// Token counts, if they are known.
+        /// Token counts; `None` if they are unknown.
         tokens: Option<Tokens>,
     },
-    /// The completion failed: its call failed, its task or run ended, or its result is not valid.
-    /// Contains what its deltas were.
+    /// The completion failed: its call failed, its task or run ended, or its result is invalid.
+    /// Contains what its deltas had.
     Failed(Told),
 }
 
 /// A delta of a completion: a [`Delta`] other than a restart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// Text that continues the text before.
+    /// Text to append to the text so far.
     Text(String),
-    /// Reasoning that continues the reasoning before.
+    /// Reasoning to append to the reasoning so far.
     Reasoning(String),
-    /// A tool call.
+    /// A delta of a tool call.
     Call {
         /// Position among the tool calls of the completion, from 0.
         index: u32,
@@ -107,7 +107,7 @@ pub enum Piece {
         id: Option<String>,
         /// Name of the tool; only in the first delta of the call.
         name: Option<String>,
-        /// Part of the JSON text of the arguments.
+        /// The part of the JSON text of the arguments to append.
         arguments: String,
     },
 }
@@ -139,12 +139,12 @@ fn joined(deltas: impl IntoIterator<Item = Delta>) -> Vec<Delta> {
     joined
 }
 
-/// The content of a completion's deltas.
+/// Which content the deltas of a completion had.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Told {
-    /// True if there was text.
+    /// Whether there was text.
     pub text: bool,
-    /// True if there was reasoning.
+    /// Whether there was reasoning.
     pub reasoning: bool,
     /// Positions of the tool calls that were started.
     pub calls: BTreeSet<u32>,
@@ -156,7 +156,7 @@ impl Told {
         self.text || self.reasoning || !self.calls.is_empty()
     }
 
-    /// Returns the parts of the whole completion that no delta contained, as deltas.
+    /// Returns the parts of the whole completion that no delta had, as deltas.
     pub fn rest(&self, whole: &Completion) -> impl Iterator<Item = Piece> {
         let is_new = |piece: &Piece| match piece {
             Piece::Text(text) => !self.text && !text.is_empty(),
@@ -179,7 +179,7 @@ impl Told {
 #[derive(Clone, Debug)]
 struct Answer {
     started: CallStarted,
-    /// Restarts of the model since the call started.
+    /// Number of times that the model restarted the completion since the start of the call.
     restarts: u32,
     told: Told,
     /// Task of the newest delta, or of the start of the call if its task was known.
@@ -191,7 +191,7 @@ impl Answer {
         Self { started, restarts: 0, told: Told::default(), place }
     }
 
-    /// Returns the id of the message. The host uses the same id in the journal.
+    /// Returns the id of the message. The journal contains the same id.
     fn id(&self) -> String {
         self.started.answer_id(self.restarts)
     }
@@ -200,10 +200,10 @@ impl Answer {
         What::Answer { call: self.started.call, id: self.id(), step }
     }
 
-    /// Discards the deltas and starts the completion again.
+    /// Discards the deltas, because the call starts again.
     fn begin_again(&mut self, started: &CallStarted) -> What {
         let void = self.step(Step::Void(self.told.clone()));
-        // Logs of older hosts do not number the starts of a call.
+        // Logs of older hosts do not number the repeated starts of a call.
         let again = started.again.max(self.started.again + 1);
         *self = Self::new(CallStarted { again, ..started.clone() }, self.place.take());
         void
@@ -274,13 +274,13 @@ impl Conversation {
                     answer.map(|answer| Change { place: place(), what: answer.end(called) }),
                 );
             }
-            // A checkpoint ends a superstep, so no task of that superstep runs any more.
+            // A checkpoint ends a superstep, so no task of that superstep is running.
             EventKind::Checkpointed(_) => {
                 let here = &event.namespace;
                 let is_over = |at: &Namespace| at == here || at.is_below(here);
                 self.end_tasks(|place| is_over(&place.namespace), &mut changes);
             }
-            // The run after an interrupt continues its completions.
+            // The run after an interrupt continues the completions of this run.
             EventKind::RunEnded(ended) if event.namespace.is_root() => match ended.status {
                 RunStatus::Interrupted | RunStatus::Pending | RunStatus::Running => {}
                 RunStatus::Completed | RunStatus::Failed | RunStatus::Cancelled => {
@@ -302,8 +302,8 @@ impl Conversation {
         self.tasks.is_empty() && self.answers.is_empty()
     }
 
-    /// Returns the place of a task that an event names. The superstep is 0 if the start of the task
-    /// was not read.
+    /// Returns the place of a task from an event about it. The superstep is 0 if the start event of
+    /// the task was not read.
     pub fn place(&self, event: &Event, task: &TaskId, node: &NodeName) -> Place {
         self.tasks.get(task).cloned().unwrap_or_else(|| Place {
             namespace: event.namespace.clone(),
@@ -317,7 +317,7 @@ impl Conversation {
         let key = (started.task.clone(), started.call);
         let mut place = self.tasks.get(&started.task).cloned();
         let what = match self.answers.get_mut(&key) {
-            // The call started before, and the host stopped before its result.
+            // The call had started before, and the host stopped before the result.
             Some(answer) => {
                 place = place.or_else(|| answer.place.clone());
                 answer.begin_again(started)

@@ -1,8 +1,8 @@
 //! Projections of the event log into the forms that clients read.
 //!
 //! A projection is a pure function of events. It reads a log in order, keeps the state that it
-//! needs, and returns for each event what a client receives. Nothing here uses a clock, a socket or
-//! the engine, so a projection of the same log always has the same result.
+//! needs, and returns for each event what a client receives. This crate uses no clock, no socket
+//! and no engine, so a projection of the same log always has the same result.
 //!
 //! * [`conversation`]: running tasks and completions, delta by delta. All projections for chat
 //!   clients are built on it.

@@ -268,8 +268,8 @@ pub(crate) fn log() -> impl Strategy<Value = Vec<Event>> {
     })
 }
 
-/// Returns a run with two model calls and two tool calls, one of which is refused before it reaches
-/// its tool.
+/// Returns a run with two model calls and two tool calls. One tool call is rejected before it
+/// reaches its tool.
 pub(crate) fn two_turns() -> Vec<Event> {
     let answer = json!({ "content": [{ "text": "1 found" }], "structured": { "count": 1 } });
     let asked = json!([{ "role": "assistant", "tool_calls": [

@@ -5,7 +5,7 @@
 //! spans that are built again have the same ids. Attributes follow the OpenTelemetry conventions
 //! for generative AI, and the attributes that Langfuse reads.
 //!
-//! * [`spans`] builds them from a [`Run`], its events and a [`View`].
+//! * [`spans`] builds the spans of a [`Run`] from its events and a [`View`].
 //! * [`Span`] is one span, with its [`Attributes`].
 
 mod attribute;
@@ -31,7 +31,8 @@ pub use self::view::{Route, Run, View};
 use self::ids::CallKey;
 use self::span::nanos;
 
-/// Maximum number of events of one span. Further events are only counted; the log has them.
+/// Maximum number of events of one span. Further events are counted, but only the log contains
+/// them.
 const MAX_SPAN_EVENTS: usize = 128;
 
 /// Returns the spans of a run, the root first.
@@ -52,7 +53,7 @@ struct Projection<'a> {
     tasks: BTreeMap<TaskId, Task>,
     /// Calls without a result, with the time of their start in milliseconds since 1970.
     open: BTreeMap<CallKey, (i64, CallStarted)>,
-    /// Number of results of each call: a failed call may be made again under the same number.
+    /// Number of results of each call. A call that failed may be repeated under the same number.
     answered: BTreeMap<CallKey, u32>,
     spans: Vec<Span>,
 }
@@ -60,9 +61,9 @@ struct Projection<'a> {
 /// A task of the run with all its attempts.
 struct Task {
     node: NodeName,
-    /// Namespace of its graph.
+    /// Namespace of the graph that the task belongs to.
     namespace: Namespace,
-    /// The task that runs its graph; `None` for the root graph.
+    /// The task that runs this graph; `None` for the root graph.
     around: Option<TaskId>,
     step: u32,
     attempts: u32,
@@ -186,7 +187,7 @@ impl<'a> Projection<'a> {
         self.note(&failed.task, SpanEvent::new(at_ms, "exception", attributes));
     }
 
-    /// Adds an event to the span of a task, with `content` only if the view shows content.
+    /// Adds an event to the span of a task. `content` is left out unless the view includes content.
     fn happened(
         &mut self,
         task: &TaskId,
@@ -234,7 +235,7 @@ impl<'a> Projection<'a> {
         });
     }
 
-    /// Adds spans of calls without a result: the host stopped, or a tool of the run waits.
+    /// Adds the spans of calls without a result: the host stopped, or a tool waits for an answer.
     fn unanswered(&mut self) {
         for (key, (at_ms, started)) in std::mem::take(&mut self.open) {
             let (id, parent) = self.place(&key);
@@ -366,7 +367,7 @@ impl<'a> Projection<'a> {
     }
 }
 
-/// Returns a run status as it is written in the API.
+/// Returns the name of a run status in the API.
 pub fn status_word(status: RunStatus) -> &'static str {
     match status {
         RunStatus::Pending => "pending",

@@ -153,7 +153,7 @@ pub struct AttemptTrace {
     /// Size of the writes as JSON, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written_bytes: Option<usize>,
-    /// Calls of earlier executions whose results the journal returned.
+    /// Number of calls whose results the journal returned from an earlier execution.
     #[serde(default)]
     pub replayed: usize,
     /// Calls that the execution made.

@@ -5,7 +5,7 @@
 //! every delta has a start, and every tool result has a call, also after a crash in the middle of a
 //! stream.
 //!
-//! A model call of a node is a turn. Model calls of tools and calls for structured output are not
+//! A turn is one model call of a node. Model calls of tools and calls for structured output are not
 //! part of the transcript.
 
 mod answer;
@@ -30,7 +30,7 @@ use self::calls::Calls;
 use self::turn::Turn;
 use crate::conversation::{Change, Conversation, Place, Step, What};
 
-/// Error of a tool call that is open when the run fails or is cancelled.
+/// Error of a tool call without a result when the run fails or is cancelled.
 const CUT_OFF: &str = "the run ended before the tool returned a result";
 
 /// Error of a tool call whose arguments were incomplete when the model call failed.
@@ -39,30 +39,30 @@ const BROKEN_OFF: &str = "the completion ended before the tool call was complete
 /// Task and number of a model call.
 type Key = (TaskId, u32);
 
-/// The projection of one run, which takes its events in order from the first.
+/// The projection of one run. It takes the events of the run in order, from the first.
 #[derive(Clone, Debug, Default)]
 pub struct Transcript {
-    /// Nodes whose model calls, with those of their subgraphs, are in the transcript; all nodes if
+    /// Nodes whose model calls, and those of their subgraphs, are in the transcript; all nodes if
     /// empty.
     nodes: BTreeSet<NodeName>,
     run: Option<RunId>,
     is_over: bool,
-    /// True if the run continues another run, so that it may have results of tool calls made there.
+    /// Whether the run continues another run. It may then have results of tool calls of that run.
     is_carried: bool,
     conversation: Conversation,
     /// Model calls in progress.
     turns: BTreeMap<Key, Turn>,
     in_turn: bool,
     calls: Calls,
-    /// Number of texts so far, from which their ids are made.
+    /// Number of texts so far, from which the ids of texts are made.
     texts: u32,
     reason: Option<Reason>,
     said: Vec<Said>,
 }
 
 impl Transcript {
-    /// Creates the transcript of a run before its first event. Only model calls of `nodes` are in
-    /// the transcript, or of all nodes if there are none.
+    /// Creates the transcript of a run before its first event. The transcript contains only model
+    /// calls of `nodes`, or of all nodes if `nodes` is empty.
     pub fn new(nodes: impl IntoIterator<Item = NodeName>) -> Self {
         Self { nodes: nodes.into_iter().collect(), ..Self::default() }
     }
@@ -135,11 +135,11 @@ impl Transcript {
         }
     }
 
-    /// Reads the messages that a task wrote: the ids that it gives to tool calls, and results of
-    /// tools.
+    /// Reads the messages that a task wrote: the ids that the task gave to tool calls, and the
+    /// results of tools.
     fn read_writes(&mut self, finished: &TaskFinished) {
-        // An overwrite rewrites old messages, and the messages of a subgraph were read from the
-        // subgraph itself.
+        // An overwrite repeats old messages. The messages of a subgraph were read from its own
+        // events.
         let is_news = |write: &&Write| !write.overwrite && finished.child.is_none();
         let writes = finished.writes.iter().filter(is_news);
         let all = writes.flat_map(|write| messages(&write.value)).filter_map(MessageView::of);
@@ -152,8 +152,8 @@ impl Transcript {
         }
     }
 
-    /// Returns true if the model calls of a task are in the transcript: `nodes` has its node, or a
-    /// node that runs one of the subgraphs around it.
+    /// Returns true if the model calls of a task are in the transcript: `nodes` contains the node
+    /// of the task, or a node that runs one of the graphs around the task.
     fn is_conversation(&self, place: &Place) -> bool {
         let mut levels = place.namespace.ancestors();
         self.nodes.is_empty()
@@ -215,7 +215,8 @@ impl Transcript {
         }
     }
 
-    /// Reads a tool message. It is the only result of a call that never reached its tool.
+    /// Reads a tool message. For a call that never reached its tool, this message is the only
+    /// result.
     fn hear(&mut self, message: MessageView<'_>) {
         let Some(id) = message.tool_call_id() else { return };
         let call = match self.calls.take(id) {

@@ -19,7 +19,7 @@ fn events(log: &[Event]) -> Vec<AgUiEvent> {
     log.iter().flat_map(apply).collect()
 }
 
-/// A client that checks the order of events, with the open and the used ids of each kind.
+/// A client that checks the order of events. It records the open and the used ids of each kind.
 #[derive(Default)]
 struct Client {
     open: BTreeSet<(&'static str, String)>,

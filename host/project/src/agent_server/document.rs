@@ -1,4 +1,4 @@
-//! Documents that streams and responses share.
+//! JSON objects that streams and responses share.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -23,27 +23,28 @@ pub struct Checkpoint {
     /// Namespace of the subgraph; empty for the root graph.
     #[serde(default)]
     pub checkpoint_ns: String,
-    /// Ids of the checkpoints of the parent graphs, by namespace.
+    /// Ids of the checkpoints of the parent graphs; the keys are namespaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint_map: Option<Value>,
 }
 
 impl Checkpoint {
-    /// Returns the id of the checkpoint, from `checkpoint_id` or from the map under the namespace.
+    /// Returns the id of the checkpoint: `checkpoint_id`, or else the entry of `checkpoint_map` for
+    /// the namespace.
     pub fn id(&self) -> Option<&str> {
         let mapped = || self.checkpoint_map.as_ref()?.get(&self.checkpoint_ns)?.as_str();
         self.checkpoint_id.as_deref().filter(|id| !id.is_empty()).or_else(mapped)
     }
 }
 
-/// An interrupt.
+/// An interrupt of a run, as clients receive it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Interrupt {
-    /// What the person is shown.
+    /// Payload that the person is shown.
     pub value: Value,
-    /// Id of the interrupt, which an answer may name.
+    /// Id of the interrupt. An answer can contain it.
     pub id: String,
-    /// JSON Schema for the answer.
+    /// JSON Schema of the answer.
     pub response_schema: Option<Value>,
 }
 

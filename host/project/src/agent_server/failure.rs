@@ -1,7 +1,8 @@
 //! Failures in the form that clients of LangGraph servers expect.
 //!
-//! Clients show the message of an error to people and compare its name in code. The engine puts
-//! node and plugin in front of the message of an author. In this form they are fields of their own.
+//! Clients show the message of an error to people and compare its name in code. The engine prepends
+//! the node and the plugin to the message of an author. In the form for clients they are separate
+//! fields.
 
 use std::borrow::Cow;
 
@@ -26,7 +27,7 @@ pub fn line_of(failure: &Failure) -> String {
     format!("{}: {}", name_of(failure), message_of(failure))
 }
 
-/// Returns the node that failed and its plugin as fields. The map is empty if no node failed.
+/// Returns the node that failed and its plugin as fields; an empty map if no node failed.
 pub fn place_of(failure: &Failure) -> Map<String, Value> {
     let of = |name: &str| Some((name.to_owned(), fact(failure, name)?.into()));
     ["node", "plugin"].into_iter().filter_map(of).collect()

@@ -1,7 +1,7 @@
-//! Ids in the form of the protocol: UUIDs in place of the engine's numbers and digests.
+//! Ids in the form of the protocol: UUIDs instead of the engine's numbers and digests.
 //!
-//! Every conversion can be reversed. No id is stored, since all are derived from the ids of the
-//! engine.
+//! Every conversion can be reversed. All ids are derived from the ids of the engine, so none is
+//! stored.
 
 mod event;
 
@@ -16,11 +16,11 @@ const ASSISTANTS: Uuid = Uuid::from_u128(0x6ba7_b821_9dad_11d1_80b4_00c0_4fd4_30
 /// Length of a task id, in hexadecimal digits.
 const TASK_DIGITS: usize = 32;
 
-/// Bytes of a checkpoint id that contain the number.
+/// Number of bytes of a checkpoint id that contain the checkpoint's number.
 const NUMBER_BYTES: usize = 6;
 
-/// End of the bytes that are zero in the id of an input, so that it sorts low. The bytes behind it
-/// are a digest of the thread.
+/// End of the bytes that are zero in an id of [`input_uuid`], so that it sorts low. The bytes after
+/// it are a digest of the thread.
 const LOWEST: usize = 10;
 
 /// Separates two levels of a namespace.
@@ -34,9 +34,9 @@ pub fn assistant_uuid(graph: &str) -> Uuid {
     Uuid::new_v5(&ASSISTANTS, graph.as_bytes())
 }
 
-/// Returns the id of a checkpoint: a UUID that sorts like the checkpoint's number. It contains a
-/// digest of the thread, so that ids of other threads are rejected. A copy of a thread keeps the
-/// ids of its origin.
+/// Returns the id of a checkpoint: a UUID that sorts like the checkpoint's number. The UUID
+/// contains a digest of the thread, so that ids of other threads are rejected. A copy of a thread
+/// keeps the ids of its origin.
 pub fn checkpoint_uuid(origin: &ThreadId, id: CheckpointId) -> Uuid {
     let mut bytes = [0; 16];
     let number = id.0.to_be_bytes();
@@ -46,24 +46,25 @@ pub fn checkpoint_uuid(origin: &ThreadId, id: CheckpointId) -> Uuid {
     Builder::from_custom_bytes(bytes).into_uuid()
 }
 
-/// Returns the checkpoint of an id. Returns `None` if it is not an id of this thread.
+/// Returns the checkpoint with this id; `None` if `text` is not the id of a checkpoint of this
+/// thread.
 pub fn checkpoint_of(origin: &ThreadId, text: &str) -> Option<CheckpointId> {
     let uuid = Uuid::try_parse(text).ok()?;
     let id = number(uuid);
     (checkpoint_uuid(origin, id) == uuid).then_some(id)
 }
 
-/// Returns the id of the point before the input that made a checkpoint. It sorts below the id of
-/// that checkpoint and above those of all earlier ones.
+/// Returns the id of the state before the input that made checkpoint `made`. The id sorts below the
+/// id of `made` and above the ids of all earlier checkpoints.
 pub fn input_uuid(origin: &ThreadId, made: CheckpointId) -> Uuid {
     let mut bytes = *checkpoint_uuid(origin, made).as_bytes();
-    // These are the lowest bytes that a UUID of this version can have behind the number.
+    // These are the lowest bytes that a UUID of this version can have after the number.
     bytes[NUMBER_BYTES..LOWEST].fill(0);
     Builder::from_custom_bytes(bytes).into_uuid()
 }
 
-/// Returns the checkpoint that an input made from the id of the point before the input. Returns
-/// `None` if it is not such an id of this thread.
+/// Returns the checkpoint that an input made, from the id of the state before the input. Returns
+/// `None` if `text` is not such an id of this thread.
 pub fn input_of(origin: &ThreadId, text: &str) -> Option<CheckpointId> {
     let uuid = Uuid::try_parse(text).ok()?;
     let made = number(uuid);
@@ -76,7 +77,8 @@ fn number(uuid: Uuid) -> CheckpointId {
     CheckpointId(u64::from_be_bytes(number))
 }
 
-/// Returns a task id with hyphens. An id that is not a digest is returned unchanged.
+/// Returns a task id in the form of a UUID, with hyphens. An id that is not a digest is returned
+/// unchanged.
 pub fn task_uuid(task: &TaskId) -> String {
     hyphenated(task.as_str())
 }
@@ -87,7 +89,7 @@ pub fn namespace_text(namespace: &Namespace) -> String {
 }
 
 /// Returns the levels of a namespace with task ids in the form of the protocol. The root namespace
-/// has none.
+/// has no levels.
 pub fn namespace_levels(namespace: &Namespace) -> Vec<String> {
     if namespace.is_root() {
         return Vec::new();
@@ -95,7 +97,7 @@ pub fn namespace_levels(namespace: &Namespace) -> Vec<String> {
     namespace_text(namespace).split(LEVEL).map(str::to_owned).collect()
 }
 
-/// Converts a namespace in the form of the protocol.
+/// Converts a namespace from the form of the protocol.
 pub fn namespace_of(text: &str) -> Namespace {
     Namespace::new(each_task(text, |id| match Uuid::try_parse(id) {
         Ok(uuid) => uuid.simple().to_string(),
@@ -111,7 +113,7 @@ fn hyphenated(id: &str) -> String {
     }
 }
 
-/// Rewrites the task id of each level, and keeps the call path behind it.
+/// Rewrites the task id of each level, and keeps the call path after it.
 fn each_task(namespace: &str, rewrite: impl Fn(&str) -> String) -> String {
     let level = |level: &str| {
         let Some((node, rest)) = level.split_once(TASK) else { return level.to_owned() };

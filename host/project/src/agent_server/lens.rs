@@ -1,4 +1,4 @@
-//! The settings of a thread that all its documents and streams share.
+//! The settings of a thread that all its responses and streams share.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,8 @@ use crate::agent_server::message;
 pub struct Lens {
     /// Id of the thread.
     pub thread: ThreadId,
-    /// Thread from which the ids of checkpoints are derived; another one only for copies.
+    /// Thread from which the ids of checkpoints are derived. It differs from `thread` only for
+    /// copies.
     pub origin: ThreadId,
     /// Channels of the graph and its subgraphs that contain messages.
     pub channels: BTreeSet<String>,
@@ -32,7 +33,7 @@ impl Lens {
         checkpoint_uuid(&self.origin, id).to_string()
     }
 
-    /// Returns the address of the point before the input that made a checkpoint.
+    /// Returns the address of the state before the input that made a checkpoint.
     pub fn input(&self, namespace: &Namespace, made: CheckpointId) -> Checkpoint {
         let id = input_uuid(&self.origin, made).to_string();
         Checkpoint { checkpoint_id: Some(id), ..self.place(namespace) }
@@ -48,7 +49,7 @@ impl Lens {
         }
     }
 
-    /// Converts channel values. Messages get the form of the protocol.
+    /// Converts channel values. Messages are converted to the form of the protocol.
     pub fn values(&self, state: &Value) -> Value {
         let Value::Object(state) = state else { return state.clone() };
         let shown = state.iter().map(|(name, value)| (name.clone(), self.value(name, value)));
@@ -60,8 +61,9 @@ impl Lens {
         if self.channels.contains(channel) { message::to_wire_all(value) } else { value.clone() }
     }
 
-    /// Converts the writes of a task. Returns an object by channel; a list of objects, in order, if
-    /// the task wrote to a channel more than once; `null` if there are no writes.
+    /// Converts the writes of a task to an object whose keys are channels. Returns an array of such
+    /// objects, in order, if the task wrote to a channel more than once; `null` if there are no
+    /// writes.
     pub fn writes(&self, writes: &[Write]) -> Value {
         let mut objects: Vec<Map<String, Value>> = Vec::new();
         for write in writes {
@@ -79,7 +81,7 @@ impl Lens {
         }
     }
 
-    /// Converts the writes of a task. Returns an empty object if there are none.
+    /// As [`writes`](Self::writes), but returns an empty object if there are no writes.
     pub fn result(&self, writes: &[Write]) -> Value {
         match self.writes(writes) {
             Value::Null => Value::Object(Map::new()),

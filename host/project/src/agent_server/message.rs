@@ -1,8 +1,8 @@
 //! Conversion of messages in both directions.
 //!
 //! A message of a channel is an object with a `role`. A message of the protocol is an object with a
-//! `type`. A field that the other side does not have stays in the message under its name, so that
-//! messages survive a round trip.
+//! `type`. A field that the other form does not have is kept under its name, so that messages
+//! survive a round trip.
 
 mod blocks;
 mod content;
@@ -24,7 +24,7 @@ const ROLES: &[(&str, &str, &[&str])] = &[
     ("remove", "remove", &["RemoveMessage"]),
 ];
 
-/// Returns the role for a name that a client uses.
+/// Returns the role for a name of a role or type that clients use.
 fn role_of(name: &str) -> Option<&'static str> {
     let known = ROLES
         .iter()

@@ -1,5 +1,5 @@
-//! A thread of the reference graph `agent` for tests: it streams a message, writes a tool call
-//! itself, raises an interrupt, and runs a subgraph after the answer.
+//! A thread of the reference graph `agent` for tests. Its first run streams a message, writes a
+//! tool call and raises an interrupt; the second run starts a subgraph after the answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::agent_server::id::task_uuid;
 use crate::agent_server::lens::Lens;
 use crate::agent_server::v1::{Context, Need};
 
-/// Ids of the runs until the interrupt and after the answer.
+/// Ids of the run until the interrupt and of the run after the answer.
 pub(super) const RUNS: [&str; 2] =
     ["01a1ffdc-236b-73a2-b69b-ef10dd233ed6", "01a1ffdc-259b-758f-8f72-a42ea25ae321"];
 
@@ -33,7 +33,7 @@ pub(super) struct Sample {
     pub(super) checkpoints: BTreeMap<(Namespace, CheckpointId), Checkpoint>,
     run: RunId,
     namespace: Namespace,
-    /// Tasks by their nodes.
+    /// Names of nodes with their tasks, in the order in which the tasks started.
     pub(super) tasks: Vec<(String, TaskId)>,
     /// Newest checkpoint of each graph.
     at: BTreeMap<Namespace, Checkpoint>,
@@ -111,7 +111,7 @@ impl Sample {
         log
     }
 
-    /// Returns the whole thread.
+    /// Returns the whole thread, with both runs.
     pub(super) fn whole() -> Self {
         let mut log = Self::until_question();
         log.go_on(RUNS[1]);

@@ -1,9 +1,9 @@
-//! Messages and their deltas during a run, for the streams.
+//! Projection of a run into messages and their deltas, for the streams.
 //!
-//! A completion is sent as deltas while it arrives, under the id that the guest finds in it. The
-//! message that a node writes afterwards is the same message: it has the same id or, if the node
-//! omitted the id, the same content. It is therefore sent only if no delta of it was sent. A
-//! message without an id gets one at the end of the superstep, and is sent then.
+//! A completion is sent as deltas while it arrives, under the message id that the guest receives
+//! with it. The message that a node writes afterwards is the same message: it has the same id or,
+//! if the node omitted the id, the same content. It is therefore sent only if no delta of it was
+//! sent. A message without an id gets an id at the end of the superstep, and is sent then.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,7 +50,7 @@ impl From<Tokens> for Usage {
 /// A change of a message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spoken {
-    /// Task that the message comes from.
+    /// Task that the message belongs to.
     pub place: Place,
     /// Id of the message.
     pub id: String,
@@ -61,13 +61,13 @@ pub struct Spoken {
 /// The content of a change.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Said {
-    /// A delta.
+    /// A delta of the content.
     Piece(Piece),
     /// The message is complete.
     Done {
-        /// Token counts, if they are known.
+        /// Token counts; `None` if they are unknown.
         usage: Option<Usage>,
-        /// Why the completion ended.
+        /// Finish reason of the completion; `None` for a message that a node streams.
         reason: Option<String>,
     },
     /// The message is discarded; another message may replace it.
@@ -76,7 +76,7 @@ pub enum Said {
     Whole(Value),
 }
 
-/// A completion that was sent.
+/// A completion whose deltas were sent.
 #[derive(Clone, Debug)]
 struct Told {
     id: String,
@@ -88,24 +88,24 @@ struct Told {
 #[derive(Clone, Debug, Default)]
 pub struct Talk {
     conversation: Conversation,
-    /// Completions that were sent, of tasks that have not ended. A task that continues after a
-    /// cancel writes them without sending them again.
+    /// Completions that were sent, by tasks that have not ended. A task that continues after a
+    /// cancel writes these completions again; they are not sent again.
     told: BTreeMap<TaskId, Vec<Told>>,
     /// Messages that nodes stream themselves and that are not complete.
     open: BTreeMap<String, Place>,
     /// Ids of messages that were sent or are in the state.
     known: BTreeSet<String>,
-    /// Messages without an id.
+    /// Messages without an id, until the next checkpoint of their graph.
     nameless: Vec<(Place, Value)>,
 }
 
 impl Talk {
-    /// Returns true if the next checkpoint of a graph is needed for the ids of messages.
+    /// Returns true if the ids of messages depend on the next checkpoint of a graph.
     pub fn waits_for(&self, namespace: &Namespace) -> bool {
         self.nameless.iter().any(|(place, _)| place.namespace == *namespace)
     }
 
-    /// Records the messages of a state, which are not sent again.
+    /// Records the ids of the messages in a state, so that these messages are not sent.
     pub fn learn(&mut self, lens: &Lens, checkpoint: &Checkpoint) {
         for message in conversation(lens, checkpoint) {
             let id = MessageView::of(message).and_then(MessageView::id);
@@ -142,7 +142,7 @@ impl Talk {
             EventKind::RunEnded(ended) if event.namespace.is_root() && !waits(ended.status) => {
                 self.close(|_| true, &mut spoken);
             }
-            // This includes tasks whose start was not read.
+            // This includes tasks whose start event was not read.
             EventKind::TaskFinished(TaskFinished { task, .. })
             | EventKind::TaskFailed(TaskFailed { task, .. }) => self.leave(task, &mut spoken),
             _ => {}
@@ -183,7 +183,7 @@ impl Talk {
         }
     }
 
-    /// Applies a custom event with which a node streams a message itself.
+    /// Applies a custom event with which a node streams a message.
     fn emitted(&mut self, event: &Event, custom: &Custom, spoken: &mut Vec<Spoken>) {
         let Some(id) = custom.data.get("id").and_then(Value::as_str) else { return };
         let place = self.conversation.place(event, &custom.task, &custom.node);
@@ -246,7 +246,7 @@ impl Talk {
         }
     }
 
-    /// Returns true if a message is a completion that was sent as deltas.
+    /// Returns true if a message of a task is a completion that was sent as deltas.
     fn was_told(&mut self, task: &TaskId, message: MessageView<'_>) -> bool {
         let Some(told) = self.told.get_mut(task) else { return false };
         let (text, calls) = (message.text(), message.tool_calls().len());
@@ -256,7 +256,7 @@ impl Talk {
         found.map(|place| told.remove(place)).is_some()
     }
 
-    /// Sends the messages that have got an id.
+    /// Sends the messages that received an id in a checkpoint.
     fn name(
         &mut self,
         namespace: &Namespace,
@@ -284,7 +284,7 @@ impl Talk {
         self.close(|of| of == task, spoken);
     }
 
-    /// Completes the messages that tasks streamed themselves and left open.
+    /// Completes the messages that ended tasks streamed and left open.
     fn close(&mut self, is_over: impl Fn(&TaskId) -> bool, spoken: &mut Vec<Spoken>) {
         for (id, place) in self.open.extract_if(.., |_, place| is_over(&place.task)) {
             spoken.push(Spoken { place, id, said: Said::Done { usage: None, reason: None } });

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 /// Formats milliseconds since 1970 in UTC, such as `2026-11-21T20:46:20.022000+00:00`. Times
-/// outside the range of the calendar become its first or last time.
+/// outside of the calendar's range become its first or last time.
 pub fn iso(ms: i64) -> String {
     let end = if ms < 0 { Timestamp::MIN } else { Timestamp::MAX };
     let time = Timestamp::from_millisecond(ms).unwrap_or(end);

@@ -1,9 +1,9 @@
 //! Projection of a run as a stream of frames in the modes that a client selected.
 //!
 //! The stream is a function of the log: the same events, from the first event of the run, yield the
-//! same frames with the same ids. The log does not contain states. The caller passes a state with
-//! each event for which [`V1::needs`] returns one. Without it, the frames of the event lack the
-//! state.
+//! same frames with the same ids. The log does not contain states. If [`V1::needs`] returns a
+//! [`Need`] for an event, the caller passes that state with the event. Without it, the frames of
+//! the event lack the state.
 
 mod frame;
 mod growing;
@@ -31,22 +31,22 @@ use crate::agent_server::lens::Lens;
 use crate::agent_server::mode::Mode;
 use crate::agent_server::talk::{Place, Talk, is_speech};
 
-/// The run of a stream.
+/// The run that a stream shows, with the names that its frames contain.
 #[derive(Clone, Debug)]
 pub struct Context {
     /// Settings of the thread.
     pub lens: Lens,
     /// Id of the run.
     pub run: RunId,
-    /// Graph, as clients name it.
+    /// Name of the graph for clients.
     pub graph_id: String,
     /// Id of the assistant.
     pub assistant_id: String,
-    /// Metadata of the run, which messages and tasks are shown with.
+    /// Metadata of the run, which the frames of messages and tasks contain.
     pub metadata: Map<String, Value>,
 }
 
-/// The state that an event needs.
+/// The state that the projection of an event needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Need {
     /// State at the start of the run: the newest checkpoint of the root graph before the event.
@@ -60,9 +60,9 @@ pub enum Need {
 struct Question {
     id: InterruptId,
     shown: Interrupt,
-    /// The task that raised it and the tasks of the parent graphs, the innermost first.
+    /// The task that raised the interrupt and the tasks of the parent graphs, the innermost first.
     tasks: Vec<TaskId>,
-    /// The run in which it was raised.
+    /// The run in which the interrupt was raised.
     run: RunId,
     is_answered: bool,
 }
@@ -90,7 +90,8 @@ pub struct V1 {
 }
 
 impl V1 {
-    /// Creates a stream before its first event. `subgraphs` includes frames of subgraphs.
+    /// Creates a stream before its first event. `subgraphs` selects whether it has frames of
+    /// subgraphs.
     pub fn new(modes: BTreeSet<Mode>, subgraphs: bool, context: Context) -> Self {
         Self {
             modes,
@@ -113,7 +114,7 @@ impl V1 {
         self.is_over
     }
 
-    /// Returns true if any event may need a state.
+    /// Returns true if the stream may need a state for some event.
     pub fn wants_states(&self) -> bool {
         self.shows_state() || self.speaks()
     }
@@ -128,7 +129,7 @@ impl V1 {
                 let is_first = !self.has_begun && event.namespace.is_root();
                 let goes_on = goes_on(started.reason);
                 let shows = self.shows_state() || self.has(Mode::Updates);
-                // The state at the start distinguishes repeated messages from new ones.
+                // The state at the start distinguishes old messages from new ones.
                 (is_first && (self.speaks() || (goes_on && shows))).then_some(Need::Start)
             }
             EventKind::Checkpointed(made) => {
@@ -179,7 +180,7 @@ impl V1 {
         }
         self.begin(event);
         match &event.kind {
-            // An interrupt of any graph is one of the run.
+            // Clients see an interrupt of any graph as an interrupt of the run.
             EventKind::Asked(asked) if asked.answered => drop(self.note(event, asked)),
             EventKind::Asked(asked) => self.ask(event, asked),
             EventKind::Answered(answered) => self.answer(&answered.interrupt, true),
@@ -234,7 +235,7 @@ impl V1 {
         self.has(Mode::Messages) || self.has(Mode::MessagesTuple) || self.has(Mode::Events)
     }
 
-    /// Returns true if each checkpoint has frames.
+    /// Returns true if the stream has frames for each checkpoint.
     fn shows_state(&self) -> bool {
         [Mode::Values, Mode::Tasks, Mode::Checkpoints, Mode::Debug, Mode::Events]
             .iter()
@@ -261,11 +262,12 @@ impl V1 {
     }
 
     fn stand(&mut self, event: &Event, made: &Checkpointed, checkpoint: Option<&Checkpoint>) {
-        // The subgraphs of the superstep before have ended.
+        // The subgraphs of the previous superstep have ended.
         self.at.retain(|nested, _| !nested.is_below(&event.namespace));
         self.stood.remove(&event.namespace);
         let Some(checkpoint) = checkpoint.filter(|it| it.meta.id == made.checkpoint) else {
-            // No state is better than an old one. Streams of messages alone use none.
+            // An old state must not be shown as the new one. Streams of messages alone need no
+            // state.
             if self.shows_state() {
                 self.at.remove(&event.namespace);
             }
@@ -316,8 +318,8 @@ impl V1 {
         }
     }
 
-    /// Ends the stream of an interrupted run, which waits for answers or, without interrupts, at a
-    /// breakpoint.
+    /// Ends the stream of an interrupted run. The run waits for answers or, if it has no
+    /// interrupts, at a breakpoint.
     fn wait(&mut self, event: &Event) {
         let open: Vec<Interrupt> = self.open().map(|question| question.shown.clone()).collect();
         if open.is_empty() && self.has(Mode::Updates) {
@@ -346,7 +348,8 @@ impl V1 {
         }
     }
 
-    /// Takes answers back, and removes the interrupts that the run raised after them.
+    /// Marks interrupts as unanswered again, and removes the interrupts that the run raised after
+    /// their answers.
     fn reopen(&mut self, run: &RunId, reopened: &Reopened) {
         let is_again = |question: &Question| reopened.interrupts.contains(&question.id);
         let again = self.questions.iter().filter(|question| is_again(question));
@@ -370,7 +373,8 @@ impl V1 {
     }
 }
 
-/// Returns true if a run starts at the current checkpoint, and not with a checkpoint of its own.
+/// Returns true if a run starts at the current checkpoint instead of writing a checkpoint of its
+/// own.
 pub fn goes_on(reason: RunReason) -> bool {
     !matches!(reason, RunReason::Input | RunReason::Fork)
 }

@@ -1,9 +1,9 @@
 //! Projection of a thread as a stream of typed events, for the second version of the streaming
 //! protocol.
 //!
-//! The stream is a function of the log, like that of the first version. It starts with the thread
-//! and covers all its runs. Events outside the subscription are counted as well, so that the
-//! numbers of events do not depend on the subscription.
+//! The stream is a function of the log, like that of the first version. It starts with the first
+//! event of the thread and covers all runs. Events outside of the subscription count as well, so
+//! that the numbers of events do not depend on the subscription.
 
 mod blocks;
 mod subscription;
@@ -39,8 +39,8 @@ pub struct Sent {
     pub method: &'static str,
     /// The whole event.
     pub data: Value,
-    /// Number of the event, which increases along the thread. A subscriber that reconnects names
-    /// the last number it received.
+    /// Number of the event. Numbers increase within a thread. A subscriber that reconnects sends
+    /// the last number that it received.
     pub seq: u64,
 }
 
@@ -52,25 +52,25 @@ impl Sent {
     }
 }
 
-/// The projection of one thread, which takes its events in order from the first.
+/// The projection of one thread. It takes the events of the thread in order, from the first.
 #[derive(Clone, Debug)]
 pub struct V2 {
     subscription: Subscription,
     lens: Lens,
-    /// Graph, as clients name it.
+    /// Name of the graph for clients.
     graph: String,
     talk: Talk,
     blocks: Blocks,
     tools: Tools,
-    /// Newest checkpoint of the root graph and of its subgraphs. Subgraphs may continue from it
+    /// Newest checkpoint of the root graph and of each subgraph. Subgraphs may continue from it
     /// after a failure or a cancel.
     at: BTreeMap<Namespace, Checkpoint>,
     /// Running subgraphs.
     nested: BTreeSet<Namespace>,
     is_running: bool,
-    /// True if the current event starts a run and does not recover one.
+    /// Whether the current event starts a run and does not recover one.
     has_begun: bool,
-    /// Number of the last event that the subscriber has.
+    /// Number of the last event that the subscriber has received.
     after: u64,
     index: usize,
     out: Vec<Sent>,
@@ -96,18 +96,19 @@ impl V2 {
         }
     }
 
-    /// Leaves out the events up to a number, which the subscriber has.
+    /// Omits the events up to `number`, which the subscriber has already received.
     #[must_use]
     pub fn after(self, number: u64) -> Self {
         Self { after: number, ..self }
     }
 
-    /// Replaces the settings of the thread, after it was migrated to another version of its graph.
+    /// Replaces the settings of the thread. Called after the thread was migrated to another version
+    /// of its graph.
     pub fn look(&mut self, lens: Lens) {
         self.lens = lens;
     }
 
-    /// Returns true if any event may need a state.
+    /// Returns true if the stream may need a state for some event.
     pub fn shows_state(&self) -> bool {
         let shown = [Channel::Values, Channel::Tasks, Channel::Checkpoints];
         shown.iter().any(|channel| self.subscription.has(channel))
@@ -115,7 +116,8 @@ impl V2 {
 
     /// Returns the state that an event needs, if any.
     pub fn needs(&self, event: &Event) -> Option<Need> {
-        // A new task is shown with the state before it, which the subscriber may already have.
+        // A new task is shown with the state before it. The subscriber may have received the event
+        // with that state.
         let is_new = EventId::end_of(event.seq) > self.after;
         if !self.shows_state() || !(is_new || self.subscription.has(&Channel::Tasks)) {
             return None;
@@ -216,7 +218,7 @@ impl V2 {
         self.push(Channel::Lifecycle, "lifecycle", namespace, event, data);
     }
 
-    /// Sends the current state at the start of a run that continues the thread.
+    /// Sends the current state at the start of a run that continues from that state.
     fn stand_still(&mut self, event: &Event, checkpoint: Option<&Checkpoint>) {
         if !event.namespace.is_root() || !std::mem::take(&mut self.has_begun) {
             return;
@@ -240,7 +242,7 @@ impl V2 {
             data["parent_id"] = self.lens.checkpoint_id(parent).into();
         }
         self.push_here(Channel::Checkpoints, "checkpoints", event, data);
-        // The subgraphs of the superstep before have ended.
+        // The subgraphs of the previous superstep have ended.
         self.at.retain(|nested, _| !nested.is_below(&event.namespace));
         match state {
             Some(state) => drop(self.at.insert(event.namespace.clone(), state.clone())),
@@ -262,7 +264,7 @@ impl V2 {
         self.leave(event, &finished.task, "completed");
     }
 
-    /// Ends the subgraphs of a task.
+    /// Ends the subgraphs that a task runs.
     fn leave(&mut self, event: &Event, task: &TaskId, what: &str) {
         let own = self.nested.iter().filter(|namespace| namespace.task().as_ref() == Some(task));
         let own: Vec<Namespace> = own.cloned().collect();
@@ -271,7 +273,7 @@ impl V2 {
         }
     }
 
-    /// Ends a subgraph after the subgraphs inside it.
+    /// Ends a subgraph, after the subgraphs inside it.
     fn leave_graph(&mut self, event: &Event, namespace: &Namespace, what: &str) {
         let ends = |nested: &Namespace| nested == namespace || nested.is_below(namespace);
         let ended: Vec<Namespace> = self.nested.extract_if(.., |nested| ends(nested)).collect();
@@ -306,7 +308,7 @@ impl V2 {
         self.push_here(Channel::Input, "input.requested", event, data);
     }
 
-    /// Sends the end of a run, for which clients wait.
+    /// Sends the end of a run. Clients wait for this event.
     fn end(&mut self, event: &Event, ended: &RunEnded) {
         self.is_running = false;
         let what = match ended.status {
@@ -359,8 +361,8 @@ impl V2 {
 }
 
 /// Returns the id of an event. Clients read the run of a start, an end or an interrupt only from
-/// this id. Without the run between two colons after `synth`, the JavaScript client takes the end
-/// of an earlier run for the end of its own run.
+/// this id. The JavaScript client expects the run id between two colons after `synth`; without it,
+/// the client takes the end of an earlier run for the end of its own run.
 fn event_id(method: &str, event: &Event, id: EventId) -> String {
     match method {
         "lifecycle" | "input.requested" => format!("synth:{}:{id}", event.run),
@@ -368,7 +370,7 @@ fn event_id(method: &str, event: &Event, id: EventId) -> String {
     }
 }
 
-/// Removes empty fields of messages.
+/// Removes empty fields of the messages in a value.
 fn compact(mut value: Value) -> Value {
     message::compact(&mut value);
     value

@@ -1,4 +1,4 @@
-//! Documents about tasks in streams.
+//! JSON objects about tasks in streams.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::agent_server::document::Interrupt;
 use crate::agent_server::id::task_uuid;
 use crate::agent_server::lens::Lens;
 
-/// Returns a task that starts, with its input.
+/// Returns the JSON object of a task that starts, with its input.
 pub(super) fn begun(started: &TaskStarted, input: &Value) -> Value {
     json!({
         "id": task_uuid(&started.task),
@@ -22,7 +22,7 @@ pub(super) fn begun(started: &TaskStarted, input: &Value) -> Value {
     })
 }
 
-/// Returns a task that ended, or that waits for answers.
+/// Returns the JSON object of a task that has ended or waits for answers.
 pub(super) fn ended(
     task: &TaskId,
     node: &str,
@@ -39,8 +39,8 @@ pub(super) fn ended(
     })
 }
 
-/// Returns the input of a task: the input of its send, or the state; `null` if the state is not
-/// known.
+/// Returns the input of a task: the input of the send that started it, or the state; `null` if the
+/// state is unknown.
 pub(super) fn input(
     lens: &Lens,
     at: &BTreeMap<Namespace, Checkpoint>,
@@ -53,7 +53,7 @@ pub(super) fn input(
     lens.values(&sent.map_or_else(|| checkpoint.state(), |input| (*input).clone()))
 }
 
-/// Returns the name of the trigger of a node.
+/// Returns the name that the protocol gives the trigger of a node.
 pub(super) fn trigger(node: &str) -> String {
     format!("branch:to:{node}")
 }

@@ -1,4 +1,4 @@
-//! Tests of the stream against the rules of the SDK, of which the SDK itself enforces only a part.
+//! Tests of the stream against the rules of the SDK. The SDK itself enforces only a part of them.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Tests of the projection with arbitrary logs: whatever starts ends, and the deltas make up the
-//! completion.
+//! Tests of the projection with arbitrary logs: everything that starts ends, and the deltas add up
+//! to the completion.
 
 use std::collections::BTreeMap;
 
@@ -92,8 +92,8 @@ fn completion_without_a_result_fails() {
         task_failed(0),
         run_ended(RunStatus::Failed),
         run_ended(RunStatus::Cancelled),
-        // The completion is not valid, so the fold reports a failure; the message of the node is
-        // shown instead.
+        // The completion is invalid, so the projection reports a failure. Clients see the message
+        // of the node instead.
         completed(0, 0, json!("no list of parts")),
     ];
     for end in ends {
@@ -138,7 +138,7 @@ proptest! {
                             Step::Began => {
                                 open.insert(key, (id, String::new()));
                             }
-                            // The start of a call of an unknown task makes no change.
+                            // The start of a call by an unknown task makes no change.
                             Step::Piece(piece) => {
                                 let told = open.entry(key).or_insert((id.clone(), String::new()));
                                 if told.0 != id {

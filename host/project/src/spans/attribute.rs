@@ -3,7 +3,7 @@
 /// The value of an attribute.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Attribute {
-    /// A text.
+    /// A string.
     Text(String),
     /// An integer.
     Number(i64),
@@ -11,48 +11,48 @@ pub enum Attribute {
     Float(f64),
     /// A boolean.
     Flag(bool),
-    /// A list of texts.
+    /// An array of strings.
     Texts(Vec<String>),
 }
 
-/// A list of attributes.
+/// The attributes of a span, in order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Attributes(Vec<(String, Attribute)>);
 
 impl Attributes {
-    /// Adds a text.
+    /// Adds a string attribute.
     pub fn text(&mut self, key: &str, value: impl Into<String>) {
         self.put(key, Attribute::Text(value.into()));
     }
 
-    /// Adds a text if there is one.
+    /// Adds a string attribute if there is a value.
     pub fn some_text(&mut self, key: &str, value: Option<impl Into<String>>) {
         if let Some(value) = value {
             self.text(key, value);
         }
     }
 
-    /// Adds an integer. A value above `i64::MAX` becomes `i64::MAX`.
+    /// Adds an integer attribute. A value above `i64::MAX` becomes `i64::MAX`.
     pub fn number(&mut self, key: &str, value: u64) {
         self.put(key, Attribute::Number(i64::try_from(value).unwrap_or(i64::MAX)));
     }
 
-    /// Adds a floating-point number.
+    /// Adds a floating-point attribute.
     pub fn float(&mut self, key: &str, value: f64) {
         self.put(key, Attribute::Float(value));
     }
 
-    /// Adds a boolean.
+    /// Adds a boolean attribute.
     pub fn flag(&mut self, key: &str, value: bool) {
         self.put(key, Attribute::Flag(value));
     }
 
-    /// Adds a list of texts.
+    /// Adds an attribute with an array of strings.
     pub fn texts<'a>(&mut self, key: &str, values: impl IntoIterator<Item = &'a str>) {
         self.put(key, Attribute::Texts(values.into_iter().map(str::to_owned).collect()));
     }
 
-    /// Adds the attributes that Langfuse reads of a failure.
+    /// Adds the attributes of a failure that Langfuse reads.
     pub(super) fn failed(&mut self, message: Option<&str>) {
         if let Some(message) = message {
             self.text("langfuse.observation.level", "ERROR");

@@ -9,8 +9,8 @@ use crate::spans::attribute::Attributes;
 use crate::spans::content;
 use crate::spans::view::View;
 
-/// Returns the observation type of Langfuse for a kind of call; `None` for reads of a stream, which
-/// have no span.
+/// Returns Langfuse's observation type for a kind of call; `None` for reads of a stream, which have
+/// no span.
 pub(super) fn observation(kind: CallKind) -> Option<&'static str> {
     match kind {
         CallKind::Complete | CallKind::Stream | CallKind::GenerateImages => Some("generation"),

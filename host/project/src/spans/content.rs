@@ -1,22 +1,23 @@
 //! Inputs and outputs of models and tools as text of bounded length.
 //!
-//! Tracing backends truncate or reject long attributes. Long strings inside a document are
-//! truncated first, so that most documents remain valid JSON.
+//! Tracing backends truncate or reject long attributes. Long strings inside a JSON value are
+//! truncated first, so that most values remain valid JSON.
 
 use serde_json::Value;
 
-/// Maximum length of a string inside a document, in bytes. Images are longer, most prompts are not.
+/// Maximum length of a string inside a JSON value, in bytes. Images are longer; most prompts are
+/// not.
 const TEXT_BYTES: usize = 8 << 10;
 
 /// Maximum length of an attribute, in bytes.
 const DOCUMENT_BYTES: usize = 64 << 10;
 
-/// Returns a document as JSON text, truncated if it is too long.
+/// Returns a value as JSON text, truncated if the text is too long.
 pub(super) fn json(value: &Value) -> String {
     cut(shortened(value).to_string(), DOCUMENT_BYTES)
 }
 
-/// Returns a text, truncated if it is too long.
+/// Returns a text, truncated to the maximum length of a string.
 pub(super) fn text(text: &str) -> String {
     if text.len() <= TEXT_BYTES {
         return text.to_owned();
@@ -52,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_strings_are_truncated_in_valid_documents() {
+    fn long_strings_are_truncated_in_valid_json() {
         let shown = json(&json!({ "a": "\u{e9}".repeat(TEXT_BYTES), "b": [1, "x"] }));
         let again: Value = serde_json::from_str(&shown).unwrap();
         assert!(again["a"].as_str().unwrap().ends_with("... (16384 bytes)"));

@@ -1,10 +1,11 @@
-//! Ids of traces and spans, derived from the log. Spans that are sent again keep their ids.
+//! Ids of traces and spans. They are derived from the log, so spans that are sent again keep their
+//! ids.
 
 use wattle_graph::id::{Digest, RunId, TaskId};
 
 use crate::spans::span::{SpanId, TraceId};
 
-/// A host call of a run. A call that failed may be made again under the same number; the parameter
+/// A host call of a run. A call that failed may be repeated under the same number; the parameter
 /// `repeat` of [`of_call`] distinguishes these calls.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct CallKey {
@@ -18,7 +19,7 @@ impl CallKey {
         Self { task: task.clone(), scope: scope.to_vec(), call }
     }
 
-    /// Returns the tool call that made the call.
+    /// Returns the tool call that made this call.
     pub(super) fn outer(&self) -> Option<Self> {
         let (call, scope) = self.scope.split_last()?;
         Some(Self::new(&self.task, scope, *call))

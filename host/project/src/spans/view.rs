@@ -1,4 +1,4 @@
-//! The inputs of spans in addition to the events of a run.
+//! The inputs of the projection to spans, in addition to the events of a run.
 
 use serde_json::Value;
 use wattle_graph::event::RunStatus;
@@ -24,11 +24,11 @@ pub struct Run<'a> {
     pub status: RunStatus,
     /// Failure of a failed run.
     pub failure: Option<&'a Failure>,
-    /// True if the run has more events than were read.
+    /// Whether the run has more events than were read.
     pub truncated: bool,
-    /// Input of the run, if content is exported.
+    /// Input of the run; `None` if content is not exported.
     pub input: Option<&'a Value>,
-    /// State after the run, if content is exported.
+    /// State after the run; `None` if content is not exported.
     pub output: Option<&'a Value>,
 }
 
@@ -43,7 +43,7 @@ pub struct Route {
 
 /// Settings of the projection.
 pub struct View<'a> {
-    /// True to export inputs, outputs and messages; false for metadata only.
+    /// Whether to export inputs, outputs and messages. Otherwise spans have only metadata.
     pub content: bool,
     /// Returns the first candidate of a model route for the tenant of the run.
     pub route: &'a dyn Fn(&str) -> Option<Route>,

@@ -1,4 +1,4 @@
-//! The fold of events into a trace.
+//! Builds a trace from events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use crate::trace::{
     Totals, Trace,
 };
 
-/// Name of the change of an edit, whose event is `checkpointed`.
+/// Name of the change of an edit, which the log records as `checkpointed`.
 const EDITED: &str = "edited";
 
 /// Name of the event of a migration.
@@ -29,7 +29,7 @@ pub struct Tracer {
     runs: Vec<RunTrace>,
     changes: Vec<ChangeTrace>,
     totals: Totals,
-    /// Successful calls of each task, which a re-execution replays.
+    /// Successful calls of each task. A re-execution of the task replays them.
     answered: BTreeMap<TaskId, BTreeSet<(Vec<u32>, u32)>>,
 }
 
@@ -85,7 +85,7 @@ impl Tracer {
                 }
             }
             EventKind::Checkpointed(made) => {
-                // The checkpoint of an input precedes the first step and belongs to none.
+                // The checkpoint of an input precedes the first superstep and belongs to none.
                 if let Some(step) = self.steps(event).and_then(|steps| steps.last_mut()) {
                     step.changed = made.changed.iter().map(ToString::to_string).collect();
                 }
@@ -117,8 +117,7 @@ impl Tracer {
         }
     }
 
-    /// Adds the change of an edit. A migration makes a checkpoint as well, which is not a change of
-    /// its own.
+    /// Adds the change of an edit. The checkpoint that a migration makes is not a separate change.
     fn edited(&mut self, event: &Event, made: &Checkpointed) {
         let is_migrated = self
             .changes
@@ -268,7 +267,7 @@ impl Tracer {
     }
 }
 
-/// Creates a change that is called like its event.
+/// Creates a change with the name of its event.
 fn change(event: &Event, summary: String, principal: Option<&Principal>) -> ChangeTrace {
     ChangeTrace {
         seq: event.seq,
@@ -292,7 +291,7 @@ fn shortened(digest: &Digest) -> String {
     digest.to_hex()[..12].to_owned()
 }
 
-/// Returns the supersteps of a graph, which belong to the task that runs it.
+/// Returns the supersteps of a graph. They are part of the task that runs the graph.
 fn steps_in<'s>(
     root: &'s mut Vec<StepTrace>,
     namespace: &Namespace,
@@ -323,8 +322,8 @@ fn latest(
     tasks.find(|known| is_meant(known))?.attempts.last_mut()
 }
 
-/// Inserts a call in the order of call numbers below the call that `scope` names. The start and the
-/// end of a call share one entry.
+/// Inserts a call below the call that `scope` identifies, in the order of call numbers. The start
+/// and the end of a call share one entry.
 fn put_call(calls: &mut Vec<CallTrace>, scope: &[u32], call: CallTrace) {
     let number = scope.first().copied().unwrap_or(call.call);
     let place = calls.binary_search_by_key(&number, |known| known.call);
@@ -336,7 +335,7 @@ fn put_call(calls: &mut Vec<CallTrace>, scope: &[u32], call: CallTrace) {
         ([], Err(index)) => calls.insert(index, call),
         ([_, rest @ ..], Ok(index)) => put_call(&mut calls[index].calls, rest, call),
         ([outer, rest @ ..], Err(index)) => {
-            // The start of the outer call is in an earlier execution.
+            // The outer call started in an earlier execution.
             let mut outer = CallTrace {
                 call: *outer,
                 function: CallKind::CallTool.name().into(),

@@ -14,7 +14,8 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// Returns the result of a journaled call. An output of unknown form is returned unchanged.
+    /// Returns the result of a host call from the journal. An output of unknown form is returned
+    /// unchanged.
     pub(super) fn of_call(called: &Called) -> Self {
         match (&called.result, called.tool_output()) {
             (Err(failure), _) => Self::Error(failure.message.clone()),
@@ -33,7 +34,7 @@ impl Answer {
         Self::new(text(content), content, structured, message.is_error())
     }
 
-    /// Creates a result. `text` is the content as text, if all of it is text.
+    /// Creates a result. `text` is the content as text; `None` if the content has other parts.
     fn new(
         text: Option<String>,
         content: &Value,
@@ -48,13 +49,13 @@ impl Answer {
     }
 }
 
-/// Parses a text that is a JSON object or array. Returns any other text as a string.
+/// Parses a text that is a JSON object or array. Returns any other text as a JSON string.
 fn data_or_text(text: String) -> Value {
     let document: Option<Value> = serde_json::from_str(&text).ok();
     document.filter(|it| it.is_object() || it.is_array()).unwrap_or(Value::String(text))
 }
 
-/// Returns content that consists of text only, with a line break between its parts.
+/// Returns the texts of content, joined by line breaks; `None` if the content has other parts.
 fn text(content: &Value) -> Option<String> {
     match content {
         Value::String(text) => Some(text.clone()),

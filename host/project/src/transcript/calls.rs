@@ -1,8 +1,9 @@
-//! The tool calls of a run: the id of each in the transcript, and the calls that wait for a result.
+//! The tool calls of a run: the id of each call in the transcript, and the calls that wait for a
+//! result.
 //!
-//! A model may give two calls the same id, or none, so the transcript generates ids where needed.
-//! The node that stores the conversation may also give a call another id. The order of the calls in
-//! its message shows which call an id belongs to.
+//! A model may give two calls the same id, or no id, so the transcript generates ids where
+//! necessary. The node that stores the conversation may also give a call another id. The order of
+//! the calls in the message of the node shows which call an id belongs to.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,15 +17,15 @@ use wattle_graph::message::MessageView;
 pub(super) struct Calls {
     /// Ids in the transcript.
     shown: BTreeSet<String>,
-    /// Ids in the transcript by the ids of model and node.
+    /// Ids in the transcript. The keys are the ids that the model and the node gave.
     known_as: BTreeMap<String, String>,
     /// Complete calls without a result.
     open: BTreeSet<String>,
-    /// Open calls that the turn waits for.
+    /// Open calls whose results the turn waits for.
     waiting: BTreeSet<String>,
     /// Calls of the last completion of each task, in order.
     last_of: BTreeMap<TaskId, Vec<String>>,
-    /// Arguments of calls from an earlier run.
+    /// Arguments of calls that an earlier run made.
     remembered: BTreeMap<String, Value>,
 }
 
@@ -54,8 +55,8 @@ impl Calls {
         format!("{run}-{number}")
     }
 
-    /// Records that a call is complete and waits for its result. `known_as` is the id that the
-    /// model gave.
+    /// Records that the arguments of a call are complete and that the call waits for its result.
+    /// `known_as` is the id that the model gave.
     pub(super) fn make(&mut self, id: &str, known_as: &str) {
         self.known_as.insert(id.to_owned(), id.to_owned());
         if !known_as.is_empty() {
@@ -70,7 +71,7 @@ impl Calls {
         self.last_of.insert(task.clone(), calls);
     }
 
-    /// Records the ids that the message of a task gives to the calls of its newest completion.
+    /// Records the ids that a message of a task gives to the calls of the task's newest completion.
     pub(super) fn rename(&mut self, task: &TaskId, listed: &[ToolCall]) {
         let same = |calls: &&Vec<String>| !calls.is_empty() && calls.len() == listed.len();
         let Some(calls) = self.last_of.get(task).filter(same) else { return };
@@ -79,8 +80,8 @@ impl Calls {
         }
     }
 
-    /// Closes a call that got its result. Returns its id in the transcript, or `None` if the call
-    /// is unknown or already closed.
+    /// Closes a call that has a result. Returns the id of the call in the transcript; `None` if the
+    /// call is unknown or already closed.
     pub(super) fn take(&mut self, known_as: &str) -> Option<String> {
         let id = self.known_as.get(known_as)?;
         self.waiting.remove(id);
@@ -100,8 +101,8 @@ impl Calls {
         }
     }
 
-    /// Returns the call of an earlier run whose result is a message. Returns `None` for a call of
-    /// this run, and after the first result of a call.
+    /// Returns the call of an earlier run whose result the message contains. Returns `None` for a
+    /// call of this run, and after the first result of a call.
     pub(super) fn carry(&mut self, id: &str, message: MessageView<'_>) -> Option<Carried> {
         if self.known_as.contains_key(id) || !self.shown.insert(id.to_owned()) {
             return None;
@@ -113,7 +114,7 @@ impl Calls {
         Some(Carried { id: id.to_owned(), name, arguments })
     }
 
-    /// Returns true if the turn waits for a result.
+    /// Returns true if the turn waits for the result of a call.
     pub(super) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }

@@ -17,13 +17,13 @@ pub enum Said {
     TaskBegan(TaskId, NodeName),
     /// The task finished or failed.
     TaskEnded(TaskId),
-    /// A turn started: the model is called.
+    /// A turn started: a node calls a model.
     TurnBegan,
     /// The turn ended: the model requested no tool, or all its tool calls have results.
     TurnEnded,
     /// A text or a reasoning starts, with an id that is unique in the run.
     TextBegan(Voice, String),
-    /// More of the text.
+    /// A delta of the text.
     Text(Voice, String, String),
     /// The text is complete.
     TextEnded(Voice, String),
@@ -34,14 +34,15 @@ pub enum Said {
         /// Name of the tool.
         name: String,
     },
-    /// More of the JSON text of the arguments.
+    /// A delta of the JSON text of the arguments.
     CallArguments {
         /// Id of the call.
         id: String,
-        /// The delta.
+        /// The text to append.
         text: String,
     },
-    /// The arguments so far are discarded: the model gives them again under the same id.
+    /// The arguments so far are discarded, because the model generates them again under the same
+    /// id.
     CallVoid(String),
     /// The arguments are complete.
     CallMade {
@@ -52,8 +53,8 @@ pub enum Said {
         /// The arguments.
         arguments: Value,
     },
-    /// The call is not valid: its arguments do not parse or are incomplete, or the model did not
-    /// repeat it after a restart.
+    /// The call is invalid: its arguments do not parse or are incomplete, or the model did not
+    /// repeat the call after a restart.
     CallBroken {
         /// Id of the call.
         id: String,

@@ -13,7 +13,8 @@ use crate::transcript::said::{Said, Voice};
 /// Error of a tool call that the model did not repeat after a restart.
 const WITHDRAWN: &str = "the model restarted and did not request this call again";
 
-/// Error of arguments that do not parse, which a completion contains as text.
+/// Error of a tool call whose arguments do not parse. The completion contains these arguments as a
+/// string.
 const NO_JSON: &str = "the arguments of the call are not valid JSON";
 
 /// The state of the transcript that a turn changes.
@@ -27,11 +28,12 @@ pub(super) struct Speaker<'a> {
 /// A model call in progress.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Turn {
-    /// The open text, with its id.
+    /// The open text, with its kind and its id.
     text: Option<(Voice, String)>,
     /// Started tool calls by their position in the completion.
     calls: BTreeMap<u32, Begun>,
-    /// Tool calls that a restart discarded. A later call of the same tool takes over the id.
+    /// Tool calls that a restart discarded. A later call of the same tool takes over the id of a
+    /// discarded call.
     void: Vec<Begun>,
 }
 
@@ -68,8 +70,8 @@ impl Turn {
         }
     }
 
-    /// Applies the whole completion: emits what no delta contained, and completes the tool calls.
-    /// Returns the ids of the calls in order.
+    /// Applies the whole completion: emits the content that no delta had, and completes the tool
+    /// calls. Returns the ids of the calls in order.
     pub(super) fn finish(
         &mut self,
         completion: &Completion,

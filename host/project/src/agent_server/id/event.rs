@@ -1,7 +1,8 @@
-//! Ids of frames in the form `<milliseconds>-<number>`, derived from the position in the log.
+//! Ids of frames in the form `<milliseconds>-<number>`, derived from the position of the event in
+//! the log.
 //!
-//! Streams keep no buffer. A client that reconnects names a number, and the host builds the frames
-//! after it from the log again.
+//! Streams keep no buffer. A client that reconnects sends the number of its last frame, and the
+//! host builds the frames after it again from the log.
 
 use std::fmt;
 
@@ -14,32 +15,32 @@ pub const FRAMES_PER_EVENT: u64 = 1000;
 /// Id of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EventId {
-    /// Number of the frame, which increases along the thread.
+    /// Number of the frame. Numbers increase within a thread.
     pub number: u64,
     /// Time of the event, in milliseconds since 1970.
     pub at_ms: i64,
 }
 
 impl EventId {
-    /// Returns the id of frame `index` of an event, from 0.
+    /// Returns the id of a frame of an event. `index` counts the frames of the event from 0.
     pub fn new(event: &Event, index: usize) -> Self {
         let index = (index as u64).min(FRAMES_PER_EVENT - 1);
         let number = event.seq.saturating_mul(FRAMES_PER_EVENT).saturating_add(index);
         Self { number, at_ms: event.at_ms }
     }
 
-    /// Returns the highest number of a frame of the event with a sequence number.
+    /// Returns the highest frame number of the event with sequence number `seq`.
     pub fn end_of(seq: u64) -> u64 {
         seq.saturating_mul(FRAMES_PER_EVENT).saturating_add(FRAMES_PER_EVENT - 1)
     }
 
-    /// Returns the sequence number of the event of a frame.
+    /// Returns the sequence number of the event that the frame with this number belongs to.
     pub fn seq_of(number: u64) -> u64 {
         number / FRAMES_PER_EVENT
     }
 
     /// Parses a `Last-Event-ID` and returns the number after which frames are requested. `-1`
-    /// requests all frames. Returns `None` if the text is not an id.
+    /// requests all frames. Returns `None` if the text is not the id of a frame.
     pub fn number_of(text: &str) -> Option<u64> {
         match text.trim() {
             "-1" => Some(0),

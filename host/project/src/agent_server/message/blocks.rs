@@ -6,10 +6,10 @@
 
 use serde_json::{Map, Value, json};
 
-/// Minimum length of a text that is replaced by a reference, in bytes.
+/// Minimum length of a string that is replaced by a reference, in bytes.
 const LEAST_BYTES: usize = 256;
 
-/// Field of stored blocks that contain references to images.
+/// Field that marks stored blocks with references to images.
 const FOLDED: &str = "folded";
 
 /// Key of a reference to the URL of an image: the position of its part.
@@ -38,7 +38,7 @@ pub(super) fn unfold(kept: &Value, content: &Value) -> Value {
     }
 }
 
-/// Returns the long URLs of images with the positions of their parts.
+/// Returns the long URLs of images, each with the position of its part.
 fn pictures(content: &Value) -> Vec<(usize, &str)> {
     let parts = content.as_array().into_iter().flatten().enumerate();
     let urls = parts.filter_map(|(place, part)| Some((place, url_of(part)?)));
@@ -75,7 +75,7 @@ fn folded(value: &Value, pictures: &[(usize, &str)]) -> Value {
     }
 }
 
-/// Returns the reference for a text that is the URL or the data of an image.
+/// Returns the reference for a string that is the URL or the data of an image.
 fn mark(text: &str, pictures: &[(usize, &str)]) -> Option<Value> {
     pictures.iter().find_map(|(place, url)| {
         let before = url.strip_suffix(text)?;

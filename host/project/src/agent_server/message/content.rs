@@ -1,4 +1,5 @@
-//! Conversion of content: text, or blocks of the protocol and parts of the state.
+//! Conversion of content between the protocol (a string or blocks) and the state (a string or
+//! parts).
 //!
 //! An image in any form becomes a part with its URL. The text of a block or of a file becomes a
 //! text part. A block that models cannot read is stored unchanged; the node decides how to describe
@@ -21,7 +22,7 @@ pub(super) fn from_wire(content: &Value) -> Result<Value, String> {
         Value::Null => Ok(Value::String(String::new())),
         Value::String(_) => Ok(content.clone()),
         Value::Array(blocks) => each(blocks).map(Value::Array),
-        _ => Err("`content` must be a text or a list of blocks".to_owned()),
+        _ => Err("`content` must be a string or an array of blocks".to_owned()),
     }
 }
 
@@ -56,7 +57,7 @@ fn parts(block: &Value) -> Result<Vec<Value>, String> {
     let fields = match block {
         Value::String(text) => return Ok(vec![json!({ "text": text })]),
         Value::Object(fields) if !fields.is_empty() => fields,
-        _ => return Err("a block must be a text, or an object with a `type`".to_owned()),
+        _ => return Err("a block must be a string, or an object with a `type`".to_owned()),
     };
     match fields.get("type").and_then(Value::as_str) {
         Some(kind) => typed(kind, block, fields),
@@ -85,7 +86,8 @@ fn typed(kind: &str, block: &Value, fields: &Map<String, Value>) -> Result<Vec<V
     Ok(vec![part.unwrap_or_else(|| json!({ "other": block }))])
 }
 
-/// Returns the reasoning of a block, which is one text or a list of texts.
+/// Returns the reasoning of a block: one string, or the texts of its `summary`, joined by empty
+/// lines.
 fn reasoning(fields: &Map<String, Value>) -> Option<Value> {
     let whole = ["reasoning", "text"].iter().find_map(|name| fields.get(*name)?.as_str());
     if let Some(text) = whole {
@@ -106,7 +108,7 @@ fn inside(block: &Value, held: Option<&Value>) -> Result<Vec<Value>, String> {
 }
 
 /// Converts a block without a type: a part of the state that a client sends back, or a block of a
-/// system without types.
+/// system whose blocks have no type.
 fn untyped(block: &Value, fields: &Map<String, Value>) -> Result<Vec<Value>, String> {
     match Part::deserialize(block) {
         // An image is validated like an image of any other system.

@@ -22,7 +22,7 @@ const TAKEN: &[&str] = &[
     "additional_kwargs",
 ];
 
-/// Converts a list of messages, or one message, to a list of messages of the state.
+/// Converts an array of messages, or one message, to an array of messages of the state.
 ///
 /// # Errors
 ///
@@ -39,11 +39,11 @@ pub fn from_wire_all(value: &Value, fresh: Fresh<'_>) -> Result<Value, String> {
     messages.iter().enumerate().map(read).collect()
 }
 
-/// Converts one message: an object, a text of a person, or a pair of role and content.
+/// Converts one message: an object, a string that a user wrote, or a pair of role and content.
 ///
 /// # Errors
 ///
-/// Returns a message that says what is wrong.
+/// Returns the reason why the message is invalid.
 pub fn from_wire(message: &Value, fresh: Fresh<'_>) -> Result<Value, String> {
     match message {
         Value::String(text) => {
@@ -56,7 +56,7 @@ pub fn from_wire(message: &Value, fresh: Fresh<'_>) -> Result<Value, String> {
             Some(message) => from_fields(&message, fresh),
             None => from_fields(message, fresh),
         },
-        _ => Err("a message must be an object with `role` or `type`, or a text".to_owned()),
+        _ => Err("a message must be a string, or an object with `role` or `type`".to_owned()),
     }
 }
 
@@ -128,7 +128,7 @@ fn id(message: &Map<String, Value>, role: &str, fresh: Fresh<'_>) -> Result<Valu
             Err("a message that removes another must name its `id`".to_owned())
         }
         None | Some(Value::Null | Value::String(_)) => Ok(fresh().into()),
-        Some(_) => Err("the `id` of a message must be a text".to_owned()),
+        Some(_) => Err("the `id` of a message must be a string".to_owned()),
     }
 }
 
@@ -148,7 +148,7 @@ fn calls(message: &Map<String, Value>) -> Result<Vec<Value>, String> {
     match message.get("tool_calls") {
         None | Some(Value::Null) => Ok(Vec::new()),
         Some(Value::Array(calls)) => calls.iter().map(call).collect(),
-        Some(_) => Err("`tool_calls` must be a list".to_owned()),
+        Some(_) => Err("`tool_calls` must be an array".to_owned()),
     }
 }
 
@@ -169,7 +169,7 @@ fn call(call: &Value) -> Result<Value, String> {
     Ok(json!({ "id": id, "name": name, "arguments": arguments }))
 }
 
-/// Keeps the fields that are not converted, except empty ones.
+/// Copies the fields that are not converted, except empty ones.
 fn keep(message: &Map<String, Value>, ours: &mut Map<String, Value>) {
     if let Some(Value::Object(further)) = message.get("additional_kwargs") {
         let mut further = further.clone();

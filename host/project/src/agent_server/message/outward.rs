@@ -21,7 +21,7 @@ const TAKEN: &[&str] = &[
     "structured",
 ];
 
-/// Converts a list of messages, or one message. A value that is not a message is returned
+/// Converts an array of messages, or one message. A value that is not a message is returned
 /// unchanged.
 pub fn to_wire_all(value: &Value) -> Value {
     match value {
@@ -62,7 +62,7 @@ pub fn to_wire(message: &Value) -> Value {
     Value::Object(shown)
 }
 
-/// Returns the blocks that the client wrote, as long as they still convert to the content.
+/// Returns the blocks that the client wrote if they still convert to the content.
 fn said(fields: &Map<String, Value>) -> Value {
     let content = fields.get("content").unwrap_or(&Value::Null);
     let kept = fields.get("blocks").map(|kept| blocks::unfold(kept, content));
@@ -70,8 +70,8 @@ fn said(fields: &Map<String, Value>) -> Value {
         .unwrap_or_else(|| content::to_wire(content))
 }
 
-/// Adds the reasoning and the state of the provider to `additional_kwargs`. The message classes of
-/// client libraries keep `additional_kwargs` and drop unknown fields.
+/// Adds the reasoning and the provider state to `additional_kwargs`. The message classes of client
+/// libraries keep this field and drop unknown fields.
 fn further(fields: &Map<String, Value>, shown: &mut Map<String, Value>) {
     let Some(further) = shown.get_mut("additional_kwargs").and_then(Value::as_object_mut) else {
         return;

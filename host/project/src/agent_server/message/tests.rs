@@ -87,7 +87,7 @@ fn invalid_messages_are_rejected_by_position() {
         (json!({ "content": "hi" }), "needs a `role`"),
         (json!({ "role": "nobody", "content": "hi" }), "`nobody` is not a role"),
         (json!({ "role": "user" }), "needs `content`"),
-        (json!({ "role": "user", "content": 7 }), "must be a text or a list"),
+        (json!({ "role": "user", "content": 7 }), "must be a string or an array"),
         (json!({ "role": "user", "content": [{ "type": "text" }] }), "no `text`"),
         (json!({ "role": "user", "content": "hi", "id": 7 }), "`id` of a message"),
         (json!({ "role": "tool", "content": "3" }), "needs `tool_call_id`"),

@@ -1,4 +1,4 @@
-//! Tests of message ids: the deltas of a completion and the message of the node share one.
+//! Tests of message ids: the deltas of a completion and the message of the node have the same id.
 
 use serde_json::{Value, json};
 use wattle_graph::checkpoint::Source;

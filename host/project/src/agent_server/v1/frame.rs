@@ -8,14 +8,14 @@ use wattle_graph::id::Namespace;
 use crate::agent_server::id::{EventId, namespace_text};
 use crate::agent_server::mode::Mode;
 
-/// A comment that is sent on an idle connection, because clients take silence for a dead
-/// connection.
+/// A comment that is sent on an idle connection. Clients would take a silent connection for a
+/// broken one.
 pub const HEARTBEAT: &str = ": heartbeat\r\n\r\n";
 
 /// A frame of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame {
-    /// Name of the event: the mode, and the namespace of a subgraph.
+    /// Name of the event: the mode and, for a subgraph, its namespace.
     pub event: String,
     /// Data of the event.
     pub data: Value,
@@ -35,7 +35,7 @@ impl Frame {
     }
 }
 
-/// Returns the name of the frames of a mode.
+/// Returns the event name of the frames of a mode.
 pub(super) fn name(mode: Mode, namespace: &Namespace) -> String {
     let kind = match mode {
         Mode::Values => "values",

@@ -1,4 +1,4 @@
-//! Messages that are still streamed, and their deltas in the form that clients append.
+//! Messages that are still streamed, and their deltas in the form that clients append to a message.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ impl Growing {
 }
 
 impl Call {
-    /// Returns the tool call so far. Its arguments are empty until they are valid JSON.
+    /// Returns the tool call so far. The arguments are empty until their text is valid JSON.
     fn show(&self) -> Option<Value> {
         let args: Value = serde_json::from_str(&self.arguments).unwrap_or_else(|_| json!({}));
         let name = self.name.as_ref()?;
@@ -52,7 +52,8 @@ impl Call {
     }
 }
 
-/// Returns a delta, which clients append to the message. The last one has no piece.
+/// Returns a delta, which clients append to the message. The last delta of a message has no
+/// `piece`.
 pub(super) fn chunk(
     id: &str,
     piece: Option<&Piece>,

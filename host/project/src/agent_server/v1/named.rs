@@ -10,7 +10,7 @@ use crate::agent_server::mode::Mode;
 use crate::agent_server::talk::{Place, is_speech};
 
 impl V1 {
-    /// Adds the named event for an event, if there is one.
+    /// Adds the named frame for an event, if there is one.
     pub(super) fn name_event(&mut self, event: &Event) {
         let (graph, lens) = (self.context.graph_id.clone(), &self.context.lens);
         let run = || self.context.run.to_string();

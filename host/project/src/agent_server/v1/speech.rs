@@ -1,5 +1,5 @@
-//! Frames about messages, in both forms: pairs of message and origin, and whole messages with the
-//! content so far.
+//! Frames about messages, in both forms: pairs of a message and its origin, and whole messages with
+//! the content so far.
 
 use serde_json::{Map, Value, json};
 use wattle_graph::id::Namespace;
@@ -23,7 +23,7 @@ impl V1 {
                 self.grow(&place, &id, is_new);
                 self.stream_event(&place, || chunk(&id, Some(&piece), None, None));
             }
-            // The end of a message that a node streams itself has no details.
+            // The end of a message that a node streams has neither usage nor reason.
             Said::Done { usage: None, reason: None } => self.complete(&id),
             Said::Done { usage, reason } => {
                 self.pair(&place, || chunk(&id, None, usage, reason.as_deref()));

@@ -16,7 +16,7 @@ use crate::agent_server::time::iso;
 use crate::agent_server::work::{begun, ended, input};
 
 impl V1 {
-    /// Adds the start of a task. A further attempt is not a new task.
+    /// Adds the start of a task. A further attempt does not start the task again.
     pub(super) fn task_started(&mut self, event: &Event, started: &TaskStarted) {
         let place = Place {
             namespace: event.namespace.clone(),
@@ -48,7 +48,8 @@ impl V1 {
         }
     }
 
-    /// Adds the end of a failed task. An attempt that is retried is not the end of the task.
+    /// Adds the end of a failed task. The failure of an attempt that is retried does not end the
+    /// task.
     pub(super) fn task_failed(&mut self, event: &Event, failed: &TaskFailed) {
         if failed.retry_in_ms.is_some() || !self.shows_tasks() {
             return;
@@ -72,7 +73,7 @@ impl V1 {
         }
     }
 
-    /// Records an interrupt. Returns `None` if it is known.
+    /// Records an interrupt. Returns `None` if the interrupt was recorded before.
     pub(super) fn note(&mut self, event: &Event, asked: &Asked) -> Option<Interrupt> {
         if self.questions.iter().any(|question| question.id == asked.interrupt) {
             return None;
@@ -90,7 +91,7 @@ impl V1 {
         Some(shown)
     }
 
-    /// Adds the tasks that wait, each with its interrupts.
+    /// Adds the tasks that wait for answers, each with its interrupts.
     pub(super) fn tasks_wait(&mut self, event: &Event) {
         if !self.shows_tasks() {
             return;
@@ -192,7 +193,7 @@ impl V1 {
         }
     }
 
-    /// Returns the input of a task: the input of its send, or the state.
+    /// Returns the input of a task: the input of the send that started it, or the state.
     pub(super) fn input(&self, namespace: &Namespace, task: &TaskId) -> Value {
         input(&self.context.lens, &self.at, namespace, task)
     }
@@ -207,7 +208,8 @@ impl V1 {
         levels.filter_map(|level| level.task().or_else(|| self.task_of_node(&level))).collect()
     }
 
-    /// Returns the task of a subgraph that keeps its state, whose namespace does not name the task.
+    /// Returns the task of a subgraph that keeps its state. The namespace of such a subgraph names
+    /// the node, but not the task.
     fn task_of_node(&self, namespace: &Namespace) -> Option<TaskId> {
         let around = namespace.parent()?;
         let here =

@@ -1,4 +1,5 @@
-//! Tests of whole streams, compared with the streams of another server for the same graph.
+//! Tests of whole streams. They compare the streams with those of another server for the same
+//! graph.
 
 use std::collections::BTreeSet;
 
@@ -71,8 +72,8 @@ fn interrupted_run_streams_in_all_modes() {
         Mode::Debug,
     ];
     let frames = stream(&log, RUNS[0], &modes, true);
-    // The file lacks the empty last delta with which the captured model ended its message, because
-    // a node streams the message here.
+    // The file lacks the empty last delta with which the captured model ended its message. Here a
+    // node streams that message.
     check(&log, &frames, include_str!("testdata/interrupt.txt"));
 }
 
@@ -127,7 +128,7 @@ fn subgraphs_are_left_out_unless_requested() {
             "messages/metadata",
             "messages/complete",
             "updates",
-            // The messages of the subgraph come with the task that ran it.
+            // The messages of the subgraph are sent with the task that ran it.
             "messages/metadata",
             "messages/complete",
             "updates",

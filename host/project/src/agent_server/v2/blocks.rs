@@ -1,4 +1,4 @@
-//! Messages as blocks: a block starts after the end of the block before it.
+//! Messages as sequences of blocks: a block starts after the end of the previous block.
 
 use std::collections::BTreeMap;
 
@@ -32,8 +32,8 @@ enum Block {
 }
 
 impl Blocks {
-    /// Returns the events of a change. Whole messages of nodes have no events, since the state
-    /// contains them.
+    /// Returns the events of a change. A whole message that a node wrote has no events, since the
+    /// state contains it.
     pub(super) fn take(&mut self, spoken: &Spoken) -> Vec<Value> {
         let mut events = Vec::new();
         match &spoken.said {
@@ -56,7 +56,8 @@ impl Blocks {
             Said::Void => {
                 let Some(mut open) = self.open.remove(&spoken.id) else { return events };
                 open.end_block(&mut events);
-                // Clients keep finished messages.
+                // Clients keep finished messages, so a discarded message ends with an error
+                // instead.
                 events.push(json!({ "event": "error", "message": VOID, "code": "void" }));
             }
             Said::Whole(_) => {}
@@ -92,7 +93,7 @@ impl Open {
 }
 
 impl Block {
-    /// Creates the block that a piece starts, without the content of the piece.
+    /// Creates the block that `piece` starts, without the content of `piece`.
     fn new(piece: &Piece) -> Self {
         match piece {
             Piece::Text(_) => Self::Text(String::new()),

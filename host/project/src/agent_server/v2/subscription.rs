@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-/// Error of an invalid subscription.
+/// The error of an invalid subscription.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SubscriptionError {
-    /// There is no such channel.
+    /// The name is not a channel.
     #[error("`{0}` is not a channel")]
     Channel(String),
     /// The subscription has no channels.
@@ -32,7 +32,7 @@ pub enum Channel {
     Tasks,
     /// Checkpoints, without their values.
     Checkpoints,
-    /// Custom events and progress of nodes, all or with this name.
+    /// Custom events and progress of nodes: all of them, or only those with this name.
     Custom(Option<String>),
 }
 
@@ -41,7 +41,7 @@ impl Channel {
     ///
     /// # Errors
     ///
-    /// [`SubscriptionError::Channel`] if there is none.
+    /// [`SubscriptionError::Channel`] if no channel has this name.
     pub fn of(name: &str) -> Result<Self, SubscriptionError> {
         Ok(match name {
             "values" => Self::Values,
@@ -65,9 +65,10 @@ impl Channel {
 #[derive(Clone, Debug, Default)]
 pub struct Subscription {
     channels: BTreeSet<Channel>,
-    /// Namespaces of the graphs whose events are sent, with their subgraphs; all graphs if empty.
+    /// Namespaces of the graphs whose events are sent, with the events of their subgraphs. If
+    /// empty, the events of all graphs are sent.
     namespaces: Vec<Vec<String>>,
-    /// Maximum depth below these graphs.
+    /// Maximum number of levels below these graphs, or below the root graph; `None` for no maximum.
     depth: Option<usize>,
 }
 
@@ -95,7 +96,7 @@ impl Subscription {
         self.channels.iter().any(|it| !matches!(it, Channel::Lifecycle | Channel::Input))
     }
 
-    /// Returns true if the subscription has all events of runs in all graphs.
+    /// Returns true if the subscription selects all events of runs in all graphs.
     pub fn is_whole(&self) -> bool {
         let all = [
             Channel::Values,
@@ -110,14 +111,14 @@ impl Subscription {
         has_all && self.namespaces.is_empty() && self.depth.is_none()
     }
 
-    /// Returns true if the subscription has a channel.
+    /// Returns true if the subscription contains a channel.
     pub(super) fn has(&self, channel: &Channel) -> bool {
         let all =
             matches!(channel, Channel::Custom(_)) && self.channels.contains(&Channel::Custom(None));
         all || self.channels.contains(channel)
     }
 
-    /// Returns true if the subscription has an event of a channel and a graph.
+    /// Returns true if the subscription selects the events of a channel in a graph.
     pub(super) fn wants(&self, channel: &Channel, levels: &[String]) -> bool {
         self.has(channel) && self.sees(levels)
     }
@@ -135,7 +136,8 @@ impl Subscription {
     }
 }
 
-/// Returns true if a name selects a level. A node name alone selects all its tasks.
+/// Returns true if a name selects a level of a namespace. The name of a node without a task selects
+/// all its tasks.
 fn is_level(wanted: &str, level: &str) -> bool {
     wanted == level || level.split(':').next() == Some(wanted)
 }

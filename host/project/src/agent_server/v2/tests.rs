@@ -1,5 +1,5 @@
-//! Tests of the stream of a whole thread, compared with the stream of another server for the same
-//! graph.
+//! Tests of the stream of a whole thread. They compare it with the stream of another server for the
+//! same graph.
 
 use serde_json::{Value, json};
 use wattle_graph::checkpoint::Source;
@@ -40,7 +40,7 @@ fn thread_streams_like_other_servers() {
     let log = Sample::whole();
     let channels = ["lifecycle", "values", "updates", "messages", "tools", "input", "custom"];
     let mut sent = stream(&log, &channels);
-    // The captured server is older than this event.
+    // The captured server does not send this event.
     sent.retain(|sent| sent.method != "input.answered");
     let ours = told(&log, &sent);
     let expected = include_str!("testdata/thread.txt").lines();

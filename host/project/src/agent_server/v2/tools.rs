@@ -1,7 +1,7 @@
 //! Events of tool calls.
 //!
-//! The start of a call in the log has the id that the model gave. Logs of older hosts have the id
-//! only in the result, so the start of such a call is sent with its end.
+//! The start event of a call has the id that the model gave. In logs of older hosts only the result
+//! has the id, so the start of such a call is sent with its end.
 
 use std::collections::BTreeMap;
 
@@ -16,19 +16,19 @@ use wattle_graph::id::{Namespace, RunId, TaskId};
 use crate::agent_server::lens::Lens;
 use crate::agent_server::message;
 
-/// Error of a call whose run was cancelled.
+/// Error of a tool call whose run was cancelled.
 const CANCELLED: &str = "the run was cancelled before the tool returned a result";
 
 /// The tool calls of a thread.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tools {
-    /// Arguments of calls without a result, by call id. The log omits large requests, but messages
-    /// contain them.
+    /// Arguments of calls without a result; the keys are call ids. The log omits large requests,
+    /// but messages contain their arguments.
     asked: BTreeMap<String, Value>,
-    /// Open calls by task and call number.
+    /// Open calls. The keys are the task and the call number.
     begun: BTreeMap<(TaskId, u32), Begun>,
-    /// Calls with a result, until the end of the task of the root graph in which they were made.
-    /// Messages of that task may be about them.
+    /// Calls with a result, until the end of the root graph's task in which they were made. That
+    /// task may write the messages with their results.
     ended: Vec<(TaskId, Begun)>,
 }
 
@@ -41,12 +41,13 @@ struct Begun {
     namespace: Namespace,
     /// Run that started or continued the call.
     run: RunId,
-    /// True if the task has ended or was stopped, and has not continued the call since.
+    /// Whether the task has ended or was stopped, and has not continued the call since.
     is_left: bool,
 }
 
 impl Tools {
-    /// Applies an event and returns the events of calls, each with the graph that made the call.
+    /// Applies an event and returns the events of tool calls, each with the graph that made the
+    /// call.
     pub(super) fn take(&mut self, event: &Event, lens: &Lens) -> Vec<(Namespace, Value)> {
         let here = |data: Value| (event.namespace.clone(), data);
         match &event.kind {
@@ -87,7 +88,7 @@ impl Tools {
         let level = namespace.as_str().rsplit('|').next()?;
         let mut place = level.split_once(':')?.1.split('.').skip(1);
         let call = place.next()?.parse().ok()?;
-        // The namespace of a subgraph that the node itself started has only one number.
+        // A subgraph that the node itself started has a call path of only one number.
         place.next()?;
         self.begun.get(&(namespace.task()?, call)).map(|begun| begun.id.as_str())
     }
@@ -98,9 +99,9 @@ impl Tools {
         }
         let asked = Asked::read(started.request.as_ref()?)?;
         let place = (started.task.clone(), started.call);
-        // The start of a call that continues after an interrupt or a crash was sent before. After a
-        // command or a fork, another task continues the call. Two tasks of one run with the same id
-        // have two calls.
+        // If the call continues after an interrupt or a crash, its start was sent before. After a
+        // command or a fork, another task continues the call. Two tasks of one run whose calls have
+        // the same id have two calls.
         let goes_on = |at: &(TaskId, u32), begun: &mut Begun| {
             *at == place || (begun.id == asked.id && at.0 != place.0 && begun.run != event.run)
         };
@@ -112,7 +113,7 @@ impl Tools {
     }
 
     fn end(&mut self, called: &Called) -> Vec<Value> {
-        // A call that a fork carries over was sent in the run that made it.
+        // A call that a fork carries over was sent in the run that made the call.
         if called.kind() != Some(CallKind::CallTool)
             || !called.scope.is_empty()
             || called.reused.is_some()
@@ -127,7 +128,7 @@ impl Tools {
         begin.into_iter().chain([ended(called, &asked)]).collect()
     }
 
-    /// Returns the start of a call.
+    /// Returns the start event of a call.
     fn began(&self, asked: &Asked<'_>) -> Value {
         let input = asked.arguments.or_else(|| self.asked.get(asked.id));
         json!({
@@ -138,7 +139,7 @@ impl Tools {
         })
     }
 
-    /// Records the calls that models request. Ends calls that only a message closes, because no
+    /// Records the calls that models request. Ends the calls that end only by a message, because no
     /// task waits for them any more.
     fn hear(
         &mut self,
@@ -172,9 +173,9 @@ impl Tools {
         over
     }
 
-    /// Ends the calls that a message is about. Other tasks may have calls with the same id. Calls
-    /// for which they wait stay open, and all of them do if the task that writes has or had such a
-    /// call.
+    /// Ends the open calls whose result a tool message contains. If the task that wrote the
+    /// message, or a subgraph of that task, has or had a call with this id, only its open calls
+    /// end. Otherwise the calls with this id end that no task waits for any more.
     fn close(
         &mut self,
         id: &str,
@@ -190,7 +191,7 @@ impl Tools {
         closed.map(|(_, it)| (it.namespace, failed(id, why, None))).collect()
     }
 
-    /// Ends calls that get no result, those of the innermost graphs first.
+    /// Ends calls that will get no result, the calls of the innermost graphs first.
     fn cut(
         &mut self,
         is_cut: impl Fn(&TaskId, &Begun) -> bool,
@@ -207,11 +208,11 @@ impl Tools {
     }
 }
 
-/// The request of a call in the log.
+/// The request of a call, as the log contains it.
 struct Asked<'r> {
     id: &'r str,
     tool: &'r str,
-    /// `None` if the request is large.
+    /// The arguments; `None` if the request is too large for the log.
     arguments: Option<&'r Value>,
 }
 
@@ -248,8 +249,8 @@ fn ended(called: &Called, asked: &Asked<'_>) -> Value {
     }
 }
 
-/// Returns a tool output as the message that the agent of `std` makes of it. The message has no id
-/// before it is written.
+/// Converts a tool output to the message that the agent of `std` writes for it. The message has no
+/// id before it is written.
 fn answered(answer: &Value, asked: &Asked<'_>) -> Value {
     let parts = answer.get("content").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let structured = answer.get("structured").filter(|data| !data.is_null());
@@ -278,7 +279,7 @@ fn failed(id: &str, message: &str, code: Option<&str>) -> Value {
     error
 }
 
-/// Returns the texts of an output, with a line break between them as in the message.
+/// Returns the texts of an output, joined by line breaks as in the message.
 fn text(answer: &Value) -> String {
     match answer.get("content") {
         Some(Value::String(text)) => text.clone(),

@@ -1,4 +1,4 @@
-//! Base64 of clients.
+//! Base64 data that clients send.
 
 use std::borrow::Cow;
 
@@ -6,10 +6,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use wattle_graph::llm;
 
-/// Number of characters that encode three bytes.
+/// Number of base64 characters that encode three bytes.
 const GROUP: usize = 4;
 
-/// Number of characters from which the media type of an image is detected.
+/// Number of leading characters from which the media type of an image is detected.
 const HEAD: usize = 16;
 
 /// Converts base64 to the form that every provider accepts: the standard alphabet, with padding and

@@ -1,10 +1,10 @@
-//! Files in blocks: images, texts and others, in the forms of many systems.
+//! Files in blocks: images, text and others, in the forms of many systems.
 
 use serde_json::{Map, Value, json};
 
 use super::encoded;
 
-/// Types of blocks that contain an image, whatever media type they have.
+/// Types of blocks that contain an image, whatever their media type is.
 const PICTURE_BLOCKS: &[&str] = &["image", "image_url", "input_image"];
 
 /// Names of the field with the media type of a file.
@@ -26,7 +26,7 @@ const PLACES: &[&str] = &[
     "fileUri",
 ];
 
-/// Names of objects in a block that contain these fields.
+/// Names of the object in a block that contains these fields.
 const HOLDERS: &[&str] = &[
     "source",
     "file",
@@ -55,10 +55,10 @@ const PICTURES: &[&str] = &[
     "image/tiff",
 ];
 
-/// A media type of images that is read as text.
+/// Media type of images that are read as text.
 const DRAWING: &str = "image/svg+xml";
 
-/// Media type of an image of which a client gives only the URL.
+/// Media type of an image for which a client gives only the URL.
 const ANY_PICTURE: &str = "image/*";
 
 /// Schemes of URLs that providers fetch.
@@ -115,14 +115,14 @@ fn place(block: &Map<String, Value>) -> (Place<'_>, Option<String>) {
     (place, essence(head))
 }
 
-/// Returns the first of the fields that is a string, in a block or in the objects that contain its
-/// file.
+/// Returns the value of the first of these fields that is a string. Searches the block and the
+/// objects that contain its file.
 fn find<'b>(block: &'b Map<String, Value>, names: &[&str]) -> Option<&'b str> {
     let own = names.iter().find_map(|name| block.get(*name)?.as_str());
     own.or_else(|| HOLDERS.iter().find_map(|name| find(block.get(*name)?.as_object()?, names)))
 }
 
-/// Returns a media type without parameters; `None` if it is unspecific.
+/// Returns a media type without parameters; `None` if the type is unspecific.
 fn essence(text: &str) -> Option<String> {
     let essence = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     match essence.as_str() {
@@ -132,7 +132,7 @@ fn essence(text: &str) -> Option<String> {
     }
 }
 
-/// Returns true if the block names a file that a provider stores.
+/// Returns true if the block refers to a file that a provider stores.
 fn is_kept_elsewhere(block: &Map<String, Value>) -> bool {
     find(block, &["file_id", "fileId"]).is_some() || find(block, &["source_type"]) == Some("id")
 }

@@ -10,7 +10,7 @@ const PNG: &str = "iVBORw0KGgo=";
 const HELLO: &str = "aGVsbG8=";
 const URL: &str = "https://example.com/a.png";
 
-/// Returns a message of a person with a text and a block.
+/// Returns a user message with a text and a block.
 fn said(block: &Value) -> Value {
     json!({
         "content": [{ "type": "text", "text": "look" }, block], "additional_kwargs": {},
@@ -22,7 +22,8 @@ fn read(block: &Value) -> Result<Value, String> {
     from_wire(&said(block), &mut || String::new())
 }
 
-/// Checks the part of each block, and that the block converts back unchanged.
+/// Checks the part that each block is converted to, and that the part converts back to the same
+/// block.
 fn check(table: Vec<(Value, Value)>) {
     for (block, part) in table {
         let ours = read(&block).unwrap_or_else(|why| panic!("{block}: {why}"));
@@ -92,7 +93,7 @@ fn image_urls_are_kept() {
 }
 
 #[test]
-fn texts_are_read_in_all_forms() {
+fn text_blocks_of_all_systems_become_text_parts() {
     let text = json!({ "text": "hello" });
     let named = json!({ "text": "[file a.txt]\nhello" });
     let thought = json!({ "reasoning": "hm" });
@@ -222,8 +223,8 @@ fn invalid_images_are_rejected_by_position() {
             json!({ "type": "tool_result", "content": [{ "type": "image" }] }),
             "block 1 (`tool_result`): block 0 (`image`): it has neither",
         ),
-        (json!(7), "block 1: a block must be a text"),
-        (json!({}), "block 1: a block must be a text"),
+        (json!(7), "block 1: a block must be a string"),
+        (json!({}), "block 1: a block must be a string"),
     ] {
         let error = read(&block).unwrap_err();
         assert!(error.contains(why), "{block}: {error}");

@@ -25,7 +25,7 @@ fn told(log: &Sample) -> Value {
     told_where(log).into_iter().map(|(_, data)| data).collect()
 }
 
-/// Returns the events with the depths of their graphs.
+/// Returns the events with the depth of the graph of each.
 fn told_where(log: &Sample) -> Vec<(usize, Value)> {
     let mut tools = Tools::default();
     let told = log.events.iter().flat_map(|event| tools.take(event, &lens()));
@@ -142,7 +142,7 @@ fn calls_of_subgraphs_end_with_their_run_or_task() {
     let expected = [(0, &start_a), (1, &start_b), (1, &cancelled("b")), (0, &cancelled("a"))];
     assert_eq!(told_where(&log), expected.map(|(depth, data)| (depth, data.clone())));
 
-    // The task of the subgraph fails.
+    // The task that runs the subgraph fails.
     other.leave();
     other.tasks.push(("tools".to_owned(), outer));
     other.fail(None);
@@ -169,7 +169,7 @@ fn message(id: &str) -> Value {
     json!({ "messages": [{ "role": "tool", "tool_call_id": id, "content": "said" }] })
 }
 
-/// Continues as a task that has started before.
+/// Continues the log in a task that has started before.
 fn turn_to(log: &mut Sample, (name, task): &(String, TaskId)) {
     log.tasks.push((name.clone(), task.clone()));
 }
@@ -204,7 +204,7 @@ fn message_does_not_end_a_call_of_another_running_task() {
         assert_eq!(told(&log), json!([start, start, each, each]), "{order:?}");
     }
 
-    // One task gives its call up, and the other continues.
+    // One task leaves its call open, and the other continues.
     let (mut log, [first, second]) = two_at_once();
     turn_to(&mut log, &first);
     log.finish(message("a"));
