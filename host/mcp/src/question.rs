@@ -15,7 +15,7 @@ use crate::speaker::plain;
 /// Method of an elicitation.
 pub(crate) const ASK: &str = "elicitation/create";
 
-/// Name of the question of an elicitation through a session, which has no name of its own.
+/// Name of the only question of an elicitation through a session. The protocol gives this question no name.
 const ONLY: &str = "question";
 
 /// Wording for a request of unknown kind: what the tool wants, and advice.
@@ -80,7 +80,7 @@ pub(crate) fn question(asked: &ElicitRequestParams) -> Option<ElicitedQuestion> 
         return None;
     };
     let mut schema = serde_json::to_value(requested_schema).unwrap_or_else(|_| json!({}));
-    // A subschema has no dialect of its own.
+    // The form becomes a subschema. Only the root of a schema has `$schema`.
     if let Value::Object(fields) = &mut schema {
         fields.remove("$schema");
     }

@@ -33,14 +33,14 @@ use crate::permit::Permit;
 use crate::question::{Wanted, held_answer, responses, unreadable, unsupported, wanted};
 use crate::{fault, listing, outcome, question};
 
-/// Text with which servers report an elicitation through a session of the stateless protocol, which forbids it.
+/// Text with which servers report that the stateless protocol forbids an elicitation through the session.
 const CANNOT_ASK: &str = "elicitation via server-initiated requests";
 
 /// Timeout of closing a session when the host stops.
 const GOODBYE: Duration = Duration::from_secs(2);
 
 /// Maximum concurrent calls of one server with a separate session, which is a process for a stdio server: the number of
-/// tools that an agent calls at once. Further calls wait up to their timeout.
+/// tools that an agent calls concurrently. Further calls wait up to their timeout.
 const OWN_SESSIONS: usize = 16;
 
 /// Divisor of the timeout, which results in the delay before the tool list of a server that timed out is requested

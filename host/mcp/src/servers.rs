@@ -20,7 +20,7 @@ use crate::held::Held;
 use crate::server::{self, Server};
 
 /// All configured servers. A session is opened at its first use and serves all callers: the operator decides what a
-/// server may do, and the gate decides who may use it.
+/// server is allowed to do, and the gate decides who is allowed to use it.
 #[derive(Debug)]
 pub struct McpServers {
     servers: BTreeMap<String, Arc<Server>>,

@@ -1,7 +1,7 @@
 //! Provider-specific fields that the operator adds to the body of a request.
 //!
-//! Services that speak OpenAI's format have options of their own, such as DeepSeek's `thinking`.
-//! The fields are written as the service expects them. They cannot replace a field that the host
+//! Services that speak OpenAI's format have additional options, such as DeepSeek's `thinking`. The
+//! extra fields are written as the service expects them. They cannot replace a field that the host
 //! sets, because the response would no longer match the request of the guest.
 
 use serde_json::{Map, Value};

@@ -67,7 +67,7 @@ pub(crate) struct Provider {
     base_url: String,
     key: Key,
     headers: HeaderMap,
-    /// The secrets that no message may show.
+    /// Keys and header secrets, which no message shows.
     credentials: Credentials,
     /// Why the headers cannot be sent; `None` if they can.
     unready: Option<String>,

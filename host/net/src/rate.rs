@@ -66,7 +66,7 @@ impl Rates {
 mod tests {
     use super::*;
 
-    /// Returns how many requests to a host are allowed at once.
+    /// Returns how many requests to a host are allowed without waiting.
     fn taken(rates: &Rates, host: &str) -> usize {
         (0..100).take_while(|_| rates.take(host).is_none()).count()
     }

@@ -37,7 +37,7 @@ pub(crate) trait Backend: Send + Sync {
         limits: &SqlLimits,
     ) -> Result<Rows, Fault>;
 
-    /// Starts a transaction that may write.
+    /// Starts a transaction that can write.
     async fn begin(&self, limits: &SqlLimits) -> Result<Box<dyn Session>, Fault>;
 
     /// Returns the applied migrations of an app, by version.

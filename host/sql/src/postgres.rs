@@ -183,7 +183,7 @@ fn missing_table<T>(error: sqlx::Error) -> Result<Option<T>, sqlx::Error> {
     }
 }
 
-/// A transaction that may write.
+/// A transaction that can write.
 struct PostgresSession {
     transaction: Transaction<'static, sqlx::Postgres>,
     prepared: Prepared,

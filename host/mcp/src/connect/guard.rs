@@ -1,4 +1,4 @@
-//! Restricts the addresses that a server may have.
+//! Restricts the addresses that a server is allowed to have.
 //!
 //! The check happens during name resolution, so no second resolution can bypass it (DNS rebinding).
 //! A literal IP address is never resolved and is checked beforehand.

@@ -168,7 +168,7 @@ async fn calls_before_and_after_an_elicitation_share_a_process() {
     assert_eq!(text(&call(&servers, "book", json!({})).await.unwrap()), "first");
     let mut talk = Talk::new(&servers, json!({}));
     let asked = talk.asked().await;
-    // A list needs no session of its own.
+    // A tool list needs no separate session.
     assert_eq!(names(&servers).await, ["book"]);
     assert_eq!(talk.answer(asked, "accept").await.unwrap().as_deref(), Some("second"));
     assert_eq!(text(&call(&servers, "book", json!({})).await.unwrap()), "third");
@@ -214,7 +214,7 @@ async fn elicitation_of_a_cancelled_call_reaches_no_other_call() {
         ServerAnswer::Done(output) => assert_eq!(text(&output), "not booked"),
         ServerAnswer::Asks(asked) => panic!("{asked:?}"),
     }
-    // From now on every call gets a session of its own, even with others in progress.
+    // From now on every call gets a separate session, even with others in progress.
     let mut talks: Vec<Talk<'_>> = (1..4).map(|n| Talk::new(&servers, json!({ "n": n }))).collect();
     let asked = join_all(talks.iter().map(Talk::asked)).await;
     for (talk, asked) in talks.iter_mut().zip(asked) {
@@ -417,7 +417,7 @@ async fn calls_of_a_lost_session_are_in_doubt() {
     assert_eq!(talk.answer(asked, "accept").await.unwrap(), None);
 }
 
-/// The host does not know yet that every call needs a session of its own.
+/// The host does not know yet that every call needs a separate session.
 #[tokio::test]
 async fn one_of_two_unassigned_elicitations_is_refused() {
     let (servers, _) = desk_over_http(2, true).await;

@@ -265,7 +265,7 @@ async fn list_timeout_is_cached() {
     standin.fault(FaultRule { times: None, ..fault("tools/list", Fault::Hang) });
     let failure = list(&servers).await.unwrap_err();
     assert_eq!(failure.code, "timeout", "{failure}");
-    // During the second request, callers get the failure at once.
+    // During the second request, callers get the failure immediately.
     let mut lists = 0;
     while asked(&standin, "tools/list").len() < 2 {
         let again = list(&servers).now_or_never().expect("an answer from memory");

@@ -8,7 +8,7 @@ use wattle_graph::id::Digest;
 /// The name that replaces the empty name of a called tool.
 const UNNAMED: &str = "unnamed";
 
-/// Returns the name of a called tool, never an empty one: no provider accepts it.
+/// Returns the name of a called tool, or a placeholder for an empty name: no provider accepts an empty one.
 pub(super) fn tool(name: &str) -> &str {
     if name.is_empty() { UNNAMED } else { name }
 }

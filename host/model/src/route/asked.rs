@@ -101,7 +101,7 @@ fn tell(attempt: &Attempt) -> Option<Value> {
 
 /// Returns whether the next candidate is tried: after an unavailable provider, a rate limit, a
 /// timeout, a missing feature, a content filter, or a request that the provider rejected. A request
-/// that the host itself rejects fails at once.
+/// that the host itself rejects fails immediately.
 fn falls_back(failure: &Failure) -> bool {
     match failure.code.as_str() {
         code::UNAVAILABLE | code::RATE_LIMITED | code::TIMEOUT | code::UNSUPPORTED | WITHHELD => {

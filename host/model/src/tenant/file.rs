@@ -1,4 +1,5 @@
-//! The file of the tenant routes. It has keys, so only the user of the host may read it.
+//! The file of the tenant routes. It contains keys, so only the user that runs the host can read
+//! it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};

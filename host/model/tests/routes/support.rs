@@ -21,7 +21,7 @@ use wattle_run::ports::{BlobStore, Caller, Model};
 use wiremock::matchers::any;
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
-/// The key of every stand-in. No message may show it.
+/// The key of every stand-in. No message shows it.
 pub(crate) const KEY: &str = "sk-very-secret-0123456789";
 
 /// An in-memory blob store that derives the reference of a blob from its first byte.

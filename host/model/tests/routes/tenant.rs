@@ -13,7 +13,7 @@ use wattle_run::ports::{Caller, Model};
 
 use crate::support::{Blobs, KEY, ask, caller, table};
 
-/// The key of a tenant. Only the tenant's provider may receive it.
+/// The key of a tenant. Only the tenant's provider must receive it.
 const OWN_KEY: &str = "sk-own-0123456789";
 
 async fn standin() -> Handle {
@@ -83,7 +83,7 @@ async fn tenant_route_overrides_the_operators() {
     assert!(!shown.to_string().contains(OWN_KEY), "{shown}");
     assert_eq!(routes.get_route(&of(None), "chat").await.unwrap(), None);
 
-    // The redacted document may be sent back, and the key is kept.
+    // A client can send the redacted object back, and the host keeps the key.
     routes.set_route(&acme, "chat", shown.clone()).await.unwrap();
     assert_eq!(routes.get_route(&acme, "chat").await.unwrap(), Some(shown));
 

@@ -192,8 +192,8 @@ impl Token {
         }
     }
 
-    /// Returns for how many milliseconds the token may be used. A token with too short a lifetime
-    /// is fetched for every request.
+    /// Returns for how many milliseconds the token is used. A token with too short a lifetime is
+    /// fetched for every request.
     fn lasts_ms(&self, document: &Value) -> i64 {
         let field = self.source.expires_field.as_ref().and_then(|field| at(document, field));
         let seconds = field.and_then(|it| it.as_f64().or_else(|| it.as_str()?.parse().ok()));

@@ -105,7 +105,7 @@ async fn exchange_has_one_timeout() {
     let failure = send_within(&[rule_for(&server)], &short, &get(server.uri())).await.unwrap_err();
     assert_eq!((failure.code.as_str(), failure.retryable), ("timeout", true));
 
-    // The head arrives at once and the body never ends. The guest's timeout is the shorter one.
+    // The head arrives immediately and the body never ends. The guest's timeout is the shorter one.
     let head = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nabc".to_vec();
     let port = odd(head, |stream| async move {
         let _open = stream;

@@ -54,7 +54,7 @@ fn rules() -> MutexGuard<'static, BTreeMap<usize, Arc<Allowed>>> {
     RULES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a read-only statement may read.
+/// What a read-only statement is allowed to read.
 struct Allowed {
     /// Tables and views in lower case; `None` permits all.
     tables: Option<BTreeSet<String>>,

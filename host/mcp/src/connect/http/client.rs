@@ -316,8 +316,8 @@ impl Lenient {
         Err(unexpected(format!("it responds with status {}{hint}{colon}{words}", status.as_u16())))
     }
 
-    /// Normalizes the messages of an event stream and puts each into an event of its own. An event that is not a
-    /// message is unchanged.
+    /// Normalizes the messages of an event stream and puts each into a separate event. An event that is not a message
+    /// is unchanged.
     fn mended(
         &self,
         events: BoxStream<'static, Result<Sse, SseError>>,

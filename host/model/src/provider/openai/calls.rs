@@ -11,7 +11,7 @@ use crate::provider::openai::own;
 use crate::provider::state::{Draft, Fields, OwnBytes};
 use crate::sink::Sink;
 
-/// Maximum calls of one response: far more than a host runs at once.
+/// Maximum calls of one response: far more than a host runs concurrently.
 const MAX_CALLS: usize = 128;
 
 /// Fields of a call, and of its function, that are part of the format.

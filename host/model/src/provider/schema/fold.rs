@@ -1,8 +1,8 @@
 //! Merges a union of objects into one object.
 //!
 //! No provider accepts a union at the root of a tool's arguments. The merged object has the properties of all
-//! alternatives and requires those that all alternatives require. A property that only some alternatives name has the
-//! schema that they give it.
+//! alternatives and requires the properties that all alternatives require. The schema of a property that only some
+//! alternatives have is the one that these alternatives give it.
 
 use std::collections::HashSet;
 

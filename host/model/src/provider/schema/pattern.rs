@@ -25,7 +25,7 @@ pub(super) enum Form {
     Broken,
 }
 
-/// Returns the form of a pattern. Syntax that some engine may not support is special.
+/// Returns the form of a pattern. Syntax that some engines do not support is special.
 pub(super) fn form(pattern: &str) -> Form {
     let mut scan = Scan { letters: pattern.chars().peekable(), form: Form::Portable };
     scan.pattern();
