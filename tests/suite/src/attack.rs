@@ -1,17 +1,18 @@
-//! What guests, apps, services and clients try on a running host, for the suite and the benchmark.
+//! Attacks of guests, apps, services and clients on a running host, for the suite and the
+//! benchmark.
 //!
-//! A [`Case`] is one attack, and a *strike* one round of it: it does harm as well as it can and then
-//! looks whether the limit held that is there for it. [`Attack`] strikes again and again while
-//! others use the [`Host`]. What must hold beside every attack is in [`honest`], once for all.
+//! A [`Case`] is one attack. A *strike* is one round of it: the strike does as much harm as it can
+//! and then checks that the limit against it held. An [`Attack`] repeats strikes while honest
+//! callers use the [`Host`]. [`honest`] has the checks that must pass during every attack.
 //!
 //! # Layout
 //!
-//! * [`honest`]: what the host owes to others meanwhile.
+//! * [`honest`]: the checks of an honest caller.
 //! * [`host`]: the real binary in a process of its own, with one configuration for all cases.
-//! * [`app`]: the app that the attackers brought, and the configuration.
-//! * `guests`, `clients`, `services`, `files`: the strikes, by who makes them.
-//! * [`poison`]: a store with runs that cannot be gone on with.
-//! * [`hostile`]: services whose answers never end, or are too large or too deep.
+//! * [`app`]: the app of the attackers, and the configuration.
+//! * `guests`, `clients`, `services`, `files`: the strikes, by attacker.
+//! * [`poison`]: a store with runs that cannot be recovered.
+//! * [`hostile`]: services whose responses are endless, too large or too deep.
 
 pub mod app;
 mod clients;
@@ -34,12 +35,12 @@ use tokio::task::JoinSet;
 
 use self::host::Host;
 
-/// One attack.
+/// An attack with a name.
 #[derive(Clone, Copy)]
 pub struct Case {
-    /// Its name.
+    /// The name of the attack.
     pub name: &'static str,
-    /// How many strikes are under way at once where it is measured.
+    /// The number of concurrent strikes in the benchmark.
     pub lanes: usize,
     strike: fn(Arc<Host>) -> BoxFuture<'static, Result<()>>,
 }
@@ -77,16 +78,16 @@ pub const CASES: &[Case] = cases! {
     "tool-endless", 2, services::tool_endless;
     "tool-deep", 2, services::tool_deep;
     "tool-pages", 2, services::tool_pages;
-    // Somebody who may write to the plugins folder.
+    // An attacker who may write to the plugins folder.
     "files", 1, files::many_and_half;
 };
 
-/// The attack of a name.
+/// Returns the attack of a name.
 pub fn case(name: &str) -> Option<Case> {
     CASES.iter().find(|case| case.name == name).copied()
 }
 
-/// An attack that goes on until it is told to stop, or a limit did not hold.
+/// An attack that continues until it is stopped or a limit does not hold.
 pub struct Attack {
     lanes: JoinSet<Result<()>>,
     strikes: watch::Sender<usize>,
@@ -94,7 +95,7 @@ pub struct Attack {
 }
 
 impl Attack {
-    /// Begins it, with so many strikes under way at once.
+    /// Starts an attack with `at_once` concurrent strikes.
     pub fn begin(case: Case, host: &Arc<Host>, at_once: usize) -> Self {
         let (strikes, is_over) = (watch::Sender::new(0), Arc::new(AtomicBool::new(false)));
         let mut lanes = JoinSet::new();
@@ -104,7 +105,7 @@ impl Attack {
                 while !is_over.load(Ordering::SeqCst) {
                     match (case.strike)(host.clone()).await {
                         Ok(()) => strikes.send_modify(|strikes| *strikes += 1),
-                        // What the host was asked while it stopped has no answer.
+                        // Requests fail while the host stops.
                         Err(_) if is_over.load(Ordering::SeqCst) => {}
                         Err(error) => return Err(error),
                     }
@@ -115,36 +116,36 @@ impl Attack {
         Self { lanes, strikes, is_over }
     }
 
-    /// Waits for a number of strikes, after each of which the limit held.
+    /// Waits until `count` strikes have passed, each of which checks its limit.
     ///
     /// # Errors
     ///
-    /// What did not hold.
+    /// The failure of a strike.
     pub async fn struck(&mut self, count: usize) -> Result<()> {
         let mut strikes = self.strikes.subscribe();
         tokio::select! {
-            // This has the sender.
+            // `self` has the sender, so the channel stays open.
             _ = strikes.wait_for(|strikes| *strikes >= count) => Ok(()),
             Some(ended) = self.lanes.join_next() => ended?,
         }
     }
 
-    /// How many strikes there were.
+    /// Returns the number of strikes that passed.
     pub fn strikes(&self) -> usize {
         *self.strikes.borrow()
     }
 
-    /// Says that failures of strikes count no longer, since the host is about to stop. The strikes
-    /// go on.
+    /// Ignores failures of strikes from now on, because the host is about to stop. Each lane ends
+    /// after its current strike.
     pub fn host_stops(&self) {
         self.is_over.store(true, Ordering::SeqCst);
     }
 
-    /// Ends it.
+    /// Stops the attack and waits until all strikes have ended.
     ///
     /// # Errors
     ///
-    /// What did not hold before the host was to stop.
+    /// The failure of a strike before the host was about to stop.
     pub async fn end(mut self) -> Result<()> {
         self.host_stops();
         while let Some(ended) = self.lanes.join_next().await {

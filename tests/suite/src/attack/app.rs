@@ -1,4 +1,4 @@
-//! The app that the attackers brought, with the graphs of all cases, and the host's configuration.
+//! The app of the attackers, with the graphs of all cases, and the host's configuration.
 
 use wattle_kit::standin::Handle;
 
@@ -9,17 +9,17 @@ use crate::place::{self, MISDEEDS, Place};
 /// The name of the attackers' app.
 pub const APP: &str = "misdeeds";
 
-/// Runs that honest callers make add one to a number with it.
+/// The graph that honest callers run. It adds one to a number.
 pub const HONEST: &str = "honest";
 
-/// Models that never come to an end, or answer with too much.
+/// Models whose completions never end or are too large.
 pub const MODELS: [&str; 4] = ["comments", "deltas", "endless", "large"];
 
-/// Servers of tools: one has a tool whose schema doubles, the others answer without an end, too
-/// deep, or with a list without an end. Each has an app of its name that calls its tools.
+/// MCP servers. The first has a tool whose schema doubles; the others send an endless output, an
+/// output that is too deep, or an endless tool list. An app with the server's name calls its tools.
 pub const TOOL_SERVERS: [&str; 4] = ["shape", "endless", "deep", "pages"];
 
-/// Graphs with one node, which reads and writes these channels.
+/// Graphs with one node each, and the channels of the node.
 const NODES: &[(&str, &[&str])] = &[
     ("ask_shaped", &["schema", "answer"]),
     ("ask_model", &["route", "schema", "answer"]),
@@ -33,7 +33,7 @@ const NODES: &[(&str, &[&str])] = &[
     ("call_then_wait", &["route", "text", "url", "body"]),
 ];
 
-/// A graph whose branch has a condition that compares everything with everything.
+/// A graph with a branch whose condition compares all pairs of items.
 const CONDITION: &str = r#"
 [graphs.condition]
 entry = "counter"
@@ -74,7 +74,7 @@ sql = [{ database = "notes", access = "read-write" }]
 sqlite = "migrations"
 "#;
 
-/// An app that calls the tools of a server.
+/// The graph of an app that calls the tools of a server.
 const CALLER: &str = r#"
 [graphs.call]
 entry = "call_tool"
@@ -96,7 +96,7 @@ fn graphs() -> String {
     text
 }
 
-/// Puts the app with all graphs into the plugins folder.
+/// Writes the app with all graphs into the plugins folder.
 pub fn put_app(place: &Place) {
     place.write("plugins/misdeeds/migrations/0001_notes.sql", "CREATE TABLE notes (text TEXT);");
     place.write("plugins/misdeeds/misdeeds.wasm", guests::bytes(MISDEEDS));
@@ -104,14 +104,13 @@ pub fn put_app(place: &Place) {
     place.write("plugins/misdeeds/app.toml", MANIFEST);
 }
 
-/// Puts a newer version of the app in place of the one that is there: its graph `call_then_wait` has
-/// another channel.
+/// Replaces the app by a newer version, in which the graph `call_then_wait` has one more channel.
 pub fn put_newer_app(place: &Place) {
     let more = "[graphs.call_then_wait.channels.more]\n";
     place.write("plugins/misdeeds/graph.toml", format!("{}{more}", graphs()));
 }
 
-/// Puts the apps that call tools of hostile servers into the plugins folder.
+/// Writes the apps that call tools of hostile servers into the plugins folder.
 pub fn put_callers(place: &Place) {
     place.write("plugins/tools.wasm", guests::bytes("wattle-guest-tools"));
     for name in TOOL_SERVERS {
@@ -126,7 +125,7 @@ pub fn put_callers(place: &Place) {
     }
 }
 
-/// The configuration: limits as they are unless set, but for times of services that never end.
+/// Returns the configuration. Limits have their defaults, except the timeouts of endless services.
 pub fn toml(standin: &Handle, hostile: &Hostile) -> String {
     let mut text = place::base_toml(standin);
     let base = format!("http://{}", hostile.address);

@@ -1,4 +1,4 @@
-//! Clients that take what they can get of a listener.
+//! Clients that exhaust the resources of a listener.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use tokio::net::TcpStream;
 use super::app::APP;
 use super::host::Host;
 
-/// Connections with half of a head.
+/// Connections with an incomplete request head.
 const HEADS: usize = 800;
 
-/// Connections with half of a body.
+/// Connections with an incomplete request body.
 const BODIES: usize = 200;
 
-/// Streams that nobody reads.
+/// Event streams that no client reads.
 const STREAMS: usize = 500;
 
-/// Messages of one flood of a WebSocket.
+/// Repetitions of the two frames that one WebSocket sends.
 const MESSAGES: usize = 2_000;
 
 /// Opens a connection and sends bytes.
@@ -30,30 +30,30 @@ async fn send(host: &Host, bytes: &str) -> Result<TcpStream> {
     Ok(socket)
 }
 
-/// The status of the answer.
+/// Reads the status of the response.
 async fn status(socket: &mut TcpStream) -> Result<u16> {
     let mut head = [0; 12];
     socket.read_exact(&mut head).await?;
     Ok(std::str::from_utf8(&head[9..])?.parse()?)
 }
 
-/// Requests that begin and do not go on, held while more come.
+/// Opens requests that stay incomplete, and sends complete requests meanwhile.
 pub(super) async fn half_requests(host: Arc<Host>) -> Result<()> {
     let head = "GET / HTTP/1.1\r\nhost: localhost\r\nx-";
     let heads = join_all((0..HEADS).map(|_| send(&host, head))).await;
     let body = "POST /api/v1/apps/misdeeds/runs HTTP/1.1\r\nhost: localhost\r\n\
                 content-type: application/json\r\ncontent-length: 1000\r\n\r\n{\"input\"";
     let bodies = join_all((0..BODIES).map(|_| send(&host, body))).await;
-    // Some are closed to make room; most are held.
+    // The host closes some connections to make room, and keeps most.
     let held = heads.iter().chain(&bodies).filter(|socket| socket.is_ok()).count();
-    ensure!(held > 0, "no connection was taken");
+    ensure!(held > 0, "no connection was accepted");
     for _ in 0..10 {
         host.honest.ok().await?;
     }
     Ok(())
 }
 
-/// Streams of a thread that nobody reads, while the thread goes on.
+/// Opens streams of a thread without reading their events, and runs the thread.
 pub(super) async fn silent_streams(host: Arc<Host>) -> Result<()> {
     let start = |count: u32| {
         let input = json!({ "count": count });
@@ -78,19 +78,19 @@ pub(super) async fn silent_streams(host: Arc<Host>) -> Result<()> {
     Ok(())
 }
 
-/// A WebSocket that sends much and reads nothing.
+/// Opens a WebSocket that sends many frames and reads none.
 pub(super) async fn sockets(host: Arc<Host>) -> Result<()> {
     let request = "GET /threads/01a1ffdc-22ab-744e-a2fc-8bb051a654f8/stream/events HTTP/1.1\r\n\
                    host: localhost\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
                    sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
     let mut socket = send(&host, request).await?;
-    let code = status(&mut socket).await.context("no answer to the upgrade")?;
+    let code = status(&mut socket).await.context("no response to the upgrade")?;
     ensure!(code == 101, "the upgrade: {code}");
-    // A text of two bytes, and a ping, both masked with zeros.
+    // A text frame of two bytes and a ping frame, both masked with zeros.
     let frames =
         [[0x81, 0x82, 0, 0, 0, 0, b'{', b'['], [0x89, 0x82, 0, 0, 0, 0, b'x', b'x']].concat();
     for _ in 0..MESSAGES {
-        // The host may close it: pings are counted, and answers are not read.
+        // The host may close the connection, because it counts pings and its pongs are not read.
         if socket.write_all(&frames).await.is_err() {
             break;
         }
@@ -98,7 +98,7 @@ pub(super) async fn sockets(host: Arc<Host>) -> Result<()> {
     Ok(())
 }
 
-/// Requests that name other hosts than they go to.
+/// Sends requests whose `Host` header names another host.
 pub(super) async fn hosts(host: Arc<Host>) -> Result<()> {
     for name in ["127.0.0.1:8931@evil", "evil.example", "localhost:8700@evil.example"] {
         let request = format!("GET /api/v1/threads HTTP/1.1\r\nhost: {name}\r\n\r\n");

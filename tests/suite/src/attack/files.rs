@@ -1,4 +1,4 @@
-//! Somebody who may write to the plugins folder of a host that watches it.
+//! An attacker who may write to the plugins folder of a host that watches it.
 
 use std::fs;
 use std::io::{Seek as _, Write as _};
@@ -9,18 +9,18 @@ use anyhow::{Result, ensure};
 use super::app;
 use super::host::Host;
 
-/// Files that come at once.
+/// Files that the attacker writes at once.
 const FILES: usize = 200;
 
-/// Many files that are no plugins, and a file that is replaced piece by piece while it is read. Then
-/// all is as it was.
+/// Writes many files that are not plugins, and overwrites a plugin chunk by chunk while the host
+/// reads it. Then restores the folder.
 pub(super) async fn many_and_half(host: Arc<Host>) -> Result<()> {
     let plugins = host.place.plugins();
     for number in 0..FILES {
         fs::write(plugins.join(format!("junk-{number}.wasm")), format!("text {number}"))?;
     }
     let whole = fs::read(plugins.join("misdeeds/misdeeds.wasm"))?;
-    // In place, without a rename: the host sees the beginning of the one and the end of the other.
+    // Without a rename, the host can read the beginning of one file and the end of the other.
     let mut file = fs::File::create(plugins.join("misdeeds/misdeeds.wasm"))?;
     for piece in whole.chunks(whole.len() / 20 + 1) {
         file.write_all(piece)?;

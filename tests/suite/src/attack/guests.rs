@@ -11,16 +11,16 @@ use super::app::APP;
 use super::host::Host;
 use super::hostile::doubling;
 
-/// Items that a condition compares with one another, or that a schema is checked against.
+/// Items that a condition compares in pairs, or that a schema validates.
 const ITEMS: u32 = 20_000;
 
-/// Numbers of an answer: more than one validation may look at.
+/// Numbers in an array, more than one validation may visit.
 const NUMBERS: u32 = 1_500_000;
 
 /// Gotos of one task.
 const GOTOS: u32 = 300_000;
 
-/// A question whose answer must fit a schema that doubles.
+/// Raises interrupts whose answers must match a schema that doubles.
 pub(super) async fn question_schema(host: Arc<Host>) -> Result<()> {
     for (levels, keyword, limit) in
         [(24, "allOf", "schema_expanded"), (30, "anyOf", "schema_expanded")]
@@ -31,9 +31,9 @@ pub(super) async fn question_schema(host: Arc<Host>) -> Result<()> {
     Ok(())
 }
 
-/// An answer that takes a validator long.
+/// Starts a run with an input that takes long to validate.
 pub(super) async fn large_answer(host: Arc<Host>) -> Result<()> {
-    // Written once: it is the host that is to work.
+    // Serialized once, because the host is to use the CPU and not the attacker.
     static START: OnceLock<String> = OnceLock::new();
     let start = START.get_or_init(|| {
         let numbers: Vec<u32> = (0..NUMBERS).collect();
@@ -44,7 +44,7 @@ pub(super) async fn large_answer(host: Arc<Host>) -> Result<()> {
     Ok(())
 }
 
-/// A model that is to answer with a document of a schema that doubles.
+/// Requests a completion that must match a schema that doubles.
 pub(super) async fn model_schema(host: Arc<Host>) -> Result<()> {
     let mut schema = doubling(30, "allOf");
     schema["type"] = json!("object");
@@ -54,13 +54,13 @@ pub(super) async fn model_schema(host: Arc<Host>) -> Result<()> {
     host.fails_at("ask_model", input, "schema_expanded").await
 }
 
-/// Tasks that make tasks.
+/// Runs tasks that send more tasks than the limits allow.
 pub(super) async fn sends(host: Arc<Host>) -> Result<()> {
     host.fails_at("multiply", json!({ "sends": 12_000 }), "task_sends").await?;
     host.fails_at("multiply", json!({ "sends": 150 }), "step_tasks").await
 }
 
-/// A task that says where to go very often, in a loop, until it is cancelled.
+/// Runs a task with very many gotos in a loop until it is cancelled.
 pub(super) async fn gotos(host: Arc<Host>) -> Result<()> {
     let start = json!({ "graph": "jump", "input": { "jumps": GOTOS } });
     let (status, run) = host.post(&format!("/api/v1/apps/{APP}/runs"), &start).await?;
@@ -74,19 +74,19 @@ pub(super) async fn gotos(host: Arc<Host>) -> Result<()> {
     Ok(())
 }
 
-/// A condition that compares everything with everything.
+/// Runs a graph whose condition compares all pairs of items.
 pub(super) async fn conditions(host: Arc<Host>) -> Result<()> {
     let input = json!({ "number": 0, "op": (0..ITEMS).collect::<Vec<_>>() });
     host.fails_at("condition", input, "condition_steps").await
 }
 
-/// A task that keeps more than it may.
+/// Runs a task that stores more blobs than it may.
 pub(super) async fn blobs(host: Arc<Host>) -> Result<()> {
     let input = json!({ "blobs": 90, "bytes": 3 << 20 });
     host.fails_at("hoard", input, "task_blob_bytes").await
 }
 
-/// Statements whose values are huge, and such for the host's own tables.
+/// Executes statements with huge values, and statements on the host's own tables.
 pub(super) async fn sql(host: Arc<Host>) -> Result<()> {
     for (statement, code) in [
         ("SELECT hex(zeroblob(450000000))", "limit"),
@@ -100,7 +100,7 @@ pub(super) async fn sql(host: Arc<Host>) -> Result<()> {
     Ok(())
 }
 
-/// Failures whose words look like others, or change a terminal.
+/// Fails with a code and a message that imitate a host failure and contain control characters.
 pub(super) async fn words(host: Arc<Host>) -> Result<()> {
     let input = json!({ "code": "limit\r\nX", "message": "a\u{1b}[31mb\u{7}" });
     let run = host.run(APP, "fail_as", input).await?;
@@ -111,9 +111,9 @@ pub(super) async fn words(host: Arc<Host>) -> Result<()> {
     Ok(())
 }
 
-/// Everything that takes a processor, at once: guests in loops, conditions, validation.
+/// Runs everything that uses the CPU concurrently: guests in loops, conditions and validation.
 pub(super) async fn busy(host: Arc<Host>) -> Result<()> {
-    // More than there are cores.
+    // More guests than cores.
     let guests = std::thread::available_parallelism().map_or(2, NonZero::get) + 2;
     let spinning = try_join_all((0..guests).map(|_| host.fails_at("spin", json!({}), "cpu")));
     let conditions = try_join_all((0..4).map(|_| conditions(host.clone())));

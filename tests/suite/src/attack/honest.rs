@@ -1,4 +1,4 @@
-//! What a host owes to others whatever is tried: it answers, honest runs complete, and the control
+//! What must hold during every attack: the host responds, honest runs complete, and the control
 //! plane works.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::app::{APP, HONEST};
 
-/// Somebody who uses a host as it is meant. Its app `misdeeds` must have the graph `honest`, which
+/// An honest caller of a host. The app `misdeeds` of the host must have the graph `honest`, which
 /// adds one to `number`.
 pub struct Honest {
     client: Client,
@@ -18,11 +18,11 @@ pub struct Honest {
 }
 
 impl Honest {
-    /// A caller of the host at this address.
+    /// Creates a caller of the host at a base URL.
     ///
     /// # Errors
     ///
-    /// If no client can be made.
+    /// If no client can be created.
     pub fn new(base: String) -> Result<Self> {
         Ok(Self { client: Client::builder().no_proxy().build()?, base, threads: AtomicU64::new(0) })
     }
@@ -31,22 +31,22 @@ impl Honest {
         format!("{}{path}", self.base)
     }
 
-    /// Asks whether the host is there.
+    /// Checks that the host is healthy.
     ///
     /// # Errors
     ///
-    /// If it is not.
+    /// If it does not respond with 200.
     pub async fn ok(&self) -> Result<()> {
         let (status, body) = answer(self.client.get(self.url("/ok"))).await?;
         ensure!(status == 200, "/ok: {status}: {body}");
         Ok(())
     }
 
-    /// A run completes.
+    /// Starts a run and checks that it completes.
     ///
     /// # Errors
     ///
-    /// If it does not.
+    /// If it does not complete.
     pub async fn run(&self) -> Result<()> {
         let start = json!({ "graph": HONEST, "input": { "number": 1 }, "wait": true });
         let request = self.client.post(self.url(&format!("/api/v1/apps/{APP}/runs")));
@@ -60,7 +60,7 @@ impl Honest {
     ///
     /// # Errors
     ///
-    /// If one of it is refused.
+    /// If the host refuses one of the requests.
     pub async fn control_plane(&self) -> Result<()> {
         let (status, body) = answer(self.client.get(self.url("/api/v1/threads?limit=1"))).await?;
         ensure!(status == 200, "list: {status}: {body}");
@@ -80,7 +80,7 @@ impl Honest {
     }
 }
 
-/// Status and document of an answer.
+/// Sends a request and returns the status and the document of the response.
 pub(super) async fn answer(request: RequestBuilder) -> Result<(u16, Value)> {
     let response = request.send().await?;
     let status = response.status().as_u16();

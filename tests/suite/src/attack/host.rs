@@ -18,20 +18,20 @@ use super::honest::{Honest, answer};
 use super::hostile::Hostile;
 use crate::place::{ENVIRONMENT, Place};
 
-/// What an attacker is seen as. To the host, callers without keys are their addresses; on Linux all of
-/// 127.0.0.0/8 leads to this machine.
+/// The address from which attackers connect. The host identifies callers without keys by their
+/// addresses. On Linux, all addresses of 127.0.0.0/8 are local.
 const ATTACKER: Option<Ipv4Addr> =
     if cfg!(target_os = "linux") { Some(Ipv4Addr::new(127, 0, 0, 2)) } else { None };
 
 /// A running host.
 pub struct Host {
-    /// Its folder.
+    /// The folder of the host.
     pub place: Place,
-    /// Its address.
+    /// The address on which the host listens.
     pub address: SocketAddr,
-    /// The services that behave.
+    /// The stand-ins of services that are not hostile.
     pub standin: Handle,
-    /// Somebody who uses it as it is meant.
+    /// The honest caller.
     pub honest: Honest,
     hostile: Hostile,
     attacker: Client,
@@ -39,21 +39,21 @@ pub struct Host {
     id: u32,
 }
 
-/// A place with the attackers' app, and the services that it names.
+/// A folder with the attackers' app, and the services that its configuration names.
 pub struct Prepared {
     /// The folder.
     pub place: Place,
-    /// The services that behave.
+    /// The stand-ins of services that are not hostile.
     pub standin: Handle,
     hostile: Hostile,
 }
 
 impl Prepared {
-    /// Makes it.
+    /// Creates the folder and starts the services.
     ///
     /// # Errors
     ///
-    /// If there is no port for the services.
+    /// If no port is free for the services.
     pub async fn new() -> Result<Self> {
         let standin = standin::Server::start(standin::Config::default()).await?;
         let hostile = Hostile::start().await;
@@ -107,12 +107,12 @@ impl Host {
         Prepared::new().await?.start(binary).await
     }
 
-    /// Its process.
+    /// Returns the process id of the host.
     pub fn id(&self) -> u32 {
         self.id
     }
 
-    /// What it wrote.
+    /// Returns the output of the host.
     pub async fn output(&self) -> String {
         self.program.lock().await.output()
     }
@@ -121,14 +121,14 @@ impl Host {
         format!("http://{}{path}", self.address)
     }
 
-    /// Opens a connection as an attacker does.
+    /// Opens a connection as an attacker.
     ///
     /// # Errors
     ///
-    /// If the host takes none.
+    /// If the host does not accept it.
     pub async fn connect(&self) -> Result<tokio::net::TcpStream> {
         let socket = tokio::net::TcpSocket::new_v4()?;
-        // So that the host soon notices that nothing is read.
+        // A small buffer fills soon, so that the host notices early that the client does not read.
         socket.set_recv_buffer_size(4_096)?;
         if let Some(address) = ATTACKER {
             socket.bind(SocketAddr::from((address, 0)))?;
@@ -136,39 +136,39 @@ impl Host {
         Ok(socket.connect(self.address).await?)
     }
 
-    /// An attacker's `POST`: status and document.
+    /// Sends a `POST` as an attacker and returns status and document.
     ///
     /// # Errors
     ///
-    /// If there is no answer.
+    /// If the request fails.
     pub async fn post(&self, path: &str, body: &Value) -> Result<(u16, Value)> {
         answer(self.attacker.post(self.url(path)).json(body)).await
     }
 
-    /// The same with a document that is written already.
+    /// Sends a `POST` with a serialized document as an attacker, and returns status and document.
     ///
     /// # Errors
     ///
-    /// If there is no answer.
+    /// If the request fails.
     pub async fn post_text(&self, path: &str, body: &'static str) -> Result<(u16, Value)> {
         let request = self.attacker.post(self.url(path)).body(body);
         answer(request.header("content-type", "application/json")).await
     }
 
-    /// An attacker's `GET`: status and document.
+    /// Sends a `GET` as an attacker and returns status and document.
     ///
     /// # Errors
     ///
-    /// If there is no answer.
+    /// If the request fails.
     pub async fn get(&self, path: &str) -> Result<(u16, Value)> {
         answer(self.attacker.get(self.url(path))).await
     }
 
-    /// An attacker runs a graph to its end.
+    /// Runs a graph to its end as an attacker.
     ///
     /// # Errors
     ///
-    /// If it cannot be started.
+    /// If the run cannot be started.
     pub async fn run(&self, app: &str, graph: &str, input: Value) -> Result<Value> {
         let start = json!({ "graph": graph, "input": input, "wait": true });
         let (status, run) = self.post(&format!("/api/v1/apps/{app}/runs"), &start).await?;
@@ -176,11 +176,11 @@ impl Host {
         Ok(run)
     }
 
-    /// A run of an attacker that must fail at a limit.
+    /// Runs a graph as an attacker. The run must fail at a limit.
     ///
     /// # Errors
     ///
-    /// If it does not.
+    /// If it does not fail at this limit.
     pub async fn fails_at(&self, graph: &str, input: Value, limit: &str) -> Result<()> {
         let run = self.run(APP, graph, input).await?;
         let failure = &run["failure"];
@@ -189,22 +189,22 @@ impl Host {
         Ok(())
     }
 
-    /// Kills the host as a power cut would. Its place and services stay.
+    /// Kills the host, like a power cut. Its folder and the services remain.
     ///
     /// # Errors
     ///
-    /// If it cannot be killed.
+    /// If the process cannot be killed.
     pub async fn kill(self) -> Result<Prepared> {
         self.program.into_inner().kill().await?;
         Ok(Prepared { place: self.place, standin: self.standin, hostile: self.hostile })
     }
 
-    /// Asks the host to end, as a supervisor does, and waits until it has. It must not have been
-    /// cut off by its own limit.
+    /// Asks the host to stop, like a supervisor, and waits until it has exited. A stop that the
+    /// host's own time limit cuts off is an error.
     ///
     /// # Errors
     ///
-    /// If it does not end, or not by itself.
+    /// If it does not end, ends with another status, or has panicked.
     pub async fn terminate(&self) -> Result<ExitStatus> {
         let mut program = self.program.lock().await;
         let status = program.terminate().await?;
@@ -215,10 +215,10 @@ impl Host {
     }
 }
 
-/// Attackers open many connections.
+/// Raises the limit of open files, because attackers open many connections.
 fn raise_file_limit() {
     if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        // Where it cannot be raised, an attack fails with a reason.
+        // If the limit cannot be raised, the attack fails with the reason.
         let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
     }
 }

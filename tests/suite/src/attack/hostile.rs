@@ -1,4 +1,4 @@
-//! Services whose answers never end, or are too large or too deep: models and servers of tools.
+//! Services whose responses are endless, too large or too deep: model providers and MCP servers.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,28 +8,28 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// Bytes of an answer of a model that is too large: more than the host takes of one.
+/// Bytes of a completion that is too large, more than the host reads.
 const LARGE_BYTES: usize = 80 << 20;
 
-/// Bytes of one piece of an answer without an end.
+/// Bytes of one delta of an endless completion.
 const PIECE_BYTES: usize = 4_000;
 
-/// Levels of an answer that is too deep.
+/// Nesting levels of a tool output that is too deep.
 const LEVELS: usize = 2_000;
 
 /// Levels of definitions that double.
 const DOUBLINGS: u32 = 30;
 
-/// After so long without a reader a connection is left: it is the host's, which may have been killed.
+/// Time after which a connection without a reader is closed. The host may have been killed.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 const EVENTS: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
 
 const OPEN: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n";
 
-/// The services, on one port of the loopback; gone when dropped.
+/// The services on one loopback port. Dropping this value stops them.
 pub struct Hostile {
-    /// Where they listen.
+    /// The address on which the services listen.
     pub address: SocketAddr,
     listening: JoinHandle<()>,
 }
@@ -41,7 +41,7 @@ impl Drop for Hostile {
 }
 
 impl Hostile {
-    /// Starts them.
+    /// Starts the services.
     ///
     /// # Panics
     ///
@@ -51,7 +51,7 @@ impl Hostile {
         let address = listener.local_addr().expect("an address");
         let listening = tokio::spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
-                // A client that goes away is what is hoped for.
+                // An error is expected: the client closes the connection.
                 tokio::spawn(async move { answer(socket).await.unwrap_or_default() });
             }
         });
@@ -78,7 +78,7 @@ async fn answer(socket: TcpStream) -> std::io::Result<()> {
     }
 }
 
-/// One request: its path and body.
+/// Reads one request and returns its path and body.
 async fn read(socket: &mut BufReader<TcpStream>) -> std::io::Result<(String, Value)> {
     let (mut path, mut length) = (String::new(), 0);
     loop {
@@ -100,7 +100,7 @@ async fn read(socket: &mut BufReader<TcpStream>) -> std::io::Result<(String, Val
     Ok((path, serde_json::from_slice(&body).unwrap_or_default()))
 }
 
-/// The same piece until nobody reads it any more.
+/// Sends a chunk repeatedly until the client stops reading.
 async fn endless(
     socket: &mut BufReader<TcpStream>,
     head: &str,
@@ -114,7 +114,7 @@ async fn endless(
     }
 }
 
-/// One document of a model, sent in one go.
+/// Sends one large completion without streaming.
 async fn large(socket: &mut BufReader<TcpStream>) -> std::io::Result<()> {
     let head = format!("{OPEN}{{\"choices\":[{{\"message\":{{\"content\":\"");
     socket.write_all(head.as_bytes()).await?;
@@ -125,7 +125,7 @@ async fn large(socket: &mut BufReader<TcpStream>) -> std::io::Result<()> {
     socket.write_all(b"\"}}]}").await
 }
 
-/// A server of tools, by the protocol with a handshake.
+/// Responds as an MCP server of the protocol version with a handshake.
 async fn tools(
     socket: &mut BufReader<TcpStream>,
     server: &str,
@@ -141,7 +141,7 @@ async fn tools(
             { "name": "plain", "inputSchema": { "type": "object" } },
             { "name": "doubling", "inputSchema": doubling(DOUBLINGS, "allOf") },
         ] }),
-        // Each page leads to the next.
+        // Each page names a next page.
         ("tools/list", "pages") => json!({
             "tools": [{ "name": "plain", "inputSchema": { "type": "object" } }], "nextCursor": "1",
         }),
@@ -179,7 +179,7 @@ async fn say(socket: &mut BufReader<TcpStream>, status: &str, body: &str) -> std
     socket.write_all(format!("{head}{body}").as_bytes()).await
 }
 
-/// Definitions that double: the last expands to `2^levels` schemas.
+/// Returns a schema with definitions that double: the last one expands to `2^levels` schemas.
 pub fn doubling(levels: u32, keyword: &str) -> Value {
     let mut schema = json!({ "$defs": { "d0": { "type": "object" } } });
     for level in 1..=levels {

@@ -1,4 +1,4 @@
-//! A store with runs that were cut and cannot be gone on with.
+//! A store with orphaned runs that cannot be recovered.
 
 use std::fs;
 use std::path::Path;
@@ -13,18 +13,18 @@ use super::host::{Host, Prepared};
 /// The path of the service that the runs wait for.
 const HELD: &str = "/echo";
 
-/// The id of a thread that cannot be gone on with.
+/// Returns the id of a thread that cannot be recovered.
 pub fn thread(number: usize) -> String {
     format!("poisoned-{number}")
 }
 
-/// A place whose store has `threads` runs that a power cut ended and whose code is gone: there is a
-/// newer version of their app, and the old one was deleted from the data folder. The gate still
-/// holds what they wait for.
+/// Creates a folder whose store has `threads` runs that a power cut ended and whose code is
+/// missing: their app has a newer version, and the old one is deleted from the data folder. The
+/// gate still holds the requests of the runs.
 ///
 /// # Errors
 ///
-/// If it cannot be made.
+/// If the host cannot be started or killed, or a run cannot be started.
 pub async fn poisoned(binary: &Path, threads: usize) -> Result<(Prepared, Gate)> {
     let host = Host::start(binary).await?;
     let gate = host.standin.gate(Pattern::path(HELD));
