@@ -1,9 +1,9 @@
-//! A data folder from before types and fields of the host got other names.
+//! A data folder that a host wrote before types and fields were renamed.
 //!
 //! The digests of the journal and the seals of threads cover stored JSON. A field that is renamed
-//! in the code keeps its key there. The folder `tests/suite/data/before-names` shows whether it
-//! does: a host wrote it before the first name changed, and the test `host::older` has today's host
-//! open it.
+//! in the code keeps its key in that JSON. The folder `tests/suite/data/before-names` verifies
+//! this: a host wrote it before the first rename, and the test `host::older` opens it with the
+//! current host.
 //!
 //! The program `wattle-before` wrote the folder:
 //!
@@ -12,16 +12,16 @@
 //! cargo run -p wattle-suite --bin wattle-before
 //! ```
 //!
-//! It is never written again. A host of today writes the keys of today, so a new folder would agree
-//! with a key that changed by mistake. What a later host stores in addition needs a folder of its
-//! own.
+//! The folder is never written again. The current host writes the current keys, so a new folder
+//! would not reveal a key that changed by mistake. Data that only later hosts store needs another
+//! folder.
 //!
 //! # The folder
 //!
-//! * `manifest.json`: what the test must find.
-//! * `data`: the data folder, each file compressed by itself. The components in `versions` are the
-//!   guests of that day, on which the threads go on.
-//! * `exported.jsonl`: one thread as `wattle thread export` wrote it, compressed.
+//! * `manifest.json`: the expected contents.
+//! * `data`: the data folder, with each file compressed separately. `versions` has the components
+//!   of that time, to which the threads are pinned.
+//! * `exported.jsonl`: one thread, as `wattle thread export` wrote it, compressed.
 
 mod folder;
 mod host;

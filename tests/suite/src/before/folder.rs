@@ -11,8 +11,8 @@ use super::host::APP;
 use crate::guests;
 use crate::place::Place;
 
-/// What is taken of a data folder. A host makes the rest again: locks, compiled code, the secret of
-/// links, databases of plugins.
+/// The part of a data folder that is packed. A host creates the rest again: locks, compiled code,
+/// the secret of links, and databases of plugins.
 const KEPT: [&str; 7] = [
     "wattle.redb",
     "wattle.redb.made",
@@ -23,38 +23,38 @@ const KEPT: [&str; 7] = [
     "tenant-routes.json",
 ];
 
-/// The ending of a compressed file.
+/// The file extension of compressed files.
 const ENDING: &str = ".lz4";
 
-/// Where the folder is.
+/// Returns the path of the folder.
 pub fn folder() -> PathBuf {
     guests::root().join("tests/suite/data/before-names")
 }
 
-/// What the test must find.
+/// Reads the expected contents.
 ///
 /// # Panics
 ///
-/// If the folder is not there.
+/// If the folder does not exist.
 pub fn manifest() -> Value {
     let text = fs::read(folder().join("manifest.json")).expect("the manifest");
     serde_json::from_slice(&text).expect("JSON")
 }
 
-/// A file of the folder as it was before it was compressed.
+/// Reads and decompresses a file of the folder.
 ///
 /// # Panics
 ///
-/// If it is not there.
+/// If the file does not exist.
 pub fn file(name: &str) -> Vec<u8> {
     unpacked(&folder().join(format!("{name}{ENDING}")))
 }
 
-/// Writes the folder: a data folder that no host has open, an exported thread, and the manifest.
+/// Writes the folder from a data folder that no host has open, an exported thread and the manifest.
 ///
 /// # Errors
 ///
-/// Those of reading and writing files.
+/// I/O errors of the file system.
 pub fn pack(data: &Path, exported: &str, manifest: &Value) -> io::Result<()> {
     let folder = folder();
     for name in KEPT {
@@ -64,20 +64,20 @@ pub fn pack(data: &Path, exported: &str, manifest: &Value) -> io::Result<()> {
     fs::write(folder.join("manifest.json"), format!("{manifest:#}\n"))
 }
 
-/// Puts the data folder into a place.
+/// Unpacks the data folder into a test folder.
 ///
 /// # Panics
 ///
-/// If it is not there.
+/// If the packed data folder does not exist.
 pub fn unpack(place: &Place) {
     unpack_below(&folder().join("data"), "data", place);
 }
 
-/// Puts the app, in the version that its threads are pinned to, where a host looks for apps.
+/// Writes the app into the plugins folder, in the version to which its threads are pinned.
 ///
 /// # Panics
 ///
-/// If the data folder of the place has no version of it.
+/// If the data folder has no version of the app.
 pub fn put_kept_app(place: &Place) {
     let versions = place.data().join("versions").join(APP);
     for version in entries(&versions) {

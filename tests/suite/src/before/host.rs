@@ -1,5 +1,4 @@
-//! The host of the folder: its configuration, and its services under a name that outlives their
-//! ports.
+//! The host of the folder: its configuration, and its services under an address without a port.
 
 use std::slice;
 use std::sync::Arc;
@@ -20,56 +19,57 @@ use crate::server::Setup;
 /// The app of all threads.
 pub const APP: &str = "before";
 
-/// Where runs of it are started.
+/// The path that starts runs of the app.
 pub const RUNS: &str = "/api/v1/apps/before/runs";
 
-/// Where guests and webhooks find the stand-in.
+/// The address of the stand-in for guests and webhooks.
 const SERVICES: &str = "http://services.example";
 
-/// Where `two_questions` looks before it asks.
+/// The path that `two_questions` requests before its interrupt.
 pub const VISITS: &str = "/count/visits";
 
-/// Where runs look that fail or are cut before they come to it.
+/// The path of runs that fail or are cut before they request it.
 pub const MORE: &str = "/count/more";
 
-/// Where runs wait that are cancelled.
+/// The path that holds requests of runs until they are cancelled.
 pub const GATED: &str = "/count/gated";
 
-/// Where an effect is under way when the host stops.
+/// The path of an effect that is in progress when the host stops.
 pub const HELD: &str = "/count/held";
 
-/// Where a node with a cache looks.
+/// The path that a node with a cache requests.
 pub const CACHED: &str = "/count/cached";
 
-/// Where the webhook goes.
+/// The path of the webhook.
 pub const HOOK: &str = "/count/hook";
 
-/// An assistant with two versions.
+/// The id of an assistant with two versions.
 pub const ASSISTANT: &str = "00000000-0000-4000-8000-00000000000a";
 
-/// A thread with a cron.
+/// The id of a thread with a cron.
 pub const CRON_THREAD: &str = "00000000-0000-4000-8000-00000000000b";
 
-/// A thread of which a webhook has not been told.
+/// The id of a thread with a webhook that is not yet delivered.
 pub const WEBHOOK_THREAD: &str = "00000000-0000-4000-8000-00000000000c";
 
-/// The address of a service.
+/// Returns the address of a path at the services.
 pub fn url(path: &str) -> String {
     format!("{SERVICES}{path}")
 }
 
-/// The input of the graph `errand`: a model call, then a look at a path.
+/// Returns the input of the graph `errand`, which calls a model and then requests a path.
 pub fn errand(path: &str) -> Value {
     json!({ "route": "chat", "text": "go", "url": url(path) })
 }
 
-/// What a person says of a call in doubt: it had its effect, and this was its answer.
+/// Returns the answer that settles a call in doubt: the effect took place, with this result.
 pub fn settled() -> Value {
     let answer = json!({ "status": 201, "headers": [], "body": { "text": "" }, "url": url(HELD) });
     json!({ "kind": "answer", "answer": answer })
 }
 
-/// A server without apps that may open the folder, and the MCP server that asks a person.
+/// Creates a server without apps that can open the folder, and an MCP server that requests input
+/// from a person.
 ///
 /// # Panics
 ///
@@ -79,7 +79,7 @@ pub async fn setup() -> (Setup, Replays) {
     let case = Case::read(&case).unwrap_or_else(|error| panic!("{error}"));
     let replays = Replays::start(slice::from_ref(&case)).await.expect("a free port");
     let setup = Setup::bare().await.with(&toml(&replays.url(&case)));
-    // Calls under way are cut at once: those that the services hold never end.
+    // Calls in progress are cut immediately, because the services hold some of them without end.
     let mut setup = setup.replace("[server]\n", "[server]\nstop_grace = \"100ms\"\n");
     setup.net = Some(Arc::new(Services::new(&setup.standin.base_url)));
     (setup, replays)
@@ -109,8 +109,8 @@ in_doubt = "ask"
     )
 }
 
-/// Outbound HTTP that leads to the stand-in whatever host is named: an address in the folder must
-/// not have the port of one stand-in.
+/// Outbound HTTP that sends every request to the stand-in. Addresses in the folder must not contain
+/// the port of one stand-in.
 struct Services {
     base: String,
     client: Client,

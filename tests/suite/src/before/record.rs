@@ -1,4 +1,4 @@
-//! What is noted of a host, and how it is compared with another.
+//! Records of a host's threads and responses, and their comparison with those of another host.
 
 use serde_json::{Value, json};
 use wattle_graph::id::Digest;
@@ -6,8 +6,7 @@ use wattle_graph::id::Digest;
 use crate::answer::Answer;
 use crate::server::TestServer;
 
-/// What is noted of a thread: its document, its runs, its checkpoints, its seal, and the digest of
-/// its log as an export has it.
+/// Records a thread: its document, runs, checkpoints and seal, and the digest of its exported log.
 pub async fn record(server: &TestServer, thread: &str) -> Value {
     let path = format!("/api/v1/threads/{thread}");
     let get = async |place: &str| server.get(&format!("{path}{place}")).await.expect(200);
@@ -28,7 +27,8 @@ pub async fn record(server: &TestServer, thread: &str) -> Value {
     })
 }
 
-/// The answer to a request that is written down: `method`, `path`, and `body` if it has one.
+/// Sends a recorded request, with `method`, `path` and an optional `body`, and returns the
+/// response.
 pub async fn ask(server: &TestServer, request: &Value) -> Value {
     let text = |field: &str| request[field].as_str().unwrap_or_default();
     let sent = server.request(text("method"), text("path"));
@@ -39,8 +39,8 @@ pub async fn ask(server: &TestServer, request: &Value) -> Value {
     Answer::of(sent).await.expect(200)
 }
 
-/// What a document lacks of another, by place. Fields that only the first has are no difference:
-/// a later host may say more.
+/// Returns the differences of a document from the expected one, by JSON path. Additional fields are
+/// not a difference, because a later host may return more of them.
 pub fn lacking(found: &Value, wanted: &Value) -> Vec<String> {
     let mut places = Vec::new();
     compare(found, wanted, "", &mut places);
@@ -61,7 +61,7 @@ fn compare(found: &Value, wanted: &Value, place: &str, places: &mut Vec<String>)
             }
         }
         _ if found == wanted => {}
-        _ => places.push(format!("{place}: {found} in place of {wanted}")),
+        _ => places.push(format!("{place}: {found} instead of {wanted}")),
     }
 }
 
@@ -70,12 +70,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_lacking_is_named_and_what_is_new_is_not() {
+    fn missing_values_are_named_and_new_fields_ignored() {
         let wanted = json!({ "a": { "b": [1, { "c": "x" }] }, "d": null });
         let more = json!({ "a": { "b": [1, { "c": "x", "new": 1 }] }, "new": 2 });
         assert_eq!(lacking(&more, &wanted), Vec::<String>::new());
         let less = json!({ "a": { "b": [2, { "new": "x" }] } });
-        let places = ["/a/b/0: 2 in place of 1", "/a/b/1/c: null in place of \"x\""];
+        let places = ["/a/b/0: 2 instead of 1", "/a/b/1/c: null instead of \"x\""];
         assert_eq!(lacking(&less, &wanted), places);
         let shorter = json!({ "a": { "b": [1] } });
         assert_eq!(lacking(&shorter, &wanted).len(), 1);

@@ -1,7 +1,7 @@
-//! `wattle-crash`: an engine of its own process that dies at a write, for tests only.
+//! `wattle-crash`: an engine in a process of its own that dies at a write, for tests only.
 //!
-//! `wattle-crash <store> <thread> <services> [before|handed-over|durable <write>]`: it goes on with
-//! the thread from wherever an earlier life left it, and prints its state as JSON.
+//! `wattle-crash <store> <thread> <services> [before|handed-over|durable <write>]` continues the
+//! thread that an earlier process left, and prints its state as JSON.
 
 use std::env;
 
@@ -10,7 +10,7 @@ use wattle_graph::id::ThreadId;
 use wattle_suite::mortal::life::{Order, live};
 
 #[tokio::main]
-#[expect(clippy::print_stdout, reason = "its answer")]
+#[expect(clippy::print_stdout, reason = "its output")]
 async fn main() -> Result<()> {
     println!("{}", Box::pin(live(&order()?)).await?);
     Ok(())

@@ -1,7 +1,7 @@
 //! `wattle-rival`: one of two hosts that share a database, for tests only.
 //!
-//! `wattle-rival <store> <name> <services> <thread>...`: it starts a run on each thread, and
-//! takes over what the other host leaves behind until its standard input is closed.
+//! `wattle-rival <store> <name> <services> <thread>...` starts a run on each thread, and takes over
+//! the threads of the other host until its standard input is closed.
 
 use std::env;
 

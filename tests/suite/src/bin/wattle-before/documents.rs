@@ -1,4 +1,5 @@
-//! What stands beside threads: documents of the long-term memory, of the Agent Server, of tenants.
+//! Data in addition to threads: documents of the long-term memory, of the Agent Server and of
+//! tenants.
 
 use serde_json::{Value, json};
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
@@ -6,10 +7,10 @@ use wattle_suite::answer::Answer;
 use wattle_suite::before::{ASSISTANT, CRON_THREAD, HOOK, WEBHOOK_THREAD, url};
 use wattle_suite::server::TestServer;
 
-/// A model route of a tenant.
+/// The path of a tenant's model route.
 const ROUTE: &str = "/api/v1/tenants/acme/routes/chat";
 
-/// Makes all of it. The requests that show it.
+/// Creates all documents. Returns the requests that read them.
 pub(crate) async fn make(server: &TestServer) -> Vec<Value> {
     let coffee = json!({ "namespace": ["users", "7"], "key": "coffee",
         "value": { "text": "black coffee" }, "ttl_ms": 86_400_000, "refresh_on_read": true });
@@ -47,7 +48,7 @@ async fn put(server: &TestServer, path: &str, document: &Value) -> Answer {
     Answer::of(server.request("PUT", path).json(document)).await
 }
 
-/// An assistant that was changed once, so that it has two versions.
+/// Creates an assistant and changes it once, so that it has two versions.
 async fn assistant(server: &TestServer) {
     let made = json!({ "graph_id": "row", "assistant_id": ASSISTANT, "name": "first",
         "metadata": { "team": "a" } });
@@ -58,7 +59,7 @@ async fn assistant(server: &TestServer) {
     assert_eq!(changed["version"], 2, "{changed}");
 }
 
-/// A webhook whose receiver refuses it.
+/// Runs an assistant with a webhook whose receiver refuses the delivery.
 async fn webhook(server: &TestServer) {
     let refusal = Fault::Status { status: 503, retry_after: None, body: None };
     server.standin().fault(FaultRule::new(Pattern::path(HOOK), refusal));
@@ -70,7 +71,7 @@ async fn webhook(server: &TestServer) {
     attempt.await.expect("an attempt to deliver it");
 }
 
-/// A cron on a thread that has run before; its id.
+/// Creates a cron on a thread with an earlier run, and returns its id.
 async fn cron(server: &TestServer) -> String {
     server.post("/threads", &json!({ "thread_id": CRON_THREAD })).await.expect(200);
     let run = json!({ "assistant_id": "row", "input": { "number": 1 } });

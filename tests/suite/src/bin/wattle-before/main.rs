@@ -1,5 +1,5 @@
-//! `wattle-before`: drives a host and writes the folder of [`wattle_suite::before`] from what it
-//! stored. It refuses to write over the folder.
+//! `wattle-before`: drives a host and writes the folder of [`wattle_suite::before`] from its store.
+//! It refuses to overwrite the folder.
 
 mod documents;
 mod threads;
@@ -17,7 +17,7 @@ use wattle_suite::server::TestServer;
 #[tokio::main]
 async fn main() -> Result<()> {
     let folder = before::folder();
-    ensure!(!folder.exists(), "`{}` is there, and is never written again", folder.display());
+    ensure!(!folder.exists(), "`{}` exists, and is never written again", folder.display());
     Box::pin(write()).await
 }
 
@@ -32,7 +32,7 @@ async fn write() -> Result<()> {
     let threads = threads::records(&server).await;
     let exported = server.get("/api/v1/threads/finished/export?code=false").await.expect(200);
 
-    // The host stops while these are under way, so the next one goes on with them.
+    // These runs are in progress when the host stops, so the next host recovers them.
     let paying = threads::paying("cut-call");
     let (_call, call) = threads::held(&server, Pattern::path(HELD), &paying).await;
     let asking = json!({ "graph": "errand", "input": errand(MORE), "thread_id": "cut-model" });
@@ -42,7 +42,7 @@ async fn write() -> Result<()> {
         request["answer"] = before::ask(&server, &request).await;
         answered.push(request);
     }
-    // From here on every request needs it.
+    // The first key enables authentication, so all later requests need it.
     let wanted = json!({ "name": "operator", "scopes": ["admin"] });
     let key = server.post("/api/v1/keys", &wanted).await.expect(201)["key"].clone();
     let manifest = json!({
@@ -58,7 +58,7 @@ async fn write() -> Result<()> {
     let data = setup.place.data();
     let store = RedbStore::open(data.join("wattle.redb"))?;
     store.compact().await?;
-    // The file is closed with the last handle.
+    // Dropping the last handle closes the file.
     drop(store);
     before::pack(&data, exported.as_str().unwrap_or_default(), &manifest)?;
     Ok(())
@@ -72,7 +72,7 @@ fn put_app(place: &Place) {
     place.write(&file("tools.wasm"), guests::bytes("wattle-guest-tools"));
 }
 
-/// A thread whose call is in doubt after a restart, and is settled by a person.
+/// Leaves a call in doubt by a restart, and settles it.
 async fn settled(server: TestServer) -> TestServer {
     let paying = threads::paying("settled");
     let (gate, run) = threads::held(&server, Pattern::path(HELD), &paying).await;

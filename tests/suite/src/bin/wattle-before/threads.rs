@@ -5,7 +5,7 @@ use wattle_kit::standin::{Fault, FaultRule, Gate, Pattern};
 use wattle_suite::before::{CACHED, GATED, HELD, MORE, RUNS, VISITS, errand, record, url};
 use wattle_suite::server::TestServer;
 
-/// Makes all that are at rest, but the one that is settled after a restart.
+/// Creates all threads without an active run, except the one that is settled after a restart.
 pub(crate) async fn make(server: &TestServer) {
     run(server, &finished(), "completed").await;
     failing(server).await;
@@ -25,7 +25,7 @@ pub(crate) async fn make(server: &TestServer) {
     assert_eq!(later["status"], "pending", "{later}");
 }
 
-/// What is noted of each thread that is listed.
+/// Records each thread of the list.
 pub(crate) async fn records(server: &TestServer) -> Value {
     let listed = server.get("/api/v1/threads?limit=500").await.expect(200);
     let mut records = Map::new();
@@ -36,13 +36,14 @@ pub(crate) async fn records(server: &TestServer) -> Value {
     Value::Object(records)
 }
 
-/// What starts a run with an effect that is not safe to repeat.
+/// Returns the request of a run with an effect that is not idempotent.
 pub(crate) fn paying(thread: &str) -> Value {
     let call = json!({ "tool": "tools/effect", "arguments": { "url": url(HELD) } });
     on(thread, "tool", json!({ "call": call }))
 }
 
-/// Starts a run, and waits until a request of it is held. The gate, and the id of the run.
+/// Starts a run, and waits until one of its requests is held. Returns the gate and the id of the
+/// run.
 pub(crate) async fn held(server: &TestServer, at: Pattern, start: &Value) -> (Gate, Value) {
     server.clock().advance_ms(1_000);
     let gate = server.standin().gate(at);
@@ -51,7 +52,7 @@ pub(crate) async fn held(server: &TestServer, at: Pattern, start: &Value) -> (Ga
     (gate, run["run"].clone())
 }
 
-/// Answers what a thread asks; the run comes to this status.
+/// Answers pending interrupts of a thread. The resumed run must end with this status.
 pub(crate) async fn answer(
     server: &TestServer,
     thread: &str,
@@ -71,7 +72,7 @@ fn on(thread: &str, graph: &str, input: Value) -> Value {
     json!({ "graph": graph, "input": input, "thread_id": thread })
 }
 
-/// Starts a run; it comes to this status.
+/// Starts a run that must end with this status.
 async fn run(server: &TestServer, start: &Value, status: &str) -> Value {
     server.clock().advance_ms(1_000);
     let mut start = start.clone();
@@ -81,8 +82,8 @@ async fn run(server: &TestServer, start: &Value, status: &str) -> Value {
     run
 }
 
-/// One call of each kind: models, tools with calls of their own, the clock, the memory, blobs, a
-/// database.
+/// Returns the request of a run with one call of each kind: models, tools with host calls, the
+/// clock, the memory, blobs and a database.
 fn finished() -> Value {
     let call = |tool: &str, arguments: Value| json!({ "tool": tool, "arguments": arguments });
     let other_db = json!({ "database": "ledger", "statement": "SELECT 1 AS n" });
@@ -107,7 +108,7 @@ fn finished() -> Value {
     start
 }
 
-/// Failures that are retried, handled, and neither.
+/// Runs nodes whose failures are retried, handled, or end the run.
 async fn failing(server: &TestServer) {
     let once = json!({ "retryable": true, "succeed_on_attempt": 2 });
     run(server, &on("retried", "retried", once), "completed").await;
@@ -122,8 +123,8 @@ fn refuse_models(server: &TestServer) {
     server.standin().fault(FaultRule::new(Pattern::model("chat"), refusal));
 }
 
-/// Questions that are open: of a graph, of graphs inside, of several nodes, of a server of tools,
-/// and some that others came before.
+/// Leaves interrupts pending: of a graph, of subgraphs, of several nodes, of an MCP server, and
+/// after earlier interrupts.
 async fn asking(server: &TestServer) {
     let asks = json!({ "url": url(VISITS), "route": "chat" });
     for graph in ["nested", "stateless"] {
@@ -163,7 +164,7 @@ async fn asking(server: &TestServer) {
     run(server, &on("elicited", "tool", call), "interrupted").await;
 }
 
-/// An edit, a fork from a checkpoint, and one from a model call in a copy.
+/// Edits a thread, forks from a checkpoint, and forks from a model call into a copy.
 async fn time_travel(server: &TestServer) {
     run(server, &on("edited", "row", json!({})), "completed").await;
     let edits = json!({ "supersteps": [[{ "as_node": "two", "values": { "number": 10 } }]] });
@@ -187,7 +188,7 @@ async fn time_travel(server: &TestServer) {
     assert_eq!(forked["status"], "completed", "{forked}");
 }
 
-/// A run that is cancelled after its model has answered.
+/// Cancels a run after its model call has completed.
 async fn cancelled(server: &TestServer, thread: &str) {
     let start = on(thread, "errand", errand(GATED));
     let (_gate, run) = held(server, Pattern::path(GATED), &start).await;
