@@ -1,18 +1,18 @@
-//! Many open streams and many runs at once, as the official clients have them, against any server
-//! with the reference graphs; and whether a single event was lost.
+//! Many open streams and concurrent runs, like those of the official clients, against any server
+//! with the reference graphs; and a check that no event was lost.
 //!
-//! Runs are begun at a rate, whether earlier ones have ended or not, each with a stream of its own,
-//! in turn on threads whose streams are open all the time. Clients remember a digest of each frame.
-//! When all runs have ended, everything is read once more from its beginning, and all readings must
-//! be the same; and no checkpoint of the log may be missing in them.
+//! Runs start at a fixed rate, whether or not earlier runs have ended. Each run has a stream of its
+//! own, and the runs take turns on threads whose streams are open all the time. Clients keep a
+//! digest of each frame. After the last run, everything is read again from its beginning. All
+//! readings must be equal, and they must contain every checkpoint of the log.
 //!
 //! # Layout
 //!
-//! * `client`: requests, and answers that are streams; `frame`: their frames.
-//! * `graph`: what runs, and how to see whose run it was.
+//! * `client`: requests and streams; `frame`: the frames of streams.
+//! * `graph`: the graphs that run, and how a state identifies its run.
 //! * `held`: a stream of a thread; `run`: a run with its own stream.
-//! * `tally`: how two readings differ; `check`: all of them.
-//! * `times`: how long things took.
+//! * `tally`: the differences of two readings; `check`: all comparisons.
+//! * `times`: measured durations.
 
 mod check;
 mod client;
@@ -39,21 +39,21 @@ pub use self::times::Times;
 use self::held::{Held, Kind};
 use self::run::Followed;
 
-/// Requests at once before and after the load, when nothing is measured.
+/// Concurrent requests before and after the load, when nothing is measured.
 const AT_ONCE: usize = 16;
 
-/// The work of a load.
+/// The size of a load.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     /// Streams that stay open, each of a thread of its own.
     pub streams: usize,
-    /// Runs, in turn on these threads.
+    /// Runs, which take turns on these threads.
     pub runs: usize,
-    /// Runs begun in a second.
+    /// Runs started per second.
     pub rate: f64,
 }
 
-/// Threads with an open stream each, and no runs yet.
+/// Threads with an open stream each, and without runs.
 #[derive(Debug)]
 pub struct Load {
     client: Client,
@@ -69,25 +69,24 @@ struct Thread {
     held: Held,
 }
 
-/// What clients saw.
+/// Everything that clients received.
 #[derive(Debug)]
 pub struct Seen {
     client: Client,
     threads: Vec<Thread>,
     runs: Vec<Followed>,
-    /// From the first run's beginning to the last one's end.
+    /// Time from the start of the first run to the end of the last one.
     pub elapsed: Duration,
-    /// The longest time that a run was begun too late: the load is less than it says if this is
-    /// much.
+    /// Longest delay of a start. If it is large, the load was lower than planned.
     pub late: Duration,
 }
 
 impl Load {
-    /// Makes the threads and opens their streams, which are of one kind and the other in turn.
+    /// Creates the threads and opens their streams, which alternate between the two kinds.
     ///
     /// # Errors
     ///
-    /// If the server does not answer as it should.
+    /// If the server returns an unexpected response.
     pub async fn open(url: &str, plan: Plan) -> Result<Self> {
         let client = Client::new(url)?;
         let threads = futures::stream::iter(0..plan.streams)
@@ -98,11 +97,11 @@ impl Load {
         Ok(Self { client, plan, threads })
     }
 
-    /// Begins all runs, each at its time, and follows them to their ends.
+    /// Starts all runs, each at its time, and reads their streams to the end.
     ///
     /// # Errors
     ///
-    /// If a client breaks down. The report lists the mistakes of the server.
+    /// If a client panics. Failures of the server are part of the report.
     pub async fn run(self) -> Result<Seen> {
         let began = Instant::now();
         let mut late = Duration::ZERO;
@@ -127,11 +126,11 @@ impl Load {
 }
 
 impl Seen {
-    /// Reads everything once more and compares it with what was seen.
+    /// Reads everything again and compares it with what the clients received.
     ///
     /// # Errors
     ///
-    /// If the server does not answer as it should.
+    /// If the server returns an unexpected response.
     pub async fn check(self) -> Result<Report> {
         check::all(self).await
     }

@@ -1,10 +1,11 @@
-//! Engines in processes of their own: one that dies at a write of one's choice, as by a power cut,
-//! for the program `wattle-crash`, and one that shares a database with another, for `wattle-rival`.
+//! Engines in processes of their own: one that dies at a selected write, like by a power cut, for
+//! the program `wattle-crash`; and one that shares a database with another, for `wattle-rival`.
 //!
 //! * [`store`]: a store whose process ends at one of its writes
-//! * [`journey`]: the graph that it runs, and its nodes
+//! * [`journey`]: the graph of the engine that dies, and its nodes
 //! * [`services`]: a model and HTTP over the real sockets of a stand-in
-//! * [`life`]: one life of the process: what was cut is recovered, what is open is answered
+//! * [`life`]: one life of the process: it recovers the orphaned run and answers the pending
+//!   interrupt
 //! * [`rival`]: one of two hosts that share a database
 
 pub mod journey;

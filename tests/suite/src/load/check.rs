@@ -1,4 +1,4 @@
-//! Whether clients saw all that there is.
+//! Checks that clients received everything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,41 +15,42 @@ use crate::load::tally::Tally;
 use crate::load::times::Times;
 use crate::load::{AT_ONCE, Seen, Thread};
 
-/// The server numbers frames by the event of the log that they come of: up to so many of each.
+/// Maximum number of frames per event of the log. The server numbers each frame by its event and
+/// its position among the frames of the event.
 const FRAMES_PER_EVENT: u64 = 1_000;
 
-/// Runs of one thread that a page of the server's list has at most.
+/// Maximum number of runs in a page of the server's list.
 const PAGE_RUNS: usize = 1_000;
 
-/// What came of a load.
+/// The result of a load.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// Streams that were open from the beginning to the end.
+    /// Streams that were open during the whole load.
     pub streams: usize,
-    /// Runs that were asked for.
+    /// Runs that were requested.
     pub runs: usize,
-    /// What went wrong with runs, each time that something did.
+    /// Failures of runs, one entry each.
     pub failures: Vec<String>,
-    /// Events of the runs' own streams.
+    /// Events of the streams of runs.
     pub own: Tally,
-    /// Events of the threads' streams.
+    /// Events of the streams of threads.
     pub threads: Tally,
     /// Typed events of threads.
     pub typed: Tally,
-    /// States and ends of runs in the log, and whether they were shown.
+    /// States and ends of runs in the log, and whether the streams showed them.
     pub log: Tally,
-    /// From when a run was to begin until its graph said something.
+    /// Time from the planned start of a run to the first event of its graph.
     pub first_event: Times,
-    /// From when a run was to begin to the end of its stream.
+    /// Time from the planned start of a run to the end of its stream.
     pub whole_run: Times,
-    /// From the first run's beginning to the last one's end.
+    /// Time from the start of the first run to the end of the last one.
     pub elapsed: Duration,
-    /// The longest time that a run was begun too late.
+    /// Longest delay of a start.
     pub late: Duration,
 }
 
 impl Report {
-    /// Whether all runs did what they should, and no event was lost or came twice.
+    /// Returns whether all runs succeeded, and no event was lost or duplicated.
     pub fn is_whole(&self) -> bool {
         let tallies = [&self.own, &self.threads, &self.typed, &self.log];
         self.failures.is_empty() && tallies.into_iter().all(Tally::is_whole)
@@ -64,7 +65,7 @@ impl Report {
     }
 }
 
-/// Checks everything that was seen.
+/// Checks everything that the clients received.
 pub(super) async fn all(seen: Seen) -> Result<Report> {
     let Seen { client, threads, runs, elapsed, late } = seen;
     let mut report = Report {
@@ -131,8 +132,8 @@ async fn check_thread(client: &Client, thread: Thread, runs: Vec<Followed>) -> R
     Ok(report)
 }
 
-/// The log itself, which streams are made from: each state in it must be shown by a stream from the
-/// beginning on, and each end of a run.
+/// Compares a reading with the log from which streams are made: every state and every end of a run
+/// in the log must be in the reading.
 async fn shown(client: &Client, thread: &str, truth: &Reading) -> Result<Tally> {
     let path = format!("/api/v1/threads/{thread}/events?until=idle");
     let mut log = client.stream(client.request(Method::GET, &path)).await?;
@@ -159,7 +160,8 @@ async fn shown(client: &Client, thread: &str, truth: &Reading) -> Result<Tally> 
     Ok(tally)
 }
 
-/// Runs that the server does not call successful, and those that it does not know.
+/// Returns the runs without the status `success`, and the number of runs if it differs from
+/// `begun`.
 async fn unsuccessful(client: &Client, thread: &str, begun: usize) -> Result<Vec<String>> {
     let listed = client.get(&format!("/threads/{thread}/runs?limit={PAGE_RUNS}")).await?;
     let listed = listed.as_array().context("no list of runs")?;

@@ -1,4 +1,4 @@
-//! Requests as the official clients send them, and answers that are streams.
+//! Requests like those of the official clients, and streams.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::load::frame::{Frame, Parser};
 
-/// Calls one server.
+/// A client of one server.
 #[derive(Clone, Debug)]
 pub struct Client {
     http: reqwest::Client,
@@ -16,17 +16,17 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client with connections of its own.
+    /// Creates a client with connections of its own.
     ///
     /// # Errors
     ///
-    /// If the system does not let it.
+    /// If the HTTP client cannot be created.
     pub fn new(url: &str) -> Result<Self> {
         let http = reqwest::Client::builder().no_proxy().build()?;
         Ok(Self { http, url: url.trim_end_matches('/').into() })
     }
 
-    /// A request that may still be changed.
+    /// Returns a request that the caller can still change.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.http.request(method, format!("{}{path}", self.url))
     }
@@ -35,38 +35,38 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// If there is no answer, or one that is not 200.
+    /// If the request fails, or the status is not 200.
     pub async fn get(&self, path: &str) -> Result<Value> {
         let response = answered(self.request(Method::GET, path)).await?;
-        response.json().await.with_context(|| format!("`{path}` answers with no document"))
+        response.json().await.with_context(|| format!("`{path}` returned no document"))
     }
 
     /// Sends a document and reads one.
     ///
     /// # Errors
     ///
-    /// As of [`Client::get`].
+    /// As for [`Client::get`].
     pub async fn post(&self, path: &str, body: &Value) -> Result<Value> {
         let response = answered(self.request(Method::POST, path).json(body)).await?;
-        response.json().await.with_context(|| format!("`{path}` answers with no document"))
+        response.json().await.with_context(|| format!("`{path}` returned no document"))
     }
 
-    /// Makes a thread and answers with its id.
+    /// Creates a thread and returns its id.
     ///
     /// # Errors
     ///
-    /// As of [`Client::get`].
+    /// As for [`Client::get`].
     pub async fn create_thread(&self) -> Result<String> {
         let made = self.post("/threads", &json!({ "metadata": {} })).await?;
         let id = made["thread_id"].as_str().with_context(|| format!("no thread: {made}"))?;
         Ok(id.to_owned())
     }
 
-    /// Sends a request whose answer is a stream.
+    /// Sends a request whose response is a stream.
     ///
     /// # Errors
     ///
-    /// As of [`Client::get`].
+    /// As for [`Client::get`].
     pub async fn stream(&self, request: RequestBuilder) -> Result<Frames> {
         Ok(Frames { response: answered(request).await?, parser: Parser::default() })
     }
@@ -77,12 +77,12 @@ async fn answered(request: RequestBuilder) -> Result<Response> {
     let status = response.status();
     if status != reqwest::StatusCode::OK {
         let path = response.url().path().to_owned();
-        bail!("`{path}` answers with {status}: {}", response.text().await.unwrap_or_default());
+        bail!("`{path}` returned {status}: {}", response.text().await.unwrap_or_default());
     }
     Ok(response)
 }
 
-/// The frames of a stream, as they come.
+/// The frames of a stream, as they arrive.
 #[derive(Debug)]
 pub struct Frames {
     response: Response,
@@ -90,13 +90,14 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// The run that the stream is of.
+    /// Returns the id of the run of the stream.
     pub fn run(&self) -> Option<&str> {
         let place = self.response.headers().get("content-location")?.to_str().ok()?;
         Some(place.rsplit_once("/runs/")?.1)
     }
 
-    /// The next one; `None` at the end. Nothing is lost if it is not waited for.
+    /// Returns the next frame, or `None` at the end. This function is cancel safe: dropping its
+    /// future loses no frame.
     ///
     /// # Errors
     ///

@@ -1,35 +1,35 @@
-//! Server-sent events, read piece by piece.
+//! An incremental parser of server-sent events.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// One frame.
+/// One server-sent event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frame {
-    /// Its kind.
+    /// The event type.
     pub event: String,
-    /// Its id; empty if it has none.
+    /// The id, or an empty text.
     pub id: String,
-    /// What it says.
+    /// The data.
     pub data: String,
 }
 
-/// What is remembered of a frame: enough to know it again.
+/// The identity of a frame for comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
-    /// Grows with every frame of a thread.
+    /// The number in the id, which increases with every frame of a thread.
     pub(super) number: u64,
-    /// Of all that it consists of.
+    /// The digest of type, id and data.
     pub(super) digest: u64,
 }
 
 impl Frame {
-    /// The number in its id, which is behind a time in some streams.
+    /// Returns the number in the id, which follows a time in some streams.
     fn number(&self) -> Option<u64> {
         self.id.rsplit('-').next()?.parse().ok()
     }
 
-    /// What the check keeps of it; `None` if it has no id, since it belongs to no event.
+    /// Returns the mark of the frame, or `None` if it has no id and therefore belongs to no event.
     pub(super) fn mark(&self) -> Option<Mark> {
         let mut hasher = DefaultHasher::new();
         (&self.event, &self.id, &self.data).hash(&mut hasher);
@@ -37,7 +37,7 @@ impl Frame {
     }
 }
 
-/// Reads frames out of pieces that end anywhere.
+/// Parses frames from chunks that end anywhere.
 #[derive(Debug, Default)]
 pub(super) struct Parser {
     line: Vec<u8>,
@@ -46,7 +46,7 @@ pub(super) struct Parser {
 }
 
 impl Parser {
-    /// Reads a piece.
+    /// Parses a chunk.
     pub(super) fn push(&mut self, mut piece: &[u8]) {
         while let Some(end) = piece.iter().position(|byte| *byte == b'\n') {
             self.line.extend_from_slice(&piece[..end]);
@@ -56,7 +56,7 @@ impl Parser {
         self.line.extend_from_slice(piece);
     }
 
-    /// The oldest frame that is whole.
+    /// Returns the oldest complete frame.
     pub(super) fn pop(&mut self) -> Option<Frame> {
         self.ready.pop_front()
     }
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_may_end_anywhere() {
+    fn chunks_may_end_anywhere() {
         let wanted = [frame("metadata", "17-3000", "{\"a\":\"b: c\"}"), frame("end", "", "\u{e9}")];
         for size in [1, 2, 7, STREAM.len()] {
             let mut parser = Parser::default();
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_tells_frames_apart() {
+    fn marks_of_different_frames_differ() {
         let mark = |id: &str, data: &str| frame("values", id, data).mark();
         assert_eq!(mark("17-3000", "1"), mark("17-3000", "1"));
         assert_ne!(mark("17-3000", "1"), mark("17-3000", "2"));

@@ -1,21 +1,21 @@
-//! What runs: two of the reference graphs, and how to see in a state whose run it was.
+//! The graphs that run: two of the reference graphs, and how a state identifies its run.
 
 use serde_json::{Value, json};
 
-/// The modes in which runs are streamed.
+/// The stream modes of runs.
 const MODES: [&str; 4] = ["values", "updates", "messages-tuple", "custom"];
 
-/// A graph.
+/// A reference graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Graph {
-    /// One node that echoes a text.
+    /// A graph with one node that echoes a text.
     Echo,
-    /// Streams a message, calls a tool by hand, and stops at a question.
+    /// A graph that streams a message, calls a tool itself and stops at an interrupt.
     Talk,
 }
 
 impl Graph {
-    /// Its name on the server.
+    /// Returns the name of the graph on the server.
     pub fn name(self) -> &'static str {
         match self {
             Self::Echo => "factory_agent",
@@ -23,7 +23,7 @@ impl Graph {
         }
     }
 
-    /// What asks for a run that says something.
+    /// Returns the request of a run with a text.
     pub fn request(self, said: &str) -> Value {
         let input = match self {
             Self::Echo => json!({ "text": said }),
@@ -32,7 +32,7 @@ impl Graph {
         json!({ "assistant_id": self.name(), "input": input, "stream_mode": MODES })
     }
 
-    /// The content of each state after a run that wrote a text.
+    /// Returns a text that every state contains after a run with this text.
     pub fn proof(self, said: &str) -> String {
         match self {
             Self::Echo => format!("\"text\":\"{said} echoed\""),

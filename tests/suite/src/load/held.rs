@@ -1,4 +1,4 @@
-//! A stream of a thread with all of its runs, read as long as wanted.
+//! A stream of a thread with all of its runs, read until it is closed.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -12,44 +12,43 @@ use tokio::task::JoinHandle;
 use crate::load::client::{Client, Frames};
 use crate::load::frame::{Frame, Mark};
 
-/// Silence after which nothing more is taken to come, when the runs are over: far longer than
-/// anything takes, also in a debug build on a busy machine.
+/// Silence after the last run after which no more frames are expected. It is far longer than any
+/// operation, even in a debug build on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What is subscribed to of the typed events.
+/// The channels of typed events to which clients subscribe.
 const CHANNELS: [&str; 5] = ["values", "updates", "messages", "custom", "lifecycle"];
 
-/// Both kinds of streams.
+/// The two kinds of streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// The frames of the runs' own streams.
+    /// The frames of the streams of runs.
     Runs,
-    /// Typed events, for the streaming protocol.
+    /// Typed events of the streaming protocol.
     Typed,
 }
 
-/// What was read of a stream.
+/// The frames that were read from a stream.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     pub(super) marks: Vec<Mark>,
-    /// Runs that ended, and the frames that their own streams have too; of [`Kind::Typed`] without
-    /// their ids.
+    /// Runs that ended, with the range of their frames. For [`Kind::Typed`] the ids are empty.
     pub(super) runs: Vec<(String, Range<usize>)>,
-    /// Numbers of the frames that show a state.
+    /// Numbers of the frames with a state.
     pub(super) states: Vec<u64>,
 }
 
-/// An open stream that somebody reads.
+/// An open stream with a task that reads it.
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) kind: Kind,
-    /// Ends of runs to read, once it is known how many there are.
+    /// The number of ends of runs to read, once it is known.
     ends: watch::Sender<Option<usize>>,
     reader: JoinHandle<Reading>,
 }
 
 impl Held {
-    /// Opens a stream of what happens from now on.
+    /// Opens a stream of all events from now on.
     pub(super) async fn open(client: &Client, thread: &str, kind: Kind) -> Result<Self> {
         let frames = open(client, thread, kind, None).await?;
         let (ends, wanted) = watch::channel(None);
@@ -57,7 +56,7 @@ impl Held {
         Ok(Self { kind, ends, reader })
     }
 
-    /// Reads on until so many runs have ended, or until nothing comes any more.
+    /// Reads until `ends` runs have ended, or until no more frames arrive.
     pub(super) async fn close(self, ends: usize) -> Result<Reading> {
         self.ends.send_replace(Some(ends));
         Ok(self.reader.await?)
@@ -65,7 +64,7 @@ impl Held {
 }
 
 impl Reading {
-    /// Reads a thread from its first event to the end of so many runs.
+    /// Reads a thread from its first event until `ends` runs have ended.
     pub(super) async fn again(
         client: &Client,
         thread: &str,
@@ -91,7 +90,7 @@ impl Reading {
             tokio::select! {
                 frame = frames.next() => match frame {
                     Ok(Some(frame)) => reading.note(kind, &frame),
-                    // What is missing then is seen when readings are compared.
+                    // The comparison of readings reveals the missing frames.
                     Ok(None) | Err(_) => return reading,
                 },
                 Ok(()) = wanted.changed() => {}
@@ -113,7 +112,7 @@ impl Reading {
     }
 }
 
-/// Opens a stream, from what happens next or behind the event that is named.
+/// Opens a stream at the next event, or after the event of an id.
 async fn open(client: &Client, thread: &str, kind: Kind, after: Option<&str>) -> Result<Frames> {
     let request = match kind {
         Kind::Runs => {
@@ -123,7 +122,7 @@ async fn open(client: &Client, thread: &str, kind: Kind, after: Option<&str>) ->
                 None => request,
             }
         }
-        // From the first event on, always.
+        // This endpoint always starts at the first event.
         Kind::Typed => client
             .request(Method::POST, &format!("/threads/{thread}/stream/events"))
             .json(&json!({ "channels": CHANNELS })),
@@ -131,7 +130,7 @@ async fn open(client: &Client, thread: &str, kind: Kind, after: Option<&str>) ->
     client.stream(request).await
 }
 
-/// The run whose end a frame tells; without its id in typed events.
+/// Returns the run that the frame ends; its id is empty for typed events.
 fn ended(kind: Kind, frame: &Frame) -> Option<String> {
     let data = || serde_json::from_str::<Value>(&frame.data).ok();
     match (kind, frame.event.as_str()) {
@@ -161,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_told_apart_by_run() {
+    fn frames_are_grouped_by_run() {
         let mut reading = Reading::default();
         for run in 0..2_u64 {
             let data = format!(r#"{{"status":"run_done","run_id":"{run}"}}"#);
@@ -175,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_end_of_the_run_itself_counts() {
+    fn end_of_a_subgraph_does_not_end_the_run() {
         let mut reading = Reading::default();
         for (namespace, event) in
             [("[]", "running"), (r#"["a:1"]"#, "completed"), ("[]", "interrupted")]

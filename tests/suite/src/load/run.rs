@@ -10,32 +10,32 @@ use crate::load::client::Client;
 use crate::load::frame::Mark;
 use crate::load::graph::Graph;
 
-/// How long a run may take. One that takes longer is reported as stuck.
+/// Maximum duration of a run. A longer run is reported as stuck.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// What was seen of a run.
+/// What a client received of a run.
 #[derive(Debug, Default)]
 pub(super) struct Followed {
-    /// Which of all runs it is.
+    /// The number of the run among all runs.
     pub(super) number: usize,
-    /// Its id; none if it did not begin.
+    /// The id of the run, or `None` if it did not start.
     pub(super) run: Option<String>,
-    /// Its frames.
+    /// The frames of its stream.
     pub(super) marks: Vec<Mark>,
-    /// From when it was to begin until its graph said something.
+    /// Time from the planned start to the first event of the graph.
     pub(super) first: Option<Duration>,
-    /// From when it was to begin to the end of its stream.
+    /// Time from the planned start to the end of the stream.
     pub(super) whole: Duration,
-    /// What went wrong.
+    /// The failure, if there was one.
     pub(super) failure: Option<String>,
 }
 
-/// What a run says, which no other one does.
+/// Returns the text of a run, which differs from those of all other runs.
 pub(super) fn said(number: usize) -> String {
     format!("r{number}")
 }
 
-/// Begins a run and reads its stream to the end. Time counts from when it was to begin.
+/// Starts a run and reads its stream to the end. Times count from the planned start `due`.
 pub(super) async fn follow(
     client: &Client,
     thread: &str,
@@ -45,7 +45,7 @@ pub(super) async fn follow(
 ) -> Followed {
     let mut followed = Followed { number, ..Followed::default() };
     let read = tokio::time::timeout(PATIENCE, followed.read(client, thread, graph, due)).await;
-    let read = read.context("its stream does not end").and_then(|read| read);
+    let read = read.context("the stream does not end").and_then(|read| read);
     followed.whole = due.elapsed();
     followed.failure = read.err().map(|error| format!("{error:#}"));
     followed
@@ -69,13 +69,13 @@ impl Followed {
             if frame.event != "metadata" && self.first.is_none() {
                 self.first = Some(due.elapsed());
             }
-            ensure!(frame.event != "error", "it failed: {}", frame.data);
+            ensure!(frame.event != "error", "the run failed: {}", frame.data);
             if frame.event == "values" {
                 is_proven = frame.data.contains(&proof);
             }
             self.marks.extend(frame.mark());
         }
-        ensure!(is_proven, "its last state is not its own");
+        ensure!(is_proven, "the last state does not contain the run's text");
         Ok(())
     }
 }

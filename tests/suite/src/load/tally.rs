@@ -1,31 +1,31 @@
-//! How two readings of the same events differ.
+//! The differences of two readings of the same events.
 
 use std::collections::HashMap;
 use std::ops::AddAssign;
 
 use crate::load::frame::Mark;
 
-/// Counts of events. All but the first two are zero if nothing is wrong.
+/// Counts of events. All counts except the first two are zero if the readings are equal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// That a second reading has.
+    /// Events of the second reading.
     pub expected: usize,
-    /// That a client was sent the first time.
+    /// Events that the client received in the first reading.
     pub delivered: usize,
-    /// Expected, and never sent.
+    /// Expected events that the client did not receive.
     pub lost: usize,
-    /// Sent once more.
+    /// Events that the client received more than once.
     pub twice: usize,
-    /// Sent with another content.
+    /// Events that the client received with another content.
     pub changed: usize,
-    /// Sent, and not expected.
+    /// Events that the client received and that were not expected.
     pub unknown: usize,
-    /// Sent behind one with a higher number.
+    /// Events that the client received after one with a higher number.
     pub unordered: usize,
 }
 
 impl Tally {
-    /// Compares what a client saw with what is true.
+    /// Compares the events that a client received with the expected ones.
     pub(super) fn of(seen: &[Mark], truth: &[Mark]) -> Self {
         let mut tally = Self { expected: truth.len(), delivered: seen.len(), ..Self::default() };
         let known: HashMap<u64, u64> = truth.iter().map(|it| (it.number, it.digest)).collect();
@@ -43,12 +43,12 @@ impl Tally {
         }
         tally.lost = known.keys().filter(|number| !first.contains_key(number)).count();
         tally.unordered = seen.windows(2).filter(|pair| pair[1].number < pair[0].number).count();
-        // Numbers that are not unique would hide what is lost.
+        // Duplicate numbers among the expected events would hide lost ones.
         tally.twice += truth.len() - known.len();
         tally
     }
 
-    /// Whether both readings are the same.
+    /// Returns whether both readings are equal.
     pub fn is_whole(&self) -> bool {
         let Self { expected, delivered, lost, twice, changed, unknown, unordered } = *self;
         expected == delivered && lost + twice + changed + unknown + unordered == 0
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn every_difference_is_counted() {
+    fn tally_counts_every_difference() {
         check(&[1, 2, 3], "lost 0 twice 0 unknown 0 unordered 0");
         check(&[1, 3], "lost 1 twice 0 unknown 0 unordered 0");
         check(&[], "lost 3 twice 0 unknown 0 unordered 0");
@@ -96,14 +96,14 @@ mod tests {
     }
 
     #[test]
-    fn another_content_is_a_difference() {
+    fn changed_content_is_a_difference() {
         let seen = [Mark { number: 1, digest: 7 }];
         let tally = Tally::of(&seen, &marks(&[1]));
         assert_eq!((tally.changed, tally.is_whole()), (1, false));
     }
 
     #[test]
-    fn numbers_that_are_not_unique_are_no_truth() {
+    fn duplicate_expected_numbers_are_a_difference() {
         assert!(!Tally::of(&marks(&[1, 2]), &marks(&[1, 1, 2])).is_whole());
     }
 }

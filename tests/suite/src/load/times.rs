@@ -1,13 +1,13 @@
-//! How long things took.
+//! Measured durations.
 
 use std::time::Duration;
 
-/// Some durations, sorted.
+/// Durations in ascending order.
 #[derive(Clone, Debug, Default)]
 pub struct Times(Vec<Duration>);
 
 impl Times {
-    /// So many of a hundred took no longer; zero if there are none.
+    /// Returns the percentile in milliseconds, or zero without durations.
     pub fn percentile_ms(&self, percent: usize) -> f64 {
         let rank = (self.0.len() * percent).div_ceil(100).max(1);
         self.0.get(rank - 1).map_or(0.0, |time| time.as_secs_f64() * 1e3)
@@ -29,7 +29,7 @@ mod tests {
     use super::Times;
 
     #[test]
-    fn percentiles_are_times_that_were_measured() {
+    fn percentiles_are_measured_values() {
         let times: Times = (1..=200).rev().map(Duration::from_millis).collect();
         let told = |times: &Times| {
             [50, 95, 99, 100].map(|percent| times.percentile_ms(percent).to_string())

@@ -1,4 +1,4 @@
-//! The graph that a mortal engine runs: a little of everything that is written down.
+//! The graph that a mortal engine runs, with most kinds of stored data.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use wattle_run::ports::sandbox::NodeCall;
 use crate::native::NativePlugin;
 use crate::scripted::{get, prompt, said};
 
-/// A model, sends, a barrier, a nested graph with a question, a retry.
+/// A graph with a model call, sends, a barrier, a subgraph with an interrupt, and a retry.
 pub const GRAPHS: &str = r#"
 [graphs.main]
 entry = "think"
@@ -68,11 +68,11 @@ from = "first"
 to = "ask"
 "#;
 
-/// How many tasks `think` sends out.
+/// The number of tasks that `think` sends.
 pub const SENDS: usize = 3;
 
-/// Makes a payment under a name. The key is the task's, so that a repetition can be told from a
-/// second payment.
+/// Makes a payment under a name. The idempotency key contains the task id, so that a repetition
+/// differs from a second payment.
 async fn pay(gate: &Gate, call: &NodeCall, name: &str) -> Result<Value, Stop> {
     let paid = gate
         .call(HttpRequest {
@@ -100,7 +100,7 @@ async fn ask(call: NodeCall, gate: Arc<Gate>) -> Result<Value, Stop> {
     Ok(json!({ "answer": answer, "trail": paid["trail"] }))
 }
 
-/// The nodes.
+/// Returns the plugin with the nodes.
 pub fn plugin() -> NativePlugin {
     NativePlugin::new("p", "1")
         .node("think", think)

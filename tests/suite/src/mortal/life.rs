@@ -1,5 +1,5 @@
-//! One life of the process: what was cut is recovered, what is open is answered, and in the end
-//! it says what came of it.
+//! One life of the process: it recovers the orphaned run, answers the pending interrupt and returns
+//! the result.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,23 +28,24 @@ use crate::mortal::store::{Moment, MortalStore};
 use crate::scripted::NoSql;
 use crate::world;
 
-/// What a life is for.
+/// The arguments of the process.
 pub struct Order {
-    /// The address of a PostgreSQL database, or the path of a file.
+    /// The URL of a PostgreSQL database, or the path of a file.
     pub store: String,
-    /// The thread.
+    /// The thread to run or continue.
     pub thread: ThreadId,
-    /// Where the services are.
+    /// The base URL of the services.
     pub services: String,
-    /// The write at which it ends.
+    /// The write at which the process dies.
     pub death: Option<(Moment, usize)>,
 }
 
-/// Lives until the thread's run has ended; gives its state and the number of writes.
+/// Runs or continues the thread until its run has ended. Returns the state and the number of
+/// writes.
 ///
 /// # Errors
 ///
-/// Whatever keeps the run from its end.
+/// Any error that keeps the run from its end.
 pub async fn live(order: &Order) -> Result<Value> {
     let store = Arc::new(MortalStore::over(open(&order.store).await?));
     if let Some((moment, number)) = order.death {
@@ -91,7 +92,7 @@ fn engine(store: Arc<dyn Store>, services: &str) -> Engine {
     let plugin: Arc<dyn Plugin> = Arc::new(journey::plugin());
     let catalog = Catalog::new();
     catalog.install(world::app(journey::GRAPHS, vec![(plugin, grants)]));
-    // The next life takes the threads of this one at once.
+    // All lives have the same holder, so the next one acquires the leases of this one immediately.
     let holder = Some(Holder("crash".to_owned()));
     Engine::new(ports, catalog, EngineConfig { holder, ..EngineConfig::default() })
 }
@@ -112,7 +113,7 @@ fn start(thread: &ThreadId) -> Result<StartRun> {
     })
 }
 
-/// Waits for a run that was recovered, or answers the question at which it stands.
+/// Waits for the recovered run, or answers the pending interrupt.
 async fn go_on(engine: &Engine, view: ThreadView) -> Result<EndedRun> {
     let run = match view.status {
         ThreadStatus::Running => {

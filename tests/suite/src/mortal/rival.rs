@@ -1,8 +1,8 @@
-//! One of two hosts that share a database, for trials in which a host is cut off from it.
+//! One of two hosts that share a database, for trials in which a host loses its connection to it.
 //!
-//! It starts runs that make payments, takes over what the other host leaves behind, and ends when
-//! it has nothing left to do after its standard input was closed. Every payment names the host that
-//! made it.
+//! The host starts runs that make payments, and takes over the threads of the other host. After its
+//! standard input was closed, it exits as soon as it executes no run. Every payment names the host
+//! that made it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,17 +34,16 @@ use crate::native::NativePlugin;
 use crate::scripted::{NoSql, get};
 use crate::world;
 
-/// The shortest lease there is.
+/// The shortest lease duration.
 pub const LEASE: Duration = Duration::from_secs(2);
 
 /// Payments of a run.
 pub const PAYMENTS: u64 = 8;
 
-/// How long the host waits before it sends a payment, so that a run lasts about as long as half a
-/// lease.
+/// Delay of each payment in milliseconds, so that a run lasts about half a lease.
 const DELAY_MS: u32 = 120;
 
-/// Pause between two looks whether runs have ended.
+/// Interval between checks that no run is active.
 const PAUSE: Duration = Duration::from_millis(50);
 
 const GRAPHS: &str = r#"
@@ -56,23 +55,23 @@ plugin = "p"
 goto = ["pay"]
 "#;
 
-/// What a host is for.
+/// The arguments of the process.
 pub struct Order {
-    /// The address of a PostgreSQL database.
+    /// The URL of a PostgreSQL database.
     pub store: String,
-    /// The host.
+    /// The name of the host.
     pub name: String,
-    /// Where the services are.
+    /// The base URL of the services.
     pub services: String,
-    /// The threads on which it starts runs.
+    /// The threads on which the host starts runs.
     pub threads: Vec<ThreadId>,
 }
 
-/// Lives until its standard input is closed and no run is at work on it.
+/// Runs until the standard input is closed and the host executes no run.
 ///
 /// # Errors
 ///
-/// Whatever keeps it from its work.
+/// Any error of the store or the engine.
 pub async fn compete(order: Order) -> Result<()> {
     let store = PostgresConfig::new(&order.store).with_lease(LEASE);
     let store = Arc::new(PostgresStore::open(&store).await?);
@@ -118,7 +117,7 @@ fn engine(store: Arc<PostgresStore>, order: &Order) -> Result<Engine> {
     Ok(Engine::new(ports, catalog, EngineConfig { holder, ..EngineConfig::default() }))
 }
 
-/// Makes a payment: every other one under a key, so that it may be repeated.
+/// Makes a payment. Every other payment has an idempotency key and may be repeated.
 async fn pay(call: NodeCall, gate: Arc<Gate>) -> Result<Value, Stop> {
     let number = call.input["paid"].as_u64().unwrap_or_default();
     let (kind, key) = match number % 2 {
@@ -132,7 +131,7 @@ async fn pay(call: NodeCall, gate: Arc<Gate>) -> Result<Value, Stop> {
         ..get(&format!("/{kind}/{}/{number}", call.thread))
     };
     match gate.call(request).await {
-        // Nobody knows whether it was paid, so it is not paid again.
+        // It is unknown whether the payment was made, so it is not repeated.
         Err(Stop::Failure(failure)) if failure.code == code::IN_DOUBT => {}
         answer => drop(answer?),
     }

@@ -1,4 +1,4 @@
-//! A model and HTTP over the real sockets of a stand-in, which counts what arrives.
+//! A model and HTTP over the real sockets of a stand-in, which counts requests.
 
 use async_trait::async_trait;
 use reqwest::{Client, Method, RequestBuilder};
@@ -12,25 +12,25 @@ use wattle_run::limit::NetLimits;
 use wattle_run::ports::model::{Deltas, RouteInfo};
 use wattle_run::ports::{BlobStore, Caller, Model, Net};
 
-/// Both services behind one address.
+/// Model and HTTP port with one base URL.
 pub struct Services {
     base: String,
     client: Client,
 }
 
 impl Services {
-    /// The services of a stand-in.
+    /// Creates the services of a stand-in.
     pub fn new(base: &str) -> Self {
         Self { base: base.to_owned(), client: Client::new() }
     }
 
-    /// Whatever the service cannot do now can be tried again.
+    /// Sends a request. Connection errors and server errors are retryable failures.
     async fn answer(&self, request: RequestBuilder) -> Result<HttpResponse, Failure> {
         let away = |why: String| Failure::new(code::UNAVAILABLE, why).retryable();
         let response = request.send().await.map_err(|error| away(error.to_string()))?;
         let (status, url) = (response.status(), response.url().to_string());
         if status.is_server_error() {
-            return Err(away(format!("the service answered {status}")));
+            return Err(away(format!("the service returned {status}")));
         }
         let body = response.bytes().await.map_err(|error| away(error.to_string()))?;
         Ok(HttpResponse { status: status.as_u16(), headers: Vec::new(), body, url })

@@ -12,22 +12,22 @@ use wattle_kit::layer::{Layer, Layered};
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{Batch, Ticket};
 
-/// When a process dies at a write.
+/// The moment of a write at which a process dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// Nothing of the batch has been handed over.
+    /// Before the batch is queued.
     Before,
-    /// The batch is on its way, and nobody knows how far.
+    /// After the batch is queued, which may or may not be durable.
     HandedOver,
-    /// The batch is durable, and the engine has not heard of it.
+    /// After the batch is durable, and before the engine is notified.
     Durable,
 }
 
 impl Moment {
-    /// All of them.
+    /// All moments.
     pub const ALL: [Self; 3] = [Self::Before, Self::HandedOver, Self::Durable];
 
-    /// As the command line says it.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Before => "before",
@@ -43,15 +43,15 @@ impl FromStr for Moment {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let found = Self::ALL.into_iter().find(|moment| moment.name() == text);
         found.ok_or_else(|| {
-            anyhow::anyhow!("there is no moment `{text}`: say one of {:?}", Self::ALL)
+            anyhow::anyhow!("unknown moment `{text}`, expected one of {:?}", Self::ALL)
         })
     }
 }
 
-/// A store over another one that can be told when to die.
+/// A store on top of another one, whose process dies at a selected write.
 pub type MortalStore = Layered<Mortal>;
 
-/// See [`MortalStore`].
+/// The layer of [`MortalStore`].
 pub struct Mortal {
     below: Arc<dyn Store>,
     writes: AtomicUsize,
@@ -59,12 +59,12 @@ pub struct Mortal {
 }
 
 impl Mortal {
-    /// The process dies at the write of this number, from 1.
+    /// Makes the process die at the write of this number, counted from 1.
     pub fn die_at(&self, moment: Moment, number: usize) {
         self.death.get_or_init(|| (moment, number));
     }
 
-    /// How many batches there were.
+    /// Returns the number of batches.
     pub fn writes(&self) -> usize {
         self.writes.load(Ordering::SeqCst)
     }
@@ -76,10 +76,10 @@ impl Mortal {
     }
 }
 
-/// Ends the process here, as the system does when memory runs out: no destructor and no handler
-/// runs, nothing is flushed, no thread goes on.
+/// Ends the process like the system when memory runs out: no destructor and no handler runs, and
+/// nothing is flushed.
 fn die() -> ! {
-    // A process may always kill itself; if it could not, it still must not go on.
+    // A process can always kill itself. The abort covers the case that the signal fails.
     let _ = kill(Pid::this(), Signal::SIGKILL);
     std::process::abort();
 }
@@ -102,7 +102,7 @@ impl Layer for Mortal {
         if self.death.get() != Some(&(Moment::Durable, number)) {
             return ticket;
         }
-        // Even a refusal is an answer that the engine does not live to hear.
+        // The engine must not receive an error either.
         let _ = ticket.await;
         die();
     }
