@@ -1,50 +1,50 @@
-//! What a server answers: status, headers, JSON; and server-sent events.
+//! HTTP responses as status, headers and JSON, and server-sent events.
 
 use reqwest::RequestBuilder;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-/// An answer that was read to its end.
+/// A response that was read to its end.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// The HTTP status.
     pub status: u16,
     /// The headers.
     pub headers: HeaderMap,
-    /// The body as JSON; a string if it is none.
+    /// The body as JSON, or as a string if it is not valid JSON.
     pub body: Value,
 }
 
 impl Answer {
-    /// Sends a request and reads the whole answer.
+    /// Sends a request and reads the whole response.
     ///
     /// # Panics
     ///
-    /// If there is no answer.
+    /// If the request fails.
     pub async fn of(request: RequestBuilder) -> Self {
-        let response = request.send().await.expect("the server answers");
+        let response = request.send().await.expect("the server responds");
         let status = response.status().as_u16();
         let headers = response.headers().clone();
-        let text = response.text().await.expect("the answer is whole");
+        let text = response.text().await.expect("the body is complete");
         let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
         Self { status, headers, body }
     }
 
-    /// Status and body, to compare both at once.
+    /// Returns status and body, so that one assertion compares both.
     pub fn parts(&self) -> (u16, &Value) {
         (self.status, &self.body)
     }
 
-    /// A header as text; empty if it is missing.
+    /// Returns a header as text, or an empty text if the header is missing.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    /// The body of an answer that must have this status.
+    /// Returns the body of a response that must have this status.
     ///
     /// # Panics
     ///
-    /// If it has another one.
+    /// If the status differs.
     pub fn expect(self, status: u16) -> Value {
         assert_eq!(self.status, status, "{}", self.body);
         self.body
@@ -54,19 +54,19 @@ impl Answer {
 /// One server-sent event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
-    /// Its number.
+    /// The sequence number in the `id` field.
     pub id: u64,
-    /// Its type.
+    /// The event type.
     pub event: String,
-    /// Its document.
+    /// The parsed `data` field.
     pub data: Value,
 }
 
-/// Reads the text of an event stream.
+/// Parses the text of an event stream.
 ///
 /// # Panics
 ///
-/// If a message has no number or no JSON.
+/// If an event has no numeric id, or its data is not JSON.
 pub fn messages(text: &str) -> Vec<Message> {
     text.split("\n\n").filter(|block| block.contains("data:")).map(message).collect()
 }

@@ -1,5 +1,5 @@
-//! The asset application as its page uses it: invoke, review, resume, and the rows of the
-//! tables.
+//! The asset application through the endpoints of its page: invoke, review and resume; and the rows
+//! of its tables.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,54 +12,55 @@ use crate::answer::Answer;
 use crate::place;
 use crate::server::{Setup, TestServer};
 
-/// Starts a run.
+/// The path that starts a run.
 pub const INVOKE: &str = "/api/ai/asset-graph/invoke";
 
-/// Confirms it.
+/// The path that resumes a run with confirmed rows.
 pub const RESUME: &str = "/api/ai/asset-graph/resume";
 
-/// Starts a run and streams the progress of every node.
+/// The path that starts a run and streams the progress of every node.
 pub const STREAM: &str = "/api/ai/asset-graph/stream";
 
-/// The variables that the shipped configuration names, with values that the stand-in accepts.
+/// Environment variables that the shipped configuration names, with values that the stand-in
+/// accepts.
 pub const VARIABLES: [(&str, &str); 2] = [
     ("OPENAI_API_KEY", "openai-key-of-the-suite"),
     ("MASSIVE_API_KEY", "massive-key-of-the-suite"),
 ];
 
-/// Where model requests arrive at the stand-in.
+/// The path of model requests at the stand-in.
 const MODEL_PATH: &str = "/v1/chat/completions";
 
-/// Where searches for securities arrive at the stand-in.
+/// The path of security searches at the stand-in.
 pub const MASSIVE_PATH: &str = "/v3/reference/tickers";
 
-/// What a person is shown.
+/// The review that an interrupted run shows to a person.
 #[derive(Clone, Debug)]
 pub struct Review {
-    /// The thread to resume.
+    /// The id of the thread to resume.
     pub thread: String,
-    /// The whole review.
+    /// The whole review document.
     pub payload: Value,
 }
 
 impl Review {
-    /// The rows.
+    /// Returns the rows of the review.
     pub fn rows(&self) -> Value {
         self.payload["rows"].clone()
     }
 }
 
-/// A picture that shows `text`, as a browser sends it.
+/// Returns a picture that shows `text`, as the data URL that a browser sends.
 pub fn picture(text: &str, min_bytes: usize) -> String {
     format!("data:image/png;base64,{}", STANDARD.encode(png_with_text(text, min_bytes)))
 }
 
-/// What a person confirms.
+/// Returns the answer of a person who confirms rows for a portfolio.
 pub fn confirmed(rows: &Value, portfolio: i64) -> Value {
     json!({ "rows": rows, "riskCategory": "aggressive", "portfolioId": portfolio })
 }
 
-/// A server on the configuration that the application ships, mounted at `/`.
+/// Creates a server with the configuration that the application ships, mounted at `/`.
 pub async fn example() -> Setup {
     let setup = Setup::without_models().await;
     let mut config = place::shipped("asset", &setup.standin);
@@ -68,11 +69,11 @@ pub async fn example() -> Setup {
 }
 
 impl TestServer {
-    /// Starts a run that must come to its question.
+    /// Starts a run that must be interrupted by a review.
     ///
     /// # Panics
     ///
-    /// If the answer is not that of a run that waits.
+    /// If the response is not that of an interrupted run.
     pub async fn invoke(&self, body: &Value) -> Review {
         let body = self.post(INVOKE, body).await.expect(200);
         let fields: Vec<&String> =
@@ -82,60 +83,60 @@ impl TestServer {
         Review { thread, payload: body["reviewPayload"].clone() }
     }
 
-    /// The same from a sentence.
+    /// Starts a run from a sentence, like [`TestServer::invoke`].
     pub async fn invoke_text(&self, text: &str) -> Review {
         self.invoke(&json!({ "textInput": text })).await
     }
 
-    /// The same from a picture that shows `text`.
+    /// Starts a run from a picture that shows `text`, like [`TestServer::invoke`].
     pub async fn invoke_image(&self, text: &str) -> Review {
         self.invoke(&json!({ "imageData": picture(text, 0) })).await
     }
 
-    /// Confirms rows for a portfolio.
+    /// Resumes a run with rows for a portfolio.
     pub async fn resume(&self, thread: &str, rows: &Value, portfolio: i64) -> Answer {
         self.resume_with(thread, &confirmed(rows, portfolio)).await
     }
 
-    /// Confirms anything.
+    /// Resumes a run with any document.
     pub async fn resume_with(&self, thread: &str, confirmed: &Value) -> Answer {
         let body = json!({ "threadId": thread, "confirmedData": confirmed });
         self.post(RESUME, &body).await
     }
 
-    /// Makes a portfolio and returns its id.
+    /// Creates a portfolio and returns its id.
     ///
     /// # Panics
     ///
-    /// If there is no id in the answer.
+    /// If the response has no id.
     pub async fn portfolio(&self, name: &str) -> i64 {
         let made = self.post("/api/portfolios", &json!({ "name": name })).await;
         assert!([200, 201].contains(&made.status), "{made:?}");
         made.body["id"].as_i64().expect("an id")
     }
 
-    /// The model routes that were asked, in order.
+    /// Returns the model routes of all model requests, in order.
     pub fn model_calls(&self) -> Vec<String> {
         let entries = self.standin().requests();
         let calls = entries.iter().filter(|entry| entry.path == MODEL_PATH);
         calls.map(|entry| entry.model.clone().unwrap_or_default()).collect()
     }
 
-    /// The model requests of one route.
+    /// Returns the model requests of one route.
     pub fn model_requests(&self, route: &str) -> Vec<Entry> {
         let mut entries = self.standin().requests();
         entries.retain(|entry| entry.path == MODEL_PATH && entry.model.as_deref() == Some(route));
         entries
     }
 
-    /// What was searched for at Massive, in order.
+    /// Returns the search terms of the requests to Massive, in order.
     pub fn massive_searches(&self) -> Vec<String> {
         let entries = self.standin().requests();
         let searches = entries.iter().filter(|entry| entry.path == MASSIVE_PATH);
         searches.map(|entry| entry.query.get("search").cloned().unwrap_or_default()).collect()
     }
 
-    /// The application's SQLite database.
+    /// Opens the application's SQLite database.
     ///
     /// # Panics
     ///
@@ -144,12 +145,12 @@ impl TestServer {
         open_sqlite(&self.setup.place.data().join("asset.db")).await
     }
 
-    /// All rows of a table of the SQLite file, by id.
+    /// Returns all rows of a table of the SQLite file, ordered by id.
     pub async fn rows(&self, table: &str) -> Vec<Value> {
         sqlite_rows(&mut self.sqlite().await, table).await
     }
 
-    /// How many rows `Operation`, `Holding` and `OperationLog` have.
+    /// Returns the number of rows of `Operation`, `Holding` and `OperationLog`.
     pub async fn counts(&self) -> [usize; 3] {
         let mut database = self.sqlite().await;
         let mut counts = [0; 3];
@@ -160,7 +161,7 @@ impl TestServer {
     }
 }
 
-/// Opens a SQLite file that a server may have open too.
+/// Opens a SQLite file that a server may have open as well.
 ///
 /// # Panics
 ///
@@ -173,7 +174,7 @@ pub async fn open_sqlite(file: &std::path::Path) -> SqliteConnection {
     SqliteConnection::connect_with(&options).await.expect("the database opens")
 }
 
-/// All rows of a table as JSON, by id.
+/// Returns all rows of a table as JSON, ordered by id.
 ///
 /// # Panics
 ///
@@ -192,7 +193,7 @@ pub async fn sqlite_rows(database: &mut SqliteConnection, table: &str) -> Vec<Va
     rows.iter().map(|row| serde_json::from_str(row).expect("JSON")).collect()
 }
 
-/// All rows of a table of PostgreSQL as JSON, by id.
+/// Returns all rows of a PostgreSQL table as JSON, ordered by id.
 ///
 /// # Panics
 ///

@@ -11,11 +11,11 @@ use wattle_kit::process::Program;
 
 use crate::place::{ENVIRONMENT, Place};
 
-/// Where cargo puts the binary: next to the folder of this test's own binary.
+/// Returns the path of the binary that cargo built, in the parent of the test executable's folder.
 ///
 /// # Panics
 ///
-/// If it was not built: run `cargo build --bin wattle`, or `cargo xtask test`, which does it
+/// If it is not built: run `cargo build --bin wattle`, or `cargo xtask test`, which builds it
 /// first.
 pub fn path() -> PathBuf {
     let own = std::env::current_exe().expect("a path of this test");
@@ -29,37 +29,37 @@ pub fn path() -> PathBuf {
     binary
 }
 
-/// The binary in a folder, with nothing of the test's own environment.
+/// Returns a command that runs the binary in a folder, without the environment of the test.
 fn command(place: &Place, args: &[&str]) -> Command {
     let mut command = Command::new(path());
     command.args(args).current_dir(place.root()).env_clear().envs(ENVIRONMENT).env("TZ", "UTC");
     command
 }
 
-/// A command that has ended.
+/// The result of a command.
 #[derive(Clone, Debug)]
 pub struct Ended {
-    /// Its exit code.
+    /// The exit code; -1 after a signal.
     pub code: i32,
-    /// What it printed for programs.
+    /// The standard output, for programs.
     pub stdout: String,
-    /// What it printed for people.
+    /// The standard error, for people.
     pub stderr: String,
 }
 
 impl Ended {
-    /// What it printed, as JSON.
+    /// Parses the standard output as JSON.
     ///
     /// # Panics
     ///
-    /// If it is none.
+    /// If it is not JSON.
     pub fn json(&self) -> Value {
         let parsed = serde_json::from_str(&self.stdout);
         assert!(parsed.is_ok(), "no JSON: {self:?}");
         parsed.unwrap_or_default()
     }
 
-    /// Everything, for snapshots.
+    /// Returns exit code, standard output and standard error, for snapshots.
     pub fn text(&self) -> String {
         format!("exit: {}\n--- stdout\n{}--- stderr\n{}", self.code, self.stdout, self.stderr)
     }
@@ -84,7 +84,7 @@ pub async fn run(place: &Place, args: &[&str]) -> Ended {
     command(place, args).kill_on_drop(true).output().await.expect("the binary starts").into()
 }
 
-/// The same with something to read.
+/// Runs a command to its end with a text on standard input.
 ///
 /// # Panics
 ///
@@ -99,32 +99,32 @@ pub async fn run_with_stdin(place: &Place, args: &[&str], stdin: &str) -> Ended 
     child.wait_with_output().await.expect("the binary ends").into()
 }
 
-/// A server of its own process.
+/// A server in a process of its own.
 pub struct Served {
     /// The process.
     pub program: Program,
-    /// Where it answers.
+    /// The base URL of the server.
     pub url: String,
 }
 
-/// Starts `wattle serve` and waits until it answers.
+/// Starts `wattle serve` and waits until it is ready.
 ///
 /// # Panics
 ///
-/// If it does not come up.
+/// If it does not become ready.
 pub async fn serve(place: &Place) -> Served {
     try_serve(place).await.unwrap_or_else(|error| panic!("the server comes up: {error}"))
 }
 
-/// The same where the server may fail to come up, since its port is taken for example.
+/// Starts `wattle serve`, which may fail, for example because its port is taken.
 ///
 /// # Errors
 ///
-/// What the server wrote.
+/// The output of the server.
 ///
 /// # Panics
 ///
-/// If it comes up and does not print its address.
+/// If it becomes ready and does not print its address.
 pub async fn try_serve(place: &Place) -> Result<Served, Error> {
     let mut program = Program::start(command(place, &["serve", "--json"]))?;
     let line = program.ready(|line| line.starts_with('{')).await?;

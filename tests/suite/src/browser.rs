@@ -1,4 +1,4 @@
-//! A real browser, for tests of pages. Without one they are left out.
+//! A real browser for tests of pages. Without a browser these tests are left out.
 
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
@@ -10,14 +10,14 @@ use tokio::process::Command;
 use wattle_kit::needs::{LeftOut, Program, clients};
 use wattle_kit::standin::Gate;
 
-/// How long a scenario may take. Browsers start slowly on a busy machine.
+/// Maximum duration of a scenario. Browsers start slowly on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(150);
 
-/// What a line of a program's output begins with if it is an order to the test.
+/// Prefix of a line by which the program gives the test an order.
 const ORDER: &str = "order ";
 
-/// Has a user at a browser do something: `program` is a file of `tests/clients/page`. Pictures of
-/// what was seen go to the folder of installed clients.
+/// Runs a scenario of a user at a browser. `program` is a file of `tests/clients/page`. Screenshots
+/// go to the folder of installed clients.
 ///
 /// # Errors
 ///
@@ -31,7 +31,8 @@ pub async fn at_a_browser(program: &str, scenario: &str, url: &str) -> Result<()
     with_orders(program, scenario, url, refuse).await
 }
 
-/// The same with requests at a gate of a stand-in, which go on when the program orders `open`.
+/// Runs a scenario while a gate of a stand-in holds requests. The program orders `open` to release
+/// them.
 ///
 /// # Errors
 ///
@@ -53,8 +54,8 @@ pub async fn with_gate(
     with_orders(program, scenario, url, obey).await
 }
 
-/// The same with a program that orders something of the test: it prints `order <word>` and reads a
-/// line when `obey` is done.
+/// Runs a scenario whose program gives orders to the test: it prints `order <word>`, and reads a
+/// line when `obey` has returned.
 ///
 /// # Errors
 ///
@@ -99,11 +100,11 @@ async fn run(mut command: Command, mut obey: impl AsyncFnMut(&str)) -> (ExitStat
     (ended.status, String::from_utf8_lossy(&ended.stderr).into_owned())
 }
 
-/// The folder of an installed client that drives a browser, and the browser.
+/// Returns the folder of an installed client that drives a browser, and the browser.
 ///
 /// # Errors
 ///
-/// [`LeftOut`] without either.
+/// [`LeftOut`] if one of them is missing.
 pub fn found(client: &str) -> Result<(PathBuf, PathBuf), LeftOut> {
     Ok((clients::node(client)?, Program::Chromium.find()?))
 }

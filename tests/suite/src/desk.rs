@@ -1,5 +1,5 @@
-//! An app without code of its own: the agent of the plugin `std`, with the tools of two guests of
-//! the tests.
+//! An app without code of its own: the agent of the plugin `std`, with the tools of two test
+//! guests.
 
 use serde_json::{Value, json};
 
@@ -7,28 +7,28 @@ use crate::guests;
 use crate::place::Place;
 use crate::server::{Setup, TestServer};
 
-/// Where model requests arrive at the stand-in.
+/// The path of model requests at the stand-in.
 pub const MODEL_PATH: &str = "/v1/chat/completions";
 
-/// Loose plugins: the package, and the file it is found as.
+/// Standalone plugins: the package, and the file below the test folder.
 const PLUGINS: [(&str, &str); 3] = [
     ("wattle-std", "plugins/std/std.wasm"),
     ("wattle-guest-tools", "plugins/tools/tools/tools.wasm"),
     ("wattle-guest-shadow", "plugins/shadow.wasm"),
 ];
 
-/// How the desk is put together.
+/// The variable parts of the app and its configuration.
 #[derive(Clone, Debug)]
 pub struct Desk {
-    /// What the agent is configured with beside its route, as lines of TOML.
+    /// Configuration of the agent besides its route, as lines of TOML.
     pub agent: String,
-    /// What the tool node is configured with.
+    /// Configuration of the tool node, as lines of TOML.
     pub tools: String,
-    /// The tools that the app asks for on behalf of `std`, as TOML.
+    /// The tools that the app requests for `std`, as TOML.
     pub granted: String,
-    /// The tools that the operator lets the tools call, as TOML.
+    /// The tools that the operator grants the plugin `tools`, as TOML.
     pub nested: String,
-    /// Limits of the tools.
+    /// Limits of the plugin `tools`, as fields of a TOML table.
     pub limits: String,
 }
 
@@ -45,12 +45,12 @@ impl Default for Desk {
 }
 
 impl Desk {
-    /// An agent with further configuration.
+    /// Creates an app whose agent has further configuration.
     pub fn with(agent: &str) -> Self {
         Self { agent: agent.to_owned(), ..Self::default() }
     }
 
-    /// Puts the app and its plugins into the plugins folder.
+    /// Writes the app and its plugins into the plugins folder.
     pub fn put(&self, place: &Place) {
         for (package, file) in PLUGINS {
             place.write(file, guests::bytes(package));
@@ -59,7 +59,8 @@ impl Desk {
         place.write("plugins/apps/desk/app.toml", self.app());
     }
 
-    /// The operator's part of the configuration: the tools may reach the stand-in and nothing else.
+    /// Returns the operator's part of the configuration, in which the tools may reach only the
+    /// stand-in.
     pub fn toml(&self, standin_port: u16) -> String {
         format!(
             r#"
@@ -125,7 +126,7 @@ to = "agent"
 }
 
 impl Setup {
-    /// A server with a desk.
+    /// Creates a server with the app.
     pub async fn desk(desk: &Desk) -> Self {
         let setup = Self::bare().await;
         desk.put(&setup.place);
@@ -134,7 +135,7 @@ impl Setup {
     }
 }
 
-/// What starts a run of the desk.
+/// Returns the request of a run with one user message.
 pub fn message(thread: Option<&str>, text: &str) -> Value {
     let input = json!({ "messages": [{ "role": "user", "content": text }] });
     let mut start = json!({ "graph": "chat", "input": input });
@@ -144,45 +145,45 @@ pub fn message(thread: Option<&str>, text: &str) -> Value {
     start
 }
 
-/// The messages of a run that was waited for.
+/// Returns the messages of a run that has ended.
 pub fn messages(run: &Value) -> Vec<Value> {
     run["state"]["messages"].as_array().cloned().unwrap_or_default()
 }
 
-/// Its tool messages.
+/// Returns the tool messages of a run.
 pub fn tool_messages(run: &Value) -> Vec<Value> {
     let mut messages = messages(run);
     messages.retain(|message| message["role"] == "tool");
     messages
 }
 
-/// What was said last.
+/// Returns the content of the last message of a run.
 pub fn last_words(run: &Value) -> String {
     let last = messages(run).pop().unwrap_or_default();
     last["content"].as_str().unwrap_or_default().to_owned()
 }
 
 impl TestServer {
-    /// Says something to the agent, on a thread or a new one, and waits until it is done or stands
-    /// still.
+    /// Sends a message to the agent, on a thread or a new one, and waits until the run ends or is
+    /// interrupted.
     pub async fn say(&self, thread: Option<&str>, text: &str) -> Value {
         let mut start = message(thread, text);
         start["wait"] = true.into();
         self.post("/api/v1/apps/desk/runs", &start).await.expect(200)
     }
 
-    /// Says something on a new thread; the run must come to its end.
+    /// Sends a message on a new thread. The run must complete.
     ///
     /// # Panics
     ///
-    /// If it does not.
+    /// If it does not complete.
     pub async fn chat(&self, text: &str) -> Value {
         let run = self.say(None, text).await;
         assert_eq!(run["status"], "completed", "{run}");
         run
     }
 
-    /// Answers some of the open questions and waits.
+    /// Answers some of the pending interrupts and waits for the run.
     pub async fn decide(&self, thread: &str, answers: &Value) -> Value {
         let body = json!({ "answers": answers, "wait": true });
         self.post(&format!("/api/v1/threads/{thread}/resume"), &body).await.expect(200)

@@ -1,4 +1,4 @@
-//! HTTP that counts effects, and can stop on either side of one.
+//! An HTTP port that counts effects and can stop before or after one.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,16 +11,16 @@ use wattle_run::hostcall::http::{HttpRequest, HttpResponse};
 use wattle_run::limit::NetLimits;
 use wattle_run::ports::{BlobStore, Caller, Net};
 
-/// Where a request stops for ever.
+/// The point at which a request stops without end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// It has had no effect.
+    /// The request has had no effect.
     Before,
-    /// It has had its effect, and its answer is lost.
+    /// The request has had its effect, and its response is lost.
     After,
 }
 
-/// Counts each request by its idempotency key, as a careful service does: what arrives again under
+/// Counts each request by its idempotency key, like a service with idempotency: a repetition under
 /// the same key has no second effect.
 #[derive(Default)]
 pub struct Effects {
@@ -35,12 +35,12 @@ struct Counted {
 }
 
 impl Effects {
-    /// The request of this number from now on, from 1, stops.
+    /// Stops the request of this number, counted from now on and from 1.
     pub fn stop_at(&self, number: usize, side: Side) {
         self.with(|counted| counted.stop = Some((number, side)));
     }
 
-    /// No request stops any more.
+    /// Lets all further requests pass.
     pub fn go_on(&self) {
         self.with(|counted| counted.stop = None);
     }
@@ -50,7 +50,7 @@ impl Effects {
         self.stopped.notified().await;
     }
 
-    /// The addresses of all effects by key.
+    /// Returns the URLs of all effects by key.
     pub fn made(&self) -> BTreeMap<String, String> {
         self.with(|counted| counted.made.clone())
     }
@@ -59,7 +59,7 @@ impl Effects {
         work(&mut self.counted.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Counts a request, and says whether it stops.
+    /// Counts a request and returns whether it stops.
     fn count(&self, request: &HttpRequest) -> bool {
         self.with(|counted| {
             let left = counted.stop.map(|(number, side)| (number - 1, side));

@@ -1,4 +1,4 @@
-//! The expense application as its page uses it, with Feishu as a stand-in.
+//! The expense application through the endpoints of its page, with Feishu as a stand-in.
 
 use serde_json::{Value, json};
 use wattle_kit::configuration::Configuration;
@@ -9,38 +9,38 @@ use crate::guests;
 use crate::place::{self, Place};
 use crate::server::{Setup, TestServer};
 
-/// Sends a message.
+/// The path that sends a message.
 pub const CHAT: &str = "/api/chat";
 
-/// Sends a message and streams what happens.
+/// The path that sends a message and streams the reply.
 pub const STREAM: &str = "/api/chat/stream";
 
-/// Where model requests arrive at the stand-in.
+/// The path of model requests at the stand-in.
 pub const MODEL_PATH: &str = "/v1/chat/completions";
 
-/// Where tokens are asked for.
+/// The path of token requests at the stand-in.
 pub const TOKEN_PATH: &str = "/open-apis/auth/v3/tenant_access_token/internal";
 
-/// Where records are made.
+/// The path that creates records at the stand-in.
 pub const RECORDS_PATH: &str = "/open-apis/bitable/v1/apps/app1/tables/tbl1/records";
 
-/// Where records are searched.
+/// The path that searches records at the stand-in.
 pub const SEARCH_PATH: &str = "/open-apis/bitable/v1/apps/app1/tables/tbl1/records/search";
 
-/// The bookings of a month.
+/// The path of the bookings of a month.
 pub const BOOKINGS: &str = "/api/bookings";
 
-/// The secret of the app at Feishu, which must be seen nowhere else.
+/// The app's secret at Feishu, which must appear nowhere else.
 pub const APP_SECRET: &str = "feishu-app-secret-of-the-suite";
 
-/// Loose plugins: the package, and the file it is found as.
+/// Standalone plugins: the package, and the file below the test folder.
 const PLUGINS: [(&str, &str); 3] = [
     ("wattle-std", "plugins/std/std.wasm"),
     ("wattle-tool-date", "plugins/tools/date/date.wasm"),
     ("wattle-tool-lark", "plugins/tools/lark/lark.wasm"),
 ];
 
-/// Puts the plugins and secrets where the [`configuration`] expects them.
+/// Writes the plugins and secrets to the files that [`configuration`] names.
 pub fn put(place: &Place) {
     for (package, file) in PLUGINS {
         place.write(file, guests::bytes(package));
@@ -49,14 +49,15 @@ pub fn put(place: &Place) {
     place.write("feishu-secret", format!("{APP_SECRET}\n"));
 }
 
-/// The variables that the shipped file names, with values that the stand-in accepts.
+/// Environment variables that the shipped configuration names, with values that the stand-in
+/// accepts.
 pub const VARIABLES: [(&str, &str); 3] = [
     ("OPENAI_API_KEY", "openai-key-of-the-suite"),
     ("FEISHU_APP_ID", "cli_suite"),
     ("FEISHU_APP_SECRET", APP_SECRET),
 ];
 
-/// The shipped configuration with a table of the stand-in; everything else is as it is there.
+/// Returns the shipped configuration with a table of the stand-in and no other changes.
 pub fn shipped(standin: &Handle) -> Configuration {
     let mut config = place::shipped("expense", standin);
     config.replace("apps.expense.settings.lark_app_token", "app1");
@@ -64,12 +65,12 @@ pub fn shipped(standin: &Handle) -> Configuration {
     config
 }
 
-/// The shipped configuration without its models, for those of the suite, and with secrets from
-/// files.
+/// Returns the shipped configuration with the models of the suite in place of its own, and with
+/// secrets from files.
 ///
 /// # Panics
 ///
-/// If it has no models or secrets.
+/// If the shipped configuration has no models or secrets.
 pub fn configuration(standin: &Handle) -> Configuration {
     let mut config = shipped(standin);
     config.remove("model").expect("the shipped models");
@@ -81,12 +82,12 @@ pub fn configuration(standin: &Handle) -> Configuration {
 }
 
 impl Setup {
-    /// A server with the expense application.
+    /// Creates a server with the expense application.
     pub async fn expense() -> Self {
         Self::expense_with(|_| ()).await
     }
 
-    /// The same with a changed configuration.
+    /// Creates a server with the expense application and a changed configuration.
     pub async fn expense_with(change: impl FnOnce(&mut Configuration)) -> Self {
         let setup = Self::bare().await;
         put(&setup.place);
@@ -96,23 +97,23 @@ impl Setup {
     }
 }
 
-/// A reply with the steps to it.
+/// A reply with the steps that led to it.
 #[derive(Clone, Debug)]
 pub struct Reply {
-    /// The conversation, for the next message.
+    /// The thread of the conversation, for the next message.
     pub thread: String,
-    /// The words.
+    /// The text of the reply.
     pub text: String,
     /// Model turns and tool calls, in order.
     pub steps: Vec<Value>,
 }
 
 impl Reply {
-    /// Reads an answer, which must be a reply.
+    /// Parses a response that must be a reply.
     ///
     /// # Panics
     ///
-    /// If it is none.
+    /// If the status is not 200.
     pub fn of(answer: Answer) -> Self {
         let body = answer.expect(200);
         let text = |key: &str| body[key].as_str().unwrap_or_default().to_owned();
@@ -120,35 +121,35 @@ impl Reply {
         Self { thread: text("threadId"), text: text("reply"), steps }
     }
 
-    /// The steps of one tool.
+    /// Returns the steps of one tool.
     pub fn calls(&self, tool: &str) -> Vec<&Value> {
         self.steps.iter().filter(|step| step["tool"] == tool).collect()
     }
 
-    /// The tools that were called, in order.
+    /// Returns the names of the called tools, in order.
     pub fn tools(&self) -> Vec<&str> {
         self.steps.iter().filter_map(|step| step["tool"].as_str()).collect()
     }
 }
 
 impl TestServer {
-    /// Sends a message on a new thread; there must be a reply.
+    /// Sends a message on a new thread. The response must be a reply.
     pub async fn tell(&self, message: &str) -> Reply {
         Reply::of(self.post(CHAT, &json!({ "message": message })).await)
     }
 
-    /// Sends a message on a thread; there must be a reply.
+    /// Sends a message on a thread. The response must be a reply.
     pub async fn tell_on(&self, thread: &str, message: &str) -> Reply {
         let body = json!({ "threadId": thread, "message": message });
         Reply::of(self.post(CHAT, &body).await)
     }
 
-    /// Calls a tool with these arguments, as a model that a person tells to, and answers with the
+    /// Sends a message that makes the model call a tool with these arguments, and returns the
     /// tool's result.
     ///
     /// # Panics
     ///
-    /// If it was not called once.
+    /// If the tool was not called exactly once.
     pub async fn call_tool(&self, tool: &str, arguments: &Value) -> Value {
         let reply = self.tell(&format!("call {tool} {arguments}")).await;
         let calls = reply.calls(tool);
@@ -156,7 +157,7 @@ impl TestServer {
         calls[0]["result"].clone()
     }
 
-    /// Puts records into the table past the application, a thousand at a time.
+    /// Writes records directly into the table of the stand-in, a thousand per request.
     ///
     /// # Panics
     ///
@@ -176,14 +177,14 @@ impl TestServer {
         }
     }
 
-    /// Requests on a path of the stand-in.
+    /// Returns the requests to a path of the stand-in.
     pub fn requests_to(&self, path: &str) -> Vec<Entry> {
         let mut entries = self.standin().requests();
         entries.retain(|entry| entry.path == path);
         entries
     }
 
-    /// The fields of all records.
+    /// Returns the fields of all records.
     pub fn booked(&self) -> Vec<Value> {
         let records = self.standin().feishu_records();
         records.into_iter().map(|record| record["fields"].clone()).collect()

@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
-/// The root of the repository.
+/// Returns the root folder of the repository.
 pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.ancestors().nth(2).unwrap_or(here).to_owned()
 }
 
-/// The file of a guest crate, such as `wattle-guest-misdeeds`.
-#[expect(clippy::disallowed_methods, reason = "cargo reads its target folder from there")]
+/// Returns the file of a guest crate, such as `wattle-guest-misdeeds`.
+#[expect(clippy::disallowed_methods, reason = "cargo reads its target folder from this variable")]
 pub fn path(package: &str) -> PathBuf {
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
@@ -20,11 +20,11 @@ pub fn path(package: &str) -> PathBuf {
     if wasi.exists() { wasi } else { target.join("wasm32-unknown-unknown/guest").join(file) }
 }
 
-/// The bytes of a guest crate.
+/// Reads the file of a guest crate.
 ///
 /// # Panics
 ///
-/// If it was not built: run `cargo xtask guests`, or `cargo xtask test`, which does it first.
+/// If it is not built: run `cargo xtask guests`, or `cargo xtask test`, which builds it first.
 pub fn bytes(package: &str) -> Bytes {
     let path = path(package);
     let read = std::fs::read(&path);

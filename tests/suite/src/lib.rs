@@ -1,29 +1,30 @@
-//! What the integration tests share: plugins in plain Rust, scripted ports, and a world that puts
-//! them together around a real engine and a real store.
+//! Shared parts of the integration tests: plugins in plain Rust, scripted ports, and a world that
+//! combines them with a real engine and a real store.
 //!
 //! # Layout
 //!
 //! * [`native`]: a plugin whose nodes are closures.
-//! * [`scripted`]: model, HTTP and SQL ports that answer from a script and count calls.
-//! * [`world`]: an engine with all of it, which can be killed and started again.
+//! * [`scripted`]: model, HTTP and SQL ports with scripted results, which count calls.
+//! * [`world`]: an engine with these parts, which can be killed and started again.
 //! * [`guests`]: the WebAssembly guests that `cargo xtask guests` builds.
 //! * [`place`]: a folder with a configuration whose services are a stand-in.
 //! * [`server`]: a whole server in the process of the test, with real components.
 //! * [`asset`]: the asset application's endpoints and tables, as a client sees them.
-//! * [`desk`]: an agent with the tools of test guests, as an app of loose plugins.
-//! * [`expense`]: the expense application as its page uses it.
-//! * [`nl2sql`]: the data question application as its page uses it.
-//! * [`reasoning`]: the reasoning application as its page uses it.
-//! * [`travel`]: the travel application as its page uses it.
+//! * [`desk`]: an agent with the tools of test guests, as an app of standalone plugins.
+//! * [`expense`]: the expense application through the endpoints of its page.
+//! * [`nl2sql`]: the data question application through the endpoints of its page.
+//! * [`reasoning`]: the reasoning application through the endpoints of its page.
+//! * [`travel`]: the travel application through the endpoints of its page.
 //! * [`scene`]: the real binary with its services, to be killed and started again.
 //! * [`binary`]: the real `wattle` binary as a child process.
 //! * [`browser`]: a real browser, for pages.
-//! * [`answer`]: what a server answers, and its event streams.
-//! * [`mortal`]: an engine of its own process that dies at a write.
-//! * [`effects`]: HTTP that counts effects, and can stop on either side of one.
-//! * [`attack`]: what guests, clients and services try on a running host.
-//! * [`load`]: many streams and runs at once, and whether an event was lost.
-//! * [`before`]: a data folder from before types and fields got other names.
+//! * [`answer`]: HTTP responses and event streams.
+//! * [`mortal`]: engines in processes of their own, one of which dies at a write.
+//! * [`lost_put`]: a long-term memory that loses the result of a put.
+//! * [`effects`]: an HTTP port that counts effects and can stop before or after one.
+//! * [`attack`]: attacks of guests, clients and services on a running host.
+//! * [`load`]: many concurrent streams and runs, and a check that no event was lost.
+//! * [`before`]: a data folder that a host wrote before types and fields were renamed.
 
 pub mod answer;
 pub mod asset;

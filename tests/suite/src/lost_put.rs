@@ -1,5 +1,5 @@
-//! A long-term memory whose next put is made and never answered, as if the host died right
-//! behind it.
+//! A long-term memory that performs a put and never returns its result, as if the host died
+//! directly after it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use wattle_graph::failure::Failure;
 use wattle_kit::memory::{Call, Hook, Hooked};
 use wattle_store::VolatileMemory;
 
-/// What happens to the calls of a memory that loses the answer of one put.
+/// A hook that counts the calls of a memory and loses the result of one put.
 #[derive(Default)]
 pub struct LostPut {
     losing: AtomicUsize,
@@ -20,27 +20,27 @@ pub struct LostPut {
 }
 
 impl LostPut {
-    /// Such a memory.
+    /// Creates a memory with this hook.
     pub fn memory() -> Arc<Hooked<Self>> {
         Arc::new(Hooked::over(Arc::new(VolatileMemory::new()), Self::default()))
     }
 
-    /// The next put is made and never answered.
+    /// Makes the next put succeed in the memory and never return.
     pub fn lose_next(&self) {
         self.losing.store(1, Ordering::SeqCst);
     }
 
-    /// Waits until a put was made whose answer is lost.
+    /// Waits until such a put has been performed.
     pub async fn lost(&self) {
         self.made.notified().await;
     }
 
-    /// How many puts were made.
+    /// Returns the number of puts.
     pub fn puts(&self) -> usize {
         self.puts.load(Ordering::SeqCst)
     }
 
-    /// How many documents were read by their key.
+    /// Returns the number of reads by key.
     pub fn reads(&self) -> usize {
         self.reads.load(Ordering::SeqCst)
     }

@@ -1,4 +1,4 @@
-//! A plugin whose nodes are closures: the engine runs it like any other.
+//! A plugin whose nodes are closures. The engine runs it like a component.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -34,11 +34,11 @@ pub struct NativePlugin {
     tools: BTreeMap<String, Tool>,
 }
 
-/// What a node of such a plugin gives.
+/// The result of a node or tool of such a plugin.
 pub type Answer = Result<Value, Stop>;
 
 impl NativePlugin {
-    /// A plugin without nodes. `version` makes its digest.
+    /// Creates a plugin without nodes. Its digest is that of `version`.
     ///
     /// # Panics
     ///
@@ -60,9 +60,9 @@ impl NativePlugin {
         Self { info, nodes: BTreeMap::new(), tools: BTreeMap::new() }
     }
 
-    /// Adds a node that gives an object of channel updates. The keys `$goto` (list of names) and
-    /// `$send` (list of `{node, input}`) steer, `$parent` hands all of it to the graph above,
-    /// and `$overwrite` names channels whose value is replaced.
+    /// Adds a node that returns an object of channel updates. The keys `$goto` (list of names) and
+    /// `$send` (list of `{node, input}`) select the next tasks, `$parent` returns the outcome to
+    /// the parent graph, and `$overwrite` names channels whose value is overwritten.
     pub fn node<F, Fut>(mut self, name: &str, run: F) -> Self
     where
         F: Fn(NodeCall, Arc<Gate>) -> Fut + Send + Sync + 'static,
@@ -83,7 +83,7 @@ impl NativePlugin {
         self
     }
 
-    /// Adds a tool whose arguments are an object and whose answer is its structured output.
+    /// Adds a tool whose arguments are an object and whose result is its structured output.
     pub fn tool<F, Fut>(mut self, name: &str, run: F) -> Self
     where
         F: Fn(ToolCall, Arc<Gate>) -> Fut + Send + Sync + 'static,
@@ -172,7 +172,7 @@ impl Plugin for NativePlugin {
         updates: Vec<Value>,
         _limits: &Limits,
     ) -> Result<Value, Ended> {
-        // The only reducer: the longest text wins.
+        // The only reducer keeps the longest text.
         let longest = current
             .into_iter()
             .chain(updates)

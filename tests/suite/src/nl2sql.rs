@@ -1,4 +1,4 @@
-//! The data question application as its page uses it, on the sample database.
+//! The data question application through the endpoints of its page, on the sample database.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,16 +11,16 @@ use crate::guests;
 use crate::place;
 use crate::server::{Setup, TestServer};
 
-/// Asks a question.
+/// The path that asks a question.
 pub const CHAT: &str = "/api/chat";
 
-/// Asks a question and streams the progress of every step.
+/// The path that asks a question and streams the progress of every step.
 pub const STREAM: &str = "/api/chat/stream";
 
-/// Lists sessions.
+/// The path that lists sessions.
 pub const SESSIONS: &str = "/api/chat/sessions";
 
-/// Header that names the admin.
+/// The header that names the admin.
 pub const ADMIN: &str = "x-admin-id";
 
 /// The steps in their usual order.
@@ -33,11 +33,11 @@ pub const STEPS: [&str; 6] = [
     "result_return",
 ];
 
-/// How often a test looks for files, and the pause between two looks.
+/// Maximum number of polls for files, and the interval between two polls.
 const LOOKS: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(25);
 
-/// The operator's part of the configuration.
+/// Returns the operator's part of the configuration.
 pub fn toml(own: &str, business: &str) -> String {
     let mut text = format!(
         r#"
@@ -61,7 +61,7 @@ components = {{ nl2sql = "{component}" }}
     text
 }
 
-/// A server on the configuration that the application ships, mounted at `/`.
+/// Creates a server with the configuration that the application ships, mounted at `/`.
 pub async fn example() -> Setup {
     let setup = Setup::without_models().await;
     let mut config = place::shipped("nl2sql", &setup.standin);
@@ -70,18 +70,18 @@ pub async fn example() -> Setup {
 }
 
 impl Setup {
-    /// A server with the application and the sample, both on SQLite.
+    /// Creates a server with the application and the sample, both on SQLite.
     pub async fn nl2sql() -> Self {
         Self::nl2sql_on("sqlite:nl2sql.db", "sqlite:business.db").await
     }
 
-    /// The same on any databases.
+    /// Creates a server with the application and the sample on any databases.
     pub async fn nl2sql_on(own: &str, business: &str) -> Self {
         Self::bare().await.with(&toml(own, business))
     }
 }
 
-/// Lets the model of a role say exactly this, for as many calls.
+/// Makes the model of a role return exactly this content, for `times` calls.
 pub fn says(server: &TestServer, role: &str, content: &Value, times: u32) {
     let text = match content {
         Value::String(text) => text.clone(),
@@ -91,25 +91,25 @@ pub fn says(server: &TestServer, role: &str, content: &Value, times: u32) {
     server.standin().fault(rule.times(times));
 }
 
-/// Lets the model write this statement, for as many calls.
+/// Makes the model return this statement, for `times` calls.
 pub fn writes(server: &TestServer, sql: &str, times: u32) {
     says(server, "sql", &json!({ "sql": sql, "entity_mappings": [] }), times);
 }
 
-/// One message of the stream.
+/// One event of the stream.
 #[derive(Clone, Debug)]
 pub struct Told {
-    /// Its name.
+    /// The event type.
     pub event: String,
-    /// Its document.
+    /// The parsed data.
     pub data: Value,
 }
 
-/// Reads a stream with its comments.
+/// Parses a stream into comments and events.
 ///
 /// # Panics
 ///
-/// If a message has no JSON.
+/// If the data of an event is not JSON.
 pub fn told(text: &str) -> (Vec<String>, Vec<Told>) {
     let mut comments = Vec::new();
     let mut messages = Vec::new();
@@ -127,57 +127,57 @@ pub fn told(text: &str) -> (Vec<String>, Vec<Told>) {
 }
 
 impl TestServer {
-    /// Asks in a fresh session; the answer must be one.
+    /// Asks a question in a new session and returns the result.
     ///
     /// # Panics
     ///
-    /// If it is none.
+    /// If the response has no result.
     pub async fn ask(&self, message: &str) -> Value {
         self.answered(&json!({ "message": message })).await
     }
 
-    /// Asks in a session.
+    /// Asks a question in a session and returns the result.
     ///
     /// # Panics
     ///
-    /// If there is no answer.
+    /// If the response has no result.
     pub async fn ask_in(&self, session: &str, message: &str) -> Value {
         self.answered(&json!({ "session_id": session, "message": message })).await
     }
 
-    /// Posts a question that must be answered with a result.
+    /// Posts a question and returns the result.
     ///
     /// # Panics
     ///
-    /// If it is not.
+    /// If the response has no result.
     pub async fn answered(&self, body: &Value) -> Value {
         let body = self.post(CHAT, body).await.expect(200);
         assert_eq!((&body["code"], &body["message"]), (&json!(0), &json!("ok")), "{body}");
         body["data"].clone()
     }
 
-    /// A request of an admin.
+    /// Sends a request of an admin.
     pub async fn as_admin(&self, admin: &str, method: &str, path: &str) -> Answer {
         Answer::of(self.request(method, path).header(ADMIN, admin)).await
     }
 
-    /// The bytes of a file as text, with the mark at its beginning.
+    /// Returns a file as text, with its byte order mark.
     ///
     /// # Panics
     ///
-    /// If there is no answer, or it is no UTF-8.
+    /// If the request fails, or the file is not UTF-8.
     pub async fn file(&self, path: &str) -> String {
-        let answer = self.request("GET", path).send().await.expect("the server answers");
-        let bytes = answer.bytes().await.expect("the answer is whole");
+        let answer = self.request("GET", path).send().await.expect("the server responds");
+        let bytes = answer.bytes().await.expect("the body is complete");
         String::from_utf8(bytes.to_vec()).expect("UTF-8")
     }
 
-    /// How often the model of a role was asked.
+    /// Returns the number of requests to the model of a role.
     pub fn asked_model(&self, role: &str) -> usize {
         self.model_requests(role).len()
     }
 
-    /// How often each step has run on a thread.
+    /// Returns the number of tasks of each step on a thread.
     pub async fn steps(&self, thread: &str) -> Vec<(String, usize)> {
         let events = self.events(thread).await;
         let started: Vec<&str> = events
@@ -189,20 +189,21 @@ impl TestServer {
         STEPS.iter().map(|step| ((*step).to_owned(), count(step))).collect()
     }
 
-    /// The node-I/O files of a session, once there are as many; in the order of their names.
+    /// Waits for the node-I/O files of a session and returns them in the order of their names.
     ///
     /// # Panics
     ///
-    /// If there are not as many in five seconds, or one is no JSON.
+    /// If there are not `wanted` files within five seconds, or one is not JSON.
     pub async fn node_io(&self, session: &str, wanted: usize) -> Vec<(PathBuf, Value)> {
         self.node_io_in(&self.setup.place.data().join("local_logs/node_io"), session, wanted).await
     }
 
-    /// The same below another folder.
+    /// Waits for the node-I/O files of a session below another folder, like
+    /// [`TestServer::node_io`].
     ///
     /// # Panics
     ///
-    /// If there are not as many in five seconds, or one is no JSON.
+    /// If there are not `wanted` files within five seconds, or one is not JSON.
     pub async fn node_io_in(
         &self,
         folder: &Path,
@@ -227,7 +228,7 @@ impl TestServer {
     }
 }
 
-/// All files one folder below.
+/// Returns the JSON files of all subfolders of a folder, by file name.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let list = |folder: &Path| -> Vec<PathBuf> {
         let entries = std::fs::read_dir(folder).into_iter().flatten();

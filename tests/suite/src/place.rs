@@ -1,5 +1,5 @@
-//! A folder with a `wattle.toml` whose services are a stand-in, for a server in the process of
-//! the test as well as for the real binary.
+//! A folder with a `wattle.toml` whose services are a stand-in, for a server in the process of the
+//! test and for the real binary.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,17 +10,17 @@ use wattle_kit::standin::Handle;
 
 use crate::guests;
 
-/// The variables that the configurations name, with keys that the stand-in accepts.
+/// Environment variables that the configurations name, with keys that the stand-in accepts.
 pub const ENVIRONMENT: [(&str, &str); 2] =
     [("SUITE_MODEL_KEY", "suite-model-key"), ("SUITE_MASSIVE_KEY", "suite-massive-key")];
 
 /// The package of the asset application.
 pub const ASSET: &str = "wattle-app-asset";
 
-/// The package of the guest that misbehaves.
+/// The package of the misbehaving guest.
 pub const MISDEEDS: &str = "wattle-guest-misdeeds";
 
-/// The key with which all tests keep compiled code.
+/// The key of the compiled code that tests share.
 pub const CODE_KEY: [u8; 32] = *b"compiled code of wattle's suite.";
 
 /// A temporary folder with `wattle.toml`, `plugins` and `data`.
@@ -29,11 +29,11 @@ pub struct Place {
 }
 
 impl Place {
-    /// An empty folder of its own.
+    /// Creates an empty folder.
     ///
     /// # Panics
     ///
-    /// If the machine has no room for one.
+    /// If the folder cannot be created.
     pub fn new() -> Self {
         let folder = tempfile::Builder::new().prefix("wattle-suite-").tempdir();
         let place = Self { folder: folder.expect("a temporary folder") };
@@ -42,22 +42,22 @@ impl Place {
         place
     }
 
-    /// The folder itself.
+    /// Returns the path of the folder.
     pub fn root(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The configuration file.
+    /// Returns the path of the configuration file.
     pub fn config(&self) -> PathBuf {
         self.root().join("wattle.toml")
     }
 
-    /// The folder that a server watches.
+    /// Returns the plugins folder, which a server can watch.
     pub fn plugins(&self) -> PathBuf {
         self.root().join("plugins")
     }
 
-    /// The folder with store, blobs and databases.
+    /// Returns the folder with store, blobs and databases.
     pub fn data(&self) -> PathBuf {
         self.root().join("data")
     }
@@ -70,17 +70,18 @@ impl Place {
     pub fn write(&self, path: &str, content: impl AsRef<[u8]>) {
         let file = self.root().join(path);
         file.parent().into_iter().for_each(create);
-        // Renamed into place: a server that watches never sees half of it.
+        // A rename is atomic, so a server that watches the folder never reads an incomplete file.
         let draft = file.with_extension("part");
         fs::write(&draft, content).expect("the file can be written");
         fs::rename(&draft, &file).expect("the file can be renamed");
     }
 
-    /// Lets the real binary use code that other tests have compiled. A cold start takes seconds.
+    /// Lets the real binary use code that other tests have compiled, because compiling takes
+    /// seconds.
     ///
     /// # Panics
     ///
-    /// If the link cannot be made.
+    /// If the link cannot be created.
     pub fn share_compiled_code(&self) {
         let cache = compiled_code();
         create(&cache);
@@ -88,7 +89,7 @@ impl Place {
         fs::write(self.data().join("cache.key"), CODE_KEY).expect("the key can be written");
     }
 
-    /// Puts an app of the misdeeds guest into the plugins folder, with `graphs` as its graphs.
+    /// Writes an app of the misdeeds guest with these graphs into the plugins folder.
     pub fn add_misdeeds(&self, graphs: &str) {
         self.write("plugins/misdeeds/misdeeds.wasm", guests::bytes(MISDEEDS));
         self.write("plugins/misdeeds/graph.toml", graphs);
@@ -103,10 +104,11 @@ impl Default for Place {
 }
 
 fn create(folder: &Path) {
-    fs::create_dir_all(folder).expect("the folder can be made");
+    fs::create_dir_all(folder).expect("the folder can be created");
 }
 
-/// Where compiled guests are kept between tests: below cargo's target folder, like the guests.
+/// Returns the folder in which tests share compiled guests. It is below cargo's target folder, like
+/// the guests.
 pub fn compiled_code() -> PathBuf {
     let guest = guests::path(ASSET);
     guest.ancestors().nth(3).unwrap_or(&guest).join("tmp/suite-compiled")
@@ -125,7 +127,7 @@ http = [{ host = "127.0.0.1", scheme = "http", methods = ["GET"], private = true
 memory = [{ namespace = ["users"], access = "read-write" }, { namespace = ["facts"] }]
 "#;
 
-/// The head of a configuration: a free port, a data folder.
+/// The first part of a configuration: a free port and a data folder.
 pub const HEAD_TOML: &str = r#"
 data = "data"
 plugins = "plugins"
@@ -135,7 +137,7 @@ listen = "127.0.0.1:0"
 time_zone = "Asia/Shanghai"
 "#;
 
-/// The head of a configuration with model routes to the stand-in.
+/// Returns the first part of a configuration, with model routes to the stand-in.
 pub fn base_toml(standin: &Handle) -> String {
     let mut text = format!(
         r#"{HEAD_TOML}
@@ -154,12 +156,13 @@ key_env = "SUITE_MODEL_KEY"
     text
 }
 
-/// The configuration that an application ships, on the stand-in, with the component that
-/// `cargo xtask guests` built. The folder, the component and its package have the application's name.
+/// Returns the configuration that an application ships, with the stand-in as its services and the
+/// component that `cargo xtask guests` built. The folder, the component and its package have the
+/// application's name.
 ///
 /// # Panics
 ///
-/// If the file cannot be used.
+/// If the configuration cannot be read, or its services cannot be replaced.
 pub fn shipped(app: &str, standin: &Handle) -> Configuration {
     let root = guests::root();
     let read = || {
@@ -172,7 +175,8 @@ pub fn shipped(app: &str, standin: &Handle) -> Configuration {
     config
 }
 
-/// The asset application on the stand-in, with its data in the database at `sql_url`.
+/// Returns the configuration of the asset application on the stand-in, with its data in the
+/// database at `sql_url`.
 pub fn asset_toml(standin: &Handle, sql_url: &str) -> String {
     format!(
         r#"
@@ -197,7 +201,7 @@ sql = [{{ database = "asset", access = "read-write" }}]
     )
 }
 
-/// What the misdeeds guest is granted: the stand-in only, and limits that are reached quickly.
+/// Returns the grants of the misdeeds guest: only the stand-in, and limits that are reached soon.
 pub fn misdeeds_toml(standin: &Handle) -> String {
     format!(
         r#"

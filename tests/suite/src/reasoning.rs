@@ -1,4 +1,5 @@
-//! The reasoning application as its page uses it, with its graph and data services as a stand-in.
+//! The reasoning application through the endpoints of its page, with its graph and data services as
+//! a stand-in.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +12,21 @@ use crate::guests;
 use crate::place;
 use crate::server::{Setup, TestServer};
 
-/// Makes sessions. The application stands below its name, since `/api/v1` is the host's own.
+/// The path that creates sessions. The application is mounted below its name, because `/api/v1`
+/// belongs to the host.
 pub const SESSIONS: &str = "/apps/reasoning/api/v1/reasoning/sessions";
 
-/// The tenant's model.
+/// The path of the tenant's model settings.
 pub const TENANT_LLM: &str = "/apps/reasoning/api/v1/config/tenant-llm";
 
-/// Where model requests arrive at the stand-in.
+/// The path of model requests at the stand-in.
 const MODEL_PATH: &str = "/v1/chat/completions";
 
 /// The package of the application.
 pub const REASONING: &str = "wattle-app-reasoning";
 
-/// The application on the stand-in, with its data in the database at `sql_url`.
+/// Returns the configuration of the application on the stand-in, with its data in the database at
+/// `sql_url`.
 pub fn toml(standin: &Handle, sql_url: &str) -> String {
     format!(
         r#"
@@ -56,7 +59,7 @@ components = {{ reasoning = "{component}" }}
     )
 }
 
-/// A server on the configuration that the application ships.
+/// Creates a server with the configuration that the application ships.
 pub async fn example() -> Setup {
     let setup = Setup::without_models().await;
     let config = place::shipped("reasoning", &setup.standin);
@@ -64,12 +67,12 @@ pub async fn example() -> Setup {
 }
 
 impl Setup {
-    /// A server with the reasoning application on a SQLite file.
+    /// Creates a server with the reasoning application on a SQLite file.
     pub async fn reasoning() -> Self {
         Self::reasoning_on("sqlite:reasoning.db").await
     }
 
-    /// A server with the reasoning application on any database.
+    /// Creates a server with the reasoning application on any database.
     pub async fn reasoning_on(sql_url: &str) -> Self {
         let setup = Self::bare().await;
         let toml = toml(&setup.standin, sql_url);
@@ -77,37 +80,37 @@ impl Setup {
     }
 }
 
-/// Requests of one tenant, or of a host without tenants.
+/// A client of the application, for one tenant or for a host without tenants.
 pub struct Reasoning<'a> {
     server: &'a TestServer,
     tenant: Option<&'static str>,
 }
 
 impl TestServer {
-    /// The reasoning application.
+    /// Returns a client of the reasoning application.
     pub fn reasoning(&self) -> Reasoning<'_> {
         Reasoning { server: self, tenant: None }
     }
 
-    /// The same as a tenant sees it.
+    /// Returns a client of the reasoning application for a tenant.
     pub fn reasoning_of(&self, tenant: &'static str) -> Reasoning<'_> {
         Reasoning { server: self, tenant: Some(tenant) }
     }
 
-    /// All rows of a table of the application.
+    /// Returns all rows of a table of the application.
     pub async fn reasoning_rows(&self, table: &str) -> Vec<Value> {
         let file = self.setup.place.data().join("reasoning.db");
         sqlite_rows(&mut open_sqlite(&file).await, table).await
     }
 
-    /// The model requests so far.
+    /// Returns all model requests.
     pub fn reasoning_calls(&self) -> Vec<Entry> {
         let mut entries = self.standin().requests();
         entries.retain(|entry| entry.path == MODEL_PATH);
         entries
     }
 
-    /// The arguments of the calls of one tool so far.
+    /// Returns the arguments of all calls of one tool.
     pub fn mcp_calls(&self, tool: &str) -> Vec<Value> {
         let entries = self.standin().requests().into_iter();
         let calls = entries.filter_map(|entry| entry.body?.get("params").cloned());
@@ -125,47 +128,47 @@ impl Reasoning<'_> {
         Answer::of(request).await
     }
 
-    /// Makes a session and returns its id.
+    /// Creates a session and returns its id.
     ///
     /// # Panics
     ///
-    /// If there is none.
+    /// If the response has no id.
     pub async fn ask(&self, text: &str) -> String {
         let body = json!({ "user_input": text });
         let made = self.send("POST", SESSIONS, Some(&body)).await.expect(200);
         made["data"]["session_id"].as_str().expect("a session").to_owned()
     }
 
-    /// Does something with a session.
+    /// Posts a document to a path below a session.
     pub async fn on(&self, session: &str, what: &str, body: &Value) -> Answer {
         self.send("POST", &format!("{SESSIONS}/{session}/{what}"), Some(body)).await
     }
 
-    /// Runs a session and returns the data of a good answer.
+    /// Runs a session and returns the data of the successful response.
     ///
     /// # Panics
     ///
-    /// If the answer is a bad one.
+    /// If the response is not successful.
     pub async fn run(&self, session: &str) -> Value {
         data(self.on(session, "run", &json!({})).await)
     }
 
-    /// Asks and runs.
+    /// Creates a session and runs it.
     pub async fn answer(&self, text: &str) -> Value {
         let session = self.ask(text).await;
         self.run(&session).await
     }
 
-    /// Shows a session.
+    /// Returns a session.
     pub async fn session(&self, session: &str) -> Value {
         data(self.send("GET", &format!("{SESSIONS}/{session}"), None).await)
     }
 
-    /// The rows of the audit trail.
+    /// Returns the rows of the audit trail.
     ///
     /// # Panics
     ///
-    /// If they are not numbered without gaps.
+    /// If their numbers have gaps.
     pub async fn trace(&self, session: &str) -> Vec<Value> {
         let trace = data(self.send("GET", &format!("{SESSIONS}/{session}/trace"), None).await);
         let events = trace["events"].as_array().cloned().unwrap_or_default();
@@ -176,11 +179,11 @@ impl Reasoning<'_> {
     }
 }
 
-/// The data of a good answer.
+/// Returns the data of a successful response.
 ///
 /// # Panics
 ///
-/// If the answer is a bad one.
+/// If the response is not successful.
 pub fn data(answer: Answer) -> Value {
     let body = answer.expect(200);
     assert_eq!((&body["code"], &body["message"]), (&json!(0), &json!("ok")), "{body}");
@@ -188,22 +191,22 @@ pub fn data(answer: Answer) -> Value {
     body["data"].clone()
 }
 
-/// The types of the rows of an audit trail.
+/// Returns the types of the rows of an audit trail.
 pub fn types(trace: &[Value]) -> Vec<&str> {
     trace.iter().filter_map(|row| row["event_type"].as_str()).collect()
 }
 
-/// The rows of one type.
+/// Returns the rows of one type.
 pub fn rows_of<'a>(trace: &'a [Value], event_type: &str) -> Vec<&'a Value> {
     trace.iter().filter(|row| row["event_type"] == event_type).collect()
 }
 
-/// Checks that every call that was made is in the trail twice, in order, and returns how many of
-/// models and of tools there are.
+/// Checks that the trail has two rows in order for every call, and returns the numbers of model
+/// calls and tool calls.
 ///
 /// # Panics
 ///
-/// If a row has no partner.
+/// If a row has no counterpart.
 pub fn pairs(trace: &[Value]) -> (usize, usize) {
     let mut open: BTreeMap<&str, &str> = BTreeMap::new();
     let mut counts = (0, 0);
@@ -212,7 +215,7 @@ pub fn pairs(trace: &[Value]) -> (usize, usize) {
         let event_type = row["event_type"].as_str().unwrap_or_default();
         match event_type {
             "llm_prompt_sent" | "mcp_call_requested" => {
-                assert_eq!(open.insert(id, event_type), None, "{id} began twice: {trace:#?}");
+                assert_eq!(open.insert(id, event_type), None, "{id} started twice: {trace:#?}");
             }
             "llm_response_received" => {
                 assert_eq!(open.remove(id), Some("llm_prompt_sent"), "{trace:#?}");
@@ -225,16 +228,16 @@ pub fn pairs(trace: &[Value]) -> (usize, usize) {
             _ => {}
         }
     }
-    assert!(open.is_empty(), "without an answer: {open:?}");
+    assert!(open.is_empty(), "without a result: {open:?}");
     counts
 }
 
-/// Model requests that decide this: `reasoning_plan` and so on.
+/// Matches model requests for a document of this name, such as `reasoning_plan`.
 pub fn deciding(purpose: &str) -> Pattern {
     Pattern { body_contains: Some(format!("\"name\":\"{purpose}\"")), ..Pattern::path(MODEL_PATH) }
 }
 
-/// Calls of this tool.
+/// Matches calls of this tool.
 pub fn calling(tool: &str) -> Pattern {
     Pattern { body_contains: Some(format!("\"name\":\"{tool}\"")), ..Pattern::path("/mcp/*") }
 }

@@ -11,31 +11,31 @@ use crate::answer::Answer;
 use crate::binary::{self, Served};
 use crate::place::Place;
 
-/// How often a test looks whether something has come about.
+/// Maximum number of polls for a condition.
 const LOOKS: u32 = 600;
 
-/// Pause between two looks.
+/// Interval between two polls.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How often a server is started on another port.
+/// Maximum number of ports on which a server is started.
 const PORT_ATTEMPTS: u32 = 5;
 
 /// A folder, its services, and a client.
 pub struct Scene {
-    /// The folder.
+    /// The test folder.
     pub place: Place,
-    /// The services.
+    /// The stand-in of the services.
     pub standin: Handle,
-    /// Calls servers.
+    /// The client of the servers.
     pub client: Client,
 }
 
 impl Scene {
-    /// A folder into which `put` puts what it needs; it gives the configuration.
+    /// Creates a folder. `put` writes files into it and returns the configuration.
     ///
     /// # Panics
     ///
-    /// If services or folder cannot be made.
+    /// If the services cannot be started, or the folder cannot be created.
     pub async fn new(put: impl FnOnce(&Place, &Handle) -> String) -> Self {
         let standin = standin::Server::start(standin::Config::default()).await;
         let standin = standin.expect("the services start");
@@ -47,11 +47,11 @@ impl Scene {
         Self { place, standin, client }
     }
 
-    /// Starts the server on a port that stays its own after a restart.
+    /// Starts the server on a port that it keeps after a restart.
     ///
     /// # Panics
     ///
-    /// If no port is free, or the server does not come up.
+    /// If no port is free, or the server does not become ready.
     pub async fn serve_on_lasting_port(&self) -> Served {
         let file = self.place.config();
         let toml = std::fs::read_to_string(&file).expect("the configuration");
@@ -60,7 +60,7 @@ impl Scene {
             let port = lasting_port().expect("a free port");
             let listen = format!("listen = \"127.0.0.1:{port}\"");
             self.place.write("wattle.toml", toml.replace("listen = \"127.0.0.1:0\"", &listen));
-            // Another test may have taken the port since.
+            // Another test may have taken the port in the meantime.
             match binary::try_serve(&self.place).await {
                 Ok(served) => {
                     assert!(served.url.ends_with(&format!(":{port}")), "{}", served.url);
@@ -82,17 +82,17 @@ impl Scene {
         Answer::of(self.client.post(format!("{}{path}", server.url)).json(body)).await
     }
 
-    /// Sends a request whose answer is cut off by the kill.
+    /// Sends a request whose response is lost when the server is killed.
     pub fn post_in_vain(&self, server: &Served, path: &str, body: &Value) {
         let request = self.client.post(format!("{}{path}", server.url)).json(body);
         drop(tokio::spawn(request.send()));
     }
 
-    /// Looks again and again until something is so.
+    /// Polls a condition until it is true.
     ///
     /// # Panics
     ///
-    /// If it never is.
+    /// If it does not become true in time.
     pub async fn until_so(&self, what: &str, is_so: impl AsyncFn() -> bool) {
         for _ in 0..LOOKS {
             if is_so().await {
@@ -100,26 +100,26 @@ impl Scene {
             }
             tokio::time::sleep(PAUSE).await;
         }
-        panic!("{what} never came about");
+        panic!("timed out waiting for {what}");
     }
 
-    /// Looks at a path until the answer is as wanted.
+    /// Polls a path until the response is as wanted.
     ///
     /// # Panics
     ///
-    /// If it never is.
+    /// If it does not become so in time.
     pub async fn until(
         &self,
         server: &Served,
         path: &str,
         wanted: impl Fn(&Value) -> bool,
     ) -> Value {
-        let what = format!("the answer of `{path}`");
+        let what = format!("the response of `{path}`");
         self.until_so(&what, async || wanted(&self.get(server, path).await)).await;
         self.get(server, path).await
     }
 
-    /// How often the services answered on a path.
+    /// Returns the number of requests to a path that the services responded to.
     pub fn answered(&self, path: &str) -> usize {
         let entries = self.standin.requests();
         let answered =
@@ -127,12 +127,13 @@ impl Scene {
         answered.count()
     }
 
-    /// Kills the server while a request of it is held, and starts it again. The gate is opened
-    /// after the services have noticed that the client is gone: before, they would answer it.
+    /// Kills the server while one of its requests is held, and starts it again. The gate is opened
+    /// after the services have detected the closed connection; before that, they would respond to
+    /// the request.
     ///
     /// # Panics
     ///
-    /// If it cannot be killed or started.
+    /// If the server cannot be killed or started.
     pub async fn kill_and_restart(&self, mut server: Served, gate: Option<&Gate>) -> Served {
         server.program.kill().await.expect("a program that can be killed");
         let gone = self.standin.wait_for_request(|it| it.outcome == Outcome::Abandoned);

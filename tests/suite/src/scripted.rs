@@ -1,4 +1,4 @@
-//! Ports that answer from a script and count what they were asked.
+//! Ports with scripted results, which count calls.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ use wattle_run::ports::model::{Deltas, RouteInfo};
 use wattle_run::ports::sql::{Marker, SqlTransaction};
 use wattle_run::ports::{BlobStore, Caller, Model, Net, Sql};
 
-/// A model that says `answer N` on its N-th call, and makes pictures.
+/// A model whose N-th completion is `answer N`, and which generates images.
 #[derive(Default)]
 pub struct ScriptedModel {
     calls: AtomicUsize,
@@ -28,23 +28,23 @@ pub struct ScriptedModel {
     hanging: AtomicUsize,
     began: Notify,
     dropped: Arc<Notify>,
-    /// Whether calls are held.
+    /// True while calls are held.
     holds: watch::Sender<bool>,
     held: watch::Sender<usize>,
 }
 
 impl ScriptedModel {
-    /// How often it was called.
+    /// Returns the number of completion calls.
     pub fn calls(&self) -> usize {
         self.calls.load(Ordering::SeqCst)
     }
 
-    /// How often it was asked for pictures.
+    /// Returns the number of image calls.
     pub fn pictures(&self) -> usize {
         self.pictures.load(Ordering::SeqCst)
     }
 
-    /// The next `count` calls say `answer ` and never go on.
+    /// Makes the next `count` calls emit the delta `answer ` and then hang.
     pub fn hang_next(&self, count: usize) {
         self.hanging.store(count, Ordering::SeqCst);
     }
@@ -54,26 +54,26 @@ impl ScriptedModel {
         self.began.notified().await;
     }
 
-    /// Waits until a call that hung was given up.
+    /// Waits until a hanging call was dropped.
     pub async fn dropped(&self) {
         self.dropped.notified().await;
     }
 
-    /// From now on all calls wait for [`ScriptedModel::release`].
+    /// Holds all calls until [`ScriptedModel::release`].
     pub fn hold(&self) {
         self.holds.send_replace(true);
     }
 
-    /// Waits until so many calls are held at once.
+    /// Waits until `count` calls are held concurrently.
     ///
     /// # Panics
     ///
-    /// Never: the count lives as long as the model.
+    /// Never, because the sender lives as long as the model.
     pub async fn held(&self, count: usize) {
-        self.held.subscribe().wait_for(|held| *held >= count).await.expect("it lives");
+        self.held.subscribe().wait_for(|held| *held >= count).await.expect("the sender lives");
     }
 
-    /// Lets all calls go on.
+    /// Releases all held calls.
     pub fn release(&self) {
         self.holds.send_replace(false);
     }
@@ -82,7 +82,7 @@ impl ScriptedModel {
         let mut holds = self.holds.subscribe();
         if *holds.borrow() {
             self.held.send_modify(|held| *held += 1);
-            // The other end lives as long as this model.
+            // The sender lives as long as this model.
             let _ = holds.wait_for(|holds| !holds).await;
             self.held.send_modify(|held| *held -= 1);
         }
@@ -100,7 +100,7 @@ impl ScriptedModel {
     }
 }
 
-/// Tells of its end.
+/// Notifies when it is dropped.
 struct NotifyOnDrop(Arc<Notify>);
 
 impl Drop for NotifyOnDrop {
@@ -109,7 +109,7 @@ impl Drop for NotifyOnDrop {
     }
 }
 
-/// A request for one picture.
+/// Returns a request for one image.
 pub fn picture(text: &str) -> ImageRequest {
     ImageRequest {
         route: "chat".into(),
@@ -120,13 +120,13 @@ pub fn picture(text: &str) -> ImageRequest {
     }
 }
 
-/// A model call with one user message.
+/// Returns a model request with one user message.
 pub fn prompt(text: &str) -> CompletionRequest {
     let messages = vec![Message { role: Role::User, parts: vec![Part::Text(text.into())] }];
     CompletionRequest::new("chat", messages)
 }
 
-/// What a model said.
+/// Returns the text of a completion.
 pub fn said(completion: &Completion) -> String {
     completion
         .parts
@@ -196,8 +196,8 @@ impl Model for ScriptedModel {
     }
 }
 
-/// An HTTP port. It answers 200 with its call number, unless a failure is queued or it is told
-/// to hang.
+/// An HTTP port that responds with status 200 and the number of the call, unless a failure is
+/// queued or the call is to hang.
 #[derive(Default)]
 pub struct ScriptedNet {
     calls: AtomicUsize,
@@ -207,17 +207,17 @@ pub struct ScriptedNet {
 }
 
 impl ScriptedNet {
-    /// How often it was called.
+    /// Returns the number of calls.
     pub fn calls(&self) -> usize {
         self.calls.load(Ordering::SeqCst)
     }
 
-    /// The next call fails like this.
+    /// Makes the next call fail.
     pub fn fail_next(&self, failure: Failure) {
         self.failures.lock().expect("no panic under the lock").push_back(failure);
     }
 
-    /// The next `count` calls to an address with `slow` in it never answer.
+    /// Makes the next `count` calls to a URL with `slow` in it hang.
     pub fn hang_next(&self, count: usize) {
         self.hanging.store(count, Ordering::SeqCst);
     }
@@ -228,7 +228,7 @@ impl ScriptedNet {
     }
 }
 
-/// A GET request.
+/// Returns a GET request.
 pub fn get(url: &str) -> HttpRequest {
     HttpRequest {
         method: "GET".into(),
@@ -241,7 +241,7 @@ pub fn get(url: &str) -> HttpRequest {
     }
 }
 
-/// A failure that a retry may cure.
+/// Returns a retryable failure.
 pub fn unavailable() -> Failure {
     Failure::new(code::UNAVAILABLE, "the service is away").retryable()
 }
@@ -312,7 +312,7 @@ impl Sql for NoSql {
     }
 }
 
-/// Databases whose first transaction goes wrong.
+/// Databases whose first transaction fails in a selected way.
 pub struct OddSql {
     inner: Arc<dyn Sql>,
     odd: Odd,
@@ -321,25 +321,25 @@ pub struct OddSql {
     due: Arc<Notify>,
 }
 
-/// What goes wrong with the first transaction.
+/// The failure of the first transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Odd {
-    /// Its commit is made and never answered, as if the host died right behind it.
+    /// The commit is made, and its result is lost, as if the host died directly after it.
     Lost,
-    /// Its commit is never answered, and made when the next transaction is about to begin.
+    /// The commit is not made until the next transaction is about to begin, and its result is lost.
     Late,
-    /// It cannot begin.
+    /// The transaction cannot begin.
     Away,
 }
 
 impl OddSql {
-    /// Something goes wrong with the first transaction of `inner`.
+    /// Wraps `inner`, so that its first transaction fails.
     pub fn new(inner: Arc<dyn Sql>, odd: Odd) -> Self {
         let (committed, due) = (Arc::default(), Arc::default());
         Self { inner, odd, begun: AtomicUsize::new(0), committed, due }
     }
 
-    /// Waits until a commit was made whose answer is lost.
+    /// Waits until a commit was made whose result is lost.
     pub async fn lost(&self) {
         self.committed.notified().await;
     }
@@ -408,7 +408,7 @@ impl SqlTransaction for OddTransaction {
     async fn commit(self: Box<Self>, marker: Option<&Marker>) -> Result<(), Failure> {
         let Self { inner, odd, committed, due } = *self;
         let marker = marker.cloned();
-        // The receiver may have given up.
+        // The caller may be dropped before the commit is made.
         tokio::spawn(async move {
             if odd == Odd::Late {
                 due.notified().await;

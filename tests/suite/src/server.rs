@@ -1,5 +1,5 @@
-//! A whole server in the process of the test: real components, a real store, real HTTP. Only the
-//! clock is the test's, and the services it calls are a stand-in.
+//! A whole server in the process of the test: real components, a real store and real HTTP. Only the
+//! clock is the test's, and its services are a stand-in.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,48 +18,48 @@ use crate::answer::Answer;
 use crate::place::{self, Place};
 use crate::world::START_MS;
 
-/// How often a test looks for something that a server does by itself.
+/// Maximum number of polls for something that a server does in the background.
 const LOOKS: u32 = 400;
 
-/// Pause between two looks.
+/// Interval between two polls.
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
 
-/// The header that names the tenant, where a test wants tenants.
+/// The header that names the tenant, in tests with tenants.
 pub const TENANT: &str = "x-tenant";
 
 /// A server before it is started.
 pub struct Setup {
-    /// Its folder.
+    /// The folder of the server.
     pub place: Place,
-    /// The services that it calls.
+    /// The stand-in of the services.
     pub standin: Handle,
-    /// Its clock: 2025-01-15, half past ten in Shanghai.
+    /// The clock, which starts on 2025-01-15 at half past ten in Shanghai.
     pub clock: ManualClock,
     /// API keys, separated by commas.
     pub keys: &'static str,
-    /// Whether it loads changed files by itself.
+    /// True if the server reloads changed files.
     pub watch: bool,
-    /// Outbound HTTP in place of its own.
+    /// Outbound HTTP that replaces the server's own.
     pub net: Option<Arc<dyn Net>>,
     toml: String,
 }
 
 impl Setup {
-    /// A server without apps.
+    /// Creates a server without apps.
     ///
     /// # Panics
     ///
-    /// If no stand-in can be started.
+    /// If the stand-in cannot be started.
     pub async fn bare() -> Self {
         let setup = Self::without_models().await;
         Self { toml: place::base_toml(&setup.standin), ..setup }
     }
 
-    /// A server without apps and models, for a configuration that an application ships.
+    /// Creates a server without apps and models, for a configuration that an application ships.
     ///
     /// # Panics
     ///
-    /// If no stand-in can be started.
+    /// If the stand-in cannot be started.
     pub async fn without_models() -> Self {
         let standin = standin::Server::start(standin::Config::default()).await;
         Self {
@@ -73,19 +73,19 @@ impl Setup {
         }
     }
 
-    /// A server with the asset application on a SQLite file.
+    /// Creates a server with the asset application on a SQLite file.
     pub async fn asset() -> Self {
         Self::asset_on("sqlite:asset.db").await
     }
 
-    /// A server with the asset application on any database.
+    /// Creates a server with the asset application on any database.
     pub async fn asset_on(sql_url: &str) -> Self {
         let setup = Self::bare().await;
         let toml = place::asset_toml(&setup.standin, sql_url);
         setup.with(&toml)
     }
 
-    /// A server with an app of the misdeeds guest that has these graphs.
+    /// Creates a server with an app of the misdeeds guest that has these graphs.
     pub async fn misdeeds(graphs: &str) -> Self {
         let setup = Self::bare().await;
         setup.place.add_misdeeds(graphs);
@@ -93,40 +93,40 @@ impl Setup {
         setup.with(&toml)
     }
 
-    /// More configuration; a table that is there already may not be opened again.
+    /// Appends to the configuration. It must not repeat a table.
     pub fn with(mut self, toml: &str) -> Self {
         self.toml.push_str(toml);
         self
     }
 
-    /// Replaces a piece of the configuration.
+    /// Replaces a part of the configuration.
     ///
     /// # Panics
     ///
-    /// If it is not there.
+    /// If the configuration does not contain `from`.
     pub fn replace(mut self, from: &str, to: &str) -> Self {
         assert!(self.toml.contains(from), "no `{from}` in the configuration");
         self.toml = self.toml.replace(from, to);
         self
     }
 
-    /// The same server, for several tenants.
+    /// Configures the server for several tenants.
     pub fn with_tenants(self) -> Self {
         let listen = "listen = \"127.0.0.1:0\"\n";
         self.replace(listen, &format!("{listen}tenant_header = \"{TENANT}\"\n"))
     }
 
-    /// Writes the configuration.
+    /// Writes the configuration file and reads it.
     ///
     /// # Panics
     ///
-    /// If it is not valid.
+    /// If the configuration is not valid.
     pub fn config(&self) -> Config {
         self.place.write("wattle.toml", &self.toml);
         config::read(Some(&self.place.config())).expect("the configuration is valid")
     }
 
-    /// How the server is started.
+    /// Returns the options of the server.
     pub fn options(&self) -> ServerOptions {
         let keys = self.keys;
         let env = move |name: &str| match name {
@@ -155,13 +155,13 @@ impl Setup {
         self.start_with(&[]).await
     }
 
-    /// Starts the server with these environment variables before the usual ones.
+    /// Starts the server with environment variables that take precedence over the usual ones.
     ///
     /// # Panics
     ///
     /// If it does not start.
     pub async fn start_with(self, variables: &[(&str, &str)]) -> TestServer {
-        // The runner of the tests shows the warnings of a server whose test fails.
+        // The test runner shows the warnings of a server whose test fails.
         wattle::telemetry::start(0, None);
         let own = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let own: BTreeMap<String, String> = own.collect();
@@ -177,12 +177,12 @@ impl Setup {
     }
 }
 
-/// One sandbox for all servers of a process: each would reserve address space for a thousand
-/// guests. Compiled code is kept on disk, for other processes too.
+/// Returns the sandbox that all servers of a process share, because each sandbox reserves address
+/// space for a thousand guests. Compiled code is stored on disk and shared with other processes.
 ///
 /// # Panics
 ///
-/// If the sandbox cannot be set up.
+/// If the sandbox cannot be created.
 pub fn sandbox() -> Arc<dyn Sandbox> {
     static SHARED: Mutex<Option<Arc<dyn Sandbox>>> = Mutex::new(None);
     let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -200,42 +200,42 @@ pub fn sandbox() -> Arc<dyn Sandbox> {
 pub struct TestServer {
     /// The server.
     pub running: RunningServer,
-    /// Calls it.
+    /// The client of the server.
     pub client: Client,
-    /// What it was started from.
+    /// The setup from which the server was started.
     pub setup: Setup,
 }
 
 impl TestServer {
-    /// Stops the server and starts another one over the same folder, services and clock.
+    /// Stops the server and starts another one with the same folder, services and clock.
     pub async fn restart(self) -> Self {
         let Self { running, setup, .. } = self;
         running.shutdown().await;
         setup.start().await
     }
 
-    /// The services that the server calls.
+    /// Returns the stand-in of the services.
     pub fn standin(&self) -> &Handle {
         &self.setup.standin
     }
 
-    /// The server's clock.
+    /// Returns the server's clock.
     pub fn clock(&self) -> &ManualClock {
         &self.setup.clock
     }
 
-    /// The address of a path.
+    /// Returns the URL of a path.
     pub fn url(&self, path: &str) -> String {
         format!("{}{path}", self.running.url())
     }
 
-    /// A request that the test may still change.
+    /// Returns a request that the test can still change.
     pub fn request(&self, method: &str, path: &str) -> RequestBuilder {
         let method = method.parse().unwrap_or_default();
         self.client.request(method, self.url(path))
     }
 
-    /// The same for a tenant; for none where there are none.
+    /// Returns a request of a tenant, or one without a tenant.
     pub fn request_of(&self, tenant: Option<&str>, method: &str, path: &str) -> RequestBuilder {
         let request = self.request(method, path);
         match tenant {
@@ -244,39 +244,39 @@ impl TestServer {
         }
     }
 
-    /// Reads something.
+    /// Sends a `GET`.
     pub async fn get(&self, path: &str) -> Answer {
         Answer::of(self.request("GET", path)).await
     }
 
-    /// Sends a document.
+    /// Posts a document.
     pub async fn post(&self, path: &str, body: &Value) -> Answer {
         Answer::of(self.request("POST", path).json(body)).await
     }
 
-    /// Deletes something.
+    /// Sends a `DELETE`.
     pub async fn delete(&self, path: &str) -> Answer {
         Answer::of(self.request("DELETE", path)).await
     }
 
-    /// Runs a graph of an app through the native API until it ends or stands still.
+    /// Runs a graph of an app through the native API until the run ends or is interrupted.
     pub async fn run(&self, app: &str, graph: &str, input: Value) -> Value {
         let start = serde_json::json!({ "graph": graph, "input": input, "wait": true });
         self.post(&format!("/api/v1/apps/{app}/runs"), &start).await.expect(200)
     }
 
-    /// All events of a thread so far, as the stream sends them.
+    /// Returns all events of a thread so far, in the form of the stream.
     pub async fn events(&self, thread: &str) -> Vec<crate::answer::Message> {
         let answer = self.get(&format!("/api/v1/threads/{thread}/events?until=idle")).await;
         crate::answer::messages(answer.expect(200).as_str().unwrap_or_default())
     }
 
-    /// Looks at a path again and again until the answer is as wanted: for what a server does by
-    /// itself, such as loading changed files.
+    /// Polls a path until the response is as wanted, for something that a server does in the
+    /// background, such as a reload.
     ///
     /// # Panics
     ///
-    /// If it does not come to that in twenty seconds.
+    /// If it is not as wanted within twenty seconds.
     pub async fn until(&self, path: &str, wanted: impl Fn(&Answer) -> bool) -> Answer {
         let mut last = self.get(path).await;
         for _ in 0..LOOKS {
@@ -286,6 +286,6 @@ impl TestServer {
             tokio::time::sleep(PAUSE).await;
             last = self.get(path).await;
         }
-        panic!("`{path}` never answered as wanted; its last answer: {last:?}");
+        panic!("`{path}` was never as wanted; its last response: {last:?}");
     }
 }

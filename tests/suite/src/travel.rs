@@ -1,5 +1,5 @@
-//! The travel application as its page uses it: sessions, a streamed conversation, the resulting
-//! page. Every service is a stand-in.
+//! The travel application through the endpoints of its page: sessions, a streamed conversation and
+//! the resulting page. Every service is a stand-in.
 
 pub mod config;
 mod talk;
@@ -15,38 +15,38 @@ use crate::guests;
 use crate::place::Place;
 use crate::server::{Setup, TestServer};
 
-/// Makes and lists sessions.
+/// The path that creates and lists sessions.
 pub const SESSIONS: &str = "/api/sessions";
 
-/// Sends a message and streams the answer.
+/// The path that sends a message and streams the reply.
 pub const CHAT: &str = "/api/chat";
 
-/// Where the model that talks is asked.
+/// The path of requests to the chat model.
 pub const CHAT_MODEL: &str = "/v1/chat/completions";
 
-/// Where Google's models are asked, for texts and for pictures.
+/// The path pattern of requests to Google's models, for texts and images.
 pub const GOOGLE: &str = "/v1beta/models/*";
 
-/// Where videos are crawled.
+/// The path of video requests.
 pub const APIFY: &str = "/v2/acts/streamers~youtube-scraper/run-sync-get-dataset-items";
 
-/// Where places are looked up.
+/// The path of place lookups.
 pub const NOMINATIM: &str = "/search";
 
-/// Where photographs are searched.
+/// The path of photo searches.
 pub const UNSPLASH: &str = "/search/photos";
 
-/// The models that pictures come from first.
+/// The path pattern of requests to the image models that are called first.
 pub const IMAGEN: &str = "/v1beta/models/imagen-*";
 
-/// A video with everything, of which one place is found only with its city and something stands
-/// behind the part of the subtitles that is read.
+/// A video with all data. One of its places is found only with its city, and its subtitles are
+/// longer than the part that is read.
 pub const TOKYO: &str = "https://www.youtube.com/watch?v=dQw4w9WgXcQ";
 
 /// A video without `thumbnailUrl`.
 pub const KYOTO: &str = "https://www.youtube.com/watch?v=kyotoTempl1";
 
-/// A video that says no location; one of its places is on no map and in no photograph.
+/// A video without a location. One of its places is on no map and in no photo.
 pub const OSAKA: &str = "https://www.youtube.com/watch?v=osakaNight1";
 
 /// A video without subtitles.
@@ -58,17 +58,17 @@ pub const KITCHEN: &str = "https://www.youtube.com/watch?v=homeKitchen";
 /// A video whose places are on no map.
 pub const NOWHERE: &str = "https://www.youtube.com/watch?v=nowhereIsle";
 
-/// A video that the crawler finds nothing of.
+/// A video for which the crawler returns no items.
 pub const MISSING: &str = "https://www.youtube.com/watch?v=emptyVideo1";
 
-/// A video that the crawler reports an error about.
+/// A video for which the crawler returns an error.
 pub const BROKEN: &str = "https://www.youtube.com/watch?v=brokenVid01";
 
-/// Secrets, each in a file of the place, which must be seen nowhere else.
+/// Secrets, each in a file of the test folder, which must appear nowhere else.
 pub const SECRETS: [(&str, &str); 2] =
     [("apify-token", "apify-token-of-the-suite"), ("unsplash-key", "unsplash-key-of-the-suite")];
 
-/// Puts the plugin and the secrets where [`config::configuration`] expects them.
+/// Writes the plugin and the secrets to the files that [`config::configuration`] names.
 pub fn put(place: &Place) {
     place.write("plugins/std/std.wasm", guests::bytes("wattle-std"));
     for (file, secret) in SECRETS {
@@ -77,17 +77,17 @@ pub fn put(place: &Place) {
 }
 
 impl Setup {
-    /// A server with the travel application on a SQLite file.
+    /// Creates a server with the travel application on a SQLite file.
     pub async fn travel() -> Self {
         Self::travel_with(|_| ()).await
     }
 
-    /// A server with the travel application on any database.
+    /// Creates a server with the travel application on any database.
     pub async fn travel_on(sql_url: &str) -> Self {
         Self::travel_with(|config| config.replace("sql.travel.url", sql_url)).await
     }
 
-    /// The same with a changed configuration.
+    /// Creates a server with the travel application and a changed configuration.
     pub async fn travel_with(change: impl FnOnce(&mut Configuration)) -> Self {
         let setup = Self::bare().await;
         put(&setup.place);
@@ -97,7 +97,7 @@ impl Setup {
     }
 }
 
-/// The travel application of a server.
+/// A client of the travel application, for one tenant or for a host without tenants.
 #[derive(Clone, Copy)]
 pub struct Travel<'a> {
     server: &'a TestServer,
@@ -105,23 +105,24 @@ pub struct Travel<'a> {
 }
 
 impl TestServer {
-    /// The travel application.
+    /// Returns a client of the travel application.
     pub fn travel(&self) -> Travel<'_> {
         Travel { server: self, tenant: None }
     }
 
-    /// The same as a tenant sees it.
+    /// Returns a client of the travel application for a tenant.
     pub fn travel_of(&self, tenant: &'static str) -> Travel<'_> {
         Travel { server: self, tenant: Some(tenant) }
     }
 
-    /// Requests that cost money: those to models, for pictures and to Apify.
+    /// Returns the requests that cost money: to models for texts and images, and to Apify.
     pub fn paid(&self) -> Vec<Entry> {
         let paid = [CHAT_MODEL, GOOGLE, APIFY];
         paid.iter().flat_map(|path| self.requests_on(path)).collect()
     }
 
-    /// Requests to a path of the stand-in, or to paths that begin so if it ends with `*`.
+    /// Returns the requests to a path of the stand-in, or to all paths with a prefix if `path` ends
+    /// with `*`.
     pub fn requests_on(&self, path: &str) -> Vec<Entry> {
         let fits = |entry: &Entry| match path.strip_suffix('*') {
             Some(start) => entry.path.starts_with(start),
@@ -132,7 +133,7 @@ impl TestServer {
         entries
     }
 
-    /// Requests to models that work on a task, such as `json_compilation_strict`.
+    /// Returns the requests to models for a task, such as `json_compilation_strict`.
     pub fn requests_for(&self, task: &str) -> Vec<Entry> {
         let mut entries = self.requests_on(GOOGLE);
         entries.retain(|entry| is_about(entry, task));
@@ -151,32 +152,32 @@ impl Travel<'_> {
         .await
     }
 
-    /// A request that the test may still change.
+    /// Returns a request that the test can still change.
     pub fn request(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
         self.server.request_of(self.tenant, method, path)
     }
 
-    /// Makes a session and returns its id.
+    /// Creates a session and returns its id.
     ///
     /// # Panics
     ///
-    /// If there is none.
+    /// If the response has no id.
     pub async fn create(&self) -> String {
         let made = self.send("POST", SESSIONS, Some(&json!({}))).await.expect(201);
         made["id"].as_str().expect("an id").to_owned()
     }
 
-    /// The document of a session, with its messages, steps and state.
+    /// Returns a session, with its messages, steps and state.
     pub async fn session(&self, session: &str) -> Value {
         self.send("GET", &format!("{SESSIONS}/{session}"), None).await.expect(200)
     }
 
-    /// The messages of a session, as the chat page has them.
+    /// Returns the messages of a session, as the chat page has them.
     pub async fn messages(&self, session: &str) -> Vec<Value> {
         self.session(session).await["messages"].as_array().cloned().unwrap_or_default()
     }
 
-    /// What `useChat` sends: all messages so far, and a new one of the user.
+    /// Returns the request of `useChat`: all messages so far, and a new user message.
     pub async fn message(&self, session: &str, text: &str) -> Value {
         let mut messages = self.messages(session).await;
         let id = format!("user-{}", messages.len() + 1);
@@ -185,34 +186,34 @@ impl Travel<'_> {
         json!({"sessionId": session, "id": session, "trigger": "submit-message", "messages": messages})
     }
 
-    /// Says something and gives the answer as it comes.
+    /// Sends a message and returns the stream of the reply.
     pub async fn stream(&self, session: &str, text: &str) -> Stream {
         let body = self.message(session, text).await;
         Stream::open(self.request("POST", CHAT).json(&body)).await
     }
 
-    /// Says something and waits for the whole answer.
+    /// Sends a message and waits for the whole reply.
     pub async fn chat(&self, session: &str, text: &str) -> Talk {
         self.stream(session, text).await.rest().await
     }
 
-    /// Connects to the answer that is being given; `None` if there is none.
+    /// Connects to the current reply, or returns `None` if there is none.
     pub async fn reconnect(&self, session: &str) -> Option<Stream> {
         Stream::try_open(self.request("GET", &format!("{CHAT}/{session}/stream"))).await
     }
 
-    /// Stops the answer that is being given.
+    /// Cancels the current reply.
     pub async fn cancel(&self, session: &str) -> Answer {
         let path = format!("{SESSIONS}/{session}/cancel");
         self.send("POST", &path, Some(&json!({}))).await
     }
 
-    /// The page of a session.
+    /// Returns the page of a session.
     pub async fn guide(&self, session: &str) -> Answer {
         self.send("GET", &format!("/api/guide/{session}"), None).await
     }
 
-    /// Makes a whole guide of a video in a new session; gives its id and what was said.
+    /// Creates a guide of a video in a new session. Returns the session's id and the reply.
     pub async fn make(&self, url: &str) -> (String, Talk) {
         let session = self.create().await;
         let said = self.chat(&session, url).await;
@@ -220,19 +221,19 @@ impl Travel<'_> {
     }
 }
 
-/// Model requests that work on a task.
+/// Matches model requests for a task.
 pub fn working_on(task: &str) -> Pattern {
     Pattern { body_contains: Some(mark(task).to_owned()), ..Pattern::path(GOOGLE) }
 }
 
-/// Whether a request to a model works on a task, whatever became of it.
+/// Returns whether a request to a model is for a task, whatever its response.
 pub fn is_about(entry: &Entry, task: &str) -> bool {
     let says = |body: &Value| body.to_string().contains(mark(task));
     entry.path.starts_with("/v1beta/models/") && entry.body.as_ref().is_some_and(says)
 }
 
-/// What the requests of a task have in their bodies and no others: a field of the wanted answer;
-/// for a page, which is a text, the length that only it may have.
+/// Returns a text that only the requests of a task contain: a field of the response schema, or for
+/// the page, which is a text, its maximum length.
 fn mark(task: &str) -> &'static str {
     match task {
         "json_compilation_strict" => "\"spot_blocks\":",

@@ -1,5 +1,5 @@
-//! An engine with a memory store, scripted ports and one app, which can be killed and started
-//! again over the same store.
+//! An engine with a memory store, scripted ports and one app, which can be killed and started again
+//! on the same store.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,18 +29,18 @@ use wattle_store::{MemoryBlobs, MemoryStore, VolatileMemory};
 use crate::native::NativePlugin;
 use crate::scripted::{NoSql, ScriptedModel, ScriptedNet};
 
-/// When the world's clock starts: 2025-01-15T10:30:45.123+08:00.
+/// The start time of the world's clock: 2025-01-15T10:30:45.123+08:00.
 pub const START_MS: i64 = 1_736_908_245_123;
 
 /// An engine with one app named `test`.
 pub struct World {
-    /// The engine that is alive now.
+    /// The current engine.
     pub engine: Engine,
-    /// Moves only when told.
+    /// The clock, which advances only on request.
     pub clock: ManualClock,
-    /// Counts model calls.
+    /// The model, which counts calls.
     pub model: Arc<ScriptedModel>,
-    /// Counts HTTP calls.
+    /// The HTTP port, which counts calls.
     pub net: Arc<ScriptedNet>,
     ports: Ports,
     catalog: Arc<Catalog>,
@@ -57,17 +57,17 @@ impl Drop for World {
 }
 
 impl World {
-    /// A world with one graph, in TOML, over one plugin.
+    /// Creates a world with one graph, in TOML, and one plugin.
     pub fn new(graph: &str, plugin: NativePlugin) -> Self {
         Self::with_sql(graph, plugin, Arc::new(NoSql), Grants::default())
     }
 
-    /// The same with databases. The grants get the model route `chat` on top.
+    /// Creates a world with databases. The grants are extended by the model route `chat`.
     pub fn with_sql(graph: &str, plugin: NativePlugin, sql: Arc<dyn Sql>, grants: Grants) -> Self {
         Self::with_plugin(graph, Arc::new(plugin), sql, grants)
     }
 
-    /// The same with any plugin, such as a component.
+    /// Creates a world with any plugin, such as a component, and databases.
     pub fn with_plugin(
         graph: &str,
         plugin: Arc<dyn Plugin>,
@@ -77,8 +77,8 @@ impl World {
         Self::build(graph, vec![(plugin, grants)], sql, Arc::new(NoToolServers))
     }
 
-    /// A world with one graph over the first of several plugins, which may call the tools of all
-    /// others and of the server `far`.
+    /// Creates a world with one graph, whose nodes are in the first of several plugins. It may call
+    /// the tools of all other plugins and of the server `far`.
     pub fn with_tools(
         graph: &str,
         plugins: Vec<NativePlugin>,
@@ -96,7 +96,8 @@ impl World {
         Self::build(graph, plugins.collect(), Arc::new(NoSql), servers)
     }
 
-    /// A world with one graph over one plugin, which may call the tools of servers that its grants name.
+    /// Creates a world with one graph and one plugin, which may call the tools of servers that its
+    /// grants name.
     pub fn with_servers(
         graph: &str,
         plugin: NativePlugin,
@@ -107,14 +108,15 @@ impl World {
         Self::build(graph, vec![(plugin, grants)], Arc::new(NoSql), servers)
     }
 
-    /// A world with one graph over one plugin, on any store.
+    /// Creates a world with one graph and one plugin on any store.
     pub fn with_store(graph: &str, plugin: NativePlugin, store: Arc<dyn Store>) -> Self {
         let plugins = vec![(Arc::new(plugin) as Arc<dyn Plugin>, Grants::default())];
         let memory = Arc::new(VolatileMemory::new());
         Self::build_on((store, memory), graph, plugins, Arc::new(NoSql), Arc::new(NoToolServers))
     }
 
-    /// A world with one graph over one plugin, with other HTTP than the scripted one.
+    /// Creates a world with one graph and one plugin, with an HTTP port in place of the scripted
+    /// one.
     pub fn with_net(graph: &str, plugin: NativePlugin, net: Arc<dyn Net>) -> Self {
         let mut world = Self::new(graph, plugin);
         world.ports.net = net;
@@ -122,7 +124,7 @@ impl World {
         world
     }
 
-    /// A world with one graph over one plugin, on any long-term memory.
+    /// Creates a world with one graph and one plugin on any long-term memory.
     pub fn with_memory(
         graph: &str,
         plugin: NativePlugin,
@@ -175,15 +177,15 @@ impl World {
         Self { engine, clock, model, net, ports, catalog, caps, runtime: Some(runtime) }
     }
 
-    /// Ends every run where it stands, as a crash would, and starts a new engine over the same
-    /// store. What has happened is recovered only by [`Engine::recover`].
+    /// Ends every run where it is, like a crash, and starts a new engine on the same store. Only
+    /// [`Engine::recover`] continues the runs.
     pub async fn crash(&mut self) {
-        // What the engine handed to the store before this moment is durable there.
+        // Batches that the engine queued before this moment become durable.
         tokio::task::yield_now().await;
         self.restart();
     }
 
-    /// Starts a new engine with other caps over the same store.
+    /// Starts a new engine with other caps on the same store.
     pub fn cap(&mut self, caps: Caps) {
         self.caps = caps;
         self.restart();
@@ -198,7 +200,7 @@ impl World {
         self.runtime = Some(runtime);
     }
 
-    /// Installs the same code with other limits of tasks.
+    /// Installs the same code with other task limits.
     pub fn limit_tasks(&self, graph: &str, plugin: NativePlugin, limits: TaskLimits) {
         self.catalog.install(limited(graph, vec![(Arc::new(plugin), Grants::default())], limits));
     }
@@ -231,13 +233,13 @@ impl World {
         self.engine.start(self.request(thread, input)).await
     }
 
-    /// The graph that runs: of several the one that is called `main`.
+    /// Returns the graph to run: if there are several, the one with the name `main`.
     fn main_graph(&self) -> Option<GraphName> {
         let app = self.catalog.app(&AppName::new("test").expect("a valid name"))?;
         app.graphs.keys().find(|name| name.as_str() == "main").cloned()
     }
 
-    /// A request for a run, to be changed.
+    /// Returns the request of a run, which the test can change.
     ///
     /// # Panics
     ///
@@ -258,7 +260,7 @@ impl World {
         }
     }
 
-    /// Starts a run on a new thread, in another way than the graph says.
+    /// Starts a run on a new thread with run options.
     ///
     /// # Errors
     ///
@@ -267,7 +269,7 @@ impl World {
         self.engine.start(StartRun { options, ..self.request(None, input) }).await
     }
 
-    /// Runs from an input until the run ends or stands still, in another way than the graph says.
+    /// Starts a run with run options, and waits until it ends or is interrupted.
     ///
     /// # Panics
     ///
@@ -277,7 +279,7 @@ impl World {
         self.engine.wait(&run).await.expect("the run ends")
     }
 
-    /// Runs from an input until the run ends or stands still.
+    /// Starts a run and waits until it ends or is interrupted.
     ///
     /// # Panics
     ///
@@ -287,7 +289,7 @@ impl World {
         self.engine.wait(&run).await.expect("the run ends")
     }
 
-    /// Answers questions and goes on.
+    /// Answers pending interrupts, and waits until the run ends or is interrupted.
     ///
     /// # Errors
     ///
@@ -314,16 +316,16 @@ impl World {
         self.engine.wait(&run).await
     }
 
-    /// Answers the only open question and goes on.
+    /// Answers the only pending interrupt, and waits until the run ends or is interrupted.
     ///
     /// # Panics
     ///
-    /// If the engine refuses.
+    /// If the engine refuses the answer.
     pub async fn answer(&self, thread: &ThreadId, answer: Value) -> EndedRun {
         self.resume(thread, &[("", answer)], OnFailure::Keep).await.expect("the answer is taken")
     }
 
-    /// All events of a thread.
+    /// Returns all events of a thread.
     ///
     /// # Panics
     ///
@@ -332,7 +334,7 @@ impl World {
         self.engine.events(thread, 0, usize::MAX).await.expect("the log can be read")
     }
 
-    /// How many events of a thread match.
+    /// Returns the number of matching events of a thread.
     pub async fn count(&self, thread: &ThreadId, matches: impl Fn(&EventKind) -> bool) -> usize {
         self.events(thread).await.iter().filter(|event| matches(&event.kind)).count()
     }
@@ -346,7 +348,8 @@ fn start(ports: &Ports, catalog: &Arc<Catalog>, caps: &Caps) -> (Engine, Runtime
         .expect("a runtime");
     let config = EngineConfig {
         runtime: Some(runtime.handle().clone()),
-        // The one that comes after a crash need not wait until the leases of the dead one are over.
+        // The next engine has the same holder, so after a crash it need not wait until the old
+        // leases have expired.
         holder: Some(Holder("world".to_owned())),
         caps: caps.clone(),
         ..EngineConfig::default()
@@ -354,7 +357,7 @@ fn start(ports: &Ports, catalog: &Arc<Catalog>, caps: &Caps) -> (Engine, Runtime
     (Engine::new(ports.clone(), catalog.clone(), config), runtime)
 }
 
-/// An app named `test` with these graphs, in TOML, and plugins.
+/// Creates an app named `test` from graphs in TOML and plugins.
 ///
 /// # Panics
 ///
@@ -363,7 +366,7 @@ pub fn app(graph: &str, plugins: Vec<(Arc<dyn Plugin>, Grants)>) -> App {
     limited(graph, plugins, TaskLimits::default())
 }
 
-/// The same with other limits of tasks.
+/// Creates an app named `test` with other task limits, like [`app`].
 ///
 /// # Panics
 ///
@@ -400,11 +403,11 @@ pub fn limited(graph: &str, plugins: Vec<(Arc<dyn Plugin>, Grants)>, limits: Tas
     }
 }
 
-/// The open questions of a run that stands still.
+/// Returns the pending interrupts of an interrupted run.
 ///
 /// # Panics
 ///
-/// If it does not.
+/// If the run is not interrupted.
 pub fn questions(ended: &EndedRun) -> Vec<OpenQuestion> {
     match &ended.outcome {
         RunOutcome::Interrupted { interrupts, .. } => interrupts.clone(),
@@ -412,11 +415,11 @@ pub fn questions(ended: &EndedRun) -> Vec<OpenQuestion> {
     }
 }
 
-/// Why a run failed.
+/// Returns the failure of a failed run.
 ///
 /// # Panics
 ///
-/// If it did not.
+/// If the run did not fail.
 pub fn failure(ended: &EndedRun) -> Failure {
     match &ended.outcome {
         RunOutcome::Failed { failure } => failure.clone(),

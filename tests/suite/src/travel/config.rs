@@ -1,11 +1,11 @@
-//! The configuration that the application ships, on the stand-in in place of its services.
+//! The configuration that the application ships, with the stand-in as its services.
 
 use wattle_kit::configuration::Configuration;
 use wattle_kit::standin::Handle;
 
 use crate::place;
 
-/// The variables that the shipped file names, with keys that the stand-in accepts.
+/// Environment variables that the shipped configuration names, with keys that the stand-in accepts.
 pub const KEYS: [(&str, &str); 4] = [
     ("DEEPSEEK_API_KEY", "deepseek-key-of-the-suite"),
     ("GEMINI_API_KEY", "gemini-key-of-the-suite"),
@@ -13,17 +13,17 @@ pub const KEYS: [(&str, &str); 4] = [
     ("UNSPLASH_ACCESS_KEY", "unsplash-key-of-the-suite"),
 ];
 
-/// The shipped configuration; only addresses and paths are those of the test.
+/// Returns the shipped configuration, in which only addresses and paths are those of the test.
 pub fn shipped(standin: &Handle) -> Configuration {
     place::shipped("travel", standin)
 }
 
-/// The shipped configuration as most tests need it: with the models that the routes name instead of
-/// their replacements, keys of the suite, secrets from files, and without pauses.
+/// Returns the shipped configuration as most tests need it: with the models that the routes name
+/// instead of their aliases, keys of the suite, secrets from files, and without delays.
 ///
 /// # Panics
 ///
-/// If the shipped configuration has no such value.
+/// If the shipped configuration does not have one of these values.
 pub fn configuration(standin: &Handle) -> Configuration {
     let mut config = shipped(standin);
     config.remove("model.aliases").expect("the shipped aliases");

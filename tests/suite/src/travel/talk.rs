@@ -1,39 +1,39 @@
-//! A streamed answer in the protocol of the AI SDK, whole or piece by piece.
+//! A streamed reply in the protocol of the AI SDK, read as a whole or chunk by chunk.
 
 use reqwest::{RequestBuilder, Response};
 use serde_json::Value;
 
-/// What ends a stream.
+/// The data of the last event of a stream.
 const DONE: &str = "[DONE]";
 
-/// An answer that is being given. Dropping it is what a page does that goes away.
+/// A reply in progress. Dropping it closes the connection, like a page that is closed.
 pub struct Stream {
     response: Response,
-    /// What has come and is no whole event yet.
+    /// The bytes of an incomplete event.
     open: Vec<u8>,
-    /// The chunks so far.
+    /// The chunks that have arrived.
     pub chunks: Vec<Value>,
-    /// Whether `[DONE]` has come.
+    /// True after `[DONE]`.
     pub is_done: bool,
 }
 
 impl Stream {
-    /// Sends a request, which must be answered with a stream.
+    /// Sends a request whose response must be a stream.
     ///
     /// # Panics
     ///
-    /// If it is not.
+    /// If the response is not a stream.
     pub async fn open(request: RequestBuilder) -> Self {
         Self::try_open(request).await.expect("a stream")
     }
 
-    /// Sends a request that is answered with a stream or with 204.
+    /// Sends a request whose response is a stream, or 204 for `None`.
     ///
     /// # Panics
     ///
-    /// If it is answered with anything else.
+    /// If the response is neither.
     pub async fn try_open(request: RequestBuilder) -> Option<Self> {
-        let response = request.send().await.expect("the server answers");
+        let response = request.send().await.expect("the server responds");
         let status = response.status().as_u16();
         if status == 204 {
             return None;
@@ -49,7 +49,7 @@ impl Stream {
         Some(Self { response, open: Vec::new(), chunks: Vec::new(), is_done: false })
     }
 
-    /// Reads on until a chunk is as wanted, and gives it; `None` if the stream ends before.
+    /// Reads until a chunk is as wanted and returns it, or returns `None` at the end of the stream.
     pub async fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Option<Value> {
         while let Some(chunk) = self.next().await {
             if wanted(&chunk) {
@@ -59,7 +59,7 @@ impl Stream {
         None
     }
 
-    /// Reads on until a chunk of this type.
+    /// Reads until a chunk of this type.
     ///
     /// # Panics
     ///
@@ -69,13 +69,13 @@ impl Stream {
         found.unwrap_or_else(|| panic!("no `{kind}` in {:#?}", self.chunks))
     }
 
-    /// Reads to the end.
+    /// Reads to the end of the stream.
     pub async fn rest(mut self) -> Talk {
         self.until(|_| false).await;
         Talk { chunks: self.chunks, is_done: self.is_done }
     }
 
-    /// The next chunk.
+    /// Reads the next chunk.
     async fn next(&mut self) -> Option<Value> {
         loop {
             if let Some(end) = self.open.windows(2).position(|pair| pair == b"\n\n") {
@@ -89,7 +89,7 @@ impl Stream {
                         self.chunks.push(chunk.clone());
                         return Some(chunk);
                     }
-                    // A comment, which keeps the connection open.
+                    // A comment keeps the connection open.
                     None => {}
                 }
                 continue;
@@ -100,56 +100,56 @@ impl Stream {
     }
 }
 
-/// An answer that was read to its end.
+/// A reply that was read to its end.
 #[derive(Clone, Debug)]
 pub struct Talk {
     /// All chunks.
     pub chunks: Vec<Value>,
-    /// Whether `[DONE]` came.
+    /// True if `[DONE]` arrived.
     pub is_done: bool,
 }
 
 impl Talk {
-    /// The types of all chunks, in order.
+    /// Returns the types of all chunks, in order.
     pub fn types(&self) -> Vec<&str> {
         self.chunks.iter().filter_map(|chunk| chunk["type"].as_str()).collect()
     }
 
-    /// All chunks of a type.
+    /// Returns all chunks of a type.
     pub fn of(&self, kind: &str) -> Vec<&Value> {
         self.chunks.iter().filter(|chunk| chunk["type"] == kind).collect()
     }
 
-    /// Everything that was said.
+    /// Returns the text of the reply.
     pub fn text(&self) -> String {
         let deltas = self.of("text-delta");
         deltas.into_iter().filter_map(|chunk| chunk["delta"].as_str()).collect()
     }
 
-    /// The tools that were called, in order.
+    /// Returns the names of the called tools, in order.
     pub fn tools(&self) -> Vec<&str> {
         let calls = self.of("tool-input-available");
         calls.into_iter().filter_map(|chunk| chunk["toolName"].as_str()).collect()
     }
 
-    /// The last output of a tool.
+    /// Returns the last output of a tool.
     ///
     /// # Panics
     ///
-    /// If it gave none.
+    /// If it has none.
     pub fn output(&self, tool: &str) -> Value {
         let answer = self.answer(tool, "tool-output-available");
         answer.unwrap_or_else(|| panic!("no output of `{tool}` in {:#?}", self.chunks))["output"]
             .clone()
     }
 
-    /// The last error of a tool; empty if it gave none.
+    /// Returns the last error of a tool, or an empty text if it has none.
     pub fn tool_error(&self, tool: &str) -> String {
         let answer = self.answer(tool, "tool-output-error");
         answer.and_then(|chunk| chunk["errorText"].as_str()).unwrap_or_default().to_owned()
     }
 
-    /// Errors of the whole answer.
+    /// Returns the errors of the reply itself.
     pub fn errors(&self) -> Vec<&str> {
         self.of("error").into_iter().filter_map(|chunk| chunk["errorText"].as_str()).collect()
     }
