@@ -1,4 +1,4 @@
-//! A person decides about calls, and tools that ask by themselves.
+//! Approvals of tool calls by a person, and tools that raise interrupts themselves.
 
 use serde_json::{Value, json};
 use wattle_suite::desk::{Desk, MODEL_PATH, tool_messages};
@@ -8,7 +8,7 @@ async fn server() -> TestServer {
     Setup::desk(&Desk::with("approve = { tools = \"*\" }")).await.start().await
 }
 
-/// The id of the open question about a call with these arguments.
+/// Returns the id of the pending interrupt about a call with these arguments.
 fn question(run: &Value, arguments: &Value) -> String {
     let open = run["interrupts"].as_array().unwrap();
     let found = open.iter().find(|it| it["payload"]["arguments"] == *arguments);
@@ -23,7 +23,7 @@ fn words(text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn three_approvals_of_one_turn_are_given_in_another_order_with_a_restart_in_between() {
+async fn approvals_of_one_turn_are_answered_in_any_order_and_across_a_restart() {
     let server = server().await;
     let run = server
         .say(
@@ -53,11 +53,11 @@ async fn three_approvals_of_one_turn_are_given_in_another_order_with_a_restart_i
     let contents: Vec<Value> = tool_messages(&run).iter().map(|it| it["content"].clone()).collect();
     assert_eq!(contents, ["one", "a person rejected the call: not this one", "three"]);
     let models = server.standin().requests().into_iter().filter(|it| it.path == MODEL_PATH);
-    assert_eq!(models.count(), 2, "no model turn was paid twice");
+    assert_eq!(models.count(), 2, "each model turn is paid once");
 }
 
 #[tokio::test]
-async fn a_person_edits_answers_and_is_held_to_the_schema() {
+async fn edited_arguments_and_responses_are_validated_and_used() {
     let server = server().await;
     let run = server.say(None, "call add {\"a\":1,\"b\":2}\ncall echo {\"text\":\"a\"}").await;
     let thread = run["thread"].as_str().unwrap();
@@ -86,14 +86,14 @@ async fn a_person_edits_answers_and_is_held_to_the_schema() {
         (&told[1]["content"], &told[1]["status"]),
         (&json!("a person says b"), &json!("success"))
     );
-    // The model sees the arguments that were used as its own.
+    // The model sees the edited arguments as its own.
     let last = server.standin().requests().pop().unwrap();
     let seen = last.body.clone().unwrap_or_default().to_string();
     assert!(seen.contains("20") && !seen.contains("{\\\\\\\"a\\\\\\\":1"), "{seen}");
 }
 
 #[tokio::test]
-async fn only_named_tools_are_asked_about_and_only_allowed_decisions_taken() {
+async fn approval_applies_to_named_tools_and_allowed_decisions() {
     let desk = Desk::with("approve = { tools = [\"add\"], allowed = [\"approve\", \"reject\"] }");
     let server = Setup::desk(&desk).await.start().await;
     let run = server.say(None, "call add {\"a\":1,\"b\":2}\ncall echo {\"text\":\"a\"}").await;
@@ -108,7 +108,7 @@ async fn only_named_tools_are_asked_about_and_only_allowed_decisions_taken() {
 }
 
 #[tokio::test]
-async fn tools_may_ask_by_themselves_and_have_their_effects_once() {
+async fn tools_raise_interrupts_and_have_their_effects_once() {
     let server = Setup::desk(&Desk::default()).await.start().await;
     let url = format!("{}/count/effect", server.standin().base_url);
     let script = format!(

@@ -1,7 +1,7 @@
-//! A cancel reaches whatever a run is doing at once: real components, real HTTP, a real database.
+//! A cancel of whatever a run is executing: with real components, real HTTP and a real database.
 //!
-//! Times are bounded generously: the tests show that nothing is waited for, not how fast a machine
-//! is.
+//! Time limits are generous. The tests verify that a cancel waits for nothing, and do not measure
+//! speed.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -14,13 +14,13 @@ use wattle_run::hostcall::runs::Runs;
 use wattle_suite::desk::{Desk, MODEL_PATH, message, tool_messages};
 use wattle_suite::server::{Setup, TestServer};
 
-/// A hang, not a measurement: what is cut would go on for half a minute or more.
+/// Detects a hang. The cancelled work would take half a minute or more.
 const SOON: Duration = Duration::from_secs(5);
 
-/// Where the stand-in holds requests.
+/// The path whose requests the stand-in holds.
 const HELD: &str = "/count/held";
 
-/// A desk whose tools may compute for long, call each other and read the ledger.
+/// Starts a desk whose tools can compute for long, call each other and read the ledger.
 async fn server() -> TestServer {
     let limits = "cpu = \"60s\", memory = \"16MiB\", output = \"1MiB\"".to_owned();
     let desk = Desk { limits, nested: "[\"tools/*\"]".to_owned(), ..Desk::default() };
@@ -32,12 +32,12 @@ fn held(server: &TestServer) -> String {
     format!("{}{HELD}", server.standin().base_url)
 }
 
-/// Starts a run that does as the script says.
+/// Starts a run that follows a script.
 async fn start(server: &TestServer, script: &str) -> Value {
     server.post("/api/v1/apps/desk/runs", &message(None, script)).await.expect(202)
 }
 
-/// Waits until the log of a run's thread has an event.
+/// Waits until the log of the run's thread has an event.
 async fn until(server: &TestServer, run: &Value, wanted: impl Fn(&EventKind) -> bool) {
     let thread = ThreadId::new(run["thread"].as_str().unwrap()).unwrap();
     let engine = &server.running.engine;
@@ -53,14 +53,15 @@ async fn until(server: &TestServer, run: &Value, wanted: impl Fn(&EventKind) -> 
     }
 }
 
-/// Waits until a run has begun a call.
+/// Waits until a run has started a call.
 async fn until_called(server: &TestServer, run: &Value, wanted: &str) {
     let is_wanted =
         |kind: &EventKind| matches!(kind, EventKind::CallStarted(it) if it.function == wanted);
     until(server, run, is_wanted).await;
 }
 
-/// Cancels a run; it ends soon, the thread is usable, and no call of the conversation stays open.
+/// Cancels a run, which must end soon. The thread must be usable afterwards, and no tool call may
+/// stay without a result.
 async fn cancel(server: &TestServer, run: &Value) {
     let path = format!("/api/v1/runs/{}/cancel", run["run"].as_str().unwrap());
     let asked = Instant::now();
@@ -74,7 +75,8 @@ async fn cancel(server: &TestServer, run: &Value) {
     }
 }
 
-/// The same for a run whose request to a service must be given up: as many as said, each soon.
+/// Cancels a run like [`cancel`]. The host must soon drop `requests` requests of the run to
+/// services.
 async fn cancel_and_drop(server: &TestServer, run: &Value, requests: usize) {
     let is_gone = |entry: &Entry| entry.outcome == Outcome::Abandoned || entry.aborted;
     assert!(server.standin().requests().iter().all(|entry| !is_gone(entry)));
@@ -92,7 +94,7 @@ async fn cancel_and_drop(server: &TestServer, run: &Value, requests: usize) {
 }
 
 #[tokio::test]
-async fn a_tool_that_computes_for_ever() {
+async fn cancel_ends_a_tool_that_computes() {
     let server = server().await;
     let run = start(&server, "call spin {}").await;
     until_called(&server, &run, "tools.call").await;
@@ -100,7 +102,7 @@ async fn a_tool_that_computes_for_ever() {
 }
 
 #[tokio::test]
-async fn a_tool_that_waits_for_a_service() {
+async fn cancel_ends_a_tool_that_waits_for_a_service() {
     let server = server().await;
     let gate = server.standin().gate(Pattern::path(HELD));
     let run = start(&server, &format!("call net {{\"url\":\"{}\"}}", held(&server))).await;
@@ -109,7 +111,7 @@ async fn a_tool_that_waits_for_a_service() {
 }
 
 #[tokio::test]
-async fn tools_at_once_inside_of_a_tool() {
+async fn cancel_ends_concurrent_tools_inside_of_a_tool() {
     let server = server().await;
     let gate = server.standin().gate(Pattern::path(HELD));
     let call = json!({ "tool": "net", "arguments": { "url": held(&server) } });
@@ -120,7 +122,7 @@ async fn tools_at_once_inside_of_a_tool() {
 }
 
 #[tokio::test]
-async fn a_query_without_end() {
+async fn cancel_ends_an_endless_query() {
     let server = server().await;
     let statement = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) \
                      SELECT count(*) FROM c";
@@ -131,7 +133,7 @@ async fn a_query_without_end() {
 }
 
 #[tokio::test]
-async fn a_model_that_has_begun_to_answer() {
+async fn cancel_ends_a_streamed_completion_and_keeps_its_deltas() {
     let server = server().await;
     let gate = server.standin().stream_gate(Pattern::path(MODEL_PATH));
     let run = start(&server, "say something that takes several pieces, if you please").await;
@@ -148,13 +150,13 @@ async fn a_model_that_has_begun_to_answer() {
     gate.open();
     let events = server.events(run["thread"].as_str().unwrap()).await;
     let kinds: Vec<&str> = events.iter().map(|event| event.event.as_str()).collect();
-    assert!(kinds.contains(&"streamed"), "what was said stays: {kinds:?}");
+    assert!(kinds.contains(&"streamed"), "the deltas are kept: {kinds:?}");
     let next = server.say(run["thread"].as_str(), "are you still there?").await;
     assert_eq!(next["status"], "completed", "{next}");
 }
 
 #[tokio::test]
-async fn a_model_that_answers_all_at_once() {
+async fn cancel_ends_a_completion_without_stream() {
     let setup = Setup::desk(&Desk::default()).await;
     let whole = "[model.providers.standin]\nstream = false\n";
     let server = setup.replace("[model.providers.standin]\n", whole).start().await;
@@ -173,7 +175,7 @@ async fn a_model_that_answers_all_at_once() {
 }
 
 #[tokio::test]
-async fn a_turn_that_was_paid_for_is_not_paid_again() {
+async fn completion_of_a_cancelled_run_is_reused() {
     let graph = "[graphs.call_then_wait]\nentry = \"call_then_wait\"\n\
                  [graphs.call_then_wait.channels.route]\n[graphs.call_then_wait.channels.text]\n\
                  [graphs.call_then_wait.channels.url]\n[graphs.call_then_wait.channels.body]\n\

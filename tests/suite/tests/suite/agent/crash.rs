@@ -1,4 +1,4 @@
-//! The real binary, killed without warning in the middle of a conversation.
+//! The real binary, killed in the middle of a conversation.
 
 use serde_json::{Value, json};
 use wattle_kit::standin::Pattern;
@@ -23,17 +23,17 @@ async fn say(scene: &Scene, server: &Served, text: &str) -> (String, String) {
     (id("run"), id("thread"))
 }
 
-/// Waits for the end of a run that goes on by itself, and answers with it and its state.
+/// Waits until a recovered run ends, and returns the run with its state.
 async fn end(scene: &Scene, server: &Served, run: &str, thread: &str) -> Value {
     let path = format!("/api/v1/runs/{run}");
     let mut ended = scene.until(server, &path, |run| run["status"] != "running").await;
-    assert_eq!(ended["status"], "completed", "it goes on by itself: {ended}");
+    assert_eq!(ended["status"], "completed", "the run is recovered: {ended}");
     ended["state"] = scene.get(server, &format!("/api/v1/threads/{thread}/state")).await;
     ended
 }
 
 #[tokio::test]
-async fn killed_between_two_model_turns_no_finished_turn_is_paid_again() {
+async fn kill_between_model_turns_repeats_no_finished_turn() {
     let scene = scene().await;
     let second_turn =
         Pattern { body_contains: Some("tool_call_id".into()), ..Pattern::path(MODEL_PATH) };
@@ -45,17 +45,17 @@ async fn killed_between_two_model_turns_no_finished_turn_is_paid_again() {
     let server = scene.kill_and_restart(server, Some(&gate)).await;
     let ended = end(&scene, &server, &run, &thread).await;
     assert_eq!(tool_messages(&ended)[0]["structured"], json!({ "status": 200 }));
-    assert_eq!(scene.answered(MODEL_PATH), 2, "one for each turn");
+    assert_eq!(scene.answered(MODEL_PATH), 2, "one per turn");
     assert_eq!(scene.answered("/count/effect"), 1);
 }
 
 #[tokio::test]
-async fn killed_after_the_effect_of_a_tool_and_before_its_answer_the_effect_is_there_once() {
+async fn kill_between_the_effect_and_the_result_of_a_tool_repeats_no_effect() {
     let scene = scene().await;
     let gate = scene.standin.gate(Pattern::path("/count/held"));
     let server = binary::serve(&scene.place).await;
     let base = &scene.standin.base_url;
-    // The tool calls two others: one has had its effect, one is at work, and it has not answered.
+    // The tool calls two others: one has had its effect, and one is in progress.
     let calls = json!({ "calls": [
         { "tool": "tools/effect", "arguments": { "url": format!("{base}/count/effect") } },
         { "tool": "tools/slow_then", "arguments": { "url": format!("{base}/count/held"), "text": "x" } },
@@ -70,10 +70,10 @@ async fn killed_after_the_effect_of_a_tool_and_before_its_answer_the_effect_is_t
     assert_eq!(told[0]["structured"], json!({ "status": 200 }), "{told}");
     assert_eq!(told[1]["text"], "x", "{told}");
     assert_eq!(scene.answered("/count/effect"), 1);
-    assert_eq!(scene.answered(MODEL_PATH), 2, "one for each turn");
+    assert_eq!(scene.answered(MODEL_PATH), 2, "one per turn");
 }
 
-/// Whether a finished HTTP call to a path stands in a trace, however deep.
+/// Returns whether a trace has a finished HTTP call to a path, at any depth.
 fn was_answered(trace: &Value, path: &str) -> bool {
     match trace {
         Value::Object(fields) => {

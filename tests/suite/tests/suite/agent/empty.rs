@@ -1,11 +1,11 @@
-//! Turns in which the model says nothing, or asks for a tool with arguments that break off.
+//! Empty completions, and tool calls whose arguments are incomplete.
 
 use serde_json::{Value, json};
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
 use wattle_suite::desk::{Desk, MODEL_PATH, last_words, messages, tool_messages};
 use wattle_suite::server::{Setup, TestServer};
 
-/// A server whose model gives these answers first.
+/// Starts a server whose model returns these completions first.
 async fn answering(answers: &[Value]) -> TestServer {
     let server = Setup::desk(&Desk::default()).await.start().await;
     let contents = answers.iter().cloned().collect();
@@ -13,12 +13,12 @@ async fn answering(answers: &[Value]) -> TestServer {
     server
 }
 
-/// A request for a tool that takes any arguments, with a text for them that is not complete.
+/// Returns a call of a tool that accepts any arguments, with arguments that are not complete JSON.
 fn half_written() -> Value {
     json!({ "tool_calls": [{ "name": "flagged", "arguments": "{\"number\": 1" }] })
 }
 
-/// The tools that were called in a thread, from the event log.
+/// Returns the tools that were called on a thread, from the event log.
 async fn called(server: &TestServer, run: &Value) -> Vec<String> {
     let events = server.events(run["thread"].as_str().unwrap()).await;
     let calls = events.iter().filter(|event| event.data["function"] == "tools.call");
@@ -29,16 +29,16 @@ async fn called(server: &TestServer, run: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn an_empty_turn_is_asked_for_once_more() {
+async fn an_empty_completion_is_requested_again_once() {
     let server = answering(&[json!(""), json!("here I am")]).await;
     let run = server.chat("hello").await;
     assert_eq!(last_words(&run), "here I am");
-    assert_eq!(messages(&run).len(), 2, "the empty answer is not kept: {run}");
+    assert_eq!(messages(&run).len(), 2, "the empty completion is discarded: {run}");
     assert_eq!(server.model_requests("chat").len(), 2);
 }
 
 #[tokio::test]
-async fn a_model_that_says_nothing_twice_fails_the_run_and_the_thread_goes_on() {
+async fn two_empty_completions_fail_the_run_and_the_thread_continues() {
     let server = answering(&[json!(""), json!(" ")]).await;
     let run = server.say(None, "hello").await;
     assert_eq!((&run["status"], &run["failure"]["code"]), (&json!("failed"), &json!("no-answer")));
@@ -49,7 +49,7 @@ async fn a_model_that_says_nothing_twice_fails_the_run_and_the_thread_goes_on() 
 }
 
 #[tokio::test]
-async fn an_empty_turn_after_a_tool_is_no_success_either() {
+async fn empty_completions_after_a_tool_call_fail_the_run() {
     let call = json!({ "tool_calls": [{ "name": "echo", "arguments": { "text": "a" } }] });
     let server = answering(&[call, json!(""), json!("")]).await;
     let run = server.say(None, "hello").await;
@@ -58,7 +58,7 @@ async fn an_empty_turn_after_a_tool_is_no_success_either() {
 }
 
 #[tokio::test]
-async fn half_written_arguments_are_asked_for_once_more() {
+async fn incomplete_arguments_are_requested_again_once() {
     let whole = json!({ "tool_calls": [{ "name": "flagged", "arguments": { "number": 1 } }] });
     let server = answering(&[half_written(), whole, json!("done")]).await;
     let run = server.chat("hello").await;
@@ -68,7 +68,7 @@ async fn half_written_arguments_are_asked_for_once_more() {
 }
 
 #[tokio::test]
-async fn half_written_arguments_never_reach_a_tool() {
+async fn incomplete_arguments_never_reach_a_tool() {
     let server = answering(&[half_written(), half_written(), json!("I give up")]).await;
     let run = server.chat("hello").await;
     let answers = tool_messages(&run);

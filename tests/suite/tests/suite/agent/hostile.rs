@@ -1,12 +1,12 @@
-//! Tools that want what they may not have, or too much of what they may: each is refused or ended
-//! with its own message to the model and to the operator, and the conversation goes on.
+//! Tools that exceed their grants or limits. Each is refused or ended with a message of its own for
+//! the model and for the operator, and the conversation continues.
 
 use serde_json::{Value, json};
 use wattle_kit::standin::Pattern;
 use wattle_suite::desk::{Desk, last_words, tool_messages};
 use wattle_suite::server::{Setup, TestServer};
 
-/// What the operator sees of failed calls: code and message of each, from the event log.
+/// Returns code and message of each failed tool call, from the event log.
 async fn failures(server: &TestServer, thread: &str) -> Vec<(String, String)> {
     let events = server.events(thread).await;
     let called = events.iter().filter(|event| event.event == "called");
@@ -21,7 +21,7 @@ async fn failures(server: &TestServer, thread: &str) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn every_misdeed_has_its_own_message_and_the_conversation_goes_on() {
+async fn each_misdeed_has_its_own_message_and_the_conversation_continues() {
     let server = Setup::desk(&Desk::default()).await.start().await;
     let other = format!("http://localhost:{}/echo", server.standin().addr.port());
     let misdeeds = [
@@ -64,7 +64,7 @@ async fn every_misdeed_has_its_own_message_and_the_conversation_goes_on() {
 }
 
 #[tokio::test]
-async fn files_environment_and_secrets_are_out_of_reach() {
+async fn tools_cannot_read_files_environment_or_secrets() {
     let server = Setup::desk(&Desk::default()).await.start().await;
     let config = server.setup.place.config().display().to_string();
     let run = server
@@ -82,7 +82,7 @@ async fn files_environment_and_secrets_are_out_of_reach() {
 }
 
 #[tokio::test]
-async fn a_tool_that_never_answers_reaches_its_deadline() {
+async fn a_tool_without_a_result_reaches_its_deadline() {
     let limits = "cpu = \"300ms\", call_deadline = \"300ms\"".to_owned();
     let server = Setup::desk(&Desk { limits, ..Desk::default() }).await.start().await;
     let gate = server.standin().gate(Pattern::path("/count/held"));
@@ -97,7 +97,7 @@ async fn a_tool_that_never_answers_reaches_its_deadline() {
 }
 
 #[tokio::test]
-async fn a_tool_that_takes_the_name_of_another_gets_none_of_its_calls() {
+async fn ambiguous_tool_name_calls_none_of_the_tools() {
     let granted = "[\"tools/echo\", \"shadow/*\"]".to_owned();
     let server = Setup::desk(&Desk { granted, ..Desk::default() }).await.start().await;
     let run = server.chat("call echo {\"text\":\"a\"}").await;
@@ -109,7 +109,7 @@ async fn a_tool_that_takes_the_name_of_another_gets_none_of_its_calls() {
     let logs = events.iter().filter(|event| event.event == "log");
     let told = logs.filter(|log| log.data.to_string().contains("`shadow/echo`")).count();
     assert!(told > 0, "it is logged");
-    // The model is offered both, under names that no provider refuses.
+    // The model is offered both tools under names that every provider accepts.
     let run =
         server.chat("call tools_echo {\"text\":\"a\"}\ncall shadow_echo {\"text\":\"b\"}").await;
     let contents: Vec<Value> = tool_messages(&run).iter().map(|it| it["content"].clone()).collect();
@@ -117,7 +117,7 @@ async fn a_tool_that_takes_the_name_of_another_gets_none_of_its_calls() {
     assert_eq!(tool_messages(&run)[0]["name"], "tools/echo");
 }
 
-/// What a run that failed says.
+/// Returns code and message of a failed run.
 fn failure(run: &Value) -> (String, String) {
     assert_eq!(run["status"], "failed", "{run}");
     let text = |key: &str| run["failure"][key].as_str().unwrap_or_default().to_owned();
@@ -125,7 +125,7 @@ fn failure(run: &Value) -> (String, String) {
 }
 
 #[tokio::test]
-async fn a_second_tool_of_the_same_name_frees_none_of_an_approval() {
+async fn a_second_tool_of_the_same_name_does_not_bypass_an_approval() {
     for rule in ["echo", "tools/echo"] {
         let desk = Desk {
             granted: "[\"tools/echo\", \"shadow/*\"]".to_owned(),
@@ -143,7 +143,7 @@ async fn a_second_tool_of_the_same_name_frees_none_of_an_approval() {
             _ => assert_eq!(asked, ["tools/echo"], "{run}"),
         }
     }
-    // Named by its reference while there is only one.
+    // A rule can name the tool by its reference while there is only one of its name.
     let desk = Desk::with("approve = { tools = [\"tools/echo\"] }");
     let server = Setup::desk(&desk).await.start().await;
     let run = server.say(None, "call echo {\"text\":\"a\"}").await;
@@ -151,7 +151,7 @@ async fn a_second_tool_of_the_same_name_frees_none_of_an_approval() {
 }
 
 #[tokio::test]
-async fn a_second_tool_of_the_same_name_frees_none_of_an_order() {
+async fn a_second_tool_of_the_same_name_does_not_bypass_an_order() {
     let desk = Desk {
         granted: "[\"tools/*\", \"shadow/*\"]".to_owned(),
         ..Desk::with("order = [{ tool = \"echo\", after = [\"add\"] }]")
@@ -164,7 +164,7 @@ async fn a_second_tool_of_the_same_name_frees_none_of_an_order() {
 }
 
 #[tokio::test]
-async fn a_rule_about_no_tool_is_a_failure_that_names_it() {
+async fn a_rule_for_an_unknown_tool_fails_with_its_name() {
     for (desk, name) in [
         (Desk::with("approve = { tools = [\"ecco\"] }"), "ecco"),
         (Desk::with("order = [{ tool = \"echo\", after = [\"ad\"] }]"), "ad"),
@@ -178,7 +178,7 @@ async fn a_rule_about_no_tool_is_a_failure_that_names_it() {
 }
 
 #[tokio::test]
-async fn a_tool_of_a_server_that_is_away_is_told_from_one_that_is_not_granted() {
+async fn tools_of_an_unavailable_server_are_reported_as_unavailable() {
     let desk = Desk {
         granted: "[\"tools/*\", \"mcp:gone/*\"]".to_owned(),
         ..Desk::with("tools = [\"echo\", \"search\"]")
@@ -192,7 +192,7 @@ async fn a_tool_of_a_server_that_is_away_is_told_from_one_that_is_not_granted() 
 }
 
 #[tokio::test]
-async fn a_server_that_is_away_is_named_to_the_operator_of_a_run_that_goes_on() {
+async fn an_unavailable_server_is_logged_and_the_run_continues() {
     let granted = "[\"tools/*\", \"mcp:gone/*\"]".to_owned();
     let away = "[mcp.gone]\nurl = \"http://127.0.0.1:1/mcp\"\nprivate = true\n";
     let desk = Desk { granted, ..Desk::default() };
@@ -207,11 +207,11 @@ async fn a_server_that_is_away_is_named_to_the_operator_of_a_run_that_goes_on() 
 }
 
 #[tokio::test]
-async fn a_tool_runs_with_its_own_grants_and_tools_call_tools_only_if_granted() {
+async fn a_tool_has_only_the_grants_of_its_own_plugin() {
     let server = Setup::desk(&Desk::default()).await.start().await;
     let run = server
         .chat("call nested {\"calls\":[{\"tool\":\"echo\",\"arguments\":{\"text\":\"a\"}}]}")
         .await;
     let answer = &tool_messages(&run)[0]["structured"][0];
-    assert_eq!(answer["failure"]["code"], "not-found", "`tools` was granted no tools: {answer}");
+    assert_eq!(answer["failure"]["code"], "not-found", "`tools` has no granted tools: {answer}");
 }

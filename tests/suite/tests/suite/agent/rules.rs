@@ -1,4 +1,5 @@
-//! What a graph file says about calls: order, one at a time, channels that tools may write.
+//! Rules of a graph file for tool calls: their order, sequential calls, and the channels that tools
+//! may write.
 
 use serde_json::{Value, json};
 use wattle_suite::desk::{Desk, tool_messages};
@@ -9,7 +10,7 @@ fn statuses(run: &Value) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn s2_29_a_call_that_comes_too_early_is_refused_and_made_later() {
+async fn s2_29_a_call_out_of_order_is_refused_and_made_later() {
     let desk = Desk::with("order = [{ tool = \"add\", after = [\"echo\"] }]");
     let server = Setup::desk(&desk).await.start().await;
     let add = "call add {\"a\":1,\"b\":2}";
@@ -18,13 +19,13 @@ async fn s2_29_a_call_that_comes_too_early_is_refused_and_made_later() {
     assert_eq!(statuses(&run), ["error", "success", "success"]);
     let refused = tool_messages(&run).remove(0);
     assert_eq!(refused["content"], "call `echo` first, wait for the result, then call `add`");
-    // The answers of an earlier message do not count for the next.
+    // Results of an earlier message do not count for the next one.
     let run = server.say(run["thread"].as_str(), add).await;
     assert_eq!(statuses(&run).pop(), Some(json!("error")));
 }
 
 #[tokio::test]
-async fn calls_one_by_one_see_the_answers_before_them() {
+async fn sequential_calls_count_the_results_before_them() {
     let desk = Desk::with(
         "parallel = false\norder = [{ tool = \"add\", after = [\"echo\"], message = \"wait\" }]",
     );
@@ -37,7 +38,7 @@ async fn calls_one_by_one_see_the_answers_before_them() {
 }
 
 #[tokio::test]
-async fn tools_write_the_channels_that_are_open_to_them() {
+async fn tools_write_only_the_configured_channels() {
     let server = Setup::desk(&Desk::with("updates = [\"total\"]")).await.start().await;
     let run = server
         .chat(
@@ -52,11 +53,11 @@ async fn tools_write_the_channels_that_are_open_to_them() {
     let events = server.events(run["thread"].as_str().unwrap()).await;
     let logs = events.iter().filter(|event| event.event == "log");
     let told = logs.filter(|log| log.data.to_string().contains("channel `result`")).count();
-    assert_eq!(told, 1, "it is logged");
+    assert_eq!(told, 1, "the refused write is logged");
 }
 
 #[tokio::test]
-async fn a_wrong_configuration_of_a_node_keeps_the_app_from_being_loaded() {
+async fn an_app_with_an_invalid_node_configuration_is_not_loaded() {
     let setup = Setup::desk(&Desk::with("max_turn = 3")).await;
     let server = setup.start().await;
     let refused = server.get("/api/v1/apps/desk").await;
@@ -64,7 +65,7 @@ async fn a_wrong_configuration_of_a_node_keeps_the_app_from_being_loaded() {
 }
 
 #[tokio::test]
-async fn s2_39_a_granted_tool_that_is_not_there_keeps_the_app_from_being_loaded() {
+async fn s2_39_an_app_with_an_unknown_granted_tool_is_not_loaded() {
     for granted in ["[\"tools/fly\"]", "[\"wings/*\"]", "[\"mcp:nowhere/*\"]"] {
         let desk = Desk { granted: granted.to_owned(), ..Desk::default() };
         let server = Setup::desk(&desk).await.start().await;

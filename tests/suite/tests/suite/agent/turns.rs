@@ -1,4 +1,4 @@
-//! Model turns and tool calls, one after the other and side by side.
+//! Model turns and tool calls, sequential and concurrent.
 
 use serde_json::{Value, json};
 use wattle_graph::event::EventKind;
@@ -23,7 +23,7 @@ fn contents(run: &Value) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn s2_40_every_turn_and_every_call_is_a_task_of_its_own() {
+async fn s2_40_turns_and_tool_calls_run_as_separate_tasks() {
     let server = server().await;
     let run = server.chat("call echo {\"text\":\"a\"}\nthen\ncall add {\"a\":1,\"b\":2}").await;
     assert_eq!(roles(&run), ["user", "assistant", "tool", "assistant", "tool", "assistant"]);
@@ -38,13 +38,13 @@ async fn s2_40_every_turn_and_every_call_is_a_task_of_its_own() {
     let calls = steps[1]["tasks"][0]["attempts"][0]["calls"].as_array().unwrap();
     let echo = calls.iter().find(|call| call["function"] == "tools.call");
     assert_eq!(echo.map(|call| &call["summary"]), Some(&json!("tools/echo")), "{calls:?}");
-    assert!(calls.iter().all(|call| call["function"] != "tools.list"), "the agent has: {calls:?}");
+    assert!(calls.iter().all(|call| call["function"] != "tools.list"), "listed before: {calls:?}");
     let history = server.get(&format!("/api/v1/threads/{thread}/history")).await.expect(200);
-    assert!(history.as_array().is_some_and(|it| it.len() >= 6), "a checkpoint for each");
+    assert!(history.as_array().is_some_and(|it| it.len() >= 6), "one checkpoint per task");
 }
 
 #[tokio::test]
-async fn answers_are_kept_under_the_ids_that_they_were_streamed_by() {
+async fn messages_keep_the_ids_of_their_stream() {
     let server = server().await;
     let run = server.chat("call echo {\"text\":\"a\"}").await;
     let thread = ThreadId::new(run["thread"].as_str().unwrap()).unwrap();
@@ -69,7 +69,7 @@ async fn answers_are_kept_under_the_ids_that_they_were_streamed_by() {
 }
 
 #[tokio::test]
-async fn the_graph_of_the_documentation_works() {
+async fn the_graph_of_the_documentation_runs() {
     let setup = Setup::desk(&Desk::default()).await;
     let readme = std::fs::read_to_string(guests::root().join("plugins/std/README.md")).unwrap();
     let graph = readme.split("```toml").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
@@ -93,7 +93,7 @@ async fn s2_36_a_thread_remembers_the_conversation() {
 }
 
 #[tokio::test]
-async fn s2_37_calls_of_one_turn_run_at_once_and_are_answered_in_their_order() {
+async fn s2_37_calls_of_one_turn_run_concurrently_and_results_keep_their_order() {
     let server = server().await;
     let gate = server.standin().gate(Pattern::path("/count/held"));
     let url = format!("{}/count/held", server.standin().base_url);
@@ -103,7 +103,7 @@ async fn s2_37_calls_of_one_turn_run_at_once_and_are_answered_in_their_order() {
          call slow_then {{\"url\":\"{url}\",\"text\":\"slow too\"}}"
     );
     let run = server.post("/api/v1/apps/desk/runs", &message(None, &script)).await.expect(202);
-    // Both slow ones are under way at the same time.
+    // Both slow calls are in progress at the same time.
     gate.arrived(2).await.unwrap();
     gate.open();
     let path = format!("/api/v1/runs/{}/wait", run["run"].as_str().unwrap());
@@ -112,11 +112,11 @@ async fn s2_37_calls_of_one_turn_run_at_once_and_are_answered_in_their_order() {
     let mut ids: Vec<String> =
         tool_messages(&run).iter().map(|it| it["tool_call_id"].to_string()).collect();
     ids.dedup();
-    assert_eq!(ids.len(), 3, "each has an id of its own");
+    assert_eq!(ids.len(), 3, "ids are unique");
 }
 
 #[tokio::test]
-async fn an_unknown_tool_is_answered_with_those_there_are() {
+async fn a_call_of_an_unknown_tool_returns_the_known_tools() {
     let desk = Desk { granted: "[\"tools/echo\", \"tools/add\"]".to_owned(), ..Desk::default() };
     let server = Setup::desk(&desk).await.start().await;
     let run = server.chat("call fly\nthen\ncall echo {\"text\":\"on foot\"}").await;
@@ -125,7 +125,7 @@ async fn an_unknown_tool_is_answered_with_those_there_are() {
 }
 
 #[tokio::test]
-async fn s2_27_wrong_arguments_are_told_to_the_model_or_handed_to_the_tool() {
+async fn s2_27_invalid_arguments_are_returned_to_the_model_or_passed_to_the_tool() {
     let server = server().await;
     let run = server
         .chat(
@@ -143,10 +143,10 @@ async fn s2_27_wrong_arguments_are_told_to_the_model_or_handed_to_the_tool() {
 }
 
 #[tokio::test]
-async fn arguments_that_are_no_json_are_told_to_the_model() {
+async fn arguments_that_are_not_json_are_returned_to_the_model() {
     let server = server().await;
     let bent = FaultRule::new(Pattern::path(MODEL_PATH), Fault::InvalidJsonContent);
-    // The model is asked once more for the first one.
+    // The agent requests the first completion again, so two completions are invalid.
     server.standin().fault(bent.times(2));
     let run = server.chat("call add {\"a\":1,\"b\":2}\nthen\ncall echo {\"text\":\"a\"}").await;
     let answers = tool_messages(&run);
@@ -155,7 +155,7 @@ async fn arguments_that_are_no_json_are_told_to_the_model() {
 }
 
 #[tokio::test]
-async fn s2_38_an_agent_that_never_stops_is_stopped_and_the_thread_goes_on() {
+async fn s2_38_an_agent_fails_at_its_turn_limit_and_the_thread_continues() {
     let desk = Desk::with("max_turns = 3");
     let server = Setup::desk(&desk).await.start().await;
     let run = server.say(None, "call echo {\"text\":\"a\"}\nagain").await;
@@ -169,7 +169,7 @@ async fn s2_38_an_agent_that_never_stops_is_stopped_and_the_thread_goes_on() {
 }
 
 #[tokio::test]
-async fn an_agent_at_its_limit_may_end_instead_and_every_call_has_its_answer() {
+async fn an_agent_can_end_at_its_turn_limit_with_a_result_for_every_call() {
     let desk = Desk::with("max_turns = 2\nat_limit = \"end\"");
     let server = Setup::desk(&desk).await.start().await;
     let run = server.chat("call echo {\"text\":\"a\"}\nagain").await;
@@ -181,7 +181,7 @@ async fn an_agent_at_its_limit_may_end_instead_and_every_call_has_its_answer() {
 }
 
 #[tokio::test]
-async fn tools_see_the_channels_that_the_agent_shows() {
+async fn tools_see_the_configured_channels() {
     let desk = Desk::with("updates = [\"total\"]\nstate = [\"total\", \"result\"]");
     let server = Setup::desk(&desk).await.start().await;
     let script = "call add {\"a\":1,\"b\":2,\"channel\":\"total\"}\ncall whoami {}\n\
@@ -190,12 +190,12 @@ async fn tools_see_the_channels_that_the_agent_shows() {
     let seen: Vec<Value> =
         tool_messages(&run).into_iter().map(|it| it["structured"]["state"].clone()).collect();
     let [_, before, after] = &seen[..] else { panic!("{run}") };
-    assert_eq!(before, &json!({ "total": null, "result": null }), "what the agent saw");
+    assert_eq!(before, &json!({ "total": null, "result": null }), "as of the agent's turn");
     assert_eq!(after["total"], 3);
 }
 
 #[tokio::test]
-async fn the_last_answer_is_a_document_too_if_one_is_wanted() {
+async fn the_last_completion_is_also_a_document_if_a_schema_is_configured() {
     let desk = Desk::with(
         "answer = { name = \"verdict\", channel = \"result\", schema = { type = \"object\", \
          properties = { ok = { type = \"boolean\" } }, required = [\"ok\"], \
@@ -209,7 +209,7 @@ async fn the_last_answer_is_a_document_too_if_one_is_wanted() {
 }
 
 #[tokio::test]
-async fn a_cancelled_call_is_closed_and_the_thread_goes_on() {
+async fn a_cancelled_call_gets_a_result_and_the_thread_continues() {
     let server = server().await;
     let gate = server.standin().gate(Pattern::path("/count/held"));
     let url = format!("{}/count/held", server.standin().base_url);
@@ -223,7 +223,7 @@ async fn a_cancelled_call_is_closed_and_the_thread_goes_on() {
     let gone = server.standin().wait_for_request(|it| it.outcome == Outcome::Abandoned);
     gone.await.unwrap();
     let run = server.say(run["thread"].as_str(), "are you still there?").await;
-    assert_eq!(run["status"], "completed", "the model takes the conversation: {run}");
+    assert_eq!(run["status"], "completed", "the model accepts the conversation: {run}");
     let answers = tool_messages(&run);
     assert_eq!(answers[0]["content"], "the call was cancelled before it returned a result");
     assert_eq!((answers.len(), &answers[0]["status"]), (1, &json!("error")));

@@ -1,4 +1,4 @@
-//! Plugins that an app uses only for their tools are part of its version.
+//! Plugins that an app uses only for their tools are part of the app's version.
 
 use serde_json::json;
 use wattle_suite::desk::{Desk, tool_messages};
@@ -6,14 +6,14 @@ use wattle_suite::guests;
 use wattle_suite::server::Setup;
 
 #[tokio::test]
-async fn a_thread_goes_on_with_the_tools_it_began_with() {
+async fn a_thread_continues_with_the_tools_of_its_version() {
     let desk = Desk::with("approve = { tools = \"*\" }");
     let server = Setup::desk(&desk).await.start().await;
     let script = "call echo {\"text\":\"a\"}";
     let run = server.say(None, script).await;
     assert_eq!(run["status"], "interrupted", "{run}");
     let old = run["thread"].as_str().unwrap().to_owned();
-    // Another component under the same name, whose `echo` answers otherwise.
+    // Another component under the same name, whose `echo` returns another text.
     server
         .setup
         .place
