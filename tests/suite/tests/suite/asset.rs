@@ -1,5 +1,5 @@
-//! The asset application through its endpoints, with its real component. Tests bear the numbers
-//! of the requirements (S0-..) and acceptance scenarios (A..) that they show.
+//! The asset application through its endpoints, with its real component. Test names begin with the
+//! numbers of the requirements (S0-..) and acceptance scenarios (A..) that they verify.
 
 mod api;
 mod check;
@@ -23,7 +23,8 @@ use serde_json::Value;
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
 use wattle_suite::server::TestServer;
 
-/// The next text is classified by its words, and then the chat model extracts exactly this.
+/// Makes the chat model extract exactly this content from the next text, which the model first
+/// classifies by its words.
 fn extracts(server: &TestServer, content: &Value) {
     let fault = Fault::Content { text: content.to_string() };
     server.standin().fault(FaultRule::new(Pattern::model("chat"), fault).skip(1).times(1));

@@ -1,4 +1,4 @@
-//! The rest of the application's endpoints, and the names of its tables.
+//! The application's other endpoints, and the names of its tables.
 
 use serde_json::json;
 use sqlx::AssertSqlSafe;
@@ -6,24 +6,24 @@ use wattle_suite::asset::{INVOKE, RESUME, open_sqlite};
 use wattle_suite::server::Setup;
 
 #[tokio::test]
-async fn s0_79_the_old_endpoints_are_gone() {
+async fn s0_79_the_old_endpoints_do_not_exist() {
     let server = Setup::asset().await.start().await;
     for path in ["/api/ai/parse", "/api/ai/parse-text"] {
         assert_eq!(server.post(path, &json!({ "textInput": "买入" })).await.status, 404, "{path}");
         assert_eq!(server.get(path).await.status, 404, "{path}");
     }
-    assert_eq!(server.get(INVOKE).await.status, 405, "the new ones are there");
+    assert_eq!(server.get(INVOKE).await.status, 405, "the new endpoints exist");
     assert_eq!(server.get(RESUME).await.status, 405);
 }
 
 #[tokio::test]
-async fn s0_81_portfolios_are_made_and_listed() {
+async fn s0_81_portfolios_are_created_and_listed() {
     let server = Setup::asset().await.start().await;
     assert_eq!(server.get("/api/portfolios").await.parts(), (200, &json!([])));
     let made = server.post("/api/portfolios", &json!({ "name": " 长期 " })).await;
     assert_eq!(made.parts(), (200, &json!({ "id": 1, "name": "长期" })));
     let again = server.post("/api/portfolios", &json!({ "name": "长期" })).await;
-    assert_eq!(again.body, made.body, "a double click makes one");
+    assert_eq!(again.body, made.body, "a double click creates one portfolio");
     let second = server.portfolio("短期").await;
     assert_eq!(
         server.get("/api/portfolios").await.body,
@@ -37,13 +37,13 @@ async fn s0_81_portfolios_are_made_and_listed() {
 }
 
 #[tokio::test]
-async fn the_endpoints_stand_below_the_name_of_the_app_too() {
+async fn endpoints_are_also_mounted_below_the_app_name() {
     let server = Setup::asset().await.start().await;
     let refused = server.post(&format!("/apps/asset{INVOKE}"), &json!({})).await;
     assert_eq!(refused.parts(), (400, &json!({ "error": "缺少输入参数" })));
 }
 
-/// What the former version of the application had.
+/// The tables of the former version of the application.
 const FORMER: &str = r#"
 CREATE TABLE "Portfolio" ("id" INTEGER PRIMARY KEY AUTOINCREMENT, "name" TEXT NOT NULL);
 INSERT INTO "Portfolio" ("id", "name") VALUES (7, '旧组合');
@@ -80,7 +80,7 @@ async fn s0_92_former_tables_are_renamed_and_keep_their_rows() {
     .unwrap();
     assert!(former.is_empty(), "{former:?}");
     assert_eq!(server.get("/api/portfolios").await.body, json!([{ "id": 7, "name": "旧组合" }]));
-    // Migrations are applied once.
+    // A second start does not apply the migrations again.
     let server = server.restart().await;
     assert_eq!(server.rows("Operation").await, operations);
 }

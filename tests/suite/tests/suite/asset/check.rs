@@ -1,4 +1,4 @@
-//! What is missing, and what today is.
+//! The check for missing fields, and the current date.
 
 use serde_json::{Value, json};
 use wattle_suite::server::Setup;
@@ -55,13 +55,13 @@ async fn s0_52_s0_53_trades_without_a_date_get_today_and_dates_have_one_form() {
 }
 
 #[tokio::test]
-async fn s0_54_today_is_that_of_the_configured_zone() {
+async fn s0_54_today_is_a_date_in_the_configured_zone() {
     let server = Setup::asset().await.start().await;
     server.clock().set_now_ms(LATE_MS);
     let review = server.invoke_text("买入腾讯 100 股 320").await;
     assert_eq!(review.rows()[0]["tradedAt"], "2025-01-16", "in Shanghai");
     let review = server.invoke_text("昨天买入腾讯 100 股 320").await;
-    assert_eq!(review.rows()[0]["tradedAt"], "2025-01-15", "the model is told which day it is");
+    assert_eq!(review.rows()[0]["tradedAt"], "2025-01-15", "the prompt contains the current date");
 
     let setup = Setup::asset().await;
     let setup = setup.replace("settings = { ", "settings = { time_zone = \"America/New_York\", ");
@@ -72,7 +72,7 @@ async fn s0_54_today_is_that_of_the_configured_zone() {
 }
 
 #[tokio::test]
-async fn s0_54_without_a_setting_today_is_that_of_shanghai_on_a_utc_machine() {
+async fn s0_54_today_is_a_date_in_shanghai_by_default() {
     let setup = Setup::asset().await;
     let mut setup = setup.replace("time_zone = \"Asia/Shanghai\"", "time_zone = \"UTC\"");
     setup.clock = setup.clock.in_zone("UTC");
@@ -83,7 +83,7 @@ async fn s0_54_without_a_setting_today_is_that_of_shanghai_on_a_utc_machine() {
 }
 
 #[tokio::test]
-async fn s0_56_checking_asks_no_model() {
+async fn s0_56_the_check_calls_no_model() {
     let server = Setup::asset().await.start().await;
     let review = server.invoke_text("买入腾讯 100 股").await;
     let trace = server.get(&format!("/api/v1/threads/{}/trace", review.thread)).await.expect(200);

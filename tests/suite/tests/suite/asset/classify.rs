@@ -1,4 +1,4 @@
-//! Which of the two kinds an input is, by picture or by text.
+//! The classification of pictures and texts as one of two kinds.
 
 use serde_json::{Value, json};
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
@@ -7,17 +7,17 @@ use wattle_suite::server::{Setup, TestServer};
 
 const FALLBACK: &str = "图片无效，已按文字内容处理";
 
-/// Said of an input that is neither a trade nor a holding.
+/// The warning for an input that is neither a trade nor a holding.
 const NOT_RECOGNIZED: &str = "无法识别为交易或持仓信息";
 
-/// The schema that a model request asks for.
+/// Returns the response schema of the first model request of a route.
 fn schema(server: &TestServer, route: &str) -> Value {
     let request = server.model_requests(route).remove(0);
     request.body.unwrap()["response_format"]["json_schema"].clone()
 }
 
 #[tokio::test]
-async fn s0_32_s0_33_s0_24_texts_are_told_apart_without_extracting() {
+async fn s0_32_s0_33_s0_24_texts_are_classified_without_extraction() {
     let server = Setup::asset().await.start().await;
     for (text, task) in [
         ("买入腾讯 100 股 320", "operation"),
@@ -37,7 +37,7 @@ async fn s0_32_s0_33_s0_24_texts_are_told_apart_without_extracting() {
 }
 
 #[tokio::test]
-async fn s0_22_s0_92_pictures_are_told_apart_in_the_present_words() {
+async fn s0_22_s0_92_pictures_are_classified_with_the_current_labels() {
     let server = Setup::asset().await.start().await;
     for (text, task) in
         [("买入腾讯 100 股 320", "operation"), ("持仓：腾讯 100 股，成本 320", "holding")]
@@ -60,7 +60,7 @@ async fn a3_s0_26_s0_27_s0_29_s0_30_an_unknown_picture_falls_back_to_the_text() 
     let text = "买入腾讯 100 股 320";
     let body = json!({ "imageData": picture("一只猫", 0), "textInput": text });
     let review = server.invoke(&body).await;
-    // Classifying takes exactly one vision and one chat call; the extraction is a text's.
+    // Classification makes exactly one vision and one chat call. The second chat call extracts.
     assert_eq!(server.model_calls(), ["vision", "chat", "chat"]);
     assert_eq!(review.payload["warnings"], json!([FALLBACK]));
     assert_eq!(review.payload["type"], "operation");
@@ -73,13 +73,13 @@ async fn a3_s0_26_s0_27_s0_29_s0_30_an_unknown_picture_falls_back_to_the_text() 
     let classify = classify.filter(|task| task["node"] == "img_classify").collect::<Vec<_>>();
     let calls = classify[0]["attempts"][0]["calls"].as_array().unwrap();
     let models = calls.iter().filter(|call| call["function"] == "llm.complete").count();
-    assert_eq!(models, 2, "both calls stand below the node: {calls:?}");
+    assert_eq!(models, 2, "both calls belong to the node: {calls:?}");
     server.resume(&review.thread, &review.rows(), portfolio).await.expect(200);
     assert_eq!(server.counts().await, [1, 0, 1]);
 }
 
 #[tokio::test]
-async fn s0_28_an_unknown_picture_without_a_text_asks_nobody_else() {
+async fn s0_28_an_unknown_picture_without_a_text_makes_no_further_calls() {
     let server = Setup::asset().await.start().await;
     let review = server.invoke_image("一只猫").await;
     assert_eq!(server.model_calls(), ["vision"]);
@@ -89,7 +89,7 @@ async fn s0_28_an_unknown_picture_without_a_text_asks_nobody_else() {
 }
 
 #[tokio::test]
-async fn s0_58_s0_88_a_text_that_is_neither_says_so_in_the_payload() {
+async fn s0_58_s0_88_an_unknown_text_is_reported_in_the_payload() {
     let server = Setup::asset().await.start().await;
     let review = server.invoke_text("今天天气很好").await;
     assert_eq!(review.payload["warnings"], json!([NOT_RECOGNIZED]));
@@ -97,11 +97,11 @@ async fn s0_58_s0_88_a_text_that_is_neither_says_so_in_the_payload() {
 }
 
 #[tokio::test]
-async fn s0_23_a_model_that_keeps_to_the_former_labels_is_understood() {
+async fn s0_23_former_labels_are_accepted() {
     for (former, task) in [("trade_record", "operation"), ("position", "holding")] {
         let server = Setup::asset().await.start().await;
         let label = json!({ "type": former, "confidence": 0.9, "reason": "" }).to_string();
-        // The answer and the correction that the host asks for.
+        // The completion, and the repair that the host requests.
         let rule = FaultRule::new(Pattern::model("vision"), Fault::Content { text: label });
         server.standin().fault(rule.times(2));
         let review = server.invoke_image("买入腾讯 100 股 320").await;
@@ -110,7 +110,7 @@ async fn s0_23_a_model_that_keeps_to_the_former_labels_is_understood() {
 }
 
 #[tokio::test]
-async fn s0_15_s0_31_the_warning_stays_even_if_the_text_is_unknown_too() {
+async fn s0_15_s0_31_the_warning_is_kept_if_the_text_is_unknown_too() {
     let server = Setup::asset().await.start().await;
     let body = json!({ "imageData": picture("一只猫", 0), "textInput": "今天天气很好" });
     let review = server.invoke(&body).await;
@@ -121,7 +121,7 @@ async fn s0_15_s0_31_the_warning_stays_even_if_the_text_is_unknown_too() {
 }
 
 #[tokio::test]
-async fn s0_15_warnings_of_several_nodes_stand_beside_each_other() {
+async fn s0_15_warnings_of_several_nodes_are_combined() {
     let server = Setup::asset().await.start().await;
     let body = json!({ "imageData": picture("一只猫", 0), "textInput": "买入青杉玩偶 100 股 200" });
     let review = server.invoke(&body).await;
@@ -129,15 +129,15 @@ async fn s0_15_warnings_of_several_nodes_stand_beside_each_other() {
 }
 
 #[tokio::test]
-async fn s0_23_a_label_that_was_not_offered_is_corrected_or_else_unknown() {
+async fn s0_23_an_unknown_label_is_repaired_or_becomes_unknown() {
     let server = Setup::asset().await.start().await;
     let odd = json!({ "type": "receipt", "confidence": 0.9, "reason": "" }).to_string();
     let rule = FaultRule::new(Pattern::model("vision"), Fault::Content { text: odd });
     server.standin().fault(rule.clone().times(1));
     let review = server.invoke_image("买入腾讯 100 股 320").await;
-    assert_eq!(review.payload["type"], "operation", "the model was asked to correct itself");
+    assert_eq!(review.payload["type"], "operation", "the host requested a repair");
     assert_eq!(server.model_calls(), ["vision", "vision", "vision"]);
     server.standin().fault(rule);
     let review = server.invoke_image("买入腾讯 100 股 320").await;
-    assert_eq!(review.payload["type"], "unknown", "the model kept to its word");
+    assert_eq!(review.payload["type"], "unknown", "the repair was invalid, too");
 }

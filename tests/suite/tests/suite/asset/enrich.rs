@@ -1,4 +1,4 @@
-//! Which security is meant: the app's own table, then Massive, then the light model.
+//! The lookup of securities: in the app's own table, then at Massive, then with the light model.
 
 use serde_json::{Value, json};
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
@@ -7,7 +7,7 @@ use wattle_suite::server::{Setup, TestServer};
 
 use crate::asset::extracts;
 
-/// Tickers and currencies of the rows.
+/// Returns the tickers and currencies of the rows.
 fn securities(rows: &Value) -> Vec<(&str, &str)> {
     rows.as_array()
         .unwrap()
@@ -16,14 +16,14 @@ fn securities(rows: &Value) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// The light model answers with exactly this.
+/// Makes the light model return exactly this text.
 fn light_says(server: &TestServer, text: &str) {
     let fault = Fault::Content { text: text.to_owned() };
     server.standin().fault(FaultRule::new(Pattern::model("light"), fault));
 }
 
 #[tokio::test]
-async fn s0_04_both_inputs_are_completed_by_one_node_and_models_get_no_tools() {
+async fn s0_04_one_node_completes_both_inputs_and_models_get_no_tools() {
     let server = Setup::asset().await.start().await;
     let text = "买入腾讯 100 股 320";
     for review in [server.invoke_text(text).await, server.invoke_image(text).await] {
@@ -40,7 +40,7 @@ async fn s0_04_both_inputs_are_completed_by_one_node_and_models_get_no_tools() {
 }
 
 #[tokio::test]
-async fn s0_41_s0_46_own_table_first_and_the_suffix_decides_the_currency() {
+async fn s0_41_s0_46_the_own_table_is_first_and_the_suffix_decides_the_currency() {
     let server = Setup::asset().await.start().await;
     let review = server
         .invoke_text("买入腾讯100股320，买入贵州茅台10股1500，买入五粮液20股150，买入苹果5股180")
@@ -54,7 +54,7 @@ async fn s0_41_s0_46_own_table_first_and_the_suffix_decides_the_currency() {
 }
 
 #[tokio::test]
-async fn s0_40_s0_42_s0_48_massive_is_asked_second_and_no_model_then() {
+async fn s0_40_s0_42_s0_48_massive_is_second_and_its_result_needs_no_model() {
     let server = Setup::asset().await.start().await;
     let review = server.invoke_text("买入 Quillmere 10 股 80").await;
     let row = &review.rows()[0];
@@ -67,11 +67,11 @@ async fn s0_40_s0_42_s0_48_massive_is_asked_second_and_no_model_then() {
     assert_eq!((query["active"].as_str(), query["limit"].as_str()), ("true", "3"));
     assert_eq!(query["apiKey"], wattle_kit::standin::redact("suite-massive-key"));
     let events = format!("{:?}", server.events(&review.thread).await);
-    assert!(!events.contains("suite-massive-key"), "the key is filled in at the socket only");
+    assert!(!events.contains("suite-massive-key"), "the key never enters the log");
 }
 
 #[tokio::test]
-async fn s0_40_s0_43_the_light_model_is_asked_last() {
+async fn s0_40_s0_43_the_light_model_is_called_last() {
     let server = Setup::asset().await.start().await;
     let review = server.invoke_text("买入澜山潮能 100 股 260，买入栖岸科技 200 股 40").await;
     assert_eq!(securities(&review.rows()), [("309999.SZ", "CNY"), ("8999.HK", "HKD")]);
@@ -83,7 +83,7 @@ async fn s0_40_s0_43_the_light_model_is_asked_last() {
 }
 
 #[tokio::test]
-async fn a5_s0_45_a_name_that_nobody_knows_stays_open() {
+async fn a5_s0_45_an_unknown_name_stays_missing() {
     let server = Setup::asset().await.start().await;
     let review = server.invoke_text("买入青杉玩偶 100 股 200").await;
     assert_eq!(
@@ -100,7 +100,7 @@ async fn a5_s0_45_a_name_that_nobody_knows_stays_open() {
 }
 
 #[tokio::test]
-async fn s0_42_an_empty_query_asks_nobody() {
+async fn s0_42_an_empty_name_is_not_looked_up() {
     let server = Setup::asset().await.start().await;
     let row = json!({ "ticker": null, "name": " ", "action": "buy", "quantity": 1, "price": 2,
                       "tradedAt": null, "memo": null });
@@ -112,7 +112,7 @@ async fn s0_42_an_empty_query_asks_nobody() {
 }
 
 #[tokio::test]
-async fn s0_42_without_a_name_the_ticker_is_looked_up_and_brings_the_name() {
+async fn s0_42_a_row_without_a_name_is_looked_up_by_ticker() {
     let server = Setup::asset().await.start().await;
     let review = server.invoke_text("卖出 0700.HK 100 股 320").await;
     let row = &review.rows()[0];
@@ -120,7 +120,7 @@ async fn s0_42_without_a_name_the_ticker_is_looked_up_and_brings_the_name() {
 }
 
 #[tokio::test]
-async fn s0_43_fences_are_stripped_and_errors_find_nothing() {
+async fn s0_43_code_fences_are_stripped_and_errors_count_as_unknown() {
     let server = Setup::asset().await.start().await;
     let fenced = FaultRule::new(Pattern::model("light"), Fault::Fenced).times(1);
     server.standin().fault(fenced);
@@ -141,7 +141,7 @@ async fn s0_43_fences_are_stripped_and_errors_find_nothing() {
 }
 
 #[tokio::test]
-async fn s0_44_a_known_suffix_wins_over_the_service_and_the_service_over_usd() {
+async fn s0_44_currency_comes_from_the_suffix_then_the_service_then_usd() {
     let server = Setup::asset().await.start().await;
     for (answer, expected) in [
         (
@@ -165,7 +165,7 @@ async fn s0_44_a_known_suffix_wins_over_the_service_and_the_service_over_usd() {
 }
 
 #[tokio::test]
-async fn a10_s0_46_massive_that_refuses_is_a_warning_and_the_light_model_helps() {
+async fn a10_s0_46_a_failure_of_massive_is_a_warning_and_the_light_model_is_called() {
     let server = Setup::asset().await.start().await;
     for fault in [
         Fault::Status { status: 429, retry_after: Some("60".into()), body: None },
@@ -199,7 +199,7 @@ async fn s0_47_a_name_is_looked_up_once_per_run() {
 }
 
 #[tokio::test]
-async fn s0_47_at_most_four_look_ups_run_at_once() {
+async fn s0_47_at_most_four_lookups_run_concurrently() {
     let server = Setup::asset().await.start().await;
     server.standin().fault(FaultRule::new(Pattern::path(MASSIVE_PATH), Fault::Slow { ms: 60 }));
     let names =
@@ -228,14 +228,14 @@ async fn s0_47_at_most_four_look_ups_run_at_once() {
     }
 }
 
-/// A trade as the model reads it.
+/// Returns a trade as the model extracts it.
 fn trade(ticker: &str, name: &str) -> Value {
     json!({ "ticker": ticker, "name": name, "action": "buy", "quantity": 1,
             "quantityUnit": "share", "price": 2, "tradedAt": null, "memo": null })
 }
 
 #[tokio::test]
-async fn s0_36_s0_40_a_ticker_that_the_user_gave_is_kept() {
+async fn s0_36_s0_40_a_ticker_of_the_user_is_kept() {
     let server = Setup::asset().await.start().await;
     let rows = [
         trade("9988.HK", "阿里巴巴"),
@@ -260,7 +260,7 @@ async fn s0_36_s0_40_a_ticker_that_the_user_gave_is_kept() {
 }
 
 #[tokio::test]
-async fn s0_36_s0_41_tickers_of_other_services_get_their_usual_form() {
+async fn s0_36_s0_41_tickers_in_other_formats_are_normalized() {
     let server = Setup::asset().await.start().await;
     let rows = [
         trade("BRK-B", ""),
@@ -294,7 +294,7 @@ async fn s0_36_s0_41_tickers_of_other_services_get_their_usual_form() {
 }
 
 #[tokio::test]
-async fn lots_are_counted_where_they_are_alike_and_asked_for_in_hong_kong() {
+async fn lots_are_converted_except_in_hong_kong_where_the_quantity_is_missing() {
     let server = Setup::asset().await.start().await;
     let review = server.invoke_text("买入贵州茅台 5 手 1500，买入腾讯 5 手 320").await;
     let rows = review.rows();
@@ -305,7 +305,7 @@ async fn lots_are_counted_where_they_are_alike_and_asked_for_in_hong_kong() {
 }
 
 #[tokio::test]
-async fn s0_46_the_best_known_names_ask_nobody() {
+async fn s0_46_well_known_names_need_no_lookup() {
     let server = Setup::asset().await.start().await;
     let text = "买入小米 200 股 40，买入宁德时代 100 股 260，买入泡泡玛特 100 股 200，买入 Palantir 10 股 80";
     let review = server.invoke_text(text).await;

@@ -1,4 +1,4 @@
-//! The configuration that the application ships, `wattle.example.toml`: the application runs on it.
+//! The shipped configuration `wattle.example.toml`, on which the application runs.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use wattle_kit::standin::{Fault, FaultRule, Pattern, redact};
 use wattle_suite::asset::{VARIABLES, example};
 use wattle_suite::server::{Setup, TestServer};
 
-/// Starts a server with the variables that the file names, and these.
+/// Starts a server with the environment variables that the file names, and with further ones.
 async fn started(setup: Setup, more: &[(&str, &str)]) -> TestServer {
     setup.start_with(&[&VARIABLES, more].concat()).await
 }
@@ -36,7 +36,7 @@ async fn s0_40_s0_54_a_trade_is_stored_with_the_shipped_configuration() {
 }
 
 #[tokio::test]
-async fn the_shipped_variables_replace_the_models_and_the_fallback_takes_over() {
+async fn shipped_variables_replace_models_and_fallbacks_work() {
     let more = &[("ASSET_MODEL_CHAT", "chat-1"), ("ASSET_MODEL_VISION", "vision-1")];
     let server = started(example().await, more).await;
     let gone = Fault::Status { status: 404, retry_after: None, body: None };

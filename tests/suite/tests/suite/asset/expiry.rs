@@ -1,4 +1,4 @@
-//! A question that nobody answers for half an hour is gone.
+//! Interrupts that expire without an answer after half an hour.
 
 use serde_json::json;
 use wattle_suite::server::Setup;
@@ -11,7 +11,7 @@ const TTL_MS: u32 = 30 * 60 * 1_000;
 const EXPIRED: &str = "上次解析结果已过期，请重新输入";
 
 #[tokio::test]
-async fn s0_84_after_29_59_a_review_can_be_confirmed() {
+async fn s0_84_a_review_can_be_confirmed_until_29_minutes_59() {
     let server = Setup::asset().await.start().await;
     let portfolio = server.portfolio("准时").await;
     let review = server.invoke_text(TRADE).await;
@@ -21,7 +21,7 @@ async fn s0_84_after_29_59_a_review_can_be_confirmed() {
 }
 
 #[tokio::test]
-async fn s0_73_s0_84_s0_85_after_30_00_it_is_410() {
+async fn s0_73_s0_84_s0_85_a_resume_after_30_minutes_is_410() {
     let server = Setup::asset().await.start().await;
     let portfolio = server.portfolio("迟到").await;
     let review = server.invoke_text(TRADE).await;
@@ -34,7 +34,7 @@ async fn s0_73_s0_84_s0_85_after_30_00_it_is_410() {
 }
 
 #[tokio::test]
-async fn s0_82_s0_84_the_sweep_deletes_what_expired() {
+async fn s0_82_s0_84_the_sweep_deletes_expired_threads() {
     let server = Setup::asset().await.start().await;
     let review = server.invoke_text(TRADE).await;
     server.clock().advance_ms(TTL_MS - 1);
@@ -46,11 +46,11 @@ async fn s0_82_s0_84_the_sweep_deletes_what_expired() {
     assert_eq!(server.get(&path(&fresh.thread)).await.status, 200);
     let store = &server.running.engine.ports().store;
     let thread = review.thread.parse().unwrap();
-    assert_eq!(store.stored_bytes(&thread).await.unwrap(), 0, "nothing of it is left");
+    assert_eq!(store.stored_bytes(&thread).await.unwrap(), 0, "all data is deleted");
 }
 
 #[tokio::test]
-async fn s0_74_a_thread_that_never_was_is_410_too() {
+async fn s0_74_a_resume_of_an_unknown_thread_is_410() {
     let server = Setup::asset().await.start().await;
     let portfolio = server.portfolio("没有").await;
     for thread in ["0b8e7a1c-9f8e-4b6f-8a5c-2d3e4f5a6b7c", "no such thread/", ""] {
@@ -60,7 +60,7 @@ async fn s0_74_a_thread_that_never_was_is_410_too() {
 }
 
 #[tokio::test]
-async fn a7_s0_84_the_half_hour_goes_on_while_the_server_is_down() {
+async fn a7_s0_84_expiry_includes_the_downtime_of_the_server() {
     let server = Setup::asset().await.start().await;
     let portfolio = server.portfolio("重启").await;
     let in_time = server.invoke_text(TRADE).await;
@@ -77,7 +77,7 @@ async fn a7_s0_84_the_half_hour_goes_on_while_the_server_is_down() {
 }
 
 #[tokio::test]
-async fn s0_77_what_was_stored_is_answered_after_the_half_hour_too() {
+async fn s0_77_a_stored_result_is_returned_after_the_expiry() {
     let server = Setup::asset().await.start().await;
     let portfolio = server.portfolio("已存").await;
     let review = server.invoke_text(TRADE).await;

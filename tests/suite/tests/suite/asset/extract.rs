@@ -1,4 +1,4 @@
-//! From a text or picture to rows.
+//! The extraction of rows from a text or a picture.
 
 use serde_json::{Value, json};
 use wattle_kit::standin::Entry;
@@ -7,7 +7,7 @@ use wattle_suite::server::{Setup, TestServer};
 
 use crate::asset::extracts;
 
-/// The last model request: the extraction.
+/// Returns the last model request, which is the extraction.
 fn last(server: &TestServer) -> Entry {
     let mut entries = server.standin().requests();
     entries.retain(|entry| entry.path == "/v1/chat/completions");
@@ -19,7 +19,7 @@ fn schema_of(entry: &Entry) -> Value {
 }
 
 #[tokio::test]
-async fn s0_34_s0_35_s0_37_input_and_kind_choose_model_and_schema() {
+async fn s0_34_s0_35_s0_37_input_and_kind_select_model_and_schema() {
     let server = Setup::asset().await.start().await;
     for (kind, text, schema, list) in [
         ("operation", "买入腾讯 100 股 320", "OperationParseSchema", "operations"),
@@ -86,7 +86,7 @@ async fn s0_38_absent_values_are_null_or_empty() {
 }
 
 #[tokio::test]
-async fn s0_39_no_rows_are_a_warning_and_the_user_may_add_some() {
+async fn s0_39_an_extraction_without_rows_is_a_warning_and_the_user_can_add_rows() {
     let server = Setup::asset().await.start().await;
     let portfolio = server.portfolio("手工").await;
     extracts(&server, &json!({ "operations": [] }));

@@ -1,4 +1,4 @@
-//! From an input to the question: the two paths, what is refused, and what the graph looks like.
+//! From an input to the review: the two paths, refused inputs, and the shape of the graph.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use wattle_suite::server::Setup;
 const TRADE: &str = "昨天买入腾讯 100 股 320";
 
 #[tokio::test]
-async fn a1_a_sentence_becomes_rows_in_the_database_with_two_model_calls() {
+async fn a1_a_sentence_is_stored_as_rows_with_two_model_calls() {
     let server = Setup::asset().await.start().await;
     let portfolio = server.portfolio("长期").await;
     let review = server.invoke_text(TRADE).await;
@@ -36,12 +36,12 @@ async fn a1_a_sentence_becomes_rows_in_the_database_with_two_model_calls() {
         })]
     );
     assert_eq!(server.counts().await, [1, 0, 1]);
-    assert_eq!(server.model_calls(), ["chat", "chat"], "storing asks no model");
-    assert!(server.massive_searches().is_empty(), "the app knows this one itself");
+    assert_eq!(server.model_calls(), ["chat", "chat"], "storing calls no model");
+    assert!(server.massive_searches().is_empty(), "the app's table has this security");
 }
 
 #[tokio::test]
-async fn a2_a_picture_of_trades_asks_the_vision_model_twice() {
+async fn a2_a_picture_of_trades_calls_the_vision_model_twice() {
     let server = Setup::asset().await.start().await;
     let portfolio = server.portfolio("截图").await;
     let review = server.invoke_image("卖出苹果 10 股 189.5，买入茅台 100 股 1500").await;
@@ -111,7 +111,7 @@ async fn s0_09_s0_13_s0_14_the_state_has_the_named_fields_and_no_others() {
 }
 
 #[tokio::test]
-async fn s0_16_s0_18_blank_is_absent_and_texts_are_trimmed() {
+async fn s0_16_s0_18_blank_inputs_count_as_absent_and_texts_are_trimmed() {
     let server = Setup::asset().await.start().await;
     for image in [json!(""), json!("  "), json!(null)] {
         let body = json!({ "imageData": image, "textInput": format!("  {TRADE}\n") });
@@ -123,7 +123,7 @@ async fn s0_16_s0_18_blank_is_absent_and_texts_are_trimmed() {
 }
 
 #[tokio::test]
-async fn s0_17_s0_25_with_both_the_picture_goes_first_and_the_text_explains_it() {
+async fn s0_17_s0_25_a_picture_takes_precedence_and_the_text_is_its_context() {
     let server = Setup::asset().await.start().await;
     let body = json!({ "imageData": picture(TRADE, 0), "textInput": "这是富途的截图" });
     let review = server.invoke(&body).await;
@@ -137,7 +137,7 @@ async fn s0_17_s0_25_with_both_the_picture_goes_first_and_the_text_explains_it()
 }
 
 #[tokio::test]
-async fn a9_s0_72_without_an_input_there_is_nothing_to_do() {
+async fn a9_s0_72_a_request_without_an_input_is_400() {
     let server = Setup::asset().await.start().await;
     for body in [
         json!({}),
@@ -152,7 +152,7 @@ async fn a9_s0_72_without_an_input_there_is_nothing_to_do() {
 }
 
 #[tokio::test]
-async fn s0_78_what_is_no_picture_is_400() {
+async fn s0_78_an_invalid_picture_or_body_is_400() {
     let server = Setup::asset().await.start().await;
     for image in [
         "https://example.com/a.png",
@@ -174,7 +174,7 @@ async fn s0_78_what_is_no_picture_is_400() {
 }
 
 #[tokio::test]
-async fn s0_78_more_than_10_mib_is_413() {
+async fn s0_78_a_picture_of_more_than_10_mib_is_413() {
     let server = Setup::asset().await.start().await;
     let body = json!({ "imageData": picture("买入腾讯", (10 << 20) + 1) });
     let refused = server.post(INVOKE, &body).await;
@@ -184,10 +184,10 @@ async fn s0_78_more_than_10_mib_is_413() {
 }
 
 #[tokio::test]
-async fn s0_78_a_model_that_fails_is_502_and_leaves_nothing_to_resume() {
+async fn s0_78_a_model_failure_is_502_and_leaves_no_interrupted_thread() {
     let server = Setup::asset().await.start().await;
     let broken = Fault::Status { status: 500, retry_after: Some("0".into()), body: None };
-    // Classification, then extraction.
+    // First the classification fails, then the extraction.
     for (calls, fault) in [(0, broken.clone()), (1, broken), (1, Fault::InvalidJsonContent)] {
         server.standin().clear_faults();
         server.standin().fault(FaultRule::new(Pattern::model("chat"), fault).skip(calls));
@@ -203,7 +203,7 @@ async fn s0_78_a_model_that_fails_is_502_and_leaves_nothing_to_resume() {
 }
 
 #[tokio::test]
-async fn s0_70_s0_80_every_invoke_has_a_thread_of_its_own() {
+async fn s0_70_s0_80_each_invoke_creates_a_thread() {
     let server = Setup::asset().await.start().await;
     let (one, two) = tokio::join!(server.invoke_text(TRADE), server.invoke_text(TRADE));
     assert_ne!(one.thread, two.thread);
@@ -214,7 +214,7 @@ async fn s0_70_s0_80_every_invoke_has_a_thread_of_its_own() {
 }
 
 #[tokio::test]
-async fn s0_02_s0_07_each_model_node_asks_once_with_a_prompt_of_its_own() {
+async fn s0_02_s0_07_each_model_node_makes_one_call_with_its_own_prompt() {
     let server = Setup::asset().await.start().await;
     for text in [TRADE, "持有腾讯 100 股，成本 320"] {
         server.invoke_text(text).await;
@@ -226,6 +226,6 @@ async fn s0_02_s0_07_each_model_node_asks_once_with_a_prompt_of_its_own() {
         assert_eq!(messages[0]["role"], "system");
         prompts.insert(messages[0]["content"].to_string());
     }
-    assert_eq!(prompts.len(), 6, "two classifiers, two extractors for either input: {prompts:#?}");
+    assert_eq!(prompts.len(), 6, "two classifiers, two extractors per input: {prompts:#?}");
     assert_eq!(server.model_calls().len(), 8);
 }

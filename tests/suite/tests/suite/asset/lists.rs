@@ -1,10 +1,10 @@
-//! `GET /api/operations` and `GET /api/holdings`: what is stored, in pages.
+//! `GET /api/operations` and `GET /api/holdings`: stored rows in pages.
 
 use serde_json::{Value, json};
 use wattle_suite::server::Setup;
 
 #[tokio::test]
-async fn s0_91_what_was_stored_is_listed_newest_first_and_by_portfolio() {
+async fn s0_91_stored_rows_are_listed_newest_first_and_by_portfolio() {
     let server = Setup::asset().await.start().await;
     let (first, second) = (server.portfolio("甲").await, server.portfolio("乙").await);
     for (text, portfolio) in [
@@ -33,7 +33,7 @@ async fn s0_91_what_was_stored_is_listed_newest_first_and_by_portfolio() {
 }
 
 #[tokio::test]
-async fn lists_are_bounded_and_go_on_where_a_page_ended() {
+async fn lists_are_paged_and_limits_are_validated() {
     let server = Setup::asset().await.start().await;
     let portfolio = server.portfolio("多").await;
     let review = server.invoke_text("今天天气很好").await;

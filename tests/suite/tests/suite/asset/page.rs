@@ -1,4 +1,4 @@
-//! The page, as it is served and as a real browser shows it.
+//! The page, as the host serves it and as a real browser shows it.
 
 use serde_json::{Value, json};
 use wattle_kit::need;
@@ -9,24 +9,24 @@ use wattle_suite::asset::picture;
 use wattle_suite::browser;
 use wattle_suite::server::{Setup, TestServer};
 
-/// Below the path that every application has.
+/// The default path of the application.
 const PREFIX: &str = "/apps/asset/";
 
 /// Half an hour.
 const TTL_MS: u32 = 30 * 60 * 1_000;
 
-/// Has a user at a browser do something.
+/// Runs a scenario of a user at a browser.
 async fn at_a_browser(server: &TestServer, scenario: &str, path: &str) -> Result<(), LeftOut> {
     clients::page("asset")?;
     browser::at_a_browser("asset.mjs", scenario, &server.url(path)).await
 }
 
-/// Requests that extract trades.
+/// Matches requests that extract trades.
 fn extraction() -> Pattern {
     Pattern { body_contains: Some("OperationParseSchema".to_owned()), ..Pattern::any() }
 }
 
-/// Every extraction finds these rows.
+/// Makes every extraction return these rows.
 fn extracts(server: &TestServer, rows: &[Value]) {
     let text = json!({ "operations": rows }).to_string();
     server.standin().fault(FaultRule::new(extraction(), Fault::Content { text }));
@@ -37,7 +37,7 @@ fn trade(name: &str, ticker: Option<&str>) -> Value {
             "price": 2, "tradedAt": null, "memo": null })
 }
 
-/// The same with a chat model that answers when the scenario orders it.
+/// Runs a scenario with a chat model that responds when the scenario orders it.
 async fn with_gate(server: &TestServer, scenario: &str) -> Result<(), LeftOut> {
     clients::page("asset")?;
     let gate = server.standin().gate(Pattern::model("chat"));
@@ -45,7 +45,7 @@ async fn with_gate(server: &TestServer, scenario: &str) -> Result<(), LeftOut> {
 }
 
 #[tokio::test]
-async fn s0_86_the_page_is_served_and_may_load_nothing_else() {
+async fn s0_86_the_page_is_served_with_a_strict_content_security_policy() {
     need!(clients::page("asset"));
     let server = Setup::asset().await.start().await;
     for path in ["/", PREFIX] {
@@ -65,7 +65,7 @@ async fn s0_86_s0_87_s0_89_s0_90_s0_91_s0_93_a_sentence_is_confirmed_and_listed(
 }
 
 #[tokio::test]
-async fn what_a_link_suggests_is_shown_and_not_sent() {
+async fn text_of_a_link_is_shown_and_not_sent() {
     let server = Setup::asset().await.start().await;
     need!(
         at_a_browser(&server, "suggests", "/apps/asset/?initial=%E6%8C%81%E6%9C%89%20%3Cb%3E")
@@ -80,7 +80,7 @@ async fn s0_86_the_page_works_where_the_app_is_mounted() {
 }
 
 #[tokio::test]
-async fn s0_86_the_nodes_are_told_while_they_work() {
+async fn s0_86_progress_of_nodes_is_shown() {
     let server = Setup::asset().await.start().await;
     need!(clients::page("asset"));
     let chat = server.standin().gate(Pattern::model("chat"));
@@ -88,7 +88,7 @@ async fn s0_86_the_nodes_are_told_while_they_work() {
     let obey = async |order: &str| match order {
         "classify" => chat.open(),
         "extract" => extraction.open(),
-        other => panic!("the scenario orders `{other}`"),
+        other => panic!("unexpected order `{other}` of the scenario"),
     };
     need!(browser::with_orders("asset.mjs", "progresses", &server.url(PREFIX), obey).await);
 }
@@ -100,7 +100,7 @@ async fn s0_88_s0_89_missing_cells_are_red_and_checked_by_column() {
 }
 
 #[tokio::test]
-async fn s0_58_s0_87_s0_88_an_input_that_is_neither_has_an_empty_table() {
+async fn s0_58_s0_87_s0_88_an_unknown_input_has_an_empty_table() {
     let server = Setup::asset().await.start().await;
     need!(at_a_browser(&server, "unknown", PREFIX).await);
 }
@@ -115,13 +115,13 @@ async fn s0_93_a_screenshot_is_pasted_or_dropped_checked_and_previewed() {
 }
 
 #[tokio::test]
-async fn s0_89_entering_again_forgets_the_thread() {
+async fn s0_89_a_new_input_starts_a_new_thread() {
     let server = Setup::asset().await.start().await;
     need!(at_a_browser(&server, "again", PREFIX).await);
 }
 
 #[tokio::test]
-async fn s0_86_a_reload_goes_on_with_the_thread() {
+async fn s0_86_a_reload_continues_the_thread() {
     let server = Setup::asset().await.start().await;
     need!(with_gate(&server, "reloads").await);
 }
@@ -135,14 +135,14 @@ async fn s0_85_a_page_reopened_on_an_expired_thread_starts_over_silently() {
 }
 
 #[tokio::test]
-async fn s0_73_s0_85_an_expired_review_that_is_confirmed_says_so() {
+async fn s0_73_s0_85_confirming_an_expired_review_shows_the_expiry() {
     let server = Setup::asset().await.start().await;
     need!(at_a_browser(&server, "expires", PREFIX).await);
     assert_eq!(server.counts().await, [0, 0, 0]);
 }
 
 #[tokio::test]
-async fn s0_78_a_model_that_fails_is_told_and_the_text_stays() {
+async fn s0_78_a_model_failure_is_shown_and_the_text_is_kept() {
     let server = Setup::asset().await.start().await;
     let down = Fault::Status { status: 500, retry_after: Some("0".into()), body: None };
     server.standin().fault(FaultRule::new(Pattern::model("chat"), down));
@@ -157,20 +157,20 @@ async fn s0_77_a_double_click_stores_once() {
 }
 
 #[tokio::test]
-async fn s0_77_two_tabs_on_one_thread_agree() {
+async fn s0_77_two_tabs_on_one_thread_store_once() {
     let server = Setup::asset().await.start().await;
     need!(at_a_browser(&server, "tabs", PREFIX).await);
     assert_eq!(server.counts().await, [1, 0, 1]);
 }
 
 #[tokio::test]
-async fn a_page_that_loses_its_server_says_so_and_goes_on() {
+async fn a_page_reports_a_lost_server_and_continues() {
     let server = Setup::asset().await.start().await;
     need!(at_a_browser(&server, "away", PREFIX).await);
 }
 
 #[tokio::test]
-async fn hostile_names_show_as_text() {
+async fn hostile_names_are_shown_as_text() {
     let server = Setup::asset().await.start().await;
     let rows =
         [trade("<img src=x onerror=alert(1)>", None), trade("<script>alert(2)</script>", None)];
@@ -179,7 +179,7 @@ async fn hostile_names_show_as_text() {
 }
 
 #[tokio::test]
-async fn a_table_of_200_rows_stays_small_in_the_page_and_is_stored_whole() {
+async fn a_table_of_200_rows_is_shown_in_part_and_stored_completely() {
     let server = Setup::asset().await.start().await;
     let rows: Vec<Value> = (0..200).map(|_| trade("苹果", Some("AAPL"))).collect();
     extracts(&server, &rows);
@@ -187,7 +187,7 @@ async fn a_table_of_200_rows_stays_small_in_the_page_and_is_stored_whole() {
 }
 
 #[tokio::test]
-async fn s0_86_s0_93_the_keyboard_alone_is_enough() {
+async fn s0_86_s0_93_the_page_works_with_the_keyboard_alone() {
     let server = Setup::asset().await.start().await;
     need!(at_a_browser(&server, "keyboard", PREFIX).await);
 }

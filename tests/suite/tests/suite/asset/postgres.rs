@@ -1,4 +1,4 @@
-//! The application on PostgreSQL: a server of its own for each test, thrown away afterwards.
+//! The application on PostgreSQL. Each test has a server of its own, which is deleted afterwards.
 
 use serde_json::{Value, json};
 use wattle_kit::need;
@@ -7,14 +7,14 @@ use wattle_kit::postgres::Postgres;
 use wattle_suite::asset::postgres_rows;
 use wattle_suite::server::{Setup, TestServer};
 
-/// A fresh database with its address. A test is left out without PostgreSQL.
+/// Creates a database and returns its URL. A test is left out without PostgreSQL.
 pub(crate) fn database() -> Result<(Postgres, String), LeftOut> {
     let postgres = Postgres::for_test()?;
     let url = postgres.create_database("asset").unwrap();
     Ok((postgres, url))
 }
 
-/// A host on such a database.
+/// Starts a host on such a database.
 async fn start() -> Result<(TestServer, Postgres, String), LeftOut> {
     let (postgres, url) = database()?;
     Ok((Setup::asset_on(&url).await.start().await, postgres, url))
@@ -51,7 +51,7 @@ async fn a1_on_postgres_rows_and_log_are_written() {
 }
 
 #[tokio::test]
-async fn a6_on_postgres_a_refused_row_undoes_all_and_a_retry_works() {
+async fn a6_on_postgres_a_refused_row_rolls_all_back_and_a_retry_works() {
     let (server, _postgres, url) = need!(start().await);
     let portfolio = server.portfolio("长期").await;
     let review = server.invoke_text("昨天买入腾讯 100 股 320").await;
@@ -67,7 +67,7 @@ async fn a6_on_postgres_a_refused_row_undoes_all_and_a_retry_works() {
 }
 
 #[tokio::test]
-async fn a8_on_postgres_two_resumes_at_once_write_once() {
+async fn a8_on_postgres_concurrent_resumes_write_once() {
     let (server, _postgres, url) = need!(start().await);
     let portfolio = server.portfolio("长期").await;
     let review = server.invoke_text("昨天买入腾讯 100 股 320").await;

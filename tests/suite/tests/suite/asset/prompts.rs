@@ -1,11 +1,11 @@
-//! The requests to models, whole, as the provider gets them.
+//! Complete model requests, as the provider receives them.
 
 use serde_json::{Value, json};
 use wattle_kit::standin::Entry;
 use wattle_suite::asset::picture;
 use wattle_suite::server::{Setup, TestServer};
 
-/// The request as text: the messages as they are, behind everything else, without the picture.
+/// Returns a request as text: its other fields, then the messages, without the picture.
 fn shown(entry: &Entry) -> String {
     let mut body = entry.body.clone().unwrap_or_default();
     let messages = body.as_object_mut().and_then(|body| body.remove("messages"));
@@ -39,7 +39,7 @@ fn snapshot(server: &TestServer, names: &[&str]) {
 }
 
 #[tokio::test]
-async fn s0_24_s0_32_s0_35_s0_36_s0_43_the_provider_gets_these_requests_for_texts() {
+async fn s0_24_s0_32_s0_35_s0_36_s0_43_requests_for_texts_match_snapshots() {
     let server = Setup::asset().await.start().await;
     server.invoke_text("昨天买入栖岸科技 2 手 320").await;
     snapshot(&server, &["text_classify", "ext_op_text", "enrich"]);
@@ -49,7 +49,7 @@ async fn s0_24_s0_32_s0_35_s0_36_s0_43_the_provider_gets_these_requests_for_text
 }
 
 #[tokio::test]
-async fn s0_17_s0_22_s0_25_s0_35_s0_92_the_provider_gets_these_requests_for_pictures() {
+async fn s0_17_s0_22_s0_25_s0_35_s0_92_requests_for_pictures_match_snapshots() {
     let server = Setup::asset().await.start().await;
     let body =
         json!({ "imageData": picture("买入腾讯 100 股 320", 0), "textInput": "这是富途的截图" });

@@ -1,10 +1,10 @@
-//! The question: what is shown, and that answering it repeats nothing.
+//! The review that a person sees, and its confirmation, which repeats no calls.
 
 use serde_json::json;
 use wattle_suite::server::Setup;
 
 #[tokio::test]
-async fn s0_57_s0_61_the_run_stands_still_with_the_whole_payload() {
+async fn s0_57_s0_61_the_run_is_interrupted_with_the_whole_payload() {
     let server = Setup::asset().await.start().await;
     let review = server.invoke_text("买入青杉玩偶 100 股").await;
     let thread = server.get(&format!("/api/v1/threads/{}", review.thread)).await.expect(200);
@@ -31,7 +31,7 @@ async fn s0_59_s0_60_resuming_calls_no_model_and_no_service() {
 }
 
 #[tokio::test]
-async fn a4_s0_58_an_unknown_input_takes_the_rows_that_the_user_adds() {
+async fn a4_s0_58_an_unknown_input_accepts_rows_of_the_user() {
     let server = Setup::asset().await.start().await;
     let portfolio = server.portfolio("手工").await;
     let review = server.invoke_image("一只猫").await;
@@ -44,7 +44,7 @@ async fn a4_s0_58_an_unknown_input_takes_the_rows_that_the_user_adds() {
 }
 
 #[tokio::test]
-async fn s0_03_the_user_may_change_every_row() {
+async fn s0_03_the_user_can_change_every_row() {
     let server = Setup::asset().await.start().await;
     let portfolio = server.portfolio("修改").await;
     let review = server.invoke_text("买入青杉玩偶 100 股").await;

@@ -1,4 +1,4 @@
-//! Writing what was confirmed: all or nothing, once, with every wrong field named.
+//! Storing confirmed rows: all or nothing, once, and with every invalid field named.
 
 use serde_json::{Value, json};
 use wattle_suite::asset::{RESUME, confirmed};
@@ -11,7 +11,7 @@ fn trade(ticker: &str, quantity: impl Into<Value>) -> Value {
             "price": 10, "currency": "", "tradedAt": "2025-01-02" })
 }
 
-/// A server with a portfolio and a thread that waits for confirmation.
+/// Starts a server with a portfolio and a thread that is interrupted by a review.
 async fn waiting(text: &str) -> (TestServer, i64, String) {
     let server = Setup::asset().await.start().await;
     let portfolio = server.portfolio("长期").await;
@@ -19,7 +19,7 @@ async fn waiting(text: &str) -> (TestServer, i64, String) {
     (server, portfolio, review.thread)
 }
 
-/// Resumes and expects 422 with these fields, and the thread still open.
+/// Resumes and expects 422 with these fields. The interrupt must stay pending.
 async fn refused(server: &TestServer, thread: &str, confirmed: &Value, fields: &[&str]) {
     let answer = server.resume_with(thread, confirmed).await;
     assert_eq!(answer.status, 422, "{}", answer.body);
@@ -31,7 +31,7 @@ async fn refused(server: &TestServer, thread: &str, confirmed: &Value, fields: &
 }
 
 #[tokio::test]
-async fn s0_62_s0_63_s0_66_ids_come_in_the_order_of_rows() {
+async fn s0_62_s0_63_s0_66_ids_follow_the_order_of_rows() {
     let (server, portfolio, thread) = waiting(TRADE).await;
     let rows = json!([trade("AAPL", 1), trade("MSFT", 2), trade("TSLA", 3)]);
     let stored = server.resume(&thread, &rows, portfolio).await.expect(200);
@@ -43,7 +43,7 @@ async fn s0_62_s0_63_s0_66_ids_come_in_the_order_of_rows() {
 }
 
 #[tokio::test]
-async fn s0_05_s0_11_s0_63_holdings_go_to_their_table() {
+async fn s0_05_s0_11_s0_63_holdings_are_stored_in_their_table() {
     let (server, portfolio, thread) = waiting("持有贵州茅台 10 股，成本 1500.5").await;
     let rows = json!([{ "ticker": "600519.SS", "name": "贵州茅台", "quantity": 10,
                         "costPrice": 1500.5, "currency": "CNY" }]);
@@ -70,7 +70,7 @@ async fn s0_64_a_trade_without_a_date_is_booked_today() {
 }
 
 #[tokio::test]
-async fn a6_s0_65_s0_75_s0_76_a_row_that_the_database_refuses_undoes_all_and_a_retry_works() {
+async fn a6_s0_65_s0_75_s0_76_a_refused_row_rolls_all_back_and_a_retry_works() {
     let (server, portfolio, thread) = waiting(TRADE).await;
     let rows = json!([trade("AAPL", 1), trade("MSFT", 2), trade("TSLA", -3)]);
     let failed = server.resume(&thread, &rows, portfolio).await;
@@ -90,7 +90,7 @@ async fn a6_s0_65_s0_75_s0_76_a_row_that_the_database_refuses_undoes_all_and_a_r
 }
 
 #[tokio::test]
-async fn s0_67_of_an_unknown_input_the_shape_of_rows_chooses_the_table() {
+async fn s0_67_for_an_unknown_input_the_shape_of_rows_selects_the_table() {
     let (server, portfolio, thread) = waiting("今天天气很好").await;
     let holding = json!({ "ticker": "AAPL", "name": "", "quantity": 1, "costPrice": 2,
                           "currency": "USD" });
@@ -103,7 +103,7 @@ async fn s0_67_of_an_unknown_input_the_shape_of_rows_chooses_the_table() {
 }
 
 #[tokio::test]
-async fn s0_67_the_user_may_say_which_table() {
+async fn s0_67_the_user_can_select_the_table() {
     let (server, portfolio, thread) = waiting("今天天气很好").await;
     let both = json!([{ "ticker": "AAPL", "name": "", "action": "buy", "quantity": 1, "price": 2,
                         "costPrice": 3, "currency": "USD" }]);
@@ -115,7 +115,7 @@ async fn s0_67_the_user_may_say_which_table() {
 }
 
 #[tokio::test]
-async fn s0_68_everything_wrong_is_named_and_the_thread_stays_open() {
+async fn s0_68_all_invalid_fields_are_named_and_the_interrupt_stays_pending() {
     let (server, portfolio, thread) = waiting(TRADE).await;
     let good = json!([trade("AAPL", 1)]);
     let with = |field: &str, value: Value| {
@@ -150,7 +150,7 @@ async fn s0_68_everything_wrong_is_named_and_the_thread_stays_open() {
 }
 
 #[tokio::test]
-async fn s0_69_the_log_says_what_was_confirmed() {
+async fn s0_69_the_operation_log_has_the_confirmed_rows() {
     let (server, portfolio, thread) = waiting(TRADE).await;
     let rows = json!([trade("AAPL", 1), trade("MSFT", 2)]);
     server.resume(&thread, &rows, portfolio).await.expect(200);
@@ -168,7 +168,7 @@ async fn s0_69_the_log_says_what_was_confirmed() {
 }
 
 #[tokio::test]
-async fn a8_s0_77_a_second_resume_answers_the_same_and_writes_nothing() {
+async fn a8_s0_77_a_second_resume_returns_the_same_and_writes_nothing() {
     let (server, portfolio, thread) = waiting(TRADE).await;
     let rows = json!([trade("AAPL", 1)]);
     let first = server.resume(&thread, &rows, portfolio).await.expect(200);
@@ -179,7 +179,7 @@ async fn a8_s0_77_a_second_resume_answers_the_same_and_writes_nothing() {
 }
 
 #[tokio::test]
-async fn a8_s0_77_two_resumes_at_once_write_once() {
+async fn a8_s0_77_concurrent_resumes_write_once() {
     let (server, portfolio, thread) = waiting(TRADE).await;
     let rows = json!([trade("AAPL", 1), trade("MSFT", 2)]);
     let (one, two) = tokio::join!(
@@ -192,7 +192,7 @@ async fn a8_s0_77_two_resumes_at_once_write_once() {
 }
 
 #[tokio::test]
-async fn s0_71_a_resume_that_is_no_document_is_400() {
+async fn s0_71_a_resume_with_an_invalid_body_is_400() {
     let server = Setup::asset().await.start().await;
     for body in [json!({}), json!([]), json!({ "threadId": 5 })] {
         let refused = server.post(RESUME, &body).await;

@@ -1,4 +1,4 @@
-//! `POST /api/ai/asset-graph/stream`: every node as it works, and then the same as `invoke`.
+//! `POST /api/ai/asset-graph/stream`: the progress of every node, then the response of `invoke`.
 
 use serde_json::{Value, json};
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
@@ -18,14 +18,14 @@ fn nodes<'a>(messages: &'a [Message], event: &str) -> Vec<&'a str> {
 }
 
 #[tokio::test]
-async fn s0_70_s0_86_nodes_are_told_in_order_and_the_review_comes_last() {
+async fn s0_70_s0_86_events_of_nodes_are_in_order_and_the_review_is_last() {
     let server = Setup::asset().await.start().await;
     let portfolio = server.portfolio("流").await;
     let messages = stream(&server, &json!({ "textInput": "昨天买入腾讯 100 股 320" })).await;
     let path = ["ingest", "text_classify", "ext_op", "enrich", "check_missing", "present_review"];
     assert_eq!(messages[0].event, "start");
     assert_eq!(nodes(&messages, "node_start"), path);
-    assert_eq!(nodes(&messages, "node_end"), path[..5], "the question ends the last one");
+    assert_eq!(nodes(&messages, "node_end"), path[..5], "the interrupt ends the last one");
     for message in messages.iter().filter(|it| it.event.starts_with("node_")) {
         assert!(!message.data["message"].as_str().unwrap().is_empty(), "{message:?}");
     }
@@ -40,7 +40,7 @@ async fn s0_70_s0_86_nodes_are_told_in_order_and_the_review_comes_last() {
 }
 
 #[tokio::test]
-async fn s0_78_a_model_that_fails_ends_the_stream_with_the_error_of_invoke() {
+async fn s0_78_a_model_failure_ends_the_stream_with_the_error_of_invoke() {
     let server = Setup::asset().await.start().await;
     let down = Fault::Status { status: 500, retry_after: Some("0".into()), body: None };
     server.standin().fault(FaultRule::new(Pattern::model("chat"), down));
@@ -54,7 +54,7 @@ async fn s0_78_a_model_that_fails_ends_the_stream_with_the_error_of_invoke() {
 }
 
 #[tokio::test]
-async fn s0_72_s0_78_what_invoke_refuses_the_stream_refuses() {
+async fn s0_72_s0_78_the_stream_refuses_the_same_requests_as_invoke() {
     let server = Setup::asset().await.start().await;
     let refused = server.post(STREAM, &json!({})).await;
     assert_eq!(refused.parts(), (400, &json!({ "error": "缺少输入参数" })));

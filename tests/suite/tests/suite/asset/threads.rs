@@ -1,4 +1,5 @@
-//! `GET /api/ai/asset-graph/threads/{threadId}`: the review once more, for a page opened again.
+//! `GET /api/ai/asset-graph/threads/{threadId}`: the review of a thread, for a page that is opened
+//! again.
 
 use serde_json::json;
 use wattle_suite::server::Setup;
@@ -13,7 +14,7 @@ fn path(thread: &str) -> String {
 }
 
 #[tokio::test]
-async fn s0_85_s0_86_a_review_is_read_again_and_stays_open() {
+async fn s0_85_s0_86_reading_a_review_again_keeps_it_pending() {
     let server = Setup::asset().await.start().await;
     let portfolio = server.portfolio("再读").await;
     let review = server.invoke_text("昨天买入腾讯 100 股 320").await;
@@ -23,7 +24,7 @@ async fn s0_85_s0_86_a_review_is_read_again_and_stays_open() {
         let body = json!({ "threadId": review.thread, "reviewPayload": review.payload });
         assert_eq!(again.parts(), (200, &body));
     }
-    assert_eq!(server.standin().requests().len(), calls, "reading asks nobody");
+    assert_eq!(server.standin().requests().len(), calls, "reading makes no calls");
     let stored = server.resume(&review.thread, &review.rows(), portfolio).await.expect(200);
     let after = server.get(&path(&review.thread)).await.expect(200);
     assert_eq!(after, json!({ "threadId": review.thread, "storeResult": stored["storeResult"] }));
