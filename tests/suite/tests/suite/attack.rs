@@ -1,9 +1,9 @@
-//! What guests, apps, services and clients may try, on a running host: nothing of it stops the host
-//! or what honest callers do beside it.
+//! Attacks of guests, apps, services and clients on a running host. None of them stops the host or
+//! the work of honest callers.
 //!
-//! Each test asserts a limit that counts work, and then what [`calm`] asserts: the host answers,
-//! honest runs complete, the control plane works, and the host stops when it is asked to. [`cases`] do
-//! so on hosts of their own processes, while the attack goes on.
+//! Each test asserts a limit that counts work, and then what [`calm`] asserts: the host responds,
+//! honest runs complete, the control plane works, and the host stops on request. The tests of
+//! [`cases`] do so on hosts in processes of their own, while the attack continues.
 
 mod blobs;
 mod cache;

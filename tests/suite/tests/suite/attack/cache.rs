@@ -1,4 +1,4 @@
-//! Compiled code that somebody changed while the host was down.
+//! Compiled code that an attacker changed while the host was down.
 
 use std::fs;
 
@@ -8,10 +8,10 @@ use wattle_suite::binary;
 use super::calm;
 
 #[tokio::test]
-async fn compiled_code_that_was_changed_is_never_run() {
+async fn changed_compiled_code_is_never_executed() {
     let prepared = Prepared::new().await.unwrap();
     let cache = prepared.place.data().join("cache");
-    // A cache of its own in place of the one that tests share.
+    // A cache of its own replaces the one that tests share.
     fs::remove_file(&cache).unwrap();
     let host = prepared.start(&binary::path()).await.unwrap();
     calm::all_is_calm(&host.honest).await;
@@ -24,8 +24,8 @@ async fn compiled_code_that_was_changed_is_never_run() {
         files
     };
     let before: Vec<Vec<u8>> = kept().iter().map(|path| fs::read(path).unwrap()).collect();
-    assert!(before.len() >= 2, "two guests are kept");
-    // One has other bytes, another the code of its neighbor.
+    assert!(before.len() >= 2, "two guests are cached");
+    // One file gets other bytes, another one the code of its neighbor.
     let mut changed = before[0].clone();
     let middle = changed.len() / 2;
     changed[middle..].fill(0);
@@ -35,8 +35,8 @@ async fn compiled_code_that_was_changed_is_never_run() {
     let host = prepared.start(&binary::path()).await.unwrap();
     calm::all_is_calm(&host.honest).await;
     let (_, problems) = host.get("/api/v1/problems").await.unwrap();
-    assert_eq!(problems, serde_json::json!([]), "nothing is refused, since it is compiled again");
+    assert_eq!(problems, serde_json::json!([]), "changed code is compiled again and not refused");
     let after: Vec<Vec<u8>> = kept().iter().map(|path| fs::read(path).unwrap()).collect();
-    assert!(after == before, "what was changed is replaced");
+    assert!(after == before, "the changed files are replaced");
     host.terminate().await.unwrap();
 }

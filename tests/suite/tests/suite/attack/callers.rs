@@ -1,4 +1,4 @@
-//! One caller that takes all it can get, and others beside it.
+//! One caller that exhausts what it can, and other callers meanwhile.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use wattle_suite::server::{Setup, TestServer};
 
 use super::listeners::raise_file_limit;
 
-/// What a test waits for at most; it takes a fraction of that.
+/// Maximum duration of a wait. It takes a fraction of that.
 const SOON: Duration = Duration::from_mins(2);
 
 const GRAPH: &str = r#"
@@ -24,7 +24,8 @@ schema = { type = "integer" }
 [graphs.flood.nodes.flood_emit]
 "#;
 
-/// Follows a thread without reading; the head of the answer is read, so that the stream has begun.
+/// Opens an event stream of a thread and reads only the head of the response, so that the stream
+/// has started.
 async fn follow(server: &TestServer, thread: &str, headers: &str) -> (u16, TcpStream) {
     let mut socket = TcpStream::connect(server.running.addr).await.unwrap();
     let request =
@@ -49,7 +50,7 @@ async fn hundreds_of_clients_that_never_read_delay_no_run() {
     server.post(RUNS, &start("t", 1)).await.expect(200);
     let streams = join_all((0..500).map(|_| follow(&server, "t", ""))).await;
     assert!(streams.iter().all(|(status, _)| *status == 200));
-    // The run that all of them follow, and one that nobody does.
+    // The run that all streams follow, and one without a stream.
     let (followed, other) = (start("t", 90), start("other", 90));
     let runs = join_all([server.post(RUNS, &followed), server.post(RUNS, &other)]);
     for run in timeout(SOON, runs).await.expect("both runs end") {
@@ -65,7 +66,7 @@ async fn streams_leave_room_for_requests_and_for_the_control_plane() {
     server.post(RUNS, &start("t", 1)).await.expect(200);
     let streams = join_all((0..8).map(|_| follow(&server, "t", ""))).await;
     let refused = streams.iter().filter(|(status, _)| *status == 429).count();
-    assert_eq!((streams.len(), refused), (8, 2), "three in four may be streams");
+    assert_eq!((streams.len(), refused), (8, 2), "three in four open requests may be streams");
     server.post(RUNS, &start("other", 1)).await.expect(200);
     let more = server.get("/api/v1/threads/t/events").await;
     assert_eq!((more.status, more.header("retry-after")), (429, "1"));
@@ -82,11 +83,11 @@ async fn bodies_of_one_caller_do_not_fill_the_memory() {
     let head = "POST /api/v1/apps/misdeeds/runs HTTP/1.1\r\nhost: localhost\r\n\
                 content-type: application/json\r\ncontent-length: 16000000\r\n\r\n";
     let piece = vec![b' '; 12 << 20];
-    // They never end, so together they would take 192 MiB, of which 128 are a caller's share.
+    // The bodies never end. Together they have 192 MiB, and the share of a caller is 128 MiB.
     let half = join_all((0..16).map(|_| async {
         let mut socket = TcpStream::connect(server.running.addr).await.unwrap();
         socket.write_all(head.as_bytes()).await.unwrap();
-        // One that is refused is closed before it has sent all.
+        // A refused connection is closed before it has sent everything.
         let sent = socket.write_all(&piece).await;
         (sent.is_ok(), socket)
     }));
@@ -102,7 +103,7 @@ async fn bodies_of_one_caller_do_not_fill_the_memory() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    timeout(SOON, refused).await.expect("some are refused");
+    timeout(SOON, refused).await.expect("some bodies are refused");
     drop(half);
     server.post(RUNS, &start("t", 1)).await.expect(200);
 }

@@ -1,4 +1,4 @@
-//! What must hold whatever is tried.
+//! What must hold during and after every attack.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use wattle_suite::attack::{Attack, case};
 use wattle_suite::binary;
 use wattle_suite::server::{Setup, TestServer};
 
-/// What an answer or the end of a host is waited for at most. An attack that works holds them up
-/// for ever; nothing is said of how fast they are.
+/// Maximum duration of a response or of a stop. A successful attack would delay them without end;
+/// the tests do not measure speed.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Pause between two looks.
+/// Interval between two polls.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Honest runs that complete while an attack is at work.
+/// Honest runs that complete during an attack.
 const HONEST_RUNS: usize = 3;
 
 /// The graph of honest callers.
@@ -30,34 +30,35 @@ schema = { type = "integer" }
 [graphs.honest.nodes.counter]
 "#;
 
-/// A server with an app of the misdeeds guest that has these graphs and that of honest callers.
+/// Starts a server with an app of the misdeeds guest that has these graphs and that of honest
+/// callers.
 pub(super) async fn start(graphs: &str) -> TestServer {
     Setup::misdeeds(&format!("{graphs}{HONEST}")).await.start().await
 }
 
-/// Somebody who uses the server as it is meant.
+/// Returns an honest caller of the server.
 fn honest(server: &TestServer) -> Honest {
     Honest::new(server.running.url()).unwrap()
 }
 
-/// An honest run completes.
+/// Runs an honest run, which must complete.
 pub(super) async fn honest_run(server: &TestServer) {
     let honest = honest(server);
     let run = timeout(PATIENCE, honest.run()).await;
     run.expect("an honest run is over in time").expect("an honest run completes");
 }
 
-/// Whatever others do: the host answers, honest runs complete, and the control plane works.
+/// Checks that the host responds, honest runs complete, and the control plane works.
 pub(super) async fn all_is_calm(honest: &Honest) {
     let all = async {
         honest.ok().await?;
         honest.run().await?;
         honest.control_plane().await
     };
-    timeout(PATIENCE, all).await.expect("the host answers in time").expect("all is calm");
+    timeout(PATIENCE, all).await.expect("the host responds in time").expect("all is calm");
 }
 
-/// Looks again and again until there is what is wanted.
+/// Polls until there is a result.
 pub(super) async fn until<T>(look: impl AsyncFn() -> Option<T>) -> T {
     let looks = async {
         loop {
@@ -67,10 +68,10 @@ pub(super) async fn until<T>(look: impl AsyncFn() -> Option<T>) -> T {
             tokio::time::sleep(PAUSE).await;
         }
     };
-    timeout(PATIENCE, looks).await.expect("it comes about in time")
+    timeout(PATIENCE, looks).await.expect("a result in time")
 }
 
-/// Runs a graph that must fail at a limit, with an honest run beside it. Gives the failure.
+/// Runs a graph that must fail at a limit, and an honest run at the same time. Returns the failure.
 pub(super) async fn fails_at(server: &TestServer, graph: &str, input: Value, limit: &str) -> Value {
     let run = timeout(PATIENCE, server.run("misdeeds", graph, input));
     let (run, ()) = tokio::join!(run, honest_run(server));
@@ -81,14 +82,15 @@ pub(super) async fn fails_at(server: &TestServer, graph: &str, input: Value, lim
     failure
 }
 
-/// All is calm, and the host stops.
+/// Checks that all is calm and that the host stops.
 pub(super) async fn check(server: TestServer) {
     all_is_calm(&honest(&server)).await;
     timeout(PATIENCE, server.running.shutdown()).await.expect("the host stops");
 }
 
-/// A host of its own process withstands an attack that goes on until the host has ended: the limit
-/// of the case holds, all is calm again and again, and SIGTERM ends the host by itself.
+/// Checks that a host in a process of its own withstands an attack that continues until the host
+/// has ended: the limit of the case holds, all is calm several times, and the host exits after
+/// SIGTERM.
 pub(super) async fn withstand(name: &str) {
     let case = case(name).expect("an attack of this name");
     let host = Arc::new(Host::start(&binary::path()).await.expect("the host starts"));
@@ -98,10 +100,10 @@ pub(super) async fn withstand(name: &str) {
         all_is_calm(&host.honest).await;
     }
     let struck = timeout(PATIENCE, attack.struck(1)).await;
-    struck.expect("a strike is over in time").expect("the limit holds");
+    struck.expect("a strike ends in time").expect("the limit holds");
     attack.host_stops();
     let ended = host.terminate().await;
-    // A strike that failed earlier says more.
+    // The failure of an earlier strike is more informative.
     attack.end().await.expect("the limit holds");
     ended.expect("the host ends by itself");
 }

@@ -1,33 +1,33 @@
-//! The attacks that the benchmark measures as well, see `wattle_suite::attack`.
+//! The attacks of `wattle_suite::attack`, which the benchmark measures as well.
 //!
-//! What attacks did to earlier versions of the host, and where it is tried now. A name in this
-//! column is one of an attack here; a path leads to other tests, where the host of the attack is not
-//! needed.
+//! The table lists attacks that harmed earlier versions of the host, and their tests. A name in the
+//! second column is that of an attack in this file. A path leads to other tests, which do not need
+//! the host of the attacks.
 //!
-//! | attack | tried by |
+//! | attack | tested by |
 //! |---|---|
-//! | schema that doubles: of a question, an answer of a model, a tool's arguments, a channel | `question-schema`, `model-schema`, `tool-schema`, `super::schemas` |
-//! | value that takes a validator long | `large-answer`, `super::schemas` |
-//! | tasks that make tasks, and a start after that | `sends`, `super::sends` |
+//! | schema that doubles: of an interrupt, a completion, a tool's arguments, a channel | `question-schema`, `model-schema`, `tool-schema`, `super::schemas` |
+//! | value that takes long to validate | `large-answer`, `super::schemas` |
+//! | tasks that send tasks, and a start after that | `sends`, `super::sends` |
 //! | plugins folder with links, pipes, devices, paths out of it | `super::files` |
-//! | condition that compares everything with everything | `conditions`, `super::conditions` |
-//! | task that keeps blobs | `blobs`, `super::blobs` |
+//! | condition that compares all pairs of items | `conditions`, `super::conditions` |
+//! | task that stores blobs | `blobs`, `super::blobs` |
 //! | huge values of SQLite, the host's own tables | `sql`, `host/sql/tests/it/writers.rs` |
-//! | half of a head, half of a body, connections without a request | `half-requests`, `super::listeners` |
+//! | incomplete head, incomplete body, connections without a request | `half-requests`, `super::listeners` |
 //! | component that compiles for minutes, many at once | `host/cli/tests/it/compile.rs`, `host/sandbox/src/compile` |
 //! | hundreds of thousands of gotos, and a cancel | `gotos` |
 //! | look-alikes in names, control characters in failures | `words`, `host/sandbox/tests/sandbox/names.rs` |
 //! | `Host` headers that name another host | `hosts`, `host/api/src/guard.rs` |
-//! | streams that nobody reads | `silent-streams`, `super::callers`, `super::listeners` |
-//! | description of a plugin without an end | `host/sandbox/tests/sandbox/load.rs` |
-//! | models that answer with nothing, without an end, with too much | `model-comments`, `model-deltas`, `model-endless`, `model-large`, `host/model/tests/routes/endless.rs` |
-//! | servers of tools that answer without an end, too deep, with a list without an end | `tool-endless`, `tool-deep`, `tool-pages`, `host/mcp/tests/servers/hostile.rs` |
+//! | streams that no client reads | `silent-streams`, `super::callers`, `super::listeners` |
+//! | endless description of a plugin | `host/sandbox/tests/sandbox/load.rs` |
+//! | completions that are empty, endless or too large | `model-comments`, `model-deltas`, `model-endless`, `model-large`, `host/model/tests/routes/endless.rs` |
+//! | MCP servers with endless or too deep outputs, or an endless tool list | `tool-endless`, `tool-deep`, `tool-pages`, `host/mcp/tests/servers/hostile.rs` |
 //! | compiled code that was changed | `super::cache`, `host/sandbox/tests/sandbox/cache.rs` |
 //! | WebSockets that send without end, or never read | `sockets`, `super::sockets` |
 //! | name that resolves differently the second time | `host/net/src/resolver.rs` |
 //! | 200 files at once, a file replaced while it is read | `files`, `super::files` |
-//! | run that cannot be gone on with after a start | `super::poisoned` |
-//! | stop while guests, conditions and validation take all processors | `busy`; every attack here goes on while the host stops |
+//! | run that cannot be recovered after a start | `super::poisoned` |
+//! | stop while guests, conditions and validation use all cores | `busy`; every attack here continues while the host stops |
 
 use wattle_suite::attack::CASES;
 

@@ -1,4 +1,4 @@
-//! Conditions that look at everything for everything.
+//! Conditions that compare all pairs of items.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use super::calm;
 /// Items of the state.
 const ITEMS: u32 = 20_000;
 
-/// A graph whose branch has a condition.
+/// Returns a graph with a branch that has this condition.
 fn graph(name: &str, condition: &str) -> String {
     format!(
         r#"

@@ -1,5 +1,5 @@
-//! A plugins folder that somebody filled in order to read, fill or stop the host: what is no plain
-//! file inside of it is refused with its path, and the app beside it loads and runs.
+//! A plugins folder whose files are to read, fill or stop the host. Everything that is not a plain
+//! file inside of the folder is refused with its path, and the valid app loads and runs.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -12,10 +12,10 @@ use wattle_suite::server::{Setup, TestServer};
 
 use super::calm;
 
-/// Files that are dropped at once.
+/// Files that are written at once.
 const MANY: usize = 200;
 
-/// An app whose component and graphs are as they should be; `head` and `tables` change the rest.
+/// Writes an app with a valid component and graphs. `head` and `tables` change its manifest.
 fn app(setup: &Setup, name: &str, head: &str, tables: &str) {
     let manifest = format!(
         "[app]\nname = \"{name}\"\nversion = \"1\"\n{head}\n[components]\n{name} = \"{name}.wasm\"\n\
@@ -33,14 +33,14 @@ async fn problems(server: &TestServer) -> Vec<(String, String)> {
     all.iter().map(|it| (text(&it["path"]), text(&it["message"]))).collect()
 }
 
-/// What is reported of something in the plugins folder.
+/// Returns the message that is reported for a path in the plugins folder.
 fn of<'a>(problems: &'a [(String, String)], path: &str) -> &'a str {
     let mut found = problems.iter().filter(|(at, _)| Path::new(at).ends_with(path));
     found.next().map(|(_, message)| message.as_str()).unwrap_or_default()
 }
 
 #[tokio::test]
-async fn what_is_no_plain_file_of_the_folder_is_reported() {
+async fn only_plain_files_of_the_folder_are_loaded() {
     let setup = Setup::misdeeds(calm::HONEST).await;
     let outer = setup.place.root();
     let plugins = setup.place.plugins();
@@ -98,7 +98,7 @@ async fn what_is_no_plain_file_of_the_folder_is_reported() {
 }
 
 #[tokio::test]
-async fn many_files_at_once_are_looked_at_one_by_one() {
+async fn many_new_files_are_checked_and_reported() {
     let setup = Setup::misdeeds(calm::HONEST).await;
     for number in 0..MANY {
         setup.place.write(&format!("plugins/f{number}.wasm"), format!("text {number}"));
@@ -106,7 +106,7 @@ async fn many_files_at_once_are_looked_at_one_by_one() {
     let server = setup.start().await;
     assert_eq!(problems(&server).await.len(), MANY);
     calm::honest_run(&server).await;
-    // The same files again are not looked at again; one that is mended is.
+    // Unchanged files are not checked again; the replaced file is.
     server.setup.place.write("plugins/f7.wasm", guests::bytes(MISDEEDS));
     let changes = server.running.reload().await;
     assert!(changes.len() <= 2, "{changes:?}");

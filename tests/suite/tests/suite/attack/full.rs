@@ -1,4 +1,4 @@
-//! A disk that is full for a while, with runs at work: the limit on the size of files stands in for it.
+//! A disk that is full for a while during runs. The limit on the size of files simulates it.
 
 use std::process::Command;
 
@@ -10,14 +10,14 @@ use wattle_suite::binary;
 
 use super::calm;
 
-/// Sets the largest size that the host may give a file.
+/// Sets the maximum size of files of the host.
 fn limit(host: &Host, bytes: &str) {
     let (pid, limit) = (host.id().to_string(), format!("--fsize={bytes}:"));
     let set = Command::new("prlimit").args(["--pid", &pid, &limit]).status().unwrap();
     assert!(set.success());
 }
 
-/// A run of the thread, begun or pending.
+/// Starts a run of the thread, which executes or is pending.
 async fn begin(host: &Host, url: &str) -> String {
     let input = json!({ "route": "chat", "url": url });
     let start = json!({ "graph": "call_then_wait", "input": input, "thread_id": "full" });
@@ -31,7 +31,7 @@ async fn wait(host: &Host, run: &str) -> (u16, Value) {
 }
 
 #[tokio::test]
-async fn a_run_at_work_goes_on_when_the_disk_is_free_again() {
+async fn an_active_run_continues_when_the_disk_has_space_again() {
     let host = Host::start(&binary::path()).await.unwrap();
     let gate = host.standin.gate(Pattern::path("/echo"));
     let url = format!("{}/echo", host.standin.base_url);
@@ -40,7 +40,7 @@ async fn a_run_at_work_goes_on_when_the_disk_is_free_again() {
     let next = begin(&host, &url).await;
     limit(&host, "0");
     gate.open();
-    // Nobody knows how it ends, so it has not failed.
+    // The outcome of the run is unknown, so it has not failed.
     let (status, cut) = wait(&host, &run).await;
     assert_eq!((status, &cut["code"]), (503, &json!("unavailable")), "{cut}");
     assert_eq!(host.get("/readyz").await.unwrap().0, 503);
