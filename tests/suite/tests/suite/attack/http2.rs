@@ -1,4 +1,4 @@
-//! Frames of HTTP/2 (RFC 9113), as no library would send them.
+//! HTTP/2 frames (RFC 9113) that no library would send.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -7,21 +7,21 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// Kinds of frames.
+/// Frame types.
 pub(super) const GOAWAY: u8 = 7;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
 const CONTINUATION: u8 = 9;
 
-/// `END_STREAM` and `END_HEADERS` of a frame with headers.
+/// Flags of a frame with headers: `END_STREAM` and `END_HEADERS`.
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-/// What comes first.
+/// The connection preface.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// A connection.
+/// An HTTP/2 connection without a library, which would follow the protocol.
 pub(super) struct Http2(TcpStream);
 
 impl Http2 {
@@ -33,7 +33,7 @@ impl Http2 {
         http2
     }
 
-    /// Sends a frame; `None` if the connection is closed.
+    /// Sends a frame. Returns `None` if the connection is closed.
     async fn frame(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Option<()> {
         let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
         let mut frame = length[1..].to_vec();
@@ -43,7 +43,7 @@ impl Http2 {
         self.0.write_all(&frame).await.ok()
     }
 
-    /// Sends a whole `GET`.
+    /// Sends a complete `GET`.
     pub(super) async fn headers(&mut self, stream: u32, path: &str) -> Option<()> {
         let block = block(path);
         self.frame(HEADERS, END_STREAM | END_HEADERS, stream, &block).await
@@ -57,7 +57,7 @@ impl Http2 {
 
     /// Sends headers without an end until the server closes the connection.
     pub(super) async fn endless_headers(&mut self, stream: u32) {
-        // A header that is not indexed: `x` with a value of 100 bytes.
+        // A header field that is not indexed: `x` with a value of 100 bytes.
         let mut header = vec![0, 1, b'x', 100];
         header.extend([b'y'; 100]);
         let mut sent = self.frame(HEADERS, END_STREAM, stream, &block("/healthz")).await;
@@ -66,7 +66,7 @@ impl Http2 {
         }
     }
 
-    /// The kinds of all frames until the server closes the connection.
+    /// Returns the types of all frames until the server closes the connection.
     pub(super) async fn until_closed(mut self) -> Vec<u8> {
         let mut kinds = Vec::new();
         let all = async {
@@ -79,12 +79,13 @@ impl Http2 {
                 }
             }
         };
-        timeout(Duration::from_mins(1), all).await.expect("it is closed");
+        timeout(Duration::from_mins(1), all).await.expect("the server closes");
         kinds
     }
 }
 
-/// `:method: GET`, `:scheme: http`, and path and authority with their length before them.
+/// Returns a header block: `:method: GET`, `:scheme: http`, and path and authority with their
+/// length.
 fn block(path: &str) -> Vec<u8> {
     let mut block = vec![0x82, 0x86, 0x04, path.len() as u8];
     block.extend(path.as_bytes());

@@ -1,4 +1,4 @@
-//! Clients that open connections and do not use them as honest ones do.
+//! Clients that open connections and misuse them.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use wattle_suite::server::{Setup, TestServer};
 
 use super::http2::{self, Http2};
 
-/// What a test waits for at most; it takes a fraction of that.
+/// Maximum duration of a wait. It takes a fraction of that.
 const SOON: Duration = Duration::from_mins(1);
 
-/// A graph whose runs leave large events.
+/// A graph whose runs write large events.
 const LARGE: &str = r#"
 [graphs.large]
 entry = "huge_output"
@@ -25,10 +25,11 @@ schema = { type = "integer" }
 [graphs.large.nodes.huge_output]
 "#;
 
-/// Bytes of one of these.
+/// Bytes of a large event.
 const LARGE_BYTES: usize = 900_000;
 
-/// Client and server are in one process here, and each connection takes two files.
+/// Raises the limit of open files. Client and server are in one process, so each connection takes
+/// two.
 pub(super) fn raise_file_limit() {
     let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
     setrlimit(Resource::RLIMIT_NOFILE, hard, hard).unwrap();
@@ -46,15 +47,15 @@ async fn send(server: &TestServer, bytes: &str) -> TcpStream {
     socket
 }
 
-/// What comes until the server closes the connection.
+/// Reads until the server closes the connection.
 async fn rest(mut socket: TcpStream) -> String {
     let mut bytes = Vec::new();
-    // A connection that is reset is closed, too.
-    let _ = timeout(SOON, socket.read_to_end(&mut bytes)).await.expect("it is closed");
+    // A reset connection is closed, too.
+    let _ = timeout(SOON, socket.read_to_end(&mut bytes)).await.expect("the server closes");
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The number of a metric.
+/// Returns the value of a metric.
 async fn metric(server: &TestServer, name: &str) -> u64 {
     let text = server.get("/metrics").await.expect(200);
     let text = text.as_str().unwrap().to_owned();
@@ -67,7 +68,7 @@ fn cut(reason: &str) -> String {
 }
 
 #[tokio::test]
-async fn half_sent_requests_are_closed_and_cost_others_nothing() {
+async fn incomplete_requests_are_closed_and_do_not_affect_others() {
     let server = start("head_timeout = \"2s\"\nstall_timeout = \"2s\"").await;
     let heads = (0..800).map(|_| send(&server, "GET / HTTP/1.1\r\nhost: localhost\r\nx-"));
     let heads = join_all(heads).await;
@@ -88,7 +89,7 @@ async fn half_sent_requests_are_closed_and_cost_others_nothing() {
 }
 
 #[tokio::test]
-async fn a_body_that_drips_has_a_time_as_a_whole() {
+async fn a_slow_body_reaches_the_body_timeout() {
     let server = start("body_timeout = \"1s\"\nstall_timeout = \"30s\"").await;
     let head = "POST /api/v1/apps/a/runs HTTP/1.1\r\nhost: localhost\r\n\
                 content-type: application/json\r\ncontent-length: 1000000\r\n\r\n";
@@ -119,7 +120,7 @@ async fn idle_connections_are_closed() {
     assert_eq!(metric(&server, &cut("idle")).await, 2);
 }
 
-/// A stream of events of a thread on which nothing happens any more.
+/// Opens event streams of thread `t`, which has no further events.
 async fn streams(server: &TestServer, count: usize) -> Vec<TcpStream> {
     let request = "GET /api/v1/threads/t/events HTTP/1.1\r\nhost: localhost\r\n\r\n".to_owned();
     let streams = join_all((0..count).map(|_| async {
@@ -141,7 +142,7 @@ async fn with_thread(connections: &str) -> TestServer {
     server
 }
 
-/// Leaves an event of so many bytes on thread `t`.
+/// Writes an event of `size` bytes to thread `t`.
 async fn run(server: &TestServer, size: usize) {
     let input = json!({ "size": size });
     let start = json!({ "graph": "large", "input": input, "wait": true, "thread_id": "t" });
@@ -149,9 +150,9 @@ async fn run(server: &TestServer, size: usize) {
 }
 
 #[tokio::test]
-async fn where_all_connections_are_taken_the_control_plane_answers() {
+async fn control_plane_responds_when_all_connections_are_taken() {
     let server = with_thread("per_address = 8\nidle_timeout = \"1s\"").await;
-    // The connection of the test's client is among them until it makes room.
+    // The connection of the test's client counts as well, until it makes room.
     let streams = streams(&server, 8).await;
     let once = async |request: &str| {
         let request = format!("{request} HTTP/1.1\r\nhost: localhost\r\n\r\n");
@@ -166,7 +167,7 @@ async fn where_all_connections_are_taken_the_control_plane_answers() {
     }
     let deleted = once("DELETE /api/v1/threads/t").await;
     assert!(deleted.starts_with("HTTP/1.1 204"), "{deleted}");
-    // Whose thread is gone, these end, and there is room again.
+    // The deletion of the thread ends the streams, so there is room again.
     for stream in streams {
         rest(stream).await;
     }
@@ -190,7 +191,7 @@ async fn connections_without_a_request_make_room() {
 }
 
 #[tokio::test]
-async fn clients_that_never_read_are_disconnected() {
+async fn clients_that_do_not_read_are_disconnected() {
     let server = with_thread("stall_timeout = \"2s\"").await;
     for _ in 0..12 {
         run(&server, LARGE_BYTES).await;
@@ -212,19 +213,19 @@ async fn clients_that_never_read_are_disconnected() {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     };
-    timeout(SOON, all).await.expect("all of them are closed");
+    timeout(SOON, all).await.expect("all connections are closed");
     drop(stalled);
     assert!(metric(&server, "wattle_http_connections").await < 10);
 }
 
 #[tokio::test]
-async fn http2_is_spoken_and_bounded() {
+async fn http2_is_supported_and_limited() {
     let server = start("streams = 10").await;
     let client = reqwest::Client::builder().no_proxy().http2_prior_knowledge().build().unwrap();
     let answer = client.get(server.url("/healthz")).send().await.unwrap();
     assert_eq!((answer.status().as_u16(), answer.version()), (200, reqwest::Version::HTTP_2));
 
-    // A stream that is reset at once is not worked on for ever: "rapid reset".
+    // Streams that are reset immediately ("rapid reset") are limited.
     let mut http2 = Http2::open(server.running.addr).await;
     for stream in 0..10_000 {
         if http2.headers(2 * stream + 1, "/api/v1/threads").await.is_none()
@@ -235,7 +236,7 @@ async fn http2_is_spoken_and_bounded() {
     }
     http2.until_closed().await;
 
-    // Headers that do not end.
+    // Headers that do not end are limited.
     let mut http2 = Http2::open(server.running.addr).await;
     http2.endless_headers(1).await;
     http2.until_closed().await;
@@ -243,8 +244,8 @@ async fn http2_is_spoken_and_bounded() {
 }
 
 #[tokio::test]
-async fn a_server_that_stops_waits_for_no_idle_client() {
-    // Longer than this test waits.
+async fn a_stop_does_not_wait_for_idle_clients() {
+    // Longer than the test waits.
     let grace = "[server]\nstop_grace = \"1h\"\n";
     let server = Setup::bare().await.replace("[server]\n", grace).start().await;
     let half = send(&server, "GET / HTTP/1.1\r\n").await;

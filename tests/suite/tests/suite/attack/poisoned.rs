@@ -1,4 +1,4 @@
-//! A store with a run that cannot be gone on with.
+//! A store with runs that cannot be recovered.
 
 use serde_json::Value;
 use wattle_suite::attack::app;
@@ -7,14 +7,14 @@ use wattle_suite::binary;
 
 use super::calm;
 
-/// Runs that cannot be gone on with.
+/// Runs that cannot be recovered.
 const THREADS: usize = 3;
 
 #[tokio::test]
-async fn a_poisoned_thread_keeps_nobody_from_working_and_says_why() {
+async fn a_thread_that_cannot_be_recovered_is_set_aside_and_can_be_retried() {
     let (prepared, gate) = poisoned(&binary::path(), THREADS).await.unwrap();
     let host = prepared.start(&binary::path()).await.unwrap();
-    // The host listens and honest runs complete, while the others are looked at or after that.
+    // The host listens and honest runs complete during and after the recovery.
     calm::all_is_calm(&host.honest).await;
     let thread = thread(0);
     let aside = calm::until(async || {
@@ -44,7 +44,7 @@ async fn a_poisoned_thread_keeps_nobody_from_working_and_says_why() {
     let refused = retry().await;
     assert!(refused.code != 0 && refused.stderr.contains("is not loaded"), "{refused:?}");
 
-    // The old version is put back, and the host loads it by itself.
+    // The host reloads the old version of the app on its own.
     app::put_app(&host.place);
     gate.open();
     let retried = calm::until(async || {

@@ -1,11 +1,11 @@
-//! Schemas that are small and cost much.
+//! Small schemas whose expansion or validation is expensive.
 
 use serde_json::{Value, json};
 use wattle_suite::attack::hostile::doubling;
 
 use super::calm;
 
-/// Graphs that ask for answers of a shape.
+/// A graph that raises an interrupt with a response schema.
 const ASK: &str = r#"
 [graphs.ask]
 entry = "ask_shaped"
@@ -14,7 +14,7 @@ entry = "ask_shaped"
 [graphs.ask.nodes.ask_shaped]
 "#;
 
-/// A graph with a channel that has a schema.
+/// Returns a graph with a channel of this schema.
 fn with_channel(schema: &str) -> String {
     format!(
         r#"
@@ -29,7 +29,7 @@ schema = {schema}
 }
 
 #[tokio::test]
-async fn a_question_with_a_schema_that_doubles_is_refused_when_it_is_asked() {
+async fn an_interrupt_with_a_schema_that_doubles_is_refused() {
     let server = calm::start(ASK).await;
     for (levels, keyword, limit) in [
         (24, "allOf", "schema_expanded"),
@@ -54,7 +54,7 @@ async fn a_question_with_a_schema_that_doubles_is_refused_when_it_is_asked() {
 }
 
 #[tokio::test]
-async fn an_answer_is_checked_with_a_budget_of_steps() {
+async fn validation_of_an_answer_has_a_budget_of_steps() {
     let server = calm::start(ASK).await;
     let schema = json!({ "type": "array", "items": { "anyOf": [
         { "type": "string" }, { "type": "array", "items": { "type": "string" } },
@@ -80,7 +80,7 @@ async fn an_answer_is_checked_with_a_budget_of_steps() {
 }
 
 #[tokio::test]
-async fn an_app_with_a_schema_that_doubles_does_not_keep_others_from_loading() {
+async fn an_app_with_a_schema_that_doubles_is_refused_and_others_load() {
     let defs: String = (1..=30)
         .map(|level| {
             let below = format!("{{ \"$ref\" = \"#/$defs/d{}\" }}", level - 1);
@@ -112,7 +112,7 @@ async fn an_app_with_a_schema_that_doubles_does_not_keep_others_from_loading() {
 }
 
 #[tokio::test]
-async fn values_of_a_channel_are_checked_with_a_budget_of_steps() {
+async fn validation_of_a_channel_has_a_budget_of_steps() {
     let server = calm::start(&with_channel(
         "{ type = \"array\", items = { anyOf = [{ type = \"string\" }, { type = \"integer\" }] } }",
     ))

@@ -1,4 +1,4 @@
-//! Tasks that make tasks, and tasks that keep much.
+//! Tasks that send many tasks.
 
 use serde_json::json;
 
@@ -12,13 +12,13 @@ entry = "multiply"
 "#;
 
 #[tokio::test]
-async fn tasks_that_multiply_end_at_a_limit() {
+async fn sends_are_limited_per_task_and_per_superstep() {
     let server = calm::start(GRAPHS).await;
     for (sends, limit) in [(12_000, "task_sends"), (150, "step_tasks")] {
         let failure = calm::fails_at(&server, "multiply", json!({ "sends": sends }), limit).await;
         assert!(failure["message"].as_str().unwrap().contains("limit of 10000"), "{failure}");
     }
-    // The thread is no burden for the next start.
+    // The failed thread does not slow the next start.
     let server = server.restart().await;
     calm::check(server).await;
 }

@@ -8,23 +8,23 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 use wattle_suite::server::{Setup, TestServer};
 
-/// What a test waits for at most; it takes a fraction of that.
+/// Maximum duration of a wait. It takes a fraction of that.
 const SOON: Duration = Duration::from_mins(1);
 
 const THREAD: &str = "01a1ffdc-22ab-744e-a2fc-8bb051a654f8";
 
-/// Kinds of frames (RFC 6455), with the bit that says that a frame is a whole message.
+/// Frame types (RFC 6455), with the bit of the last frame of a message.
 const TEXT: u8 = 0x81;
 const CLOSE: u8 = 0x88;
 const PING: u8 = 0x89;
 
-/// A WebSocket without a library, which would obey the protocol.
+/// A WebSocket without a library, which would follow the protocol.
 struct Socket(TcpStream);
 
 impl Socket {
     async fn open(server: &TestServer) -> Self {
         let socket = TcpSocket::new_v4().unwrap();
-        // So that the host soon notices that nothing is read.
+        // A small buffer fills soon, so that the host notices early that the client does not read.
         socket.set_recv_buffer_size(4_096).unwrap();
         let mut socket = socket.connect(server.running.addr).await.unwrap();
         let request = format!(
@@ -41,9 +41,9 @@ impl Socket {
         Self(socket)
     }
 
-    /// Sends a frame; `None` if the connection is closed.
+    /// Sends a frame. Returns `None` if the connection is closed.
     async fn send(&mut self, kind: u8, payload: &[u8]) -> Option<()> {
-        // Masked with zeros.
+        // The frame is masked with zeros.
         let mut frame = vec![kind, 0x80 | 127];
         frame.extend((payload.len() as u64).to_be_bytes());
         frame.extend([0; 4]);
@@ -60,7 +60,7 @@ impl Socket {
         self.send(TEXT, command.to_string().as_bytes()).await
     }
 
-    /// The next frame: its kind and payload.
+    /// Returns type and payload of the next frame.
     async fn next(&mut self) -> (u8, Vec<u8>) {
         let read = async {
             let kind = self.0.read_u8().await.unwrap();
@@ -73,10 +73,10 @@ impl Socket {
             self.0.read_exact(&mut payload).await.unwrap();
             (kind, payload)
         };
-        timeout(SOON, read).await.expect("a frame comes")
+        timeout(SOON, read).await.expect("a frame arrives")
     }
 
-    /// The answer to a command.
+    /// Returns the response to a command.
     async fn answer(&mut self, id: u64) -> Value {
         loop {
             let (kind, payload) = self.next().await;
@@ -93,7 +93,7 @@ async fn start(toml: &str) -> TestServer {
 }
 
 #[tokio::test]
-async fn floods_of_pings_are_ended_and_of_messages_answered() {
+async fn a_flood_of_pings_is_closed_and_a_flood_of_messages_gets_responses() {
     let server = start("").await;
     let mut socket = Socket::open(&server).await;
     for _ in 0..100 {
@@ -124,7 +124,7 @@ async fn floods_of_pings_are_ended_and_of_messages_answered() {
 }
 
 #[tokio::test]
-async fn a_message_above_the_limit_ends_its_connection() {
+async fn a_message_above_the_limit_closes_its_connection() {
     let server = start("").await;
     let mut socket = Socket::open(&server).await;
     // Only the head of a frame of 1 GiB.
@@ -134,25 +134,25 @@ async fn a_message_above_the_limit_ends_its_connection() {
     socket.0.write_all(&head).await.unwrap();
     let closed = async {
         let mut rest = Vec::new();
-        // A connection that is reset is closed, too.
+        // A reset connection is closed, too.
         let _ = socket.0.read_to_end(&mut rest).await;
     };
-    timeout(SOON, closed).await.expect("it is closed");
+    timeout(SOON, closed).await.expect("the server closes");
     assert_eq!(server.get("/ok").await.status, 200);
 }
 
 #[tokio::test]
-async fn a_client_that_sends_and_never_reads_is_disconnected() {
+async fn a_client_that_sends_and_does_not_read_is_disconnected() {
     let server = start("[server.connections]\nstall_timeout = \"500ms\"\n").await;
     let mut socket = Socket::open(&server).await;
     let flood = async {
         let mut id = 0;
-        // The host stops reading when its answers are not taken, and then closes.
+        // The host stops reading while its responses are not read, and then closes the connection.
         while socket.command(id, "nothing").await.is_some() {
             id += 1;
         }
     };
-    timeout(SOON * 2, flood).await.expect("it is closed");
+    timeout(SOON * 2, flood).await.expect("the server closes");
     let metrics = server.get("/metrics").await.expect(200);
     let line = "wattle_http_cut_total{reason=\"stalled\"} 1";
     assert!(metrics.as_str().unwrap().contains(line), "{metrics}");

@@ -11,7 +11,7 @@ use wattle_suite::server::{Setup, TestServer};
 
 const SOON: Duration = Duration::from_mins(1);
 
-/// Makes a certificate for `localhost`.
+/// Generates a certificate for `localhost`.
 fn make() -> (String, String) {
     let CertifiedKey { cert, signing_key } =
         generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
@@ -27,7 +27,7 @@ async fn setup() -> Setup {
     Setup::bare().await.with("[server.tls]\ncert = \"cert.pem\"\nkey = \"key.pem\"\n")
 }
 
-/// What a client that trusts one certificate gets.
+/// Returns the HTTP version of a response to a client that trusts one certificate.
 async fn get(
     server: &TestServer,
     cert: &str,
@@ -55,12 +55,12 @@ async fn certificates_are_replaced_while_the_server_runs() {
     let plain = plain.get(format!("http://{}/healthz", server.running.addr)).send().await;
     assert!(plain.is_err(), "no HTTP without TLS");
 
-    // A key of another certificate, as while the files are replaced one after the other.
+    // Certificate and key do not match while the files are replaced one after the other.
     server.setup.place.write("cert.pem", &second.0);
     let replaced = async {
-        // Two looks at the files have passed when this was seen twice, as each takes a second.
+        // The server checks the files each second, so at least two checks happen in this time.
         for _ in 0..30 {
-            assert!(get(&server, &first.0, |it| it).await.is_some(), "the old one stays");
+            assert!(get(&server, &first.0, |it| it).await.is_some(), "the old one is kept");
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         server.setup.place.write("key.pem", &second.1);
@@ -74,14 +74,14 @@ async fn certificates_are_replaced_while_the_server_runs() {
 }
 
 #[tokio::test]
-async fn commands_reach_a_server_that_speaks_tls() {
+async fn commands_reach_a_server_over_tls() {
     let setup = setup().await;
     write(&setup.place, &make());
     let server = setup.start().await;
     let config = server.setup.config();
-    let remote = wattle::client::server_of(&config).await.unwrap().expect("it is there");
+    let remote = wattle::client::server_of(&config).await.unwrap().expect("a running server");
     assert!(remote.address().starts_with("https://127.0.0.1:"));
-    // Another certificate than the configured one is not trusted.
+    // A client that trusts another certificate does not accept the server.
     let mut config = config;
     server.setup.place.write("other.pem", make().0);
     config.server.tls.as_mut().unwrap().cert = "other.pem".into();
@@ -89,10 +89,10 @@ async fn commands_reach_a_server_that_speaks_tls() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_used_is_told_at_the_start() {
+async fn invalid_certificates_fail_the_start_with_the_setting() {
     let told = async |setup: &Setup| {
         let started = Box::pin(Server::start(setup.config(), setup.options())).await;
-        started.err().expect("it does not start").to_string()
+        started.err().expect("an error at start").to_string()
     };
     let setup = setup().await;
     let missing = told(&setup).await;
@@ -107,11 +107,11 @@ async fn what_cannot_be_used_is_told_at_the_start() {
 }
 
 #[tokio::test]
-async fn tls_replaces_no_keys() {
+async fn tls_does_not_replace_api_keys() {
     let setup = setup().await;
     write(&setup.place, &make());
     let setup = setup.replace("listen = \"127.0.0.1:0\"", "listen = \"0.0.0.0:0\"");
     let started = Box::pin(Server::start(setup.config(), setup.options())).await;
-    let error = started.err().expect("it does not start").to_string();
+    let error = started.err().expect("an error at start").to_string();
     assert!(error.contains("0.0.0.0"), "{error}");
 }
