@@ -1,4 +1,4 @@
-//! Crashes anywhere, graphs of any shape, and many of everything at once.
+//! Crashes at every write, random graphs, and many concurrent threads and nodes.
 
 mod every_write;
 mod load;

@@ -1,5 +1,5 @@
-//! `kill -9` at every write: a process of its own dies before a batch is handed over, right after,
-//! and once it is durable; the next one goes on, and each effect is there exactly once.
+//! `kill -9` at every write: a process dies before a batch is queued, after it is queued, or after
+//! it is durable. The next process continues, and each effect takes place exactly once.
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt as _;
@@ -15,29 +15,29 @@ use wattle_kit::standin::{Config, Entry, Fault, FaultRule, Handle, Pattern, Serv
 use wattle_suite::mortal::journey::SENDS;
 use wattle_suite::mortal::store::Moment;
 
-/// Processes at once: more do not make two cores faster.
+/// Concurrent processes. More are not faster on two cores.
 const AT_ONCE: usize = 4;
 
-/// On PostgreSQL a process takes longer to start, so it dies at every third write only.
+/// A process takes longer to start with PostgreSQL, so it dies at every third write only.
 const POSTGRES_STRIDE: usize = 3;
 
-/// Calls that may be under way when the process dies: those of all tasks of a superstep.
+/// Maximum number of calls in progress when the process dies: those of all tasks of a superstep.
 const UNDER_WAY: usize = SENDS + 2;
 
-/// Writes that a journey may have fewer than another: what happens at once goes into one batch.
+/// Maximum difference of the writes of two journeys: concurrent changes can share a batch.
 const VARYING: usize = 3;
 
-/// Where model calls arrive.
+/// The path of model calls.
 const MODEL: &str = "/echo/model";
 
-/// One thread with its services, over the lives of several processes.
+/// One thread with its services, continued by several processes.
 struct Journey {
     store: String,
     thread: String,
     services: Handle,
 }
 
-/// What came of a journey.
+/// The result of a journey.
 #[derive(Debug)]
 struct End {
     state: Value,
@@ -45,14 +45,14 @@ struct End {
     effects: Effects,
 }
 
-/// What arrived at the services.
+/// The requests that reached the services.
 #[derive(Debug)]
 struct Effects {
-    /// How many keys each path was paid under.
+    /// Number of keys by path.
     paid: BTreeMap<String, usize>,
-    /// Payments that arrived again under their key.
+    /// Payments that were repeated under their key.
     repeated: usize,
-    /// Calls of the model.
+    /// Model calls.
     thoughts: usize,
 }
 
@@ -81,7 +81,7 @@ impl Journey {
         Self { store, thread: thread.to_owned(), services }
     }
 
-    /// Lives once, until the end or until death.
+    /// Runs one process until the thread has ended or the process dies.
     async fn live(&self, death: Option<(Moment, usize)>) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_wattle-crash"));
         command.args([&self.store, &self.thread, &self.services.base_url]);
@@ -91,7 +91,7 @@ impl Journey {
         command.stdin(Stdio::null()).kill_on_drop(true).output().await.unwrap()
     }
 
-    /// Lives until the end of the journey, from wherever it is.
+    /// Runs a process until the thread has ended.
     async fn finish(&self, case: &str) -> End {
         let ended = self.live(None).await;
         let errors = String::from_utf8_lossy(&ended.stderr);
@@ -102,7 +102,7 @@ impl Journey {
         End { state: answer["state"].clone(), writes, effects }
     }
 
-    /// Lives until a write of this life kills it: `false` if the journey ended before.
+    /// Runs a process until it dies at a write. Returns `false` if the thread ended before.
     async fn dies(&self, moment: Moment, number: usize) -> bool {
         let life = self.live(Some((moment, number))).await;
         if life.status.success() {
@@ -111,42 +111,43 @@ impl Journey {
         let errors = String::from_utf8_lossy(&life.stderr);
         let signal = life.status.signal();
         let case = format!("died {} write {number}", moment.name());
-        assert_eq!(signal, Some(Signal::SIGKILL as i32), "{case}, and not so: {errors}");
+        assert_eq!(signal, Some(Signal::SIGKILL as i32), "{case}, but otherwise: {errors}");
         true
     }
 
-    /// Dies at a write and goes on; `None` if the journey ended before.
+    /// Runs a process that dies at a write and another that finishes. Returns `None` if the thread
+    /// ended before.
     async fn die_and_finish(&self, moment: Moment, number: usize) -> Option<End> {
         let case = format!("died {} write {number}", moment.name());
         if self.dies(moment, number).await { Some(self.finish(&case).await) } else { None }
     }
 }
 
-/// Holds a journey that was cut against one that was not.
+/// Compares a journey with crashes with one without.
 fn check(whole: &End, cut: &End, case: &str) {
-    assert_eq!(cut.state, whole.state, "{case}: another end");
-    assert_eq!(cut.effects.paid, whole.effects.paid, "{case}: each effect is there once");
+    assert_eq!(cut.state, whole.state, "{case}: another state");
+    assert_eq!(cut.effects.paid, whole.effects.paid, "{case}: another number of effects");
     assert!(cut.effects.repeated <= UNDER_WAY, "{case}: {:?}", cut.effects);
     assert!(cut.effects.thoughts <= 2, "{case}: {:?}", cut.effects);
 }
 
-/// What a whole journey does.
+/// Checks a journey without crashes.
 fn check_whole(whole: &End) {
     assert_eq!((whole.effects.repeated, whole.effects.thoughts), (0, 1), "{whole:?}");
     assert_eq!(whole.effects.paid.values().sum::<usize>(), SENDS + 9, "{whole:?}");
     assert_eq!(whole.state["answer"], "yes");
 }
 
-/// All deaths at every `stride`-th write.
+/// Returns all moments of every `stride`-th write.
 fn deaths(whole: &End, stride: usize) -> Vec<(Moment, usize)> {
     let last = usize::try_from(whole.writes).unwrap();
     let numbers = (1..=last).step_by(stride);
     numbers.flat_map(|number| Moment::ALL.map(|moment| (moment, number))).collect()
 }
 
-/// A whole journey makes 42 writes: 126 deaths, 253 processes, some 12 seconds on two cores.
+/// A journey makes 42 writes: 126 deaths, 253 processes, about 12 seconds on two cores.
 #[tokio::test]
-async fn killed_at_any_write_the_next_process_comes_to_the_same_end() {
+async fn a_kill_at_any_write_leads_to_the_same_state() {
     let folder = TempDir::new().unwrap();
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let whole = Journey::new(at("whole"), "journey").await.finish("not cut").await;
@@ -163,7 +164,7 @@ async fn killed_at_any_write_the_next_process_comes_to_the_same_end() {
     assert!(died + VARYING * Moment::ALL.len() >= all.len(), "{died} of {} died", all.len());
 }
 
-/// Holds all journeys against the whole one; gives how many died on their way.
+/// Compares all journeys with the one without crashes. Returns the number of processes that died.
 async fn hold_all(
     whole: &End,
     cuts: impl futures::Stream<Item = (Moment, usize, Option<End>)>,
@@ -179,11 +180,11 @@ async fn hold_all(
     died
 }
 
-/// A process may die over and over, as long as each records an answer that the one before did not.
+/// Processes can die repeatedly, as long as each records a result that the one before did not.
 #[tokio::test]
-async fn killed_over_and_over_it_comes_to_the_same_end() {
-    // A life writes that the run goes on, announces each call that was under way once more, and
-    // records one answer. On a busy machine each of these is a write of its own.
+async fn repeated_kills_lead_to_the_same_state() {
+    // A process writes that the run continues, announces each call in progress again, and records
+    // one result. On a busy machine each of these is a separate write.
     const WRITES_OF_A_LIFE: usize = 1 + UNDER_WAY + 1;
     let folder = TempDir::new().unwrap();
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
@@ -192,21 +193,22 @@ async fn killed_over_and_over_it_comes_to_the_same_end() {
     let mut lives = 1;
     while journey.dies(Moment::Durable, WRITES_OF_A_LIFE).await {
         lives += 1;
-        assert!(lives < usize::try_from(whole.writes).unwrap(), "it does not get on");
+        assert!(lives < usize::try_from(whole.writes).unwrap(), "no progress");
     }
     let end = journey.finish("died often").await;
     assert_eq!((&end.state, &end.effects.paid), (&whole.state, &whole.effects.paid));
     assert!(lives > 3, "{lives}");
 }
 
-/// 42 deaths, 85 processes and one server, some 20 seconds.
+/// 42 deaths, 85 processes and one server, about 20 seconds.
 #[tokio::test]
-async fn killed_at_any_third_write_on_postgres_it_comes_to_the_same_end() {
+async fn a_kill_at_every_third_write_on_postgres_leads_to_the_same_state() {
     let (_postgres, url) = need!(crate::asset::postgres::database());
     let whole = Journey::new(url.clone(), "whole").await.finish("not cut").await;
     check_whole(&whole);
     let all = deaths(&whole, POSTGRES_STRIDE);
-    // All hosts hold under one name, and each start takes over what it finds: no two at once.
+    // All hosts have the same holder, and each start recovers all runs that it finds, so no two run
+    // at the same time.
     let mut died = 0;
     for (moment, number) in all.clone() {
         let thread = format!("{}-{number}", moment.name());

@@ -1,5 +1,5 @@
-//! Many of everything at once: threads that wait for a person cost no memory, nodes that wait for
-//! a slow model cost little. Each test measures its own process, which nextest gives it.
+//! Many concurrent threads and nodes: interrupted threads use no memory, and nodes that wait for a
+//! slow model use little. Each test measures its own process, which nextest starts for it.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -21,29 +21,30 @@ use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{NoSql, get, prompt, said};
 use wattle_suite::world::World;
 
-/// Threads that wait for a person.
+/// Interrupted threads.
 const THREADS: usize = 10_000;
 
-/// What one of them may keep in memory.
+/// Maximum memory of one of them, in bytes.
 const THREAD_BYTES: u64 = 2 << 10;
 
-/// Nodes that wait for a model at once.
+/// Nodes that wait for a model concurrently.
 const NODES: u32 = 5_000;
 
-/// The same of components: without optimization the frames of the host, which stay on the stack of
-/// a guest that waits, take more than 370 of its 430 KiB, so a debug build measures fewer.
+/// Components that wait for a model concurrently. Without optimization the frames of the host stay
+/// on the stack of a waiting guest and take more than 370 of its 430 KiB, so a debug build measures
+/// fewer.
 const COMPONENTS: u32 = if cfg!(debug_assertions) { 1_000 } else { NODES };
 
-/// What the process may need with all of them, its own code and the compiler included.
+/// Maximum memory of the process with all of them, in bytes, including its code and the compiler.
 const NODES_BYTES: u64 = 1 << 30;
 
-/// Runs that are started at once: enough to keep the store's writer busy.
+/// Runs that are started concurrently, enough to keep the store's writer busy.
 const STARTED_AT_ONCE: usize = 256;
 
-/// How long either may take, in a debug build on a busy machine.
+/// Maximum duration of a test, in a debug build on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A value of this process as the kernel tells it, in bytes.
+/// Returns a value of this process from the kernel, in bytes.
 fn status(name: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
@@ -51,7 +52,7 @@ fn status(name: &str) -> u64 {
     kilobytes.parse::<u64>().unwrap() * 1_024
 }
 
-/// Does something so often, some at once, and counts what came.
+/// Executes `work` `count` times, partly concurrently, and returns the results.
 async fn many<T, F: Future<Output = T>>(count: usize, work: impl Fn(usize) -> F) -> Vec<T> {
     futures::stream::iter(0..count).map(work).buffer_unordered(STARTED_AT_ONCE).collect().await
 }
@@ -75,18 +76,19 @@ fn asking() -> NativePlugin {
     })
 }
 
-/// Threads of this size fill the cache of the store, so that what is measured afterwards is not it.
+/// Threads of this size fill the cache of the store, so that the measurement does not include its
+/// growth.
 const FILLING: usize = 192;
 const FILLING_BYTES: usize = 1 << 20;
 
-/// Threads that wait before the first look at the memory, so that every buffer has its size.
+/// Interrupted threads before the first measurement, so that every buffer has its final size.
 const WARM: usize = 1_000;
 
-/// It was 470 bytes for each: what the allocator and the store's tables of pages grow by. With the
-/// allocator of the `wattle` program it is 2.5 to 4.5 KB, as pages of the store's cache, which has
-/// its limit, take more room there.
+/// The result was 470 bytes per thread, from the growth of the allocator and of the store's page
+/// tables. With the allocator of the `wattle` program it is 2.5 to 4.5 KB, because the pages of the
+/// store's limited cache take more space there.
 #[tokio::test]
-async fn threads_that_wait_for_a_person_cost_no_memory() {
+async fn interrupted_threads_use_no_memory() {
     let began = Instant::now();
     let folder = TempDir::new().unwrap();
     let store = Arc::new(RedbStore::open(folder.path().join("store")).unwrap());
@@ -101,7 +103,7 @@ async fn threads_that_wait_for_a_person_cost_no_memory() {
     let after = status("VmRSS");
     assert_eq!(ended.len(), THREADS);
     let each = after.saturating_sub(before) / THREADS as u64;
-    assert!(each < THREAD_BYTES, "{each} bytes for each thread");
+    assert!(each < THREAD_BYTES, "{each} bytes per thread");
     let waiting = ThreadQuery { status: Some(ThreadStatus::Interrupted), ..ThreadQuery::default() };
     let waiting = world.engine.ports().store.threads(&waiting).await.unwrap();
     assert_eq!(waiting.len(), WARM + THREADS);
@@ -110,7 +112,7 @@ async fn threads_that_wait_for_a_person_cost_no_memory() {
     assert!(began.elapsed() < PATIENCE, "{:?}", began.elapsed());
 }
 
-/// A text that looks random, so that it does not get smaller in the store.
+/// Returns a pseudorandom text, which the store cannot compress.
 fn filling() -> String {
     let mut state = 1_u64;
     let digit = |_| {
@@ -132,8 +134,8 @@ entry = "call_then_wait"
 plugin = "misdeeds"
 "#;
 
-/// Lets so many runs wait for a model at once, and then end. In a debug build a run needs 65 KiB,
-/// its component the rest.
+/// Runs `count` runs that wait for a model concurrently and then complete. In a debug build a run
+/// needs 65 KiB, and its component the rest.
 async fn wait_for_a_slow_model(world: &World, count: u32) {
     let (began, count) = (Instant::now(), count as usize);
     world.model.hold();
@@ -146,14 +148,14 @@ async fn wait_for_a_slow_model(world: &World, count: u32) {
         assert_eq!(ended.outcome, RunOutcome::Completed);
         assert!(ended.state["text"].as_str().unwrap().starts_with("answer "), "{}", ended.state);
     }
-    assert_eq!((world.model.calls(), world.net.calls()), (count, count), "each was made once");
+    assert_eq!((world.model.calls(), world.net.calls()), (count, count), "each call is made once");
     let peak = status("VmHWM");
     assert!(peak < NODES_BYTES, "{peak} bytes");
     assert!(began.elapsed() < PATIENCE, "{:?}", began.elapsed());
 }
 
 #[tokio::test]
-async fn nodes_that_wait_for_a_slow_model_share_a_gibibyte_and_all_end() {
+async fn nodes_that_wait_for_a_slow_model_fit_into_a_gibibyte() {
     let plugin = NativePlugin::new("misdeeds", "1").node("call_then_wait", |_, gate| async move {
         let text = said(&gate.call(prompt("go")).await?);
         gate.call(get("https://example.com/")).await?;
@@ -163,7 +165,7 @@ async fn nodes_that_wait_for_a_slow_model_share_a_gibibyte_and_all_end() {
 }
 
 #[tokio::test]
-async fn components_that_wait_for_a_slow_model_share_a_gibibyte_and_all_end() {
+async fn components_that_wait_for_a_slow_model_fit_into_a_gibibyte() {
     let config = SandboxConfig { max_instances: COMPONENTS, ..SandboxConfig::default() };
     let sandbox = WasmSandbox::new(&config).unwrap();
     let name = PluginName::new("misdeeds").unwrap();

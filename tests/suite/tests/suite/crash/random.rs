@@ -1,5 +1,5 @@
-//! A property: a graph of any shape comes to the same end whether it is cut or not, and no effect
-//! is made twice or left out.
+//! A property: a random graph reaches the same end with and without crashes, and every effect takes
+//! place once.
 
 mod graphs;
 mod nodes;
@@ -20,22 +20,23 @@ use wattle_suite::world::World;
 pub(in crate::crash) use self::graphs::Dice;
 use self::graphs::graphs;
 
-/// How many graphs are tried, unless [`SEEDS`] says otherwise: as many as take some seconds.
+/// Number of graphs, unless [`SEEDS`] is set. They take some seconds.
 const GRAPHS: u64 = 48;
 
-/// Names the number of graphs in the environment; `from..to` names their seeds.
+/// The environment variable with the number of graphs, or with their seeds as `from..to`.
 const SEEDS: &str = "WATTLE_RANDOM_GRAPHS";
 
-/// Fewer graphs than this may be ones that do little.
+/// A trial of fewer graphs need not contain many crashes and effects.
 const FEW: usize = 24;
 
-/// Crashes of one run: enough for every kind of node to be cut, few enough to end.
+/// Maximum number of crashes of one run: enough to interrupt every kind of node, and few enough to
+/// end.
 const CRASHES: usize = 12;
 
-/// Requests between two crashes, at most.
+/// Maximum number of requests between two crashes.
 const REQUESTS: u64 = 8;
 
-/// One run of a graph, which may be cut.
+/// One run of a graph, with or without crashes.
 struct Trial {
     world: World,
     effects: Arc<Effects>,
@@ -43,12 +44,12 @@ struct Trial {
     crashes: usize,
 }
 
-/// What came of it.
+/// The result of a trial.
 #[derive(Debug, PartialEq)]
 struct End {
     outcome: RunOutcome,
     state: Value,
-    /// How often each effect was made, repetitions under the same key aside.
+    /// Number of effects by URL. Repetitions under the same key do not count.
     effects: BTreeMap<String, usize>,
 }
 
@@ -59,7 +60,7 @@ impl Trial {
         Self { world, effects, dice, crashes: 0 }
     }
 
-    /// Runs to the end, with an answer to each question.
+    /// Runs to the end and answers each interrupt.
     async fn run(&mut self) -> End {
         let thread = ThreadId::new("random").unwrap();
         let request =
@@ -77,8 +78,8 @@ impl Trial {
             }
             ended = self.resume(&thread, answers).await;
         }
-        // The keys are the tasks', whose ids in nested graphs depend on which of several graphs
-        // made its checkpoints first; so the addresses are counted.
+        // The keys contain task ids. In subgraphs these depend on which of several graphs makes its
+        // checkpoints first, so effects are counted by URL.
         let mut effects = BTreeMap::new();
         for address in self.effects.made().into_values() {
             *effects.entry(address).or_default() += 1;
@@ -102,7 +103,7 @@ impl Trial {
         self.end(&run).await
     }
 
-    /// Waits for the end of a run, through all crashes.
+    /// Waits for the end of a run through all crashes.
     async fn end(&mut self, run: &RunRef) -> EndedRun {
         loop {
             let effects = self.effects.clone();
@@ -114,14 +115,15 @@ impl Trial {
             self.crash().await;
             self.arm();
             if self.world.engine.recover().await == 0 {
-                // What stopped belonged to a host that was dead already, and the run had ended.
+                // The request that stopped belonged to an earlier host, and the run had already
+                // ended.
                 let view = self.world.engine.thread(&run.thread).await.unwrap().unwrap();
-                assert_ne!(view.status, ThreadStatus::Running, "it can be recovered");
+                assert_ne!(view.status, ThreadStatus::Running, "the run has ended");
             }
         }
     }
 
-    /// Lets one of the next requests stop, as long as there are crashes left.
+    /// Makes one of the next requests stop, unless all crashes have happened.
     fn arm(&mut self) {
         self.effects.go_on();
         let Some(dice) = self.dice.as_mut().filter(|_| self.crashes < CRASHES) else { return };
@@ -136,16 +138,16 @@ impl Trial {
     }
 }
 
-/// Effects that one end has more often than the other.
+/// Returns the effects whose numbers differ.
 fn differences(whole: &End, cut: &End) -> String {
     let addresses: BTreeSet<&String> = whole.effects.keys().chain(cut.effects.keys()).collect();
     let count = |end: &End, address| end.effects.get(address).copied().unwrap_or_default();
     let lines = addresses.into_iter().map(|it| (it, count(whole, it), count(cut, it)));
     let lines = lines.filter(|(_, whole, cut)| whole != cut);
-    lines.map(|(it, whole, cut)| format!("{it}: {cut} times and not {whole}\n")).collect()
+    lines.map(|(it, whole, cut)| format!("{it}: {cut} times instead of {whole}\n")).collect()
 }
 
-/// Seeds of graphs: `20..30`, or how many from 0.
+/// Seeds of graphs: a range such as `20..30`, or a number that starts at 0.
 struct Seeds(Range<u64>);
 
 impl FromStr for Seeds {
@@ -154,14 +156,14 @@ impl FromStr for Seeds {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (from, to) = text.split_once("..").unwrap_or(("0", text));
         let (Ok(from), Ok(to)) = (from.parse(), to.parse()) else {
-            return Err("it is a number or a range such as 20..30");
+            return Err("expected a number or a range such as 20..30");
         };
         Ok(Self(from..to))
     }
 }
 
 #[tokio::test]
-async fn whatever_the_graph_a_run_that_is_cut_ends_as_one_that_is_not() {
+async fn a_run_with_crashes_ends_like_one_without() {
     let mut seen = BTreeMap::<&str, usize>::new();
     let Seeds(seeds) = needs::setting(SEEDS).unwrap_or(Seeds(0..GRAPHS));
     for seed in seeds {

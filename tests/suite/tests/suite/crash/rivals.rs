@@ -1,6 +1,6 @@
-//! Two hosts on one PostgreSQL, of which one is cut off: bytes are held back, connections are half
-//! open, the process is stopped. Whatever it hears late, it makes no payment that is not its own any
-//! more.
+//! Two hosts on one PostgreSQL server, of which one loses its connection: bytes are held back,
+//! connections are half open, or the process is stopped. Even if it continues late, it makes no
+//! payment for a thread that another host has taken over.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -24,39 +24,39 @@ use wattle_suite::mortal::rival::{LEASE, PAYMENTS};
 
 use super::random::Dice;
 
-/// Runs of all tests together, unless [`RUNS`] says otherwise: a wave for each test.
+/// Number of runs of all tests together, unless [`RUNS`] is set: one wave per test.
 const FEW: usize = TESTS * (CUT_OFF + UNHARMED);
 
 /// Tests that share the waves.
 const TESTS: usize = 3;
 
-/// Names the number of runs in the environment.
+/// The environment variable with the number of runs.
 const RUNS: &str = "WATTLE_RIVAL_RUNS";
 
-/// Runs of one wave that the host begins which is cut off, and the other one.
+/// Runs of one wave on the host that loses its connection, and on the other one.
 const CUT_OFF: usize = 3;
 const UNHARMED: usize = 1;
 
-/// Pause between two looks.
+/// Interval between two polls.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Longest wait for anything: what a connection takes that is half open, and some more.
+/// Maximum duration of any wait. It includes the timeout of a half-open connection.
 const IN_TIME: Duration = Duration::from_mins(2);
 
-/// How the host is cut off.
+/// How the host loses its connection.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
-    /// Bytes on the way from or to the database wait.
+    /// Bytes from or to the database are held back.
     Held(Held),
-    /// Its connections have no other end any more.
+    /// Its connections have no other end.
     HalfOpen,
     /// The process is stopped.
     Stopped,
-    /// The process is stopped while answers are on their way to it.
+    /// The process is stopped while responses are on their way to it.
     StoppedAndHeld,
 }
 
-/// In the order in which the waves have them.
+/// The faults in the order of the waves.
 const FAULTS: [Fault; 6] = [
     Fault::Held(Held::Answers),
     Fault::Stopped,
@@ -66,12 +66,12 @@ const FAULTS: [Fault; 6] = [
     Fault::Held(Held::Requests),
 ];
 
-/// How long it is cut off.
+/// The duration of the fault.
 #[derive(Clone, Copy, Debug)]
 enum Until {
-    /// Until the other host has brought all its runs to an end.
+    /// Until the other host has ended all runs of this one.
     Ended,
-    /// Until the other host has taken the first of them over.
+    /// Until the other host has taken over the first of these runs.
     TakenOver,
     /// About as long as a lease.
     Lease(Duration),
@@ -87,7 +87,7 @@ impl Until {
     }
 }
 
-/// One payment that arrived.
+/// One payment that reached the services.
 #[derive(Debug)]
 struct Payment {
     host: String,
@@ -97,7 +97,7 @@ struct Payment {
     at_ms: i64,
 }
 
-/// The database, the services, and one that looks on.
+/// The database, the services, and a store that observes the threads.
 struct Trial {
     postgres: Postgres,
     url: String,
@@ -105,7 +105,7 @@ struct Trial {
     store: PostgresStore,
 }
 
-/// What came of a wave.
+/// The result of a wave.
 #[derive(Default)]
 struct Seen {
     payments: usize,
@@ -114,7 +114,7 @@ struct Seen {
 
 async fn in_time<T>(what: &str, work: impl Future<Output = T>) -> T {
     let ended = tokio::time::timeout(IN_TIME, work).await;
-    ended.unwrap_or_else(|_| panic!("{what} does not come in time"))
+    ended.unwrap_or_else(|_| panic!("{what} takes too long"))
 }
 
 fn signal(program: &Program, signal: Signal) {
@@ -123,7 +123,7 @@ fn signal(program: &Program, signal: Signal) {
 }
 
 impl Trial {
-    /// A test is left out without PostgreSQL.
+    /// Starts the database and the services. A test is left out without PostgreSQL.
     async fn start() -> Result<Self, LeftOut> {
         let (postgres, url) = crate::asset::postgres::database()?;
         let services = Server::start(Config::default()).await.unwrap();
@@ -131,7 +131,8 @@ impl Trial {
         Ok(Self { postgres, url, services, store })
     }
 
-    /// A host that begins these runs, over a port of this machine.
+    /// Starts a host that starts runs on these threads, and that reaches the database through a
+    /// local port.
     fn host(&self, name: &str, port: u16, threads: &[ThreadId]) -> Program {
         let (own, other) = (format!(":{}/", self.postgres.port()), format!(":{port}/"));
         let mut command = Command::new(env!("CARGO_BIN_EXE_wattle-rival"));
@@ -182,8 +183,8 @@ impl Trial {
         }
     }
 
-    /// Waits until one of these threads is taken over, or all have ended where they began: a host
-    /// that notices half open connections soon enough loses nothing.
+    /// Waits until one of these threads is taken over, or until all have ended on their first host:
+    /// a host that detects half-open connections early loses no thread.
     async fn is_taken_over(&self, threads: &[ThreadId]) {
         let taken_over = async {
             loop {
@@ -247,7 +248,7 @@ impl Trial {
         let ends: Vec<i64> = ends(&events);
         assert_eq!(ends.len(), 1, "{}", shown());
         let late = payments.iter().find(|payment| payment.at_ms > ends[0]);
-        assert!(late.is_none(), "{late:?} came after the end of its run; {}", shown());
+        assert!(late.is_none(), "{late:?} arrived after the end of its run; {}", shown());
         let starts = starts(&events);
         for (place, from) in starts.iter().enumerate() {
             let to = starts.get(place + 1).copied().unwrap_or(i64::MAX);
@@ -287,12 +288,12 @@ fn mend(link: &Link, host: &Program, fault: Fault) {
     }
 }
 
-/// Whether a payment has an idempotency key: every second one.
+/// Returns whether a payment has an idempotency key. Every second payment has one.
 fn is_keyed(number: u64) -> bool {
     number % 2 == 1
 }
 
-/// When runs of a thread began or were taken over.
+/// Returns the times at which runs of a thread started or were taken over.
 fn starts(events: &[Event]) -> Vec<i64> {
     let starts = events.iter().filter(|event| matches!(event.kind, EventKind::RunStarted(_)));
     starts.map(|event| event.at_ms).collect()
@@ -303,20 +304,20 @@ fn ends(events: &[Event]) -> Vec<i64> {
     ends.map(|event| event.at_ms).collect()
 }
 
-#[expect(clippy::print_stdout, reason = "a long trial shows how far it is")]
+#[expect(clippy::print_stdout, reason = "a long trial shows its progress")]
 fn tell(line: &str) {
     println!("{line}");
 }
 
-/// Every third wave of a trial, from this one on: each of the tests below has the others, so that they
-/// run at the same time. Most of a wave is waiting.
+/// Executes every third wave of a trial, starting at `first`. Each test has other waves, so that
+/// they run in parallel. A wave mostly waits.
 async fn waves(first: usize) -> Result<Seen, LeftOut> {
     let trial = Trial::start().await?;
     let (mut dice, mut all) = (Dice::new(15 + first as u64), Seen::default());
     let waves = needs::setting(RUNS).unwrap_or(FEW).div_ceil(CUT_OFF + UNHARMED);
     for number in (first..waves).step_by(TESTS) {
         let fault = FAULTS[number % FAULTS.len()];
-        // The first wave has the fault that was found first, at its worst.
+        // The first wave has the fault that was found first, for the longest time.
         let until = if number == 0 { Until::Ended } else { Until::of(&mut dice) };
         let Seen { payments, takeovers } = trial.wave(number, fault, until).await;
         tell(&format!("{number}: {fault:?} {until:?}: {payments} payments, {takeovers} takeovers"));
@@ -327,19 +328,19 @@ async fn waves(first: usize) -> Result<Seen, LeftOut> {
 }
 
 #[tokio::test]
-async fn a_host_whose_answers_are_held_back_makes_no_payment_that_is_not_its_own_any_more() {
+async fn a_host_without_responses_makes_no_payment_after_a_takeover() {
     let seen = need!(waves(0).await);
     assert!(seen.takeovers >= CUT_OFF, "the trial shows little: {} takeovers", seen.takeovers);
 }
 
 #[tokio::test]
-async fn a_host_that_was_stopped_makes_no_payment_that_is_not_its_own_any_more() {
+async fn a_stopped_host_makes_no_payment_after_a_takeover() {
     let seen = need!(waves(1).await);
     assert!(seen.payments >= PAYMENTS as usize, "{} payments", seen.payments);
 }
 
 #[tokio::test]
-async fn a_host_with_half_open_connections_makes_no_payment_that_is_not_its_own_any_more() {
+async fn a_host_with_half_open_connections_makes_no_payment_after_a_takeover() {
     let seen = need!(waves(2).await);
     assert!(seen.payments >= PAYMENTS as usize, "{} payments", seen.payments);
 }

@@ -1,26 +1,26 @@
-//! Random graphs, as text, from a seed.
+//! Random graphs as TOML from a seed.
 
 use super::nodes::TURNS;
 
-/// Nodes of the outermost graph, at most.
+/// Maximum number of nodes of the root graph.
 const NODES: u64 = 30;
 
-/// Nodes of a nested graph, at most.
+/// Maximum number of nodes of a subgraph.
 const NESTED_NODES: u64 = 4;
 
-/// What is said of a node whose graph has a state of its own.
+/// The line of a node whose subgraph has a state of its own.
 const OWN_STATE: &str = "state = \"own\"";
 
-/// A sequence that looks random (SplitMix64).
+/// A pseudorandom sequence (SplitMix64).
 pub(in crate::crash) struct Dice(u64);
 
 impl Dice {
-    /// Always the same sequence for a seed.
+    /// Creates the sequence of a seed.
     pub(in crate::crash) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// A number below another one.
+    /// Returns a number below `limit`.
     pub(in crate::crash) fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -28,25 +28,25 @@ impl Dice {
         (mixed ^ (mixed >> 31)) % limit
     }
 
-    /// Something that happens so often in a hundred.
+    /// Returns true with a probability of `percent`.
     pub(super) fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 }
 
-/// One node and what is said of it.
+/// A node and its settings.
 struct Node {
-    /// Lines beside the plugin's.
+    /// Lines of its table, besides the plugin.
     lines: Vec<String>,
     /// Entries of its configuration.
     config: Vec<String>,
-    /// The graph that runs as this node.
+    /// The number of the subgraph that runs as this node.
     graph: Option<usize>,
     /// Nodes to which it sends.
     sends: Vec<String>,
 }
 
-/// The graphs of a seed: `main`, and the graphs nested in it.
+/// Returns the graphs of a seed: `main` and its subgraphs.
 pub(super) fn graphs(seed: u64) -> String {
     let mut dice = Dice::new(seed.wrapping_mul(7_919).wrapping_add(1));
     let count = 5 + dice.below(NODES - 4);
@@ -74,11 +74,12 @@ fn acting(name: &str) -> Node {
 
 fn node(dice: &mut Dice, number: u64, nested: &mut usize) -> Node {
     let mut node = acting(&format!("n{number}"));
-    // The first node does what all graphs begin with.
+    // The first node of every graph is a plain node.
     if number > 0 && dice.chance(12) {
         node.graph = Some(*nested);
         *nested += 1;
-        // A graph with a state of its own runs once in a superstep; nobody sends to it.
+        // A subgraph with a state of its own runs once in a superstep, so it is not the target of
+        // sends.
         let states = ["", "state = \"none\"", OWN_STATE];
         node.lines.push(states[dice.below(3) as usize].to_owned());
     } else {
@@ -90,7 +91,7 @@ fn node(dice: &mut Dice, number: u64, nested: &mut usize) -> Node {
     node
 }
 
-/// What a node does beside its work.
+/// Adds an interrupt or failures to a node at random.
 fn character(dice: &mut Dice, node: &mut Node, may_be_rescued: bool) {
     if dice.chance(15) {
         node.config.push("asks = true".to_owned());
@@ -111,12 +112,13 @@ fn head(graph: &str, entry: &str) -> String {
     ) + &["total", "turns"].map(|name| counter(graph, name)).concat()
 }
 
-/// Sums are not shared with nested graphs, whose end would be added to what they began with.
+/// Sums are not shared with subgraphs. The result of a subgraph would be added to the value that it
+/// started with.
 fn counter(graph: &str, name: &str) -> String {
     format!("[graphs.{graph}.channels.{name}]\nreducer = \"sum\"\ndefault = 0\n")
 }
 
-/// Ways on, by which every node is reached.
+/// Returns edges, branches and sends by which every node is reached.
 fn ways(dice: &mut Dice, nodes: &mut [Node]) -> String {
     let mut text = String::new();
     for number in 1..nodes.len() {
@@ -170,7 +172,7 @@ fn table(graph: &str, name: &str, node: &Node) -> String {
     lines.join("\n") + "\n"
 }
 
-/// A nested graph: its nodes one after the other.
+/// Returns a subgraph whose nodes run one after the other.
 fn line_of(dice: &mut Dice, number: usize) -> String {
     let graph = format!("inner{number}");
     let mut text =

@@ -1,4 +1,4 @@
-//! The node of random graphs: what it does is a pure function of its configuration and its input.
+//! The node of random graphs, whose outcome is a pure function of its configuration and its input.
 
 use std::sync::Arc;
 
@@ -11,24 +11,24 @@ use wattle_run::ports::sandbox::NodeCall;
 use wattle_suite::native::{Answer, NativePlugin};
 use wattle_suite::scripted::get;
 
-/// Numbers are small, so that sums of many stay exact.
+/// Numbers are small, so that sums of many remain exact.
 const MODULUS: u64 = 1_000;
 
-/// Tasks after which no loop begins another round, as the graphs say it too.
+/// Number of tasks after which no loop starts another round. The graphs have the same condition.
 pub(super) const TURNS: u64 = 25;
 
-/// A number that depends on every byte of a text (FNV-1a).
+/// Returns a hash of a text (FNV-1a).
 fn digest(text: &str) -> u64 {
     let start = 0xcbf2_9ce4_8422_2325_u64;
     text.bytes().fold(start, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// What a person says to a question.
+/// Returns the answer to an interrupt.
 pub(super) fn answer(payload: &Value) -> Value {
     json!(digest(&payload.to_string()) % MODULUS)
 }
 
-/// A plugin with the node `act`.
+/// Returns the plugin with the node `act`.
 pub(super) fn plugin() -> NativePlugin {
     NativePlugin::new("p", "1").node("act", act)
 }
@@ -53,7 +53,7 @@ async fn act(call: NodeCall, gate: Arc<Gate>) -> Answer {
     let mut outcome = json!({
         "trail": trail, (format!("{own}total")): seen % MODULUS, (format!("{own}turns")): 1,
     });
-    // A task that was sent sees only what was sent, and sends nothing further.
+    // The task of a send sees only the input of the send, and sends no further tasks.
     if call.input["turns"].as_u64().is_some_and(|turns| turns < TURNS) {
         let targets = config["sends"].as_array().into_iter().flatten();
         let sends = targets.enumerate().map(
@@ -64,7 +64,7 @@ async fn act(call: NodeCall, gate: Arc<Gate>) -> Answer {
     Ok(outcome)
 }
 
-/// Makes an effect whose key tells a repetition from a second effect.
+/// Makes an effect with a key that distinguishes a repetition from a second effect.
 async fn request(
     gate: &Gate,
     call: &NodeCall,
