@@ -1,5 +1,5 @@
-//! A run goes ahead of the disk, but not without bound: what waits for it is held in memory, and the
-//! end of a run waits for all of it.
+//! A run can be ahead of the disk within a limit: events that are not durable are in memory, and
+//! the end of a run waits for all of them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,14 +17,15 @@ use wattle_store::MemoryStore;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::world::World;
 
-/// Pause between two looks whether the run waits.
+/// Interval between checks that the run waits.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Supersteps of the run, and what each writes.
+/// Supersteps of the run, and the bytes that each writes.
 const STEPS: usize = 16;
 const WRITTEN_BYTES: usize = 1 << 20;
 
-/// Supersteps that it may be ahead: each is written twice, by its task and in its checkpoint.
+/// Maximum number of supersteps ahead of the disk. Each writes its bytes twice, in its task and in
+/// its checkpoint.
 const AHEAD: usize = 6;
 
 const LOOP: &str = r#"
@@ -38,7 +39,7 @@ plugin = "p"
 goto = ["work"]
 "#;
 
-/// A store whose disk stands still until it is told to work.
+/// A store whose disk can be stopped.
 struct Disk {
     below: Arc<dyn Store>,
     works: watch::Sender<bool>,
@@ -59,7 +60,7 @@ impl Layer for Disk {
         let (answer, durable) = oneshot::channel();
         let mut works = self.works.subscribe();
         tokio::spawn(async move {
-            // An error means that the test is over, or that nobody waits for the batch.
+            // An error means that the test has ended, or that no caller waits for the batch.
             let _ = works.wait_for(|works| *works).await;
             let _ = answer.send(done.await);
         });
@@ -68,14 +69,14 @@ impl Layer for Disk {
 }
 
 #[tokio::test]
-async fn a_run_that_writes_faster_than_the_disk_waits_for_it() {
+async fn a_run_that_is_far_ahead_of_the_disk_waits() {
     let store = Arc::new(Layered::<Disk>::over(Arc::new(MemoryStore::new())));
     let taken = Arc::<AtomicUsize>::default();
     let (counted, stalled) = (taken.clone(), store.clone());
     let plugin = NativePlugin::new("p", "1").node("work", move |_, _| {
         let number = counted.fetch_add(1, Ordering::SeqCst) + 1;
         if number == 1 {
-            // That the run has begun is durable.
+            // The start of the run is durable.
             stalled.works.send_replace(false);
         }
         let next: &[&str] = if number < STEPS { &["work"] } else { &[] };

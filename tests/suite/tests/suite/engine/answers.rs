@@ -1,5 +1,5 @@
-//! What the log tells of calls while they are under way: the message that an answer becomes, and
-//! what a tool was called with.
+//! What the log has of calls in progress: the id of the message that a completion becomes, and the
+//! request of a tool call.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ reducer = "messages"
 plugin = "p"
 "#;
 
-/// An answer as a message of the conversation.
+/// Returns a completion as a message of the conversation.
 fn stored(answer: &Completion) -> Value {
     json!({ "id": answer.id, "role": "assistant", "content": said(answer) })
 }
@@ -39,7 +39,7 @@ async fn ask(gate: &Gate, text: &str) -> Result<Value, Stop> {
     Ok(stored(&gate.call(prompt(text)).await?))
 }
 
-/// Asks a model, then a service, then the model again.
+/// Returns a plugin whose node calls a model, then a service, then the model again.
 fn twice() -> NativePlugin {
     NativePlugin::new("p", "1").node("work", |_, gate| async move {
         let first = ask(&gate, "one").await?;
@@ -49,7 +49,7 @@ fn twice() -> NativePlugin {
     })
 }
 
-/// The ids of the messages of which pieces were streamed, in order.
+/// Returns the ids of the messages whose deltas were streamed, in order.
 fn told<'e>(events: impl IntoIterator<Item = &'e Event>) -> Vec<String> {
     let mut begun: BTreeMap<_, (&CallStarted, u32)> = BTreeMap::new();
     let mut told = Vec::new();
@@ -86,7 +86,7 @@ async fn begun(world: &World, thread: &ThreadId) -> Vec<CallStarted> {
 }
 
 #[tokio::test]
-async fn an_answer_is_kept_under_the_id_that_it_was_told_by() {
+async fn a_message_keeps_the_id_of_its_stream() {
     let world = World::new(ONE, twice());
     let ended = world.run(json!({})).await;
     let events = world.events(&ended.run.thread).await;
@@ -96,7 +96,7 @@ async fn an_answer_is_kept_under_the_id_that_it_was_told_by() {
 }
 
 #[tokio::test]
-async fn a_task_that_goes_on_from_its_journal_knows_the_id() {
+async fn a_replayed_completion_keeps_its_message_id() {
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         let said = ask(&gate, "one").await?;
         gate.ask(Ask { payload: json!("sure?"), response_schema: None }).await?;
@@ -111,7 +111,7 @@ async fn a_task_that_goes_on_from_its_journal_knows_the_id() {
 }
 
 #[tokio::test]
-async fn an_answer_that_a_crash_cut_is_another_message() {
+async fn a_completion_after_a_crash_has_another_message_id() {
     let mut world = World::new(ONE, twice());
     world.model.hang_next(1);
     let run = world.begin(json!({})).await.unwrap();
@@ -120,14 +120,14 @@ async fn an_answer_that_a_crash_cut_is_another_message() {
     assert_eq!(world.engine.recover().await, 1);
     let ended = world.engine.wait(&run).await.unwrap();
     let told = told(&world.events(&run.thread).await);
-    assert_eq!(told[told.len() - 2..], ids(&ended), "pieces of the first may be streamed or not");
+    assert_eq!(told[told.len() - 2..], ids(&ended), "deltas of the first may be streamed or not");
     let again: Vec<u64> = begun(&world, &run.thread).await.iter().map(|it| it.again).collect();
     assert_eq!(again, [0, 1, 0, 0]);
     assert!(ids(&ended)[0].ends_with("-0-1.0"), "{ended:?}");
 }
 
 #[tokio::test]
-async fn what_a_cancelled_run_paid_for_becomes_a_message_of_the_next() {
+async fn a_reused_completion_has_a_message_id_of_the_next_run() {
     let world = World::new(ONE, twice());
     world.net.hang_next(1);
     let cut = world.begin(json!({})).await.unwrap();
@@ -138,12 +138,12 @@ async fn what_a_cancelled_run_paid_for_becomes_a_message_of_the_next() {
     let events = world.events(&cut.thread).await;
     let of = |run| told(events.iter().filter(move |event| event.run == run));
     assert_eq!(of(next.run), ids(&ended));
-    assert!(!ids(&ended).contains(&of(cut.run)[0].as_str()), "another message has its pieces");
+    assert!(!ids(&ended).contains(&of(cut.run)[0].as_str()), "its deltas have another id");
     assert_eq!(world.model.calls(), 2);
 }
 
 #[tokio::test]
-async fn a_fork_keeps_the_ids_of_answers_but_of_the_one_that_it_replaces() {
+async fn a_fork_keeps_message_ids_except_of_the_overridden_result() {
     let world = World::new(ONE, twice());
     let ended = world.run(json!({})).await;
     let thread = &ended.run.thread;
@@ -179,12 +179,12 @@ async fn a_fork_keeps_the_ids_of_answers_but_of_the_one_that_it_replaces() {
         assert_ne!(ids(&forked)[1], ids(&ended)[1]);
         let events = world.events(&run.thread).await;
         let told = told(events.iter().filter(|event| event.run == run.run));
-        assert_eq!(told, [ids(&forked)[1]], "the other one was streamed before");
+        assert_eq!(told, [ids(&forked)[1]], "the first one was streamed before");
     }
 }
 
 #[tokio::test]
-async fn the_beginning_of_a_call_of_a_tool_says_what_it_is_called_with() {
+async fn the_start_event_of_a_tool_call_has_its_request() {
     let caller = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         for text in ["short".to_owned(), "x".repeat(limit::JOURNAL_REQUEST_BYTES)] {
             let request = ToolRequest {

@@ -1,4 +1,4 @@
-//! Static interrupts, whatever write a crash falls on: each is stopped at once, and passed once.
+//! Breakpoints with a crash at any write: the run stops at each breakpoint, and passes it once.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use wattle_store::MemoryStore;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::world::World;
 
-/// A graph that stops before and after nodes, and one in it that does as well. `STATE` is what the
-/// nested one remembers.
+/// A graph with breakpoints before and after nodes, and a subgraph with the same. `STATE` is the
+/// state mode of the subgraph.
 const STOPS: &str = r#"
 [graphs.main]
 entry = "a"
@@ -52,7 +52,7 @@ fn saying() -> NativePlugin {
     NativePlugin::new("p", "1").node("say", |_, _| async move { Ok(json!({ "out": "x" })) })
 }
 
-/// A store that stops taking writes, as if the host had died before the next one.
+/// A store that stops accepting writes, as if the host had died before the next one.
 type CutStore = Layered<Cut>;
 
 struct Cut {
@@ -88,7 +88,7 @@ impl Layer for Cut {
     }
 }
 
-/// Where a client saw the thread stand: nodes that had finished, and those that come next.
+/// A stop that a client saw: the number of finished nodes, and the next nodes.
 type Stop = (usize, Value);
 
 struct Journey {
@@ -97,9 +97,9 @@ struct Journey {
     thread: ThreadId,
     options: RunOptions,
     stops: Vec<Stop>,
-    /// Whether the thread was resumed since the last stop was seen.
+    /// True if the thread was resumed after the last recorded stop.
     has_gone_on: bool,
-    /// Whether the store was cut.
+    /// True after the store was cut.
     was_cut: bool,
 }
 
@@ -113,7 +113,7 @@ impl Journey {
         Self { world, store, thread, options, stops, has_gone_on, was_cut }
     }
 
-    /// Goes on until the thread is at its end, whatever happens to the host.
+    /// Continues the thread to its end, through all crashes.
     async fn travel(&mut self) {
         loop {
             match self.world.engine.thread(&self.thread).await.unwrap() {
@@ -134,7 +134,7 @@ impl Journey {
                     let (request, run) = (self.resume(), view.run.unwrap());
                     let run = RunRef { thread: view.thread, run };
                     let resumed = async move {
-                        // Its thread is free only then.
+                        // The thread is free only after the run has ended.
                         engine.wait(&run).await.unwrap();
                         engine.resume(request).await.unwrap()
                     };
@@ -166,7 +166,7 @@ impl Journey {
         }
     }
 
-    /// Answers whether it was done before the host died. If it was not, the next host goes on.
+    /// Returns true if the work was done before the crash. Otherwise a new engine recovers the run.
     async fn until_cut<T>(&mut self, work: impl Future<Output = T>) -> bool {
         let store = self.store.clone();
         tokio::select! {
@@ -183,7 +183,7 @@ impl Journey {
 }
 
 #[tokio::test]
-async fn a_crash_at_any_write_neither_loses_a_breakpoint_nor_repeats_one() {
+async fn a_crash_at_any_write_neither_skips_nor_repeats_a_breakpoint() {
     for durability in [Durability::Commit, Durability::Exit] {
         for state in ["inherit", "own", "none"] {
             let mut whole = Journey::new(state, durability);

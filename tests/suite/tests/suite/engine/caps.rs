@@ -1,4 +1,4 @@
-//! What a thread, an app and a tenant may take: who takes more is refused, and nobody else.
+//! Caps of threads, apps and tenants, which apply to no others.
 
 mod blobs;
 mod log;

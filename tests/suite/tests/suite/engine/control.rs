@@ -1,4 +1,4 @@
-//! Cancel, busy threads, budgets, events.
+//! Cancel, busy threads, budgets and events.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -33,7 +33,7 @@ fn calling() -> NativePlugin {
 }
 
 #[tokio::test]
-async fn a_cancelled_run_ends_soon_and_the_thread_goes_on_later() {
+async fn a_cancelled_run_ends_soon_and_the_thread_can_be_resumed() {
     let world = World::new(ONE, calling());
     world.net.hang_next(1);
     let run = world.begin(json!({})).await.unwrap();
@@ -47,7 +47,7 @@ async fn a_cancelled_run_ends_soon_and_the_thread_goes_on_later() {
 }
 
 #[tokio::test]
-async fn a_request_that_waits_to_be_sent_is_not_sent_after_a_cancel() {
+async fn a_delayed_request_is_not_sent_after_a_cancel() {
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         let delay_ms = Some(limit::HTTP_DELAY_MS);
         gate.call(HttpRequest { delay_ms, ..get("https://example.com/later") }).await?;
@@ -69,7 +69,7 @@ async fn a_request_that_waits_to_be_sent_is_not_sent_after_a_cancel() {
 }
 
 #[tokio::test]
-async fn a_task_that_waits_for_its_next_attempt_makes_none_after_a_cancel() {
+async fn a_cancel_prevents_the_next_attempt() {
     let graph = format!("{ONE}retry = {{ attempts = 2, initial = \"30s\" }}\n");
     let world = World::new(&graph, calling());
     world.net.fail_next(unavailable());
@@ -88,7 +88,7 @@ async fn a_task_that_waits_for_its_next_attempt_makes_none_after_a_cancel() {
 }
 
 #[tokio::test]
-async fn what_a_model_has_said_before_a_cancel_stays_in_the_log() {
+async fn deltas_before_a_cancel_stay_in_the_log() {
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         let answer = gate.call(prompt("talk")).await?;
         Ok(json!({ "out": said(&answer) }))
@@ -110,7 +110,7 @@ async fn what_a_model_has_said_before_a_cancel_stays_in_the_log() {
     assert!(said < events.iter().position(ended).unwrap());
 }
 
-/// Runs a node that cancels its own run right before it answers.
+/// Runs a node that cancels its own run directly before it returns.
 async fn cancelled_at_its_end(graph: &str) -> EndedRun {
     let engine = Arc::new(OnceLock::<Engine>::new());
     let known = engine.clone();
@@ -118,7 +118,7 @@ async fn cancelled_at_its_end(graph: &str) -> EndedRun {
         let engine = known.get().cloned();
         async move {
             let run = RunRef { thread: call.thread, run: call.run };
-            // The flag is set at the first look, so the cancel comes right before the answer.
+            // The first poll sets the flag, so the cancel comes directly before the result.
             let _waits = engine.expect("a run has an engine").cancel(&run).now_or_never();
             Ok(json!({ "out": "done" }))
         }
@@ -129,13 +129,13 @@ async fn cancelled_at_its_end(graph: &str) -> EndedRun {
 }
 
 #[tokio::test]
-async fn a_superstep_that_has_finished_when_the_cancel_comes_is_kept() {
+async fn a_superstep_that_has_finished_before_the_cancel_is_kept() {
     let ended = cancelled_at_its_end(ONE).await;
     assert_eq!((ended.outcome, ended.state), (RunOutcome::Cancelled, json!({ "out": "done" })));
 }
 
 #[tokio::test]
-async fn a_cancelled_run_does_not_stand_still_behind_a_node() {
+async fn a_cancelled_run_does_not_stop_at_a_breakpoint() {
     let more = "[graphs.one.nodes.more]\nplugin = \"p\"\nnode = \"work\"\n\
                 [[graphs.one.edges]]\nfrom = \"work\"\nto = \"more\"\n";
     let stops = ONE.replace("entry = \"work\"", "entry = \"work\"\ninterrupt_after = [\"work\"]");
@@ -156,7 +156,7 @@ async fn a_thread_has_one_run_at_a_time() {
 }
 
 #[tokio::test]
-async fn a_route_that_was_not_granted_is_denied_with_the_line_to_add() {
+async fn a_route_without_a_grant_is_denied_with_the_setting_to_add() {
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         let mut request = prompt("hello");
         request.route = "vision".into();
@@ -174,7 +174,7 @@ async fn a_route_that_was_not_granted_is_denied_with_the_line_to_add() {
 }
 
 #[tokio::test]
-async fn a_node_that_calls_for_ever_ends_at_its_budget() {
+async fn a_node_with_endless_host_calls_ends_at_its_limit() {
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         loop {
             gate.now_ms()?;
@@ -188,7 +188,7 @@ async fn a_node_that_calls_for_ever_ends_at_its_budget() {
 }
 
 #[tokio::test]
-async fn the_log_has_no_gaps_and_holds_the_guests_events() {
+async fn the_log_has_no_gaps_and_has_the_events_of_the_guest() {
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         gate.emit(Emission::Custom { name: "seen".into(), data: json!({ "n": 1 }) }).await?;
         gate.emit(Emission::Progress { message: "half".into(), fraction: Some(0.5) }).await?;
@@ -209,7 +209,7 @@ async fn the_log_has_no_gaps_and_holds_the_guests_events() {
 }
 
 #[tokio::test]
-async fn a_bad_event_name_is_a_failure_for_the_guest() {
+async fn an_invalid_event_name_is_a_failure_for_the_guest() {
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         gate.emit(Emission::Custom { name: "no spaces".into(), data: json!(1) }).await?;
         Ok(json!({}))
@@ -219,7 +219,7 @@ async fn a_bad_event_name_is_a_failure_for_the_guest() {
 }
 
 #[tokio::test]
-async fn a_deleted_thread_is_gone() {
+async fn a_deleted_thread_does_not_exist() {
     let world = World::new(ONE, calling());
     let ended = world.run(json!({})).await;
     world.engine.delete_thread(&ended.run.thread).await.unwrap();

@@ -1,4 +1,4 @@
-//! Calls that were under way when the host died: who decides what becomes of them, and how.
+//! Calls in doubt, which were in progress when the host died, and how they are settled.
 
 use serde_json::{Value, json};
 use wattle_graph::event::{Decision, EventKind};
@@ -19,12 +19,12 @@ entry = "work"
 plugin = "p"
 "#;
 
-/// A run that was cut while it paid, taken up again under a policy.
+/// Starts a run that crashes during a payment and is recovered under a policy.
 async fn cut_while_paying(in_doubt: InDoubt) -> (World, RunRef) {
     cut_in(ONE, in_doubt).await
 }
 
-/// The same in a graph of its own.
+/// Starts such a run of another graph.
 async fn cut_in(graph: &str, in_doubt: InDoubt) -> (World, RunRef) {
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         let post = HttpRequest { method: "POST".into(), ..get("https://example.com/slow-pay") };
@@ -42,7 +42,7 @@ async fn cut_in(graph: &str, in_doubt: InDoubt) -> (World, RunRef) {
 }
 
 #[tokio::test]
-async fn a_policy_of_retry_makes_the_call_again_and_says_so_in_the_log() {
+async fn the_policy_retry_repeats_the_call_and_logs_it() {
     let (world, run) = cut_while_paying(InDoubt::Retry).await;
     let ended = world.engine.wait(&run).await.unwrap();
     assert_eq!((ended.outcome, ended.state["out"].clone()), (RunOutcome::Completed, json!(200)));
@@ -64,13 +64,13 @@ async fn asked(answer: Value) -> (World, wattle_run::hostcall::runs::EndedRun) {
 }
 
 #[tokio::test]
-async fn a_person_may_have_the_call_made_again() {
+async fn a_person_can_repeat_the_call() {
     let (world, ended) = asked(json!({ "kind": "retry" })).await;
     assert_eq!((ended.state["out"].clone(), world.net.calls()), (json!(200), 2));
 }
 
 #[tokio::test]
-async fn a_person_may_say_what_the_call_answered() {
+async fn a_person_can_give_the_result_of_the_call() {
     let answer = json!({
         "status": 201, "headers": [], "body": { "text": "" }, "url": "https://example.com/slow-pay",
     });
@@ -80,13 +80,13 @@ async fn a_person_may_say_what_the_call_answered() {
 }
 
 #[tokio::test]
-async fn a_person_may_let_it_fail() {
+async fn a_person_can_let_the_call_fail() {
     let (world, ended) = asked(json!({ "kind": "fail" })).await;
     assert_eq!((failure(&ended).code.as_str(), world.net.calls()), (code::IN_DOUBT, 1));
 }
 
 #[tokio::test]
-async fn a_decision_that_is_none_is_refused_and_the_question_stays_open() {
+async fn an_invalid_decision_is_refused_and_the_interrupt_stays_pending() {
     let (world, run) = cut_while_paying(InDoubt::Ask).await;
     world.engine.wait(&run).await.unwrap();
     let refused =
@@ -97,7 +97,7 @@ async fn a_decision_that_is_none_is_refused_and_the_question_stays_open() {
 }
 
 #[tokio::test]
-async fn a_call_in_doubt_is_listed_and_can_be_settled_before_the_thread_goes_on() {
+async fn a_call_in_doubt_is_listed_and_can_be_settled_before_a_resume() {
     let (world, run) = cut_while_paying(InDoubt::Fail).await;
     let ended = world.engine.wait(&run).await.unwrap();
     assert_eq!(failure(&ended).code, code::IN_DOUBT);
@@ -129,7 +129,7 @@ async fn a_call_in_doubt_is_listed_and_can_be_settled_before_the_thread_goes_on(
 }
 
 #[tokio::test]
-async fn an_answer_is_about_one_beginning_of_the_call() {
+async fn an_answer_settles_one_start_of_the_call() {
     let (mut world, run) = cut_while_paying(InDoubt::Ask).await;
     let first = questions(&world.engine.wait(&run).await.unwrap());
     world.net.hang_next(1);
@@ -148,7 +148,7 @@ async fn an_answer_is_about_one_beginning_of_the_call() {
     world.crash().await;
     assert_eq!(world.engine.recover().await, 1);
     let second = questions(&world.engine.wait(&again).await.unwrap());
-    assert_eq!((second.len(), world.net.calls()), (1, 2), "made again, it is in doubt again");
+    assert_eq!((second.len(), world.net.calls()), (1, 2), "the repeated call is in doubt, too");
     assert_ne!(second[0].id, first[0].id);
     let ended = world.answer(&run.thread, json!({ "kind": "retry" })).await;
     assert_eq!((ended.state["out"].clone(), world.net.calls()), (json!(200), 3));
@@ -157,7 +157,7 @@ async fn an_answer_is_about_one_beginning_of_the_call() {
 const RETRIED: &str = "retry = { attempts = 3, initial = \"1ms\", on = [\"in-doubt\"] }\n";
 
 #[tokio::test]
-async fn a_retry_by_policy_does_not_make_a_call_in_doubt_again_but_a_person_does() {
+async fn only_a_person_repeats_a_call_in_doubt_and_no_retry_policy() {
     let nested = format!(
         "[graphs.main]\nentry = \"sub\"\n[graphs.main.channels.out]\n[graphs.main.nodes.sub]\n\
          graph = \"one\"\n{RETRIED}{ONE}"

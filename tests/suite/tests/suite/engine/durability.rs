@@ -1,4 +1,4 @@
-//! Crashes: what was answered is never asked again, what has happened is not undone.
+//! Crashes: results are not requested again, and events are not lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -42,7 +42,7 @@ async fn a_crash_in_the_middle_of_a_node_repeats_no_finished_call() {
 }
 
 #[tokio::test]
-async fn a_crash_during_an_unsafe_call_is_in_doubt_and_not_repeated() {
+async fn a_call_that_is_not_idempotent_is_in_doubt_after_a_crash() {
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         let post = HttpRequest { method: "POST".into(), ..get("https://example.com/slow-pay") };
         gate.call(post).await?;
@@ -72,7 +72,7 @@ plugin = "p"
 "#;
 
 #[tokio::test]
-async fn the_writes_of_finished_siblings_survive_a_failure() {
+async fn writes_of_finished_siblings_survive_a_failure() {
     let plugin = NativePlugin::new("p", "1")
         .node("a", |_, gate| async move {
             let said = said(&gate.call(prompt("a")).await?);
@@ -88,11 +88,11 @@ async fn the_writes_of_finished_siblings_survive_a_failure() {
     failure(&failed);
     let ended = world.resume(&failed.run.thread, &[], Default::default()).await.unwrap();
     assert_eq!(ended.state["out"], json!(["answer 1", "b"]));
-    assert_eq!(world.model.calls(), 1, "the finished sibling did not run again");
+    assert_eq!(world.model.calls(), 1, "the finished sibling does not run again");
 }
 
 #[tokio::test]
-async fn a_node_that_asks_for_something_else_is_a_divergence_that_names_both() {
+async fn a_divergence_names_the_recorded_and_the_current_request() {
     let executions = Arc::new(AtomicUsize::new(0));
     let plugin = NativePlugin::new("p", "1").node("work", move |_, gate| {
         let execution = executions.fetch_add(1, Ordering::SeqCst);
@@ -116,7 +116,7 @@ async fn a_node_that_asks_for_something_else_is_a_divergence_that_names_both() {
 }
 
 #[tokio::test]
-async fn an_old_thread_stays_on_the_code_it_began_with() {
+async fn a_thread_stays_on_the_version_of_its_first_run() {
     let version = |text: &'static str| {
         NativePlugin::new("p", text)
             .node("work", move |_, _| async move { Ok(json!({ "out": text })) })
@@ -131,13 +131,13 @@ async fn an_old_thread_stays_on_the_code_it_began_with() {
 }
 
 #[tokio::test]
-async fn a_thread_whose_code_is_gone_is_refused_with_what_to_do() {
+async fn a_thread_whose_version_is_missing_is_refused_with_a_hint() {
     let plugin = |text| NativePlugin::new("p", text).node("work", |_, _| async { Ok(json!({})) });
     let mut world = World::new(ONE, plugin("old"));
     let first = world.run(json!({})).await;
     let fresh = World::new(ONE, plugin("new"));
     world.crash().await;
-    // The same store under a catalog that never knew the old code.
+    // An engine on the same store whose catalog never had the old code.
     let engine = wattle_run::engine::Engine::new(
         world.engine.ports().clone(),
         fresh.engine.catalog().clone(),

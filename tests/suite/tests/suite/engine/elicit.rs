@@ -1,5 +1,5 @@
-//! Questions that the server of a tool asks in the middle of a call: each call gets its own answer, and nothing is
-//! done twice or for the answer to something else.
+//! Elicitations of MCP servers during tool calls: each call gets its own answer, and no effect is
+//! repeated or uses the answer of another call.
 
 mod calls;
 mod doubt;
@@ -28,7 +28,7 @@ use wattle_run::ports::{Caller, ToolServers};
 use wattle_suite::native::{Answer, NativePlugin};
 use wattle_suite::world::{World, questions};
 
-/// What a test waits for at most.
+/// Maximum duration of a wait.
 const SOON: Duration = Duration::from_mins(1);
 
 const ONE: &str = r#"
@@ -63,31 +63,32 @@ goto = "c"
 plugin = "p"
 "#;
 
-/// The servers `far` and, from some time on, `near`, with a tool that asks a person before it books.
+/// The MCP servers `far` and, if `is_twice` is set, `near`, with a tool that elicits an answer
+/// before it books.
 struct Desk {
-    /// Whether its side of a call is held open for an answer. Otherwise it ends with the question.
+    /// True if the server holds calls open for an answer. Otherwise a call ends with its questions.
     holds: bool,
-    /// How often a call asks.
+    /// The number of rounds of a call.
     rounds: usize,
     text: String,
-    /// Held calls by their names.
+    /// Threads of held calls by name.
     held: Mutex<BTreeMap<String, ThreadId>>,
-    /// Calls from the beginning, or with an answer.
+    /// Calls that start, alone or with answers.
     calls: AtomicUsize,
     booked: AtomicUsize,
-    /// Calls that fail before they book.
+    /// Number of further calls that fail before they book.
     fails: AtomicUsize,
-    /// Calls of which the server loses the answer.
+    /// Number of further calls whose result the server loses.
     losses: AtomicUsize,
-    /// Calls with the argument `hangs` that have no end.
+    /// Number of further calls with the argument `hangs` that never end.
     hangs: AtomicUsize,
     is_twice: AtomicBool,
-    /// Lists of tools that cannot be read.
+    /// Number of further tool lists that fail.
     unlisted: AtomicUsize,
-    /// Names that were given.
+    /// Number of names that were assigned.
     named: AtomicUsize,
     asked: Notify,
-    /// Told when a call is held no longer.
+    /// Notified when a held call is released.
     freed: Notify,
 }
 
@@ -115,33 +116,33 @@ impl Desk {
         Arc::new(Self::new(true, 1))
     }
 
-    /// How many calls it holds.
+    /// Returns the number of held calls.
     fn waiting(&self) -> usize {
         self.held.lock().unwrap().len()
     }
 
-    /// Waits until it holds no more than so many calls.
+    /// Waits until at most `most` calls are held.
     async fn lets_go(&self, most: usize) {
         let freed = async {
             while self.waiting() > most {
                 self.freed.notified().await;
             }
         };
-        timeout(SOON, freed).await.expect("it lets go of its calls");
+        timeout(SOON, freed).await.expect("calls are released");
         assert_eq!(self.waiting(), most);
     }
 
-    /// The calls that it got, and how often it booked.
+    /// Returns the numbers of calls and bookings.
     fn counts(&self) -> (usize, usize) {
         (self.calls.load(Ordering::SeqCst), self.booked.load(Ordering::SeqCst))
     }
 
-    /// Forgets the calls that it holds, as a server does that ends.
+    /// Drops all held calls, like a server that restarts.
     fn lose(&self) {
         self.held.lock().unwrap().clear();
     }
 
-    /// Goes on with a call in which so many questions were answered.
+    /// Continues a call after `answered` rounds.
     fn next(&self, call: ServerCall<'_>, answered: usize) -> Result<ServerAnswer, Failure> {
         if answered < self.rounds {
             let held = self.holds.then(|| {
@@ -175,7 +176,7 @@ fn away() -> Failure {
     Failure::new(code::UNAVAILABLE, "away").retryable()
 }
 
-/// Counts down; whether it was above zero.
+/// Decrements a counter, and returns whether it was above zero.
 fn one_less(counter: &AtomicUsize) -> bool {
     let less = |count: usize| count.checked_sub(1);
     counter.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok()
@@ -295,7 +296,7 @@ fn decline() -> Value {
     json!({ "action": "decline", "content": null })
 }
 
-/// A run that waits for a person, and its thread.
+/// Starts a run that is interrupted by an elicitation. Returns the run and its thread.
 async fn asked(world: &World) -> (EndedRun, ThreadId) {
     let ended = world.run(json!({})).await;
     assert_eq!(questions(&ended)[0].payload["message"], "Sure?");

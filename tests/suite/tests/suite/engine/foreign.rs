@@ -1,4 +1,4 @@
-//! Guests of other toolchains: built for WASI, given an empty world.
+//! Guests of other toolchains, built for WASI and run in an empty WASI context.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ plugin = "p"
 "#;
 
 #[tokio::test]
-async fn a_wasi_guest_finds_an_empty_world_and_its_output_is_logged() {
+async fn a_wasi_guest_gets_an_empty_context_and_its_output_is_logged() {
     let sandbox = WasmSandbox::new(&SandboxConfig::default()).unwrap();
     let name = PluginName::new("p").unwrap();
     let plugin = sandbox.load(&name, guests::bytes("wattle-guest-foreign")).await.unwrap();

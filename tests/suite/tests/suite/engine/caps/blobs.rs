@@ -1,4 +1,4 @@
-//! Blobs of threads, apps and tenants, put by tasks, models and web handlers.
+//! Blobs of threads, apps and tenants that tasks, models and web handlers put.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ entry = "work"
 plugin = "p"
 "#;
 
-/// Bytes of a blob in these tests: as many as the smallest counts.
+/// Bytes that a blob of these tests counts: the minimum.
 const BLOB: u64 = limit::BLOB_LEAST_BYTES;
 
 async fn put(gate: &Gate, name: u64) -> Result<String, Failure> {
@@ -44,7 +44,8 @@ async fn put(gate: &Gate, name: u64) -> Result<String, Failure> {
     }
 }
 
-/// Puts blobs by number, from one on, as many as its input says; tells which were refused and why.
+/// Returns a plugin whose node puts `blobs` blobs, numbered from `from`, and returns the blobs and
+/// the failures.
 fn putting() -> NativePlugin {
     NativePlugin::new("p", "1").node("work", |call, gate| async move {
         let number = |name: &str| call.input[name].as_u64().unwrap_or_default();
@@ -70,7 +71,7 @@ fn input(from: u64, blobs: u64) -> Value {
     json!({ "from": from, "blobs": blobs })
 }
 
-/// How many were put, and the names of the caps that refused others.
+/// Returns the number of blobs and the names of the caps that refused others.
 fn came(ended: &EndedRun) -> (usize, Vec<String>) {
     assert_eq!(ended.outcome, RunOutcome::Completed);
     let refused = ended.state["refused"].as_array().unwrap();
@@ -83,7 +84,7 @@ fn came(ended: &EndedRun) -> (usize, Vec<String>) {
 }
 
 #[tokio::test]
-async fn a_thread_has_so_many_blobs_and_those_it_has_cost_nothing_more() {
+async fn blobs_of_a_thread_are_capped_and_a_repeated_put_does_not_count() {
     let mut world = world(Caps { thread_blobs: 3, ..Caps::default() });
     let ended = world.run(input(0, 5)).await;
     assert_eq!(came(&ended), (3, vec!["thread_blobs".to_owned(); 2]));
@@ -107,7 +108,7 @@ async fn a_refused_put_is_refused_again_after_a_crash() {
     world.cap(Caps::default());
     assert_eq!(world.engine.recover().await, 1);
     let ended = world.engine.wait(&run).await.unwrap();
-    assert_eq!(came(&ended), (2, vec!["thread_blob_bytes".to_owned()]), "the journal says so");
+    assert_eq!(came(&ended), (2, vec!["thread_blob_bytes".to_owned()]), "from the journal");
 }
 
 async fn of_tenant(world: &World, tenant: &str, from: u64, blobs: u64) -> (usize, Vec<String>) {
@@ -117,7 +118,7 @@ async fn of_tenant(world: &World, tenant: &str, from: u64, blobs: u64) -> (usize
 }
 
 #[tokio::test]
-async fn an_app_and_a_tenant_have_so_many_bytes_until_threads_are_deleted() {
+async fn blob_bytes_of_apps_and_tenants_are_capped_until_threads_are_deleted() {
     let bytes = |blobs: u64| TenantCaps { blob_bytes: Some(blobs * BLOB), ..TenantCaps::default() };
     let world = world(Caps {
         app_blob_bytes: Some(6 * BLOB),
@@ -130,15 +131,15 @@ async fn an_app_and_a_tenant_have_so_many_bytes_until_threads_are_deleted() {
     assert_eq!(of_tenant(&world, "small", 7, 1).await, (0, tenant_full(1)), "another thread");
     assert_eq!(of_tenant(&world, "large", 10, 4).await, (3, tenant_full(1)));
     let ended = world.run(input(20, 3)).await;
-    assert_eq!(came(&ended), (1, vec!["app_blob_bytes".to_owned(); 2]), "of no tenant");
+    assert_eq!(came(&ended), (1, vec!["app_blob_bytes".to_owned(); 2]), "without a tenant");
 
     world.engine.delete_thread(&ended.run.thread).await.unwrap();
-    assert_eq!(came(&world.run(input(30, 1)).await).0, 0, "what was measured is not old enough");
+    assert_eq!(came(&world.run(input(30, 1)).await).0, 0, "the measurement is too recent");
     world.clock.advance_ms(u32::try_from(limit::MEASURE_PAUSE_MS).unwrap());
     assert_eq!(came(&world.run(input(20, 1)).await), (1, vec![]));
 }
 
-/// The gate of a web handler of an app.
+/// Returns the gate of a web handler of an app.
 fn handler(world: &World, app: &str, quotas: &Arc<Quotas>) -> Gate {
     let caller = Caller {
         app: AppName::new(app).unwrap(),
@@ -160,7 +161,7 @@ fn handler(world: &World, app: &str, quotas: &Arc<Quotas>) -> Gate {
 }
 
 #[tokio::test]
-async fn what_web_handlers_put_counts_for_as_long_as_nobody_sweeps_it() {
+async fn blobs_of_web_handlers_count_until_the_grace_period_ends() {
     let world = World::new(ONE, putting());
     let caps = Caps { handler_blob_bytes: 2 * BLOB, ..Caps::default() };
     let quotas = Arc::new(Quotas::new(caps));
@@ -175,7 +176,7 @@ async fn what_web_handlers_put_counts_for_as_long_as_nobody_sweeps_it() {
 }
 
 #[tokio::test]
-async fn pictures_that_a_model_makes_are_blobs_like_others() {
+async fn generated_images_count_as_blobs() {
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         let mut refused = Vec::new();
         for text in ["a cat", "a dog"] {

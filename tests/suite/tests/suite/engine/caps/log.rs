@@ -1,4 +1,4 @@
-//! The bytes of a thread's log.
+//! The cap of a thread's log in bytes.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::get;
 use wattle_suite::world::{World, failure};
 
-/// What a log may take in these tests.
+/// The cap of these tests.
 const ALLOWED: u64 = 200_000;
 
-/// What a superstep, a call or an event adds.
+/// Bytes that a superstep, a call or an event adds.
 const PIECE: usize = 10_000;
 
 const LOOP: &str = r#"
@@ -44,7 +44,7 @@ fn world(graph: &str, plugin: NativePlugin) -> World {
     world
 }
 
-/// Takes as many supersteps as its input says.
+/// Returns a plugin whose node takes as many supersteps as its input requests.
 fn looping() -> NativePlugin {
     NativePlugin::new("p", "1").node("work", |call, _| async move {
         let left = call.input["steps"].as_u64().unwrap_or_default();
@@ -59,7 +59,7 @@ async fn log_bytes(world: &World, thread: &ThreadId) -> u64 {
     store.thread(thread).await.unwrap().expect("a thread").log_bytes
 }
 
-/// What a log that is full says.
+/// Checks the failure of a full log.
 fn is_full(failure: &Failure) {
     let details = failure.details.as_ref().unwrap();
     assert_eq!(
@@ -73,7 +73,7 @@ fn is_full(failure: &Failure) {
 }
 
 #[tokio::test]
-async fn a_run_that_fills_the_log_ends_and_nothing_begins_until_there_is_room() {
+async fn a_run_that_fills_the_log_fails_and_none_starts_until_there_is_room() {
     let mut world = world(LOOP, looping());
     let ended = world.run(json!({ "steps": 900 })).await;
     let thread = ended.run.thread.clone();
@@ -97,7 +97,7 @@ async fn a_run_that_fills_the_log_ends_and_nothing_begins_until_there_is_room() 
 }
 
 #[tokio::test]
-async fn what_compresses_well_counts_as_it_is_stored() {
+async fn compressed_bytes_count() {
     let folder = tempfile::tempdir().unwrap();
     let store = RedbStore::open(folder.path().join("wattle.redb")).unwrap();
     let mut world = World::with_store(LOOP, looping(), Arc::new(store));
@@ -127,7 +127,7 @@ async fn fills(plugin: NativePlugin) {
 }
 
 #[tokio::test]
-async fn a_task_that_calls_the_host_without_end_is_ended_too() {
+async fn a_task_with_endless_host_calls_fails_at_the_cap() {
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         for number in 0..1_000 {
             let text = format!("https://example.com/{number}/{}", "x".repeat(PIECE));
@@ -139,7 +139,7 @@ async fn a_task_that_calls_the_host_without_end_is_ended_too() {
 }
 
 #[tokio::test]
-async fn a_task_that_emits_without_end_is_ended_too() {
+async fn a_task_with_endless_events_fails_at_the_cap() {
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         for _ in 0..1_000 {
             let data = json!("x".repeat(PIECE));
@@ -151,7 +151,7 @@ async fn a_task_that_emits_without_end_is_ended_too() {
 }
 
 #[tokio::test]
-async fn a_run_whose_thread_is_full_can_be_cancelled() {
+async fn a_run_on_a_full_thread_can_be_cancelled() {
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         let data = json!("x".repeat(PIECE));
         gate.emit(Emission::Custom { name: "more".into(), data }).await?;
@@ -172,7 +172,7 @@ async fn a_run_whose_thread_is_full_can_be_cancelled() {
 }
 
 #[tokio::test]
-async fn a_call_in_doubt_of_a_full_thread_can_be_settled_and_the_thread_deleted() {
+async fn a_call_in_doubt_of_a_full_thread_can_be_settled() {
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         let post = HttpRequest { method: "POST".into(), ..get("https://example.com/slow-pay") };
         gate.call(post).await?;
@@ -185,7 +185,7 @@ async fn a_call_in_doubt_of_a_full_thread_can_be_settled_and_the_thread_deleted(
     world.cap(allowed(1));
     assert_eq!(world.engine.recover().await, 1);
     is_full(&failure(&world.engine.wait(&run).await.unwrap()));
-    assert_eq!(world.net.calls(), 1, "the run ends before it asks anybody again");
+    assert_eq!(world.net.calls(), 1, "the run fails before it repeats the call");
 
     let open = world.engine.open_calls(&run.thread).await.unwrap();
     let settle = SettleCall {

@@ -1,4 +1,4 @@
-//! Questions of a thread that have no answer.
+//! The cap of pending interrupts of a thread.
 
 use serde_json::{Value, json};
 use wattle_graph::event::EventKind;
@@ -9,7 +9,7 @@ use wattle_run::hostcall::runs::{EndedRun, OnFailure, RunOutcome, Runs};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::world::{World, failure, questions};
 
-/// Each of some tasks asks, half of them inside of nested graphs.
+/// Graphs whose tasks each raise an interrupt, half of them in subgraphs.
 const GRAPHS: &str = r#"
 [graphs.main]
 entry = "split"
@@ -51,7 +51,7 @@ fn world(thread_questions: u64) -> World {
     world
 }
 
-/// Answers so many of the open questions and goes on.
+/// Answers `count` of the pending interrupts and waits for the run.
 async fn answer(world: &World, ended: &EndedRun, count: usize) -> EndedRun {
     let view = world.engine.thread(&ended.run.thread).await.unwrap().unwrap();
     let ids: Vec<String> = view.interrupts.into_iter().map(|open| open.id).collect();
@@ -65,7 +65,7 @@ fn asked(kind: &EventKind) -> bool {
 }
 
 #[tokio::test]
-async fn as_many_questions_as_may_be_are_asked_and_answered() {
+async fn interrupts_up_to_the_cap_are_raised_and_answered() {
     let world = world(4);
     let ended = world.run(json!({ "count": 4 })).await;
     assert_eq!(questions(&ended).len(), 4);
@@ -77,7 +77,7 @@ async fn as_many_questions_as_may_be_are_asked_and_answered() {
 }
 
 #[tokio::test]
-async fn a_superstep_that_would_ask_more_fails_and_goes_on_when_some_are_answered() {
+async fn a_superstep_above_the_cap_fails_and_continues_after_answers() {
     let mut world = world(4);
     let ended = world.run(json!({ "count": 6 })).await;
     let full = failure(&ended);

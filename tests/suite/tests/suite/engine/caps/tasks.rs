@@ -1,4 +1,4 @@
-//! Tasks of a run, in all of its graphs.
+//! The limit of tasks of a run, in all of its graphs.
 
 use serde_json::{Value, json};
 use wattle_graph::event::EventKind;
@@ -9,7 +9,8 @@ use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::get;
 use wattle_suite::world::{World, failure};
 
-/// Tasks of `main`: one, then as many graphs as its input says, each with as many tasks in a row.
+/// A graph with one task, which sends to as many subgraphs as its input requests, each with `tasks`
+/// tasks in sequence.
 const GRAPHS: &str = r#"
 [graphs.main]
 entry = "split"
@@ -60,19 +61,19 @@ fn finished(kind: &EventKind) -> bool {
 }
 
 #[tokio::test]
-async fn tasks_of_nested_graphs_count_for_the_run() {
-    // One that splits, three that are graphs, three times five.
+async fn tasks_of_subgraphs_count_for_the_run() {
+    // One task that splits, three subgraphs, and three times five tasks.
     let world = world(19);
     let ended = world.run(input(3, 5)).await;
     assert_eq!(ended.outcome, RunOutcome::Completed);
     assert_eq!(world.count(&ended.run.thread, finished).await, 19);
-    // Another run counts its own.
+    // The tasks of another run count separately.
     let run = world.begin_on(Some(&ended.run.thread), input(3, 5)).await.unwrap();
     assert_eq!(world.engine.wait(&run).await.unwrap().outcome, RunOutcome::Completed);
 }
 
 #[tokio::test]
-async fn a_run_has_no_more_tasks_than_it_may_however_many_graphs_share_them() {
+async fn a_run_fails_at_the_limit_of_tasks_of_all_its_graphs() {
     let world = world(18);
     let ended = world.run(input(3, 5)).await;
     let full = failure(&ended);
@@ -80,13 +81,13 @@ async fn a_run_has_no_more_tasks_than_it_may_however_many_graphs_share_them() {
     assert_eq!((full.code.as_str(), &details["limit"]), (code::LIMIT, &json!("run_tasks")));
     assert!(full.message.contains("raise `limits.run_tasks`"), "{full}");
     assert!(world.count(&ended.run.thread, finished).await < 18);
-    // What has not finished is another run's, which has room for it.
+    // Another run continues with the unfinished tasks and has its own limit.
     let ended = world.resume(&ended.run.thread, &[], OnFailure::Keep).await.unwrap();
     assert_eq!(ended.outcome, RunOutcome::Completed);
 }
 
 #[tokio::test]
-async fn a_run_that_was_cut_counts_what_it_had_finished() {
+async fn a_recovered_run_counts_its_finished_tasks() {
     for (allowed, completes) in [(7, true), (6, false)] {
         let mut world = world(allowed);
         world.net.hang_next(1);

@@ -1,4 +1,4 @@
-//! Threads of a tenant, and what they take.
+//! Caps of a tenant's threads and their bytes.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ fn writing() -> NativePlugin {
         .node("again", |_, _| async move { Ok(json!({ "out": "done" })) })
 }
 
-/// A world in which tenant `small` has caps and others have none.
+/// Creates a world in which the tenant `small` has caps and others have none.
 fn world(caps: TenantCaps) -> World {
     let mut world = World::new(ONE, writing());
     let tenants = BTreeMap::from([("small".to_owned(), caps)]);
@@ -72,7 +72,7 @@ fn new(tenant: &str) -> NewThread {
 }
 
 #[tokio::test]
-async fn a_tenant_with_all_its_threads_gets_no_further_one_and_others_do() {
+async fn threads_of_a_tenant_are_capped_and_other_tenants_are_not() {
     let world = world(TenantCaps { threads: Some(2), ..TenantCaps::default() });
     let first = run(&world, Some("small"), None).await.unwrap().run.thread;
     let second = world.engine.create_thread(new("small")).await.unwrap();
@@ -93,7 +93,7 @@ async fn a_tenant_with_all_its_threads_gets_no_further_one_and_others_do() {
 }
 
 #[tokio::test]
-async fn a_tenant_whose_threads_take_all_its_bytes_begins_nothing_and_others_do() {
+async fn bytes_of_a_tenant_are_capped_and_other_tenants_are_not() {
     let bytes = Some(5 * WRITTEN as u64);
     let world = world(TenantCaps { bytes, ..TenantCaps::default() });
     let mut begun = Vec::new();

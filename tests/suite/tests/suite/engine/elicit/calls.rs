@@ -1,4 +1,4 @@
-//! Calls that go on, each with its own answers.
+//! Calls that continue, each with its own answers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use wattle_suite::world::{World, failure, questions};
 use super::{Desk, ONE, THEN, TWO, accept, asked, decline, request, world, world_of};
 
 #[tokio::test]
-async fn a_call_goes_on_with_the_answer_of_a_person() {
+async fn a_call_continues_with_the_answer_of_a_person() {
     for (holds, calls) in [(true, 1), (false, 2)] {
         let desk = Arc::new(Desk::new(holds, 1));
         let world = world(ONE, &desk);
@@ -41,7 +41,7 @@ async fn a_call_goes_on_with_the_answer_of_a_person() {
 }
 
 #[tokio::test]
-async fn tasks_that_are_asked_the_same_get_their_own_answers() {
+async fn tasks_with_equal_questions_get_their_own_answers() {
     for holds in [true, false] {
         let desk = Arc::new(Desk::new(holds, 1));
         let world = world(TWO, &desk);
@@ -57,7 +57,7 @@ async fn tasks_that_are_asked_the_same_get_their_own_answers() {
 }
 
 #[tokio::test]
-async fn calls_of_one_batch_are_answered_one_after_the_other() {
+async fn calls_of_one_batch_can_be_answered_separately() {
     let desk = Desk::holding();
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         let both = [1, 2].iter().map(|number| Ok(request(json!({ "number": number }))));
@@ -75,7 +75,7 @@ async fn calls_of_one_batch_are_answered_one_after_the_other() {
     let ended = world.resume(&thread, &second, OnFailure::Keep).await.unwrap();
     assert_eq!(questions(&ended).len(), 1);
     let begun = world.count(&thread, |kind| matches!(kind, EventKind::CallStarted(_))).await;
-    assert_eq!(begun, 2, "a task goes on when all that it waits for is there");
+    assert_eq!(begun, 2, "a task continues when all answers have arrived");
     let ended = world.answer(&thread, accept()).await;
     let mut said = ended.state["out"].as_array().unwrap().clone();
     said.sort_by_key(ToString::to_string);
@@ -83,12 +83,13 @@ async fn calls_of_one_batch_are_answered_one_after_the_other() {
     assert_eq!(desk.counts(), (2, 2));
 }
 
-/// Two attempts, of which the first takes too long: everything else has the time of a busy machine.
+/// Returns a graph with two attempts, the first of which exceeds its timeout. The timeout is long
+/// enough for a busy machine.
 fn retried() -> String {
     format!("{ONE}timeout = \"3s\"\nretry = {{ attempts = 2, initial = \"1ms\" }}\n")
 }
 
-/// A node that makes two calls at once. One of them may hang.
+/// Returns a plugin whose node makes two concurrent calls, one of which may hang.
 fn asking_beside_one_that_hangs() -> NativePlugin {
     NativePlugin::new("p", "1").node("work", |_, gate| async move {
         let both = [json!({}), json!({ "hangs": true })];
@@ -102,7 +103,7 @@ fn asking_beside_one_that_hangs() -> NativePlugin {
 }
 
 #[tokio::test]
-async fn an_attempt_does_not_ask_again_what_the_one_before_it_asked() {
+async fn an_attempt_reuses_the_questions_of_the_attempt_before() {
     let retried = retried();
     for (holds, calls) in [(true, 3), (false, 5)] {
         let desk = Arc::new(Desk::new(holds, 1));
@@ -110,7 +111,7 @@ async fn an_attempt_does_not_ask_again_what_the_one_before_it_asked() {
         desk.hangs.store(1, Ordering::SeqCst);
         let (ended, thread) = asked(&world).await;
         let failed = world.count(&thread, |kind| matches!(kind, EventKind::TaskFailed(_))).await;
-        assert_eq!(failed, 1, "the first attempt took too long");
+        assert_eq!(failed, 1, "the first attempt timed out");
         let open = questions(&ended);
         assert_eq!((open.len(), desk.counts()), (2, (3, 0)));
         let answers = [(open[0].id.as_str(), accept()), (open[1].id.as_str(), accept())];
@@ -121,9 +122,9 @@ async fn an_attempt_does_not_ask_again_what_the_one_before_it_asked() {
     }
 }
 
-/// The call was not under way in the attempt that failed.
+/// The call was not in progress in the attempt that failed.
 #[tokio::test]
-async fn an_attempt_that_fails_leaves_a_call_that_is_held_in_doubt() {
+async fn a_held_call_of_a_failed_attempt_is_in_doubt_if_its_server_drops_it() {
     let desk = Desk::holding();
     let world = world_of(&retried(), asking_beside_one_that_hangs(), &desk, InDoubt::Fail);
     desk.hangs.store(1, Ordering::SeqCst);
@@ -137,7 +138,7 @@ async fn an_attempt_that_fails_leaves_a_call_that_is_held_in_doubt() {
 }
 
 #[tokio::test]
-async fn a_call_may_ask_several_times() {
+async fn a_call_can_have_several_rounds() {
     for (holds, calls) in [(true, 1), (false, 4)] {
         let desk = Arc::new(Desk::new(holds, 3));
         let mut world = world(ONE, &desk);
@@ -145,7 +146,7 @@ async fn a_call_may_ask_several_times() {
         for answer in [accept(), decline()] {
             let ended = world.answer(&thread, answer).await;
             assert_eq!(questions(&ended).len(), 1);
-            // The holder of the call outlives the engine here.
+            // The server that holds the call outlives the engine in this test.
             world.crash().await;
         }
         let ended = world.answer(&thread, accept()).await;
@@ -173,7 +174,7 @@ fn commanded(world: &World, thread: &ThreadId, command: Command) -> CommandThrea
 }
 
 #[tokio::test]
-async fn a_command_beside_a_call_takes_its_rounds_over() {
+async fn a_command_carries_over_the_rounds_of_a_pending_call() {
     for (holds, calls) in [(true, 1), (false, 3)] {
         let desk = Arc::new(Desk::new(holds, 2));
         let world = world(THEN, &desk);
@@ -195,9 +196,9 @@ async fn a_command_beside_a_call_takes_its_rounds_over() {
     }
 }
 
-/// The task that asked sees what is written, so it begins anew.
+/// A task that reads the written channel restarts.
 #[tokio::test]
-async fn a_command_that_writes_is_for_calls_that_nobody_holds() {
+async fn a_command_with_writes_is_refused_while_a_call_is_held() {
     for holds in [true, false] {
         let desk = Arc::new(Desk::new(holds, 1));
         let world = world(ONE, &desk);
@@ -223,7 +224,7 @@ async fn a_command_that_writes_is_for_calls_that_nobody_holds() {
 }
 
 #[tokio::test]
-async fn an_answer_is_for_the_call_that_was_asked_in() {
+async fn an_answer_belongs_to_the_call_that_elicited_it() {
     let desk = Desk::holding();
     let is_other = Arc::new(AtomicBool::new(false));
     let flag = is_other.clone();
@@ -239,7 +240,7 @@ async fn an_answer_is_for_the_call_that_was_asked_in() {
 }
 
 #[tokio::test]
-async fn a_name_stands_for_the_tool_that_asked() {
+async fn a_resumed_call_keeps_its_tool_when_the_name_becomes_ambiguous() {
     let desk = Desk::holding();
     let world = world(ONE, &desk);
     let (_, thread) = asked(&world).await;

@@ -1,4 +1,4 @@
-//! Calls whose server is gone, or of which somebody decided.
+//! Calls whose server dropped them, or that were settled.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,7 +16,7 @@ use wattle_suite::world::{World, failure, questions};
 use super::{Desk, ONE, accept, asked, caller, decline, request, world, world_of};
 
 #[tokio::test]
-async fn a_call_whose_server_let_go_is_in_doubt() {
+async fn a_call_that_its_server_dropped_is_in_doubt() {
     let desk = Desk::holding();
     let world = world(ONE, &desk);
     let (_, thread) = asked(&world).await;
@@ -27,9 +27,9 @@ async fn a_call_whose_server_let_go_is_in_doubt() {
     assert!(doubt.message.contains("waited for the answer of a person"), "{doubt}");
 }
 
-/// Its server is started anew together with the host, and is not there yet when the answer comes.
+/// The server restarts together with the host and is not available when the answer arrives.
 #[tokio::test]
-async fn a_call_is_in_doubt_also_if_its_tool_cannot_be_looked_up() {
+async fn a_dropped_call_is_in_doubt_if_the_tool_list_is_unavailable() {
     let retried = format!("{ONE}retry = {{ attempts = 2, initial = \"1ms\" }}\n");
     for graph in [retried.as_str(), ONE] {
         let desk = Desk::holding();
@@ -40,12 +40,12 @@ async fn a_call_is_in_doubt_also_if_its_tool_cannot_be_looked_up() {
         let ended = world.answer(&thread, accept()).await;
         assert_eq!((failure(&ended).code.as_str(), desk.counts()), (code::IN_DOUBT, (1, 0)));
         let open = world.engine.open_calls(&thread).await.unwrap();
-        assert_eq!(open.len(), 1, "somebody can decide: {open:?}");
+        assert_eq!(open.len(), 1, "the call can be settled: {open:?}");
     }
 }
 
 #[tokio::test]
-async fn a_call_that_is_held_goes_on_without_a_list_of_tools() {
+async fn a_held_call_continues_without_a_tool_list() {
     let desk = Desk::holding();
     let world = world(ONE, &desk);
     let (_, thread) = asked(&world).await;
@@ -56,7 +56,7 @@ async fn a_call_that_is_held_goes_on_without_a_list_of_tools() {
 }
 
 #[tokio::test]
-async fn a_person_or_the_policy_has_it_made_again_with_the_answer() {
+async fn a_person_or_the_policy_repeats_the_call_with_the_answer() {
     for in_doubt in [InDoubt::Ask, InDoubt::Retry] {
         let desk = Desk::holding();
         let world = world_of(ONE, caller(), &desk, in_doubt);
@@ -76,7 +76,7 @@ async fn a_person_or_the_policy_has_it_made_again_with_the_answer() {
 }
 
 #[tokio::test]
-async fn a_call_that_failed_since_is_made_again_without_doubt() {
+async fn a_call_that_failed_after_the_answer_is_repeated() {
     let retried = format!("{ONE}retry = {{ attempts = 2, initial = \"1ms\" }}\n");
     for graph in [retried.as_str(), ONE] {
         let desk = Desk::holding();
@@ -94,7 +94,7 @@ async fn a_call_that_failed_since_is_made_again_without_doubt() {
 }
 
 #[tokio::test]
-async fn a_call_whose_answer_is_lost_is_made_again_only_where_that_is_allowed() {
+async fn a_call_whose_result_is_lost_is_repeated_only_with_the_policy_retry() {
     let retried = format!("{ONE}retry = {{ attempts = 2, initial = \"1ms\" }}\n");
     for holds in [true, false] {
         for (in_doubt, calls) in [(InDoubt::Fail, 1), (InDoubt::Ask, 1), (InDoubt::Retry, 2)] {
@@ -116,7 +116,7 @@ async fn a_call_whose_answer_is_lost_is_made_again_only_where_that_is_allowed() 
     }
 }
 
-/// Decides about the only call of a thread that has no answer.
+/// Settles the only pending call of a thread.
 async fn settle(world: &World, thread: &ThreadId, decision: Decision) {
     let open = world.engine.open_calls(thread).await.unwrap().remove(0);
     let settle = SettleCall {
@@ -134,7 +134,7 @@ async fn settle(world: &World, thread: &ThreadId, decision: Decision) {
 }
 
 #[tokio::test]
-async fn what_was_decided_of_a_call_goes_before_the_answer() {
+async fn a_settled_result_takes_precedence_over_the_answer() {
     let desk = Desk::holding();
     let world = world(ONE, &desk);
     let (_, thread) = asked(&world).await;
@@ -146,9 +146,9 @@ async fn what_was_decided_of_a_call_goes_before_the_answer() {
     assert_eq!(desk.counts(), (1, 0));
 }
 
-/// It is made again, and the server gets the answer of the person when it asks the same.
+/// The call is repeated, and the server gets the person's answer when it asks the same question.
 #[tokio::test]
-async fn a_call_that_is_held_is_made_again_if_somebody_says_so() {
+async fn a_held_call_is_repeated_if_it_is_settled_with_retry() {
     let desk = Desk::holding();
     let world = world(ONE, &desk);
     let (_, thread) = asked(&world).await;
@@ -160,7 +160,7 @@ async fn a_call_that_is_held_is_made_again_if_somebody_says_so() {
 }
 
 #[tokio::test]
-async fn a_call_in_doubt_is_listed_beside_one_of_its_batch_that_waits() {
+async fn a_call_in_doubt_is_listed_with_a_waiting_call_of_its_batch() {
     let desk = Arc::new(Desk::new(true, 2));
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         let both = [json!({}), json!({ "hangs": true })];
@@ -177,19 +177,19 @@ async fn a_call_in_doubt_is_listed_beside_one_of_its_batch_that_waits() {
     while desk.counts().0 < 2 || world.count(&run.thread, is_asked).await == 0 {
         tokio::task::yield_now().await;
     }
-    // The second call is cut.
+    // The crash cuts the second call.
     world.crash().await;
     assert_eq!(world.engine.recover().await, 1);
     let ended = world.engine.wait(&run).await.unwrap();
     assert_eq!(questions(&ended).len(), 1);
     let ended = world.answer(&run.thread, accept()).await;
-    assert_eq!(questions(&ended).len(), 1, "the first call asks once more");
+    assert_eq!(questions(&ended).len(), 1, "the first call has a second round");
     let open = world.engine.open_calls(&run.thread).await.unwrap();
     assert_eq!(open.len(), 2, "{open:?}");
 }
 
 #[tokio::test]
-async fn a_copy_of_a_thread_does_not_take_the_call_of_the_thread() {
+async fn a_copied_thread_does_not_own_the_held_call() {
     let desk = Desk::holding();
     let world = world(ONE, &desk);
     let (_, thread) = asked(&world).await;

@@ -1,4 +1,4 @@
-//! Calls that nobody goes on with.
+//! Calls that are not continued.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use wattle_suite::world::{World, failure, questions};
 use super::{Desk, ONE, TWO, accept, asked, book, decline, world, world_of};
 
 #[tokio::test]
-async fn nothing_is_held_for_a_thread_that_is_gone_or_a_run_that_is_cancelled() {
+async fn held_calls_of_deleted_threads_and_cancelled_runs_are_released() {
     let desk = Desk::holding();
     let world = world(ONE, &desk);
     let (_, thread) = asked(&world).await;
@@ -44,7 +44,7 @@ async fn nothing_is_held_for_a_thread_that_is_gone_or_a_run_that_is_cancelled() 
     desk.lets_go(0).await;
 }
 
-/// The end of what a thread stands at.
+/// Returns an edit that ends the thread.
 fn edited(thread: &ThreadId) -> EditThread {
     EditThread {
         thread: thread.clone(),
@@ -59,7 +59,7 @@ fn edited(thread: &ThreadId) -> EditThread {
     }
 }
 
-/// Another beginning of a thread.
+/// Returns a fork from the first checkpoint.
 fn forked(thread: &ThreadId) -> ForkThread {
     ForkThread {
         thread: thread.clone(),
@@ -73,7 +73,7 @@ fn forked(thread: &ThreadId) -> ForkThread {
     }
 }
 
-/// Ends the wait of a thread for an answer in some way.
+/// Ends the wait of a thread for an answer in the given way.
 async fn end(world: &World, asked: &RunRef, how: &str) {
     let (engine, thread) = (&world.engine, &asked.thread);
     match how {
@@ -88,7 +88,7 @@ async fn end(world: &World, asked: &RunRef, how: &str) {
 }
 
 #[tokio::test]
-async fn whatever_ends_the_wait_for_an_answer_ends_the_call() {
+async fn a_held_call_is_released_when_its_interrupt_is_removed() {
     for how in ["edit", "prune", "delete the run", "roll back"] {
         let desk = Desk::holding();
         let world = world(ONE, &desk);
@@ -100,7 +100,7 @@ async fn whatever_ends_the_wait_for_an_answer_ends_the_call() {
 }
 
 #[tokio::test]
-async fn a_run_that_leaves_a_question_behind_lets_go_of_its_call_only() {
+async fn a_new_run_releases_only_the_call_of_the_abandoned_interrupt() {
     for is_fork in [true, false] {
         let desk = Desk::holding();
         let world = world(ONE, &desk);
@@ -111,7 +111,7 @@ async fn a_run_that_leaves_a_question_behind_lets_go_of_its_call_only() {
             world.begin_on(Some(&thread), json!({})).await
         };
         let ended = world.engine.wait(&run.unwrap()).await.unwrap();
-        assert_eq!(questions(&ended).len(), 1, "it asks as well");
+        assert_eq!(questions(&ended).len(), 1, "it is interrupted, too");
         desk.lets_go(1).await;
         let ended = world.answer(&thread, accept()).await;
         assert_eq!(ended.state["out"], json!([{ "work": ["accept"] }]), "{:?}", ended.outcome);
@@ -120,7 +120,7 @@ async fn a_run_that_leaves_a_question_behind_lets_go_of_its_call_only() {
 }
 
 #[tokio::test]
-async fn a_call_that_the_thread_waits_for_is_not_let_go_of() {
+async fn a_prune_and_a_sweep_keep_the_held_call_of_a_pending_interrupt() {
     let desk = Desk::holding();
     let world = world(ONE, &desk);
     let (_, thread) = asked(&world).await;
@@ -132,10 +132,10 @@ async fn a_call_that_the_thread_waits_for_is_not_let_go_of() {
     assert_eq!(desk.counts(), (1, 1));
 }
 
-/// The server asks once more, knowing the answer to its first question; then another task fails, and the answers are
-/// taken back.
+/// The server has a second round after the first answer. Then another task fails, and the thread is
+/// reopened.
 #[tokio::test]
-async fn an_answer_that_is_taken_back_ends_the_call_in_which_it_was_given() {
+async fn a_reopen_releases_the_call_that_got_the_answer() {
     let desk = Arc::new(Desk::new(true, 2));
     let plugin = NativePlugin::new("p", "1")
         .node("a", |_, gate| async move { book(&gate, "a").await })
@@ -153,9 +153,9 @@ async fn an_answer_that_is_taken_back_ends_the_call_in_which_it_was_given() {
     let failed = world.resume(thread, &answers, OnFailure::Reopen).await.unwrap();
     assert_eq!(failure(&failed).code, code::UNAVAILABLE);
     let view = world.engine.thread(thread).await.unwrap().unwrap();
-    assert_eq!(view.interrupts, open, "those that were answered, and no other");
+    assert_eq!(view.interrupts, open, "only the answered interrupts");
     desk.lets_go(0).await;
-    // Nobody knows what the call did, and the policy has it made again.
+    // The outcome of the call is unknown, and the policy repeats it.
     let ended = world.resume(thread, &answers, OnFailure::Reopen).await.unwrap();
     assert_eq!(questions(&ended).len(), 1);
     let ended = world.answer(thread, decline()).await;
@@ -165,7 +165,7 @@ async fn an_answer_that_is_taken_back_ends_the_call_in_which_it_was_given() {
 }
 
 #[tokio::test]
-async fn a_server_that_asks_too_much_is_let_go_of() {
+async fn a_call_above_the_elicitation_limits_is_released() {
     let text = "x".repeat(ELICITED_MESSAGE_BYTES + 1);
     let desk = Arc::new(Desk { text, ..Desk::new(true, 1) });
     let ended = world(ONE, &desk).run(json!({})).await;

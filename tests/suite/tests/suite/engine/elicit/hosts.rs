@@ -1,4 +1,4 @@
-//! Several hosts over one store: a call goes on where it is held.
+//! Several hosts on one store: a call continues on the host that holds it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,10 +29,10 @@ use super::{Desk, ONE, accept, book, caller, world, world_of};
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// The way of a host to the store, which several processes open.
+/// The store as one host sees it. Several hosts share the store.
 struct Shared {
     below: Arc<dyn Store>,
-    /// How often the host has asked for a thread.
+    /// Number of lease requests of the host.
     leases: watch::Sender<usize>,
 }
 
@@ -56,7 +56,7 @@ impl Layer for Shared {
     }
 }
 
-/// A host that is set up.
+/// A host before it is started.
 struct Setup<'w> {
     world: &'w World,
     name: &'w str,
@@ -70,7 +70,7 @@ impl<'w> Setup<'w> {
         Self { world, name, desk, clock: world.clock.clone(), max_runs: None }
     }
 
-    /// The host, and its way to the store.
+    /// Starts the host. Returns its engine and its view of the store.
     fn start(self) -> (Engine, Arc<Layered<Shared>>) {
         let ports = self.world.engine.ports().clone();
         let way = Arc::new(Layered::<Shared>::over(ports.store.clone()));
@@ -85,24 +85,25 @@ impl<'w> Setup<'w> {
     }
 }
 
-/// A host with servers of its own, over the store of a world.
+/// Starts a host with MCP servers of its own on the store of a world.
 fn host(world: &World, name: &str, desk: &Arc<Desk>) -> Engine {
     Setup::new(world, name, desk).start().0
 }
 
-/// A host that has one run at a time.
+/// Starts a host that executes one run at a time.
 fn narrow(world: &World, name: &str, desk: &Arc<Desk>) -> Engine {
     Setup { max_runs: Some(1), ..Setup::new(world, name, desk) }.start().0
 }
 
-/// Has a host report to the others something that is not so.
+/// Writes a false report of a host for the others.
 async fn report(world: &World, name: &str, runs: u32, is_stopping: bool) {
     let version = String::new();
     let report = HostReport { version, started_ms: START_MS, runs, max_runs: 9, is_stopping };
     world.engine.ports().store.report(&Holder(name.to_owned()), &report).await.unwrap();
 }
 
-/// A node that asks, or waits for a service without end if it is told to be slow.
+/// Returns a plugin whose node calls a tool with an elicitation, or waits for a service without end
+/// if `is_slow` is set.
 fn slow_or_asking(is_slow: &Arc<AtomicBool>) -> NativePlugin {
     let is_slow = is_slow.clone();
     NativePlugin::new("p", "1").node("work", move |_, gate| {
@@ -116,7 +117,7 @@ fn slow_or_asking(is_slow: &Arc<AtomicBool>) -> NativePlugin {
     })
 }
 
-/// Has a host begin a run that does not end.
+/// Starts a run on a host that does not end.
 async fn fill(world: &World, is_slow: &AtomicBool, host: &Engine) -> RunRef {
     is_slow.store(true, Ordering::SeqCst);
     world.net.hang_next(1);
@@ -129,13 +130,13 @@ async fn fill(world: &World, is_slow: &AtomicBool, host: &Engine) -> RunRef {
 struct Full {
     world: World,
     one: Engine,
-    /// The way of `one` to the store.
+    /// The view of the store of `one`.
     way: Arc<Layered<Shared>>,
     other: Engine,
     others: Arc<Desk>,
-    /// The thread that waits for a person.
+    /// The thread that is interrupted by the elicitation.
     thread: ThreadId,
-    /// The run that takes the room.
+    /// The run that takes the only place of `other`.
     slow: RunRef,
 }
 
@@ -152,13 +153,13 @@ impl Full {
         Self { world, one, way, other, others, thread, slow }
     }
 
-    /// Ends the run that takes the room.
+    /// Cancels the run that takes the place.
     async fn make_room(&self) {
         self.other.cancel(&self.slow).await.unwrap();
     }
 }
 
-/// A run on a host that waits for a person; its thread.
+/// Starts a run on a host that is interrupted, and returns its thread.
 async fn asked(world: &World, host: &Engine) -> ThreadId {
     let run = host.start(world.request(None, json!({}))).await.unwrap();
     host.wait(&run).await.unwrap();
@@ -185,7 +186,7 @@ async fn answer(host: &Engine, thread: &ThreadId) -> EndedRun {
 }
 
 #[tokio::test]
-async fn an_answer_is_left_to_the_host_that_holds_the_call() {
+async fn an_answer_is_assigned_to_the_host_that_holds_the_call() {
     let (own, others) = (Desk::holding(), Desk::holding());
     let world = world(ONE, &own);
     let (one, other) = (host(&world, "one", &own), host(&world, "other", &others));
@@ -197,9 +198,9 @@ async fn an_answer_is_left_to_the_host_that_holds_the_call() {
     assert_eq!((own.counts(), others.counts()), ((0, 0), (1, 1)));
 }
 
-/// It is given twice, and the server asks once more meanwhile.
+/// The question is answered twice, and the server asks the next one in between.
 #[tokio::test]
-async fn an_answer_that_is_left_to_a_host_is_for_the_question_that_was_open() {
+async fn an_assigned_answer_applies_only_to_the_interrupt_that_was_pending() {
     let full = Full::new(2).await;
     let (first, second) =
         (resume(&full.one, &full.thread).await, resume(&full.one, &full.thread).await);
@@ -207,18 +208,18 @@ async fn an_answer_that_is_left_to_a_host_is_for_the_question_that_was_open() {
     let refused = full.one.wait(&second).await.unwrap();
     assert_eq!(failure(&refused).code, code::CONFLICT);
     let asked = full.one.wait(&first).await.unwrap();
-    assert_eq!(questions(&asked).len(), 1, "nobody has answered the second question");
+    assert_eq!(questions(&asked).len(), 1, "the second question has no answer");
     assert_eq!((full.others.counts(), full.others.waiting()), ((1, 0), 1));
     let is_answer = |kind: &EventKind| matches!(kind, EventKind::Answered(_));
     assert_eq!(full.world.count(&full.thread, is_answer).await, 1);
 }
 
 #[tokio::test]
-async fn a_run_is_left_to_a_host_that_is_full_until_that_has_room_or_stops() {
+async fn a_run_waits_for_a_full_host_until_it_has_room_or_stops() {
     for stops in [false, true] {
         let full = Full::new(1).await;
         let run = resume(&full.one, &full.thread).await;
-        // However late it is by then, the other host lives.
+        // A wrong clock does not make the other host count as dead.
         full.world.clock.set_now_ms(START_MS + HOUR_MS);
         full.way.leases.subscribe().wait_for(|leases| *leases >= 2).await.unwrap();
         while full.one.is_active(&full.thread) {
@@ -242,7 +243,7 @@ async fn a_run_is_left_to_a_host_that_is_full_until_that_has_room_or_stops() {
 }
 
 #[tokio::test]
-async fn a_clock_that_is_wrong_takes_no_call_away() {
+async fn a_wrong_clock_does_not_move_a_held_call() {
     for ahead_ms in [HOUR_MS, -HOUR_MS] {
         let (own, others) = (Desk::holding(), Desk::holding());
         let world = world(ONE, &own);
@@ -257,7 +258,7 @@ async fn a_clock_that_is_wrong_takes_no_call_away() {
     }
 }
 
-/// A run that answers the only question of a thread, as a client of the Agent Server asks for it.
+/// Returns a run that answers the only interrupt of a thread, in the form of the Agent Server.
 fn answering(world: &World, thread: &ThreadId) -> CreateRun {
     CreateRun {
         thread: Some(thread.clone()),
@@ -282,7 +283,7 @@ fn answering(world: &World, thread: &ThreadId) -> CreateRun {
 }
 
 #[tokio::test]
-async fn a_busy_host_assigns_an_answer_to_the_host_that_holds_the_call() {
+async fn a_full_host_assigns_an_answer_to_the_host_that_holds_the_call() {
     let (own, others) = (Desk::holding(), Desk::holding());
     let is_slow = Arc::new(AtomicBool::new(false));
     let world = world_of(ONE, slow_or_asking(&is_slow), &own, InDoubt::Fail);
@@ -309,9 +310,9 @@ async fn a_busy_host_assigns_an_answer_to_the_host_that_holds_the_call() {
     assert_eq!((own.counts(), others.counts()), ((0, 0), (1, 1)));
 }
 
-/// Its first round was asked on a host that has lost it since.
+/// The first round was on a host that has lost the call since.
 #[tokio::test]
-async fn the_last_round_of_a_call_says_where_it_is_held() {
+async fn the_last_round_of_a_call_determines_its_host() {
     let (own, others) = (Arc::new(Desk::new(true, 2)), Arc::new(Desk::new(true, 2)));
     let world = world_of(ONE, caller(), &own, InDoubt::Retry);
     let (one, other) = (host(&world, "one", &own), host(&world, "other", &others));
@@ -332,18 +333,18 @@ async fn the_last_round_of_a_call_says_where_it_is_held() {
 }
 
 #[tokio::test]
-async fn without_the_host_that_held_it_a_call_is_in_doubt() {
+async fn a_call_whose_host_is_unknown_is_in_doubt() {
     let (own, others) = (Desk::holding(), Desk::holding());
     let world = world(ONE, &own);
     let one = host(&world, "one", &own);
-    // It has not reported to the store.
+    // The other host has not reported to the store.
     let thread = asked(&world, &host(&world, "other", &others)).await;
     let ended = answer(&one, &thread).await;
     assert_eq!(failure(&ended).code, code::IN_DOUBT);
 }
 
 #[tokio::test]
-async fn a_host_lets_go_of_a_call_whose_thread_another_host_deletes() {
+async fn a_host_releases_a_call_whose_thread_another_host_deletes() {
     let (own, others) = (Desk::holding(), Desk::holding());
     let world = world(ONE, &own);
     let (one, other) = (host(&world, "one", &own), host(&world, "other", &others));
