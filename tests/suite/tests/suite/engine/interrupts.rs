@@ -1,4 +1,4 @@
-//! Questions: asked once, answered by id, nothing done twice.
+//! Interrupts: raised once, answered by id, with no call repeated.
 
 use std::collections::BTreeSet;
 
@@ -48,7 +48,7 @@ fn asking() -> NativePlugin {
 }
 
 #[tokio::test]
-async fn two_questions_in_one_node_pay_each_model_call_once() {
+async fn two_interrupts_in_one_node_repeat_no_model_call() {
     let mut world = World::new(ONE, asking());
     let first = world.run(json!({})).await;
     assert_eq!(questions(&first)[0].payload, json!({ "draft": "answer 1" }));
@@ -66,7 +66,7 @@ async fn two_questions_in_one_node_pay_each_model_call_once() {
 }
 
 #[tokio::test]
-async fn a_failed_resume_reopens_the_question_and_the_node_is_not_paid_again() {
+async fn a_failed_resume_reopens_the_interrupt_and_repeats_no_model_call() {
     let world = World::new(ONE, asking());
     let first = world.run(json!({})).await;
     let thread = first.run.thread.clone();
@@ -76,7 +76,7 @@ async fn a_failed_resume_reopens_the_question_and_the_node_is_not_paid_again() {
     assert_eq!(failure(&failed).code, code::UNAVAILABLE);
     let view = world.engine.thread(&thread).await.unwrap().unwrap();
     assert_eq!(view.status, ThreadStatus::Interrupted);
-    assert_eq!(view.interrupts.len(), 1, "only the second question is open again");
+    assert_eq!(view.interrupts.len(), 1, "only the second interrupt is reopened");
     assert_eq!(view.interrupts[0].payload, json!({ "second": "answer 2" }));
     let ended = world.answer(&thread, json!("c")).await;
     assert_eq!(ended.outcome, RunOutcome::Completed);
@@ -107,7 +107,7 @@ fn number_asking() -> NativePlugin {
 }
 
 #[tokio::test]
-async fn parallel_questions_have_ids_of_their_own_and_may_be_answered_one_by_one() {
+async fn parallel_interrupts_have_unique_ids_and_can_be_answered_separately() {
     let world = World::new(PARALLEL, number_asking());
     let first = world.run(json!({})).await;
     let open = questions(&first);
@@ -122,7 +122,7 @@ async fn parallel_questions_have_ids_of_their_own_and_may_be_answered_one_by_one
 }
 
 #[tokio::test]
-async fn wrong_answers_are_refused_and_leave_the_questions_open() {
+async fn invalid_answers_are_refused_and_the_interrupts_stay_pending() {
     let world = World::new(PARALLEL, number_asking());
     let first = world.run(json!({})).await;
     let thread = &first.run.thread;
@@ -130,7 +130,7 @@ async fn wrong_answers_are_refused_and_leave_the_questions_open() {
     let refuse = async |answers: &[(&str, Value)]| -> Failure {
         world.resume(thread, answers, OnFailure::Keep).await.unwrap_err()
     };
-    assert_eq!(refuse(&[("", json!(1))]).await.code, code::INVALID, "two are open");
+    assert_eq!(refuse(&[("", json!(1))]).await.code, code::INVALID, "two are pending");
     assert_eq!(refuse(&[("unknown", json!(1))]).await.code, code::CONFLICT);
     assert_eq!(refuse(&[(&id, json!("text"))]).await.code, code::INVALID, "not an integer");
     assert_eq!(refuse(&[]).await.code, code::INVALID, "no answer at all");
@@ -139,22 +139,22 @@ async fn wrong_answers_are_refused_and_leave_the_questions_open() {
 }
 
 #[tokio::test]
-async fn an_answered_question_cannot_be_answered_again() {
+async fn an_answered_interrupt_cannot_be_answered_again() {
     let world = World::new(ONE, asking());
     let first = world.run(json!({})).await;
     let id = questions(&first)[0].id.clone();
     world.answer(&first.run.thread, json!("x")).await;
-    // Another question is open, which no answer to the first one may answer.
+    // Another interrupt is pending, and no answer for the first one may apply to it.
     for answers in [(id.as_str(), json!("y")), ("", json!({ &id: "y" }))] {
         let again = world.resume(&first.run.thread, &[answers], OnFailure::Keep).await;
         assert_eq!(again.unwrap_err().code, code::CONFLICT);
     }
     let view = world.engine.thread(&first.run.thread).await.unwrap().unwrap();
-    assert_eq!(view.interrupts[0].payload, json!({ "second": "answer 2" }), "it is still open");
+    assert_eq!(view.interrupts[0].payload, json!({ "second": "answer 2" }), "it is still pending");
 }
 
 #[tokio::test]
-async fn a_question_expires_at_exactly_its_time_also_after_a_restart() {
+async fn an_interrupt_expires_exactly_at_its_time_even_after_a_restart() {
     let mut world = World::new(ONE, asking());
     let first = world.run(json!({})).await;
     let thread = first.run.thread.clone();
@@ -165,11 +165,11 @@ async fn a_question_expires_at_exactly_its_time_also_after_a_restart() {
     world.clock.advance_ms(1);
     let late = world.resume(&thread, &[("", json!(1))], OnFailure::Keep).await.unwrap_err();
     assert_eq!(late.code, code::NOT_FOUND);
-    assert!(world.events(&thread).await.is_empty(), "nothing of it is left");
+    assert!(world.events(&thread).await.is_empty(), "all events are deleted");
 }
 
 #[tokio::test]
-async fn the_sweep_deletes_what_expired() {
+async fn the_sweep_deletes_expired_threads() {
     let world = World::new(ONE, asking());
     world.run(json!({})).await;
     world.clock.advance_ms(30 * 60_000);
@@ -201,7 +201,7 @@ to = "c"
 "#;
 
 #[tokio::test]
-async fn static_interrupts_stop_before_and_after_a_node() {
+async fn breakpoints_stop_before_and_after_a_node() {
     let plugin = NativePlugin::new("p", "1")
         .node("say", |call, _| async move { Ok(json!({ "out": call.step })) });
     let world = World::new(STATIC, plugin);

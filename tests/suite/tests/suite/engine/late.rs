@@ -1,5 +1,5 @@
-//! A host that lost its thread makes no further effect, however late it hears of that: the store's
-//! answers are held back, or the call itself is.
+//! A host that has lost its thread makes no further effect, even if it learns of the loss late: the
+//! store's responses or the call itself are delayed.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -39,8 +39,8 @@ plugin = "p"
 /// Far longer than a lease.
 const LONG_MS: u32 = 60_000;
 
-/// Holds back what a store answers, after it has done what it was asked for: `append` and `holds`.
-/// Lets `beat` fail.
+/// A store whose gates delay the results of `append` and `holds` after the operation took place,
+/// and let `beat` fail.
 struct Late {
     below: Arc<dyn Store>,
     gates: Arc<Gates>,
@@ -63,7 +63,7 @@ impl Layer for Late {
         tokio::spawn(async move {
             let done = done.await;
             gates.pass("append").await.unwrap();
-            // An error means that nobody waits for the batch.
+            // An error means that no caller waits for the batch.
             let _ = answer.send(done);
         });
         Ticket::waiting(late, || ())
@@ -71,7 +71,7 @@ impl Layer for Late {
 
     async fn beat(&self, holder: &Holder) -> Result<(), StoreError> {
         self.gates.pass("beat").await.map_err(|failure| StoreError::Backend {
-            operation: "take a sign of life",
+            operation: "record a heartbeat",
             message: failure.message,
         })?;
         self.below.beat(holder).await
@@ -84,7 +84,7 @@ impl Layer for Late {
     }
 }
 
-/// HTTP that takes long to connect, and counts what is sent.
+/// HTTP that is slow to connect, and that counts the requests.
 #[derive(Default)]
 struct SlowNet {
     gates: Gates,
@@ -102,8 +102,8 @@ impl Net for SlowNet {
         _: &dyn BlobStore,
     ) -> Result<HttpResponse, Failure> {
         self.gates.pass("connect").await?;
-        // As a client does between connection and request. The lease is compared at each poll, and
-        // the thread that polls may have compared it before the clock was moved.
+        // A client also yields between connection and request. The lease is checked at each poll,
+        // and the thread that polls may have checked it before the clock was moved.
         tokio::task::yield_now().await;
         self.sent.fetch_add(1, Ordering::SeqCst);
         let (body, url) = (Default::default(), request.url.clone());
@@ -111,7 +111,7 @@ impl Net for SlowNet {
     }
 }
 
-/// A node that sends a request; its first execution waits before it.
+/// The state of a node that sends a request. Its first execution waits before the request.
 #[derive(Default)]
 struct Pause {
     began: Notify,
@@ -134,7 +134,7 @@ fn plugin(pause: &Arc<Pause>) -> NativePlugin {
     })
 }
 
-/// A world with a run whose node is about to send its request.
+/// Returns a world with a run whose node is about to send its request.
 async fn paused() -> (World, Arc<Layered<Late>>, Arc<Pause>, RunRef) {
     let (pause, store) = (Arc::<Pause>::default(), MemoryStore::new());
     let store = Arc::new(Layered::<Late>::over(Arc::new(store)));
@@ -144,8 +144,8 @@ async fn paused() -> (World, Arc<Layered<Late>>, Arc<Pause>, RunRef) {
     (world, store, pause, run)
 }
 
-/// Another engine takes the name of the first, as one takes over a thread of a host that is silent,
-/// and brings the run to its end.
+/// Starts another engine with the name of the first, like a takeover after an expired lease, and
+/// waits until it has ended the run.
 async fn take_over(world: &World, run: &RunRef) {
     let config =
         EngineConfig { holder: Some(Holder("world".to_owned())), ..EngineConfig::default() };
@@ -154,9 +154,9 @@ async fn take_over(world: &World, run: &RunRef) {
     assert_eq!(heir.wait(run).await.unwrap().outcome, RunOutcome::Completed);
 }
 
-/// A batch was durable while the lease held, and that was heard long afterwards.
+/// The batch became durable under the lease, and the host learned of that long afterwards.
 #[tokio::test]
-async fn a_commit_that_is_acknowledged_late_leads_to_no_effect() {
+async fn a_late_acknowledgement_of_a_commit_leads_to_no_effect() {
     let (world, store, pause, run) = paused().await;
     let gate = store.gates.hold("append");
     pause.goes_on.notify_one();
@@ -164,14 +164,14 @@ async fn a_commit_that_is_acknowledged_late_leads_to_no_effect() {
     take_over(&world, &run).await;
     world.clock.advance_ms(LONG_MS);
     drop(held);
-    // However it tells of that, it has let go of the run then.
+    // In every case it has released the run by then.
     world.engine.wait(&run).await.unwrap();
     assert_eq!(world.net.calls(), 1);
 }
 
-/// The lease held when the store looked, and not any more when that was heard.
+/// The lease was valid when the store checked it, and no longer when the host received the result.
 #[tokio::test]
-async fn an_answer_about_a_lease_that_comes_late_leads_to_no_effect() {
+async fn a_late_confirmation_of_a_lease_leads_to_no_effect() {
     let (world, store, pause, run) = paused().await;
     world.clock.advance_ms(LONG_MS);
     let gate = store.gates.hold("holds");
@@ -184,9 +184,9 @@ async fn an_answer_about_a_lease_that_comes_late_leads_to_no_effect() {
     assert_eq!(world.net.calls(), 1);
 }
 
-/// The process or the machine stood still between the check and the request.
+/// The process or the machine was suspended between the check and the request.
 #[tokio::test]
-async fn a_call_that_waited_is_not_made_when_the_lease_is_over() {
+async fn a_delayed_call_is_not_made_after_the_lease_was_lost() {
     let (pause, net) = (Arc::<Pause>::default(), Arc::<SlowNet>::default());
     let world = World::with_net(ONE, plugin(&pause), net.clone());
     let gate = net.gates.hold("connect");
@@ -200,9 +200,9 @@ async fn a_call_that_waited_is_not_made_when_the_lease_is_over() {
     assert_eq!(net.sent.load(Ordering::SeqCst), 1);
 }
 
-/// A silence alone takes nothing away.
+/// A missed heartbeat alone does not end a lease.
 #[tokio::test]
-async fn a_call_that_waited_goes_on_when_the_lease_still_holds() {
+async fn a_delayed_call_continues_while_the_lease_is_valid() {
     let (pause, net) = (Arc::<Pause>::default(), Arc::<SlowNet>::default());
     let world = World::with_net(ONE, plugin(&pause), net.clone());
     let gate = net.gates.hold("connect");
@@ -215,11 +215,11 @@ async fn a_call_that_waited_goes_on_when_the_lease_still_holds() {
     assert_eq!(net.sent.load(Ordering::SeqCst), 1);
 }
 
-/// A server of tools whose calls are sent by tasks of their own, which nobody ends with the call.
+/// An MCP server whose calls are sent by separate tasks, which outlive the call.
 struct Far {
     gates: Arc<Gates>,
     sent: Arc<AtomicUsize>,
-    /// One for each task that has ended.
+    /// One permit for each task that has ended.
     ended: Arc<Semaphore>,
 }
 
@@ -252,7 +252,7 @@ impl ToolServers for Far {
         let work = tokio::spawn(async move {
             let send = async {
                 gates.pass("connect").await?;
-                // The lease is compared at each poll, see `SlowNet`.
+                // The lease is checked at each poll, see `SlowNet`.
                 tokio::task::yield_now().await;
                 sent.fetch_add(1, Ordering::SeqCst);
                 Ok::<_, Failure>(ServerAnswer::Done(ToolOutput::default()))
@@ -265,9 +265,9 @@ impl ToolServers for Far {
     }
 }
 
-/// What a server of tools does in a task of its own goes by the same lease.
+/// A task of an MCP server checks the same lease.
 #[tokio::test]
-async fn a_call_of_a_server_that_waited_is_not_sent_when_the_lease_is_over() {
+async fn a_delayed_call_of_an_mcp_server_is_not_sent_after_the_lease_was_lost() {
     let far = Arc::new(Far {
         gates: Arc::default(),
         sent: Arc::default(),
@@ -291,9 +291,9 @@ async fn a_call_of_a_server_that_waited_is_not_sent_when_the_lease_is_over() {
     assert_eq!(far.sent.load(Ordering::SeqCst), 1);
 }
 
-/// The store cannot be reached just before the call.
+/// The store is not available just before the call.
 #[tokio::test]
-async fn a_call_waits_for_a_store_that_cannot_tell_whether_the_lease_holds() {
+async fn a_call_waits_until_the_store_can_confirm_the_lease() {
     let (world, store, pause, run) = paused().await;
     world.clock.advance_ms(LONG_MS);
     for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! Two engines on one store: a thread has one writer, whatever they try.
+//! Two engines on one store: a thread always has one writer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -44,8 +44,8 @@ fn world() -> World {
     World::new(ONE, plugin())
 }
 
-/// A store that many hosts share, whose holders beat often. Gates know two calls: `lease done`,
-/// when a thread is leased, and `release`, before it is given back.
+/// A store that several hosts share, with a short lease. Its gates have two calls: `lease done`,
+/// after a lease was acquired, and `release`, before a lease is released.
 struct Shaky {
     below: Arc<dyn Store>,
     gates: Gates,
@@ -55,7 +55,7 @@ impl Shaky {
     async fn pass(&self, call: &str) -> Result<(), StoreError> {
         let passed = self.gates.pass(call).await;
         passed.map_err(|failure| StoreError::Backend {
-            operation: "go through the gates",
+            operation: "pass the gates",
             message: failure.message,
         })
     }
@@ -91,20 +91,20 @@ impl Layer for Shaky {
     }
 }
 
-/// Far longer than it takes.
+/// Maximum duration of a wait, far longer than needed.
 const IN_TIME: Duration = Duration::from_mins(1);
 
-/// Waits until an engine may have a thread.
+/// Waits until an engine can acquire the lease of a thread.
 async fn is_free(engine: &Engine, thread: &ThreadId) {
     let free = async {
         while let Err(failure) = engine.delete_thread(thread).await {
             assert_eq!(failure.code, code::BUSY, "{failure}");
         }
     };
-    tokio::time::timeout(IN_TIME, free).await.expect("the lease is given back");
+    tokio::time::timeout(IN_TIME, free).await.expect("the lease is released");
 }
 
-/// Another engine over the same store and apps.
+/// Creates another engine on the same store and apps.
 fn beside(world: &World, holder: &str) -> Engine {
     let config =
         EngineConfig { holder: Some(Holder(holder.to_owned())), ..EngineConfig::default() };
@@ -112,13 +112,13 @@ fn beside(world: &World, holder: &str) -> Engine {
 }
 
 #[tokio::test]
-async fn a_thread_that_is_at_work_on_one_engine_is_busy_on_another() {
+async fn a_thread_that_is_active_on_one_engine_is_busy_on_another() {
     let world = world();
     world.net.hang_next(1);
     let run = world.begin(json!({})).await.unwrap();
     world.net.hung().await;
     let other = beside(&world, "other");
-    assert_eq!(other.recover().await, 0, "a run that is alive is nobody else's");
+    assert_eq!(other.recover().await, 0, "an active run is not orphaned");
     let refused = other.delete_thread(&run.thread).await.unwrap_err();
     assert_eq!(refused.code, code::BUSY);
     world.engine.cancel(&run).await.unwrap();
@@ -126,14 +126,14 @@ async fn a_thread_that_is_at_work_on_one_engine_is_busy_on_another() {
 }
 
 #[tokio::test]
-async fn a_thread_that_is_about_to_be_given_back_is_waited_for() {
+async fn a_request_waits_for_a_lease_that_is_released_soon() {
     let world = world();
     let store = Arc::clone(&world.engine.ports().store);
     let (thread, other) = (ThreadId::new("t").unwrap(), Holder("other".to_owned()));
     store.beat(&other).await.unwrap();
     let epoch = store.lease(&thread, &other).await.unwrap();
     let refused = world.engine.delete_thread(&thread).await.unwrap_err();
-    assert_eq!(refused.code, code::BUSY, "not for ever");
+    assert_eq!(refused.code, code::BUSY, "the wait has a limit");
     let back = store.release(&thread, epoch);
     let (taken, given) = tokio::join!(world.engine.delete_thread(&thread), back);
     taken.unwrap();
@@ -141,7 +141,7 @@ async fn a_thread_that_is_about_to_be_given_back_is_waited_for() {
 }
 
 #[tokio::test]
-async fn a_lease_that_could_not_be_given_back_is_given_back_later() {
+async fn a_failed_release_of_a_lease_is_retried() {
     let store = Arc::new(Layered::<Shaky>::over(Arc::new(MemoryStore::new())));
     let world = World::with_store(ONE, plugin(), store.clone());
     let other = beside(&world, "other");
@@ -151,9 +151,9 @@ async fn a_lease_that_could_not_be_given_back_is_given_back_later() {
     is_free(&other, &thread).await;
 }
 
-/// The store gave a lease, and its answer was lost.
+/// The store granted a lease, and its response was lost.
 #[tokio::test]
-async fn a_lease_that_nobody_knows_of_is_given_back() {
+async fn a_lease_whose_grant_was_lost_is_released() {
     let store = Arc::new(Layered::<Shaky>::over(Arc::new(MemoryStore::new())));
     let world = World::with_store(ONE, plugin(), store.clone());
     let other = beside(&world, "other");
@@ -165,19 +165,19 @@ async fn a_lease_that_nobody_knows_of_is_given_back() {
 }
 
 #[tokio::test]
-async fn an_engine_whose_thread_was_taken_over_writes_nothing_more() {
+async fn an_engine_writes_nothing_after_a_takeover() {
     let world = world();
     world.net.hang_next(1);
     let run = world.begin(json!({})).await.unwrap();
     world.net.hung().await;
-    // The other one takes the name, as one does that finds the first silent for too long.
+    // The other engine has the same name, like one that takes over after an expired lease.
     let heir = beside(&world, "world");
     assert_eq!(heir.recover().await, 1);
     let ended = heir.wait(&run).await.unwrap();
     assert_eq!(ended.outcome, RunOutcome::Completed);
     assert_eq!(ended.state["out"], json!(["done"]));
     let before = world.events(&run.thread).await;
-    // The first engine still believes in its run; what it does now is refused as a whole.
+    // The first engine still executes the run. The store refuses all of its writes.
     world.engine.cancel(&run).await.unwrap();
     assert_eq!(world.events(&run.thread).await, before);
     let ends = before.iter().filter(|event| matches!(event.kind, EventKind::RunEnded(_))).count();
@@ -185,7 +185,7 @@ async fn an_engine_whose_thread_was_taken_over_writes_nothing_more() {
 }
 
 #[tokio::test]
-async fn a_write_without_a_lease_is_refused_while_somebody_has_one() {
+async fn a_write_without_a_lease_is_fenced_while_a_lease_exists() {
     let world = world();
     world.net.hang_next(1);
     let run = world.begin(json!({})).await.unwrap();
@@ -199,7 +199,7 @@ async fn a_write_without_a_lease_is_refused_while_somebody_has_one() {
 }
 
 #[tokio::test]
-async fn an_engine_that_was_silent_asks_before_an_effect_whether_the_thread_is_still_its() {
+async fn an_engine_checks_its_lease_before_an_effect_after_missed_heartbeats() {
     let rule = MemoryRule { namespace: vec!["notes".to_owned()], access: MemoryAccess::ReadWrite };
     let grants = Grants { memory: vec![rule], ..Grants::default() };
     let (runs, goes_on) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
@@ -213,7 +213,7 @@ async fn an_engine_that_was_silent_asks_before_an_effect_whether_the_thread_is_s
         let (runs, goes_on, began) = (runs.clone(), goes_on.clone(), began.clone());
         async move {
             let run = runs.fetch_add(1, Ordering::SeqCst);
-            // Brings everything so far into the store.
+            // This call makes all events so far durable.
             gate.call(put("both".to_owned())).await?;
             if run == 0 {
                 began.notify_one();
@@ -230,10 +230,10 @@ async fn an_engine_that_was_silent_asks_before_an_effect_whether_the_thread_is_s
     let heir = beside(&world, "world");
     assert_eq!(heir.recover().await, 1);
     assert_eq!(heir.wait(&run).await.unwrap().outcome, RunOutcome::Completed);
-    // As if the machine had slept.
+    // Like a machine that was suspended.
     world.clock.advance_ms(60_000);
     released.notify_one();
-    // However it tells of that, it has let go of the run then.
+    // In every case it has released the run by then.
     world.engine.wait(&run).await.unwrap();
     let scope = MemoryScope::Agents(None);
     let all = Search { prefix: vec!["notes".to_owned()], limit: 10, ..Search::default() };

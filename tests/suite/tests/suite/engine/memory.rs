@@ -1,4 +1,4 @@
-//! Long-term memory through the gate: grants, the journal, crashes, other threads.
+//! Long-term memory through the gate: grants, the journal, crashes and several threads.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ fn world(plugin: NativePlugin, access: MemoryAccess) -> (World, Arc<Hooked<LostP
 }
 
 #[tokio::test]
-async fn what_one_thread_remembers_another_finds() {
+async fn documents_of_one_thread_are_found_by_another() {
     let plugin = NativePlugin::new("p", "1").node("work", |call, gate| async move {
         let search = Search(memory::Search {
             prefix: vec!["users".to_owned()],
@@ -74,7 +74,7 @@ async fn what_one_thread_remembers_another_finds() {
 }
 
 #[tokio::test]
-async fn a_crash_between_a_put_and_its_answer_repeats_it_harmlessly() {
+async fn a_put_is_repeated_safely_after_a_crash() {
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         gate.call(note(&json!("once"))).await?;
         let found = gate.call(read()).await?;
@@ -99,7 +99,7 @@ async fn a_crash_between_a_put_and_its_answer_repeats_it_harmlessly() {
 }
 
 #[tokio::test]
-async fn a_re_executed_node_sees_what_it_saw_and_writes_nothing_again() {
+async fn a_re_executed_node_reads_from_its_journal_and_repeats_no_put() {
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         gate.call(note(&json!("mine"))).await?;
         let found = gate.call(read()).await?;
@@ -122,7 +122,7 @@ async fn a_re_executed_node_sees_what_it_saw_and_writes_nothing_again() {
 }
 
 #[tokio::test]
-async fn who_may_read_may_not_write() {
+async fn a_grant_to_read_denies_writes() {
     let plugin = NativePlugin::new("p", "1").node("work", |call, gate| async move {
         gate.call(read()).await?;
         if call.input["text"] == "delete" {
@@ -143,7 +143,7 @@ async fn who_may_read_may_not_write() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_reaches_a_named_limit() {
+async fn a_document_that_is_too_large_reaches_its_limit() {
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         gate.call(note(&json!("x".repeat(300 << 10)))).await?;
         Ok(json!({}))
@@ -164,9 +164,9 @@ plugin = "p"
 cache = {}
 "#;
 
-/// Every namespace is granted, and the guest knows the very place.
+/// All namespaces are granted, and the guest knows the key of the entry.
 #[tokio::test]
-async fn what_is_cached_is_neither_seen_nor_forged() {
+async fn cache_entries_can_be_neither_read_nor_written_by_guests() {
     let plugin = NativePlugin::new("p", "1").node("work", |call, gate| async move {
         if call.input["forged"].is_null() {
             return Ok(json!({ "out": "true" }));

@@ -1,4 +1,4 @@
-//! Moving a thread to the code that is loaded now.
+//! Migration of threads to the loaded version.
 
 use serde_json::json;
 use wattle_graph::event::{EventKind, RunStatus};
@@ -48,7 +48,7 @@ async fn migrate(
 }
 
 #[tokio::test]
-async fn a_moved_thread_goes_on_with_the_new_code() {
+async fn a_migrated_thread_continues_with_the_new_version() {
     let world = World::new(&graph(""), version("old"));
     let waiting = world.run(json!({ "out": "asked" })).await;
     let thread = &waiting.run.thread;
@@ -70,7 +70,7 @@ async fn a_moved_thread_goes_on_with_the_new_code() {
 }
 
 #[tokio::test]
-async fn what_stands_in_the_way_is_told_and_nothing_changes() {
+async fn obstacles_are_reported_and_nothing_changes() {
     let world = World::new(&graph("[graphs.one.channels.gone]"), version("old"));
     let waiting = world.run(json!({ "gone": 1 })).await;
     let thread = &waiting.run.thread;
@@ -87,7 +87,7 @@ async fn what_stands_in_the_way_is_told_and_nothing_changes() {
 }
 
 #[tokio::test]
-async fn a_run_that_was_cut_ends_when_its_thread_is_moved() {
+async fn an_orphaned_run_is_cancelled_by_a_migration() {
     let plugin = NativePlugin::new("p", "old").node("work", |_, gate| async move {
         gate.call(get("https://example.com/slow")).await?;
         Ok(json!({ "out": "old" }))
@@ -111,7 +111,7 @@ async fn a_run_that_was_cut_ends_when_its_thread_is_moved() {
 }
 
 #[tokio::test]
-async fn a_thread_on_the_newest_code_is_left_alone_and_a_missing_one_is_not_found() {
+async fn a_current_thread_is_not_migrated_and_an_unknown_one_is_not_found() {
     let world = World::new(&graph(""), version("old"));
     let waiting = world.run(json!({})).await;
     let report = migrate(&world, &waiting.run.thread, MigrateOptions::default(), false).await;

@@ -1,4 +1,4 @@
-//! How a run runs, in place of what its graph says: limits, breakpoints, drains, durability.
+//! Run options in place of the graph's settings: limits, breakpoints, drains and durability.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -59,7 +59,7 @@ fn durably(durability: Durability) -> RunOptions {
     RunOptions { durability, ..RunOptions::default() }
 }
 
-/// Goes on without answers, in some way.
+/// Resumes without answers and with run options.
 async fn go_on(world: &World, thread: &ThreadId, options: RunOptions) -> EndedRun {
     let request = ResumeRun {
         run: None,
@@ -80,12 +80,12 @@ fn stopped_before(ended: &EndedRun) -> Vec<&str> {
         RunOutcome::Interrupted { interrupts, next } if interrupts.is_empty() => {
             next.iter().map(NodeName::as_str).collect()
         }
-        other => panic!("it does not stand still: {other:?}"),
+        other => panic!("the run is not interrupted: {other:?}"),
     }
 }
 
 #[tokio::test]
-async fn breakpoints_of_a_run_take_the_place_of_the_graphs_and_are_passed_once() {
+async fn breakpoints_of_a_run_replace_those_of_the_graph_and_are_passed_once() {
     let world = World::new(LINE, saying());
     let first = world.run_as(json!({}), before(&["a", "b"])).await;
     assert_eq!(stopped_before(&first), ["a"]);
@@ -93,12 +93,12 @@ async fn breakpoints_of_a_run_take_the_place_of_the_graphs_and_are_passed_once()
     let second = go_on(&world, thread, before(&["a", "b"])).await;
     assert_eq!(stopped_before(&second), ["b"]);
     let third = go_on(&world, thread, RunOptions::default()).await;
-    assert_eq!(stopped_before(&third), ["c"], "the graph's own");
+    assert_eq!(stopped_before(&third), ["c"], "of the graph");
     assert_eq!(go_on(&world, thread, before(&["c"])).await.outcome, RunOutcome::Completed);
 }
 
 #[tokio::test]
-async fn a_star_stops_at_every_node() {
+async fn breakpoints_for_all_nodes_stop_at_every_node() {
     let world = World::new(LINE, saying());
     let all = || RunOptions {
         interrupt_before: Some(NodeSet::All),
@@ -111,12 +111,12 @@ async fn a_star_stops_at_every_node() {
         stops.push(stopped_before(&ended)[0].to_owned());
         ended = go_on(&world, &ended.run.thread, all()).await;
     }
-    // What stands after one node and before the next is one place.
+    // After one node and before the next is the same stop.
     assert_eq!(stops, ["a", "b", "c"]);
 }
 
 #[tokio::test]
-async fn options_that_cannot_be_meant_are_refused() {
+async fn invalid_options_are_refused() {
     let world = World::new(LINE, saying());
     let refused = world.begin_as(json!({}), before(&["nowhere"])).await.unwrap_err();
     assert_eq!(refused.code, code::INVALID);
@@ -127,7 +127,7 @@ async fn options_that_cannot_be_meant_are_refused() {
 }
 
 #[tokio::test]
-async fn the_limit_of_a_run_is_told_to_its_nodes_and_ends_it() {
+async fn the_recursion_limit_of_a_run_is_visible_to_nodes_and_ends_the_run() {
     let world = World::new(LINE, saying());
     let limit = |steps| RunOptions { recursion_limit: Some(steps), ..before(&[]) };
     let ended = world.run_as(json!({}), limit(5)).await;
@@ -139,7 +139,7 @@ async fn the_limit_of_a_run_is_told_to_its_nodes_and_ends_it() {
     assert_eq!((ended.outcome, &ended.state["out"]), (RunOutcome::Completed, &json!([1, 0, 0])));
 }
 
-/// A plugin whose node `say` waits in superstep 1 until it is told to go on.
+/// Returns a plugin whose node `say` waits in superstep 1 until it is released.
 fn waiting() -> (NativePlugin, Arc<Notify>, Arc<Notify>) {
     let (began, goes_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (begins, waits) = (began.clone(), goes_on.clone());
@@ -166,7 +166,7 @@ async fn ends(world: &World, thread: &ThreadId) -> Vec<RunEnded> {
 }
 
 #[tokio::test]
-async fn a_drained_run_ends_its_superstep_and_goes_on_when_it_is_resumed() {
+async fn a_drained_run_ends_its_superstep_and_can_be_resumed() {
     let (plugin, began, goes_on) = waiting();
     let world = World::new(LINE, plugin);
     let run = world.begin_as(json!({}), before(&[])).await.unwrap();
@@ -179,7 +179,7 @@ async fn a_drained_run_ends_its_superstep_and_goes_on_when_it_is_resumed() {
     let view = world.engine.thread(&run.thread).await.unwrap().unwrap();
     assert_eq!((view.status, view.expires_ms), (ThreadStatus::Interrupted, None));
     world.engine.drain(&run).await.expect("a run that has ended may be drained");
-    // It never stopped at the breakpoint, so it does now, once.
+    // The drain did not stop at the breakpoint, so the resumed run stops there once.
     let stopped = go_on(&world, &run.thread, RunOptions::default()).await;
     assert_eq!(stopped_before(&stopped), ["c"]);
     let ended = go_on(&world, &run.thread, RunOptions::default()).await;
@@ -195,7 +195,7 @@ async fn a_run_that_does_not_exist_cannot_be_drained() {
 }
 
 #[tokio::test]
-async fn a_host_that_shuts_down_ends_supersteps_and_recovers_the_runs() {
+async fn a_shutdown_ends_supersteps_and_the_runs_are_recovered() {
     for durability in [Durability::Commit, Durability::Exit] {
         let (plugin, began, goes_on) = waiting();
         let mut world = World::new(LINE, plugin);
@@ -204,13 +204,13 @@ async fn a_host_that_shuts_down_ends_supersteps_and_recovers_the_runs() {
         began.notified().await;
         let engine = world.engine.clone();
         let mut down = Box::pin(engine.shutdown(Duration::MAX));
-        assert!(futures::poll!(&mut down).is_pending(), "it waits for the superstep");
+        assert!(futures::poll!(&mut down).is_pending(), "the stop waits for the superstep");
         assert_eq!(world.begin(json!({})).await.unwrap_err().code, code::UNAVAILABLE);
         goes_on.notify_one();
         down.await;
         let tasks = |kind: &EventKind| matches!(kind, EventKind::TaskFinished(_));
         assert_eq!(world.count(&run.thread, tasks).await, 2, "not the third");
-        assert!(ends(&world, &run.thread).await.is_empty(), "it has not ended");
+        assert!(ends(&world, &run.thread).await.is_empty(), "the run has not ended");
         world.crash().await;
         assert_eq!(world.engine.recover().await, 1);
         let ended = world.engine.wait(&run).await.unwrap();
@@ -218,7 +218,7 @@ async fn a_host_that_shuts_down_ends_supersteps_and_recovers_the_runs() {
             (ended.outcome, &ended.state["out"]),
             (RunOutcome::Completed, &json!([0, 1, 2]))
         );
-        assert_eq!(world.count(&run.thread, tasks).await, 3, "nothing ran twice");
+        assert_eq!(world.count(&run.thread, tasks).await, 3, "no task ran twice");
     }
 }
 
@@ -249,8 +249,8 @@ from = ["b", "side"]
 to = "c"
 "#;
 
-/// Each node pays for a model call; `last` makes a call that may hang or fail, and asks if its input
-/// says so.
+/// Returns a plugin whose nodes each make a model call. The node `last` makes another call, which
+/// may hang or fail, and raises an interrupt if its context requests it.
 fn paying() -> NativePlugin {
     NativePlugin::new("p", "1")
         .node("pay", |_, gate| async move {
@@ -267,7 +267,7 @@ fn paying() -> NativePlugin {
         })
 }
 
-/// Ids and parents of the stored checkpoints, oldest first.
+/// Returns ids and parents of the stored checkpoints, oldest first.
 async fn stored(world: &World, thread: &ThreadId) -> Vec<(u64, Option<u64>)> {
     let store = &world.engine.ports().store;
     let tuples = store.checkpoints(thread, &CheckpointQuery::default()).await.unwrap();
@@ -282,7 +282,7 @@ fn sorted(state: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn every_durability_gives_the_same_state_and_the_same_events() {
+async fn all_durabilities_lead_to_the_same_state_and_events() {
     let mut seen = Vec::new();
     for durability in [Durability::Commit, Durability::Sync, Durability::Async, Durability::Exit] {
         let world = World::new(PAYING, paying());
@@ -303,7 +303,7 @@ async fn every_durability_gives_the_same_state_and_the_same_events() {
 }
 
 #[tokio::test]
-async fn a_run_that_stores_only_its_end_replays_from_the_journal_after_a_crash() {
+async fn a_run_with_durability_exit_replays_its_journal_after_a_crash() {
     let mut world = World::new(PAYING, paying());
     world.net.hang_next(2);
     let run = world.begin_as(json!({}), durably(Durability::Exit)).await.unwrap();
@@ -316,9 +316,9 @@ async fn a_run_that_stores_only_its_end_replays_from_the_journal_after_a_crash()
     let ended = world.engine.wait(&run).await.unwrap();
     assert_eq!(ended.outcome, RunOutcome::Completed);
     assert_eq!(sorted(&ended.state), ["answer 1", "answer 2", "answer 3", "answer 4"]);
-    assert_eq!(world.model.calls(), 4, "no call was paid twice");
+    assert_eq!(world.model.calls(), 4, "no call is repeated");
     let finished = |kind: &EventKind| matches!(kind, EventKind::TaskFinished(_));
-    assert_eq!(world.count(&run.thread, finished).await, 4, "what had finished did not run again");
+    assert_eq!(world.count(&run.thread, finished).await, 4, "finished tasks do not run again");
     let made = |kind: &EventKind| matches!(kind, EventKind::Checkpointed(made) if made.source == Source::Loop);
     assert_eq!(world.count(&run.thread, made).await, 3, "each superstep is reported once");
     assert_eq!(stored(&world, &run.thread).await, [(1, None), (4, Some(1))]);
@@ -326,7 +326,7 @@ async fn a_run_that_stores_only_its_end_replays_from_the_journal_after_a_crash()
 }
 
 #[tokio::test]
-async fn a_question_of_a_run_that_stores_only_its_end_keeps_what_was_paid() {
+async fn an_interrupt_with_durability_exit_repeats_no_call() {
     let mut world = World::new(PAYING, paying());
     let request = wattle_run::hostcall::runs::StartRun {
         context: json!({ "asks": true }),
@@ -346,7 +346,7 @@ async fn a_question_of_a_run_that_stores_only_its_end_keeps_what_was_paid() {
 }
 
 #[tokio::test]
-async fn a_failed_run_that_stores_only_its_end_is_resumed_where_it_failed() {
+async fn a_failed_run_with_durability_exit_is_resumed_at_the_failed_superstep() {
     let world = World::new(PAYING, paying());
     world.net.fail_next(unavailable());
     let failed = world.run_as(json!({}), durably(Durability::Exit)).await;
@@ -394,7 +394,7 @@ to = "two"
 "#;
 
 #[tokio::test]
-async fn nested_graphs_of_a_run_that_stores_only_its_end_are_not_paid_again() {
+async fn subgraphs_with_durability_exit_repeat_no_call_after_a_crash() {
     for state in ["inherit", "own", "none"] {
         let graph = NESTED.replace("state = \"inherit\"", &format!("state = \"{state}\""));
         let mut world = World::new(&graph, paying());
@@ -415,7 +415,7 @@ async fn nested_graphs_of_a_run_that_stores_only_its_end_are_not_paid_again() {
 }
 
 #[tokio::test]
-async fn a_drained_run_stands_still_inside_of_a_nested_graph() {
+async fn a_drained_run_stops_inside_of_a_subgraph() {
     let more = "[graphs.inner.nodes.three]\nplugin = \"p\"\nnode = \"pay\"\n\
                 [[graphs.inner.edges]]\nfrom = \"two\"\nto = \"three\"\n";
     let graph = format!("{}{more}", NESTED.replace("node = \"last\"", "node = \"say\""));
@@ -427,17 +427,17 @@ async fn a_drained_run_stands_still_inside_of_a_nested_graph() {
     world.engine.drain(&run).await.unwrap();
     goes_on.notify_one();
     let drained = world.engine.wait(&run).await.unwrap();
-    assert_eq!(stopped_before(&drained), ["sub"], "its graph has a node to run");
+    assert_eq!(stopped_before(&drained), ["sub"], "its subgraph has a node to run");
     assert!(ends(&world, &run.thread).await[0].drained);
     world.crash().await;
     let ended = go_on(&world, &run.thread, RunOptions::default()).await;
     assert_eq!(ended.outcome, RunOutcome::Completed);
     let finished = |kind: &EventKind| matches!(kind, EventKind::TaskFinished(_));
-    assert_eq!(world.count(&run.thread, finished).await, 6, "each of them once");
+    assert_eq!(world.count(&run.thread, finished).await, 6, "each task runs once");
 }
 
 #[tokio::test]
-async fn an_undone_run_that_stored_nothing_leaves_no_trace_in_the_next() {
+async fn a_reopened_run_with_durability_exit_does_not_affect_the_next_run() {
     const ASKED: &str = r#"
 [graphs.asked]
 entry = "ask"
@@ -498,7 +498,7 @@ to = "pay"
 }
 
 #[tokio::test]
-async fn a_run_that_waits_for_nothing_is_durable_at_its_end() {
+async fn a_run_with_durability_async_is_durable_at_its_end() {
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = calls.clone();
     let plugin = NativePlugin::new("p", "1")
@@ -517,7 +517,7 @@ async fn a_run_that_waits_for_nothing_is_durable_at_its_end() {
 }
 
 #[tokio::test]
-async fn a_question_of_a_superstep_that_is_undone_is_not_open() {
+async fn interrupts_of_a_reopened_superstep_are_not_pending() {
     const LATER: &str = r#"
 [graphs.main]
 entry = "ask"
