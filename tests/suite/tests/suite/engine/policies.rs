@@ -1,4 +1,4 @@
-//! What a graph says of its nodes: retries, timeouts, handlers of failures, caches.
+//! Node policies of a graph: retries, timeouts, error handlers and caches.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, prompt, said, unavailable};
 use wattle_suite::world::{World, failure, questions};
 
-/// A graph with the node `work`, of which some more is said.
+/// Returns a graph with the node `work` and further settings of it.
 fn one(more: &str) -> String {
     format!(
         "[graphs.one]\nentry = \"work\"\n[graphs.one.channels.out]\n\
@@ -23,7 +23,7 @@ fn one(more: &str) -> String {
     )
 }
 
-/// A plugin whose node `work` fails with these codes, one after the other, and then succeeds.
+/// Returns a plugin whose node `work` fails with these codes in order, and then succeeds.
 fn failing(codes: &'static [&'static str]) -> NativePlugin {
     let calls = Arc::new(AtomicUsize::new(0));
     NativePlugin::new("p", "1").node("work", move |call, _| {
@@ -56,7 +56,7 @@ async fn finished(world: &World, ended: &EndedRun) -> Vec<TaskFinished> {
 }
 
 #[tokio::test]
-async fn the_first_policy_that_covers_a_failure_holds() {
+async fn the_first_matching_retry_policy_applies() {
     let graph = one("retry = [{ on = [\"busy\"], attempts = 4, initial = \"1ms\" }, \
                      { on = [\"busy\", \"lost\"], attempts = 2, initial = \"1ms\" }]");
     let ended = World::new(&graph, failing(&["busy", "busy", "busy"])).run(json!({})).await;
@@ -67,7 +67,7 @@ async fn the_first_policy_that_covers_a_failure_holds() {
     assert_eq!(failure(&ended).code, "other");
 }
 
-/// A plugin whose node hangs in its second call, after having shown signs of life for a while.
+/// Returns a plugin whose node shows progress for a while, and then hangs in its first attempt.
 fn lively(emits: bool) -> NativePlugin {
     NativePlugin::new("p", "1").node("work", move |call, gate| async move {
         for _ in 0..6 {
@@ -87,7 +87,7 @@ fn lively(emits: bool) -> NativePlugin {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_goes_silent_is_ended_and_tried_again() {
+async fn a_node_without_progress_times_out_and_is_retried() {
     let graph = one("timeout = { idle = \"80ms\" }\nretry = { attempts = 2, initial = \"1ms\" }");
     let world = World::new(&graph, lively(false));
     world.net.hang_next(1);
@@ -100,7 +100,7 @@ async fn a_node_that_goes_silent_is_ended_and_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_heartbeat_is_an_event_of_the_nodes_own() {
+async fn refresh_decides_whether_host_calls_are_task_heartbeats() {
     let graph = |refresh| one(&format!("timeout = {{ idle = \"80ms\", refresh = \"{refresh}\" }}"));
     for (refresh, emits, lives) in
         [("heartbeat", true, true), ("heartbeat", false, false), ("auto", false, true)]
@@ -111,7 +111,7 @@ async fn a_heartbeat_is_an_event_of_the_nodes_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_whole_attempt_has_a_time_of_its_own_however_lively_it_is() {
+async fn the_run_timeout_applies_to_an_attempt_with_progress() {
     let graph = one("timeout = { run = \"50ms\", idle = \"50ms\" }");
     let world = World::new(&graph, lively(true));
     let ended = world.run(json!({})).await;
@@ -132,7 +132,7 @@ timeout = "1h"
 "#;
 
 #[tokio::test(start_paused = true)]
-async fn a_send_may_say_how_long_its_task_may_take() {
+async fn a_send_can_set_the_timeout_of_its_task() {
     let plugin = NativePlugin::new("p", "1")
         .node("first", |_, _| async {
             let send = json!([{ "node": "work", "input": {}, "timeout_ms": 30 }]);
@@ -189,7 +189,7 @@ fn handled(rescue: fn(&Value) -> Result<Value, Failure>) -> NativePlugin {
 }
 
 #[tokio::test]
-async fn a_handler_runs_in_the_place_of_a_failed_node_and_leads_on_by_its_own_edges() {
+async fn an_error_handler_replaces_a_failed_node_and_follows_its_own_edges() {
     let plugin = handled(|error| {
         Ok(json!({ "out": [error["node"], error["code"], error["details"]["reason"]] }))
     });
@@ -199,7 +199,7 @@ async fn a_handler_runs_in_the_place_of_a_failed_node_and_leads_on_by_its_own_ed
     let out = json!(["answer 1", "work", "lost", "the map is lost", "said"]);
     assert_eq!(ended.state["out"], out);
     let failed = failures(&world, &ended).await;
-    assert_eq!(failed.len(), 2, "a failure is for good after its last attempt");
+    assert_eq!(failed.len(), 2, "one failure per attempt");
     let handler = failed[1].handler.clone().unwrap();
     let ran = finished(&world, &ended).await;
     assert!(ran.iter().any(|task| task.task == handler && task.node.as_str() == "rescue"));
@@ -207,7 +207,7 @@ async fn a_handler_runs_in_the_place_of_a_failed_node_and_leads_on_by_its_own_ed
 }
 
 #[tokio::test]
-async fn a_handler_that_fails_fails_the_run_and_only_it_runs_again() {
+async fn a_failed_error_handler_fails_the_run_and_only_the_handler_is_retried() {
     let plugin = handled(|_| Err(Failure::new("also-lost", "no rope either")));
     let world = World::new(HANDLED, plugin);
     let ended = world.run(json!({})).await;
@@ -223,7 +223,7 @@ async fn a_handler_that_fails_fails_the_run_and_only_it_runs_again() {
 }
 
 #[tokio::test]
-async fn a_handler_may_ask_a_person_and_survives_a_crash() {
+async fn an_error_handler_can_raise_an_interrupt_and_survives_a_crash() {
     let rescue = |call: wattle_run::ports::sandbox::NodeCall, gate: Arc<wattle_run::gate::Gate>| async move {
         let error = call.error.unwrap_or_default();
         let said = said(&gate.call(prompt("what now")).await?);
@@ -264,7 +264,7 @@ fn calling() -> NativePlugin {
 }
 
 #[tokio::test]
-async fn an_equal_task_is_taken_over_from_the_cache_on_any_thread() {
+async fn an_equal_task_of_any_thread_is_taken_from_the_cache() {
     let world = World::new(CACHED, calling());
     let first = world.run(json!({ "n": 1 })).await;
     let second = world.run(json!({ "n": 1 })).await;
@@ -297,7 +297,7 @@ async fn a_cache_is_cleared_by_app_graph_and_node() {
 }
 
 #[tokio::test]
-async fn a_cache_may_have_a_key_of_its_own_and_ends_with_the_code() {
+async fn a_cache_can_have_a_key_and_ends_with_the_version() {
     let graph = CACHED.replace("{ ttl = \"1h\" }", "{ key = \"input.n > 10\" }");
     let world = World::new(&graph, calling());
     assert_eq!(world.run(json!({ "n": 1 })).await.state["out"], "answer 1 for 1");
@@ -310,7 +310,7 @@ async fn a_cache_may_have_a_key_of_its_own_and_ends_with_the_code() {
 }
 
 #[tokio::test]
-async fn what_failed_is_not_cached() {
+async fn a_failed_task_is_not_cached() {
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         gate.call(get("https://example.com/a")).await?;
         Ok(json!({ "out": "done" }))
@@ -323,7 +323,8 @@ async fn what_failed_is_not_cached() {
     assert_eq!(world.net.calls(), 2);
 }
 
-/// A graph whose node `work` is sent to five times, and how many of its tasks ran at once.
+/// Runs a graph that sends five tasks to the node `work`, and returns the maximum number of
+/// concurrent tasks.
 async fn at_once(graph: &str, options: wattle_run::ports::store::RunOptions) -> usize {
     let running = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
     let seen = running.clone();
@@ -337,19 +338,19 @@ async fn at_once(graph: &str, options: wattle_run::ports::store::RunOptions) -> 
             async move {
                 let now = seen.0.fetch_add(1, Ordering::SeqCst) + 1;
                 seen.1.fetch_max(now, Ordering::SeqCst);
-                // The clock stands still until every task that may run does.
+                // The paused clock advances only when every permitted task has started.
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 seen.0.fetch_sub(1, Ordering::SeqCst);
                 Ok(json!({ "out": call.input }))
             }
         });
     let ended = World::new(graph, plugin).run_as(json!({}), options).await;
-    assert_eq!(ended.state["out"], json!([0, 1, 2, 3, 4]), "in order, however few run at once");
+    assert_eq!(ended.state["out"], json!([0, 1, 2, 3, 4]), "in order for any concurrency");
     running.1.load(Ordering::SeqCst)
 }
 
 #[tokio::test(start_paused = true)]
-async fn so_many_tasks_run_at_once_as_graph_and_run_allow() {
+async fn graph_and_run_limit_concurrent_tasks() {
     let options = |max_concurrency| wattle_run::ports::store::RunOptions {
         max_concurrency,
         ..Default::default()
@@ -362,7 +363,7 @@ async fn so_many_tasks_run_at_once_as_graph_and_run_allow() {
 }
 
 #[tokio::test]
-async fn defaults_of_a_graph_hold_for_nodes_that_do_not_say_otherwise() {
+async fn defaults_of_a_graph_apply_to_nodes_without_own_policy() {
     let graph = one("").replace(
         "[graphs.one.channels.out]",
         "[graphs.one.defaults]\nretry = { attempts = 3, initial = \"1ms\", on = [\"busy\"] }\n\

@@ -1,5 +1,5 @@
-//! Going on after a start, in the background: what is wanted of a thread meanwhile, and what cannot
-//! be gone on with.
+//! Recovery in the background after a start: requests for threads that are not recovered yet, and
+//! runs that cannot be recovered.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -37,7 +37,7 @@ fn plugin(version: &str) -> NativePlugin {
     })
 }
 
-/// Holds the look for runs that were cut.
+/// A store whose gate holds the scan for orphaned runs.
 struct SlowLook {
     below: Arc<dyn Store>,
     gates: Gates,
@@ -67,7 +67,7 @@ impl Layer for SlowLook {
     }
 }
 
-/// A world after a crash that cut some runs, the oldest first.
+/// Returns a world after a crash with some orphaned runs, the oldest first.
 async fn crashed(runs: usize) -> (World, Arc<Layered<SlowLook>>, Vec<RunRef>) {
     let store = Arc::new(Layered::<SlowLook>::over(Arc::new(MemoryStore::new())));
     let mut world = World::with_store(ONE, plugin("1"), store.clone());
@@ -88,13 +88,13 @@ async fn ended(world: &World, run: &RunRef) -> (RunOutcome, Value) {
 }
 
 #[tokio::test]
-async fn what_is_wanted_of_a_thread_goes_on_with_its_run_first() {
+async fn a_request_for_a_thread_recovers_its_run_first() {
     let (world, store, cut) = crashed(4).await;
     let gate = store.gates.hold("abandoned");
     world.engine.start_recovery();
     let held = gate.reached().await;
     assert!(!world.engine.recovery().is_over);
-    // A caller that waits gets the end, a second run is refused, and a cancel finds the run.
+    // A caller that waits gets the end, a second run is refused, and a cancel reaches the run.
     assert_eq!(ended(&world, &cut[0]).await, (RunOutcome::Completed, json!("done")));
     world.net.hang_next(1);
     let busy = world.begin_on(Some(&cut[1].thread), json!({})).await.unwrap_err();
@@ -113,9 +113,9 @@ async fn what_is_wanted_of_a_thread_goes_on_with_its_run_first() {
     }
 }
 
-/// A store that is away for a moment loses nothing.
+/// A store that is unavailable for a moment loses nothing.
 #[tokio::test]
-async fn a_look_that_fails_is_made_again() {
+async fn a_failed_recovery_scan_is_repeated() {
     let (world, store, cut) = crashed(1).await;
     store.gates.fail("abandoned");
     world.engine.start_recovery();
@@ -123,9 +123,9 @@ async fn a_look_that_fails_is_made_again() {
     assert_eq!(ended(&world, &cut[0]).await, (RunOutcome::Completed, json!("done")));
 }
 
-/// The code that a thread is pinned to is not there any more.
+/// The version to which the threads are pinned is missing.
 #[tokio::test]
-async fn a_run_that_cannot_be_gone_on_with_is_set_aside_with_the_reason() {
+async fn a_run_that_cannot_be_recovered_is_set_aside_with_the_reason() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let old = World::with_store(ONE, plugin("1"), store.clone());
     let mut runs = Vec::new();
@@ -137,7 +137,7 @@ async fn a_run_that_cannot_be_gone_on_with_is_set_aside_with_the_reason() {
     drop(old);
     let world = World::with_store(ONE, plugin("2"), store);
     let other = world.run(json!({})).await;
-    assert_eq!(other.outcome, RunOutcome::Completed, "others go on");
+    assert_eq!(other.outcome, RunOutcome::Completed, "other runs complete");
     world.engine.start_recovery();
     let recovery = world.engine.recovered().await;
     assert_eq!((recovery.found, recovery.recovered, recovery.set_aside), (2, 0, 2));
@@ -151,7 +151,7 @@ async fn a_run_that_cannot_be_gone_on_with_is_set_aside_with_the_reason() {
     assert_eq!(busy.code, code::BUSY, "{busy}");
     world.engine.cancel(run).await.unwrap();
 
-    // It is tried again when it is time, and when somebody wants it.
+    // The recovery is retried when it is due and on request.
     assert_eq!(world.engine.retry_set_aside().await, 0);
     assert_eq!(world.engine.set_aside(&run.thread).unwrap().attempts, 1, "not yet");
     world.clock.advance_ms(31_000);
@@ -171,7 +171,7 @@ async fn a_run_that_cannot_be_gone_on_with_is_set_aside_with_the_reason() {
     assert_eq!(missing.code, code::NOT_FOUND);
 }
 
-/// A store with a bug, which the next read of a run meets.
+/// A store that panics in the next read of a run.
 struct Faulty {
     below: Arc<dyn Store>,
     is_faulty: AtomicBool,
@@ -194,7 +194,7 @@ impl Layer for Faulty {
 }
 
 #[tokio::test]
-async fn a_panic_in_a_recovery_sets_its_thread_aside() {
+async fn a_panic_in_a_recovery_sets_the_thread_aside() {
     let store = Arc::new(Layered::<Faulty>::over(Arc::new(MemoryStore::new())));
     let mut world = World::with_store(ONE, plugin("1"), store.clone());
     world.net.hang_next(1);
@@ -212,14 +212,14 @@ async fn a_panic_in_a_recovery_sets_its_thread_aside() {
     assert_eq!(ended(&world, &run).await, (RunOutcome::Completed, json!("done")));
 }
 
-/// A store that gives no lease for a while, and notes who wants one.
+/// A store that delays leases and records the requested threads.
 struct Closed {
     below: Arc<dyn Store>,
     is_closed: AtomicBool,
     wanted: Mutex<Vec<ThreadId>>,
-    /// One for each thread that is wanted.
+    /// One permit for each requested thread.
     came: Semaphore,
-    /// Closed when leases are given again.
+    /// Closed when leases are granted again.
     opening: Semaphore,
 }
 
@@ -244,12 +244,12 @@ impl Layer for Closed {
     }
 }
 
-/// Runs that are recovered at once.
+/// Runs that are recovered concurrently.
 const AT_ONCE: usize = 16;
 
-/// The order of the ids is the other way round, so a recovery in the order of the store shows.
+/// The ids are in reverse order, so a recovery in the order of the store would fail.
 #[tokio::test]
-async fn the_oldest_runs_go_on_first() {
+async fn the_oldest_runs_are_recovered_first() {
     let store = Arc::new(Layered::<Closed>::over(Arc::new(MemoryStore::new())));
     let mut world = World::with_store(ONE, plugin("1"), store.clone());
     let mut cut = Vec::new();
@@ -274,7 +274,7 @@ async fn the_oldest_runs_go_on_first() {
     assert_eq!(world.engine.recovered().await.recovered, 2 * AT_ONCE);
 }
 
-/// A store that takes no batch at times.
+/// A store that can refuse batches.
 struct Refusing {
     below: Arc<dyn Store>,
     refusal: Mutex<Option<StoreError>>,
@@ -307,7 +307,7 @@ impl Layer for Refusing {
         }
     }
 
-    /// Adds a run also if it says that it does not, as when the answer of a commit is lost.
+    /// Adds the run even if the store refuses, like a commit whose response is lost.
     async fn enqueue(&self, run: &RunRecord) -> Result<bool, StoreError> {
         let is_added = self.below.enqueue(run).await?;
         self.admit().map(|()| is_added)
@@ -322,7 +322,7 @@ fn full() -> StoreError {
     StoreError::Backend { operation: "commit", message: "no space left".to_owned() }
 }
 
-/// A world with a run that lost its log, since the store refused what it did next.
+/// Returns a world with a run that lost its log because the store refused its next batch.
 async fn lost(refusal: StoreError) -> (World, Arc<Layered<Refusing>>, RunRef) {
     let store = Arc::new(Layered::<Refusing>::over(Arc::new(MemoryStore::new())));
     let (began, goes_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
@@ -345,14 +345,14 @@ async fn lost(refusal: StoreError) -> (World, Arc<Layered<Refusing>>, RunRef) {
     store.refuse(Some(refusal));
     released.notify_one();
     let failure = world.engine.wait(&run).await.unwrap_err();
-    assert_ne!(failure.code, code::INTERNAL, "it has not failed: {failure}");
+    assert_ne!(failure.code, code::INTERNAL, "the run has not failed: {failure}");
     assert_eq!(world.net.calls(), 0);
     (world, store, run)
 }
 
 /// As on a full disk.
 #[tokio::test]
-async fn a_run_that_lost_its_log_goes_on_when_the_store_can_be_written_again() {
+async fn a_run_continues_when_the_store_accepts_batches_again() {
     let (world, store, run) = lost(full()).await;
     let failure = world.engine.wait(&run).await.unwrap_err();
     assert_eq!((failure.code.as_str(), failure.retryable), (code::UNAVAILABLE, true), "{failure}");
@@ -363,10 +363,10 @@ async fn a_run_that_lost_its_log_goes_on_when_the_store_can_be_written_again() {
     assert_eq!(ended(&world, &run).await, (RunOutcome::Completed, json!("done")));
 }
 
-/// What the store never takes would be done, and perhaps paid, again and again.
+/// Otherwise a run whose batch the store never accepts would be repeated without end.
 #[tokio::test]
-async fn a_run_whose_log_cannot_be_written_is_set_aside() {
-    let (thread, message) = (ThreadId::new("t").unwrap(), "it makes no sense".to_owned());
+async fn a_run_whose_batch_is_invalid_is_set_aside() {
+    let (thread, message) = (ThreadId::new("t").unwrap(), "not a valid batch".to_owned());
     let (world, store, run) = lost(StoreError::InvalidBatch { thread, message }).await;
     let aside = loop {
         match world.engine.set_aside(&run.thread) {
@@ -374,7 +374,7 @@ async fn a_run_whose_log_cannot_be_written_is_set_aside() {
             None => tokio::task::yield_now().await,
         }
     };
-    assert!(aside.failure.message.contains("it makes no sense"), "{}", aside.failure);
+    assert!(aside.failure.message.contains("not a valid batch"), "{}", aside.failure);
     let busy = world.engine.wait(&run).await.unwrap_err();
     assert_eq!(busy.code, code::BUSY, "{busy}");
     store.refuse(None);
@@ -382,11 +382,11 @@ async fn a_run_whose_log_cannot_be_written_is_set_aside() {
     assert_eq!(ended(&world, &run).await, (RunOutcome::Completed, json!("done")));
 }
 
-/// How long a run is waited for that may never begin.
+/// Maximum duration of the wait for a run.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 #[tokio::test]
-async fn a_pending_run_begins_that_the_store_has_though_it_did_not_say_so() {
+async fn a_pending_run_whose_confirmation_was_lost_starts() {
     let store = Arc::new(Layered::<Refusing>::over(Arc::new(MemoryStore::new())));
     let world = World::with_store(ONE, plugin("1"), store.clone());
     world.engine.start_recovery();
@@ -414,5 +414,5 @@ async fn a_pending_run_begins_that_the_store_has_though_it_did_not_say_so() {
     world.engine.cancel(&first).await.unwrap();
     let second = RunRef { thread: first.thread, run: RunId::new("second").unwrap() };
     let ended = tokio::time::timeout(PATIENCE, ended(&world, &second)).await;
-    assert_eq!(ended.expect("it begins"), (RunOutcome::Completed, json!("done")));
+    assert_eq!(ended.expect("the run starts"), (RunOutcome::Completed, json!("done")));
 }

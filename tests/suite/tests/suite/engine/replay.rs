@@ -1,4 +1,4 @@
-//! A finished thread as a file, and executed once more with nothing done anew.
+//! Exports of finished threads, and their replay, which makes no calls.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ reducer = "append"
 plugin = "p"
 "#;
 
-/// What the nodes do; `twist` changes one of them.
+/// Returns the plugin of the graph. `twist` changes one of its nodes.
 fn plugin(twist: &'static str) -> NativePlugin {
     NativePlugin::new("p", "1")
         .node("think", move |call, gate| async move {
@@ -70,7 +70,7 @@ async fn exported(engine: &Engine, thread: &ThreadId) -> String {
     String::from_utf8(lines.concat()).unwrap()
 }
 
-/// A thread that asked, was answered and ended.
+/// Returns the export of a thread that was interrupted, answered and completed.
 async fn finished() -> (World, String) {
     let world = World::new(GRAPH, plugin(""));
     let waiting = world.run(json!({ "out": "begun" })).await;
@@ -80,7 +80,7 @@ async fn finished() -> (World, String) {
     (world, text)
 }
 
-/// The same app with another plugin under the same digest.
+/// Returns the app with another plugin under the same digest.
 fn app(twist: &'static str) -> Arc<App> {
     let world = World::new(GRAPH, plugin(twist));
     world.engine.catalog().apps().remove(0)
@@ -122,7 +122,7 @@ async fn only_divergence(twist: &'static str) -> wattle_run::offline::Divergence
 }
 
 #[tokio::test]
-async fn another_request_is_a_divergence_that_names_node_call_and_both_requests() {
+async fn a_changed_request_is_a_divergence_with_node_call_and_both_requests() {
     let divergence = only_divergence("prompt").await;
     assert_eq!(divergence.node, Some(NodeName::new("think").unwrap()));
     assert_eq!(divergence.call, Some(0));
@@ -132,7 +132,7 @@ async fn another_request_is_a_divergence_that_names_node_call_and_both_requests(
 }
 
 #[tokio::test]
-async fn another_write_is_a_divergence_with_both_writes() {
+async fn a_changed_write_is_a_divergence_with_both_writes() {
     let divergence = only_divergence("write").await;
     assert_eq!((divergence.call, divergence.node.unwrap().as_str()), (None, "think"));
     assert!(divergence.recorded.to_string().contains("same"));
@@ -140,14 +140,14 @@ async fn another_write_is_a_divergence_with_both_writes() {
 }
 
 #[tokio::test]
-async fn a_call_that_was_not_made_then_is_a_divergence_and_not_made_now() {
+async fn a_new_call_is_a_divergence_and_is_not_made() {
     let divergence = only_divergence("call").await;
     assert_eq!((divergence.call, divergence.node.unwrap().as_str()), (Some(2), "think"));
     assert_eq!(divergence.now["request"]["url"], "https://example.com/new");
 }
 
 #[tokio::test]
-async fn an_export_that_was_edited_is_found_out() {
+async fn an_edited_export_is_detected() {
     let (_world, text) = finished().await;
     let edited = text.replace("answer 1", "answer 2");
     assert_ne!(edited, text);
@@ -162,7 +162,7 @@ async fn an_export_that_was_edited_is_found_out() {
 }
 
 #[tokio::test]
-async fn a_thread_at_work_is_not_exported() {
+async fn a_thread_with_an_active_run_is_not_exported() {
     let world = World::new(GRAPH, plugin(""));
     world.net.hang_next(1);
     let run = world.begin(json!({})).await.unwrap();
@@ -174,7 +174,7 @@ async fn a_thread_at_work_is_not_exported() {
 }
 
 #[tokio::test]
-async fn what_is_left_of_a_thread_is_exported_and_verified() {
+async fn a_pruned_or_partly_deleted_thread_is_exported_and_verified() {
     let (world, text) = finished().await;
     let thread = Export::read(&text).unwrap().header.thread.id;
     let runs = Export::read(&text).unwrap().header.runs;
@@ -194,11 +194,11 @@ async fn what_is_left_of_a_thread_is_exported_and_verified() {
         assert_eq!((verified.seal, export.header.seal.is_some()), (export.header.seal, true));
         let current = world.engine.ports().store.thread(&copy).await.unwrap().unwrap().current;
         let made = |at| export.batches.iter().flat_map(|it| &it.checkpoint).any(|it| it.id == at);
-        assert!(current.is_some_and(made), "{taken}: the checkpoint that it stands at");
+        assert!(current.is_some_and(made), "{taken}: its current checkpoint");
     }
 }
 
-/// A thread whose runs stored only their last checkpoints, with a nested graph that stored none.
+/// Replays a thread with durability `exit` and a subgraph without stored checkpoints.
 async fn unstored(twist: &'static str) -> Replay {
     let world = World::new(GRAPH, plugin(""));
     let options = RunOptions { durability: Durability::Exit, ..RunOptions::default() };
@@ -220,7 +220,7 @@ async fn unstored(twist: &'static str) -> Replay {
 }
 
 #[tokio::test]
-async fn supersteps_that_were_not_stored_are_executed_as_well() {
+async fn unpersisted_supersteps_are_replayed() {
     let replay = unstored("").await;
     assert_eq!((replay.divergences, replay.skipped), (vec![], vec![]));
     assert_eq!((replay.tasks, replay.checkpoints, replay.calls), (3, 4, 4));
@@ -228,19 +228,19 @@ async fn supersteps_that_were_not_stored_are_executed_as_well() {
 }
 
 #[tokio::test]
-async fn a_difference_in_supersteps_that_were_not_stored_is_found() {
+async fn a_divergence_in_unpersisted_supersteps_is_found() {
     for twist in ["write", "fetch"] {
         let replay = unstored(twist).await;
         let found: Vec<&str> = replay.divergences.iter().map(|it| it.message.as_str()).collect();
         let message = "the node returns a different outcome for the same call results";
         assert!(found.contains(&message), "{found:?}");
-        // What was recorded is applied, so what follows is compared all the same.
+        // The replay applies the recorded outcome, so it also compares what follows.
         assert_eq!((replay.divergences.len(), replay.checkpoints), (1, 4), "{found:?}");
         assert_eq!(replay.left_out, Counts::default());
     }
 }
 
-/// A graph without checkpoints below another one that has none, and a graph that a call starts.
+/// A subgraph without checkpoints inside of another one, and a subgraph that a call starts.
 const DEEP: &str = r#"
 [graphs.main]
 entry = "outer"
@@ -321,16 +321,16 @@ async fn replayed_deep(graph: &str, twist: &'static str) -> Replay {
 }
 
 #[tokio::test]
-async fn graphs_without_checkpoints_are_executed_as_well() {
+async fn subgraphs_without_checkpoints_are_replayed() {
     let replay = replayed_deep(DEEP, "").await;
     assert_eq!((replay.divergences, replay.skipped), (vec![], vec![]));
-    // Of the thread: outer and call. Of middle: first, inner, ask. Of inner, twice: say.
+    // Tasks of the thread: outer and call. Of middle: first, inner, ask. Of inner, twice: say.
     assert_eq!((replay.tasks, replay.checkpoints), (5, 7));
     assert_eq!(replay.left_out, Counts::default());
 }
 
 #[tokio::test]
-async fn what_a_graph_without_checkpoints_decides_otherwise_is_found() {
+async fn a_divergence_in_a_subgraph_without_checkpoints_is_found() {
     let replay = replayed_deep(DEEP, "say").await;
     let found: Vec<&str> = replay.divergences.iter().map(|it| it.namespace.as_str()).collect();
     assert_eq!(found.len(), 2, "{:?}", replay.divergences);
@@ -338,7 +338,7 @@ async fn what_a_graph_without_checkpoints_decides_otherwise_is_found() {
 }
 
 #[tokio::test]
-async fn a_task_that_failed_is_told_as_not_compared() {
+async fn a_failed_task_is_reported_as_skipped() {
     let world = World::new(GRAPH, plugin(""));
     world.net.fail_next(unavailable());
     let failed = world.run(json!({})).await;
@@ -349,7 +349,7 @@ async fn a_task_that_failed_is_told_as_not_compared() {
     assert_eq!(replay.skipped[0].reason, "the task failed");
 }
 
-/// The graph that asks goes two supersteps on from the answer before it fails.
+/// A graph that takes two supersteps after the answer before it fails.
 const UNDONE: &str = r#"
 [graphs.main]
 entry = "ask"
@@ -362,7 +362,7 @@ next = { plugin = "p" }
 last = { plugin = "p" }
 "#;
 
-/// The same, nested in another.
+/// The graph as a subgraph of another one.
 const OUTER: &str = r#"
 [graphs.main]
 entry = "inner"
@@ -385,7 +385,7 @@ fn undone() -> NativePlugin {
 }
 
 #[tokio::test]
-async fn attempts_that_were_undone_are_no_divergence() {
+async fn reopened_attempts_are_no_divergence() {
     let nested = UNDONE.replace("graphs.main", "graphs.sub") + OUTER;
     for graph in [UNDONE.to_owned(), nested] {
         let world = World::new(&graph, undone());
@@ -407,7 +407,7 @@ async fn attempts_that_were_undone_are_no_divergence() {
 }
 
 #[tokio::test]
-async fn a_graph_that_a_call_started_replays_with_its_own_context() {
+async fn a_subgraph_that_a_call_started_replays_with_its_own_context() {
     let graph = r#"
 [graphs.main]
 entry = "call"

@@ -1,4 +1,4 @@
-//! What is kept of threads: time to live, pruning, copies, deleted runs.
+//! Retention of threads: time to live, pruning, copies and deleted runs.
 
 use serde_json::json;
 use wattle_graph::failure::code;
@@ -59,7 +59,7 @@ async fn checkpoints(world: &World, thread: &wattle_graph::id::ThreadId) -> usiz
 }
 
 #[tokio::test]
-async fn a_thread_is_deleted_when_its_time_to_live_is_over_and_not_before() {
+async fn a_thread_is_deleted_exactly_after_its_time_to_live() {
     let world = world();
     let ttl = ThreadTtl { after_ms: 1_000, strategy: PruneStrategy::Delete };
     let run = world.engine.start(request(ttl)).await.unwrap();
@@ -72,7 +72,7 @@ async fn a_thread_is_deleted_when_its_time_to_live_is_over_and_not_before() {
 }
 
 #[tokio::test]
-async fn a_thread_that_keeps_its_latest_checkpoint_is_pruned_once_and_goes_on() {
+async fn a_thread_with_keep_latest_is_pruned_once_and_continues() {
     let world = world();
     let ttl = ThreadTtl { after_ms: 1_000, strategy: PruneStrategy::KeepLatest };
     let run = world.engine.start(request(ttl)).await.unwrap();
@@ -80,7 +80,7 @@ async fn a_thread_that_keeps_its_latest_checkpoint_is_pruned_once_and_goes_on() 
     assert_eq!(checkpoints(&world, &run.thread).await, 2);
     world.clock.advance_ms(1_000);
     assert_eq!(world.engine.sweep().await, 1);
-    assert_eq!(world.engine.sweep().await, 0, "nothing happened since");
+    assert_eq!(world.engine.sweep().await, 0, "no events since then");
     assert_eq!(checkpoints(&world, &run.thread).await, 1);
     let ended = world.answer(&run.thread, json!("yes")).await;
     assert_eq!(ended.state["out"], json!(["answer 1", "yes"]));
@@ -88,7 +88,7 @@ async fn a_thread_that_keeps_its_latest_checkpoint_is_pruned_once_and_goes_on() 
 }
 
 #[tokio::test]
-async fn a_copy_waits_where_its_source_waits_and_each_goes_its_own_way() {
+async fn a_copy_has_the_same_interrupt_and_continues_independently() {
     let world = world();
     let waiting = world.run(json!({})).await;
     let copy = world.engine.copy_thread(&waiting.run.thread, None).await.unwrap();
@@ -96,13 +96,13 @@ async fn a_copy_waits_where_its_source_waits_and_each_goes_its_own_way() {
     let two = world.answer(&copy, json!("two")).await;
     assert_eq!(one.state["out"], json!(["answer 1", "one"]));
     assert_eq!(two.state["out"], json!(["answer 1", "two"]));
-    assert_eq!(world.model.calls(), 1, "the copy paid for nothing again");
+    assert_eq!(world.model.calls(), 1, "the copy repeats no call");
     let taken = world.engine.copy_thread(&copy, Some(waiting.run.thread)).await.unwrap_err();
     assert_eq!(taken.code, code::CONFLICT);
 }
 
 #[tokio::test]
-async fn a_deleted_run_takes_its_checkpoints_along_and_leaves_the_others() {
+async fn deleting_a_run_deletes_only_its_checkpoints() {
     let world = world();
     let first = world.run(json!({})).await;
     let thread = &first.run.thread;
@@ -115,7 +115,7 @@ async fn a_deleted_run_takes_its_checkpoints_along_and_leaves_the_others() {
 }
 
 #[tokio::test]
-async fn pruning_leaves_the_question_of_a_run_that_stores_only_its_end() {
+async fn pruning_keeps_a_pending_interrupt_with_durability_exit() {
     let mut world = world();
     let options = RunOptions { durability: Durability::Exit, ..RunOptions::default() };
     let waiting = world.run_as(json!({}), options).await;

@@ -1,4 +1,4 @@
-//! What a cancelled run has paid for: the next run of the thread is given it again, once.
+//! Result reuse: the next run of a thread reuses each result of a cancelled run once.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ from = ["work", "wait"]
 to = "later"
 "#;
 
-/// A node that asks a model, has a picture made, and then waits for something slow.
+/// Returns a plugin whose node calls a model, generates an image, and then makes a slow call.
 fn artist() -> NativePlugin {
     NativePlugin::new("p", "1").node("work", |_, gate| async move {
         let answer = gate.call(prompt("what to draw")).await?;
@@ -52,7 +52,7 @@ fn drawing() -> World {
     World::new(ONE, artist())
 }
 
-/// Starts a run and cancels it as soon as it waits for something slow.
+/// Starts a run and cancels it during its slow call.
 async fn cut(world: &World, thread: Option<&ThreadId>) -> RunRef {
     world.net.hang_next(1);
     let run = world.begin_on(thread, json!({})).await.unwrap();
@@ -80,14 +80,14 @@ async fn called(world: &World, thread: &ThreadId) -> Vec<(Event, Called)> {
     called.collect()
 }
 
-/// The entries that were given again: function, and the entries they came from.
+/// Returns the function and the origin of each reused entry.
 async fn reused(world: &World, thread: &ThreadId) -> Vec<(String, u64)> {
     let called = called(world, thread).await.into_iter();
     called.filter_map(|(_, called)| Some((called.function.clone(), called.reused?))).collect()
 }
 
 #[tokio::test]
-async fn what_a_cancelled_run_has_paid_for_is_not_paid_again() {
+async fn completions_and_images_of_a_cancelled_run_are_reused() {
     let world = drawing();
     let run = cut(&world, None).await;
     assert_eq!(paid(&world), (1, 1));
@@ -103,18 +103,15 @@ async fn what_a_cancelled_run_has_paid_for_is_not_paid_again() {
     let from = ["llm.complete", "llm.generate-images"].map(|it| (it.to_owned(), first(it)));
     assert_eq!(reused(&world, &run.thread).await, from);
     let again = entries.iter().filter(|(_, called)| called.reused.is_some());
-    assert!(
-        again.clone().all(|(_, called)| called.tokens.is_none()),
-        "counted when they were paid"
-    );
+    assert!(again.clone().all(|(_, called)| called.tokens.is_none()), "counted in the first run");
     let streamed = |kind: &EventKind| matches!(kind, EventKind::Streamed(it) if it.call == 0);
     let events = world.events(&run.thread).await;
     let pieces = events.iter().filter(|event| event.run == ended.run.run && streamed(&event.kind));
-    assert_eq!(pieces.count(), 1, "a stream of the second run has the words");
+    assert_eq!(pieces.count(), 1, "the second run streams the text");
 }
 
 #[tokio::test]
-async fn it_lasts_over_several_cancels() {
+async fn results_are_reused_after_several_cancels() {
     let world = drawing();
     let run = cut(&world, None).await;
     for _ in 0..3 {
@@ -125,17 +122,17 @@ async fn it_lasts_over_several_cancels() {
 }
 
 #[tokio::test]
-async fn a_run_begins_even_if_the_log_cannot_be_read() {
+async fn a_run_starts_without_reuse_if_the_log_cannot_be_read() {
     let store = Arc::new(ForgetfulStore::over(Arc::new(MemoryStore::new())));
     let world = World::with_store(ONE, artist(), store.clone());
     let run = cut(&world, None).await;
     store.forget(true);
     assert_eq!(again(&world, &run.thread).await.outcome, RunOutcome::Completed);
-    assert_eq!(paid(&world), (2, 2), "all is paid again");
+    assert_eq!(paid(&world), (2, 2), "all calls are repeated");
 }
 
 #[tokio::test]
-async fn after_a_completed_run_the_same_is_paid_again() {
+async fn results_of_a_completed_run_are_not_reused() {
     let world = drawing();
     let run = cut(&world, None).await;
     again(&world, &run.thread).await;
@@ -144,7 +141,7 @@ async fn after_a_completed_run_the_same_is_paid_again() {
 }
 
 #[tokio::test]
-async fn after_a_failed_run_a_bad_answer_does_not_come_back() {
+async fn results_before_a_failed_run_are_not_reused() {
     let world = drawing();
     let run = cut(&world, None).await;
     world.net.fail_next(unavailable());
@@ -155,7 +152,7 @@ async fn after_a_failed_run_a_bad_answer_does_not_come_back() {
 }
 
 #[tokio::test]
-async fn what_was_answered_before_a_failed_attempt_does_not_come_back() {
+async fn results_of_a_failed_attempt_are_not_reused() {
     let graph = format!("{ONE}retry = {{ attempts = 2, initial = \"30s\" }}\n");
     let world = World::new(&graph, artist());
     world.net.fail_next(unavailable());
@@ -170,7 +167,7 @@ async fn what_was_answered_before_a_failed_attempt_does_not_come_back() {
 }
 
 #[tokio::test]
-async fn another_request_is_paid() {
+async fn a_different_request_is_executed() {
     let plugin = NativePlugin::new("p", "1").node("work", |call, gate| async move {
         let answer = gate.call(prompt(&call.input["out"].to_string())).await?;
         gate.call(get("https://example.com/slow")).await?;
@@ -182,7 +179,7 @@ async fn another_request_is_paid() {
     assert_eq!(world.engine.wait(&next).await.unwrap().state["out"], "answer 2");
 }
 
-/// A node that asks the same twice, with something slow in between.
+/// Returns a plugin whose node makes the same model call twice, with a slow call in between.
 fn twice() -> NativePlugin {
     NativePlugin::new("p", "1").node("work", |_, gate| async move {
         let one = gate.call(prompt("same")).await?;
@@ -193,7 +190,7 @@ fn twice() -> NativePlugin {
 }
 
 #[tokio::test]
-async fn each_answer_is_given_again_once() {
+async fn each_result_is_reused_once() {
     let world = World::new(ONE, twice());
     let run = cut(&world, None).await;
     let ended = again(&world, &run.thread).await;
@@ -201,7 +198,7 @@ async fn each_answer_is_given_again_once() {
 }
 
 #[tokio::test]
-async fn a_run_that_goes_on_where_it_was_cut_has_its_journal() {
+async fn a_resumed_run_replays_its_journal_instead() {
     let world = World::new(ONE, twice());
     let run = cut(&world, None).await;
     let ended = world.resume(&run.thread, &[], OnFailure::Keep).await.unwrap();
@@ -210,7 +207,7 @@ async fn a_run_that_goes_on_where_it_was_cut_has_its_journal() {
 }
 
 #[tokio::test]
-async fn a_crash_in_between_changes_nothing() {
+async fn a_crash_of_the_next_run_does_not_affect_the_reuse() {
     let mut world = drawing();
     let run = cut(&world, None).await;
     world.net.hang_next(1);
@@ -224,7 +221,7 @@ async fn a_crash_in_between_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_finished_task_of_a_cut_superstep_counts_as_cut() {
+async fn results_of_finished_tasks_in_a_cancelled_superstep_are_reused() {
     let plugin = NativePlugin::new("p", "1")
         .node("work", |call, gate| async move {
             if call.input["idle"] == true {
@@ -253,7 +250,7 @@ async fn a_finished_task_of_a_cut_superstep_counts_as_cut() {
         newest.changed().await.unwrap();
     }
     world.engine.cancel(&run).await.unwrap();
-    // A run that takes a step and is cut then has nothing to do with it.
+    // A run that takes one superstep and is then cancelled does not affect the reuse.
     world.net.hang_next(1);
     let idle = world.begin_on(Some(&run.thread), json!({ "idle": true })).await.unwrap();
     world.net.hung().await;
@@ -263,7 +260,7 @@ async fn a_finished_task_of_a_cut_superstep_counts_as_cut() {
     assert_eq!((&ended.state["out"], world.model.calls()), (&json!("answer 1"), 1));
 }
 
-/// A node that calls two tools, one after the other; the second waits for something slow.
+/// Creates a world whose node calls two tools in sequence. The second tool makes a slow call.
 fn with_tools() -> World {
     let caller = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         let mut out = Vec::new();
@@ -290,13 +287,13 @@ fn with_tools() -> World {
     World::with_tools(ONE, vec![caller, tools], Arc::new(NoToolServers))
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "a node of the suite may fail")]
+#[expect(clippy::unnecessary_wraps, reason = "nodes and tools of the suite return a result")]
 fn ask(answer: &wattle_graph::llm::Completion) -> wattle_suite::native::Answer {
     Ok(Value::String(said(answer)))
 }
 
 #[tokio::test]
-async fn a_tool_that_answered_is_called_anew_and_one_that_was_cut_goes_on() {
+async fn a_finished_tool_is_called_again_and_a_cancelled_one_reuses_its_results() {
     let world = with_tools();
     let run = cut(&world, None).await;
     assert_eq!(world.model.calls(), 2);

@@ -1,4 +1,4 @@
-//! What a graph means, row by row, where no other file says it.
+//! Semantics of graphs that no other file tests.
 
 use serde_json::{Value, json};
 use wattle_graph::failure::code;
@@ -22,7 +22,7 @@ plugin = "p"
 plugin = "p"
 "#;
 
-/// Runs two nodes at once that answer so.
+/// Runs two concurrent nodes that return these values.
 async fn both(a: Value, b: Value, input: Value) -> wattle_run::hostcall::runs::EndedRun {
     let answering = |plugin: NativePlugin, name: &str, value: Value| {
         plugin.node(name, move |_, _| {
@@ -35,7 +35,7 @@ async fn both(a: Value, b: Value, input: Value) -> wattle_run::hostcall::runs::E
 }
 
 #[tokio::test]
-async fn an_overwrite_replaces_what_a_reducer_would_add_to() {
+async fn an_overwrite_replaces_the_value_without_the_reducer() {
     let ended = both(
         json!({ "list": ["new"], "$overwrite": ["list"] }),
         json!({ "list": "added" }),
@@ -60,7 +60,7 @@ async fn two_writes_of_a_channel_without_a_reducer_are_an_error_that_names_both(
 }
 
 #[tokio::test]
-async fn messages_are_replaced_and_removed_by_their_id() {
+async fn messages_are_replaced_and_removed_by_id() {
     let message = |id: &str, text: &str| json!({ "id": id, "role": "user", "content": text });
     let ended = both(
         json!({ "talk": [message("1", "changed"), { "id": "2", "role": "remove" }] }),
@@ -75,7 +75,7 @@ async fn messages_are_replaced_and_removed_by_their_id() {
 }
 
 #[tokio::test]
-async fn every_node_is_handed_the_context_of_the_run() {
+async fn every_node_gets_the_context_of_the_run() {
     let plugin = NativePlugin::new("p", "1")
         .node("a", |call, _| async move { Ok(json!({ "list": [call.context["user"]] })) })
         .node("b", |call, _| async move { Ok(json!({ "list": [call.context["user"]] })) });
@@ -85,7 +85,7 @@ async fn every_node_is_handed_the_context_of_the_run() {
     let run = world.engine.start(request).await.unwrap();
     let ended = world.engine.wait(&run).await.unwrap();
     assert_eq!(ended.state["list"], json!(["ada", "ada"]));
-    // It stays with the thread until another is given.
+    // The context stays with the thread until a run has another one.
     let next = world.begin_on(Some(&run.thread), json!({ "list": [] })).await.unwrap();
     let ended = world.engine.wait(&next).await.unwrap();
     assert_eq!(ended.state["list"], json!(["ada", "ada", "ada", "ada"]));
@@ -104,7 +104,7 @@ fn asking() -> NativePlugin {
 }
 
 #[tokio::test]
-async fn a_node_with_two_questions_asks_the_model_once() {
+async fn a_node_with_two_interrupts_calls_the_model_once() {
     let world = World::new(
         &TWO.replace("[\"a\", \"b\"]", "\"a\"")
             .replace("[graphs.two.nodes.b]\nplugin = \"p\"\n", ""),
@@ -119,7 +119,7 @@ async fn a_node_with_two_questions_asks_the_model_once() {
 }
 
 #[tokio::test]
-async fn partial_answers_leave_the_rest_open() {
+async fn partial_answers_keep_the_other_interrupts_pending() {
     let world = World::new(TWO, asking());
     let first = world.run(json!({})).await;
     let open = questions(&first);
@@ -135,7 +135,7 @@ async fn partial_answers_leave_the_rest_open() {
 }
 
 #[tokio::test]
-async fn unknown_interrupt_ids_are_refused_and_nothing_is_taken() {
+async fn answers_with_an_unknown_interrupt_id_are_refused_together() {
     let world = World::new(TWO, asking());
     let first = world.run(json!({})).await;
     let known = questions(&first)[0].id.clone();
@@ -144,7 +144,7 @@ async fn unknown_interrupt_ids_are_refused_and_nothing_is_taken() {
     assert_eq!(refused.code, code::CONFLICT);
     assert!(refused.message.contains("`nobody-asked`"), "{refused}");
     let view = world.engine.thread(&first.run.thread).await.unwrap().unwrap();
-    assert_eq!(view.interrupts.len(), 2, "both are still open");
+    assert_eq!(view.interrupts.len(), 2, "both are still pending");
 }
 
 const PRIVATE: &str = r#"
@@ -160,7 +160,7 @@ plugin = "p"
 "#;
 
 #[tokio::test]
-async fn a_send_gives_a_node_an_input_that_is_no_part_of_the_state() {
+async fn a_send_has_an_input_that_is_not_part_of_the_state() {
     let plugin = NativePlugin::new("p", "1")
         .node("first", |_, _| async {
             let send = json!([{ "node": "second", "input": { "whisper": 7 } }]);

@@ -1,5 +1,5 @@
-//! Work that does not let go keeps neither the host from stopping nor a request from its answer, and
-//! what is given up is not begun.
+//! Work that blocks a thread delays neither a shutdown nor a cancel, and cancelled work does not
+//! start.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -21,8 +21,8 @@ entry = "work"
 plugin = "p"
 "#;
 
-/// A world with a run whose node keeps a thread of the runtime busy until something is sent, or
-/// nobody can send any more.
+/// Returns a world with a run whose node blocks a runtime thread until the sender sends or is
+/// dropped.
 async fn busy() -> (World, RunRef, Sender<()>) {
     let began = Arc::new(Notify::new());
     let (let_go, waits): (Sender<()>, Receiver<()>) = channel();
@@ -31,7 +31,7 @@ async fn busy() -> (World, RunRef, Sender<()>) {
         let (begun, waits) = (begun.clone(), waits.clone());
         async move {
             begun.notify_one();
-            // An error means that the test is over.
+            // An error means that the test has ended.
             let _ = waits.lock().unwrap().recv();
             Ok(json!({}))
         }
@@ -42,28 +42,28 @@ async fn busy() -> (World, RunRef, Sender<()>) {
     (world, run, let_go)
 }
 
-/// The clock of the test stands: it goes on when nothing else can happen.
+/// The paused clock advances only when nothing else can happen.
 #[tokio::test(start_paused = true)]
-async fn an_engine_stops_though_a_run_keeps_a_thread_busy() {
+async fn an_engine_stops_while_a_run_blocks_a_thread() {
     let (world, run, let_go) = busy().await;
     world.engine.shutdown(Duration::ZERO).await;
     let record = world.engine.ports().store.run(&run.run).await.unwrap().unwrap();
-    assert_eq!(record.status, RunStatus::Running, "it goes on after the next start");
+    assert_eq!(record.status, RunStatus::Running, "the next start recovers it");
     drop(let_go);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_to_cancel_is_answered_though_the_run_keeps_a_thread_busy() {
+async fn a_cancel_returns_while_the_run_blocks_a_thread() {
     let (world, run, let_go) = busy().await;
     world.engine.cancel(&run).await.unwrap();
-    assert!(world.engine.is_active(&run.thread), "it ends when it lets go");
+    assert!(world.engine.is_active(&run.thread), "it ends when the thread is free");
     drop(let_go);
     let ended = world.engine.wait(&run).await.unwrap();
     let record = world.engine.ports().store.run(&run.run).await.unwrap().unwrap();
     assert_eq!(record.status, RunStatus::Cancelled, "{ended:?}");
 }
 
-/// Tasks of a superstep that is cancelled, and how many of them run at once.
+/// Tasks of a superstep that is cancelled, and the limit of concurrent tasks.
 const TASKS: usize = 1_000;
 const AT_ONCE: u32 = 2;
 
@@ -78,7 +78,7 @@ plugin = "p"
 "#;
 
 #[tokio::test]
-async fn a_cancel_begins_no_further_task_of_the_superstep() {
+async fn a_cancel_prevents_further_tasks_of_the_superstep() {
     let plugin = NativePlugin::new("p", "1")
         .node("split", |_, _| async move {
             let sends: Vec<_> = (0..TASKS).map(|n| json!({ "node": "work", "input": n })).collect();
