@@ -1,4 +1,4 @@
-//! Graphs inside of graphs: what goes in and comes out, and that nothing in them is done twice.
+//! Subgraphs: their inputs and outputs, and that nothing in them is repeated.
 
 mod calls;
 mod crashes;
@@ -16,7 +16,7 @@ use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, prompt, said, unavailable};
 use wattle_suite::world::{World, failure};
 
-/// A graph `main` whose node `sub` is graph `inner`; both append to `log`.
+/// A graph `main` whose node `sub` is the graph `inner`. Both append to `log`.
 const MAIN: &str = r#"
 [graphs.main]
 entry = "before"
@@ -62,13 +62,13 @@ fn graphs() -> String {
     format!("{MAIN}{INNER}")
 }
 
-/// The same with more about the node `sub`.
+/// Returns these graphs with further settings of the node `sub`.
 fn graphs_with(sub: &str) -> String {
     let line = "graph = \"inner\"\n";
     format!("{}{INNER}", MAIN.replace(line, &format!("{line}{sub}\n")))
 }
 
-/// A plugin with the nodes around the nested graph.
+/// Returns a plugin with the nodes around the subgraph.
 fn plugin() -> NativePlugin {
     let note = |name: &'static str| move |_, _| async move { Ok(json!({ "log": name })) };
     NativePlugin::new("p", "1")
@@ -79,7 +79,7 @@ fn plugin() -> NativePlugin {
         .node("other", note("other"))
 }
 
-/// One that pays for a model in `one` and does `two` without any.
+/// Returns a plugin whose node `one` calls a model and whose node `two` does not.
 fn paying() -> NativePlugin {
     plugin()
         .node("one", |_, gate| async move {
@@ -95,7 +95,7 @@ fn question(payload: Value) -> Ask {
     Ask { payload, response_schema: None }
 }
 
-/// Namespaces in which something of a kind happened, in order.
+/// Returns the namespaces of the events of a kind, in order.
 async fn places(
     world: &World,
     thread: &wattle_graph::id::ThreadId,
@@ -106,7 +106,7 @@ async fn places(
 }
 
 #[tokio::test]
-async fn channels_that_both_have_go_in_and_what_changed_comes_out_once() {
+async fn shared_channels_are_passed_in_and_changes_returned_once() {
     let plugin = plugin()
         .node("one", |call, _| async move {
             let (text, mine) = (call.input["text"].clone(), call.input["mine"].clone());
@@ -127,14 +127,14 @@ async fn channels_that_both_have_go_in_and_what_changed_comes_out_once() {
 }
 
 #[tokio::test]
-async fn a_nested_graph_has_a_history_of_its_own_and_no_run() {
+async fn a_subgraph_has_its_own_history_and_no_run() {
     let world = World::new(&graphs(), paying());
     let ended = world.run(json!({})).await;
     let thread = &ended.run.thread;
     let made = places(&world, thread, |kind| matches!(kind, EventKind::Checkpointed(_))).await;
     let child = made.iter().find(|place| !place.is_root()).unwrap().clone();
     assert_eq!((child.node(), child.depth()), ("sub", 1));
-    assert_eq!(made.iter().filter(|place| **place == child).count(), 3, "the input and two steps");
+    assert_eq!(made.iter().filter(|place| **place == child).count(), 3, "an input, two supersteps");
     let runs = |kind: &EventKind| matches!(kind, EventKind::RunStarted(_) | EventKind::RunEnded(_));
     assert!(places(&world, thread, runs).await.iter().all(Namespace::is_root));
     let query = CheckpointQuery { namespace: Some(child), ..CheckpointQuery::default() };
@@ -168,7 +168,7 @@ plugin = "p"
 "#;
 
 #[tokio::test]
-async fn graphs_nest_at_any_depth() {
+async fn subgraphs_nest_at_any_depth() {
     let plugin = NativePlugin::new("p", "1")
         .node("work", |call, _| async move { Ok(json!({ "log": call.graph })) });
     let world = World::new(DEEP, plugin);
@@ -191,7 +191,7 @@ goto = ["sub"]
 graph = "inner"
 "#;
 
-/// Sends `[0, count)` to `sub`, each as `text`.
+/// Sends the numbers below `count` to `sub`, each as `text`.
 fn fan(count: u32) -> NativePlugin {
     NativePlugin::new("p", "1").node("fan", move |_, _| async move {
         let sends: Vec<Value> =
@@ -201,7 +201,7 @@ fn fan(count: u32) -> NativePlugin {
 }
 
 #[tokio::test]
-async fn several_run_side_by_side_and_write_in_the_order_of_their_tasks() {
+async fn concurrent_subgraphs_write_in_the_order_of_their_tasks() {
     let plugin = fan(3)
         .node("one", |call, _| async move { Ok(json!({ "log": [["one", call.input["text"]]] })) })
         .node("two", |call, _| async move { Ok(json!({ "log": [["two", call.input["text"]]] })) });
@@ -212,7 +212,7 @@ async fn several_run_side_by_side_and_write_in_the_order_of_their_tasks() {
 }
 
 #[tokio::test]
-async fn an_input_that_the_nested_graph_does_not_know_fails_its_task() {
+async fn an_input_with_an_unknown_channel_of_the_subgraph_fails_its_task() {
     let plugin = NativePlugin::new("p", "1")
         .node("fan", |_, _| async {
             Ok(json!({ "$send": [{ "node": "sub", "input": { "typo": 1 } }] }))
@@ -227,7 +227,7 @@ async fn an_input_that_the_nested_graph_does_not_know_fails_its_task() {
 }
 
 #[tokio::test]
-async fn own_state_goes_on_over_runs_and_is_not_the_parents() {
+async fn own_state_persists_across_runs_and_is_separate_from_the_parent() {
     let plugin = plugin()
         .node("one", |_, _| async { Ok(json!({ "own": 1 })) })
         .node("two", |call, _| async move { Ok(json!({ "text": call.input["own"] })) });
@@ -245,7 +245,7 @@ async fn own_state_goes_on_over_runs_and_is_not_the_parents() {
 }
 
 #[tokio::test]
-async fn own_state_goes_back_with_a_fork_of_the_parent() {
+async fn own_state_follows_a_fork_of_the_parent() {
     use wattle_run::travel::{ForkFrom, ForkInto, ForkThread};
     let plugin = plugin()
         .node("one", |_, _| async { Ok(json!({ "own": 1 })) })
@@ -271,11 +271,11 @@ async fn own_state_goes_back_with_a_fork_of_the_parent() {
     };
     let run = world.engine.fork(fork).await.unwrap();
     let ended = world.engine.wait(&run).await.unwrap();
-    assert_eq!(ended.state["text"], json!(2), "the run after the first, not after the third");
+    assert_eq!(ended.state["text"], json!(2), "the state after the first run");
 }
 
 #[tokio::test]
-async fn two_tasks_of_a_graph_with_a_state_of_its_own_cannot_run_at_once() {
+async fn a_subgraph_with_own_state_cannot_run_twice_in_a_superstep() {
     let graph = FAN.replace("graph = \"inner\"", "graph = \"inner\"\nstate = \"own\"");
     let plugin = fan(2)
         .node("one", |_, _| async { Ok(json!({})) })
@@ -287,7 +287,7 @@ async fn two_tasks_of_a_graph_with_a_state_of_its_own_cannot_run_at_once() {
 }
 
 #[tokio::test]
-async fn a_graph_without_state_makes_no_checkpoints() {
+async fn a_subgraph_without_state_makes_no_checkpoints() {
     let world = World::new(&graphs_with("state = \"none\""), paying());
     let ended = world.run(json!({})).await;
     assert_eq!(ended.state["text"], json!(1));
@@ -296,7 +296,7 @@ async fn a_graph_without_state_makes_no_checkpoints() {
 }
 
 #[tokio::test]
-async fn a_failed_run_goes_on_inside_of_the_nested_graph() {
+async fn a_failed_run_resumes_inside_of_the_subgraph() {
     for (state, graph) in [("inherit", graphs()), ("none", graphs_with("state = \"none\""))] {
         let plugin = plugin()
             .node("one", |_, gate| async move {
@@ -319,7 +319,7 @@ async fn a_failed_run_goes_on_inside_of_the_nested_graph() {
 }
 
 #[tokio::test]
-async fn a_task_can_end_its_graph_with_an_outcome_for_the_graph_above() {
+async fn a_task_can_return_an_outcome_for_the_parent_graph() {
     let plugin = plugin()
         .node("one", |_, _| async {
             Ok(json!({ "$parent": true, "$goto": ["other"], "log": "up", "mine": "changed" }))
@@ -333,7 +333,7 @@ async fn a_task_can_end_its_graph_with_an_outcome_for_the_graph_above() {
 }
 
 #[tokio::test]
-async fn an_outcome_for_the_graph_above_is_invalid_in_the_root() {
+async fn an_outcome_for_the_parent_is_invalid_in_the_root_graph() {
     let plugin = paying().node("before", |_, _| async { Ok(json!({ "$parent": true })) });
     let failure = failure(&World::new(&graphs(), plugin).run(json!({})).await);
     assert_eq!(failure.code, code::INVALID);
@@ -354,7 +354,7 @@ async fn each_graph_counts_its_own_supersteps() {
 }
 
 #[tokio::test]
-async fn a_cancel_ends_nested_graphs() {
+async fn a_cancel_ends_subgraphs() {
     let plugin = plugin()
         .node("one", |_, gate| async move {
             gate.call(get("https://example.com/slow")).await?;
@@ -370,7 +370,7 @@ async fn a_cancel_ends_nested_graphs() {
 }
 
 #[tokio::test]
-async fn what_a_cancelled_nested_graph_paid_for_is_not_paid_again() {
+async fn results_of_a_cancelled_subgraph_are_reused() {
     let plugin = plugin()
         .node("one", |_, gate| async move {
             Ok(json!({ "log": said(&gate.call(prompt("one")).await?) }))
@@ -390,7 +390,7 @@ async fn what_a_cancelled_nested_graph_paid_for_is_not_paid_again() {
 }
 
 #[tokio::test]
-async fn a_graph_with_a_state_of_its_own_handles_one_failure_at_a_time() {
+async fn a_subgraph_with_own_state_handles_one_failure_per_superstep() {
     const LOST: &str = r#"
 [graphs.main]
 entry = ENTRY

@@ -1,4 +1,4 @@
-//! Supersteps: order, parallel tasks, branches, goto, limits, retries, bad outputs.
+//! Supersteps: order, parallel tasks, branches, goto, limits, retries and invalid outputs.
 
 use serde_json::{Value, json};
 use wattle_graph::event::{EventKind, TaskFault};
@@ -66,7 +66,7 @@ to = "join"
 "#;
 
 #[tokio::test]
-async fn parallel_tasks_see_the_step_before_and_write_in_a_fixed_order() {
+async fn parallel_tasks_see_the_previous_superstep_and_write_in_a_fixed_order() {
     let plugin = NativePlugin::new("p", "1")
         .node("split", |_, _| async { Ok(json!({ "seen": "split", "word": "a" })) })
         .node("side", |call, _| async move {
@@ -112,7 +112,7 @@ async fn an_endless_loop_ends_at_the_recursion_limit() {
 }
 
 #[tokio::test]
-async fn goto_overrules_the_edges_and_end_ends() {
+async fn goto_replaces_the_edges_and_end_ends_the_graph() {
     let plugin = NativePlugin::new("p", "1")
         .node("first", |_, _| async { Ok(json!({ "trail": "first", "$goto": ["END"] })) })
         .node("second", |_, _| async { Ok(json!({ "trail": "second" })) });
@@ -144,7 +144,7 @@ retry = { attempts = 3, initial = "1ms", jitter = false }
 "#;
 
 #[tokio::test]
-async fn a_retry_keeps_the_paid_call_and_makes_only_the_failed_one_again() {
+async fn a_retry_repeats_only_the_failed_call() {
     let plugin = NativePlugin::new("p", "1").node("work", |call, gate| async move {
         let said = said(&gate.call(prompt("hello")).await?);
         gate.call(get("https://example.com/a")).await?;
@@ -160,7 +160,7 @@ async fn a_retry_keeps_the_paid_call_and_makes_only_the_failed_one_again() {
 }
 
 #[tokio::test]
-async fn attempts_are_used_up_and_the_failure_names_node_and_plugin() {
+async fn the_failure_after_the_last_attempt_names_node_and_plugin() {
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         gate.call(get("https://example.com/a")).await?;
         Ok(json!({}))
@@ -172,14 +172,14 @@ async fn attempts_are_used_up_and_the_failure_names_node_and_plugin() {
     let ended = world.run(json!({})).await;
     assert_eq!(failure(&ended).message, "node `work` of plugin `p`: the service is away");
     assert_eq!(world.net.calls(), 3);
-    // Resuming without an answer tries the failed task once more.
+    // Resuming without an answer retries the failed task.
     let retried = world.resume(&ended.run.thread, &[], Default::default()).await.unwrap();
     assert_eq!(retried.outcome, RunOutcome::Completed);
     assert_eq!(world.net.calls(), 4);
 }
 
 #[tokio::test]
-async fn a_failure_that_is_not_retryable_ends_at_once() {
+async fn a_failure_that_is_not_retryable_ends_the_run() {
     let plugin = NativePlugin::new("p", "1")
         .node("work", |_, _| async { Err(Failure::new("nope", "never works").into()) });
     let world = World::new(RETRY, plugin);
@@ -200,7 +200,7 @@ retry = { attempts = 2, initial = "1ms" }
 "#;
 
 #[tokio::test(start_paused = true)]
-async fn a_timeout_is_its_own_fault_and_can_be_retried() {
+async fn a_timeout_has_its_own_fault_and_can_be_retried() {
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         gate.call(get("https://example.com/slow")).await?;
         Ok(json!({ "out": "made it" }))
@@ -217,7 +217,7 @@ async fn a_timeout_is_its_own_fault_and_can_be_retried() {
 }
 
 #[tokio::test]
-async fn a_write_that_does_not_fit_fails_its_own_task_with_the_names_of_all() {
+async fn an_invalid_write_fails_its_task_and_names_node_channel_and_plugin() {
     let check = |value: Value, expected: &'static [&'static str]| async move {
         let plugin = NativePlugin::new("p", "1").node("work", move |_, _| {
             let value = value.clone();

@@ -1,4 +1,4 @@
-//! The reader of a log that grows: which events it returns, and what it says where there are none.
+//! The tail of an event log: the events that it returns, and its states when there are none.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -31,18 +31,18 @@ entry = "work"
 plugin = "p"
 "#;
 
-/// Longer than any pause of the engine; the clock of the tests jumps over it when nothing happens.
+/// Longer than any interval of the engine. The paused clock of the tests skips it.
 const SILENCE: Duration = Duration::from_hours(1);
 
-/// A store that counts and fails reads of events, and appends an event right after a look at a
-/// thread.
+/// A store that counts and fails reads of events, and that can append an event directly after a
+/// read of the thread.
 struct Watched {
     below: Arc<dyn Store>,
     reads: AtomicUsize,
-    /// The events of the largest page.
+    /// The maximum number of events in a page.
     largest: AtomicUsize,
     is_damaged: AtomicBool,
-    /// The number of the event that the next look at the thread is too early for; 0 for none.
+    /// The sequence number of the event to append after the next read of the thread, or 0.
     late: AtomicUsize,
 }
 
@@ -83,7 +83,7 @@ impl Layer for Watched {
     }
 }
 
-/// An engine over a store that tests write to, and one thread of it.
+/// An engine on a store to which tests write, and one of its threads.
 struct Log {
     world: World,
     store: Arc<Layered<Watched>>,
@@ -110,7 +110,7 @@ fn event(seq: u64, run: &str) -> Event {
 }
 
 impl Log {
-    /// A store in which no thread is.
+    /// Creates a store without threads.
     fn empty() -> Self {
         let store = Arc::new(Layered::<Watched>::over(Arc::new(MemoryStore::new())));
         let plugin =
@@ -120,7 +120,7 @@ impl Log {
         Self { world, store, record, last_seq: 0 }
     }
 
-    /// A store with the thread `t`.
+    /// Creates a store with the thread `t`.
     async fn new() -> Self {
         let mut log = Self::empty();
         log.create("t", "first").await;
@@ -137,7 +137,7 @@ impl Log {
         self.set(ThreadStatus::Idle, None).await;
     }
 
-    /// Says what the thread does.
+    /// Sets status and run of the thread.
     async fn set(&mut self, status: ThreadStatus, run: Option<&str>) {
         (self.record.status, self.record.run) = (status, run.map(run_id));
         self.write(Batch { record: Some(self.record.clone()), ..Batch::default() }).await;
@@ -164,7 +164,7 @@ impl Log {
     }
 }
 
-/// The numbers of the events that a tail has, and what it says behind them.
+/// Reads a tail until it has no event. Returns the sequence numbers and the final state.
 async fn read(tail: &mut Tail) -> (Vec<u64>, Next) {
     let mut seqs = Vec::new();
     loop {
@@ -175,7 +175,7 @@ async fn read(tail: &mut Tail) -> (Vec<u64>, Next) {
     }
 }
 
-/// What happens to a log and its tail.
+/// An operation on a log or its tail.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Step {
     AppendOne,
@@ -186,11 +186,11 @@ enum Step {
 
 const STEPS: [Step; 4] = [Step::AppendOne, Step::AppendThree, Step::Read, Step::Wait];
 
-/// Steps of one script: enough for an event before, between and after a read and a wait, twice.
+/// Steps of one script, enough for an event before, between and after a read and a wait, twice.
 const LENGTH: u32 = 6;
 
 #[tokio::test(start_paused = true)]
-async fn each_event_is_returned_once_whenever_it_is_appended() {
+async fn each_event_is_returned_once_for_every_interleaving() {
     let mut log = Log::empty();
     for number in 0..STEPS.len().pow(LENGTH) {
         let script: Vec<Step> =
@@ -216,7 +216,7 @@ async fn each_event_is_returned_once_whenever_it_is_appended() {
                     if let Some(known) = known {
                         assert_eq!(is_news, known < log.last_seq, "{script:?}");
                     }
-                    // The next wait is for what comes after this one.
+                    // The next wait reports what follows this one.
                     known = None;
                 }
             }
@@ -231,7 +231,7 @@ async fn each_event_is_returned_once_whenever_it_is_appended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_that_a_read_came_too_early_for_ends_the_wait() {
+async fn an_event_after_an_early_read_ends_the_wait() {
     let log = Log::new().await;
     let mut tail = log.tail(None, Until::Deleted);
     assert_eq!(read(&mut tail).await, (vec![], Next::CaughtUp));
@@ -240,12 +240,12 @@ async fn an_event_that_a_read_came_too_early_for_ends_the_wait() {
         assert_eq!(tail.next().await.unwrap(), Next::CaughtUp, "the read came before the event");
         assert!(tail.wait(SILENCE).await);
         assert_eq!(read(&mut tail).await, (vec![seq as u64], Next::CaughtUp));
-        assert!(!tail.wait(SILENCE).await, "nothing is announced twice");
+        assert!(!tail.wait(SILENCE).await, "no event is reported twice");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_that_is_given_up_loses_nothing() {
+async fn a_dropped_wait_loses_no_event() {
     let mut log = Log::new().await;
     let mut tail = log.tail(None, Until::Deleted);
     assert_eq!(tail.next().await.unwrap(), Next::CaughtUp);
@@ -306,7 +306,7 @@ async fn a_range_ends_at_its_last_event() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thread_that_does_not_exist_is_waited_for() {
+async fn a_tail_waits_for_a_thread_that_does_not_exist() {
     let mut log = Log::empty();
     let mut tail = log.tail(None, Until::Deleted);
     assert_eq!(read(&mut tail).await, (vec![], Next::Gone));
@@ -319,7 +319,7 @@ async fn a_thread_that_does_not_exist_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_thread_is_gone_and_another_of_its_id_is_read_from_the_start() {
+async fn a_new_thread_under_the_id_of_a_deleted_one_is_read_from_the_start() {
     let mut log = Log::new().await;
     log.append(&["a", "a", "a"]).await;
     let mut tail = log.tail(None, Until::Deleted);
@@ -327,7 +327,7 @@ async fn a_deleted_thread_is_gone_and_another_of_its_id_is_read_from_the_start()
     log.delete().await;
     assert!(tail.wait(SILENCE).await);
     assert_eq!(read(&mut tail).await, (vec![], Next::Gone));
-    assert!(!tail.wait(SILENCE).await, "the end of the watch is announced once");
+    assert!(!tail.wait(SILENCE).await, "the end of the watch is reported once");
     for born in ["second", "third"] {
         log.create("t", born).await;
         log.append(&["b", "b"]).await;
@@ -370,7 +370,7 @@ async fn the_first_run_of_a_blank_thread_does_not_replace_the_thread() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tail_is_idle_only_while_nothing_writes_what_it_reads() {
+async fn a_tail_is_idle_only_while_no_run_writes_its_events() {
     let mut log = Log::new().await;
     log.set(ThreadStatus::Running, Some("a")).await;
     log.append(&["a"]).await;
@@ -385,7 +385,7 @@ async fn a_tail_is_idle_only_while_nothing_writes_what_it_reads() {
     log.set(ThreadStatus::Running, Some("b")).await;
     log.append(&["b"]).await;
     assert_eq!(read(&mut of_run).await, (vec![], Next::Idle), "its run has ended");
-    assert_eq!(read(&mut of_thread).await, (vec![2], Next::CaughtUp), "another run is at work");
+    assert_eq!(read(&mut of_thread).await, (vec![2], Next::CaughtUp), "another run is active");
     assert_eq!(read(&mut of_other).await, (vec![2], Next::CaughtUp));
     log.set(ThreadStatus::Idle, Some("b")).await;
     assert_eq!(read(&mut of_thread).await, (vec![], Next::Idle));
@@ -413,7 +413,7 @@ async fn a_tail_of_a_pending_run_waits_until_the_run_leaves_its_queue() {
 }
 
 #[tokio::test]
-async fn a_log_that_cannot_be_read_is_read_again() {
+async fn a_failed_read_of_the_log_is_retried() {
     let mut log = Log::new().await;
     log.append(&["a", "a"]).await;
     let mut tail = log.tail(None, Until::Idle);

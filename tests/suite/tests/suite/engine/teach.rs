@@ -1,5 +1,5 @@
-//! The page that teaches the engine, `host/docs/semantics.md`: every example on it is built, run and
-//! compared with what the page says.
+//! The examples of `host/docs/semantics.md`: each is built and run, and its results are compared
+//! with the page.
 
 mod act;
 mod claim;
@@ -9,17 +9,17 @@ use std::fs;
 
 use wattle_suite::guests::root;
 
-/// The page has so many examples at least: one that is not found is not checked.
+/// Minimum number of examples on the page. An example that is not found would not be checked.
 const EXAMPLES: usize = 35;
 
-/// A graph, with what its nodes do and what comes out.
+/// A graph, and the script of its nodes, commands and results.
 struct Example {
     title: String,
     graph: String,
     script: String,
 }
 
-/// The examples of the page: each block of `toml`, with the block of `text` below it.
+/// Returns the examples of the page: each block of `toml` with the block of `text` below it.
 fn examples(page: &str) -> Vec<Example> {
     let (mut found, mut title, mut graph) = (Vec::new(), String::new(), None);
     let mut lines = page.lines();
@@ -46,7 +46,7 @@ fn examples(page: &str) -> Vec<Example> {
 }
 
 #[tokio::test]
-async fn every_example_of_the_page_does_what_the_page_says() {
+async fn every_example_of_the_page_has_the_results_of_the_page() {
     let page = fs::read_to_string(root().join("host/docs/semantics.md")).unwrap();
     let examples = examples(&page);
     assert!(examples.len() >= EXAMPLES, "only {} examples were found", examples.len());
@@ -59,7 +59,7 @@ async fn every_example_of_the_page_does_what_the_page_says() {
 }
 
 #[tokio::test]
-async fn a_wrong_example_is_noticed() {
+async fn a_wrong_example_is_detected() {
     let graph = "[graphs.main]\nentry = \"a\"\nchannels.n = {}\nnodes.a = {}";
     let script = |claim: &str| format!("a: writes 1 to n\n\nstart {{}}\n=> {claim}");
     let right = script::play(graph, &script("completed {\"n\": 1}")).await;

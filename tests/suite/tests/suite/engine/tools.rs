@@ -1,5 +1,5 @@
-//! Tools that nodes call: in a journal of their own below the task's, so that nothing they do is
-//! done twice, whatever happens to the host in between.
+//! Tools that nodes call. Their calls are journaled under the scope of the tool call, so that none
+//! is repeated after a crash.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ fn question(payload: Value) -> Ask {
     Ask { payload, response_schema: None }
 }
 
-/// A node that calls the tools of its input, all at once, and keeps what they gave.
+/// Returns a plugin whose node calls the tools of its input concurrently and writes their results.
 fn caller() -> NativePlugin {
     NativePlugin::new("p", "1").node("work", |call, gate| async move {
         let wanted = call.input["out"][0].as_array().cloned().unwrap_or_default();
@@ -74,7 +74,7 @@ fn caller() -> NativePlugin {
     })
 }
 
-/// Tools that think, that reach out, and that ask a person.
+/// Returns a plugin with tools that call a model and HTTP, or raise an interrupt.
 fn helper(name: &str) -> NativePlugin {
     NativePlugin::new(name, "1")
         .tool("think", |call, gate| async move {
@@ -98,13 +98,13 @@ fn world() -> World {
     World::with_tools(ONE, vec![caller(), helper("t")], Arc::new(NoToolServers))
 }
 
-/// Input of the node: a list in a list, since the channel appends.
+/// Returns the input of the node: a list in a list, because the channel appends.
 fn calls(calls: Value) -> Value {
     input(json!([calls]))
 }
 
 #[tokio::test]
-async fn answers_come_in_the_order_of_the_calls_and_bad_calls_fail_in_place() {
+async fn results_have_the_order_of_the_calls_and_invalid_calls_fail_separately() {
     let ended = world()
         .run(calls(json!([
             ["think", { "n": 1 }],
@@ -147,7 +147,7 @@ async fn a_tool_sees_the_state_and_the_log_shows_the_call_without_it() {
 }
 
 #[tokio::test]
-async fn a_crash_inside_of_a_tool_repeats_nothing_it_has_done() {
+async fn a_crash_inside_of_a_tool_repeats_no_finished_call() {
     let mut world = world();
     world.net.hang_next(1);
     let run = world.begin(calls(json!([["think", { "url": "https://a.example/slow" }]])));
@@ -162,17 +162,17 @@ async fn a_crash_inside_of_a_tool_repeats_nothing_it_has_done() {
 }
 
 #[tokio::test]
-async fn a_retried_node_does_not_repeat_what_its_tools_have_done() {
+async fn a_retried_node_repeats_no_finished_call_of_its_tools() {
     let world = world();
     world.net.fail_next(unavailable());
     let ended = world.run(calls(json!([["think", {}], ["think", { "other": 1 }]]))).await;
     assert_eq!(ended.outcome, RunOutcome::Completed, "{:?}", ended.outcome);
     assert_eq!(world.model.calls(), 2);
-    assert_eq!(world.net.calls(), 3, "one failed, and was made again");
+    assert_eq!(world.net.calls(), 3, "the failed call is repeated");
 }
 
 #[tokio::test]
-async fn three_tools_ask_in_one_turn_and_are_answered_in_another_order() {
+async fn interrupts_of_three_tools_are_answered_in_any_order() {
     let mut world = world();
     let first = world
         .run(calls(
@@ -196,11 +196,11 @@ async fn three_tools_ask_in_one_turn_and_are_answered_in_another_order() {
     let answers: Vec<&Value> =
         ended.state["out"].as_array().unwrap()[1..].iter().map(|out| &out["answer"]).collect();
     assert_eq!(answers, [10, 20, 30]);
-    assert_eq!((world.model.calls(), world.net.calls()), (3, 3), "nothing was done twice");
+    assert_eq!((world.model.calls(), world.net.calls()), (3, 3), "no call is repeated");
 }
 
 #[tokio::test]
-async fn a_tool_whose_answer_was_given_in_vain_asks_again_and_repeats_nothing() {
+async fn a_reopened_interrupt_of_a_tool_repeats_no_finished_call() {
     let world = world();
     let first = world.run(calls(json!([["confirm", {}]]))).await;
     let thread = first.run.thread.clone();
@@ -215,7 +215,7 @@ async fn a_tool_whose_answer_was_given_in_vain_asks_again_and_repeats_nothing() 
 }
 
 #[tokio::test]
-async fn calls_inside_of_a_tool_say_so_in_the_log() {
+async fn calls_inside_of_a_tool_have_its_scope_in_the_log() {
     let world = world();
     let ended = world.run(calls(json!([["think", {}]]))).await;
     let called: Vec<(Vec<u32>, u32, String)> = world
@@ -236,7 +236,7 @@ async fn calls_inside_of_a_tool_say_so_in_the_log() {
 }
 
 #[tokio::test]
-async fn a_name_that_two_tools_claim_stands_for_none_of_them() {
+async fn an_ambiguous_tool_name_calls_none_of_the_tools() {
     let plugins = vec![caller(), helper("t"), helper("u")];
     let world = World::with_tools(ONE, plugins, Arc::new(NoToolServers));
     let ended = world.run(calls(json!([["think", {}], ["u/think", {}]]))).await;
@@ -248,7 +248,7 @@ async fn a_name_that_two_tools_claim_stands_for_none_of_them() {
     let told = world.events(&ended.run.thread).await.into_iter().any(
         |event| matches!(event.kind, EventKind::Log(log) if log.message.contains("is ambiguous")),
     );
-    assert!(told, "it is logged, too");
+    assert!(told, "the ambiguity is logged");
 }
 
 fn tool(name: &str, read_only: bool) -> ToolInfo {
@@ -263,7 +263,7 @@ fn tool(name: &str, read_only: bool) -> ToolInfo {
     }
 }
 
-/// A server with one tool; `safe` says whether it may be called again.
+/// An MCP server with one tool, which is idempotent if `safe` is true.
 struct Far {
     name: &'static str,
     safe: bool,
@@ -314,7 +314,7 @@ async fn crash_in_a_server_call(safe: bool) -> (Value, usize) {
 }
 
 #[tokio::test]
-async fn a_server_call_that_a_crash_cut_is_made_again_only_if_that_is_safe() {
+async fn an_mcp_call_is_repeated_after_a_crash_only_if_it_is_idempotent() {
     let (answer, calls) = crash_in_a_server_call(true).await;
     assert_eq!((answer, calls), (json!("there"), 2));
     let (answer, calls) = crash_in_a_server_call(false).await;
@@ -322,7 +322,7 @@ async fn a_server_call_that_a_crash_cut_is_made_again_only_if_that_is_safe() {
 }
 
 #[tokio::test]
-async fn pieces_of_every_model_answer_are_in_the_log() {
+async fn deltas_of_every_completion_are_in_the_log() {
     let world = world();
     let ended = world.run(calls(json!([["think", {}]]))).await;
     let text: String = world
@@ -363,7 +363,7 @@ fn looking() -> NativePlugin {
 }
 
 #[tokio::test]
-async fn a_guest_that_looked_at_pieces_sees_the_same_ones_again() {
+async fn a_re_executed_guest_reads_the_same_deltas() {
     let mut world = World::new(ONE, looking());
     world.net.hang_next(1);
     let run = world.begin(json!({})).await.unwrap();
@@ -377,7 +377,7 @@ async fn a_guest_that_looked_at_pieces_sees_the_same_ones_again() {
 }
 
 #[tokio::test]
-async fn a_tool_of_a_server_does_not_take_the_reference_of_another_tool() {
+async fn a_tool_of_an_mcp_server_cannot_take_the_reference_of_another_tool() {
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         let names: Vec<String> = gate.tools().await?.into_iter().map(|tool| tool.name).collect();
         let far = gate.call_tool(request("mcp:far/t/think", json!({}))).await?;
@@ -390,7 +390,7 @@ async fn a_tool_of_a_server_does_not_take_the_reference_of_another_tool() {
     assert_eq!(ended.state["out"][1], "there");
 }
 
-/// Servers that say what they have once all of them are asked.
+/// MCP servers that return their lists only after all of them were requested.
 struct Together(Barrier);
 
 #[async_trait]
@@ -410,7 +410,7 @@ impl ToolServers for Together {
 }
 
 #[tokio::test]
-async fn servers_are_asked_for_their_tools_at_once() {
+async fn tool_lists_of_mcp_servers_are_requested_concurrently() {
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         let names: Vec<String> = gate.tools().await?.into_iter().map(|tool| tool.name).collect();
         Ok(json!({ "out": names }))
@@ -422,7 +422,7 @@ async fn servers_are_asked_for_their_tools_at_once() {
     assert_eq!(ended.expect("no server waits for another").state["out"], json!(["far", "near"]));
 }
 
-/// A world over one plugin that may call its own tools.
+/// Creates a world with one plugin that may call its own tools.
 fn alone(plugin: NativePlugin, sql: Arc<dyn Sql>) -> World {
     let tools = vec!["p/*".parse().unwrap()];
     let sql_rules = [("db".to_owned(), SqlAccess::ReadWrite.into())].into();
@@ -430,7 +430,7 @@ fn alone(plugin: NativePlugin, sql: Arc<dyn Sql>) -> World {
 }
 
 #[tokio::test]
-async fn calls_inside_of_tools_have_ids_of_their_own_and_end_at_a_depth() {
+async fn calls_inside_of_tools_have_unique_ids_and_a_depth_limit() {
     let plugin = caller()
         .tool("outer", |_, gate| async move {
             let inner = gate.call_tool(request("inner", json!({}))).await?;
@@ -450,7 +450,7 @@ async fn calls_inside_of_tools_have_ids_of_their_own_and_end_at_a_depth() {
 }
 
 #[tokio::test]
-async fn tools_that_write_in_one_turn_commit_each_for_itself() {
+async fn tools_of_one_turn_commit_separate_transactions() {
     let folder = TempDir::new().unwrap();
     let config = DatabaseConfig::new("sqlite:test.db");
     let databases = BTreeMap::from([("db".to_owned(), config)]);
@@ -489,7 +489,7 @@ node = "pay"
 "#;
 
 #[tokio::test]
-async fn a_call_that_was_undone_with_an_answer_is_not_in_doubt() {
+async fn a_call_that_a_reopen_discarded_is_not_in_doubt() {
     let plugin = NativePlugin::new("p", "1").node("pay", |_, gate| async move {
         let answer = gate.ask(question(json!("pay?"))).await?;
         if answer == "fail" {
@@ -510,5 +510,5 @@ async fn a_call_that_was_undone_with_an_answer_is_not_in_doubt() {
     let answers = [(&*a, json!("yes")), (&*b, json!("yes"))];
     let ended = world.resume(thread, &answers, OnFailure::Reopen).await.unwrap();
     assert_eq!(ended.outcome, RunOutcome::Completed, "{:?}", ended.outcome);
-    assert_eq!(world.net.calls(), 3, "what `a` did for the answer that was taken back, is redone");
+    assert_eq!(world.net.calls(), 3, "the call of `a` after the discarded answer is repeated");
 }

@@ -64,7 +64,7 @@ async fn names(sql: &Databases) -> Vec<SqlValue> {
     rows.rows.into_iter().flatten().collect()
 }
 
-/// Inserts `one`, then waits for a slow service.
+/// Returns a plugin whose node inserts `one`, then waits for a slow service.
 fn writing_then_waiting() -> NativePlugin {
     NativePlugin::new("p", "1").node("work", |_, gate| async move {
         let mut transaction = gate.begin("db").await?;
@@ -93,7 +93,7 @@ async fn a_committed_transaction_is_not_repeated_after_a_crash() {
 }
 
 #[tokio::test]
-async fn a_commit_whose_answer_was_lost_in_a_crash_is_found_in_the_database() {
+async fn a_commit_without_a_recorded_result_is_found_by_its_marker() {
     let folder = TempDir::new().unwrap();
     let sql = database(&folder).await;
     let losing = Arc::new(OddSql::new(sql.clone(), Odd::Lost));
@@ -103,12 +103,12 @@ async fn a_commit_whose_answer_was_lost_in_a_crash_is_found_in_the_database() {
     world.crash().await;
     world.engine.recover().await;
     let ended = world.engine.wait(&run).await.unwrap();
-    assert_eq!(ended.state["out"], json!([[{ "integer": 1 }]]), "answered from the marker");
+    assert_eq!(ended.state["out"], json!([[{ "integer": 1 }]]), "from the commit marker");
     assert_eq!(names(&sql).await.len(), 1);
 }
 
 #[tokio::test]
-async fn rollbacks_of_an_attempt_before_do_not_come_back_after_a_crash() {
+async fn rollbacks_of_a_failed_attempt_are_not_replayed_after_a_crash() {
     let folder = TempDir::new().unwrap();
     let sql = database(&folder).await;
     let tried = Arc::new(AtomicBool::new(false));
@@ -135,7 +135,7 @@ async fn rollbacks_of_an_attempt_before_do_not_come_back_after_a_crash() {
     world.crash().await;
     world.engine.recover().await;
     let ended = world.engine.wait(&run).await.unwrap();
-    assert_eq!(ended.outcome, RunOutcome::Completed, "the rollback is no call of this attempt");
+    assert_eq!(ended.outcome, RunOutcome::Completed, "the rollback is not part of this attempt");
     assert_eq!(names(&sql).await, [text("one")]);
 }
 
@@ -163,7 +163,7 @@ async fn a_transaction_that_was_open_at_a_crash_runs_once() {
 }
 
 #[tokio::test]
-async fn a_failed_statement_rolls_back_and_the_next_attempt_starts_afresh() {
+async fn a_failed_statement_rolls_its_transaction_back() {
     let folder = TempDir::new().unwrap();
     let sql = database(&folder).await;
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
@@ -195,7 +195,7 @@ async fn a_retry_after_a_commit_does_not_commit_again() {
 }
 
 #[tokio::test]
-async fn a_database_granted_for_reading_is_not_written() {
+async fn a_read_only_grant_denies_transactions() {
     let folder = TempDir::new().unwrap();
     let sql = database(&folder).await;
     let world = world(writing_then_waiting(), sql.clone(), SqlAccess::ReadOnly);
@@ -206,7 +206,7 @@ async fn a_database_granted_for_reading_is_not_written() {
 }
 
 #[tokio::test]
-async fn only_the_failed_calls_of_a_batch_are_made_again() {
+async fn only_the_failed_calls_of_a_batch_are_repeated() {
     let folder = TempDir::new().unwrap();
     let sql = database(&folder).await;
     let first_attempt = Arc::new(AtomicBool::new(true));
@@ -227,11 +227,11 @@ async fn only_the_failed_calls_of_a_batch_are_made_again() {
     world.net.fail_next(unavailable());
     let ended = world.run(json!({})).await;
     assert_eq!(ended.state["out"], 3);
-    assert_eq!(world.net.calls(), 4, "three, and the failed one once more");
+    assert_eq!(world.net.calls(), 4, "three calls, and the failed one again");
 }
 
 #[tokio::test]
-async fn a_reopened_question_leaves_no_half_written_rows() {
+async fn a_reopened_interrupt_leaves_no_partial_rows() {
     const ASK: &str = r#"
 [graphs.ask]
 entry = "ask"
@@ -275,7 +275,7 @@ to = "store"
 
 const INSERT: &str = "INSERT INTO item (name) VALUES ($1) RETURNING id";
 
-/// Writes the name that is the input.
+/// Returns a plugin whose node inserts the name of its input.
 fn writing() -> NativePlugin {
     NativePlugin::new("p", "1").node("work", |call, gate| async move {
         let name = text(call.input["name"].as_str().unwrap_or_default());
@@ -294,7 +294,7 @@ plugin = "p"
 "#;
 
 #[tokio::test]
-async fn a_transaction_behind_a_reopened_question_is_made_anew() {
+async fn a_transaction_after_a_reopened_interrupt_is_executed_again() {
     let folder = TempDir::new().unwrap();
     let sql = database(&folder).await;
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
@@ -319,7 +319,7 @@ async fn a_transaction_behind_a_reopened_question_is_made_anew() {
 }
 
 #[tokio::test]
-async fn a_copy_of_a_thread_has_transactions_of_its_own() {
+async fn a_copied_thread_has_separate_transactions() {
     let folder = TempDir::new().unwrap();
     let sql = database(&folder).await;
     let world = World::with_sql(NAMED, writing(), sql.clone(), may_write());
@@ -336,7 +336,7 @@ async fn a_copy_of_a_thread_has_transactions_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_thread_under_the_id_of_a_deleted_one_has_transactions_of_its_own() {
+async fn a_thread_under_the_id_of_a_deleted_one_has_separate_transactions() {
     let folder = TempDir::new().unwrap();
     let sql = database(&folder).await;
     let world = World::with_sql(NAMED, writing(), sql.clone(), may_write());
@@ -350,11 +350,11 @@ async fn a_thread_under_the_id_of_a_deleted_one_has_transactions_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_commit_of_an_attempt_that_was_given_up_counts_however_late_it_comes() {
+async fn a_late_commit_of_an_abandoned_attempt_counts_once() {
     let folder = TempDir::new().unwrap();
     let sql = database(&folder).await;
     let late = Arc::new(OddSql::new(sql.clone(), Odd::Late));
-    // The second attempt has to be done in this time.
+    // The timeout is long enough for the second attempt.
     let graph = NAMED.replace(
         "plugin = \"p\"",
         "plugin = \"p\"\ntimeout = \"2s\"\nretry = { attempts = 2, initial = \"1ms\" }",
@@ -366,7 +366,7 @@ async fn a_commit_of_an_attempt_that_was_given_up_counts_however_late_it_comes()
 }
 
 #[tokio::test]
-async fn that_a_transaction_could_not_begin_stays_so_for_a_re_executed_node() {
+async fn a_re_executed_node_replays_the_failure_of_a_transaction_to_begin() {
     let folder = TempDir::new().unwrap();
     let sql = database(&folder).await;
     let away = Arc::new(OddSql::new(sql.clone(), Odd::Away));
@@ -415,9 +415,9 @@ async fn a_re_executed_node_that_runs_fewer_statements_diverges() {
     assert_eq!(names(&sql).await.len(), 2);
 }
 
-/// What statements carry counts as that of any other call, also when the journal answers them.
+/// Bytes of statements count like those of other calls, even if the journal has the results.
 #[tokio::test]
-async fn statements_of_a_transaction_count_to_the_budget_of_bytes() {
+async fn bytes_of_statements_count_towards_the_limit_of_host_calls() {
     let folder = TempDir::new().unwrap();
     let sql = database(&folder).await;
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
@@ -436,7 +436,7 @@ async fn statements_of_a_transaction_count_to_the_budget_of_bytes() {
 }
 
 #[tokio::test]
-async fn a_call_that_fails_inside_of_a_transaction_is_made_again_and_so_is_that() {
+async fn a_failed_call_inside_of_a_transaction_repeats_call_and_transaction() {
     let folder = TempDir::new().unwrap();
     let sql = database(&folder).await;
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
@@ -454,7 +454,7 @@ async fn a_call_that_fails_inside_of_a_transaction_is_made_again_and_so_is_that(
 }
 
 #[tokio::test]
-async fn a_transaction_that_a_question_cut_begins_anew_with_the_answer() {
+async fn a_transaction_with_an_interrupt_restarts_with_the_answer() {
     let folder = TempDir::new().unwrap();
     let sql = database(&folder).await;
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {

@@ -1,4 +1,4 @@
-//! Graphs that a node starts by itself.
+//! Subgraphs that a node starts itself.
 
 use std::sync::Arc;
 
@@ -56,7 +56,8 @@ async fn call(gate: &Gate, graph: &str, input: Value) -> Result<EndedRun, Stop> 
     gate.wait_run(&run).await
 }
 
-/// A node that pays, then calls `helper`, in which `one` pays.
+/// Returns a plugin whose node `call` calls a model and then runs `helper`, whose node `one` calls
+/// a model, too.
 fn calling() -> NativePlugin {
     NativePlugin::new("p", "1")
         .node("call", |_, gate| async move {
@@ -82,7 +83,7 @@ fn two_asks(plugin: NativePlugin) -> NativePlugin {
 }
 
 #[tokio::test]
-async fn a_node_starts_a_graph_and_gets_its_state() {
+async fn a_node_starts_a_subgraph_and_gets_its_state() {
     let plugin = calling().node("two", |call, _| async move { Ok(json!({ "log": call.step })) });
     let world = World::new(GRAPHS, plugin);
     let ended = world.run(json!({})).await;
@@ -96,7 +97,7 @@ async fn a_node_starts_a_graph_and_gets_its_state() {
 }
 
 #[tokio::test]
-async fn a_question_in_a_started_graph_unwinds_the_node() {
+async fn an_interrupt_in_a_started_subgraph_unwinds_the_node() {
     let mut world = World::new(GRAPHS, two_asks(calling()));
     let first = world.run(json!({})).await;
     let open = questions(&first);
@@ -109,7 +110,7 @@ async fn a_question_in_a_started_graph_unwinds_the_node() {
 }
 
 #[tokio::test]
-async fn a_failed_resume_reopens_the_question_of_a_started_graph() {
+async fn a_failed_resume_reopens_the_interrupt_of_a_started_subgraph() {
     let graph = GRAPHS.replace("retry = { attempts = 2, initial = \"1ms\" }\n", "");
     let world = World::new(&graph, two_asks(calling()));
     let first = world.run(json!({})).await;
@@ -124,7 +125,7 @@ async fn a_failed_resume_reopens_the_question_of_a_started_graph() {
 }
 
 #[tokio::test]
-async fn a_crash_in_a_started_graph_repeats_nothing() {
+async fn a_crash_in_a_started_subgraph_repeats_nothing() {
     let plugin = calling().node("two", |_, gate| async move {
         gate.call(get("https://example.com/slow")).await?;
         Ok(json!({ "log": "two" }))
@@ -141,7 +142,7 @@ async fn a_crash_in_a_started_graph_repeats_nothing() {
 }
 
 #[tokio::test]
-async fn a_retry_of_the_node_goes_on_where_its_graph_failed() {
+async fn a_retry_of_the_node_continues_at_the_failure_of_its_subgraph() {
     let plugin = calling().node("two", |_, gate| async move {
         gate.call(get("https://example.com/two")).await?;
         Ok(json!({ "log": "two" }))
@@ -154,7 +155,7 @@ async fn a_retry_of_the_node_goes_on_where_its_graph_failed() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_waited_for_twice_runs_once() {
+async fn a_subgraph_that_is_awaited_twice_runs_once() {
     let plugin = NativePlugin::new("p", "1")
         .node("call", |_, gate| async move {
             let run = gate.start_run(start("helper", json!({}))).await?;
@@ -171,7 +172,7 @@ async fn a_run_that_is_waited_for_twice_runs_once() {
 }
 
 #[tokio::test]
-async fn graphs_that_start_themselves_end_at_a_limit() {
+async fn recursive_starts_of_subgraphs_end_at_a_limit() {
     let plugin = NativePlugin::new("p", "1")
         .node("call", |_, gate| async move {
             match call(&gate, "main", json!({})).await?.outcome {
@@ -188,7 +189,7 @@ async fn graphs_that_start_themselves_end_at_a_limit() {
 }
 
 #[tokio::test]
-async fn what_a_node_cannot_do_with_runs_says_why() {
+async fn unsupported_requests_of_a_node_fail_with_a_reason() {
     let refused = Arc::new(std::sync::Mutex::new(Vec::new()));
     let seen = refused.clone();
     let plugin = NativePlugin::new("p", "1")

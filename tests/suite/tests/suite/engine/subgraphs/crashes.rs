@@ -1,4 +1,4 @@
-//! Crashes: wherever the host dies, nested graphs go on from what is durable.
+//! Crashes at any point: subgraphs continue from their durable events.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ use wattle_suite::world::World;
 use super::{FAN, INNER, fan, graphs, graphs_with, paying};
 
 #[tokio::test]
-async fn a_crash_in_the_middle_of_a_nested_step_repeats_no_finished_call() {
+async fn a_crash_inside_of_a_subgraph_repeats_no_finished_call() {
     for sub in ["", "state = \"own\"", "state = \"none\""] {
         let plugin = paying().node("two", |_, gate| async move {
             let said = said(&gate.call(prompt("two")).await?);
@@ -39,7 +39,7 @@ async fn a_crash_in_the_middle_of_a_nested_step_repeats_no_finished_call() {
 }
 
 #[tokio::test]
-async fn supersteps_that_a_nested_graph_took_count_after_a_crash() {
+async fn supersteps_of_a_subgraph_count_after_a_crash() {
     let steps_left = async |sub: &str, crashes: bool| {
         let plugin = paying().node("two", |call, gate| async move {
             gate.call(get("https://example.com/slow")).await?;
@@ -63,13 +63,13 @@ async fn supersteps_that_a_nested_graph_took_count_after_a_crash() {
 }
 
 #[tokio::test]
-async fn a_finished_nested_graph_does_not_run_again_with_its_sibling() {
+async fn a_finished_subgraph_does_not_run_again_with_its_sibling() {
     let graph = graphs().replace("entry = \"before\"", "entry = [\"before\", \"sub\"]");
     let plugin = paying().node("before", |_, gate| async move {
         gate.call(get("https://example.com/slow")).await?;
         Ok(json!({ "log": "before" }))
     });
-    // Without this edge `sub` runs in the first superstep alone.
+    // Without this edge `sub` runs only in the first superstep.
     let graph = graph.replacen("[[graphs.main.edges]]\nfrom = \"before\"\nto = \"sub\"\n", "", 1);
     let mut world = World::new(&graph, plugin);
     world.net.hang_next(1);
@@ -90,7 +90,7 @@ fn is_end_of(kind: &wattle_graph::event::EventKind, node: &str) -> bool {
     matches!(kind, EventKind::TaskFinished(done) if done.node.as_str() == node)
 }
 
-/// A store that takes some batches and then stands still until it is thawed.
+/// A store that accepts some batches and then none until `take` is called again.
 struct Freezing {
     below: Arc<dyn Store>,
     left: AtomicUsize,
@@ -121,13 +121,13 @@ impl Layer for Freezing {
         }
         self.frozen.notify_one();
         let (answer, ticket) = oneshot::channel();
-        // Nobody will answer, and the ticket must not notice.
+        // The ticket must stay pending, so its sender must not be dropped.
         std::mem::forget(answer);
         Ticket::waiting(ticket, || ())
     }
 }
 
-/// Cuts a run of nested graphs after every single batch that it writes.
+/// Crashes a run with subgraphs after each number of batches.
 async fn cut_everywhere(graph: &str, plugin: impl Fn() -> wattle_suite::native::NativePlugin) {
     let whole = World::new(graph, plugin());
     let expected = whole.run(json!({})).await;
@@ -158,7 +158,7 @@ async fn cut_everywhere(graph: &str, plugin: impl Fn() -> wattle_suite::native::
         let (state, log) =
             (ended.state, |state: &serde_json::Value| state["log"].as_array().map(Vec::len));
         assert_eq!(log(&state), log(&expected.state), "cut after {batches} batches: {state}");
-        // Each answer that was under way at the cut is paid once more, and nothing else is.
+        // Each result in progress at the crash is requested again, and no other.
         assert!(world.model.calls() <= paid + 2, "cut after {batches} batches");
         cuts += 1;
     }
@@ -166,7 +166,7 @@ async fn cut_everywhere(graph: &str, plugin: impl Fn() -> wattle_suite::native::
 }
 
 #[tokio::test]
-async fn wherever_a_run_is_cut_its_nested_graphs_come_to_the_same_end() {
+async fn a_crash_after_any_batch_leads_to_the_same_state_with_subgraphs() {
     for sub in ["", "state = \"own\"", "state = \"none\""] {
         cut_everywhere(&graphs_with(sub), paying).await;
     }

@@ -1,4 +1,4 @@
-//! Questions and static interrupts inside of nested graphs.
+//! Interrupts and breakpoints inside of subgraphs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,8 @@ use wattle_suite::world::{World, failure, questions};
 
 use super::{FAN, INNER, fan, graphs_with, paying, plugin, question};
 
-/// `one` pays, `two` pays and asks about it, then tells somebody.
+/// Adds nodes: `one` calls a model; `two` calls a model, raises an interrupt and then sends a
+/// request.
 fn asking(plugin: NativePlugin) -> NativePlugin {
     plugin
         .node("one", |_, gate| async move {
@@ -30,7 +31,7 @@ fn asking(plugin: NativePlugin) -> NativePlugin {
 }
 
 #[tokio::test]
-async fn a_question_inside_stops_all_and_its_answer_goes_on_inside() {
+async fn an_interrupt_in_a_subgraph_stops_the_run_and_its_answer_continues_it() {
     for sub in ["", "state = \"own\"", "state = \"none\""] {
         let mut world = World::new(&graphs_with(sub), asking(plugin()));
         let first = world.run(json!({})).await;
@@ -50,7 +51,7 @@ async fn a_question_inside_stops_all_and_its_answer_goes_on_inside() {
 }
 
 #[tokio::test]
-async fn questions_of_two_nested_graphs_are_answered_one_by_one() {
+async fn interrupts_of_two_subgraphs_can_be_answered_separately() {
     let mut world = World::new(&format!("{FAN}{INNER}"), asking(fan(2)));
     let first = world.run(json!({})).await;
     let thread = first.run.thread.clone();
@@ -75,7 +76,7 @@ async fn questions_of_two_nested_graphs_are_answered_one_by_one() {
 }
 
 #[tokio::test]
-async fn a_failed_resume_reopens_the_question_inside() {
+async fn a_failed_resume_reopens_the_interrupt_of_a_subgraph() {
     for sub in ["", "state = \"own\"", "state = \"none\""] {
         let mut world = World::new(&graphs_with(sub), asking(plugin()));
         let first = world.run(json!({})).await;
@@ -95,9 +96,10 @@ async fn a_failed_resume_reopens_the_question_inside() {
     }
 }
 
-/// The parent fails after the nested graph has ended: its end is taken back as well.
+/// The parent fails after the subgraph has ended, so the reopen discards the end of the subgraph as
+/// well.
 #[tokio::test]
-async fn a_reopened_question_takes_the_end_of_its_graph_back() {
+async fn a_reopened_interrupt_discards_the_end_of_its_subgraph() {
     for sub in ["", "state = \"own\"", "state = \"none\""] {
         let fails = Arc::new(AtomicBool::new(true));
         let plugin =
@@ -121,7 +123,7 @@ async fn a_reopened_question_takes_the_end_of_its_graph_back() {
 }
 
 #[tokio::test]
-async fn a_static_interrupt_inside_is_passed_exactly_once() {
+async fn a_breakpoint_in_a_subgraph_is_passed_exactly_once() {
     for (place, sub) in [
         ("interrupt_before = [\"two\"]", ""),
         ("interrupt_after = [\"one\"]", ""),
@@ -145,7 +147,7 @@ async fn a_static_interrupt_inside_is_passed_exactly_once() {
 }
 
 #[tokio::test]
-async fn a_static_interrupt_that_was_passed_does_not_stop_a_retry() {
+async fn a_passed_breakpoint_in_a_subgraph_does_not_stop_a_retry() {
     for state in ["inherit", "own", "none"] {
         let sub = format!("state = \"{state}\"\nretry = {{ attempts = 2, initial = \"1ms\" }}");
         let stop = "[graphs.inner]\ninterrupt_before = [\"two\"]\n";
@@ -164,7 +166,7 @@ async fn a_static_interrupt_that_was_passed_does_not_stop_a_retry() {
 }
 
 #[tokio::test]
-async fn a_question_of_a_graph_that_failed_and_is_handled_is_void() {
+async fn an_interrupt_of_a_subgraph_whose_failure_is_handled_is_discarded() {
     let graph = format!("{FAN}on_error = \"handle\"\n[graphs.main.nodes.handle]\nplugin = \"p\"\n");
     let plugin = fan(1)
         .node("one", |_, _| async { Ok(json!({ "$goto": ["two", "three"] })) })
@@ -194,7 +196,7 @@ async fn a_question_of_a_graph_that_failed_and_is_handled_is_void() {
 }
 
 #[tokio::test]
-async fn a_question_deep_inside_is_found_after_a_crash() {
+async fn an_interrupt_at_depth_two_is_found_after_a_crash() {
     let deep = super::DEEP;
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         let said = said(&gate.call(prompt("work")).await?);

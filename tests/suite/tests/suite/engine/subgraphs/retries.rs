@@ -1,4 +1,4 @@
-//! A nested graph whose task is tried again: what was done in it is done.
+//! Retries of the task of a subgraph, which repeat no finished work.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -16,7 +16,7 @@ use wattle_suite::world::World;
 use super::{graphs_with, plugin};
 
 #[tokio::test]
-async fn a_retry_goes_on_where_the_nested_graph_failed() {
+async fn a_retry_continues_at_the_failure_of_the_subgraph() {
     let retry = "retry = { attempts = 2, initial = \"1ms\" }";
     let plugin = plugin()
         .node("one", |_, gate| async move {
@@ -35,7 +35,7 @@ async fn a_retry_goes_on_where_the_nested_graph_failed() {
     assert_eq!((world.model.calls(), world.net.calls()), (2, 2));
 }
 
-/// A graph `main` whose node `sub` is graph `pair`, in which `one` and `two` run side by side.
+/// A graph `main` whose node `sub` is the graph `pair`, in which `one` and `two` run concurrently.
 const PAIR: &str = r#"
 [graphs.main]
 entry = "sub"
@@ -56,7 +56,7 @@ plugin = "p"
 "#;
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_finished_before_a_timeout_is_not_run_again() {
+async fn a_task_that_finished_before_a_timeout_does_not_run_again() {
     let plugin = NativePlugin::new("p", "1")
         .node("one", |_, gate| async move {
             Ok(json!({ "log": said(&gate.call(prompt("one")).await?) }))
@@ -82,7 +82,7 @@ async fn a_task_that_finished_before_a_timeout_is_not_run_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_of_whose_end_nobody_heard_before_a_timeout_is_not_run_again() {
+async fn a_task_that_finished_unnoticed_before_a_timeout_does_not_run_again() {
     let graph = PAIR.replacen(
         "[graphs.pair.nodes.one]\n",
         "[graphs.pair.nodes.one]\ncache = { ttl = \"1h\" }\n",
@@ -97,7 +97,7 @@ async fn a_task_of_whose_end_nobody_heard_before_a_timeout_is_not_run_again() {
         })
         .node("two", |_, _| async { Ok(json!({ "log": "two" })) });
     let memory = LostPut::memory();
-    // It has finished, and then hangs while what it did is put into the cache.
+    // The task finishes and then hangs while its outcome is written to the cache.
     memory.lose_next();
     let world = World::with_memory(&graph, plugin, memory, Grants::default());
     let ended = world.run(json!({})).await;
@@ -107,7 +107,7 @@ async fn a_task_of_whose_end_nobody_heard_before_a_timeout_is_not_run_again() {
 }
 
 #[tokio::test]
-async fn a_task_that_does_not_stop_at_once_is_not_run_beside_itself() {
+async fn a_task_that_does_not_stop_is_not_executed_twice_concurrently() {
     let (tell, told) = mpsc::channel::<()>();
     let told = Arc::new(Mutex::new(told));
     let (runs, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -120,8 +120,8 @@ async fn a_task_that_does_not_stop_at_once_is_not_run_beside_itself() {
             async move {
                 at_once.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 if begun.fetch_add(1, Ordering::SeqCst) == 0 {
-                    // Code that computes; a second execution beside it would end that.
-                    let told = told.lock().expect("nobody panics");
+                    // The task blocks its thread. A concurrent second execution would end that.
+                    let told = told.lock().expect("no panic under the lock");
                     let _ = told.recv_timeout(Duration::from_millis(400));
                 } else {
                     let _ = tell.send(());

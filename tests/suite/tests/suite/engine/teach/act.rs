@@ -1,4 +1,4 @@
-//! What a node of an example does: a few sentences, joined by `, then `.
+//! The actions of a node of an example: sentences that are joined by `, then `.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -21,7 +21,7 @@ use wattle_suite::scripted::{get, prompt, said};
 
 use super::script::json_and_rest;
 
-/// The engine on which an example runs, once it is there.
+/// The engine on which an example runs, after it was created.
 pub(super) type Known = Arc<OnceLock<Engine>>;
 
 /// One sentence.
@@ -41,7 +41,7 @@ enum Act {
     Drain,
 }
 
-/// A plugin named `app` with these nodes, each a name and its sentences.
+/// Creates a plugin named `app` with these nodes, each a name and its sentences.
 pub(super) fn plugin(version: &str, nodes: &[(String, String)], known: &Known) -> NativePlugin {
     nodes.iter().fold(NativePlugin::new("app", version), |plugin, (name, text)| {
         let acts: Arc<Vec<Act>> = Arc::new(text.split(", then ").map(act).collect());
@@ -115,7 +115,7 @@ fn fail(rest: &str, all: &str) -> Act {
     Act::Fail { code: code.to_owned(), times: AtomicUsize::new(times) }
 }
 
-/// What sentences can speak of, and what they have made so far.
+/// The values that sentences can use, and the outcome so far.
 struct Scene {
     names: Map<String, Value>,
     outcome: Map<String, Value>,
@@ -131,8 +131,8 @@ impl Scene {
         Self { names, outcome: Map::new() }
     }
 
-    /// A value as it is written: JSON, in which a text such as `$input.n` stands for a name's value,
-    /// or a name alone.
+    /// Returns a value of a sentence: JSON, in which a text such as `$input.n` is the value of a
+    /// name, or a name alone.
     fn value(&self, text: &str) -> Value {
         match json_and_rest(text) {
             Some((value, "")) => self.filled(value),
@@ -158,7 +158,7 @@ impl Scene {
         names.fold(first, |value, name| value[name].clone())
     }
 
-    /// Adds a write; several to one channel are a list.
+    /// Adds a write. Several writes to one channel become a list.
     fn write(&mut self, channel: &str, value: Value) {
         let value = match self.outcome.remove(channel) {
             Some(Value::Array(mut items)) => {
@@ -171,7 +171,7 @@ impl Scene {
         self.outcome.insert(channel.to_owned(), value);
     }
 
-    /// Adds an item to one of the words that steer.
+    /// Adds an item to `$goto`, `$send` or `$overwrite`.
     fn push(&mut self, word: &str, item: Value) {
         let list = self.outcome.entry(word).or_insert_with(|| json!([]));
         if let Value::Array(items) = list {
@@ -202,7 +202,7 @@ fn perform(
     })
 }
 
-/// What needs no host.
+/// Performs an action without a host call.
 fn decide(act: &Act, scene: &mut Scene) -> Result<(), Failure> {
     match act {
         Act::Write { channel, value, replace } => {
@@ -231,7 +231,7 @@ fn decide(act: &Act, scene: &mut Scene) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes the host call of a sentence; `None` if it needs none.
+/// Makes the host call of an action, or returns `None` if it has none.
 async fn ask_host(act: &Act, scene: &Scene, gate: &Gate) -> Result<Option<Value>, Stop> {
     let answer = match act {
         Act::Model => json!(said(&gate.call(prompt("go on")).await?)),
@@ -262,12 +262,12 @@ async fn ask_host(act: &Act, scene: &Scene, gate: &Gate) -> Result<Option<Value>
     Ok(Some(answer))
 }
 
-/// Where nodes of examples keep what they remember.
+/// Returns namespace and key of the document that nodes of examples remember.
 fn place() -> (Vec<String>, String) {
     (vec!["notes".to_owned()], "note".to_owned())
 }
 
-/// Starts a graph from inside of a node and waits for its state.
+/// Starts a subgraph from a node and waits for its state.
 async fn run(gate: &Gate, graph: &str, input: Value) -> Result<Value, Stop> {
     let request = StartRun {
         run: None,

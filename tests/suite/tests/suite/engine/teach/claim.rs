@@ -1,4 +1,4 @@
-//! What a command of an example led to, and whether the page says so.
+//! The result of a command of an example, and the comparison with the page.
 
 use serde_json::{Value, json};
 use wattle_graph::failure::Failure;
@@ -9,24 +9,24 @@ use wattle_suite::world::World;
 
 use super::script::json_and_rest;
 
-/// What a command led to.
+/// The result of a command.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
-    /// In words.
+    /// The result in words.
     pub(super) what: String,
-    /// What the words are followed by; the state if there is nothing else.
+    /// The data after the words, by default the state.
     pub(super) data: Value,
     /// The state.
     pub(super) state: Value,
 }
 
 impl Seen {
-    /// Words alone.
+    /// Creates a result without data.
     pub(super) fn said(what: impl Into<String>) -> Self {
         Self { what: what.into(), ..Self::default() }
     }
 
-    /// What became of a run.
+    /// Creates the result of a run.
     pub(super) fn of(result: Result<EndedRun, Failure>) -> Self {
         match result {
             Ok(ended) => Self::ended(ended),
@@ -52,7 +52,7 @@ impl Seen {
         Self { what, data, state }
     }
 
-    /// Where an edit led.
+    /// Creates the result of an edit.
     pub(super) fn edited(result: Result<StateView, Failure>) -> Self {
         match result {
             Ok(view) => {
@@ -62,14 +62,14 @@ impl Seen {
         }
     }
 
-    /// The checkpoints of a thread: number, how it came to be, who made it.
+    /// Creates the history of a thread: number, source and writers of each checkpoint.
     pub(super) fn history(views: &[StateView]) -> Self {
         let line = |view: &StateView| json!([view.checkpoint, view.source, view.writers]);
         let data = views.iter().rev().map(line).collect();
         Self { what: "history".to_owned(), data, state: Value::Null }
     }
 
-    /// Whether a claim of the page holds; else what is so instead.
+    /// Checks a claim of the page. The error describes the actual result.
     pub(super) fn holds(&self, claim: &str, world: &World) -> Result<(), String> {
         let counted = |calls: usize| json!(calls);
         let (data, rest) = if let Some(rest) = claim.strip_prefix("state ") {

@@ -1,4 +1,4 @@
-//! The lines below a graph of the page: what its nodes do, what is done with it, what comes of it.
+//! The lines below a graph of the page: its nodes, the commands, and their results.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -27,7 +27,7 @@ use wattle_suite::world::World;
 use super::act::{Known, plugin};
 use super::claim::Seen;
 
-/// A world in which an example happens.
+/// A world in which an example runs.
 struct Stage {
     world: World,
     known: Known,
@@ -39,7 +39,7 @@ struct Stage {
     versions: usize,
 }
 
-/// Plays an example; answers the claims that do not hold.
+/// Runs an example and returns the claims that do not hold.
 pub(super) async fn play(graph: &str, script: &str) -> Vec<String> {
     let lines = script.lines().map(str::trim).filter(|line| !line.is_empty());
     let mut stage: Option<Stage> = None;
@@ -60,23 +60,23 @@ pub(super) async fn play(graph: &str, script: &str) -> Vec<String> {
     wrong
 }
 
-/// `name: what it does`.
+/// Parses `name: actions`.
 fn node(line: &str) -> Option<(String, String)> {
     let (name, acts) = line.split_once(": ")?;
     let is_name = name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
     is_name.then(|| (name.to_owned(), acts.trim().to_owned()))
 }
 
-/// The JSON that a text begins with, and what follows it.
+/// Parses the JSON at the beginning of a text, and returns it with the rest.
 pub(super) fn json_and_rest(text: &str) -> Option<(Value, &str)> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     let value = values.next()?.ok()?;
     Some((value, text[values.byte_offset()..].trim()))
 }
 
-/// The same for a line of the page, which must have it.
+/// Parses the JSON at the beginning of a line of the page, which must have it.
 fn json_of(text: &str) -> (Value, &str) {
-    json_and_rest(text).unwrap_or_else(|| panic!("here JSON is expected: {text}"))
+    json_and_rest(text).unwrap_or_else(|| panic!("expected JSON: {text}"))
 }
 
 fn grants(script: &str) -> Grants {
@@ -121,7 +121,7 @@ impl Stage {
         };
     }
 
-    /// Puts the nodes of a new version in place of the old ones, if there are any.
+    /// Installs the nodes of a new version, if there are any.
     fn install(&mut self) {
         if self.nodes.is_empty() {
             return;
@@ -132,7 +132,7 @@ impl Stage {
         self.world.install(&self.graph, plugin);
     }
 
-    /// What is done to the world around.
+    /// Executes a command on the environment of the thread.
     async fn arrange(&mut self, line: &str) -> Seen {
         match line {
             "kill the host" => self.world.crash().await,
@@ -141,7 +141,7 @@ impl Stage {
             "when in doubt, ask" | "when in doubt, retry" => {}
             other => {
                 let time = other.strip_suffix(" pass").and_then(|time| time.parse::<Span>().ok());
-                let time = time.unwrap_or_else(|| panic!("no command: {other}"));
+                let time = time.unwrap_or_else(|| panic!("unknown command: {other}"));
                 self.world.clock.advance_ms(u32::try_from(time.as_ms()).unwrap());
                 self.world.engine.sweep().await;
                 let thread = self.world.engine.thread(&self.thread()).await.unwrap();
@@ -151,7 +151,7 @@ impl Stage {
         self.seen.clone()
     }
 
-    /// `[again] INPUT [with OPTIONS] [for CONTEXT] [and HAPPENING]`.
+    /// Executes `[again] INPUT [with OPTIONS] [for CONTEXT] [and EVENT]`.
     async fn start(&mut self, text: &str) -> Seen {
         let (again, text) = match text.strip_prefix("again ") {
             Some(text) => (self.thread.clone(), text),
@@ -189,7 +189,7 @@ impl Stage {
         Seen::of(self.world.engine.wait(run).await)
     }
 
-    /// Starts a run, and while it waits for the slow service something happens.
+    /// Starts a run, and causes an event while it waits for the slow service.
     async fn meanwhile(&mut self, request: StartRun, happening: &str) -> Seen {
         self.world.net.hang_next(1);
         let run = self.world.engine.start(request).await.unwrap();
@@ -211,18 +211,18 @@ impl Stage {
                 self.world.engine.cancel(&run).await.unwrap();
                 Seen::of(Err(refused))
             }
-            other => panic!("no happening: {other}"),
+            other => panic!("unknown event: {other}"),
         }
     }
 
-    /// Another engine on the same store.
+    /// Creates another engine on the same store.
     fn beside(&self, holder: &str) -> Engine {
         let holder = Some(Holder(holder.to_owned()));
         let config = EngineConfig { holder, ..EngineConfig::default() };
         Engine::new(self.world.engine.ports().clone(), self.world.engine.catalog().clone(), config)
     }
 
-    /// `[NODE] ANSWER`: without a node, the only question.
+    /// Executes `[NODE] ANSWER`. Without a node it answers the only interrupt.
     async fn answer(&mut self, text: &str) -> Seen {
         if let Some((answer, "")) = json_and_rest(text) {
             return self
@@ -257,7 +257,7 @@ impl Stage {
         }
     }
 
-    /// `from N [on INPUT]`, or `from the model call of NODE as "ANSWER"`.
+    /// Executes `from N [on INPUT]`, or `from the model call of NODE as "ANSWER"`.
     async fn fork(&mut self, text: &str) -> Seen {
         let from = match text.strip_prefix("from the model call of ") {
             Some(text) => {
@@ -295,7 +295,7 @@ impl Stage {
         ForkFrom::Call { call: CallRef::Entry(seq), result: Ok(answer) }
     }
 
-    /// `as NODE WRITES`.
+    /// Executes `as NODE WRITES`.
     async fn edit(&mut self, text: &str) -> Seen {
         let (node, writes) =
             text.strip_prefix("as ").and_then(|text| text.split_once(' ')).expect("a node");
@@ -330,7 +330,7 @@ impl Stage {
         Seen::said("sealed")
     }
 
-    /// Executes the thread once more from its export, with no model and no network.
+    /// Replays the thread from its export, without a model and without a network.
     async fn replay(&self) -> Seen {
         let export = self.world.engine.export(&self.thread(), Parts::default()).await.unwrap();
         let lines: Vec<_> = export.try_collect().await.unwrap();
@@ -370,13 +370,13 @@ impl Stage {
     }
 }
 
-/// `with OPTIONS`, or nothing.
+/// Parses `with OPTIONS`, or returns the default options.
 fn options(text: &str) -> RunOptions {
     let options = text.strip_prefix("with ").map(|text| json_of(text).0);
     options.map(|value| serde_json::from_value(value).unwrap()).unwrap_or_default()
 }
 
-/// `from N [on INPUT]`.
+/// Parses `from N [on INPUT]`.
 fn at_checkpoint(text: &str) -> ForkFrom {
     let text = text.strip_prefix("from ").expect("a checkpoint");
     let (number, input) = text.split_once(" on ").unwrap_or((text, ""));
