@@ -49,7 +49,8 @@ from = "second"
 to = "third"
 "#;
 
-/// Every node adds its name; the second asks a model as well, the third a person.
+/// Returns a plugin whose nodes append their names. The second also calls a model, and the third
+/// raises an interrupt.
 fn line() -> NativePlugin {
     NativePlugin::new("p", "1")
         .node("first", |_, _| async move { Ok(json!({ "trail": "first" })) })
@@ -66,7 +67,7 @@ fn line() -> NativePlugin {
 
 async fn state(world: &World, thread: &ThreadId, checkpoint: Option<u64>) -> StateView {
     let at = checkpoint.map(CheckpointId);
-    world.engine.state(thread, &Namespace::root(), at).await.expect("the checkpoint is there")
+    world.engine.state(thread, &Namespace::root(), at).await.expect("the checkpoint exists")
 }
 
 async fn history(world: &World, thread: &ThreadId, query: HistoryQuery) -> Vec<StateView> {
@@ -91,11 +92,11 @@ async fn fork(world: &World, request: ForkThread) -> Result<EndedRun, Failure> {
     world.engine.wait(&run).await
 }
 
-/// Executes a thread once more from its export, in which nothing may differ.
+/// Replays a thread from its export. There must be no divergence.
 async fn replays(world: &World, thread: &ThreadId) {
-    let lines = world.engine.export(thread, Parts::default()).await.expect("it has ended");
-    let lines: Vec<_> = lines.try_collect().await.expect("it can be read");
-    let text = String::from_utf8(lines.concat()).expect("it is text");
+    let lines = world.engine.export(thread, Parts::default()).await.expect("an export");
+    let lines: Vec<_> = lines.try_collect().await.expect("the export can be read");
+    let text = String::from_utf8(lines.concat()).expect("the export is UTF-8");
     let ports = closed(
         Arc::new(MemoryStore::new()),
         Arc::new(VolatileMemory::new()),
@@ -104,17 +105,17 @@ async fn replays(world: &World, thread: &ThreadId) {
         Arc::new(world.clock.clone()),
     );
     let app = world.engine.catalog().apps().remove(0);
-    let replay = replay(&Export::read(&text).expect("it is whole"), app, ports).await;
-    assert_eq!(replay.expect("it can be executed").divergences, []);
+    let replay = replay(&Export::read(&text).expect("the export is complete"), app, ports).await;
+    assert_eq!(replay.expect("the replay succeeds").divergences, []);
 }
 
-/// The nested graph that was the last to make a checkpoint.
+/// Returns the namespace of the subgraph that made the newest checkpoint.
 async fn nested_place(world: &World, thread: &ThreadId) -> Namespace {
     let events = world.events(thread).await;
     let mut made = events.into_iter().rev().filter(|event| {
         !event.namespace.is_root() && matches!(event.kind, EventKind::Checkpointed(_))
     });
-    made.next().expect("a nested graph made a checkpoint").namespace
+    made.next().expect("a subgraph made a checkpoint").namespace
 }
 
 async fn forks(world: &World, thread: &ThreadId) -> usize {
@@ -122,7 +123,7 @@ async fn forks(world: &World, thread: &ThreadId) -> usize {
 }
 
 #[tokio::test]
-async fn history_shows_what_was_done_and_what_is_left() {
+async fn history_shows_finished_and_next_tasks() {
     let world = World::new(LINE, line());
     let ended = world.run(json!({ "n": 1 })).await;
     let thread = &ended.run.thread;
@@ -151,7 +152,7 @@ async fn history_shows_what_was_done_and_what_is_left() {
 }
 
 #[tokio::test]
-async fn history_filters_are_data() {
+async fn history_filters_are_compared_as_values() {
     let world = World::new(LINE, line());
     let ended = world.run(json!({})).await;
     let thread = &ended.run.thread;
@@ -170,17 +171,17 @@ async fn history_filters_are_data() {
 }
 
 #[tokio::test]
-async fn a_fork_goes_on_from_an_earlier_checkpoint() {
+async fn a_fork_continues_from_an_earlier_checkpoint() {
     let world = World::new(LINE, line());
     let ended = world.run(json!({})).await;
     let thread = &ended.run.thread;
     world.answer(thread, json!("yes")).await;
     assert_eq!(world.model.calls(), 1);
     let forked = fork(&world, at_checkpoint(thread, 2, None)).await.unwrap();
-    assert_eq!(world.model.calls(), 2, "the second node runs anew");
+    assert_eq!(world.model.calls(), 2, "the second node runs again");
     let question = questions(&forked);
     assert_eq!(question[0].payload, json!({ "sure": ["first", "answer 2"] }));
-    assert_ne!(question[0].id, questions(&ended)[0].id, "the question is asked again");
+    assert_ne!(question[0].id, questions(&ended)[0].id, "the interrupt is a new one");
     let ended = world.answer(thread, json!("no")).await;
     assert_eq!(ended.state["trail"], json!(["first", "answer 2", "no"]));
     assert_eq!(forks(&world, thread).await, 1);
@@ -189,7 +190,7 @@ async fn a_fork_goes_on_from_an_earlier_checkpoint() {
     let copies = history(&world, thread, query).await;
     assert_eq!(copies[0].parent, Some(CheckpointId(2)));
     let old = state(&world, thread, Some(4)).await;
-    assert_eq!(old.values["trail"], json!(["first", "answer 1", "yes"]), "the past stays");
+    assert_eq!(old.values["trail"], json!(["first", "answer 1", "yes"]), "the old value is kept");
     let reasons = world.events(thread).await.into_iter().filter_map(|event| match event.kind {
         EventKind::RunStarted(started) => Some(started.reason),
         _ => None,
@@ -199,7 +200,7 @@ async fn a_fork_goes_on_from_an_earlier_checkpoint() {
 }
 
 #[tokio::test]
-async fn a_fork_with_an_input_begins_at_the_entry() {
+async fn a_fork_with_an_input_starts_at_the_entry() {
     let world = World::new(LINE, line());
     let ended = world.run(json!({})).await;
     let thread = &ended.run.thread;
@@ -212,7 +213,7 @@ async fn a_fork_with_an_input_begins_at_the_entry() {
 }
 
 #[tokio::test]
-async fn a_fork_needs_something_to_run() {
+async fn a_fork_without_a_next_task_is_refused() {
     let world = World::new(LINE, line());
     let ended = world.run(json!({})).await;
     let thread = &ended.run.thread;
@@ -245,7 +246,7 @@ async fn a_busy_thread_is_neither_forked_nor_copied() {
 }
 
 #[tokio::test]
-async fn a_fork_into_a_new_thread_leaves_the_old_one_alone() {
+async fn a_fork_into_a_new_thread_does_not_change_the_old_one() {
     let world = World::new(LINE, line());
     let ended = world.run(json!({})).await;
     let thread = &ended.run.thread;
@@ -258,7 +259,7 @@ async fn a_fork_into_a_new_thread_leaves_the_old_one_alone() {
     assert_eq!(forked.state["trail"], json!(["first", "answer 2"]));
     assert_eq!(world.events(thread).await, before);
     let view = world.engine.thread(thread).await.unwrap().unwrap();
-    assert_eq!(view.interrupts, questions(&ended), "it still waits");
+    assert_eq!(view.interrupts, questions(&ended), "the interrupt is still pending");
     let taken = world.engine.fork(request).await.unwrap_err();
     assert_eq!(taken.code, code::CONFLICT);
     let nowhere =
@@ -285,7 +286,7 @@ to = "last"
 "#;
 
 #[tokio::test]
-async fn a_failed_run_goes_on_where_it_failed() {
+async fn a_failed_run_resumes_at_the_failed_superstep() {
     let plugin = NativePlugin::new("p", "1")
         .node("left", |_, gate| async move {
             Ok(json!({ "trail": said(&gate.call(prompt("left")).await?) }))
@@ -315,7 +316,7 @@ async fn a_failed_run_goes_on_where_it_failed() {
     };
     let run = world.engine.resume(resume(Some(1))).await.unwrap();
     let ended = world.engine.wait(&run).await.unwrap();
-    assert_eq!(failure(&ended).code, code::LIMIT, "the run's own option holds");
+    assert_eq!(failure(&ended).code, code::LIMIT, "the option of the run applies");
     assert_eq!((world.model.calls(), world.model.pictures(), world.net.calls()), (1, 1, 2));
     let run = world.engine.resume(resume(None)).await.unwrap();
     let ended = world.engine.wait(&run).await.unwrap();

@@ -1,4 +1,4 @@
-//! Forks from a host call: another answer, and only what comes after it is done again.
+//! Forks from a host call: only the work after the overridden result is repeated.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ pub(super) async fn calls(world: &World, thread: &ThreadId) -> Vec<(u64, Called)
     calls.collect()
 }
 
-/// The entry of the newest call of a function at a place.
+/// Returns the newest journal entry of a function with this scope and call number.
 pub(super) async fn entry(
     world: &World,
     thread: &ThreadId,
@@ -77,21 +77,21 @@ pub(super) async fn fork(
     call: CallRef,
     result: Result<Value, Failure>,
 ) -> EndedRun {
-    let run = world.engine.fork(from(thread, call, result)).await.expect("it can be forked");
-    world.engine.wait(&run).await.expect("it ends")
+    let run = world.engine.fork(from(thread, call, result)).await.expect("the fork starts");
+    world.engine.wait(&run).await.expect("the run ends")
 }
 
-/// A form of `answer` that the guest would get from the model.
+/// Returns the completion `answer 1` with another text.
 pub(super) async fn reworded(world: &World, thread: &ThreadId, text: &str) -> Value {
     let calls = calls(world, thread).await;
-    // Which of several models side by side answers first is left to chance.
+    // The order of completions of concurrent models is not deterministic.
     let said = calls.iter().filter(|(_, it)| it.function == "llm.complete");
-    let mut answers = said.map(|(_, it)| it.result.as_ref().expect("an answer").to_string());
+    let mut answers = said.map(|(_, it)| it.result.as_ref().expect("a result").to_string());
     let first = answers.find(|answer| answer.contains("answer 1")).expect("a call");
-    serde_json::from_str(&first.replace("answer 1", text)).expect("the same form")
+    serde_json::from_str(&first.replace("answer 1", text)).expect("valid JSON")
 }
 
-/// Asks a model three times and a service in between.
+/// Returns a plugin whose node calls a model three times and a service in between.
 fn three_times() -> NativePlugin {
     NativePlugin::new("p", "1").node("work", |_, gate| async move {
         let one = said(&gate.call(prompt("one")).await?);
@@ -103,7 +103,7 @@ fn three_times() -> NativePlugin {
 }
 
 #[tokio::test]
-async fn fork_from_a_call_pays_only_what_comes_after() {
+async fn a_fork_from_a_call_repeats_only_later_calls() {
     let world = World::new(ONE, three_times());
     let ended = world.run(json!({})).await;
     let thread = &ended.run.thread;
@@ -117,8 +117,8 @@ async fn fork_from_a_call_pays_only_what_comes_after() {
     let again: Vec<_> = calls.iter().skip(4).collect();
     let reused: Vec<_> = again.iter().map(|(_, called)| called.reused).collect();
     assert_eq!(reused, [Some(calls[0].0), Some(calls[1].0), None, None]);
-    assert!(again[..3].iter().all(|(_, called)| called.tokens.is_none()), "paid for before");
-    assert_ne!(again[0].1.task, calls[0].1.task, "the tasks of a fork have ids of their own");
+    assert!(again[..3].iter().all(|(_, called)| called.tokens.is_none()), "counted before");
+    assert_ne!(again[0].1.task, calls[0].1.task, "tasks of a fork have other ids");
     let told = |kind: &EventKind| match kind {
         EventKind::Forked(forked) => forked.call.as_ref().is_some_and(|call| call.call == 2),
         _ => false,
@@ -127,7 +127,7 @@ async fn fork_from_a_call_pays_only_what_comes_after() {
 }
 
 #[tokio::test]
-async fn a_fork_of_a_fork_names_the_first_payment() {
+async fn a_fork_of_a_fork_refers_to_the_original_call() {
     let world = World::new(ONE, three_times());
     let thread = &world.run(json!({})).await.run.thread;
     let first = calls(&world, thread).await[0].0;
@@ -143,7 +143,7 @@ async fn a_fork_of_a_fork_names_the_first_payment() {
 }
 
 #[tokio::test]
-async fn a_call_can_be_named_by_its_place_and_made_to_fail() {
+async fn a_call_can_be_addressed_by_number_and_overridden_with_a_failure() {
     let world = World::new(ONE, three_times());
     let thread = &world.run(json!({})).await.run.thread;
     let task = calls(&world, thread).await[0].1.task.clone();
@@ -159,7 +159,7 @@ async fn a_call_can_be_named_by_its_place_and_made_to_fail() {
 }
 
 #[tokio::test]
-async fn what_cannot_take_the_place_of_an_answer_is_refused() {
+async fn an_invalid_overridden_result_is_refused() {
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         let now = gate.now_ms()?;
         let event = wattle_run::hostcall::emit::Emission::Progress {
@@ -193,7 +193,7 @@ async fn what_cannot_take_the_place_of_an_answer_is_refused() {
 }
 
 #[tokio::test]
-async fn what_other_tasks_of_the_superstep_did_is_kept() {
+async fn other_tasks_of_the_superstep_are_carried_over() {
     let runs = Arc::new(AtomicUsize::new(0));
     let counted = runs.clone();
     let plugin = NativePlugin::new("p", "1")
@@ -215,7 +215,7 @@ async fn what_other_tasks_of_the_superstep_did_is_kept() {
 }
 
 #[tokio::test]
-async fn answers_of_people_before_the_call_are_kept_and_later_ones_asked_for_again() {
+async fn answers_before_the_call_are_carried_over_and_later_ones_are_not() {
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         let ask = |payload: Value| Ask { payload, response_schema: None };
         let one = gate.ask(ask(json!("first?"))).await?;
@@ -254,14 +254,15 @@ async fn answers_of_people_before_the_call_are_kept_and_later_ones_asked_for_aga
     assert_eq!(
         answers,
         [(&one, &jane), (&three, &None), (&one, &jane)],
-        "a fork keeps who answered"
+        "a fork keeps the principals"
     );
     let ended = world.answer(thread, json!(4)).await;
     assert_eq!(ended.state["out"], json!([1, "what if", 4]));
     assert_eq!(world.model.calls(), 1);
 }
 
-/// A node that calls a tool, which asks a model twice, and then asks a model itself.
+/// Returns a plugin whose node calls two tools and then a model, and a plugin with the tools. One
+/// of them calls a model twice.
 fn toolbox() -> Vec<NativePlugin> {
     let node = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         let request = |tool: &str| {
@@ -290,7 +291,7 @@ fn toolbox() -> Vec<NativePlugin> {
 }
 
 #[tokio::test]
-async fn a_call_inside_of_a_tool_can_be_given_another_answer() {
+async fn a_result_inside_of_a_tool_can_be_overridden() {
     let world = World::with_tools(ONE, toolbox(), Arc::new(NoToolServers));
     let ended = world.run(json!({})).await;
     assert_eq!(ended.state["out"], json!([["answer 1", "answer 2"], 200, "answer 3"]));
@@ -299,22 +300,22 @@ async fn a_call_inside_of_a_tool_can_be_given_another_answer() {
     let answer = reworded(&world, thread, "what if").await;
     let forked = fork(&world, thread, call, Ok(answer)).await;
     assert_eq!(forked.state["out"], json!([["what if", "answer 4"], 200, "answer 5"]));
-    assert_eq!(world.net.calls(), 1, "the tool that was called beside it is not called again");
+    assert_eq!(world.net.calls(), 1, "the other tool is not called again");
 }
 
 #[tokio::test]
-async fn a_tool_can_be_given_another_answer() {
+async fn the_result_of_a_tool_can_be_overridden() {
     let world = World::with_tools(ONE, toolbox(), Arc::new(NoToolServers));
     let thread = &world.run(json!({})).await.run.thread;
     let call = entry(&world, thread, "tools.call", &[0]).await;
     let answer = json!({ "content": [], "structured": "what if" });
     let forked = fork(&world, thread, call, Ok(answer)).await;
     assert_eq!(forked.state["out"], json!(["what if", 200, "answer 4"]));
-    assert_eq!((world.model.calls(), world.net.calls()), (4, 1), "nothing inside of it is needed");
+    assert_eq!((world.model.calls(), world.net.calls()), (4, 1), "no call of the tool is repeated");
 }
 
 #[tokio::test]
-async fn a_fork_from_a_call_into_a_new_thread_leaves_the_old_one_alone() {
+async fn a_fork_from_a_call_into_a_new_thread_does_not_change_the_old_one() {
     let world = World::new(ONE, three_times());
     let ended = world.run(json!({})).await;
     let thread = &ended.run.thread;
@@ -332,7 +333,7 @@ async fn a_fork_from_a_call_into_a_new_thread_leaves_the_old_one_alone() {
 }
 
 #[tokio::test]
-async fn a_fork_survives_a_crash_with_all_that_it_took_over() {
+async fn a_fork_keeps_carried_over_results_after_a_crash() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         let one = said(&gate.call(prompt("one")).await?);
@@ -355,7 +356,7 @@ async fn a_fork_survives_a_crash_with_all_that_it_took_over() {
 }
 
 #[tokio::test]
-async fn a_new_answer_to_a_streamed_call_is_streamed() {
+async fn an_overridden_completion_is_streamed() {
     let world = World::new(LINE, line());
     let ended = world.run(json!({})).await;
     let thread = &ended.run.thread;
@@ -376,7 +377,7 @@ async fn a_new_answer_to_a_streamed_call_is_streamed() {
 }
 
 #[tokio::test]
-async fn a_transaction_before_the_call_is_not_made_again() {
+async fn a_transaction_before_the_call_is_not_repeated() {
     let folder = TempDir::new().unwrap();
     let config = DatabaseConfig::new("sqlite:test.db");
     let databases = BTreeMap::from([("db".to_owned(), config)]);
@@ -421,7 +422,7 @@ plugin = "p"
 "#;
 
 #[tokio::test]
-async fn a_call_of_an_error_handler_can_be_given_another_answer() {
+async fn a_result_of_an_error_handler_can_be_overridden() {
     let plugin = NativePlugin::new("p", "1")
         .node("work", |_, gate| async move {
             let answer = said(&gate.call(prompt("work")).await?);
@@ -441,10 +442,10 @@ async fn a_call_of_an_error_handler_can_be_given_another_answer() {
     let answer = reworded(&world, thread, "what if").await;
     let forked = fork(&world, thread, helped, Ok(answer)).await;
     assert_eq!(forked.state["out"], json!(["what if"]));
-    assert_eq!(world.model.calls(), 2, "the failure is taken over");
+    assert_eq!(world.model.calls(), 2, "the failure is carried over");
     let worked = CallRef::Entry(calls(&world, thread).await[0].0);
     let answer = reworded(&world, thread, "fine").await;
     let forked = fork(&world, thread, worked, Ok(answer)).await;
-    assert_eq!(forked.state["out"], json!(["worked"]), "what failed does not fail any more");
+    assert_eq!(forked.state["out"], json!(["worked"]), "the node does not fail in the fork");
     assert_eq!(world.model.calls(), 2);
 }

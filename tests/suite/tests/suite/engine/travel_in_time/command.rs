@@ -1,4 +1,4 @@
-//! Commands: what is pending goes on beside what they name, and sees what they write.
+//! Commands: pending tasks continue together with the named nodes, and see the writes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ entry = "work"
 plugin = "p"
 "#;
 
-/// The second asks a model, then a person.
+/// Returns a plugin whose second node calls a model and then raises an interrupt.
 fn plugin() -> NativePlugin {
     NativePlugin::new("p", "1")
         .node("a", |_, _| async move { Ok(json!({ "trail": "a" })) })
@@ -112,7 +112,7 @@ fn request(world: &World, thread: &ThreadId, goto: &[&str], n: Option<u32>) -> C
     }
 }
 
-/// The answer to the only question.
+/// Adds the answer to the only interrupt.
 fn answered(request: CommandThread) -> CommandThread {
     CommandThread { answers: [(String::new(), json!("yes"))].into(), ..request }
 }
@@ -122,7 +122,7 @@ async fn carry_out(world: &World, request: CommandThread) -> Result<EndedRun, Fa
     world.engine.wait(&run).await
 }
 
-/// How often a node was begun.
+/// Returns the number of executions of a node.
 async fn begun(world: &World, thread: &ThreadId, node: &str) -> usize {
     let is_new = |kind: &EventKind| match kind {
         EventKind::TaskFinished(done) => done.node.as_str() == node && !done.cached,
@@ -132,22 +132,22 @@ async fn begun(world: &World, thread: &ThreadId, node: &str) -> usize {
 }
 
 #[tokio::test]
-async fn what_is_pending_goes_on_beside_what_is_named() {
+async fn pending_tasks_continue_together_with_named_nodes() {
     let world = World::new(FAN, plugin());
     let asked = world.run(json!({})).await;
     let thread = &asked.run.thread;
     let ended = carry_out(&world, answered(request(&world, thread, &["c"], None))).await.unwrap();
     assert_eq!(ended.outcome, RunOutcome::Completed);
     let trail = json!(["a", "answer 1, yes", "c null"]);
-    assert_eq!(ended.state["trail"], trail, "nobody asks the model again");
-    assert_eq!(begun(&world, thread, "a").await, 1, "it had finished");
+    assert_eq!(ended.state["trail"], trail, "the model call is not repeated");
+    assert_eq!(begun(&world, thread, "a").await, 1, "the task had finished");
     let fork = state(&world, thread, Some(2)).await;
     assert_eq!((fork.source, fork.parent), (Source::Fork, Some(CheckpointId(1))));
     replays(&world, thread).await;
 }
 
 #[tokio::test]
-async fn tasks_that_see_what_is_written_begin_anew_with_their_answers() {
+async fn tasks_that_read_written_channels_restart_with_their_answers() {
     let world = World::new(FAN, plugin());
     let asked = world.run(json!({})).await;
     let thread = &asked.run.thread;
@@ -155,11 +155,11 @@ async fn tasks_that_see_what_is_written_begin_anew_with_their_answers() {
     let ended = carry_out(&world, wish).await.unwrap();
     assert_eq!(ended.outcome, RunOutcome::Completed);
     assert_eq!(ended.state["trail"], json!(["a", "answer 2, yes", "c 7"]));
-    assert_eq!(begun(&world, thread, "a").await, 1, "it had finished");
+    assert_eq!(begun(&world, thread, "a").await, 1, "the task had finished");
 }
 
 #[tokio::test]
-async fn questions_stay_open_and_are_answered_later() {
+async fn interrupts_stay_pending_and_can_be_answered_later() {
     let world = World::new(FAN, plugin());
     let asked = world.run(json!({})).await;
     let thread = &asked.run.thread;
@@ -173,7 +173,7 @@ async fn questions_stay_open_and_are_answered_later() {
 }
 
 #[tokio::test]
-async fn a_nested_graph_goes_on_where_it_stands() {
+async fn a_subgraph_continues_at_its_current_checkpoint() {
     let world = World::new(NESTED, plugin());
     let mut start = world.request(None, json!({}));
     start.graph = Some("outer".parse().unwrap());
@@ -189,7 +189,7 @@ async fn a_nested_graph_goes_on_where_it_stands() {
 }
 
 #[tokio::test]
-async fn at_an_earlier_checkpoint_all_begins_anew() {
+async fn all_tasks_restart_at_an_earlier_checkpoint() {
     let world = World::new(FAN, plugin());
     let asked = world.run(json!({})).await;
     let thread = &asked.run.thread;
@@ -204,7 +204,7 @@ async fn at_an_earlier_checkpoint_all_begins_anew() {
 }
 
 #[tokio::test]
-async fn a_command_that_does_not_fit_changes_nothing() {
+async fn an_invalid_command_changes_nothing() {
     let world = World::new(FAN, plugin());
     let asked = world.run(json!({})).await;
     let thread = &asked.run.thread;
@@ -224,7 +224,7 @@ async fn a_command_that_does_not_fit_changes_nothing() {
     assert_eq!(world.events(thread).await, before);
 }
 
-/// A run whose payment is under way.
+/// Starts a run whose payment is in progress.
 async fn paying() -> (World, RunRef) {
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         let post = HttpRequest { method: "POST".into(), ..get("https://example.com/slow-pay") };
@@ -240,7 +240,7 @@ async fn paying() -> (World, RunRef) {
 }
 
 #[tokio::test]
-async fn no_task_begins_anew_over_a_call_in_doubt() {
+async fn a_command_does_not_restart_a_task_with_a_call_in_doubt() {
     let (mut world, run) = paying().await;
     world.crash().await;
     assert_eq!(world.engine.recover().await, 1);
@@ -257,7 +257,7 @@ async fn no_task_begins_anew_over_a_call_in_doubt() {
 }
 
 #[tokio::test]
-async fn nor_over_one_that_a_cancelled_run_left() {
+async fn a_command_does_not_restart_a_task_with_a_call_of_a_cancelled_run() {
     let (world, run) = paying().await;
     world.engine.cancel(&run).await.unwrap();
     let write = request(&world, &run.thread, &[], Some(7));

@@ -1,4 +1,5 @@
-//! Edits: as a node, as an input, as the end; many at once; of the past and of new threads.
+//! Edits: as a node, as an input, as the end; several at once; of earlier checkpoints and of new
+//! threads.
 
 use std::collections::BTreeMap;
 
@@ -52,11 +53,11 @@ fn next(view: &StateView) -> Vec<&str> {
 }
 
 async fn go_on(world: &World, thread: &ThreadId) -> EndedRun {
-    world.resume(thread, &[], OnFailure::Keep).await.expect("the thread goes on")
+    world.resume(thread, &[], OnFailure::Keep).await.expect("the thread resumes")
 }
 
 #[tokio::test]
-async fn an_edit_as_a_node_leads_where_its_edges_lead() {
+async fn an_edit_as_a_node_follows_the_edges_of_the_node() {
     let world = World::new(LINE, line());
     let ended = world.run(json!({})).await;
     let thread = &ended.run.thread;
@@ -65,7 +66,7 @@ async fn an_edit_as_a_node_leads_where_its_edges_lead() {
         .unwrap();
     assert_eq!((edited.source, next(&edited)), (Source::Update, vec!["second"]));
     assert_eq!(edited.values["trail"], json!(["first", "answer 1", "mine"]));
-    assert!(edited.interrupts.is_empty(), "what was pending is given up");
+    assert!(edited.interrupts.is_empty(), "pending interrupts are discarded");
     let view = world.engine.thread(thread).await.unwrap().unwrap();
     assert_eq!((view.status, view.run), (ThreadStatus::Interrupted, Some(ended.run.run.clone())));
     let ended = go_on(&world, thread).await;
@@ -73,12 +74,12 @@ async fn an_edit_as_a_node_leads_where_its_edges_lead() {
 }
 
 #[tokio::test]
-async fn an_edit_without_a_node_is_of_the_only_one_that_wrote() {
+async fn an_edit_without_a_node_counts_as_the_only_writer() {
     let world = World::new(LINE, line());
     let ended = world.run(json!({})).await;
     let edits = vec![edit(EditAs::Infer, &[("trail", json!("mine"))])];
     let edited = apply(&world, &ended.run.thread, edits).await.unwrap();
-    assert_eq!(next(&edited), ["third"], "as the second node");
+    assert_eq!(next(&edited), ["third"], "the edges of the second node");
 }
 
 const FAN: &str = r#"
@@ -107,7 +108,7 @@ async fn ambiguous_edits_name_the_candidates() {
 }
 
 #[tokio::test]
-async fn edits_as_the_end_as_a_copy_and_as_an_input() {
+async fn edits_can_end_copy_and_restart_a_thread() {
     let world = World::new(LINE, line());
     let ended = world.run(json!({})).await;
     let thread = &ended.run.thread;
@@ -118,14 +119,14 @@ async fn edits_as_the_end_as_a_copy_and_as_an_input() {
     let view = world.engine.thread(thread).await.unwrap().unwrap();
     assert_eq!(view.status, ThreadStatus::Idle);
     let refused = world.resume(thread, &[], OnFailure::Keep).await.unwrap_err();
-    assert_eq!(refused.code, code::CONFLICT, "nothing is left to run");
+    assert_eq!(refused.code, code::CONFLICT, "no task is left to run");
     let edits = vec![edit(EditAs::Input, &[("n", json!(5))])];
     let begun = apply(&world, thread, edits).await.unwrap();
     assert_eq!((next(&begun), &begun.values["n"]), (vec!["first"], &json!(5)));
 }
 
 #[tokio::test]
-async fn many_edits_are_made_together_or_not_at_all() {
+async fn several_edits_are_atomic() {
     let world = World::new(LINE, line());
     let ended = world.run(json!({})).await;
     let thread = &ended.run.thread;
@@ -146,12 +147,12 @@ async fn many_edits_are_made_together_or_not_at_all() {
     assert_eq!(next(&edited), ["second", "third"]);
     let filter = BTreeMap::from([("ticket".to_owned(), json!(17))]);
     let made = history(&world, thread, HistoryQuery { filter, ..HistoryQuery::default() }).await;
-    assert_eq!(made.len(), 2, "one for each superstep");
+    assert_eq!(made.len(), 2, "one per superstep");
     assert_eq!(made[0].parent, Some(made[1].checkpoint));
 }
 
 #[tokio::test]
-async fn an_edit_of_an_earlier_checkpoint_forks() {
+async fn an_edit_of_an_earlier_checkpoint_forks_the_thread() {
     let world = World::new(LINE, line());
     let ended = world.run(json!({})).await;
     let thread = &ended.run.thread;
@@ -168,12 +169,12 @@ async fn an_edit_of_an_earlier_checkpoint_forks() {
 }
 
 #[tokio::test]
-async fn an_edit_can_make_a_thread() {
+async fn an_edit_can_create_a_thread() {
     let world = World::new(LINE, line());
     let thread = &ThreadId::new("made by hand").unwrap();
     let edits = vec![vec![edit(node("second"), &[("trail", json!("given"))])]];
     let refused = world.engine.edit(request(thread, edits.clone())).await.unwrap_err();
-    assert_eq!(refused.code, code::NOT_FOUND, "nobody said of which app");
+    assert_eq!(refused.code, code::NOT_FOUND, "the app is unknown");
     let app = Some(AppName::new("test").unwrap());
     let edited = world.engine.edit(EditThread { app, ..request(thread, edits) }).await.unwrap();
     assert_eq!((next(&edited), &edited.values["trail"]), (vec!["third"], &json!(["given"])));

@@ -1,4 +1,5 @@
-//! Edits inside of a nested graph: it goes on from the edited state, and what is around it stays.
+//! Edits inside of a subgraph: it continues from the edited state, and the rest of the superstep is
+//! kept.
 
 use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
@@ -51,7 +52,7 @@ fn graphs(state: &str) -> String {
     MAIN.replace("STATE", state)
 }
 
-/// The same with `sub` first, then `after`, then `side`.
+/// Returns graphs in which `sub` runs first, then `after`, then `side`.
 fn one_by_one(state: &str) -> String {
     let side_by_side = "[[graphs.main.edges]]\nfrom = [\"side\", \"sub\"]\nto = \"after\"";
     let one_by_one = "[[graphs.main.edges]]\nfrom = \"sub\"\nto = \"after\"\n\
@@ -60,7 +61,8 @@ fn one_by_one(state: &str) -> String {
     graph.replace(side_by_side, one_by_one)
 }
 
-/// `one` pays, `two` asks about what it finds unless it is told not to, `side` tells a service.
+/// Returns a plugin: `one` calls a model, `two` raises an interrupt unless `text` is `mine`, and
+/// `side` sends a request.
 fn asking() -> NativePlugin {
     NativePlugin::new("p", "1")
         .node("side", |_, gate| async move {
@@ -81,7 +83,7 @@ fn asking() -> NativePlugin {
         })
 }
 
-/// An edit of a nested graph as node `one`.
+/// Returns an edit of a subgraph as node `one`.
 fn as_one(thread: &ThreadId, namespace: &Namespace, writes: &[(&str, Value)]) -> EditThread {
     let one = EditAs::Node(NodeName::new("one").unwrap());
     let supersteps = vec![vec![edit(one, writes)]];
@@ -89,22 +91,22 @@ fn as_one(thread: &ThreadId, namespace: &Namespace, writes: &[(&str, Value)]) ->
 }
 
 async fn go_on(world: &World, thread: &ThreadId) -> EndedRun {
-    world.resume(thread, &[], Default::default()).await.expect("it goes on")
+    world.resume(thread, &[], Default::default()).await.expect("the thread resumes")
 }
 
 async fn refused(world: &World, request: EditThread) -> Failure {
     let before = world.events(&request.thread).await;
-    let failure = world.engine.edit(request.clone()).await.expect_err("it cannot be edited");
+    let failure = world.engine.edit(request.clone()).await.expect_err("the edit is refused");
     assert_eq!(world.events(&request.thread).await, before, "nothing was written");
     failure
 }
 
 async fn newest(world: &World, thread: &ThreadId, namespace: &Namespace) -> StateView {
-    world.engine.state(thread, namespace, None).await.expect("it has a state")
+    world.engine.state(thread, namespace, None).await.expect("the subgraph has a state")
 }
 
 #[tokio::test]
-async fn a_nested_graph_that_asks_goes_on_from_the_edited_state() {
+async fn an_interrupted_subgraph_continues_from_the_edited_state() {
     for state in ["", "state = \"own\""] {
         let mut world = World::new(&graphs(state), asking());
         let ended = world.run(json!({})).await;
@@ -127,7 +129,7 @@ async fn a_nested_graph_that_asks_goes_on_from_the_edited_state() {
         let ended = go_on(&world, thread).await;
         assert_eq!(ended.outcome, RunOutcome::Completed, "{state}");
         assert_eq!(ended.state["log"], json!(["side", "mine", 5, "after"]), "{state}");
-        assert_eq!((world.model.calls(), world.net.calls()), (1, 1), "nothing is done twice");
+        assert_eq!((world.model.calls(), world.net.calls()), (1, 1), "no call is repeated");
         let query = HistoryQuery { namespace: place.clone(), ..HistoryQuery::default() };
         let steps: Vec<u32> =
             history(&world, thread, query).await.iter().map(|view| view.step).collect();
@@ -137,7 +139,7 @@ async fn a_nested_graph_that_asks_goes_on_from_the_edited_state() {
 }
 
 #[tokio::test]
-async fn a_call_behind_an_edit_of_a_nested_graph_can_be_forked_from() {
+async fn a_call_after_an_edit_of_a_subgraph_can_be_forked() {
     let plugin = || {
         asking().node("two", |call, gate| async move {
             let text = call.input["text"].clone();
@@ -164,7 +166,7 @@ async fn a_call_behind_an_edit_of_a_nested_graph_can_be_forked_from() {
 }
 
 #[tokio::test]
-async fn an_edit_as_the_end_ends_the_nested_graph() {
+async fn an_edit_as_the_end_ends_the_subgraph() {
     let world = World::new(&graphs(""), asking());
     let ended = world.run(json!({})).await;
     let thread = &ended.run.thread;
@@ -181,7 +183,7 @@ async fn an_edit_as_the_end_ends_the_nested_graph() {
 }
 
 #[tokio::test]
-async fn a_nested_graph_that_failed_goes_on_from_the_edited_state() {
+async fn a_failed_subgraph_continues_from_the_edited_state() {
     let plugin = asking().node("two", |call, gate| async move {
         if call.input["text"] != "mine" {
             gate.call(get("https://a.example/two")).await?;
@@ -201,7 +203,7 @@ async fn a_nested_graph_that_failed_goes_on_from_the_edited_state() {
 }
 
 #[tokio::test]
-async fn a_nested_graph_at_a_breakpoint_goes_on_past_it() {
+async fn an_edited_subgraph_passes_its_breakpoint() {
     let stops = "[graphs.inner]\ninterrupt_before = [\"two\"]";
     let world = World::new(&graphs("").replace("[graphs.inner]", stops), asking());
     let ended = world.run(json!({})).await;
@@ -251,7 +253,7 @@ fn inner() -> StartRun {
 }
 
 #[tokio::test]
-async fn a_graph_that_a_node_started_can_be_edited_until_it_has_ended() {
+async fn a_started_subgraph_can_be_edited_until_it_has_ended() {
     let plugin = asking().node("call", |_, gate| async move {
         let own = said(&gate.call(prompt("own")).await?);
         let run = gate.start_run(inner()).await?;
@@ -276,7 +278,7 @@ async fn a_graph_that_a_node_started_can_be_edited_until_it_has_ended() {
 }
 
 #[tokio::test]
-async fn a_graph_that_a_node_started_and_that_failed_goes_on_from_the_edited_state() {
+async fn a_failed_started_subgraph_continues_from_the_edited_state() {
     let plugin = asking()
         .node("call", |_, gate| async move {
             let run = gate.start_run(inner()).await?;
@@ -303,7 +305,7 @@ async fn a_graph_that_a_node_started_and_that_failed_goes_on_from_the_edited_sta
 }
 
 #[tokio::test]
-async fn questions_beside_an_edited_graph_stay_open() {
+async fn other_interrupts_stay_pending_after_an_edit_of_a_subgraph() {
     let graph = graphs("").replace("[\"side\", \"sub\"]", "[\"side\", \"sub\", \"more\"]")
         + "[graphs.main.nodes.more]\nplugin = \"p\"\n";
     let plugin = asking().node("more", |_, gate| async move {
@@ -325,7 +327,7 @@ async fn questions_beside_an_edited_graph_stay_open() {
 }
 
 #[tokio::test]
-async fn what_a_graph_remembers_can_be_edited_between_its_invocations() {
+async fn own_state_of_a_subgraph_can_be_edited_between_runs() {
     let plugin =
         asking().node("two", |call, _| async move { Ok(json!({ "log": [call.input["total"]] })) });
     let world = World::new(&graphs("state = \"own\""), plugin);
@@ -372,7 +374,7 @@ to = "show"
 "#;
 
 #[tokio::test]
-async fn what_a_graph_remembers_can_be_edited_at_any_depth() {
+async fn own_state_of_a_subgraph_can_be_edited_at_any_depth() {
     let plugin = NativePlugin::new("p", "1")
         .node("add", |_, _| async { Ok(json!({ "total": 1 })) })
         .node("show", |call, _| async move { Ok(json!({ "text": call.input["total"] })) });
@@ -395,7 +397,7 @@ async fn what_a_graph_remembers_can_be_edited_at_any_depth() {
 }
 
 #[tokio::test]
-async fn an_edit_that_a_nested_graph_cannot_take_is_refused() {
+async fn an_invalid_edit_of_a_subgraph_is_refused() {
     let world = World::new(&graphs(""), asking());
     let ended = world.run(json!({})).await;
     let thread = &ended.run.thread;
@@ -422,7 +424,7 @@ async fn an_edit_that_a_nested_graph_cannot_take_is_refused() {
 }
 
 #[tokio::test]
-async fn a_graph_without_checkpoints_cannot_be_edited() {
+async fn a_subgraph_without_checkpoints_cannot_be_edited() {
     let world = World::new(&graphs("state = \"none\""), asking());
     let ended = world.run(json!({})).await;
     let place = questions(&ended)[0].namespace.clone();
@@ -431,7 +433,7 @@ async fn a_graph_without_checkpoints_cannot_be_edited() {
 }
 
 #[tokio::test]
-async fn what_is_remembered_cannot_be_edited_in_the_middle_of_a_superstep() {
+async fn own_state_cannot_be_edited_during_a_superstep_of_the_parent() {
     let graph = one_by_one("state = \"own\"");
     let plugin =
         asking().node("two", |_, _| async { Ok(json!({})) }).node("after", |_, gate| async move {
