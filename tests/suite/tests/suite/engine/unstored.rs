@@ -1,5 +1,4 @@
-//! Runs that store only their last checkpoint: what it costs to look at them, and that they go on in
-//! whatever way they are resumed.
+//! Runs with durability `exit`: the cost of reading them, and resumes with another durability.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,7 +21,7 @@ fn durably(durability: Durability) -> RunOptions {
     RunOptions { durability, ..RunOptions::default() }
 }
 
-/// A store that counts the events that are read of its logs.
+/// A store that counts the events that are read.
 struct Counting {
     below: Arc<dyn Store>,
     read: AtomicUsize,
@@ -76,7 +75,8 @@ fn turning() -> NativePlugin {
         })
 }
 
-/// Events that are read to look at a thread that asks after so many supersteps, and at its end.
+/// Returns the numbers of events that a read of the thread takes: at an interrupt after
+/// `supersteps` supersteps, and at the end.
 async fn events_read(supersteps: u64) -> (usize, usize) {
     let store = Arc::new(Layered::<Counting>::over(Arc::new(MemoryStore::new())));
     let world = World::with_store(LOOP, turning(), store.clone());
@@ -95,7 +95,7 @@ async fn events_read(supersteps: u64) -> (usize, usize) {
 }
 
 #[tokio::test]
-async fn looking_at_a_run_that_stores_only_its_end_does_not_read_all_that_it_did() {
+async fn reading_a_run_with_durability_exit_does_not_read_its_whole_log() {
     let (short, at_end) = events_read(3).await;
     assert!((1..20).contains(&short), "{short} events");
     assert_eq!(at_end, 0);
@@ -150,7 +150,7 @@ async fn answer_as(world: &World, waiting: &EndedRun, durability: Durability) ->
 }
 
 #[tokio::test]
-async fn a_nested_graph_goes_on_as_it_was_begun_whatever_the_next_run_stores() {
+async fn a_subgraph_continues_after_a_change_of_durability() {
     use Durability::{Commit, Exit};
     for (first, second) in [(Exit, Commit), (Commit, Exit), (Exit, Exit)] {
         let mut world = World::new(NESTED, paying());
@@ -160,6 +160,6 @@ async fn a_nested_graph_goes_on_as_it_was_begun_whatever_the_next_run_stores() {
         let ended = answer_as(&world, &waiting, second).await;
         assert_eq!(ended.outcome, RunOutcome::Completed, "{first:?}, then {second:?}");
         assert_eq!(ended.state["out"], json!(["answer 1", "yes", "answer 2"]));
-        assert_eq!(world.model.calls(), 2, "{first:?}, then {second:?}: nothing is paid twice");
+        assert_eq!(world.model.calls(), 2, "{first:?}, then {second:?}: no call is repeated");
     }
 }

@@ -1,4 +1,4 @@
-//! Forks from a host call inside of a nested graph: what was done in it before counts as done, at
+//! Forks from a host call inside of a subgraph: earlier work in the subgraph is carried over, at
 //! any depth.
 
 use std::sync::Arc;
@@ -60,7 +60,7 @@ fn graphs(state: &str) -> String {
     MAIN.replace("STATE", &line)
 }
 
-/// `one` and `two` pay for a model, `beside`, `side` and `two` tell a service.
+/// Returns a plugin: `one` and `two` call a model; `beside`, `side` and `two` call a service.
 pub(super) fn paying() -> NativePlugin {
     let tells = |name: &'static str| {
         move |_, gate: Arc<Gate>| async move {
@@ -83,7 +83,7 @@ pub(super) fn paying() -> NativePlugin {
 }
 
 #[tokio::test]
-async fn what_a_nested_graph_did_before_the_call_counts_as_done() {
+async fn work_of_a_subgraph_before_the_call_is_carried_over() {
     for state in ["", "own", "none"] {
         for durability in [Durability::Commit, Durability::Exit] {
             let world = World::new(&graphs(state), paying());
@@ -102,14 +102,14 @@ async fn what_a_nested_graph_did_before_the_call_counts_as_done() {
             let after = json!(["side", "answer 1", "beside", "what if", "after"]);
             assert_eq!(forked.state["log"], after, "{state} {durability:?}");
             let paid = (world.model.calls(), world.net.calls());
-            assert_eq!(paid, (2, 4), "{state} {durability:?}: only `two` tells the service again");
+            assert_eq!(paid, (2, 4), "{state} {durability:?}: only `two` calls the service again");
             replays(&world, thread).await;
         }
     }
 }
 
 #[tokio::test]
-async fn a_fork_goes_on_with_what_is_stored_also_if_it_stores_less_itself() {
+async fn a_fork_can_have_another_durability_than_its_source() {
     for (first, second) in
         [(Durability::Commit, Durability::Exit), (Durability::Exit, Durability::Commit)]
     {
@@ -128,7 +128,7 @@ async fn a_fork_goes_on_with_what_is_stored_also_if_it_stores_less_itself() {
 }
 
 #[tokio::test]
-async fn entries_of_a_nested_graph_say_what_they_repeat() {
+async fn a_fork_has_a_new_namespace_for_the_subgraph() {
     let world = World::new(&graphs(""), paying());
     let thread = &world.run(json!({})).await.run.thread;
     let before = world.events(thread).await.len();
@@ -142,7 +142,7 @@ async fn entries_of_a_nested_graph_say_what_they_repeat() {
     assert!(places.windows(2).all(|pair| pair[0] == pair[1]), "one invocation: {places:?}");
     assert!(
         events[..before].iter().all(|event| event.namespace != *places[0]),
-        "it has a namespace of its own"
+        "the fork has another namespace"
     );
     let copied = inside.iter().find_map(|event| match &event.kind {
         EventKind::Checkpointed(made) => Some(made.checkpoint),
@@ -151,11 +151,11 @@ async fn entries_of_a_nested_graph_say_what_they_repeat() {
     let view = world.engine.state(thread, places[0], copied).await.unwrap();
     assert_eq!(view.values["log"], json!(["answer 1"]));
     let finished = inside.iter().filter(|it| matches!(it.kind, EventKind::TaskFinished(_)));
-    assert_eq!(finished.count(), 2, "`beside` was taken over, `two` ran again");
+    assert_eq!(finished.count(), 2, "`beside` is carried over, `two` runs again");
 }
 
 #[tokio::test]
-async fn a_fork_of_a_fork_and_one_in_a_copy_go_on_in_the_nested_graph() {
+async fn a_fork_of_a_fork_and_one_into_a_copy_continue_in_the_subgraph() {
     for state in ["", "own", "none"] {
         let world = World::new(&graphs(state), paying());
         let thread = &world.run(json!({})).await.run.thread;
@@ -178,7 +178,7 @@ async fn a_fork_of_a_fork_and_one_in_a_copy_go_on_in_the_nested_graph() {
 }
 
 #[tokio::test]
-async fn a_fork_in_a_nested_graph_survives_a_crash() {
+async fn a_fork_in_a_subgraph_survives_a_crash() {
     for state in ["", "own", "none"] {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let mut world = World::with_store(&graphs(state), paying(), store);
@@ -189,7 +189,7 @@ async fn a_fork_in_a_nested_graph_survives_a_crash() {
         let run = world.engine.fork(from(thread, call, Ok(answer))).await.unwrap();
         tokio::select! {
             () = world.net.hung() => {}
-            ended = world.engine.wait(&run) => panic!("it calls the service, {ended:?}"),
+            ended = world.engine.wait(&run) => panic!("the run ended before its call: {ended:?}"),
         }
         world.crash().await;
         assert_eq!(world.engine.recover().await, 1);
@@ -232,7 +232,7 @@ to = "two"
 "#;
 
 #[tokio::test]
-async fn graphs_around_the_nested_graph_go_on_where_they_stood() {
+async fn parent_graphs_of_the_subgraph_continue_at_their_checkpoints() {
     for state in ["", "state = \"own\"", "state = \"none\""] {
         let plugin = paying().node("first", |_, gate| async move {
             Ok(json!({ "log": said(&gate.call(prompt("first")).await?) }))
@@ -285,7 +285,7 @@ to = "show"
 "#;
 
 #[tokio::test]
-async fn what_a_graph_remembers_inside_of_a_nested_one_goes_along() {
+async fn own_state_inside_of_a_subgraph_is_carried_over() {
     let plugin = || {
         NativePlugin::new("p", "1")
             .node("add", |_, gate| async move {
@@ -314,7 +314,7 @@ async fn what_a_graph_remembers_inside_of_a_nested_one_goes_along() {
         let forked = fork(&world, thread, call, Ok(answer)).await;
         assert_eq!(forked.state["log"], json!([1, 2, 3]));
         assert_eq!((world.model.calls(), world.net.calls()), (3, 3));
-        world.engine.verify(thread).await.expect("the chain of seals fits");
+        world.engine.verify(thread).await.expect("the seals are valid");
     }
 }
 
@@ -344,7 +344,7 @@ to = "two"
 "#;
 
 #[tokio::test]
-async fn a_nested_graph_beside_the_call_that_waits_goes_on_where_it_stood() {
+async fn a_waiting_subgraph_of_the_superstep_is_carried_over() {
     for state in ["", "state = \"none\""] {
         let plugin = NativePlugin::new("p", "1")
             .node("fan", |_, _| async move {
@@ -406,7 +406,7 @@ to = "work"
 "#;
 
 #[tokio::test]
-async fn a_failure_that_was_handled_in_a_nested_graph_is_taken_over() {
+async fn a_handled_failure_in_a_subgraph_is_carried_over() {
     for state in ["", "state = \"own\"", "state = \"none\""] {
         let plugin = paying()
             .node("work", |_, gate| async move {
@@ -436,7 +436,7 @@ async fn a_failure_that_was_handled_in_a_nested_graph_is_taken_over() {
 }
 
 #[tokio::test]
-async fn a_call_that_can_be_made_to_fail_fails_the_nested_graph() {
+async fn a_result_overridden_with_a_failure_fails_the_subgraph() {
     let world = World::new(&graphs(""), paying());
     let thread = &world.run(json!({})).await.run.thread;
     let call = entry(&world, thread, "llm.complete", &[0]).await;
@@ -445,7 +445,7 @@ async fn a_call_that_can_be_made_to_fail_fails_the_nested_graph() {
     let RunOutcome::Failed { failure } = forked.outcome else { panic!("{:?}", forked.outcome) };
     assert!(failure.message.contains("what if it is away"), "{failure}");
     let ended = world.resume(thread, &[], Default::default()).await.unwrap();
-    assert_eq!(ended.outcome, RunOutcome::Completed, "the call is made again");
+    assert_eq!(ended.outcome, RunOutcome::Completed, "the call is repeated");
     assert_eq!(world.model.calls(), 3);
     let other = ThreadId::new("other").unwrap();
     let nowhere = entry(&world, thread, "llm.complete", &[0]).await;

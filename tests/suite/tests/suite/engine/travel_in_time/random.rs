@@ -1,4 +1,4 @@
-//! A property: a run from any point of the past comes to the same end as the first run.
+//! A property: a run from any earlier checkpoint reaches the same end as the first run.
 
 use serde_json::{Value, json};
 use wattle_graph::id::CheckpointId;
@@ -33,12 +33,13 @@ from = "pair"
 to = "walk"
 "#;
 
-/// The next number of a sequence that looks random.
+/// Returns the next number of a pseudorandom sequence.
 fn after(seed: u64) -> u64 {
     seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407) >> 1
 }
 
-/// Goes where the state says, so it goes there again from the same state.
+/// Returns a plugin whose nodes go where the state determines, so that a repetition takes the same
+/// path.
 fn walker() -> NativePlugin {
     let number = |input: &Value, name: &str| input[name].as_u64().unwrap_or_default();
     NativePlugin::new("p", "1")
@@ -72,14 +73,14 @@ fn walker() -> NativePlugin {
         )
 }
 
-/// What a point of the past has in common with its copy.
+/// Returns the parts of a checkpoint that its copy must equal.
 fn essence(view: &StateView) -> Value {
     let tasks = view.tasks.iter().map(|task| json!([task.node, task.index, task.writes]));
     json!([view.values, view.next, tasks.collect::<Vec<_>>()])
 }
 
 #[tokio::test]
-async fn a_fork_of_any_checkpoint_ends_where_the_first_run_ended() {
+async fn a_fork_of_any_checkpoint_ends_like_the_first_run() {
     for seed in 0..12_u64 {
         let world = World::new(WALK, walker());
         let first = world.run(json!({ "seed": seed * 7919, "left": 9 })).await;
@@ -108,6 +109,6 @@ async fn a_fork_of_any_checkpoint_ends_where_the_first_run_ended() {
         let essences = |views: &[StateView]| views.iter().map(essence).collect::<Vec<_>>();
         assert_eq!(essences(&again), essences(&past[..=at]), "seed {seed}");
         let last = past[0].checkpoint.0 + 1;
-        assert_eq!(again[at].checkpoint, CheckpointId(last), "numbers go on");
+        assert_eq!(again[at].checkpoint, CheckpointId(last), "checkpoint numbers continue");
     }
 }

@@ -1,4 +1,4 @@
-//! Forks from a host call behind a graph that a node or a tool started, and inside of it.
+//! Forks from a host call after a subgraph that a node or a tool started, and inside of it.
 
 use std::sync::Arc;
 
@@ -52,12 +52,12 @@ async fn helped(gate: &Gate) -> Result<EndedRun, Stop> {
         principal: None,
     };
     let run = gate.start_run(start).await?;
-    // The service hears of the run, so a fork must not call it otherwise.
+    // The request contains the id of the run. A fork must make an equal request.
     gate.call(get(&format!("https://a.example/{}", run.run))).await?;
     gate.wait_run(&run).await
 }
 
-/// A node that pays before it starts a graph twice, and afterwards.
+/// Returns a plugin whose node calls a model before, between and after two starts of a subgraph.
 fn starting() -> NativePlugin {
     paying().node("call", |_, gate| async move {
         let own = said(&gate.call(prompt("own")).await?);
@@ -68,7 +68,7 @@ fn starting() -> NativePlugin {
 }
 
 #[tokio::test]
-async fn a_fork_behind_a_started_graph_finds_it_in_the_journal() {
+async fn a_fork_after_a_started_subgraph_replays_it_from_the_journal() {
     let world = World::new(STARTED, starting());
     let ended = world.run(json!({})).await;
     let helped = json!([["answer 2", "answer 3"], ["answer 4", "answer 5"]]);
@@ -84,7 +84,7 @@ async fn a_fork_behind_a_started_graph_finds_it_in_the_journal() {
 }
 
 #[tokio::test]
-async fn a_fork_inside_of_a_started_graph_keeps_what_came_before_it() {
+async fn a_fork_inside_of_a_started_subgraph_carries_over_earlier_work() {
     let world = World::new(STARTED, starting());
     let thread = &world.run(json!({})).await.run.thread;
     let mut call = entry(&world, thread, "llm.complete", &[0]).await;
@@ -102,12 +102,12 @@ async fn a_fork_inside_of_a_started_graph_keeps_what_came_before_it() {
         assert_eq!(world.model.calls(), last);
         call = entry(&world, thread, "llm.complete", &[0]).await;
     }
-    assert_eq!(world.net.calls(), 6, "only the second `two` tells the service again");
+    assert_eq!(world.net.calls(), 6, "only the second `two` calls the service again");
     replays(&world, thread).await;
 }
 
 #[tokio::test]
-async fn a_fork_inside_of_the_first_started_graph_starts_the_second_anew() {
+async fn a_fork_inside_of_the_first_started_subgraph_restarts_the_second() {
     let world = World::new(STARTED, starting());
     let thread = &world.run(json!({})).await.run.thread;
     let seqs = calls(&world, thread).await;
@@ -120,7 +120,7 @@ async fn a_fork_inside_of_the_first_started_graph_starts_the_second_anew() {
     assert_eq!((world.model.calls(), world.net.calls()), (9, 7));
 }
 
-/// A node that lets two tools start a graph each, side by side, and pays afterwards.
+/// Returns plugins whose node calls two tools concurrently. Each tool starts a subgraph.
 fn tooling() -> Vec<NativePlugin> {
     let node = paying().node("call", |_, gate| async move {
         let request = |tool: &str| {
@@ -143,7 +143,7 @@ fn tooling() -> Vec<NativePlugin> {
 }
 
 #[tokio::test]
-async fn a_call_in_a_graph_that_a_tool_started_can_be_given_another_answer() {
+async fn a_result_in_a_subgraph_that_a_tool_started_can_be_overridden() {
     let world = World::with_tools(STARTED, tooling(), Arc::new(NoToolServers));
     let thread = &world.run(json!({})).await.run.thread;
     assert_eq!((world.model.calls(), world.net.calls()), (6, 4));
@@ -154,5 +154,5 @@ async fn a_call_in_a_graph_that_a_tool_started_can_be_given_another_answer() {
     let forked = fork(&world, thread, CallRef::Entry(last.0), Ok(answer)).await;
     assert_eq!(forked.outcome, RunOutcome::Completed);
     assert!(forked.state["out"].to_string().contains("what if"), "{}", forked.state);
-    assert_eq!((world.model.calls(), world.net.calls()), (6, 5), "only `two` tells again");
+    assert_eq!((world.model.calls(), world.net.calls()), (6, 5), "only `two` calls again");
 }
