@@ -1,11 +1,11 @@
-//! The data sets of the applications, run by `wattle eval` through the real host.
+//! The data sets of the applications, which `wattle eval` runs through the real host.
 //!
-//! `cargo xtask test` runs them once, with models that answer as they are asked to. `cargo xtask eval`
-//! also runs them with models that do not, which takes minutes.
+//! `cargo xtask test` runs them once with models that follow their prompts. `cargo xtask eval` also
+//! runs them with models that do not, which takes minutes.
 
 mod bench;
 
-/// Models that answer as they are asked to.
+/// Models that follow their prompts.
 mod precise {
     use wattle_suite::server::Setup;
 
@@ -37,10 +37,10 @@ mod precise {
     }
 }
 
-/// Models a third of whose answers is distorted, in each kind of imprecision.
+/// Models of whose completions a third is distorted, in each kind of imprecision.
 ///
-/// The floors are the shares of cases that must end as expected, over all kinds together: three points
-/// below what was measured.
+/// Each floor is the minimum share of cases that end as expected, over all kinds together: three
+/// points below the measured share.
 mod imprecise {
     use wattle_suite::server::Setup;
 

@@ -1,5 +1,6 @@
-//! The expense application through its endpoints: the agent of the plugin `std`, the tools in
-//! their own components, the real server. Tests bear the numbers of the requirements (S2-..).
+//! The expense application through its endpoints: the agent of the plugin `std`, the tools in their
+//! own components, and the real server. Test names begin with the numbers of the requirements
+//! (S2-..).
 
 mod api;
 mod bookings;

@@ -1,6 +1,6 @@
-//! An application with its data set, its stand-ins, and what comes of it.
+//! An application with its data set and stand-ins, and its results.
 
-#![expect(clippy::print_stdout, reason = "the shares are to be read, not only held above a floor")]
+#![expect(clippy::print_stdout, reason = "shares are results, not only conditions")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,19 +12,19 @@ use wattle_suite::binary;
 use wattle_suite::guests::root;
 use wattle_suite::server::{Setup, TestServer};
 
-/// Decides which answers are distorted.
+/// Determines which completions are distorted.
 const SEED: u64 = 14;
 
-/// Share of the models' answers that are distorted.
+/// Share of the completions that are distorted.
 const RATE: f64 = 0.33;
 
-/// Longest time of one run of a data set: none of its cases may hang.
+/// Maximum duration of one run of a data set. None of its cases may hang.
 const LIMIT: Duration = Duration::from_secs(150);
 
-/// Codes of failures that are the host's or the plugin's own, and never a model's fault.
+/// Codes of failures of the host or the plugin, which no completion may cause.
 const BUGS: [&str; 5] = ["trap", "internal", "divergence", "broken", "limit"];
 
-/// The instant at which the server's clock stands, for the process that runs the data set.
+/// The fixed time of the server's clock, for the process that runs the data set.
 const CLOCK: &str = "[clock]\nfixed = \"2025-01-15T10:30:45+08:00\"\n";
 
 /// A running application.
@@ -33,11 +33,11 @@ pub(crate) struct Bench {
     server: TestServer,
 }
 
-/// What came of a data set.
+/// The result of a data set.
 struct Outcome {
     share: f64,
     passed: BTreeSet<String>,
-    /// What was wrong, by case.
+    /// The deviations by case.
     failed: BTreeMap<String, String>,
     statuses: String,
     model_calls: u64,
@@ -50,8 +50,8 @@ impl Bench {
         Self { app, server }
     }
 
-    /// Every case ends as expected, except those that are beyond what the stand-ins understand;
-    /// and nothing stays behind.
+    /// Checks that every case ends as expected, except those that the stand-ins do not understand,
+    /// and that no thread is left.
     pub(crate) async fn precise(&self) {
         let outcome = self.run().await;
         let beyond = beyond(self.app);
@@ -63,18 +63,16 @@ impl Bench {
             .collect();
         assert!(wrong.is_empty(), "not as expected:\n{wrong:#?}");
         let within: Vec<&String> = beyond.intersection(&outcome.passed).collect();
-        assert!(
-            within.is_empty(),
-            "take from the list of what is beyond the stand-ins: {within:?}"
-        );
+        assert!(within.is_empty(), "remove from the list beyond the stand-ins: {within:?}");
         let known = outcome.passed.len() + outcome.failed.len();
-        assert!(beyond.len() * 3 <= known, "the stand-ins know too little: {beyond:?}");
+        assert!(beyond.len() * 3 <= known, "the stand-ins understand too few cases: {beyond:?}");
         let threads = self.server.get("/api/v1/threads").await.expect(200);
         assert_eq!(threads["items"], serde_json::json!([]), "threads of cases are deleted");
         println!("{} precise: {}", self.app, outcome.line());
     }
 
-    /// With each kind of imprecision most cases still end as expected, and all of them end.
+    /// Checks that most cases end as expected with each kind of imprecision, and that all of them
+    /// end.
     pub(crate) async fn imprecise(&self, floor: f64) {
         let mut shares = Vec::new();
         for kind in Imprecision::ALL {
@@ -97,7 +95,7 @@ impl Bench {
     async fn run(&self) -> Outcome {
         let args = ["eval", self.app, "--json", "--quiet", "--concurrency", "4"];
         let run = binary::run(&self.server.setup.place, &args);
-        let ended = timeout(LIMIT, run).await.expect("the data set comes to its end");
+        let ended = timeout(LIMIT, run).await.expect("the data set ends in time");
         assert_eq!(ended.code, 0, "{}", ended.stderr);
         Outcome::of(&ended.json())
     }
@@ -140,7 +138,7 @@ impl Outcome {
     }
 }
 
-/// What was wrong with a run, on one line.
+/// Returns the deviations of a run on one line.
 fn wrong(run: &Value) -> String {
     let checks = run["checks"].as_array().into_iter().flatten();
     let wrong = checks.filter(|check| check["passed"] == false).map(|check| {
@@ -153,7 +151,8 @@ fn wrong(run: &Value) -> String {
     format!("{}: {}", run["name"], parts.join("; "))
 }
 
-/// Names of the cases that the stand-ins do not understand: the data sets are for real models.
+/// Returns the names of the cases that the stand-ins do not understand. The data sets are for real
+/// models.
 fn beyond(app: &str) -> BTreeSet<String> {
     let file = root().join("tests/suite/tests/suite/eval/beyond").join(format!("{app}.txt"));
     let text = std::fs::read_to_string(&file);

@@ -1,4 +1,4 @@
-//! The endpoints: shapes, refusals, two messages at once, the stream, the trace.
+//! The endpoints: response fields, refusals, concurrent messages, the stream and the trace.
 
 use serde_json::{Value, json};
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
@@ -17,13 +17,13 @@ async fn s2_41_a_reply_has_its_thread_and_steps() {
     assert_eq!(steps[1]["arguments"]["amount"], 20);
     assert_eq!(steps[1]["result"]["status"], "success");
     assert_eq!(steps[2]["content"], body["reply"]);
-    // The next answer has the steps of its own message only.
+    // The next response has only the steps of its own message.
     let next = server.tell_on(body["threadId"].as_str().unwrap(), "你好").await;
     assert_eq!(next.steps.len(), 1);
 }
 
 #[tokio::test]
-async fn s2_41_what_is_no_message_is_refused() {
+async fn s2_41_an_invalid_message_is_refused() {
     let server = Setup::expense().await.start().await;
     for path in [CHAT, STREAM] {
         for (body, status) in [
@@ -41,7 +41,7 @@ async fn s2_41_what_is_no_message_is_refused() {
 }
 
 #[tokio::test]
-async fn s2_41_one_message_at_a_time() {
+async fn s2_41_concurrent_messages_of_a_thread_are_refused() {
     let server = Setup::expense().await.start().await;
     let first = server.tell("你好").await;
     let gate = server.standin().gate(Pattern::path(MODEL_PATH));
@@ -61,7 +61,7 @@ async fn s2_41_one_message_at_a_time() {
 }
 
 #[tokio::test]
-async fn s2_41_the_stream_tells_what_happens_and_ends_with_the_run() {
+async fn s2_41_the_stream_has_deltas_and_tool_calls_and_ends_with_the_run() {
     let server = Setup::expense().await.start().await;
     let answer = server.post(STREAM, &json!({ "message": "昨天打车20元" })).await;
     assert_eq!(answer.status, 200, "{}", answer.body);
@@ -83,7 +83,7 @@ async fn s2_41_the_stream_tells_what_happens_and_ends_with_the_run() {
 }
 
 #[tokio::test]
-async fn s2_41_a_model_that_is_down_is_said_to_be_and_the_thread_goes_on() {
+async fn s2_41_a_model_failure_is_reported_and_the_thread_continues() {
     let server = Setup::expense().await.start().await;
     let down = Fault::Status { status: 401, retry_after: None, body: None };
     server.standin().fault(FaultRule::new(Pattern::path(MODEL_PATH), down));
@@ -106,7 +106,7 @@ async fn s2_40_every_tool_step_is_in_the_trace() {
     for part in ["llm.complete", "parseDateExpression", "saveExpenseToLark", "POST http://"] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    // What a tool was called with and what it answered are in the events that the trace is made of.
+    // Arguments and result of a tool are in the events from which the trace is made.
     let events = server.events(&reply.thread).await;
     let mut calls = events
         .iter()

@@ -1,4 +1,4 @@
-//! What the page shows beside the conversation: the bookings of a month.
+//! The bookings of a month, which the page shows next to the conversation.
 
 use serde_json::{Value, json};
 use wattle_kit::standin::{FaultRule, Pattern, feishu_refusal};
@@ -6,7 +6,7 @@ use wattle_suite::expense::{BOOKINGS, SEARCH_PATH};
 use wattle_suite::server::{Setup, TestServer};
 use wattle_suite::world::START_MS;
 
-/// The first instant of January 2025 in Shanghai, and of February.
+/// The start of January 2025 in Shanghai, and of February.
 const JANUARY_MS: (i64, i64) = (1_735_660_800_000, 1_738_339_200_000);
 
 const DAY_MS: i64 = 86_400_000;
@@ -20,7 +20,7 @@ async fn month(server: &TestServer, month: &str) -> Value {
 }
 
 #[tokio::test]
-async fn what_was_booked_is_shown_with_sums_by_day_and_category() {
+async fn bookings_have_sums_by_day_and_category() {
     let server = Setup::expense().await.start().await;
     let empty = server.get(BOOKINGS).await.expect(200);
     assert_eq!((&empty["month"], &empty["bookings"]), (&json!("2025-01"), &json!([])));
@@ -49,9 +49,10 @@ async fn what_was_booked_is_shown_with_sums_by_day_and_category() {
     assert_eq!(month(&server, "2024-12").await["bookings"], json!([]));
 }
 
-/// Feishu compares by the day of the table's zone; the edges of the month are those of the app's.
+/// Feishu compares days in the zone of the table. The start and end of the month are in the zone of
+/// the app.
 #[tokio::test]
-async fn a_month_ends_where_the_zone_says() {
+async fn a_month_has_its_limits_in_the_configured_zone() {
     let server = Setup::expense().await.start().await;
     let (from, to) = JANUARY_MS;
     let records =
@@ -69,13 +70,13 @@ async fn a_month_ends_where_the_zone_says() {
     let body = month(&other, "2025-01").await;
     let remarks: Vec<&Value> =
         body["bookings"].as_array().unwrap().iter().map(|booking| &booking["remark"]).collect();
-    // Thirteen hours later: the first of February in Shanghai is still January there.
+    // Thirteen hours later: the first of February in Shanghai is still January in New York.
     assert_eq!(remarks.len(), 2, "{remarks:?}");
     assert_eq!(body["bookings"][0]["date"], "2025-01-31");
 }
 
 #[tokio::test]
-async fn many_records_come_in_pages_and_there_is_an_end() {
+async fn records_are_read_in_pages_up_to_a_limit() {
     let server = Setup::expense().await.start().await;
     let (from, _) = JANUARY_MS;
     let records: Vec<Value> =
@@ -94,7 +95,7 @@ async fn many_records_come_in_pages_and_there_is_an_end() {
 }
 
 #[tokio::test]
-async fn a_table_that_cannot_be_read_is_said_to_be() {
+async fn an_unreadable_table_is_reported() {
     let server = Setup::expense().await.start().await;
     for month in ["2025-1", "2025-13", "x"] {
         let answer = server.get(&format!("{BOOKINGS}?month={month}")).await;
@@ -113,7 +114,7 @@ async fn a_table_that_cannot_be_read_is_said_to_be() {
 }
 
 #[tokio::test]
-async fn no_model_is_offered_the_tool_that_reads() {
+async fn models_cannot_call_the_tool_that_reads() {
     let server = Setup::expense().await.start().await;
     let reply = server.tell("call listExpensesFromLark {\"from\": 0, \"to\": 1}").await;
     assert_eq!(reply.calls("listExpensesFromLark")[0]["status"], "error");

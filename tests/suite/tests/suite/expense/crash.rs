@@ -1,4 +1,4 @@
-//! The real binary, killed when the record is there and nobody has heard of it.
+//! The real binary, killed after the record was created and before its response.
 
 use serde_json::{Value, json};
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
@@ -15,12 +15,12 @@ async fn scene() -> Scene {
     .await
 }
 
-/// Sends a message whose answer is cut off by the kill.
+/// Sends a message whose response is lost when the server is killed.
 fn tell_in_vain(scene: &Scene, server: &Served, message: &str) {
     scene.post_in_vain(server, CHAT, &json!({ "message": message }));
 }
 
-/// Waits until the only thread has its reply, and answers with its state.
+/// Waits until the only thread has its reply, and returns its state.
 async fn reply(scene: &Scene, server: &Served) -> Value {
     let one = |list: &Value| list["items"].as_array().is_some_and(|it| it.len() == 1);
     let threads = scene.until(server, "/api/v1/threads?status=idle", one).await;
@@ -34,7 +34,7 @@ fn last_words(state: &Value) -> &str {
 }
 
 #[tokio::test]
-async fn s2_28_killed_between_the_record_and_its_answer_it_is_kept_once() {
+async fn s2_28_a_kill_between_a_record_and_its_response_creates_no_second_record() {
     let scene = scene().await;
     let hang = FaultRule::new(Pattern::path(RECORDS_PATH), Fault::HangAfter).times(1);
     scene.standin.fault(hang);
@@ -54,11 +54,11 @@ async fn s2_28_killed_between_the_record_and_its_answer_it_is_kept_once() {
         .collect();
     assert_eq!(tokens.len(), 2, "sent again after the restart");
     assert_eq!(tokens[0], tokens[1]);
-    assert_eq!(scene.answered(MODEL_PATH), 3, "no model turn was paid twice");
+    assert_eq!(scene.answered(MODEL_PATH), 3, "each model turn is paid once");
 }
 
 #[tokio::test]
-async fn s2_28_killed_before_the_last_words_nothing_is_saved_again() {
+async fn s2_28_a_kill_before_the_reply_creates_no_second_record() {
     let scene = scene().await;
     let server = binary::serve(&scene.place).await;
     let last = Pattern { body_contains: Some("rec1".to_owned()), ..Pattern::path(MODEL_PATH) };

@@ -1,4 +1,4 @@
-//! What dates mean: the vectors of the requirements, and days on which clocks are put forward.
+//! The meaning of dates: the vectors of the requirements, and days on which clocks change.
 
 use serde_json::{Value, json};
 use wattle_suite::server::{Setup, TestServer};
@@ -22,12 +22,12 @@ async fn check(server: &TestServer, vectors: &[(Value, i64)]) {
 }
 
 #[tokio::test]
-async fn s2_06_07_09_to_15_dates_are_reckoned_by_the_calendar() {
+async fn s2_06_07_09_to_15_dates_follow_the_calendar() {
     let server = Setup::expense().await.start().await;
     let year_absent = json!({ "type": "absolute", "month": 1, "day": 2 });
     let today = json!({ "type": "absolute", "month": 1, "day": 15 });
     let vectors = [
-        // Decision 5: the word "today" is this moment; the date of today is its midnight.
+        // Decision 5: the word "today" is this moment. The date of today is its midnight.
         (relative(0), START_MS),
         (today, 1_736_870_400_000),
         (relative(-1), 1_736_784_000_000),
@@ -42,7 +42,7 @@ async fn s2_06_07_09_to_15_dates_are_reckoned_by_the_calendar() {
 }
 
 #[tokio::test]
-async fn s2_16_to_18_22_27_what_is_not_understood_is_now_with_a_warning_and_an_event() {
+async fn s2_16_to_18_22_27_an_invalid_date_is_now_with_a_warning_and_an_event() {
     let server = Setup::expense().await.start().await;
     for input in [
         json!({ "type": "week" }),
@@ -58,7 +58,7 @@ async fn s2_16_to_18_22_27_what_is_not_understood_is_now_with_a_warning_and_an_e
     ] {
         let reply = server.tell(&format!("call {PARSE} {input}")).await;
         let call = reply.calls(PARSE)[0];
-        assert_eq!(call["status"], "success", "the tool takes them itself: {call}");
+        assert_eq!(call["status"], "success", "the tool handles invalid arguments itself: {call}");
         assert_eq!(call["result"]["timestamp"], START_MS, "{input}");
         assert_eq!(call["result"]["input"], input);
         let warning = call["result"]["warning"].as_str().unwrap();
@@ -71,18 +71,18 @@ async fn s2_16_to_18_22_27_what_is_not_understood_is_now_with_a_warning_and_an_e
 }
 
 #[tokio::test]
-async fn s2_22_expressions_that_people_miss_are_seen_and_the_expense_is_booked() {
+async fn s2_22_an_unsupported_expression_is_logged_and_the_expense_is_booked() {
     let server = Setup::expense().await.start().await;
     let reply = server.tell("本周一打车花了20元").await;
     assert_eq!(reply.tools(), [PARSE, "saveExpenseToLark"]);
     let events = server.events(&reply.thread).await;
     let logged = events.iter().filter(|event| event.event == "log").count();
-    assert_eq!(logged, 1, "the operator reads about it");
+    assert_eq!(logged, 1, "the operator log has it");
     assert_eq!(server.booked()[0]["日期"], START_MS);
 }
 
 #[tokio::test]
-async fn s2_10_a_date_needs_nothing_but_the_clock() {
+async fn s2_10_a_date_needs_only_the_clock() {
     let server = Setup::expense().await.start().await;
     let reply = server.tell(&format!("call {PARSE} {}", relative(-1))).await;
     let events = server.events(&reply.thread).await;
@@ -95,7 +95,7 @@ async fn s2_10_a_date_needs_nothing_but_the_clock() {
     assert!(inside.iter().all(|function| function.starts_with("clock.")), "{inside:?}");
 }
 
-/// A server whose days begin elsewhere.
+/// Starts a server in another time zone.
 async fn server_in(zone: &str) -> TestServer {
     let other = format!("date_time_zone = \"{zone}\"");
     let setup = Setup::expense().await;
@@ -103,14 +103,14 @@ async fn server_in(zone: &str) -> TestServer {
 }
 
 #[tokio::test]
-async fn s2_19_a_day_without_midnight_begins_at_its_first_instant() {
+async fn s2_19_a_day_without_midnight_starts_at_its_first_instant() {
     for (zone, date, first) in [
         ("America/Sao_Paulo", (2018, 11, 4), 1_541_300_400_000),
         ("Africa/Cairo", (2025, 4, 25), 1_745_532_000_000),
         ("Asia/Beirut", (2025, 3, 30), 1_743_285_600_000),
-        // A day that was left out: what comes first after it.
+        // A day that was skipped: the first instant after it.
         ("Pacific/Apia", (2011, 12, 30), 1_325_239_200_000),
-        // Midnight twice: the first.
+        // Midnight occurs twice: the first one.
         ("America/Havana", (2025, 11, 2), 1_762_056_000_000),
         ("Europe/Berlin", (2025, 3, 30), 1_743_289_200_000),
     ] {

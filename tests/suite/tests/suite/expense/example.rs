@@ -1,4 +1,4 @@
-//! The configuration that the application ships, `wattle.example.toml`: the application runs on it.
+//! The shipped configuration `wattle.example.toml`, on which the application runs.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ async fn shipped() -> Setup {
     setup.with(&config.to_string())
 }
 
-/// Starts a server with the variables that the file names, and these.
+/// Starts a server with the environment variables that the file names, and with further ones.
 async fn started(setup: Setup, more: &[(&str, &str)]) -> TestServer {
     setup.start_with(&[&VARIABLES, more].concat()).await
 }
@@ -38,7 +38,7 @@ async fn s2_26_s2_36_an_expense_is_booked_with_the_shipped_configuration() {
 }
 
 #[tokio::test]
-async fn the_shipped_variables_replace_the_models_and_the_fallback_takes_over() {
+async fn shipped_variables_replace_models_and_fallbacks_work() {
     let more = &[("EXPENSE_MODEL", "expense-1"), ("EXPENSE_FALLBACK_MODEL", "expense-2")];
     let server = started(shipped().await, more).await;
     let gone = Fault::Status { status: 404, retry_after: None, body: None };

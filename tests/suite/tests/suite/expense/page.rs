@@ -1,4 +1,4 @@
-//! The page as a real browser shows it, on the real host and the real components.
+//! The page in a real browser, on the real host and the real components.
 
 use serde_json::{Value, json};
 use wattle_kit::need;
@@ -8,7 +8,7 @@ use wattle_suite::browser;
 use wattle_suite::expense::{MODEL_PATH, SEARCH_PATH};
 use wattle_suite::server::{Setup, TestServer};
 
-/// The page below the main address; the application is mounted at `/` as well.
+/// The path of the page on the main address. The application is mounted at `/` as well.
 const PAGE: &str = "/apps/expense/";
 
 /// The beginning of 2025-01-14 in Shanghai.
@@ -18,13 +18,13 @@ async fn served() -> TestServer {
     Setup::expense().await.start().await
 }
 
-/// Has a user at a browser do something.
+/// Runs a scenario of a user at a browser.
 async fn at_a_browser(scenario: &str, server: &TestServer) -> Result<(), LeftOut> {
     clients::page("expense")?;
     browser::at_a_browser("expense.mjs", scenario, &server.url(PAGE)).await
 }
 
-/// The same with a model that answers when the scenario orders it.
+/// Runs a scenario with a model that responds when the scenario orders it.
 async fn with_gate(scenario: &str, server: &TestServer) -> Result<(), LeftOut> {
     clients::page("expense")?;
     let gate = server.standin().gate(Pattern::path(MODEL_PATH));
@@ -42,7 +42,7 @@ async fn s2_34_s2_40_a_browser_shows_the_steps_the_reply_and_the_book() {
 }
 
 #[tokio::test]
-async fn s2_36_a_question_back_is_answered_in_the_same_conversation() {
+async fn s2_36_a_question_of_the_model_is_answered_in_the_same_conversation() {
     let server = served().await;
     need!(at_a_browser("asks", &server).await);
 }
@@ -54,7 +54,7 @@ async fn a_double_click_books_once() {
 }
 
 #[tokio::test]
-async fn hostile_content_is_text() {
+async fn hostile_content_is_shown_as_text() {
     let server = served().await;
     let bad = "<script>alert(2)</script>";
     server.fill_table(&[record(bad, bad, "支出", DAY_MS)]).await;
@@ -62,7 +62,7 @@ async fn hostile_content_is_text() {
 }
 
 #[tokio::test]
-async fn a_failed_answer_is_tried_again() {
+async fn a_failed_reply_can_be_retried() {
     let server = served().await;
     let down = Fault::Status { status: 401, retry_after: None, body: None };
     server.standin().fault(FaultRule::new(Pattern::path(MODEL_PATH), down).times(1));
@@ -71,19 +71,19 @@ async fn a_failed_answer_is_tried_again() {
 }
 
 #[tokio::test]
-async fn a_page_that_is_loaded_again_joins_the_answer() {
+async fn a_reloaded_page_joins_the_current_reply() {
     let server = served().await;
     need!(with_gate("reloads", &server).await);
 }
 
 #[tokio::test]
-async fn a_page_shows_an_answer_that_ends_while_it_is_loaded() {
+async fn a_page_shows_a_reply_that_ends_during_its_load() {
     let server = served().await;
     need!(with_gate("misses", &server).await);
 }
 
 #[tokio::test]
-async fn a_server_that_is_away_is_said_to_be_and_joined_again() {
+async fn a_lost_server_is_reported_and_reconnected() {
     let server = served().await;
     let slow = Fault::Slow { ms: 700 };
     server.standin().fault(FaultRule::new(Pattern::path(MODEL_PATH), slow));
@@ -91,19 +91,19 @@ async fn a_server_that_is_away_is_said_to_be_and_joined_again() {
 }
 
 #[tokio::test]
-async fn two_tabs_on_one_conversation_agree() {
+async fn two_tabs_show_the_same_conversation() {
     let server = served().await;
     need!(at_a_browser("tabs", &server).await);
 }
 
 #[tokio::test]
-async fn a_conversation_that_is_gone_begins_again() {
+async fn a_deleted_conversation_is_replaced_by_a_new_one() {
     let server = served().await;
     need!(at_a_browser("gone", &server).await);
 }
 
 #[tokio::test]
-async fn a_book_that_cannot_be_read_says_why() {
+async fn an_unreadable_book_shows_the_reason() {
     let server = served().await;
     let refused = FaultRule::new(Pattern::path(SEARCH_PATH), feishu_refusal(403));
     server.standin().fault(refused.times(1));
@@ -111,7 +111,7 @@ async fn a_book_that_cannot_be_read_says_why() {
 }
 
 #[tokio::test]
-async fn a_full_month_has_a_plot_and_the_month_before_is_a_click_away() {
+async fn a_full_month_has_a_plot_and_the_previous_month_can_be_opened() {
     let server = served().await;
     let spent = [
         "交通",

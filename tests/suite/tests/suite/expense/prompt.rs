@@ -1,4 +1,4 @@
-//! The system prompt: always the same, and with everything that the model needs.
+//! The system prompt, which never changes and has all rules of the model.
 
 use serde_json::{Value, json};
 use wattle_kit::standin::redact;
@@ -6,13 +6,14 @@ use wattle_suite::expense::MODEL_PATH;
 use wattle_suite::guests;
 use wattle_suite::server::{Setup, TestServer};
 
-/// The system prompt as people edit it.
+/// Returns the system prompt from its file.
 fn written() -> String {
     let file = guests::root().join("plugins/apps/expense/prompts/agent.md");
     std::fs::read_to_string(file).unwrap()
 }
 
-/// The system prompt as the journal of the stand-in names it: long texts are cut, with a digest.
+/// Returns the system prompt as the journal of the stand-in shows it: long texts are cut, with a
+/// digest.
 fn journaled() -> String {
     let text = written();
     let start: String = text.chars().take(64).collect();
@@ -21,12 +22,12 @@ fn journaled() -> String {
     format!("{start}... {} bytes, blake3 {digest}", text.len())
 }
 
-/// The requests that the model got.
+/// Returns the requests to the model.
 fn requests(server: &TestServer) -> Vec<Value> {
     server.requests_to(MODEL_PATH).into_iter().map(|entry| entry.body.unwrap()).collect()
 }
 
-/// The first message is the prompt, byte by byte.
+/// Checks that the first message is the prompt, byte for byte.
 fn check_system(request: &Value) {
     let system = &request["messages"][0];
     assert_eq!(system["role"], "system");
@@ -35,7 +36,7 @@ fn check_system(request: &Value) {
 }
 
 #[tokio::test]
-async fn s2_31_the_system_prompt_is_the_same_bytes_at_any_time() {
+async fn s2_31_the_system_prompt_is_constant() {
     let server = Setup::expense().await.start().await;
     server.tell("昨天打车花了20元").await;
     server.clock().set_now_ms(1_767_196_800_000);
@@ -50,10 +51,10 @@ async fn s2_31_the_system_prompt_is_the_same_bytes_at_any_time() {
     }
 }
 
-/// The prompt has the rule by which the model asks. When the user has answered, the request has the
-/// model's question and the user's words.
+/// The prompt has the rule by which the model asks the user. After the user's reply, the request
+/// contains the question of the model and the reply.
 #[tokio::test]
-async fn s2_36_the_model_is_told_to_ask_back_and_sees_what_was_said() {
+async fn s2_36_the_prompt_has_the_rule_for_questions_and_requests_have_the_conversation() {
     let server = Setup::expense().await.start().await;
     let asked = server.tell("昨天打车").await;
     assert!(asked.tools().is_empty());
@@ -85,7 +86,7 @@ async fn s2_29_the_whole_request_is_as_expected() {
     insta::assert_snapshot!(text);
 }
 
-/// The ids of the tool calls in a request, in order.
+/// Returns the ids of the tool calls of a request, in order.
 fn calls(request: &Value) -> Vec<String> {
     let messages = request["messages"].as_array().unwrap();
     let calls = messages.iter().filter_map(|message| message["tool_calls"].as_array()).flatten();
@@ -112,7 +113,8 @@ async fn s2_04_05_08_24_models_see_both_tools_by_name_with_their_arguments() {
     assert_eq!(fields["type"]["enum"], json!(["relative", "absolute"]));
     assert_eq!(fields["unit"]["enum"], json!(["day"]));
     assert_eq!(fields["offset"]["description"], "相对天数偏移：-1=昨天, 0=今天, 1=明天, -2=前天");
-    // Providers refuse a union at the top: the property that tells the kinds apart describes them.
+    // Providers refuse a union at the top level. The property that distinguishes the kinds
+    // describes them instead.
     for union in ["oneOf", "anyOf", "allOf"] {
         assert!(parse["parameters"].get(union).is_none(), "{parse}");
     }

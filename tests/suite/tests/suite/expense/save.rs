@@ -1,4 +1,4 @@
-//! The record in Feishu's table, and everything that keeps it from being made.
+//! Creating the record in Feishu's table, and its failures.
 
 use serde_json::{Value, json};
 use wattle_kit::standin::{Fault, FaultRule, Pattern, feishu_refusal};
@@ -16,7 +16,7 @@ fn fault(server: &TestServer, fault: Fault, times: u32) {
     server.standin().fault(FaultRule::new(Pattern::path(RECORDS_PATH), fault).times(times));
 }
 
-/// The `client_token`s that were sent.
+/// Returns the `client_token`s of all requests.
 fn client_tokens(server: &TestServer) -> Vec<String> {
     let entries = server.requests_to(RECORDS_PATH);
     entries.into_iter().map(|entry| entry.query["client_token"].clone()).collect()
@@ -43,7 +43,7 @@ async fn s2_23_to_26_a_record_has_the_fields_of_the_table() {
 }
 
 #[tokio::test]
-async fn s2_26_wrong_arguments_are_an_answer_and_no_failure() {
+async fn s2_26_invalid_arguments_are_an_output_and_no_failure() {
     let server = Setup::expense().await.start().await;
     for (field, value) in [
         ("amount", json!("20")),
@@ -64,7 +64,7 @@ async fn s2_26_wrong_arguments_are_an_answer_and_no_failure() {
 }
 
 #[tokio::test]
-async fn s2_26_without_its_settings_the_tool_says_so() {
+async fn s2_26_missing_settings_are_reported_by_the_tool() {
     let setup = Setup::expense().await.replace("lark_table_id = \"tbl1\"\n", "");
     let server = setup.start().await;
     let answer = server.call_tool(SAVE, &taxi()).await;
@@ -74,7 +74,7 @@ async fn s2_26_without_its_settings_the_tool_says_so() {
 }
 
 #[tokio::test]
-async fn s2_26_codes_of_feishu_are_told_and_the_user_hears_of_them() {
+async fn s2_26_error_codes_of_feishu_are_explained_to_model_and_user() {
     let server = Setup::expense().await.start().await;
     for (code, words) in
         [(1_254_015, "字段类型"), (1_254_064, "日期格式"), (1_254_104, "过多"), (403, "编辑权限")]
@@ -91,7 +91,7 @@ async fn s2_26_codes_of_feishu_are_told_and_the_user_hears_of_them() {
 }
 
 #[tokio::test]
-async fn s2_28_a_write_conflict_is_tried_again_with_the_same_client_token() {
+async fn s2_28_a_write_conflict_is_retried_with_the_same_client_token() {
     let server = Setup::expense().await.start().await;
     fault(&server, feishu_refusal(1_254_291), 2);
     let answer = server.call_tool(SAVE, &taxi()).await;
@@ -107,7 +107,7 @@ async fn s2_28_a_write_conflict_is_tried_again_with_the_same_client_token() {
 }
 
 #[tokio::test]
-async fn s2_28_the_host_waits_longer_before_each_further_attempt() {
+async fn s2_28_delays_between_attempts_grow() {
     let server = Setup::expense().await.start().await;
     fault(&server, feishu_refusal(1_254_291), 3);
     let reply = server.tell(&format!("call {SAVE} {}", taxi())).await;
@@ -122,20 +122,20 @@ async fn s2_28_the_host_waits_longer_before_each_further_attempt() {
 }
 
 #[tokio::test]
-async fn s2_28_a_lost_answer_makes_no_second_record() {
+async fn s2_28_a_lost_response_creates_no_second_record() {
     let server = Setup::expense().await.start().await;
     fault(&server, Fault::Cut, 1);
     let answer = server.call_tool(SAVE, &taxi()).await;
     assert_eq!(answer["status"], "success", "{answer}");
-    assert_eq!(client_tokens(&server).len(), 2, "it was sent twice");
-    assert_eq!(server.booked().len(), 1, "and kept once");
+    assert_eq!(client_tokens(&server).len(), 2, "sent twice");
+    assert_eq!(server.booked().len(), 1, "created once");
 }
 
 #[tokio::test]
-async fn s2_28_each_call_has_a_client_token_of_its_own() {
+async fn s2_28_each_call_has_a_different_client_token() {
     let server = Setup::expense().await.start().await;
     let said = taxi();
-    // The same twice in one turn, and once more in the next message.
+    // Two equal calls in one turn, and a third in the next message.
     let reply = server.tell(&format!("call {SAVE} {said}\ncall {SAVE} {said}")).await;
     server.tell_on(&reply.thread, &format!("call {SAVE} {said}")).await;
     let mut tokens = client_tokens(&server);
@@ -146,7 +146,7 @@ async fn s2_28_each_call_has_a_client_token_of_its_own() {
 }
 
 #[tokio::test]
-async fn s2_26_feishu_out_of_reach_is_an_answer() {
+async fn s2_26_an_unavailable_feishu_is_an_output_and_no_failure() {
     let server = Setup::expense().await.start().await;
     let down = Fault::Status { status: 503, retry_after: None, body: None };
     fault(&server, down, 100);

@@ -1,4 +1,4 @@
-//! The conversation: two steps, several expenses, questions back, memory, limits, the way back.
+//! The conversation: two steps, several expenses, questions, memory, limits, and results of tools.
 
 use serde_json::{Value, json};
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
@@ -36,7 +36,7 @@ async fn s2_29_34_35_a_date_is_parsed_and_then_saved() {
 }
 
 #[tokio::test]
-async fn s2_30_without_a_date_it_is_saved_at_once() {
+async fn s2_30_an_expense_without_a_date_is_saved_directly() {
     let server = Setup::expense().await.start().await;
     let reply = server.tell("打车花了20元").await;
     assert_eq!(reply.tools(), [SAVE]);
@@ -46,7 +46,7 @@ async fn s2_30_without_a_date_it_is_saved_at_once() {
 }
 
 #[tokio::test]
-async fn s2_15_days_to_come_are_booked() {
+async fn s2_15_future_days_are_booked() {
     let server = Setup::expense().await.start().await;
     server.tell("明天房租3000元").await;
     let booked = server.booked();
@@ -56,10 +56,10 @@ async fn s2_15_days_to_come_are_booked() {
     );
 }
 
-/// The date without a year is of the current year. The reply has the whole date, so that a user who meant the past
-/// year sees it.
+/// A date without a year is in the current year. The reply shows the whole date, so that a user who
+/// meant the past year notices.
 #[tokio::test]
-async fn s2_07_35_a_date_near_the_turn_of_the_year_is_said_with_its_year() {
+async fn s2_07_35_the_reply_shows_dates_with_their_year() {
     let server = Setup::expense().await.start().await;
     // 10:30:45.123 on 2 January 2026 in Shanghai.
     server.clock().set_now_ms(1_767_321_045_123);
@@ -73,13 +73,13 @@ async fn s2_07_35_a_date_near_the_turn_of_the_year_is_said_with_its_year() {
 }
 
 #[tokio::test]
-async fn s2_36_what_is_missing_is_asked_for_and_remembered() {
+async fn s2_36_missing_details_are_requested_and_the_conversation_is_kept() {
     let server = Setup::expense().await.start().await;
     let asked = server.tell("昨天打车").await;
     assert!(asked.tools().is_empty(), "{asked:?}");
     assert!(asked.text.contains("金额"), "{}", asked.text);
     let stranger = server.tell("20元").await;
-    assert!(stranger.text.contains("花在哪里"), "another thread knows nothing: {}", stranger.text);
+    assert!(stranger.text.contains("花在哪里"), "another thread has no memory: {}", stranger.text);
     let server = server.restart().await;
     let reply = server.tell_on(&asked.thread, "20元").await;
     assert_eq!(reply.thread, asked.thread);
@@ -89,9 +89,9 @@ async fn s2_36_what_is_missing_is_asked_for_and_remembered() {
 }
 
 #[tokio::test]
-async fn s2_37_several_expenses_are_several_records_in_the_order_of_the_calls() {
+async fn s2_37_several_expenses_are_separate_records_in_the_order_of_the_calls() {
     let server = Setup::expense().await.start().await;
-    // The first answer takes the longest.
+    // The first response takes the longest.
     let slow = Pattern { body_contains: Some("打车".to_owned()), ..Pattern::path(RECORDS_PATH) };
     server.standin().fault(FaultRule::new(slow, Fault::Slow { ms: 300 }));
     let reply = server.tell("昨天打车20元，午饭35元，收到工资8000元").await;
@@ -120,7 +120,7 @@ async fn s2_37_several_expenses_are_several_records_in_the_order_of_the_calls() 
 }
 
 #[tokio::test]
-async fn s2_38_an_agent_that_goes_in_circles_is_stopped_and_the_thread_goes_on() {
+async fn s2_38_an_agent_fails_at_its_turn_limit_and_the_thread_continues() {
     let server = Setup::expense().await.start().await;
     let script =
         format!("call {PARSE} {{\"type\":\"relative\",\"offset\":0,\"unit\":\"day\"}}\nagain");
@@ -130,13 +130,13 @@ async fn s2_38_an_agent_that_goes_in_circles_is_stopped_and_the_thread_goes_on()
     assert_eq!(server.requests_to(MODEL_PATH).len(), 10);
     let thread = answer.body["threadId"].as_str().unwrap();
     let run = server.get(&format!("/api/v1/threads/{thread}")).await.expect(200);
-    assert!(run.to_string().contains("max_turns"), "the operator reads what to raise: {run}");
+    assert!(run.to_string().contains("max_turns"), "the failure names the limit: {run}");
     let reply = server.tell_on(thread, "打车20元").await;
     assert!(reply.text.contains("✅"), "{}", reply.text);
 }
 
 #[tokio::test]
-async fn s2_38_errors_of_tools_are_given_back_to_the_model() {
+async fn s2_38_failures_of_tools_are_returned_to_the_model() {
     let server = Setup::expense().await.start().await;
     let reply = server.tell("call fly {}").await;
     let step = reply.calls("fly")[0];
@@ -148,7 +148,7 @@ async fn s2_38_errors_of_tools_are_given_back_to_the_model() {
 }
 
 #[tokio::test]
-async fn s2_39_the_date_tool_can_be_taken_away_by_configuration() {
+async fn s2_39_the_date_tool_can_be_removed_by_configuration() {
     let grants = "[grants.std]\nllm = [\"chat\"]\ntools = [\"lark/saveExpenseToLark\"]\n";
     let server = Setup::expense().await.with(grants).start().await;
     let reply = server.tell("昨天打车花了20元").await;

@@ -1,4 +1,4 @@
-//! A conversation for a page: what was said so far, and the stream of what is being said.
+//! A conversation for a page: its messages, and the stream of the current reply.
 
 use serde_json::{Value, json};
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
@@ -6,14 +6,14 @@ use wattle_suite::answer::{self, Answer};
 use wattle_suite::expense::{CHAT, MODEL_PATH};
 use wattle_suite::server::{Setup, TestServer};
 
-/// The stream in the form that `useChat` reads.
+/// The path of the stream in the format of `useChat`.
 const STREAM: &str = "/api/chat/stream?format=ai-sdk";
 
 async fn thread(server: &TestServer, id: &str) -> Value {
     server.get(&format!("/api/threads/{id}")).await.expect(200)
 }
 
-/// The chunks of a stream.
+/// Parses the chunks of a stream.
 fn chunks(answer: &Answer) -> Vec<Value> {
     assert_eq!(answer.status, 200, "{}", answer.body);
     assert_eq!(answer.header("x-vercel-ai-ui-message-stream"), "v1");
@@ -23,7 +23,7 @@ fn chunks(answer: &Answer) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn s2_40_each_step_is_streamed_for_a_page_and_kept_in_the_thread() {
+async fn s2_40_each_step_is_streamed_and_part_of_the_messages() {
     let server = Setup::expense().await.start().await;
     let answer = server.post(STREAM, &json!({ "message": "昨天打车20元" })).await;
     let id = answer.header("x-thread-id").to_owned();
@@ -61,7 +61,7 @@ async fn s2_40_each_step_is_streamed_for_a_page_and_kept_in_the_thread() {
 }
 
 #[tokio::test]
-async fn a_page_that_is_loaded_in_the_middle_gets_the_rest_as_a_stream() {
+async fn a_page_that_is_loaded_during_a_run_streams_the_rest() {
     let server = Setup::expense().await.start().await;
     let first = server.tell("你好").await;
     let stream = format!("/api/threads/{}/stream", first.thread);
@@ -86,7 +86,7 @@ async fn a_page_that_is_loaded_in_the_middle_gets_the_rest_as_a_stream() {
 }
 
 #[tokio::test]
-async fn a_failed_run_is_tried_again_without_saying_the_message_twice() {
+async fn a_failed_run_is_retried_without_repeating_the_message() {
     let server = Setup::expense().await.start().await;
     let down = Fault::Status { status: 401, retry_after: None, body: None };
     server.standin().fault(FaultRule::new(Pattern::path(MODEL_PATH), down));

@@ -1,15 +1,15 @@
-//! The tenant token: fetched by the host, kept until half an hour before its end, renewed when it
-//! is refused, and seen nowhere else.
+//! The tenant token: the host fetches it, keeps it until half an hour before its expiry, renews it
+//! when it is refused, and shows it nowhere else.
 
 use wattle_kit::standin::{FaultRule, Pattern, feishu_refusal, redact};
 use wattle_suite::expense::{APP_SECRET, RECORDS_PATH, TOKEN_PATH};
 use wattle_suite::server::Setup;
 
-/// Milliseconds of an hour and a half: two hours without the half hour before the end.
+/// Milliseconds of an hour and a half: two hours without the last half hour.
 const KEPT_MS: u32 = 5_400_000;
 
 #[tokio::test]
-async fn s2_28_a_token_is_kept_until_half_an_hour_before_its_end() {
+async fn s2_28_a_token_is_kept_until_half_an_hour_before_its_expiry() {
     let server = Setup::expense().await.start().await;
     server.tell("打车20元，午饭30元").await;
     server.tell("咖啡18元").await;
@@ -23,7 +23,7 @@ async fn s2_28_a_token_is_kept_until_half_an_hour_before_its_end() {
 }
 
 #[tokio::test]
-async fn s2_28_a_refused_token_is_renewed_once_and_the_record_made() {
+async fn s2_28_a_refused_token_is_renewed_once_and_the_record_is_created() {
     let server = Setup::expense().await.start().await;
     server.tell("打车20元").await;
     server.standin().revoke_feishu_tokens();
@@ -41,11 +41,11 @@ async fn s2_28_a_refused_token_is_renewed_once_and_the_record_made() {
     server.standin().fault(FaultRule::new(Pattern::path(RECORDS_PATH), always));
     let reply = server.tell("打车20元").await;
     assert!(reply.text.contains("访问凭证"), "{}", reply.text);
-    assert_eq!(server.requests_to(TOKEN_PATH).len(), 3, "once for each request");
+    assert_eq!(server.requests_to(TOKEN_PATH).len(), 3, "once per request");
 }
 
 #[tokio::test]
-async fn s2_26_wrong_credentials_are_an_answer() {
+async fn s2_26_wrong_credentials_are_an_output_and_no_failure() {
     let setup = Setup::expense().await;
     setup.place.write("feishu-secret", "bad-secret");
     let server = setup.start().await;
@@ -58,7 +58,7 @@ async fn s2_26_wrong_credentials_are_an_answer() {
 }
 
 #[tokio::test]
-async fn s2_26_missing_credentials_are_an_answer() {
+async fn s2_26_missing_credentials_are_an_output_and_no_failure() {
     let setup = Setup::expense_with(|config| {
         config.remove("secrets.FEISHU_APP_SECRET").unwrap();
     });
@@ -68,7 +68,7 @@ async fn s2_26_missing_credentials_are_an_answer() {
 }
 
 #[tokio::test]
-async fn tokens_and_secrets_are_in_no_event_state_or_file() {
+async fn tokens_and_secrets_appear_in_no_event_state_or_file() {
     let server = Setup::expense().await.start().await;
     let reply = server.tell("昨天打车20元").await;
     let path = |rest: &str| format!("/api/v1/threads/{}{rest}", reply.thread);
