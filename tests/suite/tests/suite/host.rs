@@ -1,4 +1,4 @@
-//! The host through its public doors: HTTP, files, command line.
+//! The host through its public interfaces: HTTP, files and the command line.
 
 mod agents;
 mod api;

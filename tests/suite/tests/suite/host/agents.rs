@@ -18,19 +18,19 @@ use wattle_kit::standin::{Fault, FaultRule, Pattern, StreamQuirks};
 use wattle_suite::guests;
 use wattle_suite::server::{Setup, TestServer};
 
-/// How long all scenarios of a client may take.
+/// Maximum duration of all scenarios of a client.
 const PATIENCE: Duration = Duration::from_mins(4);
 
 /// The apps, and their folders below `tests/clients`.
 const APPS: [(&str, &str); 2] = [("reference", "graphs"), ("talker", "talker")];
 
-/// What makes the model stop behind its first word for as long as `PAUSE_MS`.
+/// A text after which the model pauses for `PAUSE_MS` between its deltas.
 const SLOWLY: &str = "take your time";
 
 /// Longer than a cancel may take in the scenarios.
 const PAUSE_MS: u64 = 4_000;
 
-/// A server with the reference graphs and with one that asks a model, before it is started.
+/// Creates a server with the reference graphs and a graph that calls a model.
 pub(super) async fn setup() -> Setup {
     let mut setup = Setup::bare().await;
     setup.place.write("plugins/std/std.wasm", guests::bytes("wattle-std"));
@@ -46,13 +46,13 @@ pub(super) async fn setup() -> Setup {
     setup
 }
 
-/// Pauses between the words of the model's answers to a text.
+/// Pauses between the deltas of the completions of a text.
 fn pauses(text: &str, pause_ms: u64) -> FaultRule {
     let on = Pattern { body_contains: Some(text.to_owned()), ..Pattern::model("chat") };
     FaultRule::new(on, Fault::Stream(StreamQuirks { pause_ms, ..StreamQuirks::default() }))
 }
 
-/// Lets a client go through all of its scenarios, and says what each returned.
+/// Runs all scenarios of a client and returns their results.
 async fn all_pass(program: &Path, arguments: &[&str], server: &TestServer) -> Map<String, Value> {
     let mut command = Command::new(program);
     command.args(arguments).arg(server.url("")).stdin(Stdio::null()).kill_on_drop(true);
@@ -64,7 +64,7 @@ async fn all_pass(program: &Path, arguments: &[&str], server: &TestServer) -> Ma
     passed
 }
 
-/// Shows how long cancels took, as clients saw it.
+/// Prints the duration of cancels, as clients measured it.
 #[expect(clippy::print_stdout, reason = "a number that depends on the machine is no condition")]
 fn show_cancels(passed: &Map<String, Value>) {
     for (name, returned) in passed {
@@ -78,7 +78,7 @@ fn show_cancels(passed: &Map<String, Value>) {
 async fn the_official_client_for_python_works_unmodified() {
     let python = need!(clients::python("langgraph-py", "python"));
     let server = setup().await.start().await;
-    // Once: the thread is used again, and its conversation still has the words.
+    // Once: the thread is used again, and its conversation still contains the text.
     server.standin().fault(pauses(SLOWLY, PAUSE_MS).times(1));
     let main = guests::root().join("tests/clients/langgraph-py/main.py");
     let arguments = ["-B", main.to_str().unwrap()];

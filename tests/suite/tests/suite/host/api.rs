@@ -1,4 +1,4 @@
-//! The native API: what it answers, how it fails, and whom it keeps out.
+//! The native API: responses, failures, and refused callers.
 
 use std::collections::BTreeSet;
 
@@ -38,7 +38,7 @@ async fn server() -> TestServer {
     Setup::misdeeds(GRAPHS).await.start().await
 }
 
-/// Starts a run that stands still at its first question.
+/// Starts a run that is interrupted by its first question.
 async fn asking(server: &TestServer) -> String {
     let url = format!("{}/status/200", server.standin().base_url);
     let run = server.run("misdeeds", "ask", json!({ "url": url, "route": "chat" })).await;
@@ -108,7 +108,7 @@ async fn threads_are_listed_read_and_deleted() {
 }
 
 #[tokio::test]
-async fn a_thread_goes_on_with_another_input() {
+async fn a_thread_continues_with_another_input() {
     let server = server().await;
     let start =
         |input: Value| json!({ "graph": "count", "input": input, "thread_id": "t", "wait": true });
@@ -121,7 +121,7 @@ async fn a_thread_goes_on_with_another_input() {
 }
 
 #[tokio::test]
-async fn an_event_stream_is_taken_up_anywhere_without_loss_or_repetition() {
+async fn an_event_stream_resumes_after_any_event() {
     let server = server().await;
     let thread = asking(&server).await;
     let all = server.events(&thread).await;
@@ -142,7 +142,7 @@ async fn an_event_stream_is_taken_up_anywhere_without_loss_or_repetition() {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_off_in_the_middle_of_a_run_is_taken_up() {
+async fn an_event_stream_resumes_after_a_disconnect_during_a_run() {
     let server = server().await;
     let gate = server.standin().gate(Pattern::path("/count/held"));
     let url = format!("{}/count/held", server.standin().base_url);
@@ -150,11 +150,11 @@ async fn a_stream_that_breaks_off_in_the_middle_of_a_run_is_taken_up() {
     let run = server.post("/api/v1/apps/misdeeds/runs", &start).await.expect(202);
     let thread = run["thread"].as_str().unwrap();
     let path = format!("/api/v1/threads/{thread}/events");
-    // The first connection sees the beginning, up to the model's answer, and is dropped.
+    // The first connection reads the beginning up to the completion, and is dropped.
     let mut stream = server.request("GET", &path).send().await.unwrap().bytes_stream();
     let mut text = String::new();
     while !text.contains("event: called\n") || !text.ends_with("\n\n") {
-        let piece = stream.next().await.expect("the stream goes on").unwrap();
+        let piece = stream.next().await.expect("the stream continues").unwrap();
         text.push_str(std::str::from_utf8(&piece).unwrap());
     }
     drop(stream);
@@ -192,7 +192,7 @@ async fn a_trace_shows_steps_nodes_and_calls_with_tokens() {
     assert_eq!(runs[2]["answers"][0]["answer"], "b");
 }
 
-/// Requests that must fail, and the status and code of each.
+/// Returns requests that must fail, with status and code of each.
 fn failing() -> Vec<(&'static str, &'static str, Option<Value>, u16, &'static str)> {
     let runs = "/api/v1/apps/misdeeds/runs";
     vec![
@@ -252,7 +252,7 @@ async fn failures_are_problem_documents_with_stable_codes() {
 }
 
 #[tokio::test]
-async fn foreign_hosts_and_pages_are_kept_out() {
+async fn foreign_hosts_and_origins_are_refused() {
     let setup = Setup::misdeeds(GRAPHS).await;
     let server = setup
         .replace(
@@ -283,7 +283,7 @@ async fn foreign_hosts_and_pages_are_kept_out() {
 }
 
 #[tokio::test]
-async fn keys_are_asked_for_where_there_are_any() {
+async fn requests_without_a_configured_key_are_unauthorized() {
     let mut setup = Setup::misdeeds(GRAPHS).await;
     setup.keys = "first, second";
     let server = setup.with("[auth]\nkeys_env = \"SUITE_KEYS\"\n").start().await;
@@ -302,13 +302,13 @@ async fn keys_are_asked_for_where_there_are_any() {
 async fn a_public_address_without_keys_is_refused() {
     let setup = Setup::bare().await.replace("127.0.0.1:0", "0.0.0.0:0");
     let refused = Box::pin(Server::start(setup.config(), setup.options())).await;
-    let error = refused.err().expect("it does not start");
+    let error = refused.err().expect("an error at start");
     assert!(matches!(error, Error::OpenAddress { .. }), "{error}");
     assert!(error.to_string().contains("keys_env"), "{error}");
 }
 
 #[tokio::test]
-async fn the_document_mentions_every_route_and_no_other() {
+async fn the_openapi_document_lists_exactly_the_routes() {
     let server = server().await;
     let document = server.get("/openapi.json").await.expect(200);
     assert!(document["openapi"].as_str().unwrap().starts_with("3."));

@@ -1,4 +1,4 @@
-//! The command line by the real binary: what it prints, in words and as JSON, and how it ends.
+//! The command line with the real binary: its output as text and JSON, and its exit codes.
 
 use serde_json::{Value, json};
 use wattle_kit::standin::{self, Handle};
@@ -7,7 +7,7 @@ use wattle_suite::place::{self, Place};
 
 const SENTENCE: &str = r#"{"textInput": "昨天买入腾讯 100 股 320"}"#;
 
-/// A folder with the asset application and the misdeeds, at a fixed time.
+/// A folder with the asset application and the misdeeds guest, at a fixed time.
 struct Scene {
     place: Place,
     standin: Handle,
@@ -31,7 +31,7 @@ impl Scene {
         binary::run(&self.place, args).await
     }
 
-    /// A thread that waits for confirmation.
+    /// Starts a run that is interrupted by a review, and returns its thread.
     async fn waiting(&self) -> String {
         let ended = self.run(&["run", "asset", "--json", "--quiet", "--input", SENTENCE]).await;
         assert_eq!(ended.code, 5, "{}", ended.text());
@@ -39,7 +39,7 @@ impl Scene {
     }
 }
 
-/// Compares with the snapshot of that name, without what differs from one run to the next.
+/// Compares a text with a snapshot, without the values that differ from run to run.
 fn snapshot(name: &str, scene: &Scene, text: &str) {
     let folder = scene.place.root().canonicalize().unwrap();
     let mut text = text.replace(&folder.display().to_string(), "[FOLDER]");
@@ -61,7 +61,7 @@ fn snapshot(name: &str, scene: &Scene, text: &str) {
             (r"\d+ tokens in, \d+ out", "[NUMBER] tokens in, [NUMBER] out"),
             (r"\buid:\d+", "uid:[UID]"),
             (r"vm.max_map_count = \d+", "vm.max_map_count = [NUMBER]"),
-            // Who gives up first, the connection pool or the doctor, is a matter of milliseconds.
+            // Whether the connection pool or the doctor times out first depends on milliseconds.
             (r"fail  database asset: .*", "fail  database asset: [REASON]"),
         ],
         omit_expression => true,
@@ -75,7 +75,7 @@ fn confirmed(thread: &Value, portfolio: i64) -> String {
     json!({ "rows": rows, "riskCategory": "aggressive", "portfolioId": portfolio }).to_string()
 }
 
-/// Writes a portfolio: the command line has no verb for what only the application knows.
+/// Inserts a portfolio. The command line has no verb for data of the application.
 async fn portfolio(scene: &Scene) {
     let file = scene.place.data().join("asset.db");
     let mut database = wattle_suite::asset::open_sqlite(&file).await;
@@ -84,7 +84,7 @@ async fn portfolio(scene: &Scene) {
 }
 
 #[tokio::test]
-async fn a_run_stops_at_its_question_and_says_how_to_go_on() {
+async fn an_interrupted_run_shows_how_to_resume_it() {
     let scene = Scene::new().await;
     let ended = scene.run(&["run", "asset", "--input", SENTENCE]).await;
     assert_eq!(ended.code, 5, "{}", ended.text());
@@ -93,7 +93,7 @@ async fn a_run_stops_at_its_question_and_says_how_to_go_on() {
 }
 
 #[tokio::test]
-async fn inputs_come_from_files_and_from_stdin_too() {
+async fn inputs_can_come_from_files_and_stdin() {
     let scene = Scene::new().await;
     scene.place.write("input.json", SENTENCE);
     let of_file = scene.run(&["run", "asset", "--json", "--input", "@input.json"]).await;
@@ -127,7 +127,7 @@ async fn a_resume_finishes_the_run_and_a_second_one_is_refused() {
 }
 
 #[tokio::test]
-async fn a_failed_run_has_an_exit_code_of_its_own() {
+async fn a_failed_run_has_its_own_exit_code() {
     let scene = Scene::new().await;
     let thread = scene.waiting().await;
     let view = scene.run(&["thread", "show", &thread, "--json"]).await.json();
@@ -138,7 +138,7 @@ async fn a_failed_run_has_an_exit_code_of_its_own() {
     assert_eq!(ended.code, 6, "{}", ended.text());
     assert_eq!(ended.json()["failure"]["code"], "validation");
     let view = scene.run(&["thread", "show", &thread, "--json"]).await.json();
-    assert_eq!(view["status"], "interrupted", "the question is open again");
+    assert_eq!(view["status"], "interrupted", "the interrupt is reopened");
 }
 
 #[tokio::test]
@@ -186,7 +186,7 @@ async fn graphs_are_shown_and_checked() {
     assert_eq!(checked, json!({ "graphs": ["AssetGraph"], "problems": [] }));
 }
 
-/// A graph with several things wrong.
+/// A graph with several problems.
 const BAD: &str = r#"[graphs.bad]
 entry = "first"
 [graphs.bad.channels.number]
@@ -227,7 +227,7 @@ async fn plugins_are_listed_and_inspected() {
     assert_eq!(names, ["asset", "misdeeds"]);
     let listed = scene.run(&["plugin", "list"]).await;
     let line = r#"add `http = [{ host = "127.0.0.1", scheme = "http", methods = ["GET"], private = true }]`"#;
-    assert!(listed.stderr.contains(line), "what is not granted: {}", listed.stderr);
+    assert!(listed.stderr.contains(line), "missing grants: {}", listed.stderr);
     let table = listed.stdout;
     // The width of columns depends on sizes, which change with every build of a guest.
     let rows: Vec<Vec<&str>> =
@@ -247,7 +247,7 @@ async fn plugins_are_listed_and_inspected() {
 }
 
 #[tokio::test]
-async fn the_doctor_finds_nothing_and_then_something() {
+async fn doctor_reports_problems_of_the_configuration() {
     let scene = Scene::new().await;
     let healthy = scene.run(&["doctor"]).await;
     assert_eq!(healthy.code, 0, "{}", healthy.text());
@@ -269,7 +269,7 @@ async fn the_doctor_finds_nothing_and_then_something() {
 }
 
 #[tokio::test]
-async fn commands_talk_to_the_server_that_holds_the_store() {
+async fn commands_use_the_server_that_has_the_store_open() {
     let scene = Scene::new().await;
     let mut server = binary::serve(&scene.place).await;
     let thread = scene.waiting().await;
@@ -279,13 +279,13 @@ async fn commands_talk_to_the_server_that_holds_the_store() {
     let url = format!("{}/api/v1/threads/{thread}", server.url);
     assert_eq!(client.get(url).send().await.unwrap().status(), 200);
     let status = server.program.terminate().await.unwrap();
-    assert_eq!(status.code(), Some(0), "it stops in good order: {}", server.program.output());
+    assert_eq!(status.code(), Some(0), "the server stops cleanly: {}", server.program.output());
     let listed = scene.run(&["thread", "list", "--json"]).await.json();
-    assert_eq!(listed["items"][0]["thread"], thread.as_str(), "and without it, from the store");
+    assert_eq!(listed["items"][0]["thread"], thread.as_str(), "from the store, without the server");
 }
 
 #[tokio::test]
-async fn a_thread_is_looked_at_in_the_past_edited_and_forked() {
+async fn earlier_states_of_a_thread_are_shown_edited_and_forked() {
     let scene = Scene::new().await;
     let thread = scene.waiting().await;
     let first = ["thread", "state", &thread, "--checkpoint", "1", "--json"];
@@ -298,7 +298,7 @@ async fn a_thread_is_looked_at_in_the_past_edited_and_forked() {
     let fork = ["thread", "fork", &thread, "--checkpoint", "1", "--copy", "--quiet", "--json"];
     let forked = scene.run(&fork).await;
     assert_eq!(forked.code, 5, "{}", forked.text());
-    assert_ne!(forked.json()["thread"], thread.as_str(), "it goes on in a copy");
+    assert_ne!(forked.json()["thread"], thread.as_str(), "the fork is in a copy");
     let copy = scene.run(&["thread", "edit", &thread, "--as", "__copy__", "--json"]).await;
     assert_eq!((copy.code, &copy.json()["source"]), (0, &json!("update")), "{}", copy.text());
     let trace = scene.run(&["trace", &thread, "--json"]).await.json();
@@ -312,5 +312,5 @@ async fn a_thread_is_looked_at_in_the_past_edited_and_forked() {
     let wrong = scene.run(&["thread", "edit", &thread, "--set", "nothing=1", "--json"]).await;
     assert_eq!((wrong.code, &wrong.json()["code"]), (2, &json!("invalid")), "{}", wrong.text());
     let call = scene.run(&["thread", "fork", &thread, "--call", "1"]).await;
-    assert_eq!(call.code, 2, "it is not said what the call is answered: {}", call.text());
+    assert_eq!(call.code, 2, "a fork from a call needs a result: {}", call.text());
 }

@@ -1,11 +1,11 @@
-//! How runs run, by the real binary: options, a run that shall stand still, caches to forget.
+//! Run options through the real binary: breakpoints, limits, durability, drains and caches.
 
 use serde_json::json;
 use wattle_kit::standin::{self, Handle};
 use wattle_suite::binary::{self, Ended};
 use wattle_suite::place::{self, Place};
 
-/// Three nodes in a row, two beside each other, one with a cache, and one that never ends.
+/// Three nodes in a row, two in parallel, one with a cache, and an endless one.
 const GRAPHS: &str = r#"
 [graphs.row]
 entry = "one"
@@ -59,7 +59,7 @@ impl Scene {
         Self { place, standin }
     }
 
-    /// Runs a command that answers with JSON.
+    /// Runs a command with JSON output.
     async fn json(&self, args: &[&str]) -> Ended {
         binary::run(&self.place, &[args, &["--json"]].concat()).await
     }
@@ -75,7 +75,7 @@ impl Scene {
         self.json(&[&["thread", "resume", thread, "--quiet"], more].concat()).await
     }
 
-    /// How many checkpoints a thread has.
+    /// Returns the number of checkpoints of a thread.
     async fn checkpoints(&self, thread: &str) -> usize {
         let history = self.json(&["thread", "history", thread]).await.json();
         history.as_array().map_or(0, Vec::len)
@@ -94,14 +94,14 @@ fn stands_at(ended: &Ended, number: i64, next: &str) {
 }
 
 #[tokio::test]
-async fn a_run_stands_still_before_and_after_the_nodes_that_it_is_told() {
+async fn a_run_stops_before_and_after_given_nodes() {
     let scene = Scene::new().await;
     let first = scene.start("row", "{}", &["--interrupt-before", "two"]).await;
     stands_at(&first, 1, "two");
     let thread = thread(&first);
     let second = scene.resume(&thread, &["--interrupt-after", "one,two"]).await;
     stands_at(&second, 2, "three");
-    // A breakpoint is of its run alone.
+    // A breakpoint applies only to its run.
     let ended = scene.resume(&thread, &[]).await;
     assert_eq!((ended.code, &ended.json()["state"]["number"]), (0, &json!(3)), "{}", ended.text());
     stands_at(&scene.start("row", "{}", &["--interrupt-after", "*"]).await, 1, "two");
@@ -113,7 +113,7 @@ async fn a_run_stands_still_before_and_after_the_nodes_that_it_is_told() {
 }
 
 #[tokio::test]
-async fn a_run_takes_no_more_supersteps_than_it_is_told() {
+async fn a_run_fails_at_a_given_recursion_limit() {
     let scene = Scene::new().await;
     let failed = scene.start("row", "{}", &["--recursion-limit", "2"]).await;
     assert_eq!((failed.code, &failed.json()["failure"]["code"]), (6, &json!("limit")));
@@ -124,7 +124,7 @@ async fn a_run_takes_no_more_supersteps_than_it_is_told() {
 }
 
 #[tokio::test]
-async fn tasks_run_one_after_the_other_if_they_are_told_to() {
+async fn a_concurrency_of_one_runs_tasks_sequentially() {
     let scene = Scene::new().await;
     let ended = scene.start("wide", "{}", &["--max-concurrency", "1"]).await;
     assert_eq!((ended.code, &ended.json()["state"]["number"]), (0, &json!(2)), "{}", ended.text());
@@ -138,15 +138,15 @@ async fn tasks_run_one_after_the_other_if_they_are_told_to() {
 }
 
 #[tokio::test]
-async fn what_is_kept_of_a_run_is_as_it_is_told() {
+async fn durability_determines_the_stored_checkpoints() {
     let scene = Scene::new().await;
-    // The input's checkpoint is there before anything else happens.
+    // The checkpoint of the input is always stored first.
     for (mode, kept) in [("commit", 4), ("sync", 4), ("async", 4), ("exit", 2)] {
         let ended = scene.start("row", "{}", &["--durability", mode]).await;
         assert_eq!((ended.code, &ended.json()["state"]["number"]), (0, &json!(3)), "{mode}");
         assert_eq!(scene.checkpoints(&thread(&ended)).await, kept, "{mode}");
     }
-    // Also of a run that goes on.
+    // The durability also applies to a resumed run.
     let first = scene.start("row", "{}", &["--interrupt-before", "two"]).await;
     let thread = thread(&first);
     let before = scene.checkpoints(&thread).await;
@@ -158,7 +158,7 @@ async fn what_is_kept_of_a_run_is_as_it_is_told() {
 }
 
 #[tokio::test]
-async fn a_run_of_a_server_is_drained_and_goes_on() {
+async fn a_run_of_a_server_is_drained_and_resumed() {
     let scene = Scene::new().await;
     let server = binary::serve(&scene.place).await;
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
@@ -169,9 +169,9 @@ async fn a_run_of_a_server_is_drained_and_goes_on() {
     let run = drained.json();
     assert_eq!(drained.code, 0, "{}", drained.text());
     assert_eq!((&run["status"], &run["next"]), (&json!("interrupted"), &json!(["again"])));
-    assert!(run["interrupts"].is_null(), "it asks nothing: {run}");
+    assert!(run["interrupts"].is_null(), "a drain has no interrupt: {run}");
     let shown = scene.json(&["thread", "show", "t"]).await.json();
-    assert_eq!(shown["state"], run["state"], "nothing happens any more");
+    assert_eq!(shown["state"], run["state"], "the thread is unchanged");
     let words = binary::run(&scene.place, &["thread", "drain", "t"]).await;
     assert!(words.stdout.contains("continue with `wattle thread resume t`"), "{}", words.text());
     let ended = scene.resume("t", &["--recursion-limit", "2"]).await;
@@ -182,7 +182,7 @@ async fn a_run_of_a_server_is_drained_and_goes_on() {
 }
 
 #[tokio::test]
-async fn what_nodes_with_a_cache_did_is_forgotten_when_it_is_told() {
+async fn clearing_a_cache_deletes_the_entries_of_its_nodes() {
     let scene = Scene::new().await;
     let url = format!("{}/count/visits", scene.standin.base_url);
     let input = json!({ "url": url }).to_string();
@@ -191,7 +191,7 @@ async fn what_nodes_with_a_cache_did_is_forgotten_when_it_is_told() {
         let ended = scene.start("cached", &input, &[]).await;
         assert_eq!((ended.code, &ended.json()["state"]["status"]), (0, &json!(200)));
     }
-    assert_eq!(visits(), 1, "the second was taken over");
+    assert_eq!(visits(), 1, "the second one comes from the cache");
     for target in ["misdeeds/row", "misdeeds/cached/ungranted_http"] {
         let cleared = scene.json(&["graph", "clear-cache", target]).await;
         let entries = u8::from(target.contains("cached"));

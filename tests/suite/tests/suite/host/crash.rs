@@ -1,4 +1,4 @@
-//! The real binary, killed without warning: what had been paid for is not paid again.
+//! The real binary, killed at several points: paid calls are not repeated.
 
 use serde_json::{Value, json};
 use sqlx::{Connection as _, PgConnection};
@@ -11,7 +11,7 @@ use wattle_suite::binary::{self, Served};
 use wattle_suite::place;
 use wattle_suite::scene::Scene;
 
-/// Both apps, so that one configuration serves all tests.
+/// Creates a scene with both apps, so that one configuration serves all tests.
 async fn scene() -> Scene {
     scene_on("sqlite:asset.db").await
 }
@@ -35,7 +35,7 @@ async fn rows(scene: &Scene, table: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn killed_at_the_question_the_review_is_confirmed_after_the_restart() {
+async fn a_review_is_confirmed_after_a_kill() {
     let scene = scene().await;
     let (mut server, body) = confirming(&scene).await;
     let calls = scene.standin.requests().len();
@@ -44,13 +44,13 @@ async fn killed_at_the_question_the_review_is_confirmed_after_the_restart() {
     let server = binary::serve(&scene.place).await;
     let stored = scene.post(&server, RESUME, &body).await.expect(200);
     assert_eq!(stored["storeResult"], json!({ "success": true, "ids": [1] }));
-    assert_eq!(scene.standin.requests().len(), calls, "no call was made again");
+    assert_eq!(scene.standin.requests().len(), calls, "no call is repeated");
     assert_eq!(rows(&scene, "Operation").await[0]["ticker"], "0700.HK");
     assert_eq!(rows(&scene, "OperationLog").await.len(), 1);
 }
 
 #[tokio::test]
-async fn killed_in_the_middle_of_a_node_its_model_call_is_not_made_again() {
+async fn a_kill_during_a_node_repeats_no_model_call() {
     let scene = scene().await;
     let held = "/count/held";
     let gate = scene.standin.gate(Pattern::path(held));
@@ -63,7 +63,7 @@ async fn killed_in_the_middle_of_a_node_its_model_call_is_not_made_again() {
     let server = scene.kill_and_restart(server, Some(&gate)).await;
     let path = format!("/api/v1/runs/{}", run["run"].as_str().unwrap());
     let ended = scene.until(&server, &path, |run| run["status"] != "running").await;
-    assert_eq!(ended["status"], "completed", "it goes on by itself: {ended}");
+    assert_eq!(ended["status"], "completed", "the run is recovered: {ended}");
     let thread = format!("/api/v1/threads/{}", run["thread"].as_str().unwrap());
     let state = scene.get(&server, &format!("{thread}/state")).await;
     assert!(state["text"].as_str().unwrap().contains("hello"), "{state}");
@@ -74,7 +74,7 @@ async fn killed_in_the_middle_of_a_node_its_model_call_is_not_made_again() {
 }
 
 #[tokio::test]
-async fn killed_in_the_middle_of_a_look_up_what_was_answered_is_not_asked_again() {
+async fn a_kill_during_a_lookup_repeats_no_finished_call() {
     let scene = scene().await;
     let gate = scene.standin.gate(Pattern::model("light"));
     let server = binary::serve(&scene.place).await;
@@ -96,11 +96,11 @@ async fn killed_in_the_middle_of_a_look_up_what_was_answered_is_not_asked_again(
         .filter(|it| it.path == "/v1/chat/completions" && it.outcome == Outcome::Answered)
         .filter_map(|it| it.model)
         .collect();
-    assert_eq!(models, ["chat", "chat", "light"], "each was answered once");
+    assert_eq!(models, ["chat", "chat", "light"], "each call has one response");
     assert_eq!(scene.answered(MASSIVE_PATH), 1);
 }
 
-/// A server with a review that waits for confirmation, and the request that confirms it.
+/// Starts a server with a pending review, and returns it with the request that confirms the review.
 async fn confirming(scene: &Scene) -> (Served, Value) {
     let server = binary::serve(&scene.place).await;
     let portfolio = scene.post(&server, "/api/portfolios", &json!({ "name": "崩溃" })).await;
@@ -112,10 +112,11 @@ async fn confirming(scene: &Scene) -> (Served, Value) {
 }
 
 #[tokio::test]
-async fn killed_while_it_waits_for_the_database_the_rows_are_there_once() {
+async fn a_kill_during_a_wait_for_the_database_writes_rows_once() {
     let scene = scene().await;
     let (mut server, body) = confirming(&scene).await;
-    // Somebody else writes, so that the transaction of the node waits when the kill comes.
+    // Another connection holds the write lock, so that the transaction of the node waits when the
+    // server is killed.
     let mut writer = open_sqlite(&scene.place.data().join("asset.db")).await;
     sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut writer).await.unwrap();
     scene.post_in_vain(&server, RESUME, &body);
@@ -132,11 +133,11 @@ async fn killed_while_it_waits_for_the_database_the_rows_are_there_once() {
 }
 
 #[tokio::test]
-async fn killed_between_two_statements_on_postgres_the_rows_are_there_once() {
+async fn a_kill_between_two_statements_on_postgres_writes_rows_once() {
     let (_postgres, url) = need!(crate::asset::postgres::database());
     let scene = scene_on(&url).await;
     let (mut server, body) = confirming(&scene).await;
-    // The row is inserted, and the entry of the log waits for a lock when the kill comes.
+    // The row is inserted, and the insert into the log waits for a lock when the server is killed.
     let mut holder = PgConnection::connect(&url).await.unwrap();
     let lock = "BEGIN; LOCK TABLE \"OperationLog\" IN EXCLUSIVE MODE";
     sqlx::raw_sql(lock).execute(&mut holder).await.unwrap();

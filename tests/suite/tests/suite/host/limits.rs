@@ -1,4 +1,4 @@
-//! Limits of a request and of a thread: what is too large is refused before it does harm.
+//! Limits of requests and of the size of threads.
 
 use serde_json::json;
 use wattle_run::ports::store::CheckpointQuery;
@@ -8,11 +8,11 @@ use wattle_suite::server::Setup;
 /// Size of the picture.
 const PICTURE_BYTES: usize = 8 << 20;
 
-/// What a thread may take in the store, however large its picture.
+/// Maximum size of the thread in the store, for any size of its picture.
 const THREAD_BYTES: u64 = 64 << 10;
 
 #[tokio::test]
-async fn a_picture_of_8_mib_is_a_blob_and_in_no_checkpoint_and_no_event() {
+async fn a_picture_of_8_mib_is_a_blob_and_not_in_checkpoints_or_events() {
     let server = Setup::asset().await.start().await;
     let image = picture("买入腾讯 100 股 320", PICTURE_BYTES);
     let review = server.invoke(&json!({ "imageData": image })).await;
@@ -29,7 +29,7 @@ async fn a_picture_of_8_mib_is_a_blob_and_in_no_checkpoint_and_no_event() {
     let store = &server.running.engine.ports().store;
     let stored = store.stored_bytes(&thread).await.unwrap();
     assert!(stored < THREAD_BYTES, "{stored} bytes");
-    // A piece of the picture that stands in every copy of it, whatever surrounds it.
+    // A part from the middle of the picture, which every copy of it contains.
     let piece = &image[1_000_000..1_000_200];
     let events = serde_json::to_string(&store.events(&thread, 0, usize::MAX).await.unwrap());
     assert!(!events.unwrap().contains(piece));

@@ -1,4 +1,4 @@
-//! Long-term memory from outside: a real component, the API, tenants, a restart.
+//! Long-term memory with a real component, the API, tenants and a restart.
 
 use serde_json::{Value, json};
 use wattle_suite::answer::Answer;
@@ -54,14 +54,14 @@ async fn send(
     Answer::of(request).await
 }
 
-/// Runs a graph of the misdeeds for a tenant.
+/// Runs a graph of the misdeeds guest for a tenant.
 async fn run(server: &TestServer, tenant: Option<&str>, graph: &str, input: Value) -> Value {
     let start = json!({ "graph": graph, "input": input, "wait": true });
     send(server, tenant, "POST", "/api/v1/apps/misdeeds/runs", Some(start)).await.expect(200)
 }
 
 #[tokio::test]
-async fn what_a_component_remembers_its_next_thread_and_the_operator_find() {
+async fn documents_of_a_component_are_found_by_other_threads_and_the_operator() {
     let server = Setup::misdeeds(GRAPHS).await.start().await;
     let ended = run(&server, None, "remember", tea()).await;
     assert_eq!(ended["state"]["found"], json!([{ "text": "green tea", "n": 1 }]), "{ended}");
@@ -81,7 +81,7 @@ async fn what_a_component_remembers_its_next_thread_and_the_operator_find() {
 }
 
 #[tokio::test]
-async fn a_component_gets_what_its_grant_names() {
+async fn a_component_has_access_to_its_granted_namespaces() {
     let server = Setup::misdeeds(GRAPHS).await.start().await;
     let place = json!({ "namespace": ["facts"], "key": "k", "document": 1 });
     let ended = run(&server, None, "remember", place).await;
@@ -104,7 +104,7 @@ async fn a_component_gets_what_its_grant_names() {
 }
 
 #[tokio::test]
-async fn what_a_component_wants_kept_while_it_is_read_lives_on() {
+async fn documents_with_a_sliding_expiry_are_kept_while_they_are_read() {
     let server = Setup::misdeeds(GRAPHS).await.start().await;
     for (key, refreshed) in [("kept", true), ("brief", false)] {
         let note = json!({
@@ -120,13 +120,13 @@ async fn what_a_component_wants_kept_while_it_is_read_lives_on() {
     server.clock().advance_ms(50_000);
     assert_eq!(recall().await, 2);
     server.clock().advance_ms(50_000);
-    assert_eq!(recall().await, 1, "only one began anew when it was found");
+    assert_eq!(recall().await, 1, "the search extended one expiry only");
     server.clock().advance_ms(60_000);
     assert_eq!(recall().await, 0);
 }
 
 #[tokio::test]
-async fn tenants_have_a_memory_each() {
+async fn tenants_have_separate_memories() {
     let setup = Setup::misdeeds(GRAPHS).await;
     let server = setup.with_tenants().start().await;
     run(&server, Some("red"), "remember", tea()).await;
@@ -150,7 +150,7 @@ async fn tenants_have_a_memory_each() {
 }
 
 #[tokio::test]
-async fn operators_put_find_list_and_delete() {
+async fn operators_put_search_list_and_delete_documents() {
     let server = Setup::misdeeds(GRAPHS).await.start().await;
     for n in 0..5 {
         let item = json!({ "namespace": ["a", n.to_string()], "key": "k", "value": { "n": n } });
@@ -171,7 +171,7 @@ async fn operators_put_find_list_and_delete() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused() {
+async fn invalid_requests_are_refused() {
     let server = Setup::misdeeds(GRAPHS).await.start().await;
     for (method, path, body, status) in [
         ("GET", "/api/v1/memory/items?namespace=a", None, 400),
@@ -196,7 +196,7 @@ async fn what_makes_no_sense_is_refused() {
 }
 
 #[tokio::test]
-async fn what_expires_is_gone_and_what_stays_survives_a_restart() {
+async fn documents_survive_a_restart_until_they_expire() {
     let setup = Setup::misdeeds(GRAPHS).await;
     let clock = setup.clock.clone();
     let server = setup.start().await;

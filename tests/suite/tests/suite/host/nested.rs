@@ -1,11 +1,11 @@
-//! Real components across graphs: one that runs another graph, one that speaks for the graph above,
-//! one that handles a failure.
+//! Subgraphs of real components: a node that starts a subgraph, a node that returns an outcome for
+//! the parent graph, and an error handler.
 
 use serde_json::{Value, json};
 use wattle_suite::server::{Setup, TestServer};
 
-/// `caller` runs any other graph; `team` runs `office` as a node, which answers for it; what fails
-/// in `risky` and `perilous` is handled by a node and by graphs in graphs.
+/// `caller` starts any other graph. `team` runs `office` as a node, which returns an outcome for
+/// its parent. Failures in `risky` and `perilous` are handled by a node and by subgraphs.
 const GRAPHS: &str = r#"
 [graphs.caller]
 entry = "delegate"
@@ -85,7 +85,7 @@ async fn server() -> TestServer {
     server_with("inherit").await
 }
 
-/// The same, with what the innermost graph remembers.
+/// Starts a server with a state mode of the innermost subgraph.
 async fn server_with(state: &str) -> TestServer {
     let graphs = super::sandbox::graphs() + &GRAPHS.replace("STATE", state);
     Setup::misdeeds(&graphs).await.start().await
@@ -97,7 +97,7 @@ async fn errand(server: &TestServer, graph: &str, input: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_node_runs_another_graph_and_sees_how_it_ended() {
+async fn a_node_starts_a_subgraph_and_gets_its_outcome() {
     let server = server().await;
     let run = errand(&server, "counter", json!({ "number": 1 })).await;
     let result = json!({ "outcome": "completed", "state": { "number": 2 } });
@@ -106,7 +106,7 @@ async fn a_node_runs_another_graph_and_sees_how_it_ended() {
     assert_eq!(run["state"]["result"]["outcome"], "misdeed", "{run}");
     let run = errand(&server, "nowhere", json!({})).await;
     assert_eq!((&run["status"], &run["failure"]["code"]), (&json!("failed"), &json!("not-found")));
-    // One that calls itself comes to an end, too.
+    // A graph that starts itself ends at a limit.
     let errand_of = |inner: Value| json!({ "errand": { "graph": "caller", "input": inner } });
     let deep = (0..12).fold(json!({}), |inner, _| errand_of(inner));
     let run = server.run("misdeeds", "caller", errand_of(deep)).await;
@@ -114,7 +114,7 @@ async fn a_node_runs_another_graph_and_sees_how_it_ended() {
 }
 
 #[tokio::test]
-async fn questions_of_a_graph_that_a_node_started_are_asked_and_nothing_is_done_twice() {
+async fn interrupts_of_a_started_subgraph_are_raised_and_no_call_is_repeated() {
     let server = server().await;
     let url = format!("{}/count/visits", server.standin().base_url);
     let input = json!({ "url": url, "route": "chat" });
@@ -131,11 +131,11 @@ async fn questions_of_a_graph_that_a_node_started_are_asked_and_nothing_is_done_
         }
     }
     let paths: Vec<_> = server.standin().requests().into_iter().map(|entry| entry.path).collect();
-    assert_eq!(paths, ["/count/visits", "/v1/chat/completions"], "each was called once");
+    assert_eq!(paths, ["/count/visits", "/v1/chat/completions"], "each service is called once");
 }
 
 #[tokio::test]
-async fn an_outcome_for_the_graph_above_ends_the_graph_and_steers_the_one_above() {
+async fn an_outcome_for_the_parent_ends_the_subgraph_and_selects_the_next_node() {
     let server = server().await;
     let run = server.run("misdeeds", "team", json!({ "number": 4 })).await;
     assert_eq!(
@@ -148,7 +148,7 @@ async fn an_outcome_for_the_graph_above_ends_the_graph_and_steers_the_one_above(
 }
 
 #[tokio::test]
-async fn a_handler_is_told_what_failed() {
+async fn an_error_handler_gets_the_failure() {
     let server = server().await;
     let run = server.run("misdeeds", "risky", json!({ "number": 1 })).await;
     assert_eq!(
@@ -158,13 +158,13 @@ async fn a_handler_is_told_what_failed() {
     );
     let error = &run["state"]["error"];
     assert_eq!((&error["node"], &error["code"]), (&json!("typed_failure"), &json!("misdeed")));
-    // A node that runs in nobody's place gets no failure.
+    // A node that is not an error handler gets no error.
     let deeper = server.run("misdeeds", "deeper", json!({})).await;
     assert_eq!(deeper["state"]["error"], Value::Null, "{deeper}");
 }
 
 #[tokio::test]
-async fn nodes_of_a_handler_that_is_a_graph_are_told_what_failed() {
+async fn nodes_of_a_subgraph_that_handles_an_error_get_the_failure() {
     for state in ["inherit", "own", "none"] {
         let server = server_with(state).await;
         let errand = json!({ "graph": "deeper", "input": {} });
@@ -173,14 +173,14 @@ async fn nodes_of_a_handler_that_is_a_graph_are_told_what_failed() {
         let error = &run["state"]["error"];
         let told = (&error["node"], &error["code"]);
         assert_eq!(told, (&json!("typed_failure"), &json!("misdeed")), "{state}: {run}");
-        // A graph that a node starts by itself has an input of its own, and that is all.
+        // A subgraph that a node starts has only its own input.
         let result = json!({ "outcome": "completed", "state": { "error": null } });
         assert_eq!(run["state"]["result"], result, "{state}: {run}");
     }
 }
 
 #[tokio::test]
-async fn a_graph_that_a_node_started_is_edited_by_its_namespace() {
+async fn a_started_subgraph_is_edited_by_its_namespace() {
     let server = server().await;
     let url = format!("{}/count/visits", server.standin().base_url);
     let run = errand(&server, "two_questions", json!({ "url": url, "route": "chat" })).await;

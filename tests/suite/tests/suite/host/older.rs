@@ -1,5 +1,5 @@
-//! The data folder of a host from before types and fields got other names: today's host reads it,
-//! and goes on with all that was under way. [`wattle_suite::before`] describes the folder.
+//! The data folder of a host from before types and fields were renamed: the current host reads it
+//! and continues all of its runs. [`wattle_suite::before`] describes the folder.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ use wattle_suite::binary;
 use wattle_suite::place::Place;
 use wattle_suite::server::{Setup, TestServer};
 
-/// The threads at rest: one of each kind.
+/// The threads without an active run: one of each kind.
 const KINDS: [&str; 27] = [
     WEBHOOK_THREAD,
     CRON_THREAD,
@@ -51,10 +51,10 @@ const KINDS: [&str; 27] = [
     "unpersisted",
 ];
 
-/// The threads whose runs were cut: in a model call, and in an effect.
+/// The threads whose runs were cut, in an effect and in a model call.
 const CUT: [&str; 2] = ["cut-call", "cut-model"];
 
-/// The requests whose answers are noted, by the beginnings of their paths.
+/// The recorded requests, by the beginnings of their paths.
 const DOCUMENTS: [&str; 12] = [
     "/api/v1/memory/items",
     "/api/v1/memory/items",
@@ -70,8 +70,8 @@ const DOCUMENTS: [&str; 12] = [
     "/runs/crons/search",
 ];
 
-/// Types of events that the logs have.
-const EVENTS: [&str; 14] = [
+/// Types of events in the logs.
+const EVENTS: [&str; 15] = [
     "answered",
     "asked",
     "call_started",
@@ -88,8 +88,8 @@ const EVENTS: [&str; 14] = [
     "task_started",
 ];
 
-/// What stands at a place of the state of each thread that has something to go on with, when its
-/// run has ended.
+/// The expected value at a path of the state, for each thread with unfinished work, after its run
+/// has ended.
 const ENDS: [(&str, &str, &str); 16] = [
     ("asked-again", "/answers", r#"["a", "b"]"#),
     ("breakpoint", "/number", "3"),
@@ -109,7 +109,7 @@ const ENDS: [(&str, &str, &str); 16] = [
     ("unpersisted", "/answers", r#"["a", "b"]"#),
 ];
 
-/// Threads whose logs are executed once more.
+/// Threads that are replayed.
 const REPLAYED: [&str; 13] = [
     "cut-call",
     "edited",
@@ -126,16 +126,16 @@ const REPLAYED: [&str; 13] = [
     "unpersisted",
 ];
 
-/// Rounds of questions that a thread may have.
+/// Maximum number of resumes of a thread.
 const ROUNDS: usize = 4;
 
-/// Processes that replay at once.
+/// Concurrent processes that replay.
 const PROCESSES: usize = 4;
 
-/// Later than everything that is due in the folder.
+/// Time after which everything in the folder is due, in milliseconds.
 const LATER_MS: u32 = 3_600_000;
 
-/// The folder in a place of its own, at the time at which its host stopped.
+/// Unpacks the folder into a test folder, and sets the clock to the time at which its host stopped.
 async fn unpacked() -> (Setup, Replays, Value) {
     let (setup, replays) = before::setup().await;
     before::unpack(&setup.place);
@@ -144,7 +144,7 @@ async fn unpacked() -> (Setup, Replays, Value) {
     (setup, replays, manifest)
 }
 
-/// Calls a server with the key that was made for the host of then.
+/// Makes the client use the API key of the recorded host.
 fn with_key(mut server: TestServer, manifest: &Value) -> TestServer {
     let mut headers = HeaderMap::new();
     headers.insert("x-api-key", HeaderValue::from_str(text(&manifest["key"])).unwrap());
@@ -160,7 +160,7 @@ fn names(object: &Value) -> BTreeSet<&str> {
     object.as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect()
 }
 
-/// What a person says to a question of the folder.
+/// Returns the answer to an interrupt of the folder.
 fn answer(payload: &Value) -> Value {
     if payload.get("in_doubt").is_some() {
         return before::settled();
@@ -174,7 +174,7 @@ fn answer(payload: &Value) -> Value {
     json!(answer)
 }
 
-/// Goes on with a thread, with answers to all that it asks, until its run has ended.
+/// Resumes a thread with answers to all of its interrupts until its run has ended.
 async fn ended(server: &TestServer, thread: &str) -> Value {
     let path = format!("/api/v1/threads/{thread}");
     for _ in 0..ROUNDS {
@@ -188,28 +188,28 @@ async fn ended(server: &TestServer, thread: &str) -> Value {
             return run;
         }
     }
-    panic!("thread `{thread}` asks on and on");
+    panic!("thread `{thread}` has too many interrupts");
 }
 
-/// How a run ends that the host goes on with by itself, as far as it can.
+/// Waits for a run that the host recovers, and answers its interrupts.
 async fn recovered(server: &TestServer, thread: &str, run: &str) -> Value {
     let run = server.get(&format!("/api/v1/runs/{run}/wait")).await.expect(200);
     if run["status"] == "interrupted" { ended(server, thread).await } else { run }
 }
 
-/// How often a path of the services was asked for.
+/// Returns the number of requests to a path of the services.
 fn asked(server: &TestServer, path: &str) -> usize {
     server.standin().requests().iter().filter(|it| it.path == path).count()
 }
 
-/// A command of the real binary that must succeed; what it prints.
+/// Runs a command of the real binary that must succeed, and returns its output.
 async fn command(place: &Place, args: &[&str]) -> Value {
     let ended = binary::run(place, &[args, &["--json"]].concat()).await;
     assert_eq!(ended.code, 0, "{args:?}: {}", ended.text());
     ended.json()
 }
 
-/// Executes a thread once more from a file. The answers of its journal are all that it gets.
+/// Replays a thread from a file, with the results of its journal only.
 async fn replay(place: &Place, file: String) {
     let report = command(place, &["replay", &file]).await;
     assert_eq!(report["divergences"], json!([]), "{file}: {report}");
@@ -217,7 +217,7 @@ async fn replay(place: &Place, file: String) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_thread_is_what_it_was() {
+async fn threads_are_unchanged() {
     let (setup, _replays, manifest) = unpacked().await;
     let threads = &manifest["threads"];
     assert_eq!(names(threads), BTreeSet::from(KINDS));
@@ -241,9 +241,9 @@ async fn every_thread_is_what_it_was() {
     assert!(missing.is_empty(), "{missing:?} are not in {events:?}");
 }
 
-/// No app is in the plugins folder, so all of it is the code that the folder has.
+/// The plugins folder is empty, so all code comes from the data folder.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_under_way_goes_on_and_replays() {
+async fn unfinished_runs_continue_and_replay() {
     let (setup, _replays, manifest) = unpacked().await;
     let threads = &manifest["threads"];
     let is_waiting = |thread: &&str| threads[*thread]["thread"]["status"] != "idle";
@@ -261,9 +261,9 @@ async fn what_was_under_way_goes_on_and_replays() {
             assert_eq!(run["state"].pointer(place), Some(&wanted), "{thread}: {run}");
         }
     }
-    assert_eq!(asked(&server, VISITS), 0, "what was answered is not asked for again");
+    assert_eq!(asked(&server, VISITS), 0, "finished calls are not repeated");
     assert_eq!(asked(&server, HELD), 0, "an effect in doubt is not repeated");
-    assert_eq!(asked(&server, MORE), 2, "runs that did not come to it do so now");
+    assert_eq!(asked(&server, MORE), 2, "unfinished runs make their calls");
 
     for thread in KINDS.into_iter().chain(CUT) {
         let path = format!("/api/v1/threads/{thread}");
@@ -281,7 +281,7 @@ async fn what_was_under_way_goes_on_and_replays() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn documents_are_what_they_were_and_what_is_due_begins() {
+async fn documents_are_unchanged_and_due_work_starts() {
     let (setup, _replays, manifest) = unpacked().await;
     before::put_kept_app(&setup.place);
     let server = with_key(setup.start().await, &manifest);
@@ -323,7 +323,7 @@ async fn documents_are_what_they_were_and_what_is_due_begins() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_paid_for_is_used_again() {
+async fn cached_and_cancelled_results_are_reused() {
     let (setup, _replays, manifest) = unpacked().await;
     before::put_kept_app(&setup.place);
     let server = with_key(setup.start().await, &manifest);
@@ -336,14 +336,14 @@ async fn what_was_paid_for_is_used_again() {
     let events = run("cached-again", "cached", json!({ "url": url(CACHED) })).await;
     assert!(events.iter().any(|it| it.data["cached"] == true), "{events:?}");
     assert_eq!(asked(&server, CACHED), 0);
-    // The model had answered the run that was cancelled.
+    // The cancelled run had received its completion.
     let events = run("cancelled", "errand", errand(GATED)).await;
     assert!(events.iter().any(|it| it.data["reused"].is_u64()), "{events:?}");
     assert_eq!(asked(&server, GATED), 1);
 }
 
 #[tokio::test]
-async fn nothing_is_damaged_and_a_thread_that_was_exported_then_replays() {
+async fn the_store_is_intact_and_an_exported_thread_replays() {
     let (setup, _replays, _) = unpacked().await;
     setup.config();
     let place = &setup.place;

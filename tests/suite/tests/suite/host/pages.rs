@@ -1,4 +1,4 @@
-//! The pages of apps, as the host serves them: where, with which headers, and what it refuses.
+//! The pages of apps, as the host serves them: their paths, headers and refusals.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -19,7 +19,7 @@ paths = ["/", "/note/{id}"]
 examples = ["write this down"]
 "#;
 
-/// A server with an app that has a page and nothing else.
+/// Creates a server with an app that has only a page.
 async fn setup() -> Setup {
     let setup = Setup::bare().await;
     let file = |name: &str, content: &str| {
@@ -38,8 +38,8 @@ async fn get(server: &TestServer, path: &str) -> Answer {
     Answer::of(server.client.get(server.url(path))).await
 }
 
-/// The answer to a request as it comes over the connection: a client would resolve dots in the path
-/// and decompress the body by itself.
+/// Returns a response as it arrives on the connection. An HTTP client would resolve dots in the
+/// path and decompress the body.
 async fn raw(server: &TestServer, path: &str, headers: &str) -> String {
     let address = server.running.addr;
     let mut stream = TcpStream::connect(address).await.expect("a connection");
@@ -47,18 +47,18 @@ async fn raw(server: &TestServer, path: &str, headers: &str) -> String {
         format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{headers}\r\n");
     stream.write_all(request.as_bytes()).await.expect("the request is sent");
     let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).await.expect("an answer");
+    stream.read_to_end(&mut answer).await.expect("a response");
     String::from_utf8(answer).expect("text")
 }
 
-/// The base of relative URLs that a document was given.
+/// Returns the base of relative URLs in a document.
 fn base(page: &Answer) -> &str {
     let text = page.body.as_str().expect("a document");
     text.split("<head><base href=\"").nth(1).expect("a base").split('"').next().unwrap_or_default()
 }
 
 #[tokio::test]
-async fn the_entry_document_is_shown_at_its_paths_with_a_base_and_a_strict_policy() {
+async fn the_entry_document_is_served_at_its_paths_with_a_base_and_a_strict_policy() {
     let server = setup().await.start().await;
     for (path, expected) in
         [("/apps/notes/", "./"), ("/apps/notes", "notes/"), ("/apps/notes/note/7", "../")]
@@ -81,7 +81,7 @@ async fn the_entry_document_is_shown_at_its_paths_with_a_base_and_a_strict_polic
 }
 
 #[tokio::test]
-async fn files_are_precompressed_immutable_and_compared() {
+async fn files_are_precompressed_immutable_and_have_an_etag() {
     let server = setup().await.start().await;
     let path = "/apps/notes/assets/main-1a2b.js";
     for (accepted, encoding, body) in
@@ -108,7 +108,7 @@ async fn files_are_precompressed_immutable_and_compared() {
 }
 
 #[tokio::test]
-async fn nothing_but_the_files_of_the_page_is_served() {
+async fn only_the_files_of_the_page_are_served() {
     let server = setup().await.start().await;
     for path in [
         "/apps/notes/app.toml",
@@ -127,13 +127,13 @@ async fn nothing_but_the_files_of_the_page_is_served() {
 }
 
 #[tokio::test]
-async fn a_page_also_answers_under_its_mount_and_on_its_own_address() {
+async fn a_page_is_also_served_at_its_mount_and_on_its_own_address() {
     let table = "[apps.notes]\npath = \"plugins/notes\"\nmount = \"/\"\nlisten = \"127.0.0.1:0\"\n";
     let server = setup().await.with(table).start().await;
     assert_eq!(base(&get(&server, "/").await), "./");
     assert_eq!(base(&get(&server, "/note/7").await), "../");
     assert_eq!(get(&server, "/icon.svg").await.status, 200);
-    let own = server.running.app_addrs.values().next().expect("an address of its own");
+    let own = server.running.app_addrs.values().next().expect("an address of the app");
     let page = Answer::of(server.client.get(format!("http://{own}/note/7"))).await;
     assert_eq!((page.status, base(&page)), (200, "../"));
     let apps = get(&server, "/api/v1/apps").await;
@@ -145,9 +145,9 @@ async fn a_page_also_answers_under_its_mount_and_on_its_own_address() {
 }
 
 #[tokio::test]
-async fn a_page_that_was_not_built_says_what_builds_it() {
+async fn a_page_that_is_not_built_names_the_build_command() {
     let setup = setup().await;
-    std::fs::remove_dir_all(setup.place.plugins().join("notes/page")).expect("it is removed");
+    std::fs::remove_dir_all(setup.place.plugins().join("notes/page")).expect("removed");
     let server = setup.start().await;
     let page = get(&server, "/apps/notes/").await;
     assert_eq!(page.status, 404);

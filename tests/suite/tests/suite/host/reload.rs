@@ -1,4 +1,4 @@
-//! Files that change while a server runs, and files that are no plugins.
+//! Files that change while a server runs, and files that are not plugins.
 
 use serde_json::{Value, json};
 use wattle_suite::binary;
@@ -10,13 +10,14 @@ use wattle_suite::server::{Setup, TestServer};
 const COUNT: &str = "[graphs.count]\nentry = \"counter\"\n[graphs.count.channels.number]\n\
                      [graphs.count.nodes.counter]\n";
 
-/// The same with the node twice.
+/// The graph with two such nodes in a row.
 const COUNT_TWICE: &str = "[graphs.count]\nentry = \"counter\"\n[graphs.count.channels.number]\n\
                            [graphs.count.nodes.counter]\n[graphs.count.nodes.again]\n\
                            node = \"counter\"\n[[graphs.count.edges]]\nfrom = \"counter\"\n\
                            to = \"again\"\n";
 
-/// Files that are no plugins of this host: a name, the bytes, and what the refusal must say.
+/// Returns files that are not plugins of this host: a name, the bytes, and a part of the expected
+/// message.
 fn impostors() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     let good = guests::bytes(MISDEEDS).to_vec();
     let with = |from: &str, to: &str| replaced(&good, from.as_bytes(), to.as_bytes());
@@ -36,7 +37,8 @@ fn impostors() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     ]
 }
 
-/// Every occurrence replaced by a text of the same length, so that all lengths in the file stay.
+/// Replaces every occurrence by a text of the same length, so that all lengths in the file stay
+/// valid.
 fn replaced(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     assert_eq!(from.len(), to.len());
     let mut bytes = bytes.to_vec();
@@ -49,7 +51,7 @@ fn replaced(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A server that watches an empty plugins folder.
+/// Starts a server that watches an empty plugins folder.
 async fn watching() -> TestServer {
     let mut setup = Setup::bare().await;
     setup.watch = true;
@@ -57,7 +59,7 @@ async fn watching() -> TestServer {
     setup.with(&toml).start().await
 }
 
-/// Waits until the watcher has begun to see changes: what is written before is never announced.
+/// Waits until the watcher reports changes. A change before its start is not reported.
 async fn seen(server: &TestServer, path: &str, content: &[u8]) {
     for _ in 0..100 {
         server.setup.place.write(path, content);
@@ -67,7 +69,7 @@ async fn seen(server: &TestServer, path: &str, content: &[u8]) {
             return;
         }
     }
-    panic!("the server never saw `{path}`");
+    panic!("the server never detected `{path}`");
 }
 
 async fn problem(server: &TestServer, file: &str) -> String {
@@ -83,7 +85,7 @@ fn message(problems: &Value, file: &str) -> Option<String> {
 }
 
 #[tokio::test]
-async fn impostors_are_reported_with_what_to_do_and_the_server_goes_on() {
+async fn invalid_plugins_are_reported_with_a_hint_and_the_server_continues() {
     let server = watching().await;
     seen(&server, "plugins/first.wasm", b"no program").await;
     for (name, bytes, says) in impostors() {
@@ -101,7 +103,7 @@ async fn impostors_are_reported_with_what_to_do_and_the_server_goes_on() {
 }
 
 #[tokio::test]
-async fn impostors_are_refused_by_inspect_with_the_same_words() {
+async fn invalid_plugins_are_refused_by_inspect_with_the_same_messages() {
     let place = Place::new();
     place.share_compiled_code();
     for (name, bytes, says) in impostors() {
@@ -115,7 +117,7 @@ async fn impostors_are_refused_by_inspect_with_the_same_words() {
 }
 
 #[tokio::test]
-async fn a_folder_that_is_dropped_in_is_used_by_new_runs_and_a_broken_one_leaves_the_old() {
+async fn a_new_app_is_loaded_and_a_broken_change_keeps_the_old_version() {
     let server = watching().await;
     assert_eq!(server.get("/api/v1/apps").await.body, json!([]));
     seen(&server, "plugins/first.wasm", b"no program").await;
@@ -148,7 +150,7 @@ async fn a_folder_that_is_dropped_in_is_used_by_new_runs_and_a_broken_one_leaves
 }
 
 #[tokio::test]
-async fn a_single_plugin_serves_the_graphs_that_name_it() {
+async fn a_standalone_plugin_serves_the_graphs_that_name_it() {
     let server = watching().await;
     seen(&server, "plugins/first.wasm", b"no program").await;
     let graph = COUNT.replace("nodes.counter]\n", "nodes.counter]\nplugin = \"shared\"\n");
@@ -164,18 +166,18 @@ async fn a_single_plugin_serves_the_graphs_that_name_it() {
     assert_eq!(server.run("lender", "count", json!({})).await["state"]["number"], 1);
     let plugin = server.get("/api/v1/plugins/shared").await.expect(200);
     assert_eq!(plugin[0]["app"], "lender");
-    assert_eq!(plugin[0]["grants"]["llm"], json!([]), "nothing was granted to it");
+    assert_eq!(plugin[0]["grants"]["llm"], json!([]), "the plugin has no grants");
 }
 
 #[tokio::test]
-async fn a_thread_keeps_to_the_version_it_was_started_with() {
+async fn a_thread_keeps_its_pinned_version() {
     let setup = Setup::misdeeds(&super::sandbox::graphs()).await;
     let server = setup.start().await;
     let url = format!("{}/count/visits", server.standin().base_url);
     let run = server.run("misdeeds", "two_questions", json!({ "url": url, "route": "chat" })).await;
     let thread = run["thread"].as_str().unwrap();
     let before = server.get(&format!("/api/v1/threads/{thread}")).await.expect(200);
-    // Another graph of the same name: new threads use it.
+    // Another graph of the same name, which new threads use.
     let graphs = super::sandbox::graphs();
     let changed =
         graphs.replace("[graphs.two_questions]\n", "[graphs.two_questions]\ndoc = \"new\"\n");

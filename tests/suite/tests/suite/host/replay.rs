@@ -1,5 +1,5 @@
-//! A real application's thread as a file, executed once more by the real binary while every service
-//! it used is gone.
+//! Exports of a real application's thread, which the real binary replays without any of its
+//! services.
 
 use serde_json::{Value, json};
 use wattle_kit::standin;
@@ -12,8 +12,7 @@ async fn run(place: &Place, args: &[&str]) -> Ended {
     binary::run(place, args).await
 }
 
-/// A folder with a finished thread of the asset application. The services are gone when it is
-/// handed over.
+/// Creates a folder with a finished thread of the asset application, whose services are stopped.
 async fn finished() -> (Place, String) {
     let standin = standin::Server::start(standin::Config::default()).await.unwrap();
     let place = Place::new();
@@ -39,7 +38,7 @@ async fn finished() -> (Place, String) {
 }
 
 #[tokio::test]
-async fn a_finished_thread_replays_with_every_service_gone() {
+async fn a_finished_thread_replays_without_its_services() {
     let (place, thread) = finished().await;
     let replayed = run(&place, &["replay", &thread, "--json"]).await;
     assert_eq!(replayed.code, 0, "{}", replayed.text());
@@ -58,7 +57,7 @@ async fn a_finished_thread_replays_with_every_service_gone() {
     assert_eq!(verified["sealed_after"], 0);
 }
 
-/// Another machine: nothing in its plugins folder, and no configuration but that.
+/// Creates a folder like on another machine: without plugins and with an empty configuration.
 fn elsewhere() -> Place {
     let place = Place::new();
     place.share_compiled_code();
@@ -68,7 +67,7 @@ fn elsewhere() -> Place {
 }
 
 #[tokio::test]
-async fn a_file_stands_alone() {
+async fn an_export_is_self_contained() {
     let (place, thread) = finished().await;
     let here = run(&place, &["replay", &thread, "--json"]).await.json();
     let exported = run(&place, &["thread", "export", &thread, "--file", "thread.jsonl"]).await;
@@ -80,7 +79,7 @@ async fn a_file_stands_alone() {
     let there = run(&place, &["replay", "thread.jsonl", "--json"]).await;
     assert_eq!((there.code, there.json()), (0, here), "{}", there.text());
 
-    // Code that is not what it says is not executed.
+    // Code that does not match its digest is not executed.
     let digest = "plugins\":{\"asset\":\"";
     let at = text.find(digest).unwrap() + digest.len();
     let other = if &text[at..=at] == "0" { "1" } else { "0" };
@@ -112,7 +111,7 @@ async fn code_and_blobs_can_be_left_out() {
 }
 
 #[tokio::test]
-async fn an_edited_file_is_refused_and_names_the_event() {
+async fn an_edited_export_is_refused_with_the_event() {
     let (place, thread) = finished().await;
     run(&place, &["thread", "export", &thread, "--file", "thread.jsonl"]).await;
     let file = place.root().join("thread.jsonl");
@@ -126,7 +125,7 @@ async fn an_edited_file_is_refused_and_names_the_event() {
 }
 
 #[tokio::test]
-async fn a_thread_on_the_newest_code_has_nothing_to_move_to_and_no_calls_in_doubt() {
+async fn a_current_thread_has_no_migration_and_no_pending_calls() {
     let (place, thread) = finished().await;
     let report = run(&place, &["thread", "migrate", &thread, "--dry-run", "--json"]).await;
     assert_eq!(report.code, 0, "{}", report.text());

@@ -1,9 +1,9 @@
-//! A guest that misbehaves ends its own run, in its own way, and nothing else.
+//! A misbehaving guest fails its own run, each in its own way, and nothing else.
 
 use serde_json::{Value, json};
 use wattle_suite::server::{Setup, TestServer};
 
-/// One graph for each misdeed of the guest `wattle-guest-misdeeds`.
+/// Returns one graph for each misdeed of the guest `wattle-guest-misdeeds`.
 pub(super) fn graphs() -> String {
     let mut text = String::new();
     for (node, channels) in [
@@ -41,7 +41,7 @@ async fn server() -> TestServer {
     Setup::misdeeds(&graphs()).await.start().await
 }
 
-/// What the log says about the failed task.
+/// Returns the event of the failed task.
 async fn fault(server: &TestServer, run: &Value) -> Value {
     let thread = run["thread"].as_str().unwrap();
     let mut events = server.events(thread).await;
@@ -49,7 +49,8 @@ async fn fault(server: &TestServer, run: &Value) -> Value {
     events.pop().map(|event| event.data).unwrap_or_default()
 }
 
-/// Runs a misdeed beside an honest run, and answers with its failure.
+/// Runs a misdeed and an honest run concurrently, and returns the fault and the failure of the
+/// misdeed.
 async fn misbehave(server: &TestServer, node: &str, input: Value) -> (Value, Value) {
     let (run, honest) = tokio::join!(
         server.run("misdeeds", node, input),
@@ -63,7 +64,7 @@ async fn misbehave(server: &TestServer, node: &str, input: Value) -> (Value, Val
     (fault["fault"].clone(), run["failure"].clone())
 }
 
-/// The misdeed must end at this limit.
+/// Runs a misdeed that must fail at this limit.
 async fn reaches(node: &str, input: Value, limit: &str) {
     let server = server().await;
     let (fault, failure) = misbehave(&server, node, input).await;
@@ -73,12 +74,12 @@ async fn reaches(node: &str, input: Value, limit: &str) {
 }
 
 #[tokio::test]
-async fn a_loop_without_end_reaches_the_cpu_limit_while_others_run() {
+async fn an_endless_loop_reaches_the_cpu_limit_while_others_run() {
     reaches("spin", json!({}), "cpu").await;
 }
 
 #[tokio::test]
-async fn a_memory_eater_reaches_the_memory_limit() {
+async fn endless_allocation_reaches_the_memory_limit() {
     reaches("hog", json!({}), "memory").await;
 }
 
@@ -99,7 +100,7 @@ async fn a_panic_is_a_trap() {
 }
 
 #[tokio::test]
-async fn a_typed_failure_keeps_its_code_and_is_not_retried_unless_it_says_so() {
+async fn a_typed_failure_keeps_its_code_and_is_retried_only_if_retryable() {
     let server = server().await;
     let (fault, failure) = misbehave(&server, "typed_failure", json!({ "retryable": false })).await;
     assert_eq!((fault, &failure["code"]), (json!("failure"), &json!("misdeed")));
@@ -121,9 +122,9 @@ async fn huge_output_reaches_the_output_limit_and_large_output_does_not() {
 }
 
 #[tokio::test]
-async fn a_host_that_was_not_granted_is_denied_and_never_called() {
+async fn a_host_without_a_grant_is_denied_and_not_called() {
     let server = server().await;
-    // The same machine by another name, another port, and a host outside.
+    // The same machine by another name, another port, and an external host.
     let standin = server.standin().addr.port();
     for url in [
         format!("http://localhost:{standin}/echo"),
@@ -133,12 +134,12 @@ async fn a_host_that_was_not_granted_is_denied_and_never_called() {
         let (fault, failure) = misbehave(&server, "ungranted_http", json!({ "url": url })).await;
         assert_eq!((fault, &failure["code"]), (json!("failure"), &json!("denied")), "{failure}");
         let message = failure["message"].as_str().unwrap();
-        assert!(message.contains("[grants.misdeeds]"), "the line to add is named: {message}");
+        assert!(message.contains("[grants.misdeeds]"), "the setting to add is named: {message}");
     }
     assert!(server.standin().requests().is_empty());
     let url = format!("{}/status/204", server.standin().base_url);
     let run = server.run("misdeeds", "ungranted_http", json!({ "url": url })).await;
-    assert_eq!(run["state"]["status"], 204, "what is granted works: {run}");
+    assert_eq!(run["state"]["status"], 204, "granted hosts are reachable: {run}");
 }
 
 #[tokio::test]
@@ -176,7 +177,7 @@ async fn a_flood_of_events_reaches_a_limit() {
 }
 
 #[tokio::test]
-async fn writes_that_break_the_promise_are_refused() {
+async fn invalid_writes_are_refused() {
     let server = server().await;
     for mode in ["unknown_channel", "wrong_type"] {
         let (fault, failure) = misbehave(&server, "bad_output", json!({ "mode": mode })).await;
@@ -199,7 +200,7 @@ async fn deep_documents_are_refused() {
 }
 
 #[tokio::test]
-async fn two_questions_in_one_node_pay_for_each_call_once() {
+async fn two_interrupts_in_one_node_repeat_no_call() {
     let server = server().await;
     let url = format!("{}/count/visits", server.standin().base_url);
     let run = server.run("misdeeds", "two_questions", json!({ "url": url, "route": "chat" })).await;
@@ -212,11 +213,11 @@ async fn two_questions_in_one_node_pay_for_each_call_once() {
     assert_eq!(run["status"], "completed", "{run}");
     assert_eq!(run["state"]["answers"], json!(["a", "b"]));
     let paths: Vec<_> = server.standin().requests().into_iter().map(|entry| entry.path).collect();
-    assert_eq!(paths, ["/count/visits", "/v1/chat/completions"], "each was called once");
+    assert_eq!(paths, ["/count/visits", "/v1/chat/completions"], "each service is called once");
 }
 
 #[tokio::test]
-async fn a_run_that_waits_does_not_hold_up_others_and_can_be_cancelled() {
+async fn a_waiting_run_does_not_block_others_and_can_be_cancelled() {
     let server = server().await;
     let gate = server.standin().gate(wattle_kit::standin::Pattern::path("/count/held"));
     let url = format!("{}/count/held", server.standin().base_url);

@@ -1,5 +1,5 @@
-//! Pictures as clients of several systems write them: the model sees them, and clients get their
-//! blocks back as they wrote them.
+//! Pictures in the formats of several clients: the model sees them, and clients get back the blocks
+//! that they sent.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,14 +16,14 @@ async fn thread(server: &TestServer) -> String {
     made["thread_id"].as_str().unwrap().to_owned()
 }
 
-/// Says something to the agent, and waits for its answer.
+/// Sends a message to the agent and waits for the response.
 async fn say(server: &TestServer, thread: &str, content: &Value) -> Answer {
     let input = json!({ "messages": [{ "role": "user", "content": content }] });
     let run = json!({ "assistant_id": "talking_agent", "input": input });
     server.post(&format!("/threads/{thread}/runs/wait"), &run).await
 }
 
-/// The messages that the model was shown last.
+/// Returns the messages of the last model request.
 fn shown(server: &TestServer) -> Value {
     let requests = server.standin().requests();
     let last = requests.into_iter().rfind(|entry| entry.path == MODEL_PATH).unwrap();
@@ -67,7 +67,7 @@ async fn the_model_sees_the_pictures_of_clients() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_picture_that_is_none_is_refused_by_its_place() {
+async fn an_invalid_picture_is_refused_with_its_position() {
     let server = setup().await.start().await;
     let id = thread(&server).await;
     let wrong = json!([
@@ -82,7 +82,7 @@ async fn a_picture_that_is_none_is_refused_by_its_place() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_part_that_cannot_be_read_is_named_and_the_thread_goes_on() {
+async fn an_unreadable_part_is_named_and_the_thread_continues() {
     let server = setup().await.start().await;
     let say = async |thread: &Value, content: Value| {
         let input = json!({ "messages": [{ "role": "user", "content": content }] });

@@ -12,16 +12,16 @@ use wattle_suite::server::{Setup, TestServer};
 
 use super::{pauses, setup};
 
-/// How long a scenario may take. Browsers start slowly on a busy machine.
+/// Maximum duration of a scenario. Browsers start slowly on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(150);
 
-/// So that each piece of an answer is on the page before the next one comes.
+/// Pause between deltas, so that each is on the page before the next one.
 const PIECE_MS: u64 = 100;
 
-/// Enough to be stopped by somebody at a browser.
+/// Pause that is long enough for a user to stop the run.
 const STOP_MS: u64 = 1_500;
 
-/// A server that lets pages of one origin call, with a model that takes its time.
+/// Starts a server that accepts requests of pages of one origin, with a slow model.
 async fn server(origin: &str) -> TestServer {
     let listen = "listen = \"127.0.0.1:0\"\n";
     let setup: Setup =
@@ -32,7 +32,7 @@ async fn server(origin: &str) -> TestServer {
     server
 }
 
-/// Has users at a browser do something, one on a page with each hook.
+/// Runs a scenario of users at a browser, one on a page with each hook.
 async fn visit(scenario: &str) -> Result<(), LeftOut> {
     let (folder, browser) = browser::found("react")?;
     let mut command = Command::new("node");
@@ -55,26 +55,26 @@ async fn visit(scenario: &str) -> Result<(), LeftOut> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn words_appear_as_they_are_said() {
+async fn deltas_appear_as_they_are_streamed() {
     need!(visit("talks").await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn questions_are_shown_and_answered() {
+async fn interrupts_are_shown_and_answered() {
     need!(visit("answers").await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_question_survives_a_reload() {
+async fn an_interrupt_survives_a_reload() {
     need!(visit("asks_again").await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reload_in_the_middle_of_an_answer_sees_the_rest() {
+async fn a_reload_during_a_completion_shows_the_rest() {
     need!(visit("rejoins").await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_is_stopped() {
+async fn a_completion_can_be_stopped() {
     need!(visit("stops").await);
 }

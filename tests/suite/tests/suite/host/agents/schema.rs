@@ -1,5 +1,5 @@
-//! The whole server by the document that describes it: it is sent what the document allows and what
-//! it does not, and each answer must be one that the document knows.
+//! The whole server against its OpenAPI document: valid and invalid requests are generated from the
+//! document, and each response must conform to it.
 
 use std::convert::Infallible;
 use std::process::Stdio;
@@ -17,24 +17,24 @@ use wattle_suite::server::TestServer;
 
 use super::setup;
 
-/// How long all requests may take: less than the runner of the tests gives one of them.
+/// Maximum duration of all requests, less than the timeout of the test runner.
 const PATIENCE: Duration = Duration::from_secs(160);
 
-/// Requests of one kind; `WATTLE_EXAMPLES` asks for more of them.
+/// Requests per operation. `WATTLE_EXAMPLES` sets another number.
 const EXAMPLES: u32 = 2;
 
-/// Threads that are written on.
+/// Threads that requests may write.
 const THREADS: usize = 24;
 
 /// Milliseconds between two steps of the server's clock.
 const TICK_MS: u32 = 100;
 
-/// The header with the key.
+/// The header with the API key.
 const HEADER: &str = "x-api-key";
 const KEY: &str = "suite-operator-key";
 
-/// A server that is open to one key, the same from beginning to end: one without keys would be
-/// closed by the first that a request makes.
+/// Starts a server with one API key, which stays the same. Without keys, the first key that a
+/// request creates would lock out the others.
 async fn locked() -> TestServer {
     let mut setup = setup().await.with("[auth]\nkeys_env = \"SUITE_KEYS\"\n");
     setup.keys = KEY;
@@ -45,7 +45,7 @@ async fn locked() -> TestServer {
     server
 }
 
-/// What is there when the requests come, by the names that paths have for it.
+/// Creates resources for the requests and returns their ids by the names of path parameters.
 async fn scene(server: &TestServer) -> Value {
     let post = async |path: &str, body: Value| server.post(path, &body).await.expect(200);
     let thread = text(&post("/threads", json!({})).await, "thread_id");
@@ -77,7 +77,7 @@ async fn scene(server: &TestServer) -> Value {
     })
 }
 
-/// Lets the server's clock go on as time does.
+/// Advances the server's clock in real time.
 async fn pass_time(server: &TestServer) -> Infallible {
     loop {
         tokio::time::sleep(Duration::from_millis(TICK_MS.into())).await;
@@ -90,7 +90,7 @@ fn text(document: &Value, field: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn answers_are_those_of_the_document() {
+async fn responses_conform_to_the_openapi_document() {
     let program = need!(clients::python("schemathesis", "schemathesis"));
     let server = locked().await;
     let scene = scene(&server).await;
@@ -106,27 +106,27 @@ async fn answers_are_those_of_the_document() {
         .env("SCENE", scene.to_string())
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("NO_PROXY", "*")
-        // It keeps notes where it is started.
+        // The program writes notes to its current folder.
         .current_dir(server.setup.place.root())
         .stdin(Stdio::null())
         .kill_on_drop(true);
     let ended = tokio::select! {
         ended = tokio::time::timeout(PATIENCE, command.output()) => ended.unwrap().unwrap(),
-        // Runs that are to begin later do.
+        // Delayed runs start when they are due.
         never = pass_time(&server) => match never {},
     };
     let report = String::from_utf8_lossy(&ended.stdout);
     let said = String::from_utf8_lossy(&ended.stderr);
     assert!(ended.status.success(), "{report}\n{said}");
-    // Nothing that was sent has left it in disorder.
+    // The server is healthy after all requests.
     assert_eq!(server.get("/ok").await.expect(200)["ok"], true);
 }
 
-/// A header, or none.
+/// An optional header.
 type Header = Option<(&'static str, &'static str)>;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn streams_without_an_end_refuse_what_is_wrong() {
+async fn endless_streams_refuse_invalid_requests() {
     let server = setup().await.start().await;
     let thread = server.post("/threads", &json!({})).await.expect(200);
     let own = format!("/threads/{}/stream", text(&thread, "thread_id"));

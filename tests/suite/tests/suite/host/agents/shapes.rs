@@ -1,5 +1,5 @@
-//! The shapes of answers and streams over real HTTP. The snapshots were compared with the answers of a
-//! LangGraph server for the same graph; ids and times are left out.
+//! The shapes of responses and streams over real HTTP. The snapshots were compared with the
+//! responses of a LangGraph server for the same graph. Ids and times are left out.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use wattle_suite::server::TestServer;
 
 use super::setup;
 
-/// What differs from run to run, and what stands in its place.
+/// Values that differ from run to run, and their placeholders.
 const FILTERS: [(&str, &str); 5] = [
     (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "<uuid>"),
     (r"\b[0-9a-f]{32}\b", "<hex>"),
@@ -17,7 +17,7 @@ const FILTERS: [(&str, &str); 5] = [
     (r#""seq":\d+"#, r#""seq":<n>"#),
 ];
 
-/// The modes in which the reference was asked to stream.
+/// The stream modes of the reference.
 const MODES: [&str; 7] =
     ["values", "updates", "messages-tuple", "custom", "tasks", "checkpoints", "debug"];
 
@@ -31,7 +31,7 @@ fn check_json(name: &str, seen: &Value) {
     check(name, &format!("{seen:#}"));
 }
 
-/// The head of a stream and its frames: kind and data, each on a line.
+/// Returns the frames of a stream: type and data, each on a line.
 fn frames(text: &str) -> String {
     let mut seen = String::new();
     for frame in text.split("\r\n\r\n") {
@@ -58,7 +58,7 @@ async fn streamed(server: &TestServer, thread: &str, run: &Value) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_question_and_its_answer() {
+async fn an_interrupt_and_its_answer_match_snapshots() {
     let server = setup().await.start().await;
     let id = thread(&server).await;
     let input = json!({ "messages": [], "value": "i", "items": [] });
@@ -84,13 +84,13 @@ async fn a_question_and_its_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_graphs_as_assistants() {
+async fn assistants_of_the_graphs_match_snapshots() {
     let server = setup().await.start().await;
     let wanted = json!({ "graph_id": "agent" });
     check_json("assistants", &server.post("/assistants/search", &wanted).await.expect(200));
 }
 
-/// Reads a stream that never ends by itself until the run is said to be where it is wanted.
+/// Reads an endless stream until the root graph has the given lifecycle event.
 async fn until(response: &mut reqwest::Response, text: &mut String, wanted: &str) {
     let is_there = |text: &str| {
         let data = text.lines().filter_map(|line| line.strip_prefix("data: "));
@@ -100,13 +100,13 @@ async fn until(response: &mut reqwest::Response, text: &mut String, wanted: &str
         })
     };
     while !is_there(text) || !text.ends_with("\r\n\r\n") {
-        let chunk = response.chunk().await.unwrap().expect("the run goes on");
+        let chunk = response.chunk().await.unwrap().expect("the stream continues");
         text.push_str(&String::from_utf8_lossy(&chunk));
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn typed_events() {
+async fn typed_events_match_snapshots() {
     let server = setup().await.start().await;
     let id = thread(&server).await;
     let command = async |id_of_command: u64, method: &str, params: Value| {
@@ -116,7 +116,7 @@ async fn typed_events() {
     let input = json!({ "messages": [], "value": "i", "items": [] });
     let start = json!({ "assistant_id": "agent", "input": input });
     let mut started = command(1, "run.start", start).await;
-    // How far it came by then is a matter of time.
+    // The applied sequence number depends on timing.
     assert!(started["meta"]["applied_through_seq"].take().is_u64());
     check_json("command", &started);
 
