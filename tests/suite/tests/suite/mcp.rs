@@ -1,5 +1,5 @@
-//! Tools of MCP servers in the hands of an agent: real components, the real server, a stand-in
-//! that speaks the protocol.
+//! Tests of an agent that uses tools of MCP servers, with real components, the real server, and a
+//! stand-in for the MCP server.
 
 use std::process::Command;
 use std::time::Duration;
@@ -15,10 +15,11 @@ use wattle_suite::place;
 use wattle_suite::scene::Scene;
 use wattle_suite::server::{Setup, TestServer};
 
-/// Longest wait for processes to end.
+/// The longest wait for the end of processes.
 const SOON: Duration = Duration::from_mins(1);
 
-/// An agent that is granted tools of these servers, which are tables of the configuration.
+/// Starts a server with an agent that may use the `granted` tools of these servers, which are
+/// tables of the configuration.
 async fn server(granted: &str, servers: impl FnOnce(&str) -> String) -> TestServer {
     let desk = Desk { granted: granted.to_owned(), ..Desk::default() };
     let setup = Setup::desk(&desk).await;
@@ -26,12 +27,12 @@ async fn server(granted: &str, servers: impl FnOnce(&str) -> String) -> TestServ
     setup.with(&toml).start().await
 }
 
-/// One server over HTTP.
+/// Returns the configuration of one server over HTTP.
 fn over_http(name: &str, base_url: &str, query: &str) -> String {
     format!("[mcp.{name}]\nurl = \"{base_url}/mcp{query}\"\nprivate = true\n")
 }
 
-/// What the tools answered, with the status of each message.
+/// Returns the results of the tools with the status of each message.
 fn told(run: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let messages = tool_messages(run);
@@ -45,7 +46,7 @@ fn calls(server: &TestServer) -> Vec<Entry> {
 }
 
 #[tokio::test]
-async fn an_agent_calls_tools_of_servers_old_and_new() {
+async fn an_agent_calls_tools_over_each_protocol_version() {
     for query in ["", "?era=legacy&sse=1", "?era=current&sse=1"] {
         let server = server("[\"mcp:probe/*\"]", |base| over_http("probe", base, query)).await;
         let run = server
@@ -66,7 +67,7 @@ fn text(value: &Value) -> &str {
 }
 
 #[tokio::test]
-async fn a_server_in_trouble_is_an_answer_and_the_conversation_goes_on() {
+async fn the_conversation_continues_after_a_server_fails() {
     let server =
         server("[\"mcp:probe/*\"]", |base| over_http("probe", base, "") + "output = \"10KiB\"\n")
             .await;
@@ -92,21 +93,21 @@ async fn a_server_in_trouble_is_an_answer_and_the_conversation_goes_on() {
 }
 
 #[tokio::test]
-async fn a_server_checks_arguments_itself_and_sees_granted_calls_only() {
+async fn a_server_checks_arguments_and_receives_only_granted_calls() {
     let server = server("[\"mcp:probe/echo\"]", |base| over_http("probe", base, "")).await;
     let run = server.chat("call echo {\"text\":1}\ncall fail {}").await;
     let told = told(&run);
     assert!(told.iter().all(|(status, _)| status == "error"), "{told:?}");
-    assert!(told[0].1.contains("`text` is missing"), "the server's words: {told:?}");
+    assert!(told[0].1.contains("`text` is missing"), "the message comes from the server: {told:?}");
     let names: Vec<Value> = calls(&server)
         .into_iter()
         .filter_map(|call| Some(call.body?["params"]["name"].clone()))
         .collect();
-    assert_eq!(names, ["echo"], "a call that is not granted goes nowhere");
+    assert_eq!(names, ["echo"], "a call that is not granted is not sent");
 }
 
 #[tokio::test]
-async fn two_servers_with_one_tool_are_told_apart_by_full_names() {
+async fn tools_of_the_same_name_are_distinguished_by_full_names() {
     let server = server("[\"mcp:a/echo\", \"mcp:b/echo\"]", |base| {
         over_http("a", base, "?era=legacy") + &over_http("b", base, "?era=current")
     })
@@ -121,7 +122,7 @@ async fn two_servers_with_one_tool_are_told_apart_by_full_names() {
 }
 
 #[tokio::test]
-async fn a_program_serves_tools_and_gets_its_secrets_only() {
+async fn a_program_offers_tools_and_receives_only_its_secrets() {
     let own = std::env::current_exe().unwrap();
     let program = own.ancestors().nth(2).unwrap().join("wattle-standin-mcp");
     let missing = "run `cargo build --bin wattle-standin-mcp` first";
@@ -136,7 +137,7 @@ async fn a_program_serves_tools_and_gets_its_secrets_only() {
     .await;
     let run = server.chat("call surroundings {}").await;
     let said: Value = serde_json::from_str(&told(&run)[0].1).unwrap();
-    // The program has it, and no result shows it.
+    // The program has received it, and no result shows it.
     assert_eq!(said["env"]["API_TOKEN"], json!("***"));
     assert!(said["env"].get("HOME").is_none(), "{said}");
     assert!(text(&said["folder"]).ends_with("/data"), "{said}");
@@ -144,8 +145,9 @@ async fn a_program_serves_tools_and_gets_its_secrets_only() {
     assert!(told(&died).iter().any(|(_, text)| text.contains("back") || text.contains("files")));
 }
 
-/// A host whose agent has called a tool of a program, and a pipe that all processes of the program hold open. A shell
-/// runs this script, in which `PROGRAM` is the program.
+/// Starts a host whose agent has called a tool of a program. Returns it with a pipe that all
+/// processes of the program hold open. A shell runs `script`, in which `PROGRAM` is replaced with
+/// the path of the program.
 async fn with_program(script: &str) -> (Scene, Served, Receiver) {
     let scene = Scene::new(|place, standin| {
         let desk = Desk { granted: "[\"mcp:probe/*\"]".to_owned(), ..Desk::default() };
@@ -178,7 +180,7 @@ async fn let_go(mut held: Receiver) {
 }
 
 #[tokio::test]
-async fn what_a_program_started_ends_with_a_host_that_is_stopped() {
+async fn the_processes_of_a_program_end_when_the_host_stops() {
     for script in ["sleep 1000 & exec PROGRAM", "sleep 1000 & PROGRAM; true"] {
         let (_scene, mut server, held) = with_program(script).await;
         let status = server.program.terminate().await.unwrap();
@@ -187,10 +189,10 @@ async fn what_a_program_started_ends_with_a_host_that_is_stopped() {
     }
 }
 
-/// A host that is killed can end nothing. The program sees the end of its input, and a shell or a package runner that
-/// waits for it ends after it.
+/// A killed host cannot end any process. The program reads the end of its input and exits, and then
+/// a shell or a package runner that waits for it also exits.
 #[tokio::test]
-async fn a_program_ends_with_a_host_that_is_killed() {
+async fn a_program_ends_when_the_host_is_killed() {
     for script in ["exec PROGRAM", "PROGRAM; true"] {
         let (_scene, mut server, held) = with_program(script).await;
         server.program.kill().await.unwrap();

@@ -1,5 +1,5 @@
-//! Two real binaries on one PostgreSQL: either goes on with what the other began, also when the
-//! other is killed, and never do both write to one thread.
+//! Tests of two real hosts on one PostgreSQL: each continues what the other started, also when the
+//! other is killed, and they never write to one thread at the same time.
 
 mod share;
 mod stop;
@@ -17,21 +17,21 @@ use wattle_suite::binary::{self, Served};
 use wattle_suite::place::{self, Place};
 use wattle_suite::scene::Scene;
 
-/// A path of the services that a gate holds.
+/// The path of the services that the gate holds.
 const HELD: &str = "/count/held";
 
-/// Where the services answer for models.
+/// The path where the services answer for models.
 const CHAT: &str = "/v1/chat/completions";
 
-/// What hosts that are to be taken for dead soon add to the store's address: shorter than usual, and
-/// long enough for a host on a machine with much to do.
+/// The lease of hosts whose loss must be noticed soon. It is shorter than the default, and long
+/// enough for a host on a busy machine.
 const SHORT: &str = "lease = \"3s\"";
 
-/// Longest wait for anything, a take-over included.
+/// The longest wait for any event, including a takeover.
 const IN_TIME: Duration = Duration::from_secs(40);
 
-/// A GET, and a node with a model call and a GET that only one host may come to; and a run that never
-/// ends by itself.
+/// A graph with an HTTP node and a node with a model call and a GET that only one host may reach,
+/// and a graph whose run never ends by itself.
 const CHAIN: &str = r#"
 [graphs.chain]
 entry = "ungranted_http"
@@ -55,23 +55,23 @@ edges = [{ from = "again", to = "again" }]
 node = "counter"
 "#;
 
-/// Two hosts with data folders of their own; apps, services and database are the same.
+/// Two hosts with their own data folders; they share the apps, the services and the database.
 struct Pair {
     a: Served,
     b: Served,
     scene: Scene,
-    /// The folder of host B; that of host A is the scene's.
+    /// The folder of host B; the scene has the folder of host A.
     place: Place,
     _postgres: Postgres,
 }
 
 impl Pair {
-    /// A test is left out without PostgreSQL.
+    /// Starts both hosts. A test is left out without PostgreSQL.
     async fn start() -> Result<Self, LeftOut> {
         Self::start_with("").await
     }
 
-    /// The same with more about their store.
+    /// Starts both hosts with `more` in the `store` table of their configuration.
     async fn start_with(more: &str) -> Result<Self, LeftOut> {
         let (postgres, database) = crate::asset::postgres::database()?;
         let store = format!("[store]\nurl = \"{database}\"\n{more}\n");
@@ -90,7 +90,7 @@ impl Pair {
         Ok(Self { a, b, scene, place, _postgres: postgres })
     }
 
-    /// Starts a run on host A and waits until it stands at the gate; answers with thread and run.
+    /// Starts a run on host A and waits until it reaches the gate. Returns the thread and the run.
     async fn begin(&self, graph: &str, gate: &Gate) -> (String, String) {
         let url = format!("{}{HELD}", self.scene.standin.base_url);
         let input = json!({ "route": "chat", "text": "hello", "url": url });
@@ -101,26 +101,26 @@ impl Pair {
         (text("thread"), text("run"))
     }
 
-    /// Waits on a host until a run has ended.
+    /// Waits on a host until a run has ended, and returns the run.
     async fn ended(&self, host: &Served, run: &str) -> Value {
         let path = format!("/api/v1/runs/{run}/wait");
         let ended = tokio::time::timeout(IN_TIME, self.scene.get(host, &path)).await;
         ended.expect("the run ends in time")
     }
 
-    /// What a host shows of a thread: the type of each event, by its number.
+    /// Returns the type of each event of a thread in order, as a host shows them.
     async fn events(&self, host: &Served, thread: &str) -> Vec<String> {
         let path = format!("/api/v1/threads/{thread}/events?until=idle");
         let text = self.scene.get(host, &path).await;
         let events = messages(text.as_str().unwrap());
         for (event, seq) in events.iter().zip(1..) {
-            assert_eq!(event.id, seq, "no gap and no fork: {events:?}");
+            assert_eq!(event.id, seq, "the numbers have no gap and no fork: {events:?}");
         }
         events.into_iter().map(|event| event.event).collect()
     }
 }
 
-/// What both hosts have in common: a configuration, and the secret of their links.
+/// Writes what both hosts share: the configuration, and the secret of their links.
 fn share(place: &Place, standin: &Handle, store: &str) -> String {
     place.write("data/link.key", [7; 32]);
     [&place::base_toml(standin), &place::misdeeds_toml(standin), store].concat()
@@ -136,7 +136,7 @@ async fn signal(host: &Served, signal: &str) {
 }
 
 #[tokio::test]
-async fn a_question_of_one_host_is_answered_on_the_other() {
+async fn another_host_can_answer_an_interrupt() {
     let pair = need!(Pair::start().await);
     let Pair { a, b, scene, .. } = &pair;
     let url = format!("{}{HELD}", scene.standin.base_url);
@@ -149,7 +149,7 @@ async fn a_question_of_one_host_is_answered_on_the_other() {
     let resume = format!("{thread}/resume");
     let run = scene.post(b, &resume, &answer("one")).await.expect(200);
     assert_eq!(run["status"], "interrupted", "{run}");
-    // The thread moves back, and ends where it was not begun.
+    // The thread returns to host A, and its run ends on a host that did not start it.
     let run = scene.post(a, &resume, &answer("two")).await.expect(200);
     assert_eq!(
         (&run["status"], &run["state"]["answers"]),
@@ -163,7 +163,7 @@ async fn a_question_of_one_host_is_answered_on_the_other() {
 }
 
 #[tokio::test]
-async fn a_run_of_one_host_is_waited_for_and_cancelled_on_the_other() {
+async fn another_host_can_wait_for_a_run_and_cancel_it() {
     let pair = need!(Pair::start().await);
     let Pair { a, b, scene, .. } = &pair;
     let gate = scene.standin.gate(Pattern::path(HELD));
@@ -176,7 +176,7 @@ async fn a_run_of_one_host_is_waited_for_and_cancelled_on_the_other() {
     assert_eq!(busy["code"], "busy", "{busy}");
     let (ended, ()) = tokio::join!(pair.ended(b, &run), async { gate.open() });
     assert_eq!(ended["status"], "completed", "{ended}");
-    // As soon as a client has the end, any host takes the next run of the thread.
+    // As soon as a client has received the end, any host accepts the next run of the thread.
     let run = scene.post(b, "/api/v1/apps/misdeeds/runs", &again).await.expect(202);
     let ended = pair.ended(a, run["run"].as_str().unwrap()).await;
     assert_eq!(ended["status"], "completed", "{ended}");
@@ -192,7 +192,7 @@ async fn a_run_of_one_host_is_waited_for_and_cancelled_on_the_other() {
 }
 
 #[tokio::test]
-async fn a_run_of_one_host_is_drained_on_the_other() {
+async fn another_host_can_drain_a_run() {
     let pair = need!(Pair::start().await);
     let Pair { a, b, scene, .. } = &pair;
     let start = json!({ "graph": "endless", "input": {}, "thread_id": "t" });
@@ -203,7 +203,7 @@ async fn a_run_of_one_host_is_drained_on_the_other() {
     let ended = pair.ended(b, run).await;
     let stands = (json!("interrupted"), json!(["again"]));
     assert_eq!((&ended["status"], &ended["next"]), (&stands.0, &stands.1), "{ended}");
-    // A run that stands still already stays so, and whichever host goes on with it.
+    // Draining a run that is already interrupted changes nothing, and either host can resume it.
     scene.post(b, &drain, &json!({})).await.expect(202);
     let resume = json!({ "options": { "recursion_limit": 2 }, "wait": true });
     let run = scene.post(b, "/api/v1/threads/t/resume", &resume).await.expect(200);
@@ -213,7 +213,7 @@ async fn a_run_of_one_host_is_drained_on_the_other() {
 }
 
 #[tokio::test]
-async fn a_run_whose_host_was_killed_goes_on_on_the_other_by_itself() {
+async fn another_host_continues_the_run_of_a_killed_host() {
     let mut pair = need!(Pair::start_with(SHORT).await);
     let gate = pair.scene.standin.gate(Pattern::path(HELD));
     let (thread, run) = pair.begin("call_then_wait", &gate).await;
@@ -226,30 +226,31 @@ async fn a_run_whose_host_was_killed_goes_on_on_the_other_by_itself() {
     let ended = pair.ended(b, &run).await;
     assert_eq!(ended["status"], "completed", "{ended}");
     assert!(ended["state"]["text"].as_str().unwrap().contains("hello"), "{ended}");
-    assert_eq!((scene.answered(CHAT), scene.answered(HELD)), (1, 1), "no call was paid twice");
+    assert_eq!((scene.answered(CHAT), scene.answered(HELD)), (1, 1), "no call was made twice");
     let trace = scene.get(b, &format!("/api/v1/threads/{thread}/trace")).await;
     assert_eq!(trace["runs"][0]["recoveries"], 1, "{trace}");
 }
 
 #[tokio::test]
-async fn a_host_that_stood_still_for_too_long_writes_nothing_more() {
+async fn a_host_that_loses_its_lease_writes_nothing_more() {
     let pair = need!(Pair::start_with(SHORT).await);
     let Pair { a, b, scene, .. } = &pair;
     let gate = scene.standin.gate(Pattern::path(HELD));
     let (thread, run) = pair.begin("chain", &gate).await;
     signal(a, "-STOP").await;
-    // Host B takes over when the lease is over, and asks again for what has no answer.
+    // Host B takes over when the lease has ended, and repeats the requests that have no answer.
     let taken_over = async { while gate.arrived(2).await.is_err() {} };
     tokio::time::timeout(IN_TIME, taken_over).await.expect("host B takes over in time");
     signal(a, "-CONT").await;
     gate.open();
     assert_eq!(pair.ended(b, &run).await["status"], "completed");
-    // Host A answers when its own work on the run is over, with how it went where it went on.
+    // Host A answers when its own work on the run has ended. It reports how the run ended on host
+    // B.
     assert_eq!(pair.ended(a, &run).await["status"], "completed");
     let events = pair.events(b, &thread).await;
     assert_eq!((count(&events, "run_started"), count(&events, "run_ended")), (2, 1), "{events:?}");
     assert_eq!(pair.events(a, &thread).await, events);
-    assert_eq!(scene.answered(CHAT), 1, "host A came no further");
+    assert_eq!(scene.answered(CHAT), 1, "host A did not continue");
     let history = scene.get(a, &format!("/api/v1/threads/{thread}/history")).await;
     let ids: Vec<&Value> = history.as_array().unwrap().iter().map(|it| &it["id"]).collect();
     let parents: Vec<&Value> = history.as_array().unwrap().iter().map(|it| &it["parent"]).collect();

@@ -1,5 +1,5 @@
-//! Conversations with an agent as the streams of the AI SDK and of AG-UI: real components, the
-//! real server, a model that does what the user's script says.
+//! Tests of conversations with an agent as the streams of the AI SDK and of AG-UI, with real
+//! components, the real server, and a model that follows the script of the user.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -15,11 +15,12 @@ use wattle_suite::place;
 use wattle_suite::scene::Scene;
 use wattle_suite::server::{Setup, TestServer};
 
-/// Calls a tool too early, then in order; then the model says what the tools answered.
+/// A script that calls a tool too early, then calls the tools in order; then the model reports the
+/// results of the tools.
 const SCRIPT: &str = "call add {\"a\":1,\"b\":2}\ncall echo {\"text\":\"a\"}\nthen\n\
                       call add {\"a\":1,\"b\":2}";
 
-/// Where the stand-in holds requests.
+/// The path where the stand-in holds requests.
 const HELD: &str = "/count/held";
 
 async fn server() -> TestServer {
@@ -34,7 +35,7 @@ async fn read(server: &TestServer, run: &Value, format: &str) -> String {
     response.text().await.unwrap()
 }
 
-/// The documents of a stream, without comments.
+/// Returns the documents of a stream, without comments.
 fn documents(text: &str) -> Vec<Value> {
     let data = text.split("\n\n").filter_map(|block| block.strip_prefix("data: "));
     data.filter_map(|data| serde_json::from_str(data).ok()).collect()
@@ -45,7 +46,7 @@ fn of_type<'d>(documents: &'d [Value], name: &str) -> Vec<&'d Value> {
 }
 
 #[tokio::test]
-async fn calls_and_answers_are_parts_of_the_message() {
+async fn calls_and_results_are_parts_of_the_message() {
     let server = server().await;
     let run = server.chat(SCRIPT).await;
     let text = read(&server, &run, "ai-sdk").await;
@@ -61,7 +62,7 @@ async fn calls_and_answers_are_parts_of_the_message() {
     assert_eq!(refused[0]["toolCallId"], made[0]["toolCallId"]);
     assert_eq!(
         refused[0]["errorText"], "call `echo` first, wait for the result, then call `add`",
-        "a call that never reached its tool is answered too"
+        "a call that does not reach its tool also has a result"
     );
     let answered = of_type(&chunks, "tool-output-available");
     let ids: Vec<&Value> = answered.iter().map(|it| &it["toolCallId"]).collect();
@@ -74,7 +75,7 @@ async fn calls_and_answers_are_parts_of_the_message() {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_along_sees_what_a_later_one_sees() {
+async fn live_and_later_readers_receive_the_same_stream() {
     let server = server().await;
     for format in ["ai-sdk", "ag-ui"] {
         let begun = message(None, SCRIPT);
@@ -86,7 +87,7 @@ async fn a_client_that_reads_along_sees_what_a_later_one_sees() {
 }
 
 #[tokio::test]
-async fn a_run_of_ag_ui_has_steps_calls_and_the_state() {
+async fn an_ag_ui_stream_has_steps_calls_and_the_state() {
     let server = server().await;
     let run = server.chat(SCRIPT).await;
     let text = read(&server, &run, "ag-ui").await;
@@ -103,7 +104,7 @@ async fn a_run_of_ag_ui_has_steps_calls_and_the_state() {
 }
 
 #[tokio::test]
-async fn a_failed_run_says_why() {
+async fn the_stream_of_a_failed_run_has_the_failure() {
     let server = server().await;
     let down = Fault::Status { status: 400, retry_after: None, body: None };
     server.standin().fault(FaultRule::new(Pattern::path(MODEL_PATH), down));
@@ -115,7 +116,7 @@ async fn a_failed_run_says_why() {
 }
 
 #[tokio::test]
-async fn a_cancelled_run_closes_the_calls_that_nobody_answers() {
+async fn a_cancelled_run_closes_its_open_calls() {
     let server = server().await;
     let gate = server.standin().gate(Pattern::path(HELD));
     let held = format!("{}{HELD}", server.standin().base_url);
@@ -140,10 +141,10 @@ async fn a_cancelled_run_closes_the_calls_that_nobody_answers() {
     assert_eq!(end, ["tool-output-error", "finish-step", "abort"], "{text}");
 }
 
-/// How long the client may take; Node starts slowly on a busy machine.
+/// How long the client may take. Node starts slowly on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What the official client of AG-UI has after it has read a stream.
+/// Returns what the official client of AG-UI has after it has read a stream.
 async fn read_by_client(server: &TestServer, run: &Value) -> Result<Value, LeftOut> {
     let folder = clients::node("ag-ui")?;
     let thread = run["thread"].as_str().unwrap();
@@ -175,7 +176,7 @@ async fn the_official_client_of_ag_ui_reads_a_run() {
 }
 
 #[tokio::test]
-async fn the_official_client_of_ag_ui_sees_what_a_run_waits_for() {
+async fn the_official_client_of_ag_ui_receives_the_interrupt() {
     let server = server().await;
     let run = server.say(None, "call ask_first {\"question\":\"sure?\"}").await;
     assert_eq!(run["status"], "interrupted", "{run}");
@@ -186,7 +187,7 @@ async fn the_official_client_of_ag_ui_sees_what_a_run_waits_for() {
 }
 
 #[tokio::test]
-async fn a_call_that_waited_for_a_person_is_answered_in_the_next_run() {
+async fn a_call_that_waits_for_a_person_gets_its_result_in_the_next_run() {
     let server = server().await;
     let run = server.say(None, "call ask_first {\"question\":\"sure?\"}").await;
     let before = documents(&read(&server, &run, "ai-sdk").await);
@@ -197,14 +198,14 @@ async fn a_call_that_waited_for_a_person_is_answered_in_the_next_run() {
     let ended = server.decide(run["thread"].as_str().unwrap(), &json!({ "": "yes" })).await;
     assert_eq!(ended["status"], "completed", "{ended}");
     let after = documents(&read(&server, &run, "ai-sdk").await);
-    assert_ne!(before[0]["messageId"], after[0]["messageId"], "a message of its own");
+    assert_ne!(before[0]["messageId"], after[0]["messageId"], "the next run has its own message");
     assert_eq!(of_type(&after, "tool-input-available")[0]["toolCallId"], made["toolCallId"]);
     assert_eq!(of_type(&after, "tool-output-available")[0]["toolCallId"], made["toolCallId"]);
     assert_eq!(after.last().unwrap()["finishReason"], "stop");
 }
 
 #[tokio::test]
-async fn a_crash_in_the_middle_of_an_answer_leaves_the_message_whole() {
+async fn a_crash_during_an_answer_leaves_the_message_complete() {
     let scene = Scene::new(|place, standin| {
         let desk = Desk::default();
         desk.put(place);
@@ -229,9 +230,9 @@ async fn a_crash_in_the_middle_of_an_answer_leaves_the_message_whole() {
     let read = reqwest::get(format!("{}{path}", server.url)).await.unwrap();
     let after = documents(&read.text().await.unwrap());
     let seen = documents(&before);
-    assert_eq!(after[..seen.len()], seen, "what was seen stays");
+    assert_eq!(after[..seen.len()], seen, "documents that were sent do not change");
     let types = |name| of_type(&after, name).len();
     assert_eq!((types("start"), types("start-step"), types("finish-step")), (1, 1, 1));
-    assert_eq!((types("text-start"), types("text-end")), (2, 2), "the answer is given anew");
+    assert_eq!((types("text-start"), types("text-end")), (2, 2), "the answer is sent again");
     assert_eq!(after.last().unwrap()["finishReason"], "stop");
 }

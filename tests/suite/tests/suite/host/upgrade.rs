@@ -1,8 +1,9 @@
-//! A data folder of the last version whose store had format 3, in which the Agent Server kept runs as
-//! documents.
+//! Tests of a data folder of the last version whose store had format 3, where the Agent Server kept
+//! runs as documents.
 //!
-//! `data/format-3` has the two files of a real server: a thread with a run that asks a question, one
-//! with two runs that were to begin later, an assistant, a cron and an item of the long-term memory.
+//! `data/format-3` has the two files of a real server: a thread with an interrupted run, a thread
+//! with two runs that were scheduled for later, an assistant, a cron job, and an item of the
+//! long-term memory.
 
 use serde_json::{Value, json};
 use wattle_suite::guests;
@@ -22,13 +23,13 @@ fn unpacked(file: &str) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_data_folder_of_format_3_goes_on_with_what_it_has() {
+async fn a_data_folder_of_format_3_keeps_its_contents() {
     let setup = setup().await;
     for file in ["wattle.redb", "memory.redb"] {
         setup.place.write(&format!("data/{file}"), unpacked(file));
     }
     let server = setup.start().await;
-    // After the time at which they were to begin.
+    // The time at which the runs were to start is now in the past.
     server.clock().set_now_ms(LATER_MS);
     let asked = &server.get(&format!("/threads/{ASKS}/runs")).await.expect(200)[0].clone();
     assert_eq!((&asked["metadata"]["m"], &asked["status"]), (&json!("first"), &json!("success")));
@@ -45,7 +46,8 @@ async fn a_data_folder_of_format_3_goes_on_with_what_it_has() {
         let run = run["run_id"].as_str().unwrap();
         server.get(&format!("{path}/{run}/join")).await.expect(200);
     }
-    // A run that has ended is joined with the state of its thread, which may be that of the next run.
+    // Joining a run that has ended returns the state of its thread, which may be that of the next
+    // run.
     let state = server.get(&format!("/threads/{WAITS}/state")).await.expect(200);
     assert_eq!(state["values"]["text"], "fourth echoed");
     for run in server.get(&path).await.expect(200).as_array().unwrap() {

@@ -1,4 +1,4 @@
-//! Hosts on one store divide the runs, whichever host was asked.
+//! Tests that hosts on one store divide the runs, whichever host received the requests.
 
 use serde_json::{Value, json};
 use wattle_kit::need;
@@ -8,22 +8,22 @@ use wattle_suite::scene::Scene;
 
 use super::{CHAT, HELD, Pair, SHORT};
 
-/// Runs that are asked for on one host.
+/// The number of runs that are started on one host.
 const RUNS: usize = 24;
 
-/// How many runs a host has at work.
+/// Returns how many runs a host is executing.
 async fn load(scene: &Scene, host: &Served) -> usize {
     let hosts = scene.get(host, "/api/v1/hosts").await;
     let own = hosts.as_array().unwrap().iter().find(|host| host["is_this"] == true);
     own.unwrap()["runs"].as_u64().unwrap() as usize
 }
 
-/// Waits until a host knows the other one.
+/// Waits until a host has found the other one.
 async fn acquainted(scene: &Scene, host: &Served) {
     scene.until(host, "/api/v1/hosts", |hosts| hosts.as_array().unwrap().len() == 2).await;
 }
 
-/// Asks a host for runs of the graph `chain`; answers with their ids.
+/// Starts runs of the graph `chain` on a host and returns their IDs.
 async fn ask(scene: &Scene, host: &Served, runs: usize) -> Vec<String> {
     let url = format!("{}{HELD}", scene.standin.base_url);
     let input = json!({ "route": "chat", "text": "hello", "url": url });
@@ -35,7 +35,7 @@ async fn ask(scene: &Scene, host: &Served, runs: usize) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn runs_that_one_host_was_asked_for_run_on_all() {
+async fn hosts_divide_the_runs_that_one_host_receives() {
     let pair = need!(Pair::start().await);
     let Pair { a, b, scene, .. } = &pair;
     for host in [a, b] {
@@ -46,7 +46,7 @@ async fn runs_that_one_host_was_asked_for_run_on_all() {
     gate.arrived(RUNS).await.unwrap();
     let loads = [load(scene, a).await, load(scene, b).await];
     assert_eq!(loads.iter().sum::<usize>(), RUNS);
-    assert!(loads.iter().all(|load| load * 5 >= RUNS), "none has less than a fifth: {loads:?}");
+    assert!(loads.iter().all(|load| load * 5 >= RUNS), "each host has at least a fifth: {loads:?}");
     gate.open();
     for run in runs {
         assert_eq!(pair.ended(b, &run).await["status"], "completed");
@@ -55,7 +55,7 @@ async fn runs_that_one_host_was_asked_for_run_on_all() {
 }
 
 #[tokio::test]
-async fn a_host_that_starts_gets_runs_of_one_that_has_many() {
+async fn a_new_host_takes_over_runs_of_a_busy_host() {
     let mut pair = need!(Pair::start_with(SHORT).await);
     assert!(pair.b.program.terminate().await.unwrap().success());
     let gone = |hosts: &Value| hosts.as_array().unwrap().len() == 1;
@@ -77,6 +77,6 @@ async fn a_host_that_starts_gets_runs_of_one_that_has_many() {
         let trace = scene.get(a, &format!("/api/v1/threads/{thread}/trace")).await;
         moved += trace["runs"][0]["recoveries"].as_u64().unwrap();
     }
-    assert!(moved > 0, "runs have moved between two supersteps");
-    assert_eq!((scene.answered(HELD), scene.answered(CHAT)), (2 * RUNS, RUNS), "no call twice");
+    assert!(moved > 0, "runs have moved to the new host between two supersteps");
+    assert_eq!((scene.answered(HELD), scene.answered(CHAT)), (2 * RUNS, RUNS), "no repeated calls");
 }

@@ -1,4 +1,4 @@
-//! A host that is told to stop while another one shares its store.
+//! Tests of a host that is told to stop while another host shares its store.
 
 use serde_json::{Value, json};
 use wattle_kit::need;
@@ -7,11 +7,12 @@ use wattle_suite::answer::Answer;
 
 use super::{CHAT, HELD, Pair, signal};
 
-/// Leases that do not end while a test runs: runs go on elsewhere only if they are handed over.
+/// A lease that does not end during a test, so runs continue on the other host only if the first
+/// hands them over.
 const LONG: &str = "lease = \"1h\"";
 
-/// Tells host A to stop, and waits until it begins no superstep any more: it removes the file that says
-/// where it is after that.
+/// Tells host A to stop, and waits until it starts no more supersteps: after that it removes the
+/// file with its address.
 async fn stopping(pair: &Pair) {
     let file = pair.scene.place.root().join("data/server.json");
     assert!(file.exists());
@@ -19,7 +20,7 @@ async fn stopping(pair: &Pair) {
     pair.scene.until_so("the stop", async || !file.exists()).await;
 }
 
-/// The only thread, once there is one.
+/// Returns the only thread as soon as it exists.
 async fn thread(pair: &Pair) -> String {
     let Pair { b, scene, .. } = pair;
     let is_there = |page: &Value| page["items"].as_array().is_some_and(|them| !them.is_empty());
@@ -28,7 +29,7 @@ async fn thread(pair: &Pair) -> String {
 }
 
 #[tokio::test]
-async fn who_waits_at_a_host_that_stops_is_asked_to_try_again_and_finds_the_run_on_another() {
+async fn a_client_that_waits_at_a_stopping_host_is_told_to_retry_at_another() {
     let mut pair = need!(Pair::start_with(LONG).await);
     let start = json!({ "graph": "endless", "input": {}, "wait": true });
     let request = pair.scene.client.post(format!("{}/api/v1/apps/misdeeds/runs", pair.a.url));
@@ -48,7 +49,7 @@ async fn who_waits_at_a_host_that_stops_is_asked_to_try_again_and_finds_the_run_
 }
 
 #[tokio::test]
-async fn a_host_call_under_way_ends_before_the_host_stops_and_is_not_made_again() {
+async fn a_stopping_host_finishes_its_host_calls_and_none_is_repeated() {
     let mut pair = need!(Pair::start_with(LONG).await);
     let gate = pair.scene.standin.gate(Pattern::path(HELD));
     let (thread, run) = pair.begin("chain", &gate).await;
@@ -58,14 +59,14 @@ async fn a_host_call_under_way_ends_before_the_host_stops_and_is_not_made_again(
 
     let Pair { b, scene, .. } = &pair;
     assert_eq!(pair.ended(b, &run).await["status"], "completed");
-    // Each of the two nodes has made one.
+    // Each of the two nodes has made one request.
     assert_eq!((scene.answered(HELD), scene.answered(CHAT)), (2, 1));
     let trace = scene.get(b, &format!("/api/v1/threads/{thread}/trace")).await;
     assert_eq!(trace["runs"][0]["recoveries"], 1, "{trace}");
 }
 
 #[tokio::test]
-async fn who_waits_for_a_run_that_ends_while_the_host_stops_is_answered() {
+async fn a_client_is_answered_when_its_run_ends_while_the_host_stops() {
     let mut pair = need!(Pair::start_with(LONG).await);
     let gate = pair.scene.standin.gate(Pattern::path(HELD));
     let url = format!("{}{HELD}", pair.scene.standin.base_url);
@@ -81,7 +82,7 @@ async fn who_waits_for_a_run_that_ends_while_the_host_stops_is_answered() {
 }
 
 #[tokio::test]
-async fn an_agent_servers_answer_breaks_off_and_goes_on_at_its_location() {
+async fn an_interrupted_agent_server_response_continues_at_its_location() {
     let mut pair = need!(Pair::start_with(LONG).await);
     let body = json!({ "assistant_id": "misdeeds/endless", "input": {} });
     let request = pair.scene.client.post(format!("{}/runs/wait", pair.a.url)).json(&body);
@@ -91,7 +92,7 @@ async fn an_agent_servers_answer_breaks_off_and_goes_on_at_its_location() {
     let thread = thread(&pair).await;
     let (stopped, broken) = tokio::join!(pair.a.program.terminate(), response.text());
     assert!(stopped.unwrap().success());
-    assert!(broken.is_err(), "no document that looks like the run's end: {broken:?}");
+    assert!(broken.is_err(), "the client must not receive a complete document: {broken:?}");
 
     let Pair { b, scene, .. } = &pair;
     let trace = format!("/api/v1/threads/{thread}/trace");
