@@ -1,5 +1,6 @@
-//! The data question application through its endpoints, with its real component, on the sample
-//! database. Tests bear the numbers of the requirements (S4-..) and scenarios (B..) that they show.
+//! Tests of the data question application through its endpoints, with its real component, on the
+//! sample database. Test names contain the numbers of the requirements (S4-..) and scenarios (B..)
+//! that they cover.
 
 mod answer;
 mod chat;

@@ -1,14 +1,14 @@
-//! What the user gets: words, the first rows, and a file for the rest.
+//! Tests of what the user receives: an answer in words, the first rows, and a file with all rows.
 
 use serde_json::json;
 use wattle_suite::nl2sql::writes;
 use wattle_suite::server::Setup;
 
-/// Milliseconds of 73 hours: files are kept for 72.
+/// 73 hours in milliseconds. Files are kept for 72 hours.
 const LATER_MS: u32 = 73 * 3_600_000;
 
 #[tokio::test]
-async fn b11_s4_42_s4_43_more_than_ten_rows_become_a_file_of_the_same_admin() {
+async fn b11_s4_42_s4_43_more_than_ten_rows_become_a_file_for_the_same_admin() {
     let server = Setup::nl2sql().await.start().await;
     let result = server.ask("列出2024年北京的订单").await;
     let rows = result["sql_validate_result"]["rows"].as_u64().unwrap();
@@ -35,7 +35,7 @@ async fn b11_s4_42_s4_43_more_than_ten_rows_become_a_file_of_the_same_admin() {
         assert_eq!(server.get(&path).await.status, 404, "{name}");
     }
     server.clock().advance_ms(LATER_MS);
-    assert_eq!(server.get(url).await.status, 404, "its time is over");
+    assert_eq!(server.get(url).await.status, 404, "the file has expired");
 }
 
 #[tokio::test]
@@ -47,7 +47,7 @@ async fn b11_ten_rows_need_no_file() {
 }
 
 #[tokio::test]
-async fn s4_44_cells_are_no_formulas() {
+async fn s4_44_cells_cannot_be_formulas() {
     let server = Setup::nl2sql().await.start().await;
     let sql = "WITH RECURSIVE x AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM x WHERE i < 11) \
                SELECT '=1+1' || i AS bad, 0 - i AS number FROM x";
@@ -58,7 +58,7 @@ async fn s4_44_cells_are_no_formulas() {
 }
 
 #[tokio::test]
-async fn s4_42_rows_of_a_list_that_are_the_same_are_shown_once() {
+async fn s4_42_equal_rows_of_a_list_are_shown_once() {
     let server = Setup::nl2sql().await.start().await;
     let sql = "WITH x AS (SELECT customers.city AS city FROM customers WHERE customers.city = '北京') \
                SELECT city FROM x";
@@ -71,7 +71,7 @@ async fn s4_42_rows_of_a_list_that_are_the_same_are_shown_once() {
 }
 
 #[tokio::test]
-async fn s4_36_numbers_of_the_database_keep_every_digit() {
+async fn s4_36_numbers_of_the_database_keep_all_digits() {
     let server = Setup::nl2sql().await.start().await;
     let sql = "WITH x AS (SELECT 9007199254740993 AS big, 9007199254740991 AS small, 1.5 AS real, \
                x'ff00' AS bytes, NULL AS blank) SELECT big, small, real, bytes, blank FROM x";

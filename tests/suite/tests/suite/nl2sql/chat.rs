@@ -1,4 +1,5 @@
-//! From a message to the answer: the graph, its state, intent, follow-ups and models.
+//! Tests from the message to the answer: the graph, its state, the intent, follow-up questions and
+//! models.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +12,7 @@ fn keys(value: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn s4_03_s4_23_to_s4_28_the_graph_has_six_nodes_and_these_ways() {
+async fn s4_03_s4_23_to_s4_28_the_graph_has_the_expected_nodes_and_edges() {
     let server = Setup::nl2sql().await.start().await;
     let graph = server.get("/api/v1/apps/nl2sql/graphs/UnifiedChatGraph").await.expect(200);
     let definition = &graph["definition"];
@@ -57,13 +58,13 @@ async fn s4_03_s4_23_to_s4_28_the_graph_has_six_nodes_and_these_ways() {
     assert_eq!(ways, expected.iter().map(|it| (*it).to_owned()).collect());
 }
 
-/// One name, alone or in a list.
+/// Returns a name that stands alone or in a list.
 fn one(value: &Value) -> &str {
     value.as_str().or_else(|| value[0].as_str()).unwrap()
 }
 
 #[tokio::test]
-async fn b1_s4_15_chat_asks_two_models_and_no_database() {
+async fn b1_s4_15_chat_uses_two_models_and_no_database() {
     let server = Setup::nl2sql().await.start().await;
     let result = server.ask("你好").await;
     assert_eq!(result["intent"], "chat");
@@ -81,7 +82,7 @@ async fn b1_s4_15_chat_asks_two_models_and_no_database() {
 }
 
 #[tokio::test]
-async fn b2_s4_05_to_s4_13_a_detail_question_is_answered_at_the_first_try() {
+async fn b2_s4_05_to_s4_13_a_detail_question_is_answered_at_the_first_attempt() {
     let server = Setup::nl2sql().await.start().await;
     let result = server.ask("列出2024年北京金额最高的5个订单").await;
     assert_eq!(
@@ -155,10 +156,10 @@ async fn b2_s4_05_to_s4_13_a_detail_question_is_answered_at_the_first_try() {
 }
 
 #[tokio::test]
-async fn s4_06_questions_of_all_kinds_find_what_the_tables_hold() {
+async fn s4_06_each_kind_of_question_returns_the_data_of_the_tables() {
     let server = Setup::nl2sql().await.start().await;
     let count = server.ask("有多少客户").await;
-    // Every fiftieth of 400 customers is gone.
+    // Every fiftieth of the 400 customers is deleted.
     assert_eq!(count["sql_validate_result"]["result"], json!([{"customer_count": 392}]));
     let trend = server.ask("2024年每月的销售额").await;
     let months = trend["sql_validate_result"]["result"].as_array().unwrap();
@@ -186,7 +187,7 @@ async fn s4_06_questions_of_all_kinds_find_what_the_tables_hold() {
 }
 
 #[tokio::test]
-async fn s4_15_a_message_that_is_not_sure_enough_is_chat() {
+async fn s4_15_an_intent_below_the_threshold_is_chat() {
     let server = Setup::nl2sql().await.start().await;
     assert_eq!(server.ask("看看数据").await["intent"], "chat");
     let sure = |confidence: f64| {
@@ -194,7 +195,7 @@ async fn s4_15_a_message_that_is_not_sure_enough_is_chat() {
                "merged_query": "有多少订单", "rewritten_query": "有多少订单"})
     };
     says(&server, "intent", &sure(0.7), 1);
-    assert_eq!(server.ask("有多少订单").await["intent"], "business_query", "the threshold counts");
+    assert_eq!(server.ask("有多少订单").await["intent"], "business_query", "0.7 is high enough");
     says(&server, "intent", &sure(0.69), 1);
     assert_eq!(server.ask("有多少订单").await["intent"], "chat");
 }
@@ -218,7 +219,7 @@ async fn s4_04_s4_14_a_follow_up_is_understood_from_the_last_four_messages() {
 }
 
 #[tokio::test]
-async fn s4_03_every_question_begins_with_a_clean_state() {
+async fn s4_03_every_question_starts_with_a_clean_state() {
     let server = Setup::nl2sql().await.start().await;
     let first = server.ask_in("clean", "2024年的下单金额").await;
     assert_eq!(first["hidden_context_retry_count"], 1);

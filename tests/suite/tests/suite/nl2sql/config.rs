@@ -1,4 +1,4 @@
-//! The configuration that is shipped: the file itself, with other addresses in it.
+//! Tests of the configuration that the application ships. Only its addresses are replaced.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use wattle_suite::nl2sql::example;
 const KEY: (&str, &str) = ("DASHSCOPE_API_KEY", "suite-model-key");
 
 #[tokio::test]
-async fn s4_51_the_example_answers_with_its_own_models() {
+async fn s4_51_the_shipped_configuration_uses_its_own_models() {
     let server = example().await.start_with(&[KEY]).await;
     let result = server.ask("2024年每月的销售额").await;
     assert_eq!(result["final_status"], "success", "{result}");

@@ -1,11 +1,11 @@
-//! Statements that are right, with entity mappings that are not quite: what share of questions
-//! still ends well if the model is imprecise in the same way in all of its attempts.
+//! Tests of correct statements with imprecise entity mappings: how many questions still succeed if
+//! the model makes the same mistake in each of its attempts.
 
 use serde_json::{Value, json};
 use wattle_suite::nl2sql::says;
 use wattle_suite::server::{Setup, TestServer};
 
-/// Questions that name one or two things each.
+/// Questions that name one or two values each.
 pub(crate) const QUESTIONS: [&str; 6] = [
     "2024年北京有多少订单",
     "列出上海金额大于5000的订单",
@@ -15,10 +15,10 @@ pub(crate) const QUESTIONS: [&str; 6] = [
     "企业客户的销售额最高的5个城市",
 ];
 
-/// Attempts of one question.
+/// The number of attempts of one question.
 const ATTEMPTS: u32 = 3;
 
-/// What a model does wrong.
+/// A mistake of the model.
 #[derive(Clone, Copy, Debug)]
 enum Slip {
     /// `CUSTOMERS.City`
@@ -29,21 +29,21 @@ enum Slip {
     Schema,
     /// `city`
     Bare,
-    /// `base.city`: the CTE in place of the table.
+    /// `base.city`: the CTE instead of the table.
     Cte,
-    /// Another field of the white-list, which the statement does not use.
+    /// Another allowed field, which the statement does not use.
     WrongField,
-    /// A field that is not there.
+    /// A field that does not exist.
     UnknownField,
     /// No mappings at all.
     Missing,
-    /// A further mapping for a figure, with an expression in place of a field.
+    /// An additional mapping for a metric, with an expression instead of a field.
     Figure,
-    /// The value in other words.
+    /// The value with other characters.
     OtherValue,
 }
 
-/// All of them.
+/// All mistakes.
 const SLIPS: [Slip; 10] = [
     Slip::Case,
     Slip::Quoted,
@@ -95,7 +95,7 @@ impl Slip {
     }
 }
 
-/// The right answer of the model, bent.
+/// Returns the correct answer of the model with a mistake in its mappings.
 fn bent(result: &Value, slip: Slip) -> Value {
     let mut mappings = result["sql_result"]["entity_mappings"].as_array().unwrap().clone();
     assert!(!mappings.is_empty(), "{result}");
@@ -103,7 +103,7 @@ fn bent(result: &Value, slip: Slip) -> Value {
     json!({ "sql": result["sql_result"]["sql"], "entity_mappings": mappings })
 }
 
-/// The questions with the results of a model that answers them correctly.
+/// Returns the questions with the results of a model that answers them correctly.
 async fn answered(server: &TestServer) -> Vec<(&'static str, Value)> {
     let mut answered = Vec::new();
     for question in QUESTIONS {
@@ -114,7 +114,7 @@ async fn answered(server: &TestServer) -> Vec<(&'static str, Value)> {
     answered
 }
 
-/// How many questions end well, and how many at the first attempt.
+/// Returns how many questions succeed, and how many of them at the first attempt.
 async fn survivors(
     server: &TestServer,
     questions: &[(&'static str, Value)],
@@ -135,7 +135,8 @@ async fn survivors(
     (well, at_once)
 }
 
-/// Lets each slip happen with so many of the questions, which change from slip to slip.
+/// Checks for each mistake that `each` questions succeed at the first attempt. Each mistake is
+/// tried with other questions.
 pub(crate) async fn all_survive(each: usize) {
     let server = Setup::nl2sql().await.start().await;
     let mut questions = answered(&server).await;
@@ -153,8 +154,8 @@ pub(crate) async fn all_survive(each: usize) {
     assert!(lost.is_empty(), "lost: {lost:?}\n{table}");
 }
 
-/// `eval::imprecise` has all of the questions.
+/// `eval::imprecise` tries each mistake with all questions.
 #[tokio::test]
-async fn s4_31_a_right_statement_survives_mappings_that_are_not_quite_right() {
+async fn s4_31_a_correct_statement_succeeds_with_imprecise_mappings() {
     all_survive(2).await;
 }

@@ -1,4 +1,4 @@
-//! Node-I/O files and the tables of the application.
+//! Tests of the files of node input and output, and of the tables of the application.
 
 use serde_json::{Value, json};
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
@@ -21,7 +21,7 @@ async fn log(server: &TestServer) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn b10_s4_14_to_s4_21_s4_45_to_s4_47_every_execution_of_a_step_leaves_a_file() {
+async fn b10_s4_14_to_s4_21_s4_45_to_s4_47_every_execution_of_a_step_writes_a_file() {
     let server = Setup::nl2sql().await.start().await;
     server.ask_in("files", "2024年的下单金额").await;
     let files = server.node_io("files", 7).await;
@@ -64,7 +64,7 @@ async fn b10_s4_14_to_s4_21_s4_45_to_s4_47_every_execution_of_a_step_leaves_a_fi
             file["step_name"].as_str().unwrap()
         );
     }
-    // The first generation degraded: failed, but with an output.
+    // The first generation failed, but the step has an output.
     let failed = &files[2].1;
     assert_eq!(failed["status"], "failed");
     assert_eq!(failed["output"]["generation_failed"], true);
@@ -103,12 +103,12 @@ async fn b10_s4_14_to_s4_21_s4_45_to_s4_47_every_execution_of_a_step_leaves_a_fi
         ]
     );
     assert_eq!(files[3].1["input"]["hidden_context_retry_count"], 0);
-    assert_eq!(files[3].1["output"]["retry_count"], 1, "counted by the node");
+    assert_eq!(files[3].1["output"]["retry_count"], 1, "the node counts the retry");
     assert_eq!(files[6].1["output"]["final_status"], "success");
 }
 
 #[tokio::test]
-async fn s4_14_s4_45_a_step_that_fails_leaves_a_file_without_output() {
+async fn s4_14_s4_45_a_failed_step_writes_a_file_without_output() {
     let server = Setup::nl2sql().await.start().await;
     let down = Fault::Status { status: 503, retry_after: None, body: None };
     server.standin().fault(FaultRule::new(Pattern::model("parse"), down));
@@ -128,7 +128,7 @@ async fn s4_14_s4_45_a_step_that_fails_leaves_a_file_without_output() {
 }
 
 #[tokio::test]
-async fn s4_45_a_file_is_whole_however_long_the_result_is() {
+async fn s4_45_a_file_contains_a_long_result_completely() {
     let server = Setup::nl2sql().await.start().await;
     let sql = "WITH x AS (SELECT orders.order_no AS order_no, orders.channel AS channel, \
                orders.status AS status, orders.ordered_at AS ordered_at FROM orders) \
@@ -142,14 +142,14 @@ async fn s4_45_a_file_is_whole_however_long_the_result_is() {
 }
 
 #[tokio::test]
-async fn s4_46_the_variable_chooses_the_folder_without_further_settings() {
+async fn s4_46_the_variable_alone_sets_the_folder() {
     let variables = &[("NODE_IO_LOG_DIR", "elsewhere/node_io")];
     let server = Setup::nl2sql().await.start_with(variables).await;
     server.ask_in("files", "你好").await;
     let data = server.setup.place.data();
     let files = server.node_io_in(&data.join("elsewhere/node_io"), "files", 2).await;
     assert_eq!(files[0].1["step_name"], "intent_recognition");
-    assert!(!data.join("local_logs").exists(), "nothing is written to the usual folder");
+    assert!(!data.join("local_logs").exists(), "nothing is written to the default folder");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! The page, as a real browser shows it. The scenarios stand in `tests/clients/page/nl2sql.mjs`.
+//! Tests of the page in a real browser. The scenarios are in `tests/clients/page/nl2sql.mjs`.
 
 use wattle_kit::need;
 use wattle_kit::needs::{LeftOut, clients};
@@ -6,11 +6,11 @@ use wattle_suite::scene::Scene;
 use wattle_suite::server::Setup;
 use wattle_suite::{binary, browser, nl2sql, place};
 
-/// The page below the main address.
+/// The path of the page on the main address.
 const PAGE: &str = "/apps/nl2sql/";
 
-/// Has a user at a browser do something. The program orders faults of the
-/// stand-in, whose address is a parameter that means nothing to the page.
+/// Runs a scenario of a user at a browser. The scenario sets faults of the stand-in, whose address
+/// it reads from a parameter that the page ignores.
 async fn at_a_browser(scenario: &str) -> Result<(), LeftOut> {
     clients::page("nl2sql")?;
     let server = Setup::nl2sql().await.start().await;
@@ -19,17 +19,17 @@ async fn at_a_browser(scenario: &str) -> Result<(), LeftOut> {
 }
 
 #[tokio::test]
-async fn s4_49_a_question_becomes_steps_words_a_plot_a_table_and_its_statement() {
+async fn s4_49_a_browser_shows_steps_answer_chart_table_and_statement() {
     need!(at_a_browser("answers").await);
 }
 
 #[tokio::test]
-async fn s4_29_s4_31_s4_41_failures_and_repairs_can_be_seen() {
+async fn s4_29_s4_31_s4_41_failures_and_repairs_are_shown() {
     need!(at_a_browser("repairs").await);
 }
 
 #[tokio::test]
-async fn s4_42_a_thousand_rows_are_shown_sorted_and_saved() {
+async fn s4_42_a_thousand_rows_can_be_shown_sorted_and_saved() {
     need!(at_a_browser("lists").await);
 }
 
@@ -39,27 +39,27 @@ async fn s4_50_sessions_are_listed_opened_cleared_and_deleted() {
 }
 
 #[tokio::test]
-async fn s4_49_s4_50_a_reload_in_the_middle_goes_on_to_the_answer() {
+async fn s4_49_s4_50_a_reload_during_a_question_shows_its_answer() {
     need!(at_a_browser("reloads").await);
 }
 
 #[tokio::test]
-async fn s4_22_s4_43_a_workflow_that_fails_says_why() {
+async fn s4_22_s4_43_a_failed_workflow_shows_its_reason() {
     need!(at_a_browser("fails").await);
 }
 
 #[tokio::test]
-async fn markup_in_questions_answers_and_results_is_text() {
+async fn markup_in_questions_answers_and_results_is_shown_as_text() {
     need!(at_a_browser("isHarmless").await);
 }
 
 #[tokio::test]
-async fn a_page_that_loses_its_server_says_so_and_goes_on() {
+async fn a_page_reports_a_lost_server_and_continues() {
     need!(at_a_browser("survives").await);
 }
 
 #[tokio::test]
-async fn a_page_whose_server_is_killed_says_so_and_goes_on() {
+async fn a_page_reports_a_killed_server_and_continues() {
     need!(clients::page("nl2sql"));
     let scene = Scene::new(|_, standin| {
         let app = nl2sql::toml("sqlite:nl2sql.db", "sqlite:business.db");
@@ -72,25 +72,25 @@ async fn a_page_whose_server_is_killed_says_so_and_goes_on() {
     let mut server = Some(first);
     let visited = browser::with_orders("nl2sql.mjs", "outlives", &url, async |order| match order {
         "kill" => {
-            let mut killed = server.take().expect("a server that runs");
-            killed.program.kill().await.expect("a program that can be killed");
+            let mut killed = server.take().expect("the server is running");
+            killed.program.kill().await.expect("the program can be killed");
         }
         "start" => {
             let started = binary::serve(&scene.place).await;
-            assert_eq!(started.url, address, "the page finds it again");
+            assert_eq!(started.url, address, "the new server has the same address");
             server = Some(started);
         }
-        other => panic!("no order `{other}`"),
+        other => panic!("unknown order `{other}`"),
     });
     need!(visited.await);
 }
 
 #[tokio::test]
-async fn a_double_click_asks_once() {
+async fn a_double_click_sends_one_question() {
     need!(at_a_browser("submitsOnce").await);
 }
 
 #[tokio::test]
-async fn two_tabs_on_one_session_agree() {
+async fn two_tabs_show_the_same_session() {
     need!(at_a_browser("agrees").await);
 }

@@ -1,4 +1,4 @@
-//! The application with both databases on PostgreSQL.
+//! Tests of the application with both databases on PostgreSQL.
 
 use serde_json::{Value, json};
 use wattle_kit::need;
@@ -9,7 +9,7 @@ use wattle_suite::server::{Setup, TestServer};
 
 use crate::asset::postgres::database;
 
-/// A host on fresh databases.
+/// Starts a host on new databases.
 async fn start() -> Result<(TestServer, Postgres), LeftOut> {
     let (postgres, own) = database()?;
     let postgres = tokio::task::spawn_blocking(move || {
@@ -81,7 +81,7 @@ async fn b4_b8_s4_38_on_postgres_errors_are_classified_and_nothing_is_written() 
 }
 
 #[tokio::test]
-async fn s4_31_on_postgres_its_quotes_and_functions_in_from_are_read() {
+async fn s4_31_on_postgres_quotes_and_table_functions_are_parsed() {
     let (server, _postgres) = need!(start().await);
     for (sql, expected) in [
         (
@@ -133,7 +133,7 @@ async fn s4_31_on_postgres_its_quotes_and_functions_in_from_are_read() {
     let result = server.ask("有多少订单").await;
     assert_eq!(result["hidden_context_retry_count"], 1, "{result}");
     assert_eq!(rows(&result), &json!([{"found": true}]));
-    // What only PostgreSQL refuses gets the same hint.
+    // A statement that only PostgreSQL rejects gets the same hint.
     let sql = "WITH x AS (SELECT status FROM orders) \
                SELECT COUNT(*) AS n FROM x WHERE status = \"paid\"";
     writes(&server, sql, 3);

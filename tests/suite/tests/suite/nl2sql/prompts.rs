@@ -1,17 +1,19 @@
-//! The requests to models, whole, as the provider gets them.
+//! Tests of the complete requests to models, as the provider receives them.
 
 use serde_json::Value;
 use wattle_kit::standin::Entry;
 use wattle_suite::nl2sql::says;
 use wattle_suite::server::{Setup, TestServer};
 
-/// A white-list of one table: the requests are then short enough to be read.
+/// Starts a server that allows questions about one table only, so that the requests are short
+/// enough to be read.
 async fn server() -> TestServer {
     let settings = "settings = { business_tables = [\"customers\"] }\n[model.routes.intent]";
     Setup::nl2sql().await.replace("[model.routes.intent]", settings).start().await
 }
 
-/// The request as text: the messages as they are, behind everything else.
+/// Returns the request as text: first everything but the messages as JSON, then the messages as
+/// they are.
 fn shown(entry: &Entry) -> String {
     let mut body = entry.body.clone().unwrap_or_default();
     let messages = body.as_object_mut().and_then(|body| body.remove("messages"));
@@ -21,12 +23,12 @@ fn shown(entry: &Entry) -> String {
         let content = content.as_str().map_or_else(|| content.to_string(), str::to_owned);
         text.push_str(&format!("\n\n--- {}\n{content}", role.as_str().unwrap_or_default()));
     }
-    assert!(!text.contains("blake3"), "the journal has cut the request: {text}");
+    assert!(!text.contains("blake3"), "the journal has truncated the request: {text}");
     text
 }
 
 #[tokio::test]
-async fn s4_14_s4_16_s4_17_s4_42_the_provider_gets_these_requests() {
+async fn s4_14_s4_16_s4_17_s4_42_requests_match_their_snapshots() {
     let server = server().await;
     server.ask_in("talk", "上海有多少客户").await;
     server.standin().clear_requests();

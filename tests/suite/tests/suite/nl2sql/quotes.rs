@@ -1,5 +1,6 @@
-//! Statements with texts in the wrong quotes: SQLite would take a misspelled field for a text, and
-//! the application a text for a misspelled field. Neither may become a number.
+//! Tests of statements with strings in the wrong quotes. SQLite would treat a misspelled field as a
+//! string, and the application would treat a string as a misspelled field. Neither may result in a
+//! number.
 
 use std::collections::VecDeque;
 
@@ -12,7 +13,7 @@ use wattle_suite::server::{Setup, TestServer};
 const COMPLETED: &str = "WITH x AS (SELECT id FROM orders WHERE status = \"completed\") \
                          SELECT COUNT(*) AS n FROM x";
 
-/// Lets the model write these statements, one in each attempt.
+/// Makes the model write these statements, one in each attempt.
 fn script(server: &TestServer, statements: &[&str]) {
     let answer = |sql: &&str| json!({ "sql": sql, "entity_mappings": [] });
     let contents: VecDeque<Value> = statements.iter().map(answer).collect();
@@ -28,7 +29,7 @@ async fn completed(server: &TestServer) -> i64 {
 }
 
 #[tokio::test]
-async fn s4_31_a_text_that_is_said_again_in_the_wrong_quotes_is_never_a_number() {
+async fn s4_31_a_string_in_the_wrong_quotes_never_becomes_a_number() {
     let server = Setup::nl2sql().await.start().await;
     for (sql, text) in [
         (COMPLETED, "completed"),
@@ -82,7 +83,7 @@ async fn s4_31_a_text_that_is_said_again_in_the_wrong_quotes_is_never_a_number()
 }
 
 #[tokio::test]
-async fn s4_31_a_text_in_the_wrong_quotes_is_repaired_by_the_model() {
+async fn s4_31_the_model_repairs_a_string_in_the_wrong_quotes() {
     let server = Setup::nl2sql().await.start().await;
     let repaired = COMPLETED.replace('"', "'");
     script(&server, &[COMPLETED, &repaired]);
@@ -95,7 +96,7 @@ async fn s4_31_a_text_in_the_wrong_quotes_is_repaired_by_the_model() {
 }
 
 #[tokio::test]
-async fn s4_31_fields_in_double_quotes_are_read() {
+async fn s4_31_fields_in_double_quotes_are_parsed() {
     let server = Setup::nl2sql().await.start().await;
     let sql = "WITH x AS (SELECT \"status\" AS \"状态\", COUNT(*) AS \"n_count\" \
                FROM \"orders\" AS \"o\" GROUP BY \"状态\" HAVING \"n_count\" > 0) \
@@ -108,7 +109,7 @@ async fn s4_31_fields_in_double_quotes_are_read() {
 }
 
 #[tokio::test]
-async fn s4_31_names_of_a_projection_are_compared() {
+async fn s4_31_aliases_can_be_compared_but_not_used_in_a_window() {
     let server = Setup::nl2sql().await.start().await;
     let sql = "WITH x AS (SELECT status, \
                SUM(CASE WHEN status = 'completed' THEN 1 END) AS \"已完成\", COUNT(*) AS \"订单数\" FROM orders GROUP BY status \
@@ -118,7 +119,7 @@ async fn s4_31_names_of_a_projection_are_compared() {
     assert_eq!(result["hidden_context_retry_count"], 0, "{result}");
     let expected = json!([{ "n": completed(&server).await }]);
     assert_eq!(result["sql_validate_result"]["result"], expected);
-    // SQLite orders by a text, and each row would be the first.
+    // SQLite orders by a constant string here, so every row would be first.
     let sql = "WITH x AS (SELECT status, COUNT(*) AS \"订单数\", \
                RANK() OVER w AS place FROM orders GROUP BY status \
                WINDOW w AS (ORDER BY \"订单数\" DESC)) SELECT COUNT(*) AS n FROM x WHERE place = 1";
@@ -131,7 +132,7 @@ async fn s4_31_names_of_a_projection_are_compared() {
 }
 
 #[tokio::test]
-async fn s4_31_a_field_with_a_slip_is_replaced_and_the_answer_says_so() {
+async fn s4_31_a_misspelled_field_is_replaced_and_reported() {
     let server = Setup::nl2sql().await.start().await;
     let sql = "WITH x AS (SELECT b.id FROM orders AS a JOIN orders AS b ON a.id = b.id \
                WHERE b.stauts = 'completed') SELECT COUNT(*) AS n FROM x";
@@ -146,14 +147,14 @@ async fn s4_31_a_field_with_a_slip_is_replaced_and_the_answer_says_so() {
     );
     let expected = json!([{ "n": completed(&server).await }]);
     assert_eq!(result["sql_validate_result"]["result"], expected);
-    // What stands around knows the column by the name that the statement gives it.
+    // The outer statement uses the name that the inner statement gives to the column.
     let sql = "WITH x AS (SELECT customer_id, stauts FROM orders) \
                SELECT COUNT(*) AS n FROM x WHERE stauts = 'completed'";
     script(&server, &[sql, sql]);
     let result = server.ask("有多少订单").await;
     assert_eq!(result["hidden_context_retry_count"], 1, "{result}");
     assert_eq!(result["sql_validate_result"]["result"], expected);
-    // A guess is none of them.
+    // A field that is only a guess is not replaced.
     let sql = "WITH x AS (SELECT SUM(o.revenue) AS n FROM orders AS o) SELECT n FROM x";
     script(&server, &[sql, sql, sql]);
     let result = server.ask("有多少订单").await;
@@ -161,7 +162,7 @@ async fn s4_31_a_field_with_a_slip_is_replaced_and_the_answer_says_so() {
 }
 
 #[tokio::test]
-async fn s4_31_comments_brackets_and_functions_in_from_are_read() {
+async fn s4_31_comments_brackets_and_table_functions_are_parsed() {
     let server = Setup::nl2sql().await.start().await;
     for sql in [
         "-- it's what was asked\nWITH x AS (SELECT `id` FROM `orders` \

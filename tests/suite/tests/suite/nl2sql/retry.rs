@@ -1,4 +1,4 @@
-//! The loop: what is learned from a failure, and when it ends.
+//! Tests of the retry loop: what a failure adds to the context, and when the loop ends.
 
 use serde_json::{Value, json};
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
@@ -29,7 +29,7 @@ async fn b3_s4_31_an_unknown_field_is_replaced_by_a_candidate() {
 }
 
 #[tokio::test]
-async fn b4_s4_29_s4_30_s4_41_three_generations_and_two_looks_are_the_most() {
+async fn b4_s4_29_s4_30_s4_41_a_question_has_at_most_two_retries() {
     let server = Setup::nl2sql().await.start().await;
     writes(&server, "WITH x AS (SELECT no_such(orders.id) AS n FROM orders) SELECT n FROM x", 3);
     let result = server.ask("有多少订单").await;
@@ -47,7 +47,7 @@ async fn b4_s4_29_s4_30_s4_41_three_generations_and_two_looks_are_the_most() {
 }
 
 #[tokio::test]
-async fn b5_s4_39_s4_41_nothing_found_three_times_is_a_partial_success() {
+async fn b5_s4_39_s4_41_three_empty_results_are_a_partial_success() {
     let server = Setup::nl2sql().await.start().await;
     let result = server.ask("列出2030年的订单").await;
     assert_eq!(result["final_status"], "partial_success");
@@ -77,11 +77,11 @@ async fn b6_s4_33_s4_41_a_count_of_zero_is_a_partial_success() {
     assert_eq!(result["hidden_context_result"]["error"], "zero_metric_result");
     assert_eq!(server.asked_model("sql"), 3);
     let sum = server.ask("2030年的销售额").await;
-    assert_eq!(sum["reason_code"], "empty_result_after_retry", "a sum over nothing is NULL");
+    assert_eq!(sum["reason_code"], "empty_result_after_retry", "a sum over no rows is NULL");
 }
 
 #[tokio::test]
-async fn b7_s4_09_s4_18_garbage_three_times_degrades_and_does_not_throw() {
+async fn b7_s4_09_s4_18_three_unusable_answers_end_without_an_exception() {
     let server = Setup::nl2sql().await.start().await;
     let rule = FaultRule::new(Pattern::model("sql"), Fault::InvalidJsonContent);
     server.standin().fault(rule);
@@ -107,7 +107,7 @@ async fn b7_s4_09_s4_18_garbage_three_times_degrades_and_does_not_throw() {
 }
 
 #[tokio::test]
-async fn s4_11_s4_20_s4_37_s4_40_probes_show_the_model_real_values() {
+async fn s4_11_s4_20_s4_37_s4_40_probes_give_the_model_real_values() {
     let server = Setup::nl2sql().await.start().await;
     let result = server.ask("北京市有多少订单").await;
     assert_eq!(result["final_status"], "success", "{result}");
@@ -143,7 +143,7 @@ async fn s4_11_s4_20_s4_37_s4_40_probes_show_the_model_real_values() {
 #[tokio::test]
 async fn s4_38_errors_of_the_database_are_classified() {
     let server = Setup::nl2sql().await.start().await;
-    // Names that only the database can resolve.
+    // Only the database can resolve these names.
     for (sql, kind) in [
         ("WITH x AS (SELECT orders.id AS n FROM orders) SELECT x.missing FROM x", "unknown_column"),
         ("WITH x AS (SELECT 1 AS n) SELECT no_such(n) FROM x", "object_not_found"),
@@ -157,12 +157,12 @@ async fn s4_38_errors_of_the_database_are_classified() {
         writes(&server, sql, 1);
         let result = server.ask("有多少订单").await;
         assert_eq!(result["hidden_context_result"]["error_type"], kind, "{sql} {result}");
-        assert_eq!(result["final_status"], "success", "the next attempt works");
+        assert_eq!(result["final_status"], "success", "the next attempt succeeds");
     }
 }
 
 #[tokio::test]
-async fn s4_07_a_task_with_a_field_outside_of_the_white_list_is_asked_for_again() {
+async fn s4_07_a_task_with_a_field_that_is_not_allowed_is_requested_again() {
     let server = Setup::nl2sql().await.start().await;
     let task = |field: &str| {
         json!({"intent": "business_query", "entities": [], "dimensions": [],
@@ -182,7 +182,7 @@ async fn s4_07_a_task_with_a_field_outside_of_the_white_list_is_asked_for_again(
 }
 
 #[tokio::test]
-async fn s4_22_s4_43_a_model_that_is_down_ends_the_workflow_except_for_sql() {
+async fn s4_22_s4_43_only_intent_and_parse_failures_end_the_workflow() {
     let server = Setup::nl2sql().await.start().await;
     let down = Fault::Status { status: 503, retry_after: None, body: None };
     for role in ["intent", "parse"] {

@@ -1,4 +1,4 @@
-//! Statements of a model that means harm: none is executed, each has its reason.
+//! Tests of harmful statements of a model: none is executed, and each has a reason.
 
 use serde_json::json;
 use sqlx::Connection as _;
@@ -14,7 +14,7 @@ async fn orders(server: &TestServer) -> i64 {
 }
 
 #[tokio::test]
-async fn b8_s4_32_s4_34_what_would_write_is_never_executed() {
+async fn b8_s4_32_s4_34_statements_that_write_are_never_executed() {
     let server = Setup::nl2sql().await.start().await;
     let before = orders(&server).await;
     for (sql, error) in [
@@ -51,7 +51,7 @@ async fn b8_s4_32_s4_34_what_would_write_is_never_executed() {
 }
 
 #[tokio::test]
-async fn b9_s4_31_fields_and_tables_outside_of_the_white_list_fail_the_generation() {
+async fn b9_s4_31_fields_and_tables_that_are_not_allowed_fail_the_generation() {
     let server = Setup::nl2sql().await.start().await;
     for (sql, error) in [
         (
@@ -76,7 +76,7 @@ async fn b9_s4_31_fields_and_tables_outside_of_the_white_list_fail_the_generatio
 }
 
 #[tokio::test]
-async fn s4_35_a_cte_does_not_open_the_table_whose_name_it_has() {
+async fn s4_35_a_cte_gives_no_access_to_a_table_of_its_name() {
     let server = Setup::nl2sql().await.start().await;
     for (sql, expected) in [
         (
@@ -112,7 +112,7 @@ async fn s4_35_a_cte_does_not_open_the_table_whose_name_it_has() {
 }
 
 #[tokio::test]
-async fn s4_34_functions_that_reach_out_and_joins_that_never_end_are_stopped() {
+async fn s4_34_extension_functions_and_endless_joins_are_stopped() {
     let server = Setup::nl2sql().await.start().await;
     writes(&server, "WITH x AS (SELECT load_extension('x') AS n) SELECT n FROM x", 3);
     let result = server.ask("有多少订单").await;
@@ -125,12 +125,12 @@ async fn s4_34_functions_that_reach_out_and_joins_that_never_end_are_stopped() {
     let started = std::time::Instant::now();
     let result = server.ask("有多少订单").await;
     assert!(started.elapsed().as_secs() < 30, "{:?}", started.elapsed());
-    assert_eq!(result["final_status"], "success", "the connection is free again: {result}");
+    assert_eq!(result["final_status"], "success", "the connection is available again: {result}");
     assert_eq!(result["hidden_context_result"]["error_type"], "execution_error");
 }
 
 #[tokio::test]
-async fn s4_31_text_in_the_manner_of_mysql_is_understood() {
+async fn s4_31_mysql_style_statements_are_accepted() {
     let server = Setup::nl2sql().await.start().await;
     writes(
         &server,

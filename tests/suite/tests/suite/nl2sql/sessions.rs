@@ -1,4 +1,4 @@
-//! `POST /api/chat` as HTTP, sessions and messages.
+//! Tests of `POST /api/chat` as HTTP, and of sessions and messages.
 
 use serde_json::{Value, json};
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
@@ -7,7 +7,7 @@ use wattle_suite::nl2sql::{ADMIN, CHAT, SESSIONS, writes};
 use wattle_suite::server::Setup;
 
 #[tokio::test]
-async fn s4_48_wrong_requests_are_refused_in_the_apps_own_form() {
+async fn s4_48_invalid_requests_are_rejected_in_the_format_of_the_app() {
     let server = Setup::nl2sql().await.start().await;
     for body in [
         json!({}),
@@ -62,7 +62,7 @@ async fn s4_50_sessions_and_messages_belong_to_their_admin() {
     assert_eq!(list["total"], 2);
     let names: Vec<&Value> =
         list["sessions"].as_array().unwrap().iter().map(|it| &it["session_id"]).collect();
-    assert_eq!(names, ["one", "two"], "the last used first");
+    assert_eq!(names, ["one", "two"], "the most recently used session is first");
     let session = &list["sessions"][0];
     assert_eq!((&session["title"], &session["message_count"]), (&json!("有多少客户"), &json!(4)));
     assert_eq!(session["created_at"], "2025-01-15T10:30:45+08:00");
@@ -104,7 +104,7 @@ async fn s4_50_sessions_and_messages_belong_to_their_admin() {
 }
 
 #[tokio::test]
-async fn s4_50_deleting_takes_everything_along() {
+async fn s4_50_deletion_removes_messages_files_and_threads() {
     let server = Setup::nl2sql().await.start().await;
     let result = server.ask_in("gone", "列出2024年北京的订单").await;
     let url = result["download_url"].as_str().unwrap().to_owned();
@@ -115,7 +115,7 @@ async fn s4_50_deleting_takes_everything_along() {
     assert_eq!(server.get(&url).await.status, 404);
     assert_eq!(server.get("/api/v1/threads/gone").await.status, 404);
     let fresh = server.ask_in("gone", "那上海呢").await;
-    assert_eq!(fresh["is_followup"], false, "nothing is remembered");
+    assert_eq!(fresh["is_followup"], false, "earlier messages are deleted");
 
     let deleted = server.delete(&format!("{SESSIONS}/gone")).await;
     assert_eq!(deleted.status, 200, "{}", deleted.body);
@@ -125,7 +125,7 @@ async fn s4_50_deleting_takes_everything_along() {
 }
 
 #[tokio::test]
-async fn s4_50_sessions_outlive_a_restart() {
+async fn s4_50_sessions_survive_a_restart() {
     let server = Setup::nl2sql().await.start().await;
     server.ask_in("kept", "2024年北京有多少订单").await;
     let server = server.restart().await;
@@ -135,7 +135,7 @@ async fn s4_50_sessions_outlive_a_restart() {
 }
 
 #[tokio::test]
-async fn s4_50_sessions_of_tenants_are_apart() {
+async fn s4_50_sessions_of_tenants_are_separate() {
     let setup = Setup::nl2sql().await.with_tenants();
     let server = setup.start().await;
     let send = |tenant: &'static str, method: &str, path: &str| {
@@ -168,7 +168,7 @@ async fn s4_50_all_rows_of_an_answer_can_be_read_later() {
     let list = server.get(&format!("{SESSIONS}/rows/messages")).await.expect(200);
     let messages = list["data"]["messages"].as_array().unwrap();
     let listed = &messages[1]["result"]["sql_validate_result"];
-    assert_eq!(listed["result"].as_array().unwrap().len(), 10, "a list stays small");
+    assert_eq!(listed["result"].as_array().unwrap().len(), 10, "a list has only the first rows");
     assert_eq!(listed["rows"], 1_000);
     let rows = async |message: &Value| {
         server.get(&format!("{SESSIONS}/rows/messages/{message}/rows")).await
@@ -188,7 +188,7 @@ async fn s4_50_all_rows_of_an_answer_can_be_read_later() {
 }
 
 #[tokio::test]
-async fn s4_50_a_list_says_whether_an_answer_is_still_to_come() {
+async fn s4_50_a_list_shows_whether_an_answer_is_pending() {
     let server = Setup::nl2sql().await.start().await;
     let path = format!("{SESSIONS}/slow/messages");
     let pending = async || server.get(&path).await.expect(200)["data"]["pending"].clone();
@@ -214,5 +214,5 @@ async fn s4_50_a_list_says_whether_an_answer_is_still_to_come() {
     assert!(!failed["message"].as_str().unwrap().is_empty(), "{failed}");
     server.standin().clear_faults();
     server.ask_in("slow", "有多少订单").await;
-    assert_eq!(pending().await, json!(null), "the next answer ends it");
+    assert_eq!(pending().await, json!(null), "the next answer clears it");
 }

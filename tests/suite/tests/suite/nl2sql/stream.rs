@@ -1,4 +1,4 @@
-//! `POST /api/chat/stream`: every step as it happens.
+//! Tests of `POST /api/chat/stream`, which reports each step as it happens.
 
 use serde_json::{Value, json};
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
@@ -14,7 +14,7 @@ async fn stream(server: &TestServer, body: &Value) -> (Vec<String>, Vec<Told>) {
 }
 
 #[tokio::test]
-async fn s4_02_s4_49_steps_are_told_in_order() {
+async fn s4_02_s4_49_steps_are_reported_in_order() {
     let server = Setup::nl2sql().await.start().await;
     let body = json!({"session_id": "told", "message": "2024年的下单金额"});
     let (comments, messages) = stream(&server, &body).await;
@@ -54,7 +54,7 @@ async fn s4_02_s4_49_steps_are_told_in_order() {
 }
 
 #[tokio::test]
-async fn s4_49_the_end_of_a_step_says_what_it_came_to() {
+async fn s4_49_the_end_of_a_step_has_its_result() {
     let server = Setup::nl2sql().await.start().await;
     let body = json!({"session_id": "detail", "message": "2024年的下单金额"});
     let (_, messages) = stream(&server, &body).await;
@@ -100,14 +100,14 @@ async fn s4_49_a_failure_ends_the_stream_with_an_error() {
 }
 
 #[tokio::test]
-async fn s4_49_wrong_requests_are_refused_before_the_stream() {
+async fn s4_49_invalid_requests_are_rejected_before_the_stream() {
     let server = Setup::nl2sql().await.start().await;
     let refused = server.post(STREAM, &json!({"message": ""})).await;
     assert_eq!((refused.status, &refused.body["code"]), (400, &json!(400)));
 }
 
 #[tokio::test]
-async fn s4_01_the_stream_and_the_plain_answer_are_the_same() {
+async fn s4_01_the_stream_and_the_plain_response_have_the_same_result() {
     let server = Setup::nl2sql().await.start().await;
     let question = |session: &str| json!({"session_id": session, "message": "有多少客户"});
     let (_, messages) = stream(&server, &question("a")).await;
