@@ -1,4 +1,5 @@
-//! Traces and metrics of a whole server: asset runs and agent runs, and a service that is away.
+//! Tests of traces and metrics of a whole server: asset runs, agent runs, and an unavailable
+//! service.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -8,12 +9,12 @@ use wattle_kit::standin::{Entry, Fault, FaultRule, Pattern, redact};
 use wattle_suite::desk::Desk;
 use wattle_suite::server::{Setup, TestServer};
 
-/// Where the stand-in takes traces.
+/// The path where the stand-in receives traces.
 const TRACES: &str = "/api/public/otel/v1/traces";
 
 const TRADE: &str = "昨天买入腾讯 100 股 320";
 
-/// Adds a telemetry table that leads to the stand-in.
+/// Adds a telemetry table with the address of the stand-in.
 fn observed(setup: Setup) -> Setup {
     let toml = format!(
         "[telemetry]\notlp = \"{}/api/public/otel\"\npublic_key_env = \"SUITE_MODEL_KEY\"\n\
@@ -28,7 +29,7 @@ fn spans_of(entry: &Entry) -> Vec<Value> {
     body.and_then(|body| body["spans"].as_array()).cloned().unwrap_or_default()
 }
 
-/// All spans so far, as soon as there are these many traces.
+/// Returns all spans as soon as there are at least `count` traces.
 async fn traces(server: &TestServer, count: usize) -> BTreeMap<String, Vec<Value>> {
     loop {
         let mut traces: BTreeMap<String, Vec<Value>> = BTreeMap::new();
@@ -86,7 +87,7 @@ async fn s1_61_asset_runs_are_traces_of_one_session() {
 }
 
 #[tokio::test]
-async fn tool_calls_are_spans_with_their_own_calls_inside() {
+async fn tool_calls_are_spans_that_contain_their_calls() {
     let server = observed(Setup::desk(&Desk::default()).await).start().await;
     server.chat("call echo {\"text\":\"a\"}").await;
     let traces = traces(&server, 1).await;
@@ -97,11 +98,11 @@ async fn tool_calls_are_spans_with_their_own_calls_inside() {
     assert_eq!(of_type(spans, "generation").len(), 2, "before and after the tool");
     let ids: Vec<&Value> = spans.iter().map(|span| &span["span_id"]).collect();
     let known = |span: &&Value| ids.contains(&&span["parent_span_id"]);
-    assert_eq!(spans.iter().filter(known).count(), spans.len() - 1, "one root, no orphans");
+    assert_eq!(spans.iter().filter(known).count(), spans.len() - 1, "only one is a root");
 }
 
 #[tokio::test]
-async fn s1_66_an_outage_touches_no_run_and_stopping_has_a_limit() {
+async fn s1_66_an_outage_affects_no_run_and_the_shutdown_has_a_limit() {
     let server = observed(Setup::asset().await).start().await;
     let on = Pattern::path(TRACES);
     server.standin().fault(FaultRule { on, fault: Fault::Hang, times: None, skip: 0 });
@@ -116,7 +117,7 @@ async fn s1_66_an_outage_touches_no_run_and_stopping_has_a_limit() {
 }
 
 #[tokio::test]
-async fn metrics_are_read_with_a_key() {
+async fn metrics_require_a_key() {
     let mut setup = Setup::asset().await.with("[auth]\nkeys_env = \"SUITE_KEYS\"\n");
     setup.keys = "k-1";
     let server = setup.start().await;
@@ -125,7 +126,7 @@ async fn metrics_are_read_with_a_key() {
     let start = server.request("POST", "/api/ai/asset-graph/invoke").bearer_auth("k-1");
     let body = serde_json::json!({ "textInput": TRADE });
     assert!(start.json(&body).send().await.unwrap().status().is_success());
-    // The worker counts a moment after the run has ended.
+    // The worker updates the metrics shortly after the run has ended.
     let text = loop {
         let answer = server.request("GET", "/metrics").bearer_auth("k-1").send().await.unwrap();
         let kind = answer.headers()["content-type"].to_str().unwrap().to_owned();

@@ -1,5 +1,5 @@
-//! FastMCP: tools of others that ask a person in the middle of a call. `cargo xtask peers` installs it and runs these
-//! tests.
+//! Tests with FastMCP, whose tools ask a person during a call. `cargo xtask peers` installs it and
+//! runs these tests.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,8 @@ fn script() -> PathBuf {
     guests::root().join("tests/clients/peers/server.py")
 }
 
-/// The server over HTTP, and its address. It ends with the first of them.
+/// Starts the server over HTTP and returns it with its address. The server ends when the program is
+/// dropped.
 async fn over_http(python: &Path) -> (Program, String) {
     let mut command = Command::new(python);
     command.arg("-B").arg(script()).arg("http").env("NO_PROXY", "*");
@@ -32,8 +33,8 @@ async fn over_http(python: &Path) -> (Program, String) {
     (program, address)
 }
 
-/// An agent with the tools of three servers: `stateless` over HTTP, the same with the handshake of sessions as
-/// `handshake`, and the program `session`.
+/// Prepares an agent with the tools of three servers: `stateless` over HTTP, `handshake` as the
+/// same server with the handshake of sessions, and the program `session`.
 async fn scene(python: &Path, address: &str) -> Scene {
     Scene::new(|place, standin| {
         let granted = json!(["mcp:stateless/*", "mcp:handshake/*", "mcp:session/*"]).to_string();
@@ -53,14 +54,14 @@ async fn scene(python: &Path, address: &str) -> Scene {
     .await
 }
 
-/// Has the agent call a tool; the run up to the first question or to its end.
+/// Makes the agent call a tool. Returns the run at its first question or at its end.
 async fn call(scene: &Scene, server: &Served, tool: &str) -> Value {
     let mut start = message(None, &format!("call {tool} {{\"city\":\"Rome\"}}"));
     start["wait"] = true.into();
     scene.post(server, "/api/v1/apps/desk/runs", &start).await.expect(200)
 }
 
-/// The only answer of a tool in a run that has come to its end.
+/// Returns the only tool result of a completed run.
 fn told(run: &Value) -> (String, String) {
     assert_eq!(run["status"], "completed", "{run}");
     let messages = tool_messages(run);
@@ -91,8 +92,9 @@ async fn questions_of_tools_survive_a_kill_of_the_host() {
             asked.push((run["thread"].as_str().unwrap().to_owned(), answer, result));
         }
     }
-    // The server over HTTP lives on, and sessions with it and the program that asked are gone with the host. Their calls
-    // are made again, since their tools say that nothing happens twice.
+    // The server over HTTP continues, but its sessions and the program that asked end with the
+    // host. Their calls are repeated, since the tools declare that a repeated call has no further
+    // effect.
     server.program.kill().await.unwrap();
     let server = binary::serve(&scene.place).await;
     for (thread, answer, result) in asked {
@@ -103,10 +105,11 @@ async fn questions_of_tools_survive_a_kill_of_the_host() {
     }
 }
 
-/// The host speaks the newest protocol of a server, unless it is set to begin with a handshake. There a server cannot ask
-/// through a session, and this library says so to the model.
+/// The host uses the newest protocol of a server unless it is configured to start with a handshake.
+/// With the newest protocol a server cannot ask through a session, and this library returns an
+/// error to the model.
 #[tokio::test]
-async fn a_question_through_a_session_that_is_not_there_is_an_error() {
+async fn a_question_through_a_missing_session_is_an_error() {
     let python = need!(clients::python(PEERS, "python"));
     let (_peer, address) = over_http(&python).await;
     let scene = scene(&python, &address).await;

@@ -1,5 +1,5 @@
-//! The reasoning application through its endpoints, with its real component and services that
-//! speak their real protocols. Tests bear the numbers of the requirements (S1-..).
+//! Tests of the reasoning application through its endpoints, with its real component and services
+//! that speak their real protocols. Test names contain the numbers of the requirements (S1-..).
 
 mod clarify;
 mod decide;

@@ -95,7 +95,7 @@ impl Slip {
     }
 }
 
-/// Returns the correct answer of the model with a mistake in its mappings.
+/// Returns the correct completion of the model with a mistake in its mappings.
 fn bent(result: &Value, slip: Slip) -> Value {
     let mut mappings = result["sql_result"]["entity_mappings"].as_array().unwrap().clone();
     assert!(!mappings.is_empty(), "{result}");

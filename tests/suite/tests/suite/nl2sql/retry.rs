@@ -81,7 +81,7 @@ async fn b6_s4_33_s4_41_a_count_of_zero_is_a_partial_success() {
 }
 
 #[tokio::test]
-async fn b7_s4_09_s4_18_three_unusable_answers_end_without_an_exception() {
+async fn b7_s4_09_s4_18_three_unusable_completions_end_without_an_exception() {
     let server = Setup::nl2sql().await.start().await;
     let rule = FaultRule::new(Pattern::model("sql"), Fault::InvalidJsonContent);
     server.standin().fault(rule);

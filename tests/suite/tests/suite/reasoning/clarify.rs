@@ -1,11 +1,11 @@
-//! Questions back to the user.
+//! Tests of questions to the user.
 
 use serde_json::{Value, json};
 use wattle_kit::standin::{Fault, FaultRule};
 use wattle_suite::reasoning::{deciding, rows_of, types};
 use wattle_suite::server::{Setup, TestServer};
 
-/// Lets the model decide exactly this.
+/// Makes the model return this decision.
 fn decides(server: &TestServer, purpose: &str, content: &Value) {
     let fault = Fault::Content { text: content.to_string() };
     server.standin().fault(FaultRule::new(deciding(purpose), fault));
@@ -18,7 +18,7 @@ async fn asked(server: &TestServer, text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn s1_19_s1_20_what_is_not_understood_is_asked_back() {
+async fn s1_19_s1_20_an_unclear_intent_leads_to_a_question() {
     let server = Setup::reasoning().await.start().await;
     let question = asked(&server, "你好").await;
     assert_eq!(question["reason"], "intent_unclear");
@@ -27,7 +27,7 @@ async fn s1_19_s1_20_what_is_not_understood_is_asked_back() {
 }
 
 #[tokio::test]
-async fn s1_40_s1_20_an_object_on_which_nothing_can_be_done_is_asked_back() {
+async fn s1_40_s1_20_an_object_without_executable_resources_leads_to_a_question() {
     let server = Setup::reasoning().await.start().await;
     let question = asked(&server, "供应商城市").await;
     assert_eq!(question["reason"], "no_executable_resource");
@@ -35,7 +35,7 @@ async fn s1_40_s1_20_an_object_on_which_nothing_can_be_done_is_asked_back() {
 }
 
 #[tokio::test]
-async fn s1_13_answers_without_a_question_are_refused() {
+async fn s1_13_answers_without_a_question_are_rejected() {
     let server = Setup::reasoning().await.start().await;
     let app = server.reasoning();
     let session = app.ask("统计各区域的客户数量").await;
@@ -65,7 +65,7 @@ async fn s1_11_answers_have_the_type_clarification_and_a_text() {
 }
 
 #[tokio::test]
-async fn s1_12_a_double_answer_counts_once() {
+async fn s1_12_an_answer_is_accepted_once() {
     let server = Setup::reasoning().await.start().await;
     let app = server.reasoning();
     let session = app.ask("火星天气").await;
@@ -81,7 +81,7 @@ async fn s1_12_a_double_answer_counts_once() {
 }
 
 #[tokio::test]
-async fn s1_12_s1_20_a_second_question_follows_a_poor_answer() {
+async fn s1_12_s1_20_an_unclear_answer_leads_to_a_second_question() {
     let server = Setup::reasoning().await.start().await;
     let app = server.reasoning();
     let session = app.ask("你好").await;
@@ -89,7 +89,7 @@ async fn s1_12_s1_20_a_second_question_follows_a_poor_answer() {
     let answer = |text: &str| json!({ "answer": { "type": "clarification", "text": text } });
     app.on(&session, "clarify", &answer("火星天气")).await.expect(200);
     let second = app.run(&session).await["clarification"].clone();
-    assert_eq!(second["reason"], "no_attribute_match", "it started from the beginning");
+    assert_eq!(second["reason"], "no_attribute_match", "the workflow starts again");
     assert_ne!(second["clarification_id"], first["clarification_id"]);
     app.on(&session, "clarify", &answer("设备状态分布")).await.expect(200);
     let ran = app.run(&session).await;
@@ -106,7 +106,7 @@ async fn s1_12_s1_20_a_second_question_follows_a_poor_answer() {
 }
 
 #[tokio::test]
-async fn s1_33_without_an_anchor_the_user_is_asked_among_the_candidates() {
+async fn s1_33_without_an_anchor_the_user_chooses_among_the_candidates() {
     let server = Setup::reasoning().await.start().await;
     let ships = json!({ "input_ontology_codes": ["ship"], "target_ontology_codes": ["harbor"],
                         "selection_reason": "乱选" });
@@ -114,12 +114,12 @@ async fn s1_33_without_an_anchor_the_user_is_asked_among_the_candidates() {
     let question = asked(&server, "订单状态分布").await;
     assert_eq!(question["reason"], "anchor_ontology_missing");
     assert!(question["question"].as_str().unwrap().contains("订单"), "{question}");
-    assert!(server.mcp_calls("graph.get_ontology_details").is_empty(), "nothing was guessed");
+    assert!(server.mcp_calls("graph.get_ontology_details").is_empty(), "no ontology is guessed");
     assert_eq!(server.reasoning_calls().len(), 3, "the model was corrected once");
 }
 
 #[tokio::test]
-async fn s1_33_s1_40_a_model_that_corrects_itself_needs_no_user() {
+async fn s1_33_s1_40_a_corrected_decision_needs_no_question() {
     let server = Setup::reasoning().await.start().await;
     for (purpose, wrong) in [
         ("reasoning_anchor", json!({ "input_ontology_codes": ["ship"] })),

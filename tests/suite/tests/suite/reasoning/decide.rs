@@ -1,4 +1,5 @@
-//! From the question to the decision: what is searched, what the model sees, what is kept.
+//! Tests from the question to the decision: the searches, the prompts of the model, and the stored
+//! decision.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +10,7 @@ use wattle_suite::server::{Setup, TestServer};
 
 const QUESTION: &str = "查询手机号13800138000的客户";
 
-/// The prompt of a decision as it was sent.
+/// Returns the prompt of a decision as it was sent: the instructions and the facts.
 fn prompt(server: &TestServer, purpose: &str) -> (String, Value) {
     let mut calls = server.reasoning_calls().into_iter().filter_map(|call| call.body);
     let name = "/response_format/json_schema/name";
@@ -19,7 +20,7 @@ fn prompt(server: &TestServer, purpose: &str) -> (String, Value) {
 }
 
 #[tokio::test]
-async fn s1_18_s1_20_six_nodes_in_order_each_but_the_last_with_a_way_out() {
+async fn s1_18_s1_20_every_node_but_the_last_can_end_the_run() {
     let server = Setup::reasoning().await.start().await;
     let graph = server.get("/api/v1/apps/reasoning/graphs/reasoning").await.expect(200);
     let definition = &graph["definition"];
@@ -46,7 +47,7 @@ async fn s1_18_s1_20_six_nodes_in_order_each_but_the_last_with_a_way_out() {
 }
 
 #[tokio::test]
-async fn s1_21_s1_24_s1_25_s1_28_words_of_the_question_are_searched() {
+async fn s1_21_s1_24_s1_25_s1_28_the_words_of_the_question_are_searched() {
     let server = Setup::reasoning().await.start().await;
     let ran = server.reasoning().answer(QUESTION).await;
     let intent = &ran["result"]["planning"]["intent"];
@@ -74,7 +75,7 @@ async fn s1_21_s1_24_s1_25_s1_28_words_of_the_question_are_searched() {
 }
 
 #[tokio::test]
-async fn s1_26_s1_27_s1_29_ontologies_score_by_hits_or_by_their_name() {
+async fn s1_26_s1_27_s1_29_ontologies_are_scored_by_hits_or_by_name() {
     let server = Setup::reasoning().await.start().await;
     let app = server.reasoning();
     let session = app.ask(QUESTION).await;
@@ -83,8 +84,8 @@ async fn s1_26_s1_27_s1_29_ontologies_score_by_hits_or_by_their_name() {
     let located = rows_of(&trace, "ontologies_located")[0]["payload"]["data"]["ontologies"].clone();
     let codes: Vec<&str> =
         located.as_array().unwrap().iter().filter_map(|it| it["code"].as_str()).collect();
-    assert_eq!(codes.iter().collect::<BTreeSet<_>>().len(), codes.len(), "each once: {codes:?}");
-    // What the services said: hits by attribute, and scores by name.
+    assert_eq!(codes.iter().collect::<BTreeSet<_>>().len(), codes.len(), "all differ: {codes:?}");
+    // The results of the services: hits by attribute, and scores by name.
     let calls = rows_of(&trace, "mcp_call_completed");
     let results = |method: &str| -> Vec<Value> {
         let own = calls.iter().filter(|row| row["payload"]["method"] == method);
@@ -105,7 +106,7 @@ async fn s1_26_s1_27_s1_29_ontologies_score_by_hits_or_by_their_name() {
 }
 
 #[tokio::test]
-async fn s1_31_s1_32_the_choice_and_its_reason_are_kept() {
+async fn s1_31_s1_32_the_choice_and_its_reason_are_stored() {
     let server = Setup::reasoning().await.start().await;
     let ran = server.reasoning().answer("客户张伟的订单").await;
     let plan = &ran["result"]["planning"]["plan_state"];
@@ -117,7 +118,7 @@ async fn s1_31_s1_32_the_choice_and_its_reason_are_kept() {
 }
 
 #[tokio::test]
-async fn s1_33_the_callers_preference_goes_before_the_best() {
+async fn s1_33_the_preference_of_the_caller_precedes_the_best_score() {
     let server = Setup::reasoning().await.start().await;
     let app = server.reasoning();
     let poor = Fault::Content { text: json!({ "input_ontology_codes": [] }).to_string() };
@@ -130,7 +131,7 @@ async fn s1_33_the_callers_preference_goes_before_the_best() {
 }
 
 #[tokio::test]
-async fn s1_34_s1_35_the_inspection_sees_code_name_and_description_only() {
+async fn s1_34_s1_35_the_inspection_receives_only_code_name_and_description() {
     let server = Setup::reasoning().await.start().await;
     server.reasoning().answer(QUESTION).await;
     let (instructions, facts) = prompt(&server, "reasoning_inspect");
@@ -154,7 +155,7 @@ async fn s1_34_s1_35_the_inspection_sees_code_name_and_description_only() {
             assert_eq!(keys, ["code", "name", "description"], "{list}");
         }
     }
-    // What details there are comes with the plan, and of the chosen resource alone.
+    // Details are added for the plan, and only those of the chosen resource.
     let (_, planned) = prompt(&server, "reasoning_plan");
     assert_eq!(planned["detail"]["code"], "customer_query");
     assert!(planned["detail"]["guide"].is_string());
@@ -195,7 +196,7 @@ async fn s1_37_s1_38_s1_39_details_are_loaded_after_the_choice() {
 }
 
 #[tokio::test]
-async fn s1_19_s1_40_a_code_that_is_not_there_executes_nothing_and_is_asked_about() {
+async fn s1_19_s1_40_an_unknown_code_leads_to_a_question() {
     let server = Setup::reasoning().await.start().await;
     let odd = json!({ "action": "execute_capability", "capability_code": "fly", "reason": "" });
     let fault = Fault::Content { text: odd.to_string() };
@@ -215,7 +216,7 @@ async fn s1_19_s1_40_a_code_that_is_not_there_executes_nothing_and_is_asked_abou
 }
 
 #[tokio::test]
-async fn s1_41_the_first_anchor_with_something_to_execute_wins() {
+async fn s1_41_the_first_anchor_with_an_executable_resource_is_selected() {
     let server = Setup::reasoning().await.start().await;
     let both = json!({ "input_ontology_codes": ["supplier", "device"], "selection_reason": "" });
     let fault = Fault::Content { text: both.to_string() };
@@ -227,7 +228,7 @@ async fn s1_41_the_first_anchor_with_something_to_execute_wins() {
 }
 
 #[tokio::test]
-async fn s1_23_lists_that_are_missing_are_empty_and_garbage_is_repaired_once() {
+async fn s1_23_missing_lists_are_empty_and_unusable_completions_are_repaired_once() {
     let server = Setup::reasoning().await.start().await;
     let short = Fault::Content { text: json!({ "keywords": ["客户区域"] }).to_string() };
     server.standin().fault(FaultRule::new(deciding("reasoning_intent"), short).times(1));
@@ -238,7 +239,7 @@ async fn s1_23_lists_that_are_missing_are_empty_and_garbage_is_repaired_once() {
     let garbage = Fault::Content { text: "我不知道".to_owned() };
     server.standin().fault(FaultRule::new(deciding("reasoning_intent"), garbage.clone()).times(1));
     let ran = server.reasoning().answer("统计各区域的客户数量").await;
-    assert_eq!(ran["status"], "completed", "the model was asked to correct itself");
+    assert_eq!(ran["status"], "completed", "the model is asked for a correction");
 
     server.standin().clear_requests();
     server.standin().fault(FaultRule::new(deciding("reasoning_intent"), garbage));

@@ -1,4 +1,4 @@
-//! The configuration that the application ships, `wattle.example.toml`: the application runs on it.
+//! Tests that the application runs with the configuration that it ships, `wattle.example.toml`.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use wattle_kit::standin::{Entry, Fault, FaultRule, Pattern, redact};
 use wattle_suite::reasoning::example;
 use wattle_suite::server::TestServer;
 
-/// The variables that the file names.
+/// The environment variables that the file names.
 const VARIABLES: [(&str, &str); 3] = [
     ("DEEPSEEK_API_KEY", "a-key-for-models"),
     ("ONTOLOGY_TOKEN", "a-token-for-the-graph"),
@@ -42,7 +42,7 @@ async fn s1_56_s1_60_s1_72_a_question_is_answered_with_the_shipped_configuration
 }
 
 #[tokio::test]
-async fn s1_60_the_shipped_variable_replaces_the_model_and_the_fallback_takes_over() {
+async fn s1_60_a_variable_replaces_the_model_and_the_fallback_is_used() {
     let server = started(&[("REASONING_MODEL", "mine")]).await;
     let gone = Fault::Status { status: 404, retry_after: None, body: None };
     server.standin().fault(FaultRule::new(Pattern::model("mine"), gone));

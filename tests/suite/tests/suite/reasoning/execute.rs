@@ -1,4 +1,4 @@
-//! From the decision to the data and the result.
+//! Tests from the decision to the data and the result.
 
 use serde_json::{Value, json};
 use wattle_kit::standin::{Fault, FaultRule};
@@ -7,14 +7,14 @@ use wattle_suite::server::{Setup, TestServer};
 
 const QUESTION: &str = "查询手机号13800138000的客户";
 
-/// Lets the model decide exactly this.
+/// Makes the model return this decision.
 fn decides(server: &TestServer, purpose: &str, content: &Value) {
     let fault = Fault::Content { text: content.to_string() };
     server.standin().fault(FaultRule::new(deciding(purpose), fault));
 }
 
 #[tokio::test]
-async fn s1_48_conditions_are_those_of_the_model_and_no_others() {
+async fn s1_48_only_conditions_of_the_model_are_used() {
     let server = Setup::reasoning().await.start().await;
     decides(&server, "reasoning_plan", &json!({ "mode": "query", "filters": [] }));
     let ran = server.reasoning().answer(QUESTION).await;
@@ -23,7 +23,7 @@ async fn s1_48_conditions_are_those_of_the_model_and_no_others() {
 }
 
 #[tokio::test]
-async fn s1_48_everyone_but_one_keeps_its_meaning() {
+async fn s1_48_a_condition_can_exclude_one_value() {
     let server = Setup::reasoning().await.start().await;
     let ran = server.reasoning().answer("查询除了手机号13800138000以外的客户").await;
     let expected = json!([{ "field": "phone", "op": "ne", "value": "13800138000" }]);
@@ -34,7 +34,7 @@ async fn s1_48_everyone_but_one_keeps_its_meaning() {
 }
 
 #[tokio::test]
-async fn s1_48_a_condition_that_the_service_cannot_express_is_asked_about() {
+async fn s1_48_an_unsupported_condition_leads_to_a_question() {
     let server = Setup::reasoning().await.start().await;
     let filters = json!([{ "field": "客户名称", "op": "not_like", "value": "张" }]);
     decides(&server, "reasoning_plan", &json!({ "mode": "query", "filters": filters }));
@@ -48,7 +48,7 @@ async fn s1_48_a_condition_that_the_service_cannot_express_is_asked_about() {
 }
 
 #[tokio::test]
-async fn s1_48_last_month_is_counted_from_the_users_day() {
+async fn s1_48_last_month_is_relative_to_the_day_of_the_user() {
     let server = Setup::reasoning().await.start().await;
     let ran = server.reasoning().answer("查询上个月的订单").await;
     for purpose in ["reasoning_intent", "reasoning_plan", "reasoning_summary"] {
@@ -71,7 +71,7 @@ async fn s1_48_last_month_is_counted_from_the_users_day() {
 }
 
 #[tokio::test]
-async fn s1_48_names_of_attributes_become_fields() {
+async fn s1_48_attribute_names_are_mapped_to_fields() {
     let server = Setup::reasoning().await.start().await;
     let filters = json!([{ "field": "客户电话", "op": "==", "value": "13800138000" },
                          { "field": "customer_level", "op": "in", "value": "金牌" },
@@ -84,13 +84,13 @@ async fn s1_48_names_of_attributes_become_fields() {
                { "field": "level", "op": "in", "value": ["金牌"] }])
     );
     let ignored = &ran["result"]["data_execution"]["plan"]["ignored"];
-    assert_eq!(ignored[0]["field"], "鞋码", "a condition that is dropped is said");
+    assert_eq!(ignored[0]["field"], "鞋码", "a dropped condition is reported");
     let last = server.reasoning_calls().pop().unwrap().body.unwrap();
-    assert!(last["messages"][1]["content"].as_str().unwrap().contains("鞋码"), "to the model too");
+    assert!(last["messages"][1]["content"].as_str().unwrap().contains("鞋码"), "also to the model");
 }
 
 #[tokio::test]
-async fn s1_48_conditions_that_are_missing_or_on_unknown_fields_are_corrected_once() {
+async fn s1_48_missing_conditions_and_unknown_fields_are_corrected_once() {
     let server = Setup::reasoning().await.start().await;
     let unknown = json!([{ "field": "shoe", "op": "eq", "value": "13800138000" }]);
     for wrong in [json!({ "mode": "query", "filters": unknown }), json!({ "mode": "query" })] {
@@ -105,7 +105,7 @@ async fn s1_48_conditions_that_are_missing_or_on_unknown_fields_are_corrected_on
 }
 
 #[tokio::test]
-async fn s1_47_s1_50_groups_are_put_right_and_counted() {
+async fn s1_47_s1_50_missing_groups_are_added_and_counted() {
     let server = Setup::reasoning().await.start().await;
     decides(&server, "reasoning_plan", &json!({ "mode": "group_analysis" }));
     let ran = server.reasoning().answer("统计订单").await;
@@ -131,17 +131,17 @@ async fn s1_47_amounts_are_summed_by_status() {
         .filter_map(|group| group["sum_amount"].as_i64())
         .collect();
     assert_eq!(sums.len(), 4, "{execution}");
-    assert!(sums.is_sorted_by(|one, two| one >= two), "the largest comes first: {sums:?}");
+    assert!(sums.is_sorted_by(|one, two| one >= two), "the largest sum is first: {sums:?}");
 }
 
 #[tokio::test]
-async fn s1_53_large_pages_are_capped_and_the_summary_sees_the_beginning() {
+async fn s1_53_page_sizes_are_limited_and_the_summary_receives_the_first_rows() {
     let server = Setup::reasoning().await.start().await;
     decides(&server, "reasoning_plan", &json!({ "mode": "query", "page_size": 5_000 }));
     let ran = server.reasoning().answer("查询订单").await;
     assert_eq!(server.mcp_calls("mcp.data.query")[0]["page_size"], 200);
     let items = ran["result"]["data_execution"]["items"].as_array().unwrap();
-    assert_eq!(items.len(), 120, "the result is whole");
+    assert_eq!(items.len(), 120, "the result is complete");
     let last = server.reasoning_calls().pop().unwrap().body.unwrap();
     let facts: Value =
         serde_json::from_str(last["messages"][1]["content"].as_str().unwrap_or("{}"))
@@ -164,7 +164,7 @@ async fn s1_51_the_only_target_needs_no_choice() {
 }
 
 #[tokio::test]
-async fn s1_44_s1_46_a_task_tells_what_was_executed() {
+async fn s1_44_s1_46_a_task_records_what_was_executed() {
     let server = Setup::reasoning().await.start().await;
     let app = server.reasoning();
     let session = app.ask(QUESTION).await;
@@ -182,7 +182,7 @@ async fn s1_44_s1_46_a_task_tells_what_was_executed() {
 }
 
 #[tokio::test]
-async fn s1_52_a_failed_data_call_fails_task_and_session() {
+async fn s1_52_a_failed_data_call_fails_the_task_and_the_session() {
     let server = Setup::reasoning().await.start().await;
     let app = server.reasoning();
     let down = Fault::Status { status: 500, retry_after: None, body: None };
@@ -215,7 +215,7 @@ async fn s1_52_a_failed_plan_fails_the_task() {
 }
 
 #[tokio::test]
-async fn s1_57_the_names_of_frameworks_are_settings() {
+async fn s1_57_framework_names_are_settings() {
     let setup = Setup::reasoning().await.with(
         "[apps.reasoning.settings]\norchestration_framework = \"langgraph\"\n\
          llm_framework = \"langchain\"\n",

@@ -1,4 +1,5 @@
-//! Whatever goes wrong with a service: the session says so, and the trail has every call twice.
+//! Tests of service failures: the session reports each failure, and the audit trail has a request
+//! and a result for each call.
 
 use serde_json::{Value, json};
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
@@ -12,7 +13,7 @@ fn status(status: u16) -> Fault {
 }
 
 #[tokio::test]
-async fn s1_62_s1_63_s1_66_pairs_match_under_every_fault() {
+async fn s1_62_s1_63_s1_66_requests_and_results_match_under_every_fault() {
     let server = Setup::reasoning().await.start().await;
     let app = server.reasoning();
     let models = ["intent", "anchor", "inspect", "plan", "summary"];
@@ -51,7 +52,7 @@ async fn s1_62_s1_63_s1_66_pairs_match_under_every_fault() {
 }
 
 #[tokio::test]
-async fn s1_60_the_fallback_model_answers_and_the_trail_says_so() {
+async fn s1_60_the_trail_records_completions_of_the_fallback_model() {
     let setup = Setup::reasoning().await.replace(
         "model = \"reasoning\"\nretries = 0\n",
         "model = \"reasoning\"\nretries = 0\n\
@@ -81,11 +82,11 @@ async fn s1_60_the_fallback_model_answers_and_the_trail_says_so() {
     }
     server.standin().fault(FaultRule::new(Pattern::model("second"), status(503)));
     let failed = app.on(&session, "run", &json!({ "user_input": "统计客户" })).await;
-    assert_eq!((failed.status, &failed.body["code"]), (400, &json!(9000)), "both are down");
+    assert_eq!((failed.status, &failed.body["code"]), (400, &json!(9000)), "both models fail");
 }
 
 #[tokio::test]
-async fn s1_60_an_answer_of_the_first_model_is_no_fallback() {
+async fn s1_60_a_completion_of_the_first_model_is_not_a_fallback() {
     let server = Setup::reasoning().await.start().await;
     let app = server.reasoning();
     let session = app.ask(QUESTION).await;

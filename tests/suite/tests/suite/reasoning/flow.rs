@@ -1,5 +1,5 @@
-//! The flows that the service whose place this one takes is tested by, under the same names; the
-//! requirements that each shows are the name of its module.
+//! The flows with which the service that this application replaces is tested, under the same names.
+//! The module of each test is named after the requirements that it covers.
 
 #![expect(clippy::redundant_test_prefix, reason = "the names are part of the requirement")]
 
@@ -8,7 +8,7 @@ use wattle_kit::standin::{Fault, FaultRule, Pattern, redact};
 use wattle_suite::reasoning::{SESSIONS, TENANT_LLM, data, deciding, pairs, rows_of, types};
 use wattle_suite::server::Setup;
 
-/// The first customer of the data, and what is known of it.
+/// The phone number of the first customer in the data.
 const PHONE: &str = "13800138000";
 
 fn keys(value: &Value) -> Vec<&str> {
@@ -87,8 +87,8 @@ mod s1_03_s1_10_to_s1_13_s1_20_s1_30_s1_70_s1_73 {
         assert_eq!(asked["question"], "未定位到关键数据属性，请补充更具体的业务要素或字段。");
         assert_eq!(asked["reason"], "no_attribute_match");
         let calls = server.reasoning_calls().len();
-        assert_eq!(app.run(&session).await, waiting, "it still waits for the same");
-        assert_eq!(server.reasoning_calls().len(), calls, "and asks no model for that");
+        assert_eq!(app.run(&session).await, waiting, "it still waits for the same answer");
+        assert_eq!(server.reasoning_calls().len(), calls, "no model is called");
 
         let answer =
             json!({ "answer": { "type": "clarification", "text": "统计各区域的客户数量" } });
@@ -101,7 +101,7 @@ mod s1_03_s1_10_to_s1_13_s1_20_s1_30_s1_70_s1_73 {
         );
         let ran = app.run(&session).await;
         assert_eq!(ran["status"], "completed");
-        assert_eq!(ran["turn"]["turn_no"], 1, "the same turn goes on");
+        assert_eq!(ran["turn"]["turn_no"], 1, "the turn continues");
         assert_eq!(ran["turn"]["user_input"], "火星天气\n[clarification] 统计各区域的客户数量");
         let result = &ran["result"];
         assert_eq!(result["data_execution_mode"], "group-analysis");
@@ -130,7 +130,7 @@ mod s1_36_s1_37_s1_49_s1_51_s1_74 {
         );
         assert_eq!(plan["executor"], "LLMObjectPropertyExecutor");
         let execution = &result["data_execution"];
-        assert_eq!(execution["ontology"]["code"], "order", "the data is that of the target");
+        assert_eq!(execution["ontology"]["code"], "order", "the data belongs to the target");
         assert_eq!(execution["class_id"], "order");
         assert_eq!(
             execution["plan"]["filters"],
@@ -160,7 +160,8 @@ mod s1_15_s1_19_s1_22_s1_54_s1_75 {
         assert_eq!(failed.body["data"], Value::Null);
         assert_eq!(app.session(&session).await["status"], "failed");
 
-        // Only the summary fails: what was executed stays to be seen, and nothing is made up.
+        // Only the summary fails: the executed steps stay visible, and the application invents no
+        // summary.
         server.standin().clear_faults();
         server.standin().fault(FaultRule::new(deciding("reasoning_summary"), down));
         let failed = app.on(&session, "run", &json!({})).await;
@@ -168,7 +169,7 @@ mod s1_15_s1_19_s1_22_s1_54_s1_75 {
         let message = failed.body["message"].as_str().unwrap();
         assert!(message.contains("llm summary failed"), "{message}");
         let trace = app.trace(&session).await;
-        assert_eq!(pairs(&trace).0, 6, "one of the first run, five of the second");
+        assert_eq!(pairs(&trace).0, 6, "one call of the first run and five of the second");
         assert_eq!(rows_of(&trace, "session_failed").len(), 2);
 
         server.standin().clear_faults();

@@ -1,11 +1,11 @@
-//! Sessions as traces at Langfuse.
+//! Tests of sessions as traces in Langfuse.
 
 use serde_json::Value;
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
 use wattle_suite::reasoning::Reasoning;
 use wattle_suite::server::Setup;
 
-/// Where the stand-in takes traces.
+/// The path where the stand-in receives traces.
 const TRACES: &str = "/api/public/otel/v1/traces";
 
 const QUESTION: &str = "查询手机号13800138000的客户";
@@ -44,7 +44,7 @@ async fn s1_61_s1_64_every_call_of_a_session_is_a_span() {
         assert_eq!(span["attributes"]["session.id"], session.as_str());
     }
     let events = serde_json::to_string(&spans).unwrap();
-    assert!(events.contains("task_planned"), "custom events are shown as well");
+    assert!(events.contains("task_planned"), "custom events are included");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! The page, as the host serves it and as a real browser shows it.
+//! Tests of the page as the host serves it and as a real browser shows it.
 
 use serde_json::json;
 use wattle_kit::need;
@@ -9,35 +9,35 @@ use wattle_suite::browser;
 use wattle_suite::reasoning::deciding;
 use wattle_suite::server::{Setup, TestServer};
 
-/// The page below the main address. Without the `/` at its end it works as well.
+/// The path of the page on the main address. The path without the final `/` also works.
 const PAGE: &str = "/apps/reasoning/";
 
-/// A server whose application has an address of its own, too.
+/// Starts a server whose application also has its own address.
 async fn served() -> TestServer {
     let table = "[apps.reasoning]\n";
     let own = format!("{table}listen = \"127.0.0.1:0\"\n");
     Setup::reasoning().await.replace(table, &own).start().await
 }
 
-/// The application's own address.
+/// Returns the application's own address.
 fn own_address(server: &TestServer) -> String {
-    let address = server.running.app_addrs.values().next().expect("an address of its own");
+    let address = server.running.app_addrs.values().next().expect("the app has its own address");
     format!("http://{address}")
 }
 
-/// Questions with the word for slowly.
+/// Matches the requests of questions with the word for slowly.
 fn slowly() -> Pattern {
     Pattern { body_contains: Some("慢慢".to_owned()), ..Pattern::model("reasoning") }
 }
 
-/// Has a user at a browser do something.
+/// Runs a scenario of a user at a browser.
 async fn at_a_browser(scenario: &str, url: &str) -> Result<(), LeftOut> {
     clients::page("reasoning")?;
     browser::at_a_browser("reasoning.mjs", scenario, url).await
 }
 
 #[tokio::test]
-async fn s1_69_the_page_is_served_at_both_addresses_and_may_load_nothing_else() {
+async fn s1_69_both_addresses_serve_the_page_with_a_strict_policy() {
     need!(clients::page("reasoning"));
     let server = served().await;
     let (main, own) = (server.url("/apps/reasoning"), own_address(&server));
@@ -59,7 +59,7 @@ async fn s1_69_the_page_is_served_at_both_addresses_and_may_load_nothing_else() 
         }
     }
     let posted = Answer::of(server.client.post(format!("{own}/"))).await;
-    assert_eq!(posted.status, 404, "a page answers reading requests only");
+    assert_eq!(posted.status, 404, "a page accepts only read requests");
 }
 
 #[tokio::test]
@@ -69,13 +69,13 @@ async fn s1_69_s1_71_s1_72_a_browser_shows_answers_and_the_audit_trail() {
 }
 
 #[tokio::test]
-async fn s1_69_s1_70_s1_73_the_next_message_answers_what_was_asked_back() {
+async fn s1_69_s1_70_s1_73_the_next_message_answers_the_question() {
     let server = served().await;
     need!(at_a_browser("clarifies", &format!("{}/ui", own_address(&server))).await);
 }
 
 #[tokio::test]
-async fn s1_69_s1_75_a_browser_shows_why_there_is_no_answer() {
+async fn s1_69_s1_75_a_browser_shows_the_reason_of_a_failure() {
     let server = served().await;
     let down = Fault::Status { status: 500, retry_after: None, body: None };
     server.standin().fault(FaultRule::new(Pattern::model("reasoning"), down));
@@ -83,20 +83,20 @@ async fn s1_69_s1_75_a_browser_shows_why_there_is_no_answer() {
 }
 
 #[tokio::test]
-async fn s1_14_a_stopped_run_closes_the_session_and_the_next_message_begins_another() {
+async fn s1_14_a_stopped_run_closes_its_session_and_the_next_message_starts_another() {
     let server = served().await;
     let _gate = server.standin().gate(slowly());
     need!(at_a_browser("stops", &server.url(PAGE)).await);
 }
 
 #[tokio::test]
-async fn s1_69_a_reload_goes_on_with_the_session_and_tabs_agree() {
+async fn s1_69_a_reload_continues_the_session_and_tabs_agree() {
     let server = served().await;
     need!(at_a_browser("reloads", &format!("{}/", own_address(&server))).await);
 }
 
 #[tokio::test]
-async fn s1_69_a_reload_in_the_middle_of_a_run_finds_its_end() {
+async fn s1_69_a_reload_during_a_run_shows_its_end() {
     let server = served().await;
     need!(clients::page("reasoning"));
     let gate = server.standin().gate(slowly());
@@ -105,7 +105,7 @@ async fn s1_69_a_reload_in_the_middle_of_a_run_finds_its_end() {
 }
 
 #[tokio::test]
-async fn s1_69_a_page_without_its_server_says_so_and_goes_on_later() {
+async fn s1_69_a_page_reports_a_lost_server_and_continues() {
     let server = served().await;
     need!(at_a_browser("away", &server.url(PAGE)).await);
 }
@@ -119,13 +119,13 @@ async fn s1_69_a_double_click_sends_once() {
 }
 
 #[tokio::test]
-async fn s1_69_the_page_is_used_by_keyboard_alone() {
+async fn s1_69_the_page_can_be_used_by_keyboard_alone() {
     let server = served().await;
     need!(at_a_browser("keyboard", &server.url(PAGE)).await);
 }
 
 #[tokio::test]
-async fn s1_69_hostile_answers_are_shown_as_text() {
+async fn s1_69_markup_in_answers_is_shown_as_text() {
     let server = served().await;
     let says = |purpose: &str, content: serde_json::Value| {
         let fault = Fault::Content { text: content.to_string() };

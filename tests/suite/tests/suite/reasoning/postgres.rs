@@ -1,4 +1,4 @@
-//! The application on PostgreSQL.
+//! Test of the application on PostgreSQL.
 
 use serde_json::json;
 use wattle_kit::need;
@@ -9,7 +9,7 @@ use wattle_suite::server::Setup;
 use crate::asset::postgres::database;
 
 #[tokio::test]
-async fn s1_68_on_postgres_a_session_with_a_question_comes_to_its_result() {
+async fn s1_68_on_postgres_a_session_with_a_question_completes() {
     let (_postgres, url) = need!(database());
     let server = Setup::reasoning_on(&url).await.start().await;
     let app = server.reasoning();
@@ -19,7 +19,7 @@ async fn s1_68_on_postgres_a_session_with_a_question_comes_to_its_result() {
     let (one, two) =
         tokio::join!(app.on(&session, "clarify", &answer), app.on(&session, "clarify", &answer));
     assert_eq!(one.status.min(two.status), 200);
-    assert_eq!(one.status.max(two.status), 400, "of two answers one counts");
+    assert_eq!(one.status.max(two.status), 400, "one of two answers is accepted");
     assert_eq!(app.run(&session).await["result"]["data_execution"]["total"], 3);
     let body = json!({ "user_input": "统计各区域的客户数量" });
     assert_eq!(data(app.on(&session, "run", &body).await)["turn"]["turn_no"], 2);

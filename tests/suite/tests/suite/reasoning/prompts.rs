@@ -1,9 +1,9 @@
-//! The requests of every call of the model, whole, as the provider sees them.
+//! Snapshots of the complete requests of all model calls, as the provider receives them.
 
 use serde_json::{Value, json};
 use wattle_suite::server::Setup;
 
-/// A request without what its facts say: those are the subject of other tests.
+/// Returns a request as text, with its instructions first.
 fn shown(mut body: Value) -> String {
     let facts = body["messages"][1]["content"].as_str().unwrap();
     let facts: Value = serde_json::from_str(facts).unwrap();
@@ -13,7 +13,7 @@ fn shown(mut body: Value) -> String {
     format!("{}\n\n---\n{rest}", instructions.as_str().unwrap())
 }
 
-/// The requests that answer a question, with the names of their schemas.
+/// Returns the requests that answer a question, with the names of their schemas.
 async fn requests(question: &str) -> Vec<(String, Value)> {
     let server = Setup::reasoning().await.start().await;
     assert_eq!(server.reasoning().answer(question).await["status"], "completed");
@@ -24,7 +24,7 @@ async fn requests(question: &str) -> Vec<(String, Value)> {
 }
 
 #[tokio::test]
-async fn s1_21_s1_31_s1_35_s1_47_s1_49_s1_54_the_requests_are_as_they_were_reviewed() {
+async fn s1_21_s1_31_s1_35_s1_47_s1_49_s1_54_requests_match_their_snapshots() {
     let mut seen = Vec::new();
     for question in ["查询手机号13800138000的客户", "客户张伟的订单"] {
         for (name, body) in requests(question).await {
@@ -40,7 +40,7 @@ async fn s1_21_s1_31_s1_35_s1_47_s1_49_s1_54_the_requests_are_as_they_were_revie
 }
 
 #[tokio::test]
-async fn s1_35_instructions_hold_nothing_of_users_or_services() {
+async fn s1_35_instructions_contain_nothing_of_users_or_services() {
     let mut instructions: Vec<Vec<String>> = Vec::new();
     for question in ["查询手机号13800138000的客户", "查询手机号13800138001的客户"] {
         let texts = requests(question).await.into_iter();

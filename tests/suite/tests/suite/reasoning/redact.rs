@@ -1,4 +1,4 @@
-//! Secrets in the audit trail.
+//! Test of secrets in the audit trail.
 
 use serde_json::json;
 use wattle_kit::standin::{Fault, FaultRule};
@@ -6,7 +6,7 @@ use wattle_suite::reasoning::{deciding, rows_of};
 use wattle_suite::server::Setup;
 
 #[tokio::test]
-async fn s1_66_what_is_named_like_a_secret_is_neither_shown_nor_stored() {
+async fn s1_66_values_with_names_of_secrets_are_neither_shown_nor_stored() {
     let server = Setup::reasoning().await.start().await;
     let app = server.reasoning();
     let leak = json!({ "keywords": ["客户"], "business_elements": ["客户"], "goal_actions": [],
@@ -22,11 +22,11 @@ async fn s1_66_what_is_named_like_a_secret_is_neither_shown_nor_stored() {
     assert_eq!(answer["nested"], json!({ "password": "[redacted]", "token": "[redacted]" }));
     let summary = answer["intent_summary"].as_str().unwrap();
     assert_eq!(summary, "Authorization: Bearer [redacted] and [redacted]");
-    assert!(answer["keywords"][0] == "客户", "all else is shown");
+    assert!(answer["keywords"][0] == "客户", "other values are shown");
     let stored = json!(server.reasoning_rows("reasoning_trace_event").await).to_string();
     for text in [json!(trace).to_string(), stored] {
         assert!(!text.contains("hush"), "{text}");
     }
     let usage = &rows_of(&trace, "llm_response_received")[0]["payload"]["usage"];
-    assert!(usage["input_tokens"].is_u64(), "counts of tokens are no secrets: {usage}");
+    assert!(usage["input_tokens"].is_u64(), "token counts are not secrets: {usage}");
 }

@@ -1,14 +1,14 @@
-//! A host that stops in the middle of a run, or between question and answer.
+//! Tests of a host that stops during a run, or between a question and its answer.
 
 use serde_json::{Value, json};
 use wattle_kit::standin::Entry;
 use wattle_suite::reasoning::{deciding, pairs, rows_of, types};
 use wattle_suite::server::{Setup, TestServer};
 
-/// Pause between two looks at a session.
+/// The pause between two checks of a session.
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
 
-/// The session as soon as it does not run any more.
+/// Returns the session as soon as it is no longer running.
 async fn settled(server: &TestServer, session: &str) -> Value {
     loop {
         let shown = server.reasoning().session(session).await;
@@ -20,12 +20,12 @@ async fn settled(server: &TestServer, session: &str) -> Value {
 }
 
 #[tokio::test]
-async fn s1_65_a_run_is_taken_up_after_a_restart_and_the_trail_stays_whole() {
+async fn s1_65_a_run_continues_after_a_restart_with_a_complete_trail() {
     let server = Setup::reasoning().await.start().await;
     let session = server.reasoning().ask("查询手机号13800138000的客户").await;
     let gate = server.standin().gate(deciding("reasoning_plan"));
     let path = format!("/apps/reasoning/api/v1/reasoning/sessions/{session}/run");
-    // Its answer is lost with the host.
+    // The response is lost with the host.
     drop(tokio::spawn(server.request("POST", &path).json(&json!({})).send()));
     let plans = |it: &Entry| {
         it.body.as_ref().is_some_and(|body| body.to_string().contains("reasoning_plan"))
@@ -45,12 +45,12 @@ async fn s1_65_a_run_is_taken_up_after_a_restart_and_the_trail_stays_whole() {
         .collect();
     assert_eq!(purposes.iter().filter(|error| error.is_object()).count(), 1, "the lost call");
     let ran = app.run(&session).await;
-    assert_eq!(ran["result"]["data_execution"]["total"], 1, "the result is there to be read");
-    assert_eq!(ran["tasks"].as_array().map(Vec::len), Some(1), "the task was begun once");
+    assert_eq!(ran["result"]["data_execution"]["total"], 1, "the result can be read");
+    assert_eq!(ran["tasks"].as_array().map(Vec::len), Some(1), "the task started once");
 }
 
 #[tokio::test]
-async fn s1_20_a_question_is_answered_after_a_restart() {
+async fn s1_20_a_question_can_be_answered_after_a_restart() {
     let server = Setup::reasoning().await.start().await;
     let session = server.reasoning().ask("火星天气").await;
     let asked = server.reasoning().run(&session).await;

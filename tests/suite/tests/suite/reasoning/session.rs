@@ -1,4 +1,4 @@
-//! Sessions and turns: what endpoints answer and refuse.
+//! Tests of the responses of endpoints for sessions and turns.
 
 use serde_json::{Value, json};
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
@@ -7,7 +7,7 @@ use wattle_suite::reasoning::{SESSIONS, data, types};
 use wattle_suite::server::Setup;
 
 #[tokio::test]
-async fn s1_06_answers_come_in_an_envelope() {
+async fn s1_06_responses_have_an_envelope() {
     let server = Setup::reasoning().await.start().await;
     let request = server.request("POST", SESSIONS).header("x-trace-id", "trace-of-the-page");
     let made = Answer::of(request.json(&json!({ "user_input": "查客户" }))).await.expect(200);
@@ -17,7 +17,7 @@ async fn s1_06_answers_come_in_an_envelope() {
 }
 
 #[tokio::test]
-async fn s1_07_wrong_bodies_are_refused_in_the_envelope() {
+async fn s1_07_invalid_bodies_are_rejected_in_the_envelope() {
     let server = Setup::reasoning().await.start().await;
     let long = "长".repeat(10_001);
     for body in [
@@ -36,20 +36,20 @@ async fn s1_07_wrong_bodies_are_refused_in_the_envelope() {
 }
 
 #[tokio::test]
-async fn s1_08_a_new_message_is_a_new_turn_of_the_same_session() {
+async fn s1_08_a_new_message_starts_a_new_turn_of_the_session() {
     let server = Setup::reasoning().await.start().await;
     let app = server.reasoning();
     let session = app.ask("查询手机号13800138000的客户").await;
     let first = app.run(&session).await;
     let calls = server.reasoning_calls().len();
-    assert_eq!(app.run(&session).await, first, "nothing new was said, so nothing is done");
+    assert_eq!(app.run(&session).await, first, "without a new message nothing is done");
     assert_eq!(server.reasoning_calls().len(), calls);
     let body = json!({ "user_input": "统计各区域的客户数量" });
     let second = data(app.on(&session, "run", &body).await);
     assert_eq!(second["session_id"], session.as_str());
     assert_eq!((&second["turn"]["turn_no"], &second["status"]), (&json!(2), &json!("completed")));
     assert_eq!(second["result"]["data_execution_mode"], "group-analysis");
-    assert_eq!(second["tasks"].as_array().map(Vec::len), Some(1), "tasks are those of the turn");
+    assert_eq!(second["tasks"].as_array().map(Vec::len), Some(1), "the tasks belong to the turn");
     let shown = app.session(&session).await;
     assert_eq!(shown["turns"].as_array().map(Vec::len), Some(2));
     let trace = app.trace(&session).await;
@@ -77,7 +77,7 @@ async fn s1_13_unknown_sessions_are_not_found() {
 }
 
 #[tokio::test]
-async fn s1_14_a_running_session_is_cancelled() {
+async fn s1_14_a_running_session_can_be_cancelled() {
     let server = Setup::reasoning().await.start().await;
     let app = server.reasoning();
     let session = app.ask("统计各区域的客户数量").await;
@@ -102,7 +102,7 @@ async fn s1_14_a_running_session_is_cancelled() {
 }
 
 #[tokio::test]
-async fn s1_14_a_waiting_session_is_cancelled_with_its_question() {
+async fn s1_14_a_waiting_session_can_be_cancelled_with_its_question() {
     let server = Setup::reasoning().await.start().await;
     let app = server.reasoning();
     let session = app.ask("火星天气").await;
@@ -115,7 +115,7 @@ async fn s1_14_a_waiting_session_is_cancelled_with_its_question() {
 }
 
 #[tokio::test]
-async fn s1_16_of_two_runs_at_once_one_is_refused() {
+async fn s1_16_a_second_run_at_the_same_time_is_rejected() {
     let server = Setup::reasoning().await.start().await;
     let app = server.reasoning();
     let session = app.ask("统计各区域的客户数量").await;
@@ -135,12 +135,12 @@ async fn s1_16_of_two_runs_at_once_one_is_refused() {
     }
     assert_eq!(shown["status"], "running");
     assert_eq!(data(ran)["status"], "completed");
-    assert_eq!(server.reasoning_rows("reasoning_turn").await.len(), 1, "a refusal leaves no turn");
+    assert_eq!(server.reasoning_rows("reasoning_turn").await.len(), 1, "a rejected run adds none");
     assert_eq!(server.reasoning_calls().len(), 5);
 }
 
 #[tokio::test]
-async fn s1_02_the_documented_paths_stand_on_an_address_of_its_own() {
+async fn s1_02_the_applications_own_address_has_the_documented_paths() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let setup = Setup::reasoning().await;
     let setup =
@@ -155,14 +155,14 @@ async fn s1_02_the_documented_paths_stand_on_an_address_of_its_own() {
 }
 
 #[tokio::test]
-async fn s1_08_a_session_goes_on_after_its_thread_was_deleted() {
+async fn s1_08_a_session_continues_after_its_thread_is_deleted() {
     let server = Setup::reasoning().await.start().await;
     let app = server.reasoning();
     let session = app.ask("统计各区域的客户数量").await;
     app.run(&session).await;
     let before = app.trace(&session).await;
     assert!(server.delete(&format!("/api/v1/threads/{session}")).await.status < 300);
-    assert_eq!(app.trace(&session).await, before, "the trail is the application's own");
+    assert_eq!(app.trace(&session).await, before, "the application stores the trail");
     let body = json!({ "user_input": "设备状态分布" });
     let second = data(app.on(&session, "run", &body).await);
     assert_eq!((&second["status"], &second["turn"]["turn_no"]), (&json!("completed"), &json!(2)));
@@ -170,7 +170,7 @@ async fn s1_08_a_session_goes_on_after_its_thread_was_deleted() {
 }
 
 #[tokio::test]
-async fn s1_14_a_session_shows_what_became_of_its_turns() {
+async fn s1_14_a_session_shows_the_results_of_its_turns() {
     let server = Setup::reasoning().await.start().await;
     let app = server.reasoning();
     let session = app.ask("火星天气").await;

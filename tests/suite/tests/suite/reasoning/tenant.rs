@@ -1,4 +1,4 @@
-//! Tenants: whose sessions, whose model.
+//! Tests of the sessions and models of tenants.
 
 use serde_json::{Value, json};
 use wattle_suite::reasoning::{SESSIONS, TENANT_LLM, data};
@@ -7,7 +7,7 @@ use wattle_suite::server::Setup;
 const QUESTION: &str = "统计各区域的客户数量";
 
 #[tokio::test]
-async fn s1_17_sessions_are_seen_by_their_tenant_only() {
+async fn s1_17_sessions_are_visible_to_their_tenant_only() {
     let server = Setup::reasoning().await.with_tenants().start().await;
     let (acme, bolt) = (server.reasoning_of("acme"), server.reasoning_of("bolt"));
     let session = acme.ask(QUESTION).await;
@@ -21,7 +21,7 @@ async fn s1_17_sessions_are_seen_by_their_tenant_only() {
 }
 
 #[tokio::test]
-async fn s1_17_without_tenants_there_is_the_default_one() {
+async fn s1_17_without_tenants_there_is_a_default_tenant() {
     let server = Setup::reasoning().await.start().await;
     let app = server.reasoning();
     let config = json!({ "provider": "standin", "model": "own" });
@@ -63,7 +63,7 @@ async fn s1_59_the_key_is_never_returned() {
 }
 
 #[tokio::test]
-async fn s1_59_a_wrong_document_is_refused_and_a_disabled_one_is_left_out() {
+async fn s1_59_invalid_documents_are_rejected_and_disabled_ones_ignored() {
     let server = Setup::reasoning().await.start().await;
     let app = server.reasoning();
     for body in [
@@ -80,11 +80,11 @@ async fn s1_59_a_wrong_document_is_refused_and_a_disabled_one_is_left_out() {
     let off = json!({ "provider": "standin", "model": "own", "status": "disabled" });
     data(app.send("PUT", TENANT_LLM, Some(&off)).await);
     let ran = app.answer(QUESTION).await;
-    assert_eq!(ran["result"]["llm_route"]["model"], "reasoning", "the operator's holds");
+    assert_eq!(ran["result"]["llm_route"]["model"], "reasoning", "the default model is used");
 }
 
 #[tokio::test]
-async fn s1_59_the_tenants_model_survives_a_restart() {
+async fn s1_59_the_model_of_a_tenant_survives_a_restart() {
     let server = Setup::reasoning().await.start().await;
     let config = json!({ "provider": "standin", "model": "own" });
     data(server.reasoning().send("PUT", TENANT_LLM, Some(&config)).await);

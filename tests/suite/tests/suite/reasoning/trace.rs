@@ -1,4 +1,4 @@
-//! The audit trail and the tables.
+//! Tests of the audit trail and of the tables of the application.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use wattle_suite::server::Setup;
 const QUESTION: &str = "查询手机号13800138000的客户";
 
 #[tokio::test]
-async fn s1_04_s1_62_s1_63_s1_65_s1_77_the_trail_tells_the_whole_story_in_order() {
+async fn s1_04_s1_62_s1_63_s1_65_s1_77_the_trail_contains_all_events_in_order() {
     let server = Setup::reasoning().await.start().await;
     let app = server.reasoning();
     let session = app.ask(QUESTION).await;
@@ -79,7 +79,7 @@ async fn s1_04_s1_62_s1_63_s1_65_s1_77_the_trail_tells_the_whole_story_in_order(
 }
 
 #[tokio::test]
-async fn s1_64_s1_67_looking_twice_changes_nothing_and_pages_fit_together() {
+async fn s1_64_s1_67_reading_changes_nothing_and_pages_are_contiguous() {
     let server = Setup::reasoning().await.start().await;
     let app = server.reasoning();
     let session = app.ask(QUESTION).await;
@@ -108,7 +108,7 @@ async fn s1_64_s1_67_looking_twice_changes_nothing_and_pages_fit_together() {
 }
 
 #[tokio::test]
-async fn s1_67_the_trail_grows_while_a_run_is_under_way() {
+async fn s1_67_the_trail_grows_during_a_run() {
     let server = Setup::reasoning().await.start().await;
     let app = server.reasoning();
     let session = app.ask(QUESTION).await;
@@ -128,7 +128,7 @@ async fn s1_67_the_trail_grows_while_a_run_is_under_way() {
     assert_eq!(pairs(&early).0, 2, "{:?}", types(&early));
     assert!(types(&early).contains(&"ontology_selected"));
     let whole = app.trace(&session).await;
-    assert_eq!(whole[..early.len()], early[..], "what was shown stays as it was");
+    assert_eq!(whole[..early.len()], early[..], "existing events do not change");
     assert_eq!(pairs(&whole).0, 5);
 }
 
@@ -169,7 +169,7 @@ async fn s1_68_every_table_has_its_rows() {
 }
 
 #[tokio::test]
-async fn s1_66_a_cancelled_call_has_its_answer_too() {
+async fn s1_66_a_cancelled_call_also_has_a_result() {
     let server = Setup::reasoning().await.start().await;
     let app = server.reasoning();
     let session = app.ask(QUESTION).await;
