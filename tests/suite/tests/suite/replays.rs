@@ -1,21 +1,24 @@
-//! What real services send: transcripts of model providers and MCP servers, each of them played to an agent or an app
-//! over HTTP.
+//! Tests with recorded responses of real services: transcripts of model providers and MCP servers,
+//! each of which is replayed to an agent or an app over HTTP.
 //!
-//! A case is a file below `tests/replays`; the format stands at [`wattle_kit::replay`]. Keys of a case:
+//! A case is a file below `tests/replays`; its format is described at [`wattle_kit::replay`]. Keys
+//! of a case:
 //!
-//! * `say`: what the user says; each further one is the next turn of the conversation.
-//! * `messages`: in place of `say`, a turn as JSON: a list of messages.
-//! * `kind`: the kind of the provider, where the folder does not say it.
-//! * `model`, `provider`, `agent`, `server`: the model, and lines of TOML for its provider, for the agent and for the
-//!   MCP server.
-//! * `answer`: the answer to the question that is open, as JSON; the run goes on after each.
-//! * `status` (`completed` without it), `text` (the last message), `failure` (a part of `code: message`),
-//!   `tool` (each answer of a tool in order, `status text`, up to a `*` at its end): what must come of it.
+//! * `say`: a message of the user; each further one is the next turn of the conversation.
+//! * `messages`: instead of `say`, a turn as JSON: a list of messages.
+//! * `kind`: the kind of the provider if the folder does not determine it.
+//! * `model`, `provider`, `agent`, `server`: the model, and lines of TOML for its provider, for the
+//!   agent and for the MCP server.
+//! * `answer`: the answer to the pending interrupt, as JSON; the run continues after each.
+//! * `status` (default `completed`), `text` (the last message), `failure` (a part of
+//!   `code: message`), `tool` (each tool result in order, `status text`, up to a `*` at its end):
+//!   the expected result.
 //!
-//! The document that comes of a case is the last run as the API shows it. `/state/result` in it is the agent's answer
-//! as a document, with `answer = { ..., channel = "result" }` under `agent`.
+//! The result document of a case is the last run as the API shows it. Its `/state/result` is the
+//! structured result of the agent, with `answer = { ..., channel = "result" }` under `agent`.
 //!
-//! Cases of `nl2sql` and `asset` are about an app: see `tenant`. Cases of `clients` are about the Agent Server.
+//! Cases of `nl2sql` and `asset` are for an app: see `tenant`. Cases of `clients` are for the Agent
+//! Server.
 
 mod asking;
 mod asset;
@@ -33,8 +36,8 @@ use wattle_suite::desk::{last_words, tool_messages};
 use wattle_suite::guests;
 use wattle_suite::server::{Setup, TestServer};
 
-/// The graph of a case: an agent and its tools. `NAME` stands for the case, `ROUTE` for the model route, `AGENT` for
-/// more settings of the agent.
+/// The graph of a case: an agent and its tools. `NAME` is replaced with the case, `ROUTE` with the
+/// model route, and `AGENT` with further settings of the agent.
 const GRAPH: &str = r#"
 [graphs.NAME]
 entry = "agent"
@@ -69,7 +72,7 @@ fn graph(case: &Case, route: &str) -> String {
     GRAPH.replace("NAME", &case.name).replace("ROUTE", route).replace("AGENT", &agent)
 }
 
-/// The app of cases with a route each.
+/// Returns the manifest of an app for the cases, each with its own route.
 fn app(name: &str, cases: &[Case]) -> String {
     let routes: Vec<String> = cases.iter().map(|case| format!("\"{}\"", case.name)).collect();
     format!(
@@ -79,7 +82,8 @@ fn app(name: &str, cases: &[Case]) -> String {
     )
 }
 
-/// The provider of a case and the route to it; of this kind and with this model where the case says nothing.
+/// Returns the configuration of the provider of a case and of its route, with this kind and this
+/// model if the case has none.
 fn provider(case: &Case, kind: &str, model: &str, replays: &Replays) -> String {
     let (name, url) = (&case.name, replays.url(case));
     let kind = case.key("kind").unwrap_or(kind);
@@ -102,7 +106,7 @@ async fn setup() -> Setup {
     setup
 }
 
-/// A server with an app whose graphs are the cases, each with a provider of its own.
+/// Starts a server with an app whose graphs are the cases, each with its own provider.
 async fn serve(cases: &[Case], kind: &str, model: &str, replays: &Replays) -> TestServer {
     let setup = setup().await;
     let graphs: String = cases.iter().map(|case| graph(case, &case.name)).collect();
@@ -112,7 +116,7 @@ async fn serve(cases: &[Case], kind: &str, model: &str, replays: &Replays) -> Te
     setup.with(&format!("[apps.replays]\n{providers}")).start().await
 }
 
-/// The turns of a conversation, each a list of messages.
+/// Returns the turns of a conversation, each a list of messages.
 fn turns(case: &Case) -> Vec<Value> {
     let said = case.all("say").into_iter();
     let said = said.map(|words| json!([{ "role": "user", "content": words }]));
@@ -123,13 +127,13 @@ fn turns(case: &Case) -> Vec<Value> {
     said.chain(written).collect()
 }
 
-/// A case in an app.
+/// A case and the app that contains it.
 struct Placed<'a> {
     app: String,
     case: &'a Case,
 }
 
-/// Has the conversation of a case; the last run.
+/// Runs the conversation of a case and returns the last run.
 async fn talk(server: &TestServer, placed: &Placed<'_>) -> Value {
     let mut run = Value::Null;
     for messages in turns(placed.case) {
@@ -150,7 +154,7 @@ async fn talk(server: &TestServer, placed: &Placed<'_>) -> Value {
     run
 }
 
-/// What is not as it must be.
+/// Returns the differences between a run and the expectations of its case.
 fn problems(case: &Case, run: &Value) -> Vec<String> {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let mut tools = tool_messages(run)
@@ -180,10 +184,10 @@ fn problems(case: &Case, run: &Value) -> Vec<String> {
             _ => (String::new(), false),
         };
         if !is_right {
-            problems.push(format!("{key} is `{found}` and not `{wanted}`"));
+            problems.push(format!("{key} is `{found}` instead of `{wanted}`"));
         }
     }
-    problems.extend(tools.map(|tool| format!("a tool answered besides: {tool}")));
+    problems.extend(tools.map(|tool| format!("unexpected tool result: {tool}")));
     if run["status"] != wants_status {
         problems.push(format!("the run is {}", run["status"]));
     }
@@ -194,7 +198,8 @@ fn problems(case: &Case, run: &Value) -> Vec<String> {
     problems
 }
 
-/// A text, or its beginning up to a star. `\n` is a line break.
+/// Returns whether `found` equals a text, or begins with it if the text ends in `*`. `\n` is a line
+/// break.
 fn fits(wanted: &str, found: &str) -> bool {
     let wanted = wanted.replace("\\n", "\n");
     match wanted.strip_suffix('*') {
@@ -210,7 +215,7 @@ async fn check(server: &TestServer, area: &str, all: &[Placed<'_>], replays: Opt
     judge(area, &found.collect::<Vec<_>>(), replays);
 }
 
-/// Fails if anything is not as it must be, with all of it.
+/// Fails with all problems if there are any.
 fn judge(area: &str, found: &[(&Case, Vec<String>)], replays: Option<&Replays>) {
     let mut wrong = Vec::new();
     for (case, problems) in found {
@@ -223,7 +228,7 @@ fn judge(area: &str, found: &[(&Case, Vec<String>)], replays: Option<&Replays>) 
     assert!(wrong.is_empty(), "{} of {} cases:\n{}", wrong.len(), found.len(), wrong.join("\n"));
 }
 
-/// Cases of a folder about providers, of this kind and with this model where a case says nothing.
+/// Tests the provider cases of a folder, with this kind and this model for cases that have none.
 async fn providers(area: &str, kind: &str, model: &str) {
     let cases = read(area);
     let replays = Replays::start(&cases).await.unwrap();
@@ -233,7 +238,7 @@ async fn providers(area: &str, kind: &str, model: &str) {
 }
 
 #[tokio::test]
-async fn providers_of_openais_format() {
+async fn providers_of_the_openai_format() {
     providers("openai", "openai", "gpt-5").await;
 }
 
@@ -248,12 +253,12 @@ async fn anthropic() {
 }
 
 #[tokio::test]
-async fn documents_in_a_models_words() {
+async fn structured_documents() {
     providers("structured", "openai", "gpt-5").await;
 }
 
-/// Each server has an app of its own: an agent asks all servers that its app is granted. A case with a `kind`
-/// has a model of its own, too.
+/// Configures an app for each server, because an agent requests the tools of all servers that its
+/// app is granted. A case with a `kind` also has its own model.
 async fn mcp(
     area: &str,
     cases: &[Case],
@@ -280,7 +285,7 @@ async fn mcp(
     setup.with(&toml)
 }
 
-/// A server over HTTP that speaks as a case says.
+/// Returns the configuration of a server over HTTP that replays a case.
 fn over_http(replays: &Replays, case: &Case) -> String {
     format!("url = \"{}/mcp\"\nprivate = true", replays.url(case))
 }
@@ -295,7 +300,7 @@ async fn mcp_servers_over_http() {
     check(&server, "mcp-http", &placed.collect::<Vec<_>>(), Some(&replays)).await;
 }
 
-/// A program that speaks as a case says.
+/// Returns the configuration of a program that replays a case.
 fn as_program(case: &Case) -> String {
     let own = std::env::current_exe().unwrap();
     let program = own.ancestors().nth(2).unwrap().join("wattle-standin-mcp");

@@ -1,5 +1,5 @@
-//! The shape of the source tree: layers, openings and sizes of files, words, import circles,
-//! requirements, and tests that leave themselves out.
+//! Tests of the source tree: layers of crates, first lines and sizes of files, words, import
+//! cycles, requirements, and tests that leave themselves out.
 
 mod circles;
 mod left_out;
@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use wattle_graph::call::CallKind;
 use wattle_suite::guests::root;
 
-/// Which of our crates each crate may depend on. `cli -> api -> run -> graph`; adapters implement
-/// `run`'s ports and never see each other.
+/// The crates of this workspace that each crate may depend on. `cli -> api -> run -> graph`;
+/// adapters implement the ports of `run` and do not depend on each other.
 const EDGES: &[(&str, &[&str])] = &[
     ("host/graph", &[]),
     ("host/project", &["wattle-graph"]),
@@ -57,15 +57,15 @@ const EDGES: &[(&str, &[&str])] = &[
     ("plugins/apps/travel", &["wattle-plugin"]),
 ];
 
-/// What the pure crates must never reach for.
+/// Names that the pure crates must not use.
 const IMPURE: &[&str] =
     &["tokio", "std::fs", "std::net", "std::thread", "SystemTime", "Instant::now", "rand::"];
 
-/// The only files of the product that know the names of host calls in the log: that of the host, and
-/// that of guests, which see nothing of the host.
+/// The only files of the product that contain the names of host calls in the log: one of the host,
+/// and one of guests, which cannot use the crates of the host.
 const CALL_NAMES: [&str; 2] = ["host/graph/src/call.rs", "plugins/sdk/src/runs/event.rs"];
 
-/// A file longer than this is split; a flat table may be longer if it is named here.
+/// The maximum number of lines of a file.
 const FILE_LINES: usize = 600;
 
 #[test]
@@ -84,21 +84,21 @@ fn crates_depend_only_along_the_layers() {
 }
 
 #[test]
-fn the_pure_crates_touch_nothing() {
+fn pure_crates_perform_no_io() {
     for file in ["host/graph/src", "host/project/src"].into_iter().flat_map(sources) {
         let text = fs::read_to_string(&file).unwrap();
         for word in IMPURE {
-            assert!(!text.contains(word), "{} reaches for {word}", file.display());
+            assert!(!text.contains(word), "{} uses {word}", file.display());
         }
     }
 }
 
 #[test]
-fn every_file_says_what_it_holds_and_stays_small() {
+fn every_file_has_a_description_and_a_limited_size() {
     for folder in ["host", "plugins", "tests"] {
         for file in sources(folder) {
             let text = fs::read_to_string(&file).unwrap();
-            assert!(text.starts_with("//!"), "{} does not open with `//!`", file.display());
+            assert!(text.starts_with("//!"), "{} does not start with `//!`", file.display());
             let lines = text.lines().count();
             assert!(lines <= FILE_LINES, "{} has {lines} lines", file.display());
         }
@@ -106,7 +106,7 @@ fn every_file_says_what_it_holds_and_stays_small() {
 }
 
 #[test]
-fn one_file_on_each_side_knows_the_names_of_calls() {
+fn one_file_on_each_side_contains_the_names_of_calls() {
     for kind in [CallKind::Complete, CallKind::Stream, CallKind::CallTool] {
         let name = format!("\"{}\"", kind.name());
         let knows = |file: &PathBuf| product(&fs::read_to_string(file).unwrap()).contains(&name);
@@ -116,12 +116,12 @@ fn one_file_on_each_side_knows_the_names_of_calls() {
         });
         let found: Vec<PathBuf> = found.collect();
         let allowed = CALL_NAMES.map(|file| root().join(file));
-        assert!(allowed.iter().all(|file| found.contains(file)), "{name} is known in {found:?}");
-        assert_eq!(found.len(), allowed.len(), "{name} is known in {found:?}");
+        assert!(allowed.iter().all(|file| found.contains(file)), "{name} is in {found:?}");
+        assert_eq!(found.len(), allowed.len(), "{name} is in {found:?}");
     }
 }
 
-/// A source without its tests, which follow the product at the end of the file.
+/// Returns a source file without its tests, which are at the end of the file.
 fn product(text: &str) -> &str {
     text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default()
 }
@@ -157,7 +157,7 @@ fn wit_items_are_documented() {
             documented = line.starts_with("///");
         }
     }
-    // Methods of a resource may share the resource's text where it says enough.
+    // Methods of a resource may share the documentation of the resource if it is sufficient.
     undocumented.retain(|_, items| {
         items.retain(|item| !item.starts_with("query:") && !item.starts_with("execute:"));
         !items.is_empty()
@@ -169,7 +169,7 @@ fn sources(folder: &str) -> Vec<PathBuf> {
     files(folder, &["rs"])
 }
 
-/// The files below a folder whose names have one of these endings.
+/// Returns the files below a folder whose extension is one of `endings`.
 fn files(folder: &str, endings: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     collect(&root().join(folder), endings, &mut found);

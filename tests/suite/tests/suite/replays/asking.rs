@@ -1,5 +1,5 @@
-//! Questions of MCP servers to people, through the doors of the host: the native API, the Agent Server, the command
-//! line.
+//! Tests of questions from MCP servers to people through the interfaces of the host: the native
+//! API, the Agent Server, and the command line.
 
 use serde_json::{Value, json};
 use wattle_kit::replay::{Case, Replays};
@@ -9,7 +9,7 @@ use wattle_suite::server::{Setup, TestServer};
 
 use super::{as_program, mcp, over_http, read};
 
-/// The case that is played, of either area, and the name of its app and graph.
+/// The name of the replayed case in both folders, and of its app and graph.
 const CASE: &str = "asks-a-person";
 
 fn cases(area: &str) -> Vec<Case> {
@@ -38,14 +38,14 @@ async fn resume(server: &TestServer, thread: &str, answer: &Value) -> Value {
     server.post(&format!("/api/v1/threads/{thread}/resume"), &resume).await.expect(200)
 }
 
-/// What the tool answered to an agent, as clients of the Agent Server see it.
+/// Returns the tool results of an agent as clients of the Agent Server receive them.
 fn told(values: &Value) -> Vec<&Value> {
     let messages = values["messages"].as_array().into_iter().flatten();
     messages.filter(|it| it["type"] == "tool").map(|it| &it["content"]).collect()
 }
 
-/// The program that asked is gone with the host, so its call is in doubt. Made again, it asks the same, and has
-/// its answer.
+/// The program that asked ends with the host, so its call is in doubt. The repeated call asks the
+/// same question and receives the answer.
 #[tokio::test]
 async fn a_question_of_a_program_survives_a_restart() {
     let cases = cases("mcp-stdio");
@@ -65,9 +65,9 @@ async fn a_question_of_a_program_survives_a_restart() {
     assert_eq!(tool_messages(&run)[0]["content"], "3", "{run}");
 }
 
-/// A server of the newer protocol holds nothing, so nothing is lost with a host or in a copy.
+/// A server of the newer protocol keeps no state, so a restart or a copy of a thread loses nothing.
 #[tokio::test]
-async fn a_question_is_answered_through_every_door() {
+async fn a_question_can_be_answered_through_every_interface() {
     let cases = cases("mcp-http");
     let replays = Replays::start(&cases).await.unwrap();
     let reach = |case: &Case| over_http(&replays, case);
@@ -105,7 +105,7 @@ async fn a_question_is_answered_through_every_door() {
 }
 
 #[tokio::test]
-async fn the_command_line_answers_a_question() {
+async fn a_question_can_be_answered_on_the_command_line() {
     let cases = cases("mcp-http");
     let replays = Replays::start(&cases).await.unwrap();
     let setup: Setup = mcp("mcp-http", &cases, None, |case: &Case| over_http(&replays, case)).await;

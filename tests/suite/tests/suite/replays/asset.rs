@@ -1,7 +1,7 @@
-//! Tickers as other services write them: what the person is asked to confirm.
+//! Tests of tickers in the format of other services: the rows that a person is asked to confirm.
 //!
-//! `say` is what a person writes, `picture` the words in a picture that a person sends. The model that reads them is
-//! that of the case.
+//! `say` is the text of a person, and `picture` is the text in an image that the person sends. The
+//! case provides the completions of the model that reads them.
 
 use serde_json::{Value, json};
 use wattle_kit::replay::Case;

@@ -1,7 +1,8 @@
-//! What clients of the Agent Server write into messages: what a provider is shown of it, and what comes back.
+//! Tests of messages in the formats that clients of the Agent Server send: what the provider
+//! receives, and what the server returns.
 //!
-//! The document that comes of a case is the last answer. `refused` is a part of the reason why a message is refused;
-//! there is one for each message that must be.
+//! The result document of a case is the last response. `refused` is a part of the reason for which
+//! a message is rejected; there is one for each message that must be rejected.
 
 use futures::future::join_all;
 use serde_json::{Value, json};
@@ -23,7 +24,7 @@ async fn messages_of_clients() {
     judge(AREA, &found.collect::<Vec<_>>(), Some(&replays));
 }
 
-/// Has the conversation on one thread; all answers.
+/// Runs the conversation on one thread and returns all responses.
 async fn talk(server: &TestServer, case: &Case) -> Vec<Answer> {
     let thread = server.post("/threads", &json!({ "metadata": {} })).await.expect(200);
     let path = format!("/threads/{}/runs/wait", thread["thread_id"].as_str().unwrap());
@@ -52,10 +53,10 @@ fn problems(case: &Case, answers: &[Answer]) -> Vec<String> {
             _ => (String::new(), false),
         };
         if !is_right {
-            problems.push(format!("{key} is `{found}` and not `{wanted}`"));
+            problems.push(format!("{key} is `{found}` instead of `{wanted}`"));
         }
     }
-    problems.extend(refused.map(|answer| format!("a message is refused: {}", reason(answer))));
+    problems.extend(refused.map(|answer| format!("a message is rejected: {}", reason(answer))));
     if answers.iter().any(|answer| answer.body.get("__error__").is_some()) {
         problems.push("a run failed".to_owned());
     }
@@ -65,7 +66,7 @@ fn problems(case: &Case, answers: &[Answer]) -> Vec<String> {
     problems
 }
 
-/// Status and words of a refusal.
+/// Returns the status and the detail of a rejected message.
 fn reason(refused: &Answer) -> String {
     format!("{} {}", refused.status, refused.body["detail"].as_str().unwrap_or_default())
 }

@@ -1,5 +1,5 @@
-//! What a provider sends for itself goes back to it in every turn of a tool loop, with a pause for a person, a
-//! `kill -9` and a fork in between.
+//! Test that provider state returns to the provider in every turn of a tool loop, across an
+//! approval, a `kill -9` and a fork.
 
 use futures::future::join_all;
 use serde_json::{Value, json};
@@ -11,11 +11,11 @@ use wattle_suite::{guests, place};
 
 use super::{graph, provider, read};
 
-/// A person must approve every call.
+/// The folder of cases in which a person must approve every call.
 const AREA: &str = "durable";
 
 #[tokio::test]
-async fn state_of_a_provider_survives_a_pause_a_kill_and_a_fork() {
+async fn provider_state_survives_a_pause_a_kill_and_a_fork() {
     let cases = read(AREA);
     let replays = Replays::start(&cases).await.unwrap();
     let scene = Scene::new(|place, standin| {
@@ -25,7 +25,7 @@ async fn state_of_a_provider_survives_a_pause_a_kill_and_a_fork() {
         let graphs: String = cases.iter().map(|case| graph(case, &case.name)).collect();
         place.write("plugins/apps/durable/graph.toml", graphs);
         let providers = cases.iter().map(|case| {
-            let kind = case.key("kind").expect("a kind");
+            let kind = case.key("kind").expect("the case has a kind");
             provider(case, kind, "", &replays)
         });
         place::base_toml(standin) + "[apps.durable]\n" + &providers.collect::<String>()
@@ -49,7 +49,7 @@ async fn state_of_a_provider_survives_a_pause_a_kill_and_a_fork() {
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
-/// Up to the first question; the thread.
+/// Starts a run, waits for its first interrupt, and returns the thread.
 async fn begin(scene: &Scene, server: &Served, case: &Case) -> String {
     let input = json!({ "messages": [{ "role": "user", "content": case.key("say") }] });
     let start = json!({ "graph": case.name, "input": input, "wait": true });
@@ -58,7 +58,7 @@ async fn begin(scene: &Scene, server: &Served, case: &Case) -> String {
     run["thread"].as_str().unwrap().to_owned()
 }
 
-/// The second turn on the thread, the third in a fork of it.
+/// Runs the second turn on the thread and the third turn on a fork of it.
 async fn go_on(scene: &Scene, server: &Served, case: &Case, thread: &str) {
     let run = approve(scene, server, thread).await;
     assert_eq!(run["status"], "interrupted", "{}: {run}", case.name);
@@ -75,7 +75,7 @@ async fn go_on(scene: &Scene, server: &Served, case: &Case, thread: &str) {
     assert_eq!((&run["status"], &*last_words(&run)), (&json!("completed"), "six"), "{}", case.name);
 }
 
-/// Approves the call that waits, and waits for the end of the run.
+/// Approves the waiting call, and waits for the end of the run.
 async fn approve(scene: &Scene, server: &Served, thread: &str) -> Value {
     let view = scene.get(server, &format!("/api/v1/threads/{thread}")).await;
     let question = view["interrupts"][0]["id"].as_str().unwrap();

@@ -1,6 +1,7 @@
-//! Statements as models write them: what is answered, and that nothing else is answered in its place.
+//! Tests of statements as models write them: the expected result, and that no other statement is
+//! executed instead.
 //!
-//! `say` is the question. The model of the role `sql` is that of the case.
+//! `say` is the question. The case provides the completions for the role `sql`.
 
 use serde_json::{Value, json};
 use wattle_kit::need;
@@ -24,7 +25,7 @@ async fn statements_of_models() {
     DOOR.check("nl2sql", Setup::nl2sql().await).await;
 }
 
-/// The application on fresh databases.
+/// Prepares the application on new databases.
 async fn on_postgres() -> Result<(Setup, Postgres), LeftOut> {
     let (postgres, own) = database()?;
     let made = tokio::task::spawn_blocking(move || {

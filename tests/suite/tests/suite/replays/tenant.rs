@@ -1,7 +1,9 @@
-//! Cases about an app. Each case is a tenant, whose model routes lead to the case; all other services are stand-ins.
+//! Cases for an app. Each case is a tenant whose model routes lead to the case; all other services
+//! are stand-ins.
 //!
-//! The document that comes of a case is the body of the app's answer. `route` is a model route that leads to the case;
-//! there may be several, and each app has a usual one. `kind` and `model` are those of its provider.
+//! The result document of a case is the body of the app's response. `route` is a model route that
+//! leads to the case; there may be several, and each app has a default one. `kind` and `model`
+//! belong to the provider of the case.
 
 use futures::future::join_all;
 use serde_json::{Value, json};
@@ -11,21 +13,21 @@ use wattle_suite::server::{Setup, TestServer};
 
 use super::{judge, read};
 
-/// Lets the routes of tenants lead to loopback.
+/// Allows the routes of tenants to use loopback addresses.
 const PRIVATE: &str = "[model]\ntenant_private = true\n";
 
-/// How an app is asked.
+/// The endpoint of an app and its requests.
 pub(super) struct Door {
     /// The endpoint.
     pub(super) path: &'static str,
-    /// The route that leads to a case that names none.
+    /// The route that leads to the case if the case has no `route`.
     pub(super) route: &'static str,
-    /// The body of the request of a case.
+    /// Returns the request body of a case.
     pub(super) body: fn(&Case) -> Value,
 }
 
 impl Door {
-    /// Asks an app everything in a folder.
+    /// Sends all cases of a folder to an app and checks the responses.
     pub(super) async fn check(&self, area: &str, setup: Setup) {
         let cases = read(area);
         let replays = Replays::start(&cases).await.unwrap();
@@ -59,7 +61,7 @@ impl Door {
 
 fn problems(case: &Case, answer: &Answer) -> Vec<String> {
     let mut problems = case.unmet(&answer.body);
-    problems.extend(case.expected().iter().map(|(key, _)| format!("`{key}` is no key here")));
+    problems.extend(case.expected().iter().map(|(key, _)| format!("`{key}` is not allowed here")));
     if answer.status != 200 {
         problems.push(format!("the status is {}", answer.status));
     }

@@ -1,11 +1,12 @@
-//! Import circles: files of one crate that import one another, directly or through others.
+//! Test of import cycles: files of one crate that import one another, directly or through others.
 //!
 //! An import is a `use` of a module of the same crate, or a full path such as `crate::log::Commit`
 //! in code. A re-export is not an import of the file that has it: a file that imports through it
-//! imports what it names. Unit tests are left out, and so are calls such as `child::function()`.
+//! imports the re-exported file. Unit tests are left out, and so are calls such as
+//! `child::function()`.
 //!
-//! A circle makes its files one unit to read and to change. The aim for the whole product is that no
-//! circle has more than five files and that there are fewer than eight.
+//! The files of a cycle can only be read and changed together. The aim for the whole product is
+//! that no cycle has more than five files and that there are fewer than eight.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,8 +16,8 @@ use wattle_suite::guests::root;
 
 use super::sources;
 
-/// Circles that are left, by crate. Each may lose files or fall apart; none may gain a file, and no
-/// other may come to be.
+/// The remaining cycles, by crate. A cycle may lose files or be split; none may gain a file, and no
+/// new cycle is allowed.
 const KNOWN: &[(&str, &str)] = &[
     (
         "host/agent-server",
@@ -85,7 +86,7 @@ const KNOWN: &[(&str, &str)] = &[
 type Module = Vec<String>;
 
 #[test]
-fn no_import_circle_is_new_or_grows() {
+fn no_import_cycle_is_new_or_grows() {
     let mut wrong = Vec::new();
     for folder in crates() {
         let files = sources(&folder).into_iter().map(|file| {
@@ -101,13 +102,13 @@ fn no_import_circle_is_new_or_grows() {
     }
     assert!(
         wrong.is_empty(),
-        "these files import one another; move what several need into a file of its own:\n{}",
+        "these files import one another; move what several of them need into its own file:\n{}",
         wrong.join("\n")
     );
 }
 
 #[test]
-fn a_circle_is_found_through_other_files_and_re_exports() {
+fn cycles_through_other_files_and_re_exports_are_found() {
     let found = |files: &[(&str, &str)]| {
         let module = |path: &str| module_of(Path::new(path));
         let files = files.iter().map(|(path, text)| (module(path), code(text)));
@@ -133,7 +134,7 @@ fn a_circle_is_found_through_other_files_and_re_exports() {
     assert_eq!(found(&re_exported), [circle(&["a", "b::inner"])]);
 }
 
-/// Source folders of our crates.
+/// Returns the source folders of all crates.
 fn crates() -> BTreeSet<String> {
     let mut folders = BTreeSet::new();
     for part in ["host", "plugins", "tests"] {
@@ -154,7 +155,7 @@ fn is_known(name: &str, circle: &BTreeSet<String>) -> bool {
     })
 }
 
-/// The module that a file holds, by its path in the source folder.
+/// Returns the module of a file from its path in the source folder.
 fn module_of(file: &Path) -> Module {
     let path = file.with_extension("");
     let mut parts: Module =
@@ -165,14 +166,14 @@ fn module_of(file: &Path) -> Module {
     parts
 }
 
-/// The text without comments and unit tests.
+/// Returns the text without comments and unit tests.
 fn code(text: &str) -> String {
     let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let lines = text.lines().map(|line| line.split("//").next().unwrap_or_default());
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Files that import one another, as the names of their modules.
+/// Returns the sets of files that import one another, as the names of their modules.
 fn circles(files: &BTreeMap<Module, String>) -> Vec<BTreeSet<String>> {
     let imports = Imports::of(files);
     let edges: BTreeMap<&Module, BTreeSet<Module>> =
@@ -188,7 +189,7 @@ fn circles(files: &BTreeMap<Module, String>) -> Vec<BTreeSet<String>> {
     circles.into_iter().collect()
 }
 
-/// All files that a file imports, directly or through others.
+/// Returns all files that a file imports, directly or through others.
 fn reach<'a>(
     file: &Module,
     edges: &'a BTreeMap<&Module, BTreeSet<Module>>,
@@ -203,11 +204,11 @@ fn reach<'a>(
     reached
 }
 
-/// What the files of a crate import.
+/// The imports of the files of a crate.
 struct Imports {
     /// Paths from the root of the crate, by file.
     named: BTreeMap<Module, Vec<Module>>,
-    /// What each file re-exports, by the name that others use for it.
+    /// The re-exports of each file, by the name that other files use.
     re_exported: BTreeMap<Module, BTreeMap<String, Module>>,
 }
 
@@ -234,13 +235,13 @@ impl Imports {
         Self { named, re_exported }
     }
 
-    /// The files that a file imports. The root is none of them: it only names the others.
+    /// Returns the files that a file imports, without the root, which only declares the others.
     fn of_file(&self, file: &Module) -> BTreeSet<Module> {
         let found = self.named[file].iter().filter_map(|path| self.resolve(path, RE_EXPORTS));
         found.filter(|found| found != file && !found.is_empty()).collect()
     }
 
-    /// The file of what a path names, through at most so many re-exports.
+    /// Returns the file that defines what a path names, following at most `re_exports` re-exports.
     fn resolve(&self, path: &[String], re_exports: u32) -> Option<Module> {
         let length =
             (0..=path.len()).rev().find(|&length| self.named.contains_key(&path[..length]))?;
@@ -256,10 +257,11 @@ impl Imports {
     }
 }
 
-/// Re-exports of re-exports that are followed.
+/// The maximum number of chained re-exports that are followed.
 const RE_EXPORTS: u32 = 8;
 
-/// All `use` items of a text, with whether they are re-exports, and the rest of the text.
+/// Returns all `use` items of a text, each with whether it is a re-export, and the rest of the
+/// text.
 fn use_items(text: &str) -> (Vec<(bool, String)>, String) {
     let (mut uses, mut rest) = (Vec::new(), String::new());
     let mut lines = text.lines();
@@ -285,7 +287,7 @@ fn use_items(text: &str) -> (Vec<(bool, String)>, String) {
     (uses, rest)
 }
 
-/// The paths of a use tree. The name that an `as` gives is left out.
+/// Returns the paths of a use tree, without the names after `as`.
 fn expand(tree: &str) -> Vec<String> {
     let tree = tree.trim();
     let Some((before, group)) = tree.split_once('{') else {
@@ -312,7 +314,8 @@ fn expand(tree: &str) -> Vec<String> {
     parts.flat_map(|part| expand(&format!("{before}{part}"))).collect()
 }
 
-/// Paths in code that begin at the root of the crate or at a module around.
+/// Returns the paths in code that begin at the root of the crate, at this module or at the parent
+/// module.
 fn full_paths(text: &str) -> Vec<String> {
     let is_part = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == ':';
     let words = text.split(|letter: char| !is_part(letter));
@@ -322,7 +325,7 @@ fn full_paths(text: &str) -> Vec<String> {
     paths.map(|path| path.trim_end_matches(':').to_owned()).collect()
 }
 
-/// A path from the root of the crate; `None` if it leads out of the crate.
+/// Returns a path from the root of the crate, or `None` if it leads out of the crate.
 fn absolute(path: &str, file: &Module, files: &BTreeMap<Module, String>) -> Option<Module> {
     let mut parts = path.split("::").map(str::to_owned).peekable();
     let mut module = file.clone();

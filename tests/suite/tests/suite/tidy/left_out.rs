@@ -1,8 +1,8 @@
-//! Tests that leave themselves out: only `need!` ends a test early, because it counts the test and
-//! fails with `WATTLE_REQUIRE=all`.
+//! Tests that no test leaves itself out: only `need!` ends a test early, because it counts the test
+//! and fails with `WATTLE_REQUIRE=all`.
 //!
-//! What a text shows of that is checked: a test has no `return` of its own, nothing but `wattle_needs`
-//! looks for programs, and no test is ignored or filtered by its author.
+//! The tests check the text of the sources: a test has no `return`, only `wattle_needs` looks for
+//! programs, and no test is ignored or filtered by its author.
 
 use std::fs;
 use std::path::Path;
@@ -11,8 +11,8 @@ use wattle_suite::guests::root;
 
 use super::{files, sources};
 
-/// What looks for a program or for something that `cargo xtask` installs, and the folders and files
-/// that may.
+/// Texts in code that looks for a program or for something that `cargo xtask` installs, each with
+/// the folders and files that may contain it.
 const LOOKS: &[(&str, &[&str])] = &[
     ("Postgres::start(", &["tests/kit/src/postgres.rs", "tests/bench"]),
     ("Error::Missing(", &["tests/kit/src/postgres.rs", "tests/bench"]),
@@ -24,10 +24,10 @@ const LOOKS: &[(&str, &[&str])] = &[
     ("page/dist/index.html\").is_file", &["tests/needs"]),
 ];
 
-/// The reason of a test that another test starts in a process of its own.
+/// The reason of a test that another test starts in a separate process.
 const STARTED: &str = "#[ignore = \"started by ";
 
-/// How a test in JavaScript is left out, or leaves out all others.
+/// Calls with which a test in JavaScript is left out, or leaves out all others.
 const SWITCHES: [&str; 5] = [".skip(", ".skipIf(", ".runIf(", ".todo(", ".only("];
 
 #[test]
@@ -41,7 +41,7 @@ fn only_need_ends_a_test_early() {
 }
 
 #[test]
-fn only_one_place_looks_for_programs() {
+fn only_the_listed_places_look_for_programs() {
     for folder in ["host", "tests"] {
         for file in sources(folder) {
             let text = fs::read_to_string(&file).unwrap();
@@ -60,7 +60,7 @@ fn only_one_place_looks_for_programs() {
 }
 
 #[test]
-fn no_test_is_switched_off() {
+fn no_test_is_disabled() {
     for file in ["host", "plugins", "tests"].into_iter().flat_map(sources) {
         let text = fs::read_to_string(&file).unwrap();
         let ignored = text.lines().map(str::trim).filter(|line| line.starts_with("#[ignore"));
@@ -80,7 +80,7 @@ fn no_test_is_switched_off() {
 }
 
 #[test]
-fn a_return_from_a_test_is_found_and_one_from_inside_is_not() {
+fn returns_from_tests_are_found_and_returns_from_closures_are_not() {
     let test = |body: &str| format!("#[tokio::test]\nasync fn it() {{\n{body}\n}}\n");
     let ends = |body: &str| early_ends(&test(body)).len();
     assert_eq!(ends("    let Some(server) = start() else { return };"), 1);
@@ -97,7 +97,7 @@ fn a_return_from_a_test_is_found_and_one_from_inside_is_not() {
     assert_eq!(early_ends(inner).len(), 1);
 }
 
-/// Lines of tests that end the test: directly, or in a block that is not within another.
+/// Returns the lines that end a test, either directly or in a block at the top level of the test.
 fn early_ends(text: &str) -> Vec<&str> {
     let indent = |line: &str| line.len() - line.trim_start().len();
     let mut found = Vec::new();
@@ -113,10 +113,10 @@ fn early_ends(text: &str) -> Vec<&str> {
     found
 }
 
-/// Whether a line of code returns nothing.
+/// Returns whether a line of code returns no value.
 fn returns(line: &str) -> bool {
     let code = line.split("//").next().unwrap_or_default();
-    // What stands between quotes is text.
+    // Text between quotes is not code.
     let code: String = code.split('"').step_by(2).collect();
     ["return;", "return }", "return,", "return Ok(())"].iter().any(|end| code.contains(end))
 }

@@ -1,7 +1,8 @@
-//! Requirements of the applications: each number that a test names has a line in a page.
+//! Tests of the requirements of applications: each number in the name of a test is listed on a
+//! page.
 //!
-//! The page is `plugins/apps/<app>/REQUIREMENTS.md`, the line is `* **S3-09** ...`. Names of tests
-//! have the number as `s3_09_...`, assertions and comments also as `S3-09`.
+//! The page is `plugins/apps/<app>/REQUIREMENTS.md`, and the line is `* **S3-09** ...`. Names of
+//! tests contain the number as `s3_09_...`, assertions and comments also as `S3-09`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,11 +14,11 @@ use super::files;
 /// The applications by the digit of their numbers: S3-09 is a requirement of `travel`.
 const APPS: [&str; 5] = ["asset", "reasoning", "expense", "travel", "nl2sql"];
 
-/// Application and number.
+/// The index of the application and the number.
 type Requirement = (usize, usize);
 
 #[test]
-fn every_number_of_a_requirement_has_a_line() {
+fn every_requirement_number_is_listed() {
     let known: BTreeSet<Requirement> = (0..APPS.len()).flat_map(listed).collect();
     for folder in ["host", "plugins", "tests"] {
         for file in files(folder, &["rs", "ts", "tsx", "mjs"]) {
@@ -37,7 +38,7 @@ fn every_number_of_a_requirement_has_a_line() {
 }
 
 #[test]
-fn words_name_several_requirements_and_ranges() {
+fn words_can_contain_several_requirements_and_ranges() {
     let check = |word: &str, expected: &[Requirement]| assert_eq!(named(word), expected, "{word}");
     check("a3_s0_26_s0_27_an_unknown_picture", &[(0, 26), (0, 27)]);
     check("s2_06_07_09_to_15_dates", &[(2, 6), (2, 7), (2, 9), (2, 15)]);
@@ -48,8 +49,8 @@ fn words_name_several_requirements_and_ranges() {
     check("base64_12", &[]);
 }
 
-/// The requirements that a word names. Of a range these are the ends, since no page leaves a number
-/// out.
+/// Returns the requirements that a word contains. A range gives its two ends, because pages omit no
+/// number.
 fn named(word: &str) -> Vec<Requirement> {
     let mut app = None;
     let mut found = Vec::new();
@@ -67,8 +68,8 @@ fn named(word: &str) -> Vec<Requirement> {
     found
 }
 
-/// The requirements that the page of an application lists: one line each, all numbers from 1, in
-/// ascending order below each heading.
+/// Returns the requirements that the page of an application lists: one line each, all numbers from
+/// 1, in ascending order below each heading.
 fn listed(app: usize) -> BTreeSet<Requirement> {
     let page = page(app);
     let text = fs::read_to_string(root().join(&page)).unwrap();
@@ -86,7 +87,7 @@ fn listed(app: usize) -> BTreeSet<Requirement> {
         }
     }
     let numbers = listed.iter().map(|(_, number)| *number);
-    assert!(numbers.eq(1..=listed.len()), "{page} leaves a number out");
+    assert!(numbers.eq(1..=listed.len()), "{page} omits a number");
     listed
 }
 

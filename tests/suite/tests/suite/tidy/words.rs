@@ -1,8 +1,8 @@
-//! Words that the glossary has replaced: no name in code and no page has them any more.
+//! Tests that words which the glossary has replaced no longer occur in names in code or on pages.
 //!
 //! A name is an identifier anywhere in code, split at `_` and before capitals: `RunDoc`, `run_doc`
 //! and `RUN_DOC` have the same words. Comments, documentation and literals are not names. The prose
-//! of a page is its text without code; changelogs are not read, since they tell of the past.
+//! of a page is its text without code; changelogs are not checked, because they describe the past.
 //!
 //! A word is added here, in one line, by the commit that renames the last name or phrase with it.
 
@@ -18,10 +18,10 @@ use super::{files, sources};
 const GLOSSARY: &str = "host/docs/glossary.md";
 
 /// A retired word or several joined by `_`, the word of the glossary that replaces it, and the
-/// identifiers of other crates that have it nevertheless.
+/// identifiers of other crates that may contain it.
 type Retired = (&'static str, &'static str, &'static [&'static str]);
 
-/// Words of names. One with an `s` at its end is the same word.
+/// Retired words in names. A word with a final `s` is the same word.
 const NAMES: &[Retired] = &[
     ("answer_reuse", "result reuse", &[]),
     ("call_answer", "result", &[]),
@@ -42,7 +42,8 @@ const NAMES: &[Retired] = &[
     ("unkept_checkpoint", "unpersisted checkpoint", &[]),
 ];
 
-/// Beginnings of phrases in pages, in lower case, with the word of the glossary that replaces each.
+/// Beginnings of retired phrases on pages, in lower case, each with the word of the glossary that
+/// replaces it.
 const PHRASES: &[(&str, &str)] = &[
     ("answer of a model", "completion"),
     ("answered call", "result"),
@@ -165,10 +166,10 @@ fn advice(word: &str, replacement: &str) -> String {
     format!("`{word}` is retired: `{replacement}` ({GLOSSARY})")
 }
 
-/// The names of a Rust file that have retired words, each with its row of the table.
+/// Returns the names of a Rust file that contain retired words, each with its row of the table.
 fn retired_names<'t>(text: &str, table: &'t [Retired]) -> Vec<(String, &'t Retired)> {
-    // Hardly any file has these letters, and only such a file is taken apart: all of them would
-    // take an unoptimized build some seconds.
+    // Few files contain these letters, and only those are parsed: parsing all files would take an
+    // unoptimized build some seconds.
     let letters = text.to_lowercase().replace('_', "");
     let rows = table.iter().filter(|(word, ..)| letters.contains(&word.replace('_', "")));
     let rows: Vec<&Retired> = rows.collect();
@@ -197,7 +198,7 @@ fn collect_names(tokens: TokenStream, names: &mut BTreeSet<String>) {
     }
 }
 
-/// The words of a name in lower case, joined by `_`.
+/// Returns the words of a name in lower case, joined by `_`.
 fn snake_case(name: &str) -> String {
     let letters: Vec<char> = name.chars().collect();
     let mut words = String::new();
@@ -218,7 +219,7 @@ fn has_word(name: &str, retired: &str) -> bool {
     ["_", "s_"].iter().any(|end| name.contains(&format!("_{retired}{end}")))
 }
 
-/// The retired phrases in the prose of a page.
+/// Returns the retired phrases in the prose of a page.
 fn retired_phrases<'t>(page: &str, table: &'t [(&'t str, &'t str)]) -> Vec<&'t (&'t str, &'t str)> {
     let paragraphs = prose(page);
     let begins_in = |text: &str, phrase: &str| {
@@ -228,7 +229,7 @@ fn retired_phrases<'t>(page: &str, table: &'t [(&'t str, &'t str)]) -> Vec<&'t (
     table.iter().filter(|(phrase, _)| is_found(phrase)).collect()
 }
 
-/// The paragraphs of a page, each on one line, in lower case and without code.
+/// Returns the paragraphs of a page, each on one line, in lower case and without code.
 fn prose(page: &str) -> Vec<String> {
     let mut paragraphs = vec![String::new()];
     let mut is_code = false;
@@ -242,7 +243,7 @@ fn prose(page: &str) -> Vec<String> {
             paragraph.push(' ');
         }
     }
-    // Every second part stands between backticks.
+    // Every second part is between backticks.
     let without_code = |text: String| text.split('`').step_by(2).collect::<Vec<_>>().join("`");
     paragraphs.into_iter().map(|text| without_code(text).to_lowercase()).collect()
 }
