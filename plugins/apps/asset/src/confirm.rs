@@ -1,4 +1,4 @@
-//! What a confirmed table must look like before it is written.
+//! Checks of a confirmed table before it is written.
 
 use serde_json::Value;
 use wattle_plugin::prelude::{Failure, json};
@@ -6,22 +6,22 @@ use wattle_plugin::prelude::{Failure, json};
 use crate::state::{ConfirmedData, Row, TaskType, UNKNOWN_TICKER};
 use crate::{currency, date};
 
-/// Code of the failure of a table that cannot be written as it is; `details.fields` names what is
-/// wrong. The question stays open.
+/// Failure code of a table that cannot be written. `details.fields` lists the invalid fields. The
+/// interrupt is pending again afterwards.
 pub(crate) const VALIDATION: &str = "validation";
 
-/// Detail of a failure: the message for users. The failure's own message also names the node,
-/// which means nothing to users.
+/// Key of the message for users in the details of a failure. The failure's own message also names
+/// the node, which users do not know.
 pub(crate) const REASON: &str = "reason";
 
-/// Where rows go.
+/// Database table of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Table {
     Operation,
     Holding,
 }
 
-/// The failure of a table that cannot be written.
+/// Returns the failure of a table with invalid fields.
 pub(crate) fn wrong(fields: &[String]) -> Failure {
     refused(&format!("确认数据有误，请检查：{}", fields.join("、")), fields)
 }
@@ -31,7 +31,8 @@ fn refused(reason: &str, fields: &[String]) -> Failure {
     Failure::new(VALIDATION, reason).with_details(details)
 }
 
-/// Fields of an answer that are missing or of the wrong kind, before its content is looked at.
+/// Returns the fields of an answer that are missing or have the wrong type. [`check`] validates
+/// their content.
 pub(crate) fn misshapen(confirmed: &Value) -> Vec<String> {
     let is_table = |rows: &Value| rows.as_array().is_some_and(|r| r.iter().all(Value::is_object));
     let kind = confirmed.get("type");
@@ -46,11 +47,11 @@ pub(crate) fn misshapen(confirmed: &Value) -> Vec<String> {
     checks.into_iter().filter(|(_, fits)| !fits).map(|(field, _)| field.to_owned()).collect()
 }
 
-/// Checks the content and says which table it goes to.
+/// Validates the content and returns the table of the rows.
 ///
 /// # Errors
 ///
-/// [`VALIDATION`] with every field that is wrong.
+/// [`VALIDATION`] with all invalid fields.
 pub(crate) fn check(task: TaskType, confirmed: &ConfirmedData) -> Result<Table, Failure> {
     if confirmed.rows.is_empty() {
         return Err(wrong(&["rows".to_owned()]));
@@ -64,7 +65,8 @@ pub(crate) fn check(task: TaskType, confirmed: &ConfirmedData) -> Result<Table, 
     if fields.is_empty() { Ok(table) } else { Err(wrong(&fields)) }
 }
 
-/// What the user says, or else the input said, or else the shape of all rows.
+/// Returns the table that the user chose, otherwise the table of the input's task, otherwise the
+/// table that the fields of all rows determine.
 fn table(task: TaskType, confirmed: &ConfirmedData) -> Result<Table, Failure> {
     let all = |fields: &[&str]| {
         confirmed.rows.iter().all(|row| fields.iter().all(|field| row.has(field)))
@@ -116,7 +118,7 @@ mod tests {
     use super::{Table, check, misshapen};
     use crate::state::TaskType;
 
-    /// The table, or the fields that are wrong.
+    /// Returns the table, or the invalid fields.
     fn checked(task: TaskType, rows: Value, kind: Option<&str>) -> Result<Table, Value> {
         let confirmed = json!({"rows": rows, "riskCategory": "r", "portfolioId": 1, "type": kind});
         check(task, &serde_json::from_value(confirmed).unwrap())
@@ -132,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_input_or_the_user_names_the_table() {
+    fn table_follows_from_the_user_or_the_task() {
         assert_eq!(checked(TaskType::Operation, json!([trade()]), None), Ok(Table::Operation));
         assert_eq!(checked(TaskType::Holding, json!([holding()]), None), Ok(Table::Holding));
         let both =
@@ -145,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn else_the_shape_of_all_rows_does() {
+    fn table_of_an_unknown_task_follows_from_the_fields_of_all_rows() {
         assert_eq!(
             checked(TaskType::Unknown, json!([trade(), trade()]), None),
             Ok(Table::Operation)
@@ -157,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn every_wrong_field_is_named() {
+    fn all_invalid_fields_are_listed() {
         let rows = json!([
             trade(),
             {"action": "hold", "ticker": "UNKNOWN", "quantity": "x", "price": null,
@@ -183,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn s0_45_s0_68_a_code_that_nobody_knows_needs_a_currency() {
+    fn s0_45_s0_68_code_of_an_unknown_exchange_requires_a_currency() {
         let mut trade = trade();
         trade["ticker"] = json!("LON:VOD");
         let mut holding = holding();
@@ -199,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_of_another_shape_are_told_by_field() {
+    fn malformed_answers_are_reported_by_field() {
         assert_eq!(misshapen(&json!({"rows": [], "riskCategory": "", "portfolioId": 1})), [""; 0]);
         assert_eq!(
             misshapen(&json!({"rows": [1], "portfolioId": "1", "type": "x"})),

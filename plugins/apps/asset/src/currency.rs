@@ -3,12 +3,12 @@
 use crate::state::{Row, UNKNOWN_TICKER};
 use crate::ticker::{self, Given};
 
-/// Without a suffix and without a word from a service, a listing is taken for an American one.
+/// Currency of a ticker without a suffix if no service names one: the listing counts as American.
 const DEFAULT: &str = "USD";
 
-/// The currency of a ticker. A known suffix decides; else what the service that found it says.
-/// Nothing for a ticker or an exchange that nobody knows: a guess would book it in the wrong
-/// currency.
+/// Returns the currency of a ticker. A known suffix takes precedence over the currency that a
+/// service names. Returns an empty string for an unknown ticker, and for a code of an unknown
+/// exchange unless a service names its currency: a guess would book the row in the wrong currency.
 pub(crate) fn of(ticker: &str, service: Option<&str>) -> String {
     let is_surely_one = matches!(ticker::given(ticker), Given::Whole(_) | Given::Number(_));
     let ticker = ticker::normalize(ticker).to_uppercase();
@@ -25,13 +25,14 @@ pub(crate) fn of(ticker: &str, service: Option<&str>) -> String {
     }
 }
 
-/// Whether the currency of a ticker is no more than an assumption: another country lists it, and
-/// no service names its currency.
+/// Returns true if the currency of a ticker is only an assumption: the ticker has the suffix of
+/// another country, and no service names its currency.
 pub(crate) fn is_assumed(ticker: &str, service: Option<&str>) -> bool {
     ticker::is_foreign(ticker) && named(service).is_none()
 }
 
-/// The currency that a row says, or else the one that surely follows from its ticker.
+/// Returns the currency of a row, otherwise the currency that its ticker determines, otherwise an
+/// empty string.
 pub(crate) fn of_row(row: &Row) -> String {
     let ticker = row.text("ticker");
     match row.text("currency") {
@@ -41,7 +42,8 @@ pub(crate) fn of_row(row: &Row) -> String {
     }
 }
 
-/// Whether a row has a ticker and lacks a currency.
+/// Returns true if a row has a ticker and the row has no currency that is given or that follows
+/// from the ticker.
 pub(crate) fn is_missing(row: &Row) -> bool {
     let ticker = row.text("ticker");
     let has_ticker = !ticker.is_empty() && !ticker.eq_ignore_ascii_case(UNKNOWN_TICKER);
@@ -61,7 +63,7 @@ mod tests {
     use crate::state::Row;
 
     #[test]
-    fn the_suffix_wins_over_the_service() {
+    fn suffix_takes_precedence_over_the_service() {
         for (ticker, service, currency) in [
             ("0700.HK", None, "HKD"),
             ("0700.HK", Some("usd"), "HKD"),
@@ -80,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn s0_41_s0_45_the_exchange_counts_in_whatever_form_and_is_not_guessed() {
+    fn s0_41_s0_45_currency_follows_from_every_form_of_a_ticker_and_is_not_guessed() {
         for (ticker, service, currency) in [
             ("sh600519", None, "CNY"),
             ("920748", None, "CNY"),
@@ -102,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn s0_45_a_row_lacks_a_currency_that_does_not_follow_from_its_ticker() {
+    fn s0_45_currency_is_missing_if_the_ticker_does_not_determine_it() {
         for (ticker, said, currency, lacks) in [
             ("AAPL", "", "USD", false),
             ("AAPL", " cad ", "CAD", false),

@@ -1,22 +1,23 @@
-//! Calendar dates as `YYYY-MM-DD`, and today in the operator's zone.
+//! Calendar dates as `YYYY-MM-DD`, and the current date.
 
 use wattle_plugin::prelude::{Failure, clock, settings};
 
-/// Today, by the host's clock, in the zone of the setting `time_zone`; in the host's if an operator
-/// sets it to an empty text.
+/// Returns the current date by the host's clock, in the time zone of the setting `time_zone`. If
+/// the setting is empty, the time zone of the host applies.
 pub(crate) fn today() -> Result<String, Failure> {
     let zone = settings::get::<String>("time_zone")?.filter(|zone| !zone.is_empty());
     Ok(clock::to_zone(clock::now_ms(), zone.as_deref())?.civil.date())
 }
 
-/// The present instant as `YYYY-MM-DDThh:mm:ssZ`.
+/// Returns the current time as `YYYY-MM-DDThh:mm:ssZ`.
 pub(crate) fn now() -> Result<String, Failure> {
     let civil = clock::to_zone(clock::now_ms(), Some("UTC"))?.civil;
     let (hour, minute, second) = (civil.hour, civil.minute, civil.second);
     Ok(format!("{}T{hour:02}:{minute:02}:{second:02}Z", civil.date()))
 }
 
-/// Reads a date that is written year first, with any separators and an optional time behind it.
+/// Parses a date with the year first, any of the usual separators and an optional time after it.
+/// Returns `None` for any other text.
 pub(crate) fn normalize(text: &str) -> Option<String> {
     let date = text.trim().split([' ', 'T']).next()?;
     let date = date.trim_end_matches('日');
@@ -46,7 +47,7 @@ mod tests {
     use super::{normalize, now, today};
 
     #[test]
-    fn today_is_that_of_the_zone() {
+    fn today_is_the_date_in_the_configured_zone() {
         // 2025-01-14T18:30:00Z is the next morning in Shanghai.
         let host = FakeHost::new()
             .now_ms(1_736_879_400_000)
@@ -59,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn usual_ways_to_write_a_date_are_read() {
+    fn common_date_formats_are_parsed() {
         for text in
             ["2025-01-05", "2025/1/5", " 2025.1.5 10:30", "2025年1月5日", "2025-01-05T08:00"]
         {

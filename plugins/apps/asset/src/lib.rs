@@ -1,16 +1,18 @@
-//! AssetGraph: assets from a picture or text, confirmed by a person.
+//! `AssetGraph`: extracts trades and holdings from an image or a text, lets a person confirm them,
+//! and stores them.
 //!
 //! # Layout
 //!
-//! * `state`: the types of the state channels.
-//! * `node`: one node of the graph a file. Its prompts are files of `prompts` with its name.
-//! * `web`: the app's HTTP endpoints, one a file.
-//! * `lookup`: which security a name means: own table, Massive, light model. `listings` is the text
-//!   of the table.
-//! * `confirm`: what a confirmed table must look like before it is written.
-//! * `currency`, `ticker`, `lot`, `date`: rules of the trade. `ticker/exchange` has the names of
-//!   exchanges, and which of them lists a number.
-//! * `width`: ASCII characters in the width of Chinese ones.
+//! * `state`: types of the state channels.
+//! * `node`: nodes of the graph, one per file. The prompts of a node are files of `prompts` with
+//!   its name.
+//! * `web`: HTTP endpoints of the app.
+//! * `lookup`: finds the security that a name or a ticker means, in the app's table, with Massive
+//!   and with a light model. `listings` has the text of the table.
+//! * `confirm`: checks of a confirmed table before it is written.
+//! * `currency`, `ticker`, `lot`, `date`: rules for currencies, tickers, lot sizes and dates.
+//!   `ticker/exchange` has the names of exchanges and the codes that they list.
+//! * `width`: conversion of full-width characters to ASCII.
 
 mod confirm;
 mod currency;

@@ -1,5 +1,6 @@
-//! Which security a name means. The app's own table is asked first, then Massive, then a light
-//! model; nobody is asked twice for the same name, and nobody's failure fails the graph.
+//! Finds the security that a name or a ticker means: in the app's table, then with Massive, then
+//! with a light model. Equal names are looked up once, and a failed request does not fail the
+//! graph.
 
 mod ai;
 mod local;
@@ -12,21 +13,22 @@ use wattle_plugin::prelude::{Failure, log};
 
 use crate::ticker::{self, Given};
 
-/// Results asked for; the first counts.
+/// Maximum number of results of a search.
 const RESULTS: u32 = 3;
 
-/// A security that was found.
+/// A security. If no source knows it, only its ticker is set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Security {
     pub(crate) ticker: String,
-    /// The Chinese name, or the English one if there is none.
+    /// Chinese name, otherwise the English one, otherwise empty.
     pub(crate) name: String,
-    /// The currency that the service named.
+    /// Currency that a service named.
     pub(crate) currency: Option<String>,
 }
 
 impl Security {
-    /// A result of a service; nothing if it has no ticker, or words in its place.
+    /// Converts a result of a service. Returns `None` if it has no ticker, or words in place of a
+    /// ticker.
     fn from_service(
         ticker: &str,
         names: [Option<&str>; 2],
@@ -37,43 +39,46 @@ impl Security {
         Some(Self { ticker, name: name.unwrap_or_default().to_owned(), currency })
     }
 
-    /// Whether this is the security with a ticker, in whatever case.
+    /// Returns true if the security has this ticker, ignoring case.
     fn is(&self, ticker: &str) -> bool {
         self.ticker.eq_ignore_ascii_case(ticker)
     }
 }
 
-/// A row's name and ticker, as they were read.
+/// Name and ticker of a row, as they were extracted.
 pub(crate) struct Subject<'a> {
     pub(crate) name: &'a str,
     pub(crate) ticker: &'a str,
 }
 
-/// What a row is about.
+/// Result of the lookup of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Resolved {
     pub(crate) security: Option<Security>,
-    /// What the user should check.
+    /// Reason for which the user should check the row.
     pub(crate) doubt: Option<Doubt>,
 }
 
-/// Why what was given as a ticker may be wrong, or may have been misunderstood.
+/// Reason for which a given ticker may be wrong or misunderstood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Doubt {
-    /// The name means another security. The ticker is kept.
+    /// The name means another security. The given ticker is kept.
     Conflict,
-    /// Nobody knows the ticker. It is kept.
+    /// No source confirms the ticker. It is kept.
     Unverified,
-    /// It was not surely a ticker. The security is what the name means, or what was found for it.
+    /// The text is not certainly a ticker. The security is the one that the name means, or the one
+    /// that a search for the text found.
     Guessed,
-    /// It is words in which nobody finds a security.
+    /// The text is words for which no source has a security.
     Unread,
 }
 
-/// What each row is about, and whether the market data service failed.
+/// Resolves the security of each row, in the order of the rows. The second value is true if a
+/// request to the market data service failed.
 ///
-/// A ticker that was given is kept, in its usual form. The own table is asked for it, and else
-/// everybody for the name, and at last for what is written in place of a ticker.
+/// A given ticker is kept in its usual form. The app's table is searched for it first. All sources
+/// are then searched for the names of the remaining rows, and last for the texts that were given as
+/// their tickers.
 pub(crate) fn resolve(subjects: &[Subject<'_>]) -> Result<(Vec<Resolved>, bool), Failure> {
     let table = local::Table::read();
     let mut resolved: Vec<Option<Resolved>> =
@@ -97,7 +102,8 @@ pub(crate) fn resolve(subjects: &[Subject<'_>]) -> Result<(Vec<Resolved>, bool),
     Ok((resolved.collect(), by_name.service_failed || by_ticker.service_failed))
 }
 
-/// A given ticker of the own table needs no look-up, nor does a number that is the company's.
+/// Resolves a row whose given ticker is in the app's table. A short number counts only if the table
+/// has it for the company that the name means.
 fn listed(table: &local::Table, subject: &Subject<'_>) -> Option<Resolved> {
     let ticker = match table.given(subject.ticker) {
         Given::Whole(ticker) => ticker,
@@ -109,7 +115,8 @@ fn listed(table: &local::Table, subject: &Subject<'_>) -> Option<Resolved> {
     Some(Resolved { security: Some(security), doubt })
 }
 
-/// The security that the name means, unless another ticker was given.
+/// Resolves a row to the security that its name means. The given ticker of another security is
+/// kept, unless it is uncertain.
 fn named(table: &local::Table, subject: &Subject<'_>, found: &Security) -> Resolved {
     match table.given(subject.ticker) {
         Given::Whole(given) if !found.is(&given) => kept(given, Doubt::Conflict),
@@ -121,7 +128,8 @@ fn named(table: &local::Table, subject: &Subject<'_>, found: &Security) -> Resol
     }
 }
 
-/// The security with the ticker that was given, or the ticker alone if nobody knows it.
+/// Resolves a row to the security that a search for its given ticker found. A ticker that no source
+/// knows is kept without a name.
 fn coded(table: &local::Table, subject: &Subject<'_>, found: Option<&Security>) -> Resolved {
     let given = table.given(subject.ticker);
     let (is_words, is_unsure) = (given == Given::Name, matches!(given, Given::Unsure(_)));
@@ -143,7 +151,7 @@ fn kept(ticker: String, doubt: Doubt) -> Resolved {
     Resolved { security: Some(security), doubt: Some(doubt) }
 }
 
-/// What was found, and whether the market data service could be asked.
+/// Securities by query, and whether a request to the market data service failed.
 #[derive(Debug, Default)]
 struct Found {
     securities: HashMap<String, Security>,

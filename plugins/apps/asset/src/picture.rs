@@ -1,12 +1,12 @@
-//! The picture of the input. The state holds a reference, never the bytes.
+//! The image of the input. The state holds a blob reference and never the bytes.
 
 use wattle_plugin::prelude::{BlobRef, Failure, Image, blob};
 
-/// How a reference to the blob store begins.
+/// Prefix of a blob reference.
 const REFERENCE: &str = "blob:";
 
-/// A reference for what came in: a run that was not started by the app's own endpoint may bring
-/// the picture itself, as a data URL.
+/// Returns the blob reference of an image. A run that was not started by the app's endpoints can
+/// have the image itself as a data URL; it is then stored as a blob.
 pub(crate) fn reference(image_data: &str) -> Result<String, Failure> {
     if image_data.starts_with(REFERENCE) {
         return Ok(image_data.to_owned());
@@ -20,7 +20,7 @@ pub(crate) fn reference(image_data: &str) -> Result<String, Failure> {
     blob::put(&data.bytes, &data.media_type).map(|blob| blob.0)
 }
 
-/// The picture as a part of a message.
+/// Returns the image as a part of a message.
 pub(crate) fn part(reference: &str) -> Result<Image, Failure> {
     let info = blob::stat(&BlobRef(reference.to_owned()))?;
     Ok(Image::blob(info.blob, info.media_type))

@@ -1,12 +1,12 @@
-//! The types of the state channels. Names are those of the JSON documents.
+//! Types of the state channels. Field names are those of the JSON documents.
 
 use serde_json::{Map, Number};
 use wattle_plugin::prelude::{Deserialize, JsonSchema, Serialize, Value};
 
-/// Stands in a row for a ticker that nobody knows.
+/// Ticker of a row whose security no source knows.
 pub(crate) const UNKNOWN_TICKER: &str = "UNKNOWN";
 
-/// Which of the two inputs is parsed.
+/// Type of the input that is parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum InputType {
@@ -14,7 +14,7 @@ pub(crate) enum InputType {
     Text,
 }
 
-/// What the input is about.
+/// Kind of the input: trades, holdings or neither.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum TaskType {
@@ -25,7 +25,7 @@ pub(crate) enum TaskType {
 }
 
 impl TaskType {
-    /// Reads a classifier's label, of the present or the former vocabulary.
+    /// Returns the task of a classifier's label. Labels of the former vocabulary are accepted.
     pub(crate) fn from_label(label: &str) -> Self {
         match label.trim() {
             "operation" | "trade_record" => Self::Operation,
@@ -34,7 +34,7 @@ impl TaskType {
         }
     }
 
-    /// Fields without which a row cannot be stored, in the order in which they are reported.
+    /// Returns the fields that a row must have, in the order in which missing ones are reported.
     pub(crate) fn required_fields(self) -> &'static [&'static str] {
         match self {
             Self::Operation => &["ticker", "quantity", "price"],
@@ -52,7 +52,7 @@ pub(crate) enum Action {
     Sell,
 }
 
-/// One trade. What was not found is `null`, or empty for texts.
+/// A trade. Values that were not found are `null`, or empty for texts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct OperationItem {
@@ -60,7 +60,7 @@ pub(crate) struct OperationItem {
     pub(crate) name: String,
     pub(crate) action: Action,
     pub(crate) quantity: Option<Number>,
-    /// The quantity in board lots, until `enrich` knows their size.
+    /// Quantity in board lots, until `enrich` converts it into shares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) lots: Option<Number>,
     pub(crate) price: Option<Number>,
@@ -70,32 +70,32 @@ pub(crate) struct OperationItem {
     pub(crate) memo: Option<String>,
 }
 
-/// One holding. What was not found is `null`, or empty for texts.
+/// A holding. Values that were not found are `null`, or empty for texts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct HoldingItem {
     pub(crate) ticker: String,
     pub(crate) name: String,
     pub(crate) quantity: Option<Number>,
-    /// The quantity in board lots, until `enrich` knows their size.
+    /// Quantity in board lots, until `enrich` converts it into shares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) lots: Option<Number>,
     pub(crate) cost_price: Option<Number>,
     pub(crate) currency: String,
 }
 
-/// A row of either kind, as nodes that treat both alike and users that edit them see it.
+/// A trade or a holding as JSON, for nodes that handle both and for edits of users.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub(crate) struct Row(Map<String, Value>);
 
 impl Row {
-    /// A text field, trimmed; empty if it is missing or something else.
+    /// Returns a text field, trimmed, which is empty if the field is missing or not a string.
     pub(crate) fn text(&self, field: &str) -> &str {
         self.0.get(field).and_then(Value::as_str).unwrap_or_default().trim()
     }
 
-    /// A number field, if it is a number.
+    /// Returns a number field, or `None` if the field is missing or not a finite number.
     pub(crate) fn number(&self, field: &str) -> Option<f64> {
         self.0.get(field).and_then(Value::as_f64).filter(|number| number.is_finite())
     }
@@ -104,7 +104,7 @@ impl Row {
         !self.is_empty(field)
     }
 
-    /// Missing, `null` or blank. The number 0 is a value.
+    /// Returns true if a field is missing, `null` or blank. The number 0 is a value.
     pub(crate) fn is_empty(&self, field: &str) -> bool {
         match self.0.get(field) {
             None | Some(Value::Null) => true,
@@ -113,7 +113,7 @@ impl Row {
         }
     }
 
-    /// Removes a number field.
+    /// Removes a field. Returns its value if that is a number.
     pub(crate) fn take_number(&mut self, field: &str) -> Option<Number> {
         match self.0.remove(field) {
             Some(Value::Number(number)) => Some(number),
@@ -126,7 +126,7 @@ impl Row {
     }
 }
 
-/// What the user is shown. Before that, the working copy in which warnings wait.
+/// The review that the user gets. Earlier nodes collect warnings and missing fields in it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct ReviewPayload {
@@ -138,7 +138,7 @@ pub(crate) struct ReviewPayload {
 }
 
 impl ReviewPayload {
-    /// Adds a warning to the working copy, once.
+    /// Adds a warning, unless the payload already has it.
     pub(crate) fn warned(earlier: Option<Self>, warning: impl Into<String>) -> Self {
         let mut payload = earlier.unwrap_or_default();
         let warning = warning.into();
@@ -149,20 +149,20 @@ impl ReviewPayload {
     }
 }
 
-/// What the user confirmed. Fields that may be wrong are checked where they are used, so that the
-/// answer can name all of them at once.
+/// The data that the user confirmed. `confirm` validates the values, so that one response can list
+/// all invalid fields.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ConfirmedData {
     pub(crate) rows: Vec<Row>,
     pub(crate) risk_category: String,
     pub(crate) portfolio_id: i64,
-    /// Says which table is meant, where the input did not.
+    /// Kind of the rows. It takes precedence over the kind of the input.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub(crate) kind: Option<TaskType>,
 }
 
-/// What was written.
+/// Result of the write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoreResult {
     pub(crate) success: bool,
@@ -176,7 +176,7 @@ mod tests {
     use super::{ReviewPayload, Row, TaskType};
 
     #[test]
-    fn labels_of_both_vocabularies_are_read() {
+    fn labels_of_both_vocabularies_are_accepted() {
         for (label, task) in [
             ("trade_record", TaskType::Operation),
             ("operation", TaskType::Operation),
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_is_a_value_and_blank_is_not() {
+    fn zero_is_a_value_and_blank_is_empty() {
         let row = json!({"a": 0, "b": "  ", "c": null, "d": "x", "e": false});
         let row: Row = serde_json::from_value(row).unwrap();
         let empty: Vec<_> = ["a", "b", "c", "d", "e", "f"]
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warning_stands_once_and_beside_others() {
+    fn repeated_warnings_are_added_once() {
         let payload = ReviewPayload::warned(None, "a");
         let payload = ReviewPayload::warned(Some(payload), "b");
         let payload = ReviewPayload::warned(Some(payload), "a");

@@ -1,4 +1,4 @@
-//! What tests of several nodes share.
+//! Helpers that tests of several nodes share.
 
 use wattle_plugin::export::Node;
 use wattle_plugin::llm;
@@ -9,12 +9,12 @@ use wattle_plugin::testing::{FakeHost, run_node};
 /// 2025-01-15 10:30:45 in Shanghai.
 pub(crate) const NOW_MS: i64 = 1_736_908_245_000;
 
-/// A host whose clock stands at [`NOW_MS`] in Shanghai.
+/// A fake host whose clock is at [`NOW_MS`] in Shanghai.
 pub(crate) fn host() -> FakeHost {
     FakeHost::new().now_ms(NOW_MS).zone("Asia/Shanghai", 28_800)
 }
 
-/// Runs an extracting node whose model answers with a document.
+/// Runs an extraction node with a model that returns the document `found`.
 pub(crate) fn extract<N: Node>(input_type: &str, found: Value) -> (Decision, llm::Request) {
     let host = host().llm(move |_| Ok(Completion::of_json(found.clone())));
     let decision = host.run(|| {

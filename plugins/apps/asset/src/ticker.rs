@@ -1,7 +1,7 @@
-//! Tickers in their usual form, however a service or a person writes them: `BRK.B` for the United
-//! States, `0700.HK`, `600519.SS`, `000001.SZ` and `920748.BJ`.
+//! Normalization of tickers, as services and people write them, into their usual form: `BRK.B` for
+//! the United States, `0700.HK`, `600519.SS`, `000001.SZ` and `920748.BJ`.
 //!
-//! What may mean several securities is not guessed. It stays as it was written.
+//! A text that can mean several securities is not guessed and stays as written.
 
 mod exchange;
 
@@ -10,80 +10,82 @@ use crate::state::UNKNOWN_TICKER;
 use crate::ticker::exchange::{Exchange, SYMBOL_LETTERS, is_mainland, is_number};
 use crate::width;
 
-/// What stands in place of a ticker that was not given.
+/// Texts for a missing ticker.
 const PLACEHOLDERS: [&str; 9] =
     [UNKNOWN_TICKER, "N/A", "N.A", "N.A.", "NONE", "NULL", "无", "暂无", "未知"];
 
-/// Signs around a ticker that say only that it is one.
+/// Characters around a ticker that are not part of it.
 const DECORATION: [char; 8] = ['$', '#', '(', ')', '[', ']', '【', '】'];
 
-/// Signs between a code and the name of its exchange, or between a symbol and its share class.
+/// Separators between a code and the name of its exchange, or between a symbol and its share class.
 const SIGNS: [char; 5] = ['.', ':', '-', '/', '_'];
 
-/// Names of exchanges that stand at a number without a sign between them.
+/// Names of exchanges that can be attached to a number without a separator.
 const ATTACHED: [&str; 4] = ["SH", "SZ", "BJ", "HK"];
 
-/// Digits of a number that may be a Hong Kong code without saying so, at least.
+/// Minimum digits of a number that can be a Hong Kong code without a separate exchange name.
 const SHORTEST_NUMBER: usize = 3;
 
-/// Characters of a code of an exchange that is not ours, and letters of its suffix, at most.
+/// Maximum characters of a code of an exchange in another country, and maximum letters of its
+/// suffix.
 const FOREIGN_CODE: usize = 6;
 const FOREIGN_SUFFIX: usize = 3;
 
-/// Digits of a code behind the number of an exchange, at least: `1.5` is a number.
+/// Minimum digits of a code after the number of an exchange: `1.5` is a decimal number.
 const NUMBERED_DIGITS: usize = 5;
 
-/// Suffixes of countries whose codes have as many digits as those of the mainland.
+/// Suffixes of countries whose codes can have six digits, as those of the mainland have.
 const LONG_NUMBER_SUFFIXES: [&str; 4] = ["KS", "KQ", "TW", "TWO"];
 
-/// Suffixes of one letter that are exchanges of other countries. Other letters are share classes,
-/// units and warrants as well.
+/// One-letter suffixes of exchanges in other countries. Other letters also mark share classes,
+/// units and warrants.
 const FOREIGN_LETTERS: [&str; 6] = ["F", "J", "L", "S", "T", "V"];
 
-/// What stands behind a dot and is no exchange: ends of addresses and of names of companies.
+/// Endings after a dot that are not exchanges: those of domain names and of company names.
 const NO_SUFFIXES: [&str; 10] =
     ["COM", "NET", "ORG", "AI", "IO", "APP", "INC", "LTD", "LLC", "PLC"];
 
-/// What some write behind the symbol of a depositary receipt.
+/// Endings of the symbols of depositary receipts.
 const RECEIPTS: [&str; 2] = ["ADR", "ADS"];
 
-/// Suffixes that are not another country's: exchanges of ours, and share classes.
+/// Suffixes that do not mean another country: supported exchanges, and share classes.
 const OWN_SUFFIXES: [&str; 7] = ["HK", "SS", "SZ", "BJ", "A", "B", "C"];
 
-/// Letters of a country behind a symbol, at most, as in `VOD LN`.
+/// Maximum letters of a country after a symbol, as in `VOD LN`.
 const COUNTRY_LETTERS: usize = 2;
 
-/// Characters of an ISIN: two letters of a country, nine of the security and a digit to check it.
+/// Characters of an ISIN: two letters of the country, nine characters of the security and a check
+/// digit.
 const ISIN: usize = 12;
 
-/// Characters of what looks like a code, at most.
+/// Maximum characters of a text that looks like a code.
 const LONGEST_CODE: usize = 20;
 
-/// Letters beside digits that are no word yet, at most.
+/// Maximum letters of a code that has digits and lower-case letters.
 const FEW_LETTERS: usize = 4;
 
-/// Letters of a symbol that somebody may write as a name, with a capital in front, at most.
+/// Maximum letters of a symbol in mixed case: `Ibm` is a symbol, and `Apple` is a name.
 const SHORT_SYMBOL: usize = 3;
 
-/// How surely a text is a ticker.
+/// Classification of a text that was given as a ticker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Given {
     /// A ticker, in the usual form.
     Whole(String),
-    /// A short number, which is a Hong Kong code if it is a ticker at all, in the usual form.
+    /// A short number, which is a Hong Kong code in the usual form if it is a ticker at all.
     Number(String),
-    /// An index or an ISIN, as it was written. It is left alone.
+    /// An index or an ISIN, as written. It is not changed.
     Other(String),
-    /// What looks like a code and is none that we know for sure, as it was written.
+    /// A text that looks like a code and is not certainly a ticker, as written.
     Unsure(String),
     /// Words, such as the name of a company.
     Name,
-    /// Nothing, or a word for nothing.
+    /// An empty text, or a text for a missing ticker.
     None,
 }
 
 impl Given {
-    /// The ticker, or what looks like one.
+    /// Returns the ticker, or the text that looks like one.
     pub(crate) fn code(self) -> Option<String> {
         match self {
             Self::Whole(it) | Self::Number(it) | Self::Other(it) | Self::Unsure(it) => Some(it),
@@ -92,18 +94,18 @@ impl Given {
     }
 }
 
-/// Brings a ticker into the usual form. Everything else stays as it was written.
+/// Returns a ticker in its usual form. Any other text is trimmed and stays as written.
 pub(crate) fn normalize(text: &str) -> String {
     given(text).code().unwrap_or_else(|| text.trim().to_owned())
 }
 
-/// Whether a text is a ticker with the suffix of another country.
+/// Returns true if a text is a ticker with the suffix of another country.
 pub(crate) fn is_foreign(text: &str) -> bool {
     let Given::Whole(ticker) = given(text) else { return false };
     ticker.rsplit_once('.').is_some_and(|(_, suffix)| !OWN_SUFFIXES.contains(&suffix))
 }
 
-/// What a user or a model gave as a ticker.
+/// Classifies a text that a user or a model gave as a ticker.
 pub(crate) fn given(text: &str) -> Given {
     let written = text.trim();
     let plain = plain(written);
@@ -124,8 +126,8 @@ pub(crate) fn given(text: &str) -> Given {
     }
 }
 
-/// The text in ASCII width, with plain dots and hyphens, and without decoration and characters that
-/// nobody sees.
+/// Returns the text in ASCII width, with ASCII dots and hyphens, and without decoration and
+/// invisible characters.
 fn plain(text: &str) -> String {
     let sign = |c: char| match c {
         '\u{200B}'..='\u{200F}' | '\u{FEFF}' => None,
@@ -139,12 +141,13 @@ fn plain(text: &str) -> String {
 
 /// A word of a ticker.
 struct Part<'a> {
-    /// The sign before it; a space if there is none.
+    /// Separator before the word; a space if there is none.
     sign: char,
     text: &'a str,
 }
 
-/// The words of a text of letters, digits and single signs between them.
+/// Splits a text into words of letters and digits. Returns `None` if the words are not separated by
+/// single separators.
 fn parts(text: &str) -> Option<Vec<Part<'_>>> {
     let mut parts = Vec::new();
     let (mut sign, mut rest) = (' ', text);
@@ -163,7 +166,8 @@ fn parts(text: &str) -> Option<Vec<Part<'_>>> {
     }
 }
 
-/// The sign between two words. Spaces beside it do not count.
+/// Returns the separator between two words, ignoring spaces around it; a space if there is no
+/// other. Returns `None` for any other characters.
 fn single_sign(between: &str) -> Option<char> {
     let mut signs = between.trim().chars();
     match (signs.next(), signs.next()) {
@@ -173,7 +177,7 @@ fn single_sign(between: &str) -> Option<char> {
     }
 }
 
-/// The words without the kind of security that Bloomberg writes at last, as in `AAPL US Equity`.
+/// Removes the kind of security that Bloomberg writes at the end, as in `AAPL US Equity`.
 fn without_kind<'a, 'b>(parts: &'a [Part<'b>]) -> &'a [Part<'b>] {
     match parts {
         [rest @ .., last] if rest.len() > 1 && last.text.eq_ignore_ascii_case("EQUITY") => rest,
@@ -181,7 +185,7 @@ fn without_kind<'a, 'b>(parts: &'a [Part<'b>]) -> &'a [Part<'b>] {
     }
 }
 
-/// The usual form of what is surely a ticker.
+/// Returns the usual form of a text that is certainly a ticker.
 fn whole(plain: &str) -> Option<String> {
     let parts = parts(plain)?;
     let parts = without_kind(&parts);
@@ -198,20 +202,20 @@ fn whole(plain: &str) -> Option<String> {
         .or_else(|| foreign(parts))
 }
 
-/// The ticker of a single word.
+/// Returns the ticker of a single word.
 fn alone(word: &str) -> Option<String> {
     if is_number(word) { bare(word) } else { attached(word).or_else(|| symbol(word)) }
 }
 
-/// The ticker of a number without an exchange. Hong Kong's are filled up with zeros, to four digits
-/// or to five; the mainland's tell their exchange.
+/// Returns the ticker of a number without an exchange. Hong Kong codes are padded with zeros to
+/// four or five digits, and mainland codes determine their exchange.
 fn bare(code: &str) -> Option<String> {
     let is_filled_up = code.starts_with('0') && (4..=5).contains(&code.len());
     let exchange = if is_filled_up { Exchange::HongKong } else { Exchange::Mainland };
     exchange.ticker(code)
 }
 
-/// As `sh600519` and `00700HK`.
+/// Parses a code with an attached exchange name, such as `sh600519` and `00700HK`.
 fn attached(word: &str) -> Option<String> {
     let is_border = |pair: &[u8]| pair[0].is_ascii_digit() != pair[1].is_ascii_digit();
     let border = word.as_bytes().windows(2).position(is_border)? + 1;
@@ -223,7 +227,7 @@ fn attached(word: &str) -> Option<String> {
     Exchange::named(name)?.ticker(code)
 }
 
-/// The ticker at an exchange that was named.
+/// Returns the ticker of a code at a named exchange.
 fn listed(exchange: Exchange, code: &[Part<'_>]) -> Option<String> {
     match (exchange, code) {
         (Exchange::America, _) => american(code),
@@ -232,7 +236,7 @@ fn listed(exchange: Exchange, code: &[Part<'_>]) -> Option<String> {
     }
 }
 
-/// As `1.600519`, `116.00700` and `105.AAPL`, with the number of an exchange before the code.
+/// Parses a code after the number of an exchange, such as `1.600519`, `116.00700` and `105.AAPL`.
 fn numbered(number: &str, code: &[Part<'_>]) -> Option<String> {
     let [first, ..] = code else { return None };
     let is_code = first.text.len() >= NUMBERED_DIGITS || is_letters(first.text);
@@ -242,7 +246,8 @@ fn numbered(number: &str, code: &[Part<'_>]) -> Option<String> {
     Exchange::numbered(number).iter().find_map(|exchange| listed(*exchange, code))
 }
 
-/// As `BABA ADR`, if the list has the symbol: `TSMC ADR` has a name.
+/// Parses a depositary receipt such as `BABA ADR`, if the table has the symbol. `TSMC ADR` has a
+/// name instead.
 fn receipt(parts: &[Part<'_>]) -> Option<String> {
     let [name, kind] = parts else { return None };
     if !RECEIPTS.contains(&kind.text.to_ascii_uppercase().as_str()) {
@@ -251,7 +256,7 @@ fn receipt(parts: &[Part<'_>]) -> Option<String> {
     symbol(name.text).filter(|ticker| listings::has(ticker))
 }
 
-/// An American symbol with an exchange or with a share class.
+/// Parses an American symbol with an exchange or a share class.
 fn american(parts: &[Part<'_>]) -> Option<String> {
     match parts {
         [only] => symbol(only.text).or_else(|| small_class(only.text)),
@@ -264,7 +269,7 @@ fn american(parts: &[Part<'_>]) -> Option<String> {
 }
 
 fn symbol(word: &str) -> Option<String> {
-    // As in `usAAPL`.
+    // Some services write `usAAPL`.
     let word = word.strip_prefix("us").filter(|rest| is_capitals(rest)).unwrap_or(word);
     let fits = is_letters(word) && word.len() <= SYMBOL_LETTERS && !is_mixed(word);
     let ticker = word.to_ascii_uppercase();
@@ -272,16 +277,18 @@ fn symbol(word: &str) -> Option<String> {
     (fits && (!is_proper(word) || listings::has(&ticker))).then_some(ticker)
 }
 
-/// As `BRKb`, where an exchange tells that this is an American symbol.
+/// Parses a symbol with a lower-case share class, such as `BRKb`. The caller knows from an exchange
+/// that the symbol is American.
 fn small_class(word: &str) -> Option<String> {
     let (symbol, class) = word.split_at(word.len().checked_sub(1)?);
     let is_class = matches!(class, "a" | "b" | "c") && may_have_classes(symbol);
     (is_class && is_capitals(symbol)).then(|| format!("{symbol}.{}", class.to_ascii_uppercase()))
 }
 
-/// As `BRK.B`, `BRK-B`, `BRK/B`, `BRK_B` and `BRK B`. Behind other signs than the dot, a letter may
-/// be a series of preferred shares, as in `JPM-C`, or a part of a name, as in `Plan B`: it is a
-/// class if the list has it.
+/// Parses a symbol with a share class, such as `BRK.B`, `BRK-B`, `BRK/B`, `BRK_B` and `BRK B`.
+/// After a separator other than the dot, a letter can also be a series of preferred shares, as in
+/// `JPM-C`, or a part of a name, as in `Plan B`. It is a share class only if the table has the
+/// ticker.
 fn share_class(name: &Part<'_>, class: &Part<'_>) -> Option<String> {
     let letter = class.text.to_ascii_uppercase();
     if !matches!(letter.as_str(), "A" | "B" | "C") {
@@ -295,11 +302,11 @@ fn may_have_classes(symbol: &str) -> bool {
     (2..SYMBOL_LETTERS).contains(&symbol.len())
 }
 
-/// A code with the suffix of another country, as `SAP.DE`.
+/// Parses a code with the suffix of another country, such as `SAP.DE`.
 fn foreign(parts: &[Part<'_>]) -> Option<String> {
     let [code, suffix] = parts else { return None };
     let exchange = Exchange::behind(suffix.sign, suffix.text);
-    // `.CN` is a Canadian exchange as well.
+    // `.CN` is also a Canadian exchange.
     let is_ours = exchange.is_some_and(|it| it != Exchange::Mainland || is_number(code.text));
     let is_short = code.text.len() <= FOREIGN_CODE;
     let fits = suffix.sign == '.' && is_short && !is_proper(code.text);
@@ -307,8 +314,8 @@ fn foreign(parts: &[Part<'_>]) -> Option<String> {
     is_foreign.then(|| format!("{}.{}", code.text, suffix.text).to_ascii_uppercase())
 }
 
-/// Whether a word behind a code and a dot may be an exchange of another country. Fund houses and
-/// publishers of indices write suffixes behind six digits, too, as in `110011.OF`.
+/// Returns true if a word after a code and a dot can be an exchange of another country. Fund houses
+/// and publishers of indices also write suffixes after six digits, as in `110011.OF`.
 fn is_foreign_suffix(code: &str, word: &str) -> bool {
     let suffix = word.to_ascii_uppercase();
     let is_one_of = |suffixes: &[&str]| suffixes.contains(&suffix.as_str());
@@ -324,7 +331,7 @@ fn short_number(plain: &str) -> Option<String> {
     if plain.len() < SHORTEST_NUMBER { None } else { Exchange::HongKong.ticker(plain) }
 }
 
-/// As `^GSPC`.
+/// Returns true for an index such as `^GSPC`.
 fn is_index(plain: &str) -> bool {
     plain.starts_with('^') && plain.len() > 1
 }
@@ -336,7 +343,7 @@ fn is_isin(plain: &str) -> bool {
     plain.len() == ISIN && has_country && is_checked && has_characters
 }
 
-/// Whether a text looks like a code rather than like words.
+/// Returns true if a text looks like a code rather than like words.
 fn is_code(plain: &str) -> bool {
     if !plain.is_ascii() || plain.len() > LONGEST_CODE {
         return false;
@@ -352,8 +359,8 @@ fn is_code(plain: &str) -> bool {
     letters > 0 && !has_space && !has_word && (has_sign || is_mixed(plain))
 }
 
-/// Whether the signs between words are those of a code, in whatever case, as in `jpm-c`, `lon:vod`,
-/// `VOD LN Equity` and `JD.com`, or a name is as short as a symbol.
+/// Returns true if the separators between words are those of a code in any case, as in `jpm-c`,
+/// `lon:vod`, `VOD LN Equity` and `JD.com`, or if a single word is as short as a symbol.
 fn is_marked(plain: &str) -> bool {
     let Some(parts) = parts(plain).filter(|_| plain.len() <= LONGEST_CODE) else { return false };
     let words = without_kind(&parts);
@@ -378,18 +385,18 @@ fn is_letter(part: &Part<'_>) -> bool {
     part.text.len() == 1 && is_letters(part.text)
 }
 
-/// Whether a word may be a country, or a series as in `JPM C`.
+/// Returns true if a word can be a country, or a series as in `JPM C`.
 fn is_country(part: &Part<'_>) -> bool {
     part.text.len() <= COUNTRY_LETTERS && is_capitals(part.text)
 }
 
-/// Whether a word is an exchange that lists numbers alone: `tencent.hk` is a name.
+/// Returns true if a word is an exchange whose codes are numbers: `tencent.hk` is a name.
 fn is_numbered(part: &Part<'_>) -> bool {
     let exchange = Exchange::behind(part.sign, part.text);
     exchange.is_some_and(|it| it != Exchange::America)
 }
 
-/// Capitals and small letters as in a name: `Apple`, `BofA`.
+/// Returns true if a word has mixed case as in a name: `Apple`, `BofA`.
 fn is_proper(word: &str) -> bool {
     word.len() > SHORT_SYMBOL && has_both_cases(word)
 }
@@ -399,7 +406,8 @@ fn has_both_cases(word: &str) -> bool {
     has_capital && word.bytes().any(|byte| byte.is_ascii_lowercase())
 }
 
-/// Capitals and then small letters, which mean a share class or a series to some services.
+/// Returns true if a word begins with capitals and has lower-case letters, which mark a share class
+/// or a series at some services.
 fn is_mixed(word: &str) -> bool {
     let starts_big = word.bytes().take(2).all(|byte| byte.is_ascii_uppercase());
     starts_big && word.bytes().any(|byte| byte.is_ascii_lowercase())

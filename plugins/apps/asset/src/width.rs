@@ -1,6 +1,6 @@
-//! ASCII characters in the width of Chinese ones, as an input method makes them.
+//! Full-width forms of ASCII characters, as Chinese input methods produce them.
 
-/// Brings them into their own width.
+/// Replaces full-width forms by ASCII characters.
 pub(crate) fn narrow(text: &str) -> String {
     const OFFSET: u32 = 0xFEE0;
     let narrow = |c: char| match c {
@@ -16,7 +16,7 @@ mod tests {
     use super::narrow;
 
     #[test]
-    fn only_the_width_changes() {
+    fn only_the_character_width_changes() {
         assert_eq!(narrow("腾讯　ＡＢｃ：０７００．ＨＫ"), "腾讯 ABc:0700.HK");
         assert_eq!(narrow("BRK.B。"), "BRK.B。");
     }

@@ -1,4 +1,4 @@
-//! The last resort: a light model that remembers securities.
+//! Search with a light model, the last source of a lookup.
 
 use serde_json::Deserializer;
 use wattle_plugin::prelude::{Failure, Value, llm, log};
@@ -7,7 +7,7 @@ use crate::lookup::{RESULTS, Security};
 
 const SEARCH_PROMPT: &str = include_str!("../../prompts/enrich.md");
 
-/// Searches for several names at once. Whatever goes wrong, nothing is found.
+/// Searches for several names concurrently. A failed call and an invalid completion have no result.
 pub(super) fn search(queries: &[String]) -> Vec<Option<Security>> {
     if queries.is_empty() {
         return Vec::new();
@@ -29,14 +29,19 @@ fn request(query: &str) -> llm::Request {
     llm::Request::route("light").system(SEARCH_PROMPT.trim_end()).user(query).temperature(0.0)
 }
 
-/// The best security of the last list in a text that has one: models put words, fences and drafts
-/// around it, and other lists behind it. A text without any list is a failure.
+/// Returns the first valid security of the last JSON array that has one. Models write words, code
+/// fences and drafts around this array, and other arrays after it.
+///
+/// # Errors
+///
+/// `invalid` if the text has no JSON array.
 fn last_hit(text: &str) -> Result<Option<Security>, Failure> {
     let (mut hit, mut has_list, mut rest) = (None, false, text);
     while let Some(start) = rest.find('[') {
         rest = &rest[start..];
         let mut lists = Deserializer::from_str(rest).into_iter::<Value>();
-        // What is no JSON may have a list within it; a part of a list is not looked at.
+        // Text that is not JSON can contain an array. A parsed array is skipped as a whole, so its
+        // elements are not parsed again.
         let Some(Ok(list)) = lists.next() else {
             rest = &rest[1..];
             continue;
@@ -48,7 +53,7 @@ fn last_hit(text: &str) -> Result<Option<Security>, Failure> {
     if has_list { Ok(hit) } else { Err(Failure::invalid("the answer has no list of securities")) }
 }
 
-/// The first suggestion that can be read.
+/// Returns the first valid security among the first [`RESULTS`] elements.
 fn best(list: &Value) -> Option<Security> {
     let suggestions = list.as_array()?;
     suggestions.iter().take(RESULTS as usize).find_map(security)
@@ -78,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn arrays_are_read_with_and_without_fences() {
+    fn arrays_are_parsed_with_and_without_fences() {
         let plain = r#"[{"ticker":"300750.SZ","name":"CATL","nameCN":"宁德时代"}]"#;
         check(Ok(plain), Some("300750.SZ 宁德时代"));
         let fenced = "好的：\n```json\n[{\"ticker\":\"700.HK\",\"name\":\"Tencent\"}]\n```\n";
@@ -88,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn other_lists_and_odd_suggestions_wipe_out_nothing() {
+    fn other_arrays_and_invalid_elements_are_skipped() {
         const HIT: &str = r#"[{"ticker":"300750.SZ","name":"CATL"}]"#;
         for others in ["其他：[]", "[1]", "[{}]", r#"[{"ticker":"UNKNOWN"}]"#, "[unfinished"] {
             for answer in [format!("{HIT}\n{others}"), format!("{others}\n{HIT}")] {
@@ -103,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn s0_43_the_prompt_asks_for_the_five_fields_and_for_no_inventions() {
+    fn s0_43_prompt_requests_the_five_fields_and_forbids_inventions() {
         for rule in [
             "ticker",
             "name",
@@ -125,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_find_nothing() {
+    fn invalid_completions_and_failures_have_no_result() {
         for answer in ["[]", "", "不知道", "[{}]", "{\"ticker\":1}", "[{\"ticker\":\"UNKNOWN\"}]"]
         {
             check(Ok(answer), None);

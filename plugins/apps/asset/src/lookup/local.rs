@@ -1,4 +1,4 @@
-//! The app's own table of well-known securities. A name that is found here costs no call.
+//! Search in the app's table of well-known listings, which needs no host call.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -6,10 +6,10 @@ use crate::listings::{self, TICKERS};
 use crate::lookup::{Security, name};
 use crate::ticker::{self, Given};
 
-/// Letters of an English query that may be the beginning of a longer name.
+/// Minimum letters of an English query that can be the beginning of a longer name.
 const PREFIX_LETTERS: usize = 5;
 
-/// Characters of a Chinese query that may be a part of a longer name.
+/// Minimum characters of a Chinese query that can be a part of a longer name.
 const PART_CHARS: usize = 3;
 
 /// One line of the table.
@@ -26,7 +26,7 @@ impl Line {
         [self.chinese, self.english].into_iter().chain(aliases)
     }
 
-    /// The company's names without what tells its listings apart.
+    /// Returns the names of the company without the letters that distinguish its listings.
     fn companies(&self) -> BTreeSet<String> {
         self.names().map(name::company).collect()
     }
@@ -36,11 +36,11 @@ impl Line {
     }
 }
 
-/// The table, and names in it. Values are line numbers.
+/// The table with indexes of its names. Values are line numbers.
 pub(super) struct Table {
     lines: Vec<Line>,
     by_whole: HashMap<String, usize>,
-    /// Names that several securities share once cut are nobody's.
+    /// `None` for a stem that several listings share.
     by_stem: HashMap<String, Option<usize>>,
 }
 
@@ -58,14 +58,14 @@ impl Table {
         table
     }
 
-    /// The security that a ticker or a name means, if that is clear.
+    /// Returns the security that a ticker or a name means, or `None` if it is unknown or ambiguous.
     pub(super) fn find(&self, query: &str) -> Option<Security> {
         let at = by_ticker(query).or_else(|| self.by_name(query));
         at.or_else(|| self.by_part(query)).map(|at| self.lines[at].security())
     }
 
-    /// What was given as a ticker. A word in small letters may be a name: it is not surely a ticker
-    /// if the table has it as a name alone.
+    /// Classifies a text that was given as a ticker. A lower-case word is not certainly a ticker if
+    /// the table has it only as a name.
     pub(super) fn given(&self, text: &str) -> Given {
         match ticker::given(text) {
             Given::Whole(ticker) if self.is_name(text, &ticker) => {
@@ -80,13 +80,13 @@ impl Table {
         is_small && !listings::has(ticker) && self.by_name(ticker).is_some()
     }
 
-    /// The security with exactly this ticker.
+    /// Returns the security with exactly this ticker.
     pub(super) fn listed(&self, ticker: &str) -> Option<Security> {
         listings::place(ticker).map(|at| self.lines[at].security())
     }
 
-    /// Whether a name may stand beside a ticker of the table: it names the same company, in
-    /// whichever of its listings, or no company of the table at all.
+    /// Returns true if a name does not contradict a ticker: both mean the same company, in any of
+    /// its listings, or the table does not have both.
     pub(super) fn agree(&self, ticker: &str, name: &str) -> bool {
         let named = self.by_name(name).map(|at| self.lines[at].companies());
         match (listings::place(ticker), named) {
@@ -95,7 +95,7 @@ impl Table {
         }
     }
 
-    /// Whether the table has the ticker, and the name is one of its company.
+    /// Returns true if the table has the ticker and the name is one of its company.
     pub(super) fn has_company(&self, ticker: &str, name: &str) -> bool {
         let is_known = listings::has(ticker) && self.by_name(name).is_some();
         is_known && self.agree(ticker, name)
@@ -108,8 +108,8 @@ impl Table {
         exact.or_else(|| cut().flatten())
     }
 
-    /// The only company whose English name begins with these words, or in whose Chinese name these
-    /// characters occur.
+    /// Finds the only company whose English name begins with these words, or whose Chinese name
+    /// contains these characters.
     fn by_part(&self, query: &str) -> Option<usize> {
         let words = name::words(query);
         let whole = words.concat();
@@ -124,8 +124,8 @@ impl Table {
         self.one_company(&hits.map(|(at, _)| at).collect::<Vec<_>>())
     }
 
-    /// The main listing, if all these are listings of one company: the one with the shortest name,
-    /// since further ones have letters behind it.
+    /// Returns the main listing if all lines are listings of one company. It has the shortest name,
+    /// because the names of other listings have a suffix of letters.
     fn one_company(&self, hits: &[usize]) -> Option<usize> {
         let main = hits.iter().copied().min_by_key(|at| self.lines[*at].chinese.len())?;
         let companies = self.lines[main].companies();
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_well_formed() {
+    fn table_is_well_formed() {
         let table = Table::read();
         assert_eq!(table.lines.len(), TICKERS.lines().count(), "every line has four fields");
         assert!(table.lines.len() >= 1_700);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_belongs_to_two() {
+    fn names_are_unique() {
         let mut owners: BTreeMap<String, &str> = BTreeMap::new();
         for line in &Table::read().lines {
             for text in line.names() {
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_enough_if_it_is_clear() {
+    fn unambiguous_parts_of_names_are_found() {
         check("Goldman", Some("GS"));
         check("Taiwan Semiconductor", Some("TSM"));
         check("海尔智", Some("600690.SS"));
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_known_names_are_here() {
+    fn well_known_names_are_found() {
         for (query, ticker) in [
             ("小米", "1810.HK"),
             ("宁德时代", "300750.SZ"),
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_in_small_letters_may_be_a_name() {
+    fn lower_case_words_can_be_names() {
         let table = Table::read();
         let unsure = |text: &str| Given::Unsure(text.to_owned());
         let whole = |text: &str| Given::Whole(text.to_owned());
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_agrees_with_every_listing_of_its_company() {
+    fn name_agrees_with_every_listing_of_its_company() {
         let table = Table::read();
         for (ticker, name, agrees) in [
             ("9988.HK", "阿里巴巴", true),

@@ -1,11 +1,13 @@
-//! The market data service Massive. It knows American listings by ticker and English name.
+//! Search with the market data service Massive, which has American listings by ticker and English
+//! name.
 
 use wattle_plugin::http::{Request, Response};
 use wattle_plugin::prelude::{Deserialize, Failure, Value, http, settings};
 
 use crate::lookup::{RESULTS, Security};
 
-/// A slow answer is worth less than the user's patience: the light model can still help.
+/// Timeout of a request. It is short because the user waits, and the light model is called after a
+/// failure.
 const TIMEOUT_MS: u32 = 10_000;
 
 #[derive(Deserialize)]
@@ -27,7 +29,7 @@ struct Listing {
     currency_name: Option<String>,
 }
 
-/// Searches for several names at once; the host sends few of them at a time.
+/// Searches for several names. The host bounds the number of concurrent requests.
 pub(super) fn search(
     queries: &[String],
 ) -> Result<Vec<Result<Option<Security>, Failure>>, Failure> {
@@ -47,7 +49,8 @@ fn request(settings: &Settings, query: &str) -> Request {
         .timeout_ms(TIMEOUT_MS)
 }
 
-/// The listing with this very ticker, or else the first. One that cannot be read loses itself only.
+/// Returns the listing whose ticker is the query, otherwise the first listing. Invalid listings are
+/// skipped.
 fn best(answer: Response, query: &str) -> Result<Option<Security>, Failure> {
     let results = answer.ok()?.json::<Answer>()?.results.into_iter();
     let listings: Vec<Listing> =

@@ -1,8 +1,9 @@
-//! Names in comparable form: without case, width, punctuation and the words for "company".
+//! Names in comparable form: without case, character width, punctuation and words for "company".
 
 use crate::width;
 
-/// Words that end a company's English name and do not tell it from another, and share classes.
+/// Words at the end of an English name that do not distinguish companies, such as legal forms and
+/// share classes.
 const SUFFIX_WORDS: [&str; 30] = [
     "a",
     "ab",
@@ -36,27 +37,27 @@ const SUFFIX_WORDS: [&str; 30] = [
     "w",
 ];
 
-/// The same at the end of a Chinese name, longer ones first.
+/// Suffixes of Chinese names that do not distinguish companies, longer ones first.
 const SUFFIXES: [&str; 7] = ["股份有限公司", "有限公司", "控股", "集团", "股份", "公司", "股票"];
 
-/// Characters of a Chinese name that must stay when its end is cut off.
+/// Minimum characters that remain of a Chinese name when a suffix is removed.
 const STEM_CHARS: usize = 2;
 
-/// Lower-case words with ASCII width: `腾讯　ＡＢＣ` becomes `["腾讯", "abc"]`.
+/// Returns the words of a name in lower case and ASCII width: `腾讯　ＡＢＣ` becomes `["腾讯", "abc"]`.
 pub(super) fn words(name: &str) -> Vec<String> {
     let folded = width::narrow(name).to_lowercase();
-    // An apostrophe does not end a word: people leave it out.
+    // Apostrophes do not separate words, because people often omit them.
     let folded = folded.replace(['\'', '\u{2019}'], "");
     let words = folded.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     words.filter(|word| *word != "the").map(str::to_owned).collect()
 }
 
-/// The whole name as one word.
+/// Returns all words of a name, joined.
 pub(super) fn whole(name: &str) -> String {
     words(name).concat()
 }
 
-/// The name without what only says that it is a company.
+/// Returns a name without the words and suffixes that do not distinguish companies, joined.
 pub(super) fn stem(name: &str) -> String {
     let mut words = words(name);
     while words.len() > 1 && words.last().is_some_and(|last| is_suffix(last)) {
@@ -69,7 +70,7 @@ pub(super) fn stem(name: &str) -> String {
     stem
 }
 
-/// The stem without the letters that tell the listings of one company apart: `建设银行-H` and
+/// Returns the stem without the letters that distinguish the listings of a company: `建设银行-H` and
 /// `阿里巴巴-SW` become `建设银行` and `阿里巴巴`.
 pub(super) fn company(name: &str) -> String {
     let mut words = words(name);
@@ -96,7 +97,7 @@ mod tests {
     use super::{stem, whole, words};
 
     #[test]
-    fn case_width_and_punctuation_do_not_count() {
+    fn case_width_and_punctuation_are_ignored() {
         assert_eq!(words("ＡＡＰＬ　Inc."), ["aapl", "inc"]);
         assert_eq!(whole("McDonald's"), whole("mcdonalds"));
         assert_eq!(whole("Coca-Cola"), "cocacola");
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn words_for_company_are_cut_off() {
+    fn words_for_company_are_removed() {
         for (name, expected) in [
             ("Apple Inc.", "apple"),
             ("Tencent Holdings Limited", "tencent"),

@@ -1,22 +1,22 @@
-//! Exchanges: the names that services give them, and whose codes are whose.
+//! Exchanges: the names that services use for them, and the codes that they list.
 
-/// Digits of a Hong Kong code, at least.
+/// Minimum digits of a Hong Kong code in its usual form.
 const HONG_KONG_DIGITS: usize = 4;
 
-/// Digits of a Hong Kong code, at most.
+/// Maximum digits of a Hong Kong code.
 const MOST_HONG_KONG_DIGITS: usize = 5;
 
 /// Digits of a mainland code.
 const MAINLAND_DIGITS: usize = 6;
 
-/// Letters of an American symbol, at most.
+/// Maximum letters of an American symbol.
 pub(super) const SYMBOL_LETTERS: usize = 5;
 
-/// The country before or behind an American symbol, which is no symbol itself.
+/// Country before or after an American symbol. It is not a symbol itself.
 const AMERICA: &str = "US";
 
-/// Names before or behind a code: those of exchanges, of data services and of ISO 10383. `BSE` is
-/// left out, since Bombay and Beijing share it.
+/// Names before or after a code: those of exchanges, of data services and of ISO 10383. `BSE` is
+/// omitted, because it means Bombay and Beijing.
 const NAMES: [(Exchange, &[&str]); 9] = [
     (Exchange::America, &[AMERICA, "NASDAQ", "NASDAQGS", "NASDAQGM", "NASDAQCM", "XNAS"]),
     (Exchange::America, &["NYSE", "NYSEARCA", "NYSEMKT", "NYSEAMERICAN", "XNYS", "ARCX"]),
@@ -29,43 +29,45 @@ const NAMES: [(Exchange, &[&str]); 9] = [
     (Exchange::Beijing, &["BJ", "BJSE"]),
 ];
 
-/// What Reuters writes behind a dot.
+/// Suffixes that Reuters writes after a dot.
 const REUTERS: [(Exchange, &[&str]); 1] =
     [(Exchange::America, &["K", "N", "O", "OB", "OQ", "P", "PK"])];
 
-/// What Bloomberg writes behind a space.
+/// Suffixes that Bloomberg writes after a space.
 const BLOOMBERG: [(Exchange, &[&str]); 3] = [
     (Exchange::America, &["UA", "UF", "UN", "UP", "UQ", "UR", "UV", "UW"]),
     (Exchange::Shanghai, &["CG"]),
     (Exchange::Shenzhen, &["CS"]),
 ];
 
-/// What Sina writes before an underscore and an American symbol.
+/// Prefix that Sina writes before an underscore and an American symbol.
 const SINA: &str = "GB";
 
-/// First digits of stocks and exchange-traded funds, by exchange. Bonds, indices, preferred shares
-/// and other funds are left out: exchanges, data services and fund houses use the same codes for
-/// them. Stocks of the third board, which begin with `40` and `42`, are not Beijing's.
+/// Prefixes of the codes of stocks and exchange-traded funds, by exchange. Bonds, indices,
+/// preferred shares and other funds are omitted, because exchanges, data services and fund houses
+/// use the same codes for them. Stocks of the third board, which begin with `40` and `42`, are not
+/// listed in Beijing.
 const SHANGHAI: [&str; 10] = ["60", "68", "900", "50", "51", "52", "53", "55", "56", "58"];
 const SHENZHEN: [&str; 9] = ["000", "001", "002", "003", "30", "200", "201", "159", "16"];
 const BEIJING: [&str; 5] = ["43", "83", "87", "88", "92"];
 
-/// First digits of what is no stock among those of Beijing: indices of data services, and codes to
-/// subscribe to new shares.
+/// Prefixes among those of Beijing that are not stocks: indices of data services, and subscription
+/// codes of new shares.
 const NO_STOCKS: [&str; 2] = ["880", "889"];
 
-/// First digits of bonds, preferred shares and indices that Beijing lists, if it is named.
+/// Prefixes of bonds, preferred shares and indices that Beijing lists. They require the name of the
+/// exchange.
 const BEIJING_OTHERS: [&str; 3] = ["81", "82", "89"];
 
-/// First digits of what neither Shanghai nor Shenzhen lists.
+/// Prefixes of codes that neither Shanghai nor Shenzhen lists.
 const NEITHER: [&str; 2] = ["4", "8"];
 
-/// Where a security is listed.
+/// Exchange on which a security is listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Exchange {
     America,
     HongKong,
-    /// One of the mainland's three: the code tells which.
+    /// One of the three mainland exchanges, which the code determines.
     Mainland,
     Shanghai,
     Shenzhen,
@@ -73,14 +75,14 @@ pub(super) enum Exchange {
 }
 
 impl Exchange {
-    /// The exchange of this name.
+    /// Returns the exchange with this name.
     pub(super) fn named(word: &str) -> Option<Self> {
         find(&NAMES, word)
     }
 
-    /// The exchange that a word before a code names, with the sign between them. An American name
-    /// may be a symbol with the suffix of another exchange, as in `BATS.L`, or begin the name of a
-    /// company, as in `US Steel`.
+    /// Returns the exchange that a word before a code names. `sign` is the separator between them.
+    /// An American name can also be a symbol with the suffix of another exchange, as in `BATS.L`,
+    /// or the beginning of a company name, as in `US Steel`.
     pub(super) fn before(word: &str, sign: char) -> Option<Self> {
         if sign == '_' && word.eq_ignore_ascii_case(SINA) {
             return Some(Self::America);
@@ -90,7 +92,7 @@ impl Exchange {
         Self::named(word).filter(|exchange| is_clear || *exchange != Self::America)
     }
 
-    /// The exchanges to which Eastmoney gives a number, as in `1.600519`.
+    /// Returns the exchanges that Eastmoney denotes by a number, as in `1.600519`.
     pub(super) fn numbered(number: &str) -> &'static [Self] {
         match number {
             "0" => &[Self::Shenzhen, Self::Beijing],
@@ -101,7 +103,7 @@ impl Exchange {
         }
     }
 
-    /// The exchange that a word behind a code names, with the sign between them.
+    /// Returns the exchange that a word after a code names. `sign` is the separator between them.
     pub(super) fn behind(sign: char, word: &str) -> Option<Self> {
         let of_service = match sign {
             '.' => find(&REUTERS, word),
@@ -111,7 +113,7 @@ impl Exchange {
         of_service.or_else(|| Self::named(word))
     }
 
-    /// The ticker of a number, if such a number can be listed here.
+    /// Returns the ticker of a number, or `None` if the exchange does not list such a number.
     pub(super) fn ticker(self, code: &str) -> Option<String> {
         if self == Self::HongKong {
             return hong_kong(code);
@@ -122,7 +124,7 @@ impl Exchange {
         let exchange = match (self, by_code(code)) {
             (Self::Mainland, Some(sure)) => sure,
             (_, Some(sure)) if sure == self => sure,
-            // What is not known of the code, the exchange knows.
+            // The code does not determine an exchange, so the named one decides.
             (Self::Shanghai | Self::Shenzhen, None) if !begins(code, &NEITHER) => self,
             (Self::Beijing, None) if begins(code, &BEIJING_OTHERS) => self,
             _ => return None,
@@ -136,7 +138,7 @@ impl Exchange {
     }
 }
 
-/// Whether a text is a number without a sign.
+/// Returns true if a text consists of digits.
 pub(super) fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
@@ -153,7 +155,7 @@ fn hong_kong(code: &str) -> Option<String> {
     fits.then(|| format!("{digits:0>HONG_KONG_DIGITS$}.HK"))
 }
 
-/// The mainland exchange that surely lists a code.
+/// Returns the mainland exchange that a code determines.
 fn by_code(code: &str) -> Option<Exchange> {
     if begins(code, &SHANGHAI) {
         Some(Exchange::Shanghai)
@@ -170,7 +172,7 @@ fn begins(code: &str, starts: &[&str]) -> bool {
     starts.iter().any(|start| code.starts_with(start))
 }
 
-/// Whether a text has the form of the mainland's codes.
+/// Returns true if a text has the form of a mainland code.
 pub(super) fn is_mainland(code: &str) -> bool {
     code.len() == MAINLAND_DIGITS && is_number(code)
 }
@@ -184,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_is_listed_where_such_codes_are() {
+    fn exchange_accepts_only_codes_that_it_lists() {
         check(Exchange::Shanghai, "600519", Some("600519.SS"));
         check(Exchange::Shanghai, "113050", Some("113050.SS"));
         check(Exchange::Shanghai, "000001", None);
@@ -204,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn beijing_lists_stocks_and_if_it_is_named_bonds_and_indices() {
+    fn beijing_bonds_and_indices_require_the_exchange_name() {
         for code in ["430047", "830799", "870436", "881001", "920748"] {
             check(Exchange::Mainland, code, Some(&format!("{code}.BJ")));
             check(Exchange::Shanghai, code, None);
@@ -216,7 +218,7 @@ mod tests {
             check(Exchange::Shenzhen, code, None);
             check(Exchange::Beijing, code, Some(&format!("{code}.BJ")));
         }
-        // An index of a data service, a code to subscribe, and stocks of the third board.
+        // An index of a data service, a subscription code, and stocks of the third board.
         for code in ["880001", "889001", "400001", "420001"] {
             check(Exchange::Mainland, code, None);
             check(Exchange::Shanghai, code, None);
@@ -225,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn an_american_name_before_a_code_may_be_something_else() {
+    fn american_name_before_a_code_can_be_ambiguous() {
         for (word, sign, exchange) in [
             ("NASDAQ", ':', Some(Exchange::America)),
             ("nasdaq", '.', Some(Exchange::America)),

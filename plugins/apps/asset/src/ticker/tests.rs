@@ -1,8 +1,8 @@
-//! Tickers as other services write them, and what is read.
+//! Tickers in the forms of other services and of people.
 
 use super::{Given, given, is_foreign, normalize};
 
-/// Usual forms, and what else is written for them, with bars between.
+/// Usual forms, and other forms of the same tickers, separated by bars.
 const USUAL: &[(&str, &str)] = &[
     ("AAPL", "aapl| AAPL |$AAPL|#AAPL|$AAPL$|(AAPL)|ＡＡＰＬ|＄ａａｐｌ|NASDAQ:AAPL"),
     ("AAPL", "NASDAQ: AAPL|NasdaqGS:AAPL|XNAS:AAPL|ＮＡＳＤＡＱ：ＡＡＰＬ|AAPL.US|AAPL US"),
@@ -61,7 +61,7 @@ const USUAL: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn tickers_get_their_usual_form_and_keep_it() {
+fn tickers_are_normalized_to_their_usual_form() {
     for (ticker, texts) in USUAL {
         for text in texts.split('|') {
             assert_eq!(given(text), Given::Whole((*ticker).to_owned()), "{text}");
@@ -82,7 +82,7 @@ fn only_suffixes_of_other_countries_are_foreign() {
 }
 
 #[test]
-fn a_short_number_may_be_a_hong_kong_code() {
+fn short_numbers_can_be_hong_kong_codes() {
     for (text, ticker) in [
         ("700", "0700.HK"),
         ("9988", "9988.HK"),
@@ -96,7 +96,7 @@ fn a_short_number_may_be_a_hong_kong_code() {
 }
 
 #[test]
-fn a_code_that_is_not_sure_stays_as_it_was_written() {
+fn uncertain_codes_stay_as_written() {
     for text in [
         "BRKb",
         "BACpL",
@@ -181,7 +181,7 @@ fn a_code_that_is_not_sure_stays_as_it_was_written() {
 }
 
 #[test]
-fn indices_and_isins_are_left_alone() {
+fn indices_and_isins_are_not_changed() {
     for text in ["^GSPC", "^hsi", "US0378331005", "HK0000069689", "CNE0000018R8"] {
         assert_eq!(given(text), Given::Other(text.to_owned()), "{text}");
         assert_eq!(normalize(&format!(" {text} ")), text);
@@ -189,7 +189,7 @@ fn indices_and_isins_are_left_alone() {
 }
 
 #[test]
-fn words_and_nothing_are_no_tickers() {
+fn words_and_empty_texts_are_no_tickers() {
     for text in [
         "TENCENT",
         "tencent",
