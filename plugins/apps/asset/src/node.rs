@@ -1,4 +1,4 @@
-//! The nodes of the graph, one a file.
+//! Nodes of the graph, one per file.
 
 pub(crate) mod check_missing;
 pub(crate) mod enrich;

@@ -1,4 +1,4 @@
-//! `check_missing`: required fields that are empty, and dates that default to today.
+//! `check_missing`: lists empty required fields and sets missing dates.
 
 use wattle_plugin::prelude::{Context, Deserialize, Failure, JsonSchema, Serialize, node};
 
@@ -20,7 +20,8 @@ pub(crate) struct Update {
     review_payload: ReviewPayload,
 }
 
-/// Lists empty required fields and unknown tickers, and dates trades without a date.
+/// Lists empty required fields and unknown tickers, and sets the current date on trades without a
+/// date.
 #[node]
 pub(crate) fn check_missing(_context: &Context, input: Input) -> Result<Update, Failure> {
     let mut rows = input.extracted_data.unwrap_or_default();
@@ -35,8 +36,8 @@ pub(crate) fn check_missing(_context: &Context, input: Input) -> Result<Update, 
     Ok(Update { extracted_data: rows, review_payload: payload })
 }
 
-/// By row, then in the order of the required fields. A currency is missing where it does not follow
-/// from the ticker.
+/// Returns the paths of missing fields, by row and then in the order of the required fields. A
+/// currency is missing if it is empty and does not follow from the ticker.
 fn missing_fields(task: TaskType, rows: &[Row]) -> Vec<String> {
     let mut missing = Vec::new();
     for (index, row) in rows.iter().enumerate() {
@@ -80,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_fields_are_listed_by_row_and_order() {
+    fn missing_fields_are_ordered_by_row_and_field() {
         let (_, payload) = run(
             "operation",
             json!([
@@ -97,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn s0_45_s0_50_a_code_that_nobody_knows_lacks_a_currency() {
+    fn s0_45_s0_50_code_of_an_unknown_exchange_lacks_a_currency() {
         let (_, payload) = run(
             "operation",
             json!([
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn holdings_need_a_cost_and_no_date() {
+    fn holdings_require_a_cost_price_and_no_date() {
         let (rows, payload) =
             run("holding", json!([{"ticker": "AAPL", "quantity": 1, "costPrice": null}]));
         assert_eq!(payload["missingFields"], json!(["rows[0].costPrice"]));
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn trades_without_a_date_are_of_today() {
+    fn trades_without_a_date_get_the_current_date() {
         let (rows, payload) = run(
             "operation",
             json!([

@@ -1,4 +1,4 @@
-//! `enrich`: completes tickers and currencies, for trades and holdings alike.
+//! `enrich`: completes tickers and currencies of trades and holdings.
 
 use serde_json::{Number, Value};
 use wattle_plugin::prelude::{Context, Deserialize, Failure, JsonSchema, Serialize, node};
@@ -10,10 +10,10 @@ use crate::{currency, lot, ticker};
 
 const SERVICE_FAILED: &str = "行情服务不可用";
 
-/// Said of a ticker of another country whose currency nobody names.
+/// Warning about a ticker of another country if no service names its currency.
 const ASSUMED: &str = "未能确定币种，请核对";
 
-/// Said of tickers that were written in another form; what was written follows.
+/// Warning about tickers whose form was changed, followed by the changes.
 const USUAL_FORM: &str = "股票代码已改为通用写法";
 
 #[derive(Deserialize, JsonSchema)]
@@ -31,7 +31,8 @@ pub(crate) struct Update {
     review_payload: Option<ReviewPayload>,
 }
 
-/// Completes tickers and currencies. A model is asked only if nobody else knows a name.
+/// Completes tickers and currencies. The light model is called only for names that no other source
+/// knows.
 #[node]
 pub(crate) fn enrich(_context: &Context, input: Input) -> Result<Update, Failure> {
     let mut rows = input.extracted_data.unwrap_or_default();
@@ -69,8 +70,8 @@ fn subject(row: &Row) -> Subject<'_> {
     Subject { name: row.text("name"), ticker: row.text("ticker") }
 }
 
-/// Fills in what was found. Words that nobody knows, in place of a ticker, become the name if there
-/// is none.
+/// Writes the security into the row. Words that were given as a ticker and have no security become
+/// the name of a row without a name.
 fn complete(row: &mut Row, resolved: &Resolved, written: &str) {
     let Some(security) = &resolved.security else {
         if resolved.doubt == Some(Doubt::Unread) && row.is_empty("name") {
@@ -93,13 +94,13 @@ fn doubt_warning(doubt: Doubt, row: &Row, written: &str) -> Option<String> {
         Doubt::Conflict => format!("股票代码与名称不一致，请核对: {ticker} {name}"),
         Doubt::Unverified => format!("未能核实股票代码，请核对: {ticker}"),
         Doubt::Guessed => format!("股票代码不明确，请核对: {written} → {ticker}"),
-        // The warning about an unknown ticker names it.
+        // `check_missing` adds a warning with this text.
         Doubt::Unread if name == written => return None,
         Doubt::Unread => format!("未能识别股票代码: {written}"),
     })
 }
 
-/// A currency that was assumed is said, too.
+/// Returns a warning if the currency is an assumption.
 fn currency_warning(row: &Row, resolved: &Resolved) -> Option<String> {
     let security = resolved.security.as_ref()?;
     let is_assumed = currency::is_assumed(&security.ticker, security.currency.as_deref());
@@ -107,15 +108,15 @@ fn currency_warning(row: &Row, resolved: &Resolved) -> Option<String> {
     is_assumed.then(|| format!("{ASSUMED}: {ticker} {currency}"))
 }
 
-/// What was written and what became of it, if the same ticker has another form now. Upper case is
-/// not worth a word.
+/// Returns the given form and the usual form of a ticker if they differ in more than case.
 fn changed_form(row: &Row, written: &str) -> Option<String> {
     let ticker = row.text("ticker");
     let is_changed = ticker::normalize(written) == ticker && !written.eq_ignore_ascii_case(ticker);
     is_changed.then(|| format!("{written} → {ticker}"))
 }
 
-/// Turns lots into shares, or asks the user to where the lot size is the issuer's.
+/// Converts lots into shares. Returns a warning that asks the user for the number of shares if the
+/// lot size is unknown.
 fn count_shares(row: &mut Row) -> Option<String> {
     let lots = row.take_number("lots")?;
     let size = lot::size(row.text("ticker")).map(f64::from);
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_own_table_needs_no_calls() {
+    fn search_in_the_table_makes_no_calls() {
         let host = host();
         let rows = json!([
             {"ticker": "", "name": "腾讯", "action": "buy", "quantity": 100},
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_service_is_asked_once_for_each_name() {
+    fn each_name_is_sent_to_the_service_once() {
         let host = host().http(|request| {
             assert!(
                 request.url.starts_with("https://api.massive.com/v3/reference/tickers?search=")
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_light_model_helps_when_the_service_does_not() {
+    fn light_model_is_called_if_the_service_fails() {
         for answer in [
             Ok(Response::new(429, "{}")),
             Ok(Response::new(200, "no JSON")),
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn s0_46_one_odd_listing_loses_itself_only() {
+    fn s0_46_invalid_listings_are_skipped() {
         let host = host().http(|_| {
             let results = json!([{"ticker": null}, {"ticker": "QXZR", "name": "Quillmere"}]);
             Ok(Response::new(200, json!({"results": results, "status": "OK"}).to_string()))
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_knows_is_unknown() {
+    fn unknown_names_get_the_ticker_unknown() {
         let host = host()
             .http(|_| Ok(Response::new(200, r#"{"results":[],"status":"OK"}"#)))
             .llm(|_| Ok(Completion::of_text("[]")));
@@ -239,7 +240,7 @@ mod tests {
         assert_eq!(host.http_requests().len(), 2, "the name and what was given as a ticker");
     }
 
-    /// Tickers and currencies of the rows.
+    /// Returns the ticker and the currency of each row.
     fn securities(rows: &Value) -> Vec<(&str, &str)> {
         rows.as_array()
             .unwrap()
@@ -248,7 +249,7 @@ mod tests {
             .collect()
     }
 
-    /// A host on which nobody knows anything.
+    /// A fake host whose service and model know no security.
     fn silent() -> FakeHost {
         host()
             .http(|_| Ok(Response::new(200, r#"{"results":[],"status":"OK"}"#)))
@@ -256,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn s0_36_s0_40_a_given_ticker_is_kept_and_never_becomes_unknown() {
+    fn s0_36_s0_40_given_tickers_are_kept() {
         let host = silent();
         let rows = json!([
             {"name": "青杉玩偶", "ticker": "0700.HK"},
@@ -295,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn s0_36_s0_41_tickers_get_their_usual_form_and_a_warning_says_what_was_written() {
+    fn s0_36_s0_41_normalized_tickers_add_a_warning() {
         let host = silent();
         let rows = json!([
             {"name": "", "ticker": "BRK-B"},
@@ -331,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn s0_36_s0_45_what_is_not_sure_stays_unless_the_name_tells_and_nothing_is_silent() {
+    fn s0_36_s0_45_uncertain_tickers_are_kept_or_resolved_with_a_warning() {
         let host = silent();
         let rows = json!([
             {"name": "", "ticker": "BRKb"},
@@ -371,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn s0_41_s0_45_a_currency_is_not_assumed_without_a_word() {
+    fn s0_41_s0_45_assumed_currencies_add_a_warning() {
         let rows = json!([
             {"name": "", "ticker": "LON:VOD"},
             {"name": "", "ticker": "7203.T"},
@@ -392,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn s0_36_a_name_in_place_of_a_ticker_is_no_ticker() {
+    fn s0_36_names_given_as_tickers_are_resolved() {
         let host = silent();
         let rows = json!([
             {"name": "", "ticker": "Apple"},
@@ -428,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn s0_40_what_a_search_finds_must_have_a_ticker() {
+    fn s0_40_results_without_a_ticker_are_ignored() {
         let host = host()
             .http(|_| Ok(Response::new(200, r#"{"results":[],"status":"OK"}"#)))
             .llm(|_| Ok(Completion::of_text(r#"[{"ticker":"N/A"},{"ticker":"青杉玩偶"}]"#)));
@@ -437,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_place_of_a_ticker_helps_if_the_name_does_not() {
+    fn given_ticker_is_searched_if_the_name_is_unknown() {
         let host = silent();
         let (rows, payload) = run(&host, json!([{"name": "鹅厂来的", "ticker": "tencent"}]));
         assert_eq!((&rows[0]["ticker"], &rows[0]["name"]), (&json!("0700.HK"), &json!("鹅厂来的")));
@@ -445,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn lots_become_shares_where_all_lots_are_alike_and_else_are_asked_for() {
+    fn lots_are_converted_or_add_a_warning() {
         let host = silent();
         let rows = json!([
             {"name": "贵州茅台", "quantity": null, "lots": 5},
@@ -468,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn no_rows_are_no_work() {
+    fn empty_tables_make_no_calls() {
         let host = FakeHost::new();
         assert_eq!(run(&host, json!([])).0, json!([]));
         assert_eq!(run(&host, json!(null)).0, json!([]));

@@ -1,4 +1,4 @@
-//! `ext_hold`: reads holdings.
+//! `ext_hold`: extracts holdings.
 
 use serde_json::Number;
 use wattle_plugin::prelude::{Context, Deserialize, Failure, JsonSchema, node};
@@ -42,7 +42,7 @@ impl From<Holding> for HoldingItem {
     }
 }
 
-/// Reads holdings, with the vision model from a picture, with the chat model from a text.
+/// Extracts holdings from an image with the vision model, or from a text with the chat model.
 #[node]
 pub(crate) fn ext_hold(_context: &Context, input: Input) -> Result<Update<HoldingItem>, Failure> {
     let list = |document: HoldingParse| document.holdings;
@@ -57,7 +57,7 @@ mod tests {
     use crate::testing::extract;
 
     #[test]
-    fn absent_values_are_null_or_empty_and_the_currency_comes_later() {
+    fn absent_values_are_null_or_empty_and_no_currency_is_requested() {
         let found = json!({"holdings": [{"name": "苹果", "quantity": 10, "costPrice": null}]});
         let (decision, request) = extract::<ext_hold>("text", found);
         assert_eq!(
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn s0_35_s0_36_s0_37_the_prompts_hold_the_rules() {
+    fn s0_35_s0_36_s0_37_prompts_contain_the_rules() {
         for prompt in [PARSE_HOLDING_PROMPT, TEXT_EXTRACT_HOLDING_PROMPT] {
             for rule in [
                 "holdings",
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn the_input_decides_the_model_and_the_prompt() {
+    fn input_type_selects_model_and_prompt() {
         let (_, request) = extract::<ext_hold>("text", json!({"holdings": []}));
         assert_eq!(request.route, "chat");
         assert!(request.text().contains("从用户的文字中提取"));

@@ -1,4 +1,4 @@
-//! `ext_op`: reads trades.
+//! `ext_op`: extracts trades.
 
 use serde_json::Number;
 use wattle_plugin::prelude::{Context, Deserialize, Failure, JsonSchema, node};
@@ -49,7 +49,7 @@ impl From<Operation> for OperationItem {
     }
 }
 
-/// Reads trades, with the vision model from a picture, with the chat model from a text.
+/// Extracts trades from an image with the vision model, or from a text with the chat model.
 #[node]
 pub(crate) fn ext_op(_context: &Context, input: Input) -> Result<Update<OperationItem>, Failure> {
     let list = |document: OperationParse| document.operations;
@@ -64,7 +64,7 @@ mod tests {
     use crate::testing::extract;
 
     #[test]
-    fn absent_values_are_null_or_empty_and_the_currency_comes_later() {
+    fn absent_values_are_null_or_empty_and_no_currency_is_requested() {
         let found = json!({"operations": [
             {"name": "腾讯", "action": "buy", "quantity": 100.0, "price": 320.5,
              "tradedAt": "2025/1/14", "ticker": null, "memo": null},
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn the_input_decides_the_model_and_the_prompt() {
+    fn input_type_selects_model_and_prompt() {
         let nothing = || json!({"operations": []});
         let (_, request) = extract::<ext_op>("text", nothing());
         assert_eq!(request.route, "chat");
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn s0_35_s0_36_s0_37_the_prompts_hold_the_rules() {
+    fn s0_35_s0_36_s0_37_prompts_contain_the_rules() {
         for prompt in [PARSE_OPERATION_PROMPT, TEXT_EXTRACT_OPERATION_PROMPT] {
             for rule in [
                 "operations",
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn lots_are_kept_as_lots() {
+    fn quantities_in_lots_are_kept_as_lots() {
         let found = json!({"operations": [
             {"name": "腾讯", "action": "buy", "quantity": 5, "quantityUnit": "lot", "price": 320},
             {"name": "腾讯", "action": "buy", "quantity": 5, "quantityUnit": "share"},
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn no_rows_are_a_warning() {
+    fn empty_extraction_adds_a_warning() {
         let (decision, _) = extract::<ext_op>("text", json!({"operations": []}));
         assert_eq!(decision.update("extractedData"), Some(&json!([])));
         let payload = decision.update("reviewPayload").unwrap();

@@ -1,5 +1,5 @@
-//! What `ext_op` and `ext_hold` have in common: the input, which model reads it, how a read value
-//! becomes a field of a row, and what is written.
+//! Extraction of rows, shared by `ext_op` and `ext_hold`: input, request to the model, conversion
+//! of values, and update.
 
 use serde::de::DeserializeOwned;
 use serde_json::Number;
@@ -8,10 +8,10 @@ use wattle_plugin::prelude::{Deserialize, Failure, JsonSchema, Serialize, llm, p
 use crate::state::{InputType, ReviewPayload};
 use crate::{date, picture};
 
-/// Said when a model found no row; the user may add some.
+/// Warning if the model found no row. The user can add rows.
 const NOTHING_FOUND: &str = "未提取到任何记录";
 
-/// What both nodes read.
+/// Input of both nodes.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(clippy::struct_field_names, reason = "named after the channels they read")]
@@ -22,13 +22,13 @@ pub(crate) struct Input {
     review_payload: Option<ReviewPayload>,
 }
 
-/// The prompts of one node, for either input.
+/// Prompts of a node, by type of the input.
 pub(crate) struct Prompts {
     pub(crate) image: &'static str,
     pub(crate) text: &'static str,
 }
 
-/// What both nodes write: rows, and the working copy with a warning if there is none.
+/// Update of both nodes: the rows, and a warning if there are none.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Update<Row> {
@@ -37,8 +37,8 @@ pub(crate) struct Update<Row> {
     review_payload: Option<ReviewPayload>,
 }
 
-/// Asks the model for a document whose schema has this name, and makes rows of what `list` finds
-/// in it.
+/// Requests a document from the model and converts the items that `list` takes from it into rows.
+/// `schema` is the name of the document's schema.
 pub(crate) fn extract<Document, Read, Row>(
     input: Input,
     prompts: &Prompts,
@@ -57,8 +57,8 @@ where
 }
 
 impl Input {
-    /// The request to the model that fits the input, without a schema yet. Relative dates such as
-    /// yesterday need today.
+    /// Returns the request for the type of the input, without a schema. The prompt contains the
+    /// current date, which relative dates such as "yesterday" need.
     fn request(&self, prompts: &Prompts) -> Result<llm::Request, Failure> {
         let today = date::today()?;
         let text = self.text_input.as_deref().unwrap_or_default();
@@ -80,13 +80,13 @@ impl Input {
         Ok(request.temperature(0.0))
     }
 
-    /// The working copy with a warning, if nothing was found.
+    /// Returns the review payload with a warning if there are no rows.
     fn warning(self, rows: usize) -> Option<ReviewPayload> {
         (rows == 0).then(|| ReviewPayload::warned(self.review_payload, NOTHING_FOUND))
     }
 }
 
-/// What a quantity counts.
+/// Unit of a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Unit {
@@ -94,7 +94,7 @@ pub(crate) enum Unit {
     Lot,
 }
 
-/// A quantity as shares, or as lots whose size depends on the security.
+/// Returns a quantity as shares, or as lots, whose size depends on the security.
 pub(crate) fn quantity(
     value: Option<Number>,
     unit: Option<Unit>,
@@ -103,22 +103,23 @@ pub(crate) fn quantity(
     if unit == Some(Unit::Lot) { (None, value) } else { (value, None) }
 }
 
-/// A text that may be absent.
+/// Returns a trimmed text, which is empty if the value is absent.
 pub(crate) fn text(value: Option<String>) -> String {
     value.map(|text| text.trim().to_owned()).unwrap_or_default()
 }
 
-/// A text that is left out if it is absent.
+/// Returns a trimmed text, or `None` if it is absent or blank.
 pub(crate) fn note(value: Option<String>) -> Option<String> {
     Some(text(value)).filter(|text| !text.is_empty())
 }
 
-/// A date in the form that the app uses; nothing if it is none.
+/// Returns a date as `YYYY-MM-DD`, or `None` if the value is absent or no date.
 pub(crate) fn day(value: Option<String>) -> Option<String> {
     value.as_deref().and_then(date::normalize)
 }
 
-/// Whole numbers stay whole: a share count is shown as `100`, not `100.0`.
+/// Converts floats without a fraction into integers, so that a number of shares is shown as `100`
+/// and not as `100.0`.
 pub(crate) fn number(value: Option<Number>) -> Option<Number> {
     let value = value?;
     match value.as_f64() {

@@ -1,4 +1,5 @@
-//! `img_classify`: what a picture is about. If it says nothing but a text does, the text counts.
+//! `img_classify`: classifies an image. If the image is neither a trade nor a holding, the text is
+//! classified.
 
 use wattle_plugin::prelude::{
     Context, Deserialize, Failure, JsonSchema, Serialize, llm, node, prompt,
@@ -32,7 +33,8 @@ pub(crate) struct Update {
     review_payload: Option<ReviewPayload>,
 }
 
-/// Tells trades, holdings and anything else apart by the picture, or else by the text.
+/// Classifies the input as trades, holdings or neither, by its image or, as a fallback, by its
+/// text.
 #[node]
 pub(crate) fn img_classify(_context: &Context, input: Input) -> Result<Update, Failure> {
     let text = input.text_input.as_deref().filter(|text| !text.trim().is_empty());
@@ -40,7 +42,7 @@ pub(crate) fn img_classify(_context: &Context, input: Input) -> Result<Update, F
     let (TaskType::Unknown, Some(text)) = (task, text) else {
         return Ok(Update { task, input_type: None, review_payload: None });
     };
-    // From here on the input is a text: the picture would only mislead the extraction.
+    // The input counts as a text from here on: the image would mislead the extraction.
     Ok(Update {
         task: text_classify::classify(text)?,
         input_type: Some(InputType::Text),
@@ -71,7 +73,8 @@ mod tests {
 
     use super::{CLASSIFY_IMAGE_PROMPT, img_classify};
 
-    /// Answers by route and returns what was decided and the routes that were asked.
+    /// Runs the node with models that return a label by route. Returns the decision and the routes
+    /// of all requests.
     fn run(
         text: Option<&str>,
         vision: &'static str,
@@ -95,11 +98,11 @@ mod tests {
     }
 
     #[test]
-    fn a_clear_picture_decides_alone() {
+    fn classified_image_needs_no_text() {
         for (label, task) in [
             ("operation", "operation"),
             ("holding", "holding"),
-            // A model that answers in the former vocabulary is understood too.
+            // Labels of the former vocabulary are accepted.
             ("trade_record", "operation"),
             ("position", "holding"),
         ] {
@@ -111,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn s0_92_the_prompt_names_the_present_labels_only() {
+    fn s0_92_prompt_names_only_current_labels() {
         for rule in ["operation", "holding", "unknown", "不提取数据", "confidence", "reason"] {
             assert!(CLASSIFY_IMAGE_PROMPT.contains(rule), "{rule}");
         }
@@ -125,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_counts_if_the_picture_says_nothing() {
+    fn text_is_classified_if_the_image_is_unknown() {
         for task in ["operation", "holding", "unknown"] {
             let (decision, routes) = run(Some("买入腾讯"), "unknown", task);
             assert_eq!(decision.update("task"), Some(&json!(task)));
@@ -137,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_text_it_stays_unknown() {
+    fn unknown_image_without_a_text_stays_unknown() {
         for text in [None, Some("  ")] {
             let (decision, routes) = run(text, "cat", "operation");
             assert_eq!(decision.update("task"), Some(&json!("unknown")));

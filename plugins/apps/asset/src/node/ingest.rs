@@ -1,4 +1,5 @@
-//! `ingest`: which input is parsed. A picture goes before a text, which then explains it.
+//! `ingest`: chooses the input to parse. An image takes precedence over a text, which is then sent
+//! along with it.
 
 use wattle_plugin::prelude::{Context, Deserialize, Failure, JsonSchema, Serialize, node};
 
@@ -20,7 +21,7 @@ pub(crate) struct Update {
     text_input: Option<String>,
 }
 
-/// Decides which input is parsed: the picture if there is one, else the text.
+/// Chooses the input to parse: the image if there is one, otherwise the text.
 #[node]
 pub(crate) fn ingest(_context: &Context, input: Input) -> Result<Update, Failure> {
     let image_data = present(input.image_data);
@@ -29,7 +30,7 @@ pub(crate) fn ingest(_context: &Context, input: Input) -> Result<Update, Failure
     Ok(Update { input_type, image_data, text_input: present(input.text_input) })
 }
 
-/// Blank is absent.
+/// Returns the trimmed text, or `None` if it is absent or blank.
 fn present(text: Option<String>) -> Option<String> {
     text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
 }
@@ -51,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_goes_before_a_text() {
+    fn image_takes_precedence_over_text() {
         let image = json!("blob:00");
         check(json!({"imageData": image}), [json!("image"), image.clone(), json!(null)]);
         check(
@@ -61,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn blank_is_absent() {
+    fn blank_inputs_are_absent() {
         for blank in [json!(""), json!("  "), json!(null)] {
             check(
                 json!({"imageData": blank, "textInput": "买入"}),
@@ -72,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_go_to_the_blob_store() {
+    fn image_bytes_are_stored_as_a_blob() {
         let host = FakeHost::new();
         let run = |url: &str| {
             let input = json!({"imageData": url});

@@ -1,12 +1,12 @@
-//! What a classifier's answer says.
+//! Labels of the classifiers.
 
 use wattle_plugin::prelude::{Completion, Deserialize, Failure, JsonSchema, code};
 
 use crate::state::TaskType;
 
-/// The shape of an answer, the same for pictures and texts.
+/// Classification of an image or a text.
 #[derive(JsonSchema)]
-#[expect(dead_code, reason = "only its schema is used; `task` reads the answer")]
+#[expect(dead_code, reason = "only its schema is used; `task` reads the completion")]
 pub(crate) struct Classification {
     #[serde(rename = "type")]
     #[schemars(extend("enum" = ["operation", "holding", "unknown"]))]
@@ -16,16 +16,16 @@ pub(crate) struct Classification {
     reason: String,
 }
 
-/// As much of a classification as decides.
+/// The part of a classification that determines the task.
 #[derive(Deserialize)]
 struct Label {
     #[serde(rename = "type")]
     kind: String,
 }
 
-/// The task that an answer means. A label that was not offered, and that the model keeps
-/// when it is asked to correct itself, is an answer too: one of the former vocabulary
-/// (`trade_record`, `position`) keeps its meaning, any other means neither of the two.
+/// Returns the task for the label of a completion. A label outside of the schema that the model
+/// keeps after a repair is accepted as well: a label of the former vocabulary (`trade_record`,
+/// `position`) keeps its meaning, and any other label means [`TaskType::Unknown`].
 pub(crate) fn task(answer: Result<Completion, Failure>) -> Result<TaskType, Failure> {
     let label = match answer {
         Ok(completion) => completion.structured::<Label>()?,
@@ -34,7 +34,7 @@ pub(crate) fn task(answer: Result<Completion, Failure>) -> Result<TaskType, Fail
     Ok(TaskType::from_label(&label.kind))
 }
 
-/// The label of an answer that the host refused for its shape.
+/// Returns the label of a completion that the host rejected because it does not match the schema.
 fn refused_label(failure: &Failure) -> Option<Label> {
     if failure.code != code::INVALID {
         return None;
@@ -51,7 +51,7 @@ mod tests {
     use super::{TaskType, task};
 
     #[test]
-    fn labels_outside_the_schema_mean_unknown() {
+    fn labels_outside_the_schema_have_a_task() {
         let known = Completion::of_json(json!({"type": "position", "confidence": 1, "reason": ""}));
         assert_eq!(task(Ok(known)).unwrap(), TaskType::Holding);
         let odd = json!({"type": "receipt", "confidence": 0.9}).to_string();
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn other_failures_stay_failures() {
+    fn other_failures_are_returned() {
         let garbage = Failure::invalid("no json").with_details(json!({"answer": "??"}));
         assert!(task(Err(garbage)).is_err());
         assert!(task(Err(Failure::unavailable("model down"))).is_err());

@@ -1,4 +1,4 @@
-//! `present_review`: shows the user what was found and waits for the confirmed table.
+//! `present_review`: shows the review to the user and waits for the confirmed table.
 
 use wattle_plugin::prelude::{
     Context, Deserialize, Failure, JsonSchema, Serialize, interrupt, node,
@@ -6,7 +6,7 @@ use wattle_plugin::prelude::{
 
 use crate::state::{ConfirmedData, ReviewPayload, Row, TaskType};
 
-/// Said of an input that is neither; the user may still add rows by hand.
+/// Warning about an input that is neither trades nor holdings. The user can still add rows.
 const NOT_RECOGNIZED: &str = "无法识别为交易或持仓信息";
 
 #[derive(Deserialize, JsonSchema)]
@@ -24,7 +24,7 @@ pub(crate) struct Update {
     confirmed_data: ConfirmedData,
 }
 
-/// Asks the user to confirm. The run pauses here; the answer is what the user confirmed.
+/// Interrupts the run and asks the user to confirm the rows. The answer is the confirmed data.
 #[node]
 pub(crate) fn present_review(_context: &Context, input: Input) -> Result<Update, Failure> {
     let noted = match input.task {
@@ -46,7 +46,7 @@ mod tests {
     use super::present_review;
 
     #[test]
-    fn the_payload_is_complete_and_the_answer_is_kept() {
+    fn interrupt_has_the_payload_and_its_answer_is_written() {
         let confirmed =
             json!({"rows": [{"ticker": "AAPL"}], "riskCategory": "稳健", "portfolioId": 1});
         let host = FakeHost::new().answer(confirmed.clone());
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn s0_58_s0_88_the_unknown_has_no_rows_and_says_so() {
+    fn s0_58_s0_88_unknown_input_has_no_rows_and_a_warning() {
         let host = FakeHost::new();
         let input = json!({"task": "unknown", "extractedData": null, "reviewPayload": null});
         host.run(|| run_node::<present_review>(&Context::default(), &input)).unwrap_err();

@@ -1,4 +1,4 @@
-//! `store_db`: writes what was confirmed, all of it or nothing.
+//! `store_db`: writes the confirmed rows in one transaction.
 
 use serde_json::Value;
 use wattle_plugin::prelude::{
@@ -10,10 +10,10 @@ use crate::confirm::{self, Table};
 use crate::state::{ConfirmedData, Row, StoreResult, TaskType};
 use crate::{DATABASE, currency, date};
 
-/// Code of the failure of a table that the database does not take.
+/// Failure code of a transaction that failed.
 pub(crate) const STORE: &str = "store";
 
-/// What the log says was done.
+/// Action in the entries of the operation log.
 const LOGGED_ACTION: &str = "asset_graph.store";
 
 const INSERT_OPERATION: &str = r#"INSERT INTO "Operation" ("action", "price", "tradedAt", "memo",
@@ -57,7 +57,7 @@ pub(crate) fn store_db(context: &Context, input: Input) -> Result<Update, Failur
     Ok(Update { store_result: StoreResult { success: true, ids } })
 }
 
-/// Rows that are written together.
+/// Rows that one transaction writes.
 struct Batch<'a> {
     table: Table,
     confirmed: &'a ConfirmedData,
@@ -66,7 +66,7 @@ struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// Returns the ids in the order of the rows.
+    /// Writes the rows and a log entry. Returns the ids in the order of the rows.
     fn store(&self, thread_id: &str) -> Result<Vec<i64>, Failure> {
         let transaction = sql::database(DATABASE).begin()?;
         let portfolio = self.confirmed.portfolio_id;
@@ -103,7 +103,7 @@ impl Batch<'_> {
         transaction.execute(statement, parameters)?.returned.one()?.get("id")
     }
 
-    /// The day of the trade: today if the user left it empty.
+    /// Returns the date of a trade, which is the current date if the user left it empty.
     fn day(&self, row: &Row) -> String {
         date::normalize(row.text("tradedAt")).unwrap_or_else(|| self.today.to_owned())
     }
@@ -123,7 +123,7 @@ mod tests {
     use super::store_db;
     use crate::testing;
 
-    /// A database with portfolio 1 that numbers rows from 11 and refuses a quantity of 0.
+    /// A database with portfolio 1 that numbers rows from 11 and rejects a quantity of 0.
     fn host() -> FakeHost {
         let mut next_id = 10;
         testing::host().sql(move |statement| {
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_and_log_are_one_transaction_with_ids_in_order() {
+    fn rows_and_log_entry_are_written_in_one_transaction() {
         let host = host();
         let rows = json!([
             {"ticker": "0700.HK", "name": "腾讯", "action": "buy", "quantity": 100, "price": 320,
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn holdings_go_to_their_table() {
+    fn holdings_are_written_to_their_table() {
         let host = host();
         let rows = json!([{"ticker": "AAPL", "name": "", "quantity": 1, "costPrice": 9.5}]);
         run(&host, "unknown", confirmed(rows, 1)).unwrap();
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn s0_45_no_row_is_stored_without_a_currency() {
+    fn s0_45_rows_without_a_currency_are_rejected() {
         let host = host();
         let row = |currency: &str| json!({"ticker": "LON:VOD", "quantity": 1, "costPrice": 1, "currency": currency});
         let failure = run(&host, "holding", confirmed(json!([row("")]), 1)).unwrap_err();
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_the_database_refuses_undoes_all() {
+    fn rejected_row_rolls_back_the_transaction() {
         let host = host();
         let row = |quantity: i64| json!({"ticker": "A", "quantity": quantity, "costPrice": 1});
         let rows = json!([row(1), row(2), row(0)]);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_before_anything_is_written() {
+    fn invalid_data_is_rejected_before_any_write() {
         let host = host();
         let failure = run(&host, "holding", confirmed(json!([]), 1)).unwrap_err();
         assert_eq!(failure.code, "validation");

@@ -1,4 +1,4 @@
-//! `text_classify`: what a text is about. It extracts nothing.
+//! `text_classify`: classifies a text.
 
 use wattle_plugin::prelude::{
     Context, Deserialize, Failure, JsonSchema, Serialize, llm, node, prompt,
@@ -20,7 +20,7 @@ pub(crate) struct Update {
     task: TaskType,
 }
 
-/// Tells trades, holdings and anything else apart.
+/// Classifies the text as trades, holdings or neither.
 #[node]
 pub(crate) fn text_classify(_context: &Context, input: Input) -> Result<Update, Failure> {
     let task = match input.text_input.as_deref() {
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_become_tasks() {
+    fn labels_are_mapped_to_tasks() {
         check("operation", "operation");
         check("holding", "holding");
         check("unknown", "unknown");
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn s0_32_s0_33_the_prompt_has_the_hints_and_asks_for_no_data() {
+    fn s0_32_s0_33_prompt_has_the_hints_and_requests_no_data() {
         for words in ["买入", "卖出", "成交", "持有", "持仓", "成本"] {
             assert!(CLASSIFY_TEXT_PROMPT.contains(words), "{words}");
         }
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_text_nobody_is_asked() {
+    fn missing_text_makes_no_model_call() {
         let host = FakeHost::new();
         let input = json!({"textInput": null});
         let decision = host.run(|| run_node::<text_classify>(&Context::default(), &input)).unwrap();
